@@ -1,8 +1,8 @@
-// Package cli is the command tree of podrun: global options, help, exit codes and hidden entry
-// points. The commands are in cmd, one package for each group; what several of them need is in
-// internal. Results are written to stdout and everything else to stderr. An error is reported once,
-// as a sentence and a hint, with an exit code of package exitcode. Text from a manifest, an image
-// or a container is escaped before it is written to a terminal.
+// Package cli is the command tree of podrun: global options, help, exit codes and hidden entry points.
+// The commands are in cmd, one package for each group; shared code is in internal. Results go to stdout
+// and everything else to stderr. An error is reported once, as a sentence and a hint, with an exit code
+// of package exitcode. Text from a manifest, an image or a container is escaped before it is written to a
+// terminal.
 package cli
 
 import (
@@ -38,14 +38,14 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Main runs one command line, of which args[0] is the program, and returns its
-// exit code. getenv is os.Getenv.
+// Main runs one command line, where args[0] is the program, and returns its exit code. getenv is
+// os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	f := &cmdutil.Env{Getenv: getenv, In: stdin, Out: stdout, ErrOut: stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
 	return Run(f, args)
 }
 
-// Run finds the command, answers --help, runs it and says its error.
+// Run finds the command, answers --help, runs the command and reports its error.
 func Run(env *cmdutil.Env, args []string) int {
 	env.RunAgain = Run
 	if len(args) > 1 && args[1] == system.CompleteCommand {
@@ -72,7 +72,7 @@ func Run(env *cmdutil.Env, args []string) int {
 	return exitcode.Of(err)
 }
 
-// commandTree is the tree of commands.
+// commandTree returns the tree of commands.
 func commandTree(env *cmdutil.Env) *cli.App {
 	app := &cli.App{
 		Name:                      "podrun",
@@ -142,8 +142,8 @@ func commandTree(env *cmdutil.Env) *cli.App {
 	return app
 }
 
-// setDefaults takes the library's own help and usage output away from every command, and sets
-// the namespace that is used where none is given.
+// setDefaults removes the library's own help and usage output from every command, and sets the default
+// namespace.
 func setDefaults(env *cmdutil.Env, cmds []*cli.Command, path string) {
 	for _, c := range cmds {
 		own := path + " " + c.Name
@@ -156,7 +156,7 @@ func setDefaults(env *cmdutil.Env, cmds []*cli.Command, path string) {
 	}
 }
 
-// runRoot answers `podrun` alone, `podrun --version` and words that are no command.
+// runRoot handles `podrun` alone, `podrun --version` and words that are no command.
 func runRoot(env *cmdutil.Env, c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
@@ -177,7 +177,7 @@ const welcome = `podrun runs Kubernetes Pods on this machine, without root and w
 podrun --help lists all commands.
 `
 
-// alias is a command by the name that docker and podman have for it.
+// alias returns a command under the name that docker and podman have for it.
 func alias(name string, c *cli.Command) *cli.Command {
 	c.Description = strings.ReplaceAll(c.Description, "podrun image "+c.Name, "podrun "+name)
 	c.Usage += ", as podrun image " + c.Name
@@ -185,8 +185,8 @@ func alias(name string, c *cli.Command) *cli.Command {
 	return c
 }
 
-// useNamespace sets the namespace of what names none: the value of -n among the words of
-// the command, else the one of the environment.
+// useNamespace sets the namespace for names without one: the value of -n among the words of the command,
+// else that of the environment.
 func useNamespace(env *cmdutil.Env, cmd *cli.Command, words []string) error {
 	env.NamespaceFlag = cmdline.FlagValue(cmd, words, "namespace")
 	if env.NamespaceFlag != "" {

@@ -27,7 +27,7 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// Stages are the hidden stages of the rooms that only the command line links.
+// Stages returns the re-exec entry points of the packages that only the CLI links.
 func Stages() map[string]func(args []string) int {
 	stages := image.Stages()
 	maps.Copy(stages, nsprobe.Stages())
@@ -37,8 +37,8 @@ func Stages() map[string]func(args []string) int {
 	return stages
 }
 
-// pullerStage pulls the images of one pod, and starts it: `podrun up -d` and `podrun apply` need
-// not live until then. It has the pod's lock.
+// pullerStage pulls the images of one pod, and starts it, so that `podrun up -d` and `podrun apply` need
+// not wait for that. It has the pod's lock.
 func pullerStage(args []string) int {
 	f := &cmdutil.Env{Getenv: os.Getenv, In: strings.NewReader(""), Out: io.Discard, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
 	if err := pullOne(f, args); err != nil {
@@ -56,7 +56,7 @@ func pullOne(env *cmdutil.Env, args []string) error {
 	if _, err := unix.FcntlInt(reexec.PullerLock, unix.F_GETFD, 0); err != nil {
 		return report.New(report.Internal, "podrun up starts pullers", "a puller needs its lock: %w", err)
 	}
-	unix.CloseOnExec(reexec.PullerLock) // StartPod hands it to the pod
+	unix.CloseOnExec(reexec.PullerLock) // StartPod passes it to the pod
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	p := dirs.Pod(args[2], args[3])
 	if pid, begun, err := reexec.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
@@ -74,7 +74,7 @@ func pullOne(env *cmdutil.Env, args []string) error {
 
 // replacerStage is the process that replaces a pod.
 func replacerStage(args []string) int {
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // nobody may be there to read
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // the reader of its output may be gone
 	f := &cmdutil.Env{Getenv: os.Getenv, In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
 	if len(args) != 4 {
 		report.Print(f.ErrOut, report.New(report.Internal, "", "a replacer takes four arguments"))

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// makeClaims makes the claims of a pod that is to be made. Those that are there are taken
-// as they are, whoever has made them.
+// makeClaims creates the claims of a pod that is created next. It uses existing claims as they are, no
+// matter what has created them.
 func (c *Controller) makeClaims(v *resource.WorkloadInfo, m workload.Make) error {
 	if v.Object.Kind != pod.KindStatefulSet {
 		return nil
@@ -43,8 +43,8 @@ func (c *Controller) makeClaims(v *resource.WorkloadInfo, m workload.Make) error
 	return nil
 }
 
-// removeClaims removes the claims of a StatefulSet that are not to stay: of all its pods
-// once it is gone itself, or of those that it has no more.
+// removeClaims removes the claims of a StatefulSet that its retention policy does not keep: of all its
+// pods once the set is deleted, or of pods that it no longer has.
 func (c *Controller) removeClaims(v *resource.WorkloadInfo, gone bool) error {
 	if v.Object.Kind != pod.KindStatefulSet {
 		return nil
@@ -79,7 +79,7 @@ func (c *Controller) removeClaims(v *resource.WorkloadInfo, gone bool) error {
 	}
 	for _, one := range idle {
 		if err := objects.RemoveVolume(c.env, c.dirs, all, one); err != nil {
-			report.Print(c.env.ErrOut, err) // the set goes nevertheless, and the claim stays
+			report.Print(c.env.ErrOut, err) // the set is removed nevertheless, and the claim stays
 		}
 	}
 	return nil

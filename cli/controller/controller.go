@@ -1,5 +1,5 @@
-// Package controller carries out the decisions of package workload: it makes and removes the pods
-// of Deployments, Jobs and the like. A controller runs in podrun up, in a unit of systemd, or in a
+// Package controller carries out the decisions of package workload: it creates and removes the pods of
+// Deployments, Jobs and other workloads. A controller runs in podrun up, in a systemd unit, or in a
 // process of its own.
 package controller
 
@@ -28,25 +28,25 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// Controller does for workloads what Decide says. It holds their locks.
+// Controller carries out the decisions for workloads. It holds their locks.
 type Controller struct {
 	env       *cmdutil.Env
 	dirs      store.Dirs
 	launcher  cmdutil.PodLauncher
 	roots     []store.Workload
-	OnStarted func(*podup.Target) // is told of every pod that has been made
+	OnStarted func(*podup.Target) // called for every pod that was started
 
-	// OnCreate, if any, gives a pod that is to be made what it gets of a unit.
+	// OnCreate, if set, prepares a pod that is created next for its unit.
 	OnCreate func(*podup.Target) error
 
 	mu       sync.Mutex
 	removing map[store.Pod]bool
 	grace    *int64 // for pods that are removed; nil: their own
-	wakePipe [2]int // a pipe: something has happened that no file tells
+	wakePipe [2]int // a pipe, written to after events that change no watched file
 	reported map[string]string
 }
 
-// New returns a controller of workloads, whose locks the caller holds. Close it.
+// New returns a controller of workloads, whose locks the caller holds. The caller has to close it.
 func New(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, roots []store.Workload) (*Controller, error) {
 	c := &Controller{env: env, dirs: dirs, launcher: launcher, roots: roots, removing: map[store.Pod]bool{}, reported: map[string]string{}}
 	if err := unix.Pipe2(c.wakePipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -60,19 +60,19 @@ func (c *Controller) Close() {
 	unix.Close(c.wakePipe[1])
 }
 
-// wake has a waiting controller look again.
-func (c *Controller) wake() { unix.Write(c.wakePipe[1], []byte{1}) } // full: it is rung already
+// wake makes a waiting controller reconcile again.
+func (c *Controller) wake() { unix.Write(c.wakePipe[1], []byte{1}) } // fails if a byte is already in the pipe
 
-// outcome is what one look at all workloads has come to.
+// pass is the result of one pass over all workloads.
 type pass struct {
 	acted, busy bool
 	wake        time.Time
-	left        []store.Workload // that go on
-	watch       *store.Watch     // tells when to look again
+	left        []store.Workload // workloads that still need a controller
+	watch       *store.Watch     // wakes the controller for the next pass
 }
 
-// reconcile does for every workload what is to be done now. What it watches it watched before
-// it looked.
+// reconcile carries out for every workload what is due now. It starts each watch before it reads the
+// watched files.
 func (c *Controller) reconcile(ctx context.Context) (r pass, err error) {
 	if r.watch, err = store.NewWatch(); err != nil {
 		return r, err
@@ -94,7 +94,7 @@ func (c *Controller) reconcile(ctx context.Context) (r pass, err error) {
 	return r, nil
 }
 
-// retryTime is how long to wait after a look that has failed.
+// retryTime is how long to wait after a pass that has failed.
 const retryTime = 10 * time.Second
 
 func (r *pass) wakeAt(t time.Time) {
@@ -103,7 +103,7 @@ func (r *pass) wakeAt(t time.Time) {
 	}
 }
 
-// reportOnce says an error of a workload once.
+// reportOnce reports an error of a workload once.
 func (c *Controller) reportOnce(w store.Workload, err error) {
 	key := string(w.Kind) + "/" + w.Name
 	if c.reported[key] != err.Error() {
@@ -112,8 +112,8 @@ func (c *Controller) reportOnce(w store.Workload, err error) {
 	}
 }
 
-// reconcileWorkload does for one workload what is to be done now. goes is whether somebody has to
-// go on looking after it.
+// reconcileWorkload carries out for one workload what is due now. goes reports whether the workload still
+// needs a controller.
 func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r *pass) (goes bool, err error) {
 	if err := r.watch.Workload(w); err != nil {
 		return true, err
@@ -130,7 +130,7 @@ func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r 
 	d := v.Decide(time.Now())
 	r.wakeAt(d.Wake)
 	if !reflect.DeepEqual(d.State, v.State) {
-		r.acted = true // who waits for it looks at it again, and so do we
+		r.acted = true // waiting processes read the new state, and so does the next pass
 		if err := w.WriteState(d.State); err != nil {
 			return true, err
 		}
@@ -174,8 +174,8 @@ func (c *Controller) removeRecord(w store.Workload, v *resource.WorkloadInfo) er
 	return nil
 }
 
-// makePods makes pods, all at once, by the way of `podrun up`. Why one cannot be made is
-// remembered, and tried again.
+// makePods creates pods concurrently, as `podrun up` does. It records why one cannot be created, and a
+// later pass tries again.
 func (c *Controller) makePods(ctx context.Context, v *resource.WorkloadInfo, d *workload.Decision) error {
 	l := &podup.Run{Env: c.env, Dirs: c.dirs, Launcher: c.launcher, RequireLimits: v.Object.RequireLimits, Background: c.OnCreate == nil}
 	l.Pull.TLSVerify = v.Object.TLSVerify
@@ -232,7 +232,7 @@ func (c *Controller) nameTaken(namespace, name string) bool {
 	return c.dirs.Pod(namespace, name).HasRemains()
 }
 
-// remove stops and removes a pod, which takes its time.
+// remove stops and removes a pod in the background.
 func (c *Controller) remove(p store.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,7 +245,7 @@ func (c *Controller) remove(p store.Pod) {
 		err := podstop.StopAndRemove(context.Background(), c.env.ErrOut, c.launcher.Remove, p, podstop.StopOptions{Grace: grace})
 		if err != nil && p.HasRemains() {
 			report.Print(c.env.ErrOut, err)
-			_ = podclient.Sleep(context.Background(), time.Second) // the next try is not to be at once
+			_ = podclient.Sleep(context.Background(), time.Second) // delays the next attempt
 		}
 		c.mu.Lock()
 		delete(c.removing, p)
@@ -254,7 +254,7 @@ func (c *Controller) remove(p store.Pod) {
 	}()
 }
 
-// StopNow ends the pods that are being removed at once, and all that will be.
+// StopNow ends the grace period of the pods that are being removed, now and later.
 func (c *Controller) StopNow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,7 +264,7 @@ func (c *Controller) StopNow() {
 	}
 }
 
-// jobs starts and removes the Jobs of a CronJob, and looks after those there are.
+// jobs starts and removes the Jobs of a CronJob, and reconciles the existing ones.
 func (c *Controller) jobs(ctx context.Context, v *resource.WorkloadInfo, d *workload.Decision, r *pass) error {
 	for _, j := range v.Jobs {
 		if slices.Contains(d.RemoveJobs, j.Object.Name) && !j.Object.Deleting {

@@ -20,9 +20,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Main looks after one workload, until it is gone or, a Job, over. When
-// nothing happens it is a loop in C. A signal ends it and nothing else: its pods do not
-// need it to live.
+// Main runs the controller of one workload, until the workload is removed or, for a Job, over. While
+// nothing happens it is a loop in C. A signal ends only the controller: its pods continue without it.
 func Main(args []string) int {
 	f := &cmdutil.Env{Getenv: os.Getenv, In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
 	if err := runProcess(f, args); err != nil {
@@ -45,7 +44,7 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	if _, err := unix.FcntlInt(uintptr(lock), unix.F_GETFD, 0); err != nil {
 		return report.New(report.Internal, "podrun up starts controllers", "a controller needs its lock: %w", err)
 	}
-	unix.CloseOnExec(lock) // the pods that it makes do not have it
+	unix.CloseOnExec(lock) // its pods must not inherit it
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	w, err := dirs.Workload(pod.ObjectKind(args[2]), args[3], args[4])
 	if err != nil {
@@ -68,7 +67,7 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	})
 }
 
-// KeepOpenOnExec keeps a descriptor over an exec.
+// KeepOpenOnExec keeps a descriptor open across an exec.
 func KeepOpenOnExec(fd int) error {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 		return fmt.Errorf("keep descriptor %d: %w", fd, err)
@@ -76,8 +75,7 @@ func KeepOpenOnExec(fd int) error {
 	return nil
 }
 
-// EnsureRunning sees to it that a workload has a controller: this one has none, or it is
-// started.
+// EnsureRunning starts a controller for a workload that has none.
 func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
 	boot, err := BootID()
 	if err != nil {
@@ -90,7 +88,7 @@ func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // the controller has it
+	defer lock.Close() // the controller has its own descriptor
 	pid, err := reexec.StartController(dirs, w, lock)
 	if err == nil {
 		err = w.WriteController(lock.File(), boot, pid)
@@ -106,7 +104,7 @@ func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
 	return nil
 }
 
-// BootID tells one start of the machine from another.
+// BootID returns the ID of the current boot.
 func BootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// finishInterrupted finishes what commands that were killed have begun, where the pods' own processes were
-// killed, too: it removes pods that are to be gone, and has those made that replace others.
+// finishInterrupted finishes the work of killed commands where the pods' own processes were killed too:
+// it removes pods whose removal was requested, and starts recorded replacements.
 func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
 	places, err := dirs.Pods()
 	if err != nil {
@@ -42,7 +42,7 @@ func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
 func finishRemoval(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
 	lock, err := p.Lock()
 	if err != nil {
-		return nil // somebody else removes it
+		return nil // another process is removing it
 	}
 	defer lock.Close()
 	if !p.Removing() {
@@ -79,14 +79,14 @@ func finishReplacement(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
 	return cmd.Process.Release()
 }
 
-// Recover finishes what killed commands have begun, and starts the controllers that were killed
-// since the machine was started. Those of before are for the next `podrun up`, or for their units.
+// Recover finishes the work of killed commands, and restarts controllers that were killed since boot.
+// Those of an earlier boot wait for the next `podrun up`, or for their units.
 func Recover(env *cmdutil.Env, dirs store.Dirs) {
 	finishInterrupted(env, dirs)
 	boot, err := BootID()
 	list, lerr := dirs.Workloads("", pod.Workloads()...)
 	if errors.Join(err, lerr) != nil {
-		return // who asks for workloads hears of it
+		return // commands that list workloads report it
 	}
 	for _, w := range list {
 		alive, last, _ := w.Controller()

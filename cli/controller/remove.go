@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// RemoveWorkload removes a workload with its pods. Its controller does it, or this process
-// if there is none.
+// RemoveWorkload removes a workload with its pods. Its controller does that, or this process if there is
+// none.
 func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podstop.StopOptions) error {
 	boot, err := BootID()
 	if err == nil {
@@ -24,13 +24,13 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 	if err != nil {
 		return err
 	}
-	if v, err := resource.LoadWorkload(dirs, w); err == nil { // else it is gone
+	if v, err := resource.LoadWorkload(dirs, w); err == nil { // otherwise it is gone
 		var pods sync.WaitGroup
-		defer pods.Wait() // a pod that is half removed is no longer a pod of the workload
+		defer pods.Wait() // a partly removed pod is no longer listed with the workload
 		for _, p := range v.Places {
 			defer podclient.ReportWaiting(env.ErrOut, "stopping", p, how.Grace, nil)()
 			if how.Force || how.Grace != nil {
-				pods.Go(func() { _ = podstop.StopAndRemove(ctx, env.ErrOut, launcher.Remove, p, how) }) // the loop below sees the result
+				pods.Go(func() { _ = podstop.StopAndRemove(ctx, env.ErrOut, launcher.Remove, p, how) }) // the loop below checks the result
 			}
 		}
 	}
@@ -64,10 +64,10 @@ func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher
 	if err := c.Run(ctx, nil); err != nil {
 		return err
 	}
-	return w.Remove() // what locking it has made again
+	return w.Remove() // taking the lock has created the directory again
 }
 
-// MarkDeleting has workloads removed by their controller.
+// MarkDeleting makes the controllers of workloads remove them.
 func MarkDeleting(env *cmdutil.Env, dirs store.Dirs, list []store.Workload) error {
 	lock, err := dirs.LockObjects()
 	if err != nil {

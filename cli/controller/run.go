@@ -13,13 +13,13 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// hibernateAfter is how long a controller waits in Go for the next thing to happen, before it
-// waits in C: during a roll-out there is always something.
+// hibernateAfter is how long a controller waits in Go for the next event, before it waits in C: during a
+// roll-out events follow each other quickly.
 const hibernateAfter = 2 * time.Second
 
-// Run looks after the workloads until none needs it. doze, if any, is called with what
-// wakes the controller when nothing has happened for a while; it returns on failure, or
-// nil if it cannot be now.
+// Run reconciles the workloads until none needs a controller. If nothing happens for a while it calls
+// doze, if set, with the descriptors that wake the controller. doze returns only on failure, or nil if it
+// cannot wait now.
 func (c *Controller) Run(ctx context.Context, doze func(wakes ...int) error) error {
 	stop := context.AfterFunc(ctx, c.wake)
 	defer stop()
@@ -60,7 +60,7 @@ func (c *Controller) Run(ctx context.Context, doze func(wakes ...int) error) err
 	return ctx.Err()
 }
 
-// wait waits until something happens, or the time has come to look again.
+// wait waits for an event, or for the time of the next pass.
 func (c *Controller) wait(r pass, limit time.Time) (happened bool, err error) {
 	for {
 		ms := -1
@@ -99,8 +99,8 @@ func (c *Controller) hibernate(r pass, doze func(wakes ...int) error) error {
 	return doze(wakes...)
 }
 
-// wallTimer is readable at a time of the wall clock, and when the clock is set: a board
-// without a battery learns the time only after its start.
+// wallTimer returns a descriptor that becomes readable at a time of the wall clock, or when the clock is
+// set: a board without a battery gets the time only after boot.
 func wallTimer(at time.Time) (fd int, err error) {
 	fd, err = unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
@@ -114,7 +114,7 @@ func wallTimer(at time.Time) (fd int, err error) {
 	return fd, nil
 }
 
-// LockUncontrolled makes this process the controller of workloads, but for those that have one.
+// LockUncontrolled makes this process the controller of those workloads that have none.
 func LockUncontrolled(places []store.Workload, boot string) (own []store.Workload, locks []*store.FileLock, err error) {
 	for _, w := range places {
 		l, err := w.Lock(boot)
@@ -129,7 +129,7 @@ func LockUncontrolled(places []store.Workload, boot string) (own []store.Workloa
 	return own, locks, nil
 }
 
-// loadWatched is LoadWorkload, of what is watched from before.
+// loadWatched is LoadWorkload that starts to watch the files before it reads them.
 func (c *Controller) loadWatched(w store.Workload, watch *store.Watch) (*resource.WorkloadInfo, error) {
 	places, err := c.dirs.Pods()
 	if err != nil {
@@ -145,10 +145,10 @@ func (c *Controller) loadWatched(w store.Workload, watch *store.Watch) (*resourc
 	return resource.LoadWorkload(c.dirs, w)
 }
 
-// removalPoll is when to look again whether a pod's name is free.
+// removalPoll is the interval at which to check whether a pod's name is free.
 const removalPoll = 50 * time.Millisecond
 
-// beingRemoved says whether a pod of which there is no more than traces is being removed.
+// beingRemoved reports whether a pod with only some files left is being removed.
 func (c *Controller) beingRemoved(p store.Pod) bool {
 	c.mu.Lock()
 	ours := c.removing[p]
@@ -160,8 +160,8 @@ func (c *Controller) beingRemoved(p store.Pod) bool {
 	return p.Alive() || err == nil && time.Since(st.ModTime()) < sweepTime
 }
 
-// markRemoving marks pods that are being removed as told to end: who removes one that went down with
-// the machine holds its lock, as the supervisor of one that lives does.
+// markRemoving marks pods that are being removed as stopping. The remover of a pod that a reboot has
+// ended holds its lock, just as the supervisor of a running pod does.
 func (c *Controller) markRemoving(v *resource.WorkloadInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,12 +172,12 @@ func (c *Controller) markRemoving(v *resource.WorkloadInfo) {
 	}
 }
 
-// sweepTime is how old what is left of a pod has to be: one that is being removed at this
-// moment is no longer whole either.
+// sweepTime is the least age of an incomplete pod that is removed: a pod that is being removed at this
+// moment is incomplete too.
 const sweepTime = 10 * time.Second
 
-// sweep removes what is left of pods whose maker was killed before they were whole.
-// Whoever is making one holds its lock.
+// sweep removes incomplete pods whose creator was killed. A creator that is still working holds the pod's
+// lock.
 func (c *Controller) sweep(v *resource.WorkloadInfo) {
 	for _, p := range v.Incomplete {
 		if st, err := os.Stat(p.DataDir()); err != nil || time.Since(st.ModTime()) < sweepTime {

@@ -12,11 +12,11 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// errRemains says that a pod has left what takes its user namespace to be removed.
+// errRemains is the error for a pod whose remaining files can only be removed in its user namespace.
 var errRemains = errors.New("something is left of the pod")
 
-// down stops a pod and removes it. One that has left something is stopped, as the whole front would
-// have done first, and is the whole front's then, which goes on.
+// down stops and removes a pod. If something remains that only the CLI can remove, ok is false: the pod
+// is stopped, as the CLI would have done first, and the CLI continues.
 func down(words []string) (code int, ok bool) {
 	dirs, p, ok := ending(words)
 	if !ok {
@@ -47,7 +47,7 @@ func down(words []string) (code int, ok bool) {
 	return ended(err), true
 }
 
-// stop stops a pod that nothing makes.
+// stop stops a pod that belongs to no workload.
 func stop(words []string) (code int, ok bool) {
 	_, p, ok := ending(words)
 	if !ok || owned(p) {
@@ -65,8 +65,8 @@ func stop(words []string) (code int, ok bool) {
 	return ended(err), true
 }
 
-// ending is the one pod that words name, if it is there and nobody has to be told that systemd
-// may start it again.
+// ending returns the only pod that words name. ok is false if it does not exist, or if the user has to be
+// informed that systemd may start it again.
 func ending(words []string) (store.Dirs, store.Pod, bool) {
 	namespace, name, ok := parseEnding(words)
 	if !ok {
@@ -81,7 +81,7 @@ func ending(words []string) (store.Dirs, store.Pod, bool) {
 	return dirs, p, p.Exists() && err == nil && unit == ""
 }
 
-// owned says whether something makes a pod, or nobody knows.
+// owned reports whether a workload owns a pod, or that is unknown.
 func owned(p store.Pod) bool {
 	var m struct {
 		Metadata struct {

@@ -40,7 +40,7 @@ func execIn(words []string) (code int, ok bool) {
 	return codeOf(code, err), true
 }
 
-// codeOf says an error, and is the code to exit with.
+// codeOf prints an error, and returns the exit code.
 func codeOf(code int, err error) int {
 	if err == nil {
 		return code

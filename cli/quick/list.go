@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/pod/glance"
 )
 
-// list shows the table of pods.
+// list prints the table of pods.
 func list(command string, words []string) (code int, ok bool) {
 	o, ok := parseList(command, words)
 	if !ok {
@@ -30,7 +30,7 @@ func list(command string, words []string) (code int, ok bool) {
 		return 0, false
 	}
 	for _, p := range places {
-		if p.Removing() && !p.Alive() { // the whole front finishes that
+		if p.Removing() && !p.Alive() { // the CLI finishes the removal
 			return 0, false
 		}
 	}
@@ -68,15 +68,15 @@ func list(command string, words []string) (code int, ok bool) {
 	return ended((&podview.Table{}).Print(os.Stdout, rows)), true
 }
 
-// missing says whether controllers, or commands that replaced a pod, were killed that the whole
-// front begins anew, whoever lists pods.
+// missing reports whether there are killed controllers, or killed commands that were replacing a pod. The
+// CLI restarts them whenever pods are listed.
 func missing(dirs store.Dirs) bool {
 	if replaced, err := dirs.Replacements(); err != nil || len(replaced) > 0 {
 		return true
 	}
 	workloads, err := dirs.Workloads("", pod.Workloads()...)
 	if err != nil {
-		return false // who asks for workloads hears of it
+		return false // commands that list workloads report it
 	}
 	for _, w := range workloads {
 		if alive, boot, _ := w.Controller(); !alive && boot == store.BootID() {
@@ -86,7 +86,7 @@ func missing(dirs store.Dirs) bool {
 	return false
 }
 
-// known is one pod with what is known of it now: of its manifest what a line is made of.
+// known is one pod with its current status, and the parts of its manifest that a row needs.
 type known struct {
 	Metadata struct {
 		Name              string    `json:"name"`
@@ -118,17 +118,17 @@ func (k *known) row(now time.Time) []string {
 	return line.Cells()
 }
 
-// lookAt reads what there is of pods, some at once. It is not ok if something is wrong with
-// one of them that the user has to be told of.
+// lookAt reads pods, some concurrently. ok is false if the user has to be informed of an error of one of
+// them.
 func lookAt(places []store.Pod) (pods []known, ok bool) {
-	const few = 4 // are read sooner than others are begun to help
+	const few = 4 // fewer pods are read sooner than goroutines start
 	found := make([]*known, len(places))
 	var next atomic.Int64
 	var failed atomic.Bool
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < len(places); i = int(next.Add(1)) - 1 {
 			k, err := know(places[i])
-			if err != nil && places[i].Exists() { // else it has gone meanwhile
+			if err != nil && places[i].Exists() { // otherwise it was removed meanwhile
 				failed.Store(true)
 			}
 			found[i] = k
@@ -148,7 +148,7 @@ func lookAt(places []store.Pod) (pods []known, ok bool) {
 	return pods, !failed.Load()
 }
 
-// know reads one pod; nil is one that does not exist.
+// know reads one pod; it returns nil if the pod does not exist.
 func know(p store.Pod) (*known, error) {
 	if !p.Exists() {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// logs shows what there is of one container's output.
+// logs prints the existing output of one container.
 func logs(words []string) (code int, ok bool) {
 	o, ok := parseLogs(words)
 	if !ok {

@@ -1,11 +1,11 @@
-// Command quick is the front for what has to be quick: `podrun exec`, `logs`, `ps`, `down` and `stop`,
-// in a program without Kubernetes' types, registries and flags, which starts in a quarter of the time.
-// The podrun binary carries it and executes it before its own Go begins (internal/stage/hasten).
+// Command quick is the fast path: it runs `podrun exec`, `logs`, `ps`, `down` and `stop` in a program
+// without Kubernetes' types, registries and flags, which starts in a quarter of the time. The podrun
+// binary contains it and executes it before its own Go code starts (internal/reexec/fastexec).
 //
-// It knows the plain form of a command only. Whatever else it meets, wrong words and pods that
-// are not there included, it leaves to the whole front, in its own place and with the same
-// words: so there is one command line, one help and one place for what is said of errors.
-// It has said nothing then, and done nothing that the whole front would not do first.
+// It handles only the plain form of a command. For everything else, including wrong arguments and missing
+// pods, it executes the CLI in the same process with the same arguments. So there is a single command
+// line, help and set of error messages. Before that it has printed nothing, and done nothing that the CLI
+// would not do first.
 package main
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Exit codes, as in cli/exit.go.
+// Exit codes, as in cli/internal/exitcode.
 const (
 	exitFailure  = 1
 	exitUsage    = 2
 	exitInternal = 125
-	exitSignal   = 128 // and the signal's number
+	exitSignal   = 128 // plus the signal's number
 )
 
 func main() {
@@ -41,8 +41,8 @@ func main() {
 	}
 }
 
-// run does what the words ask for. It is not ok if that is for the whole front; then nothing
-// has been said, and nothing done but, for down, that a pod was stopped: see errRemains.
+// run runs the command of words. If ok is false, the CLI has to run it; then nothing was printed, and
+// nothing done except that down may have stopped a pod: see errRemains.
 func run(words []string) (code int, ok bool) {
 	if len(words) == 0 {
 		return 0, false
@@ -62,7 +62,7 @@ func run(words []string) (code int, ok bool) {
 	return 0, false
 }
 
-// recorded is the place of a pod that is on record, and its plan.
+// recorded returns a recorded pod and its Plan.
 func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 	dirs, err := store.UserDirs(os.Getenv)
 	if err != nil {
@@ -73,7 +73,7 @@ func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 	return place, plan, err
 }
 
-// ended is the code of a command that has come to an end, and says its error.
+// ended prints a command's error, and returns its exit code.
 func ended(err error) int {
 	if err == nil {
 		return 0
@@ -91,18 +91,18 @@ func ended(err error) int {
 	return exitFailure
 }
 
-// frontEnv is the descriptor of the whole front's program: see internal/stage/hasten.
+// frontEnv is the variable with the descriptor of the CLI's program: see internal/reexec/fastexec.
 const frontEnv = "_PODRUN_CLI"
 
-// closeFront keeps the descriptor from the programs that this one executes: none but the
-// whole front, which is executed by its name.
+// closeFront keeps the descriptor from other programs that this one executes. The CLI is executed by the
+// descriptor's path.
 func closeFront() {
 	if fd, err := strconv.Atoi(os.Getenv(frontEnv)); err == nil {
 		unix.CloseOnExec(fd)
 	}
 }
 
-// execCLI executes the whole front with the same words. It returns on failure only.
+// execCLI executes the CLI with the same arguments. It returns only on failure.
 func execCLI() error {
 	program := "/proc/self/fd/" + os.Getenv(frontEnv)
 	err := unix.Exec(program, os.Args, os.Environ())

@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// namespace is that of commands which name none, as the whole front finds it. One that is no
-// name makes the command's parser return not ok.
+// namespace returns the namespace of commands that set none, as the CLI determines it. If it is not a
+// valid name, the command's parser returns not ok.
 func namespace() string { return cmp.Or(os.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace) }
 
 // order is a command to run in a container.
@@ -23,8 +23,8 @@ type order struct {
 	command                   []string
 }
 
-// parseExec reads `POD [-c CONTAINER] [-i] [-n NAMESPACE] -- COMMAND…`, the options in any
-// order. Any other word, and any other way to write these, makes it not ok.
+// parseExec parses `POD [-c CONTAINER] [-i] [-n NAMESPACE] -- COMMAND…`, with the options in any order.
+// ok is false for any other word or form.
 func parseExec(words []string) (o order, ok bool) {
 	end := slices.Index(words, "--")
 	if end < 0 {
@@ -41,7 +41,7 @@ func parseExec(words []string) (o order, ok bool) {
 	return o, label(o.namespace) && plain(o.pod)
 }
 
-// logOrder is what to show of a container's output.
+// logOrder selects the output of a container to print.
 type logOrder struct {
 	namespace, pod, container string
 	tail                      int
@@ -49,8 +49,7 @@ type logOrder struct {
 	timestamps, previous      bool
 }
 
-// parseLogs reads `POD [-c CONTAINER] [-n NAMESPACE] [--tail LINES] [--since DURATION]
-// [-t] [-p]`.
+// parseLogs parses `POD [-c CONTAINER] [-n NAMESPACE] [--tail LINES] [--since DURATION] [-t] [-p]`.
 func parseLogs(words []string) (o logOrder, ok bool) {
 	o.namespace, o.tail = namespace(), -1
 	var tail, since string
@@ -63,7 +62,7 @@ func parseLogs(words []string) (o logOrder, ok bool) {
 	}
 	o.pod = names[0]
 	if tail != "" {
-		// A zero before a number makes it octal to the whole front.
+		// The CLI parses a number with a leading zero as octal.
 		if n, err := strconv.Atoi(tail); err == nil && strconv.Itoa(n) == tail {
 			o.tail = n
 		} else {
@@ -87,7 +86,7 @@ func (o *logOrder) selection() crilog.Selection {
 	return s
 }
 
-// parseEnding reads `POD [-n NAMESPACE]`.
+// parseEnding parses `POD [-n NAMESPACE]`.
 func parseEnding(words []string) (home, name string, ok bool) {
 	home = namespace()
 	names, ok := options(words, map[string]any{"-n --namespace": &home})
@@ -97,13 +96,13 @@ func parseEnding(words []string) (home, name string, ok bool) {
 	return home, names[0], label(home) && plain(names[0])
 }
 
-// listOrder is which pods to list.
+// listOrder selects the pods to list.
 type listOrder struct {
 	namespace      string
 	all, noHeaders bool
 }
 
-// parseList reads `[-A] [-n NAMESPACE] [--no-headers]`, for get with `pods`.
+// parseList parses `[-A] [-n NAMESPACE] [--no-headers]`, preceded for get by `pods`.
 func parseList(command string, words []string) (o listOrder, ok bool) {
 	o.namespace = namespace()
 	names, ok := options(words, map[string]any{
@@ -117,10 +116,9 @@ func parseList(command string, words []string) (o listOrder, ok bool) {
 	return o, ok && label(o.namespace)
 }
 
-// options reads words of which known are the options, by their ways to be written: a *bool
-// for one that stands alone, a *string for one that a word follows. The other words are names.
-// An option that is not known, that is given twice, or whose word is missing, is empty or could
-// be an option itself makes it not ok.
+// options parses words. known maps the spellings of options to their values: a *bool for a flag, a
+// *string for an option with an argument. All other words are names. ok is false for an option that is
+// unknown or repeated, or whose argument is missing, empty or could be an option itself.
 func options(words []string, known map[string]any) (names []string, ok bool) {
 	given := map[any]bool{}
 	for ; len(words) > 0; words = words[1:] {
@@ -147,7 +145,7 @@ func options(words []string, known map[string]any) (names []string, ok bool) {
 	return names, true
 }
 
-// find is the option that a word writes, or nil.
+// find returns the value of the option that a word spells, or nil.
 func find(known map[string]any, word string) any {
 	for ways, value := range known {
 		if slices.Contains(strings.Fields(ways), word) {
@@ -162,7 +160,7 @@ func label(word string) bool {
 	return plain(word) && len(word) <= 63 && !strings.Contains(word, ".") && strings.Trim(word, "-") == word
 }
 
-// plain says whether a word can be the name of a pod, and nothing else: no KIND/NAME.
+// plain reports whether a word can only be the name of a pod, not KIND/NAME.
 func plain(word string) bool {
 	return word != "" && !strings.HasPrefix(word, ".") && len(word) <= 253 &&
 		!strings.ContainsFunc(word, func(r rune) bool {

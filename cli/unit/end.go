@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// finish is the end of a service whose pods have ended by themselves.
+// finish ends a service whose pods have all ended.
 func (s *Service) finish() error {
 	errs := make([]error, len(s.Pods))
 	for i, p := range s.Pods {
@@ -34,15 +34,14 @@ func (s *Service) finish() error {
 	}
 	err := s.Rule.Result(s.Pods, errs)
 	if err == nil && !s.Ready {
-		s.Notify(systemd.Ready) // a pod that has done its work was ready
+		s.Notify(systemd.Ready) // a pod that has succeeded counts as ready
 	}
 	s.Notify(systemd.Stopping)
 	return errors.Join(err, s.ForgetPods())
 }
 
-// End stops and removes the pods because of a signal; a second one stops them at once. With
-// the machine they only stop.
-// A unit that was told to end has not failed.
+// End stops and removes the pods after a signal; a second signal kills them. At shutdown of the machine
+// the pods are only stopped. A unit that was asked to stop does not fail.
 func (s *Service) End(ctx context.Context, sig os.Signal, signals <-chan os.Signal) error {
 	if s.ShuttingDown(ctx) {
 		s.Notify(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
@@ -58,7 +57,7 @@ func (s *Service) End(ctx context.Context, sig os.Signal, signals <-chan os.Sign
 	return s.ForgetPods()
 }
 
-// stop ends pods gracefully and removes them.
+// stop stops pods gracefully and removes them.
 func (s *Service) stop(ctx context.Context, list []*podup.Target, signals <-chan os.Signal) error {
 	s.Notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTimeout(list)))
 	hurry, done := onSignal(signals)
@@ -68,8 +67,7 @@ func (s *Service) stop(ctx context.Context, list []*podup.Target, signals <-chan
 	return errors.Join(errs...)
 }
 
-// StopPod is `podrun down`, and `podrun down --force` where that fails or once there is
-// a hurry.
+// StopPod does what `podrun down` does, and `podrun down --force` if that fails or hurry is closed.
 func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan struct{}) error {
 	if !p.Pod.HasRemains() {
 		return nil
@@ -94,10 +92,10 @@ func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan str
 	return podstop.StopAndRemove(ctx, s.env.ErrOut, s.Launcher.Remove, p.Pod, podstop.StopOptions{Grace: &none, Force: true})
 }
 
-// ShuttingDown says whether the machine, or the user's manager, is being stopped: then the
-// unit's pods end as the kubelet's do in a shutdown of the node, and go on when the unit is
-// started again. Where the manager does not say, as one that is busy with ending everything, it
-// is taken to be so: what pods have written is not removed for want of an answer.
+// ShuttingDown reports whether the machine, or the user's manager, is shutting down. The unit's pods then
+// end as the kubelet's do in a shutdown of the node, and resume when the unit is started again. If the
+// manager does not answer, because it is busy stopping everything, ShuttingDown returns true: a missing
+// answer must not delete the pods' data.
 func (s *Service) ShuttingDown(ctx context.Context) bool {
 	manager, ok := delegation.FindManager()
 	if !ok {
@@ -113,8 +111,8 @@ func (s *Service) ShuttingDown(ctx context.Context) bool {
 	return going
 }
 
-// ShutdownPod ends pods gracefully and leaves what they go on with. After hurry is closed it
-// ends them at once.
+// ShutdownPod stops a pod gracefully and keeps the data that it resumes with. When hurry is closed it
+// kills the pod.
 func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan struct{}) error {
 	if !p.Pod.Alive() {
 		return nil
@@ -129,7 +127,7 @@ func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan
 	go func() {
 		select {
 		case <-hurry:
-			_ = ask(new(int64)) // the first request tells what became of it
+			_ = ask(new(int64)) // the first request returns the result
 		case <-within.Done():
 		}
 	}()
@@ -140,7 +138,7 @@ func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan
 	return podclient.WaitGone(ctx, p.Pod)
 }
 
-// onSignal is closed at a signal, until done is called.
+// onSignal returns a channel that is closed at a signal, until done is called.
 func onSignal[T any](signals <-chan T) (hurry <-chan struct{}, done func()) {
 	closed, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -153,7 +151,7 @@ func onSignal[T any](signals <-chan T) (hurry <-chan struct{}, done func()) {
 	return closed, func() { close(over) }
 }
 
-// stopTimeout is how long a unit's pods may take to end.
+// stopTimeout returns how long a unit's pods may take to stop.
 func stopTimeout(list []*podup.Target) time.Duration {
 	var grace int64
 	for _, p := range list {
@@ -162,8 +160,8 @@ func stopTimeout(list []*podup.Target) time.Duration {
 	return time.Duration(grace)*time.Second + podclient.StopMargin + podclient.GoneTime
 }
 
-// ReplaceUnresponsive replaces the supervisors that do not answer, for whose sake systemd has ended
-// the main process.
+// ReplaceUnresponsive replaces the supervisors that do not answer, because of which systemd has ended the
+// main process.
 func (s *Service) ReplaceUnresponsive(ctx context.Context) error {
 	errs := make([]error, len(s.Pods))
 	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
@@ -179,7 +177,8 @@ func (s *Service) ReplaceUnresponsive(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// StopRequested says whether the unit is to stop. Where that cannot be known its pods go on.
+// StopRequested reports whether the unit is being stopped. It returns false if that is unknown, so that
+// the pods keep running.
 func StopRequested(ctx context.Context, env *cmdutil.Env, unit systemd.Unit) bool {
 	manager, ok := delegation.FindManager()
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// hibernate becomes the loop in C. It returns nil if it must not yet.
+// hibernate executes the waiting loop in C. It returns nil if it must not do so yet.
 func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -52,8 +52,8 @@ func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	return fmt.Errorf("wait for the pods: %w", err)
 }
 
-// listeners are the sockets of the pods that live, whose supervisors are asked to speak
-// to us if they do not.
+// listeners returns the sockets of the running pods. It first asks supervisors without a connection to
+// connect.
 func (e *controllerService) listeners(ctx context.Context, state *State) (sockets []int, err error) {
 	e.Pods = nil
 	for _, w := range e.own {
@@ -91,13 +91,13 @@ func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.
 		return nil
 	}
 	if p.NotifyConn == nil {
-		return nil // it has ended
+		return nil // the pod has ended
 	}
 	e.sockets[place] = p
 	return p
 }
 
-// ResumeWorkloads goes on where doze has stopped.
+// ResumeWorkloads continues a controllerService after the waiting loop in C, which hibernate has started.
 func (s *Service) ResumeWorkloads(ctx context.Context, state State, why string, signals <-chan os.Signal) (err error) {
 	e := &controllerService{Service: s, sockets: map[store.Pod]*podup.Target{}}
 	if state.Output >= 0 {

@@ -16,9 +16,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// PullImages pulls the images of the unit's pods, which are there meanwhile and wait for them. A
-// unit lives as long as its pods, so it is their puller itself. A machine that has just started
-// may have no network yet: that is no reason for a unit to fail.
+// PullImages pulls the images of the unit's pods, which are Pending meanwhile. A unit's process lives as
+// long as its pods, so it is their puller. A machine that has just booted may have no network yet, which
+// must not fail the unit.
 func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.ImageUse]pod.Image, error) {
 	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -39,7 +39,7 @@ func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.Image
 			err = s.retryPulls(pulling, l, attempt, err)
 		}
 		switch {
-		case ctx.Err() != nil: // the unit is to end
+		case ctx.Err() != nil: // the unit is being stopped
 			return nil, ctx.Err()
 		case pulling.Err() != nil:
 			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun"), s.endPulls(ctx, l, true))
@@ -49,7 +49,7 @@ func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.Image
 	}
 }
 
-// putPending puts a pod on record that waits for its images.
+// putPending records a pod that waits for its images.
 func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
 	if p.ReplacesOld {
 		if err := l.StopOld(p); err != nil {
@@ -63,7 +63,7 @@ func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelC
 	if err := l.Build(p, nil); err != nil {
 		return err
 	}
-	p.AwaitsImages = false // its images are asked for now
+	p.AwaitsImages = false // its images are requested now
 	if p.Resumed == nil {
 		p.Resumed = &podup.Resumption{UID: p.Plan.UID, Created: time.Now()}
 	}
@@ -74,7 +74,7 @@ func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelC
 	return err
 }
 
-// retryPulls publishes that an attempt has failed, and waits until the next is to be made.
+// retryPulls publishes a failed attempt, and waits until the next one is due.
 func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err error) error {
 	wait := s.env.PullBackOff(attempt)
 	l.ReleaseLease()
@@ -98,12 +98,12 @@ func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err
 			}()
 		}
 	}
-	_ = podclient.Sleep(rest, wait) // the caller sees whether that was its end
+	_ = podclient.Sleep(rest, wait) // the caller checks whether ctx has ended
 	return s.AcquireStartSlot(ctx)
 }
 
-// endPulls ends the wait of pods that have not been started. With keep they stay on record, as
-// when the machine goes down; else those are removed that no client has asked to stop.
+// endPulls ends the wait of pods that have not been started. With keep, as at shutdown, their records
+// stay; otherwise it removes the pods that no client has asked to stop.
 func (s *Service) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
 	var errs []error
 	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Waiting != nil }) {

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputPipe copies what supervisors write of their containers' output to the unit's. The
-// journal counts a line as the unit's only if a process of the unit has written it, and
-// the pods' processes are none. While the front waits, its loop in C does this.
+// outputPipe copies the containers' output from supervisors to the unit's output. The journal attributes
+// a line to the unit only if a process of the unit has written it, and the pods' processes are not in the
+// unit. While the service waits, its loop in C copies.
 type outputPipe struct {
-	from, end *os.File // of a pipe
+	from, end *os.File // the ends of a pipe
 	to        io.Writer
 	copying   sync.WaitGroup
 }
 
-// drainTime is how long the end of the output is waited for.
+// drainTime limits the wait for the end of the output.
 const drainTime = time.Second
 
 func newOutputPipe(to io.Writer) (*outputPipe, error) {
@@ -31,7 +31,7 @@ func newOutputPipe(to io.Writer) (*outputPipe, error) {
 	return (&outputPipe{from: from, end: end, to: to}).copy(), nil
 }
 
-// ReopenOutputPipe goes on with a pipe of which there is the read end, fd.
+// ReopenOutputPipe continues with the pipe whose read end is fd.
 func ReopenOutputPipe(to io.Writer, fd int) (*outputPipe, error) {
 	syscall.CloseOnExec(fd)
 	end, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
@@ -46,14 +46,15 @@ func ReopenOutputPipe(to io.Writer, fd int) (*outputPipe, error) {
 
 func (r *outputPipe) copy() *outputPipe {
 	r.copying.Go(func() {
-		// Plain reads and writes: what has been read has been written when this is told to end.
+		// The wrappers force plain reads and writes: everything that was read is written before the copy
+		// stops.
 		_, _ = io.Copy(struct{ io.Writer }{r.to}, struct{ io.Reader }{r.from})
 	})
 	return r
 }
 
-// handOver stops copying and gives a descriptor of the read end, which nothing here closes,
-// to who goes on with it.
+// handOver stops copying and returns a descriptor of the read end for the next reader. Nothing here
+// closes it.
 func (r *outputPipe) handOver() (int, error) {
 	if err := r.from.SetReadDeadline(time.Now()); err != nil {
 		return -1, fmt.Errorf("hand the containers' output over: %w", err)
@@ -68,10 +69,10 @@ func (r *outputPipe) handOver() (int, error) {
 	return fd, nil
 }
 
-// Finish copies what the pods, which have ended, have left.
+// Finish copies the remaining output of pods that have ended.
 func (r *outputPipe) Finish() {
 	r.end.Close()
-	_ = r.from.SetReadDeadline(time.Now().Add(drainTime)) // an exec'd process may still have the pipe
+	_ = r.from.SetReadDeadline(time.Now().Add(drainTime)) // an exec'd process may still hold the pipe
 	r.copying.Wait()
 	r.from.Close()
 }

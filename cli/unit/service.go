@@ -1,5 +1,5 @@
-// Package unit is podrun up as the main process of a unit of systemd: it notifies systemd, takes
-// over running pods, waits in C until something happens, and stops the pods with the unit.
+// Package unit is `podrun up` as the main process of a systemd unit: it notifies systemd, takes over
+// running pods, waits in a loop in C until something happens, and stops the pods with the unit.
 package unit
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// Service is a `podrun up` in the foreground of a unit of Type=notify: it tells systemd
-// how the pods are, and once they are ready it waits, as a loop in C (stage.Wait), for
-// their end or its own. Pods that run already, of the same manifest, are taken over: so
-// the pods do not notice when this process is killed and started again.
+// Service is a `podrun up` in the foreground of a unit of Type=notify. It reports the state of the pods
+// to systemd. Once they are ready it waits, as a loop in C (reexec.UnitWait), until they end or it is
+// stopped. It takes over pods of the same manifest that already run, so this process can be killed and
+// restarted without any effect on the pods.
 type Service struct {
 	env       *cmdutil.Env
 	dirs      store.Dirs
@@ -37,20 +37,21 @@ type Service struct {
 	notify    *systemd.Notifier
 	unit      string // its name; "" where it is unknown
 	Rule      rollout.ExitCodeFrom
-	Quiet     bool        // what containers write is not copied
-	Relay     *outputPipe // nil if it is not
+	Quiet     bool        // do not copy the containers' output
+	Relay     *outputPipe // nil if output is not copied
 	Pods      []*podup.Target
-	Ready     bool            // systemd knows
-	startSlot *store.FileLock // our turn to start
+	Ready     bool            // READY=1 was sent to systemd
+	startSlot *store.FileLock // the slot for starting pods
 
 	telling   sync.Mutex
-	lastError string // the error that was shown last
+	lastError string // the last error that was printed
 }
 
-// notifyInterval is how often a supervisor tells that it lives where nobody listens for it.
+// notifyInterval is how often a supervisor sends a keep-alive message to the unit, where no process waits
+// for these messages.
 const notifyInterval = time.Hour
 
-// NewService returns the service of the unit that this process belongs to.
+// NewService returns the service of this process's unit.
 func NewService(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, n *systemd.Notifier) *Service {
 	s := &Service{env: env, dirs: dirs, Launcher: launcher, notify: n}
 	if u, ok := systemd.OwnUnit(); ok {
@@ -59,7 +60,7 @@ func NewService(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher,
 	return s
 }
 
-// Notify tells systemd. What it does not hear is not said again.
+// Notify sends assignments to systemd. A message that fails is not repeated.
 func (s *Service) Notify(assignments ...string) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
@@ -69,14 +70,13 @@ func (s *Service) Notify(assignments ...string) {
 	}
 }
 
-// timeoutExtension is how far ahead the unit's time-out is kept while it is in our hands that
-// the pods come up.
+// timeoutExtension is how far ahead the unit's time-out is kept while this process starts the pods.
 const (
 	timeoutExtension = time.Minute
 	timeoutInterval  = 10 * time.Second
 )
 
-// ExtendTimeout keeps the unit's time-out ahead until the result is called.
+// ExtendTimeout keeps extending the unit's time-out until stop is called.
 func (s *Service) ExtendTimeout(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -90,11 +90,11 @@ func (s *Service) ExtendTimeout(ctx context.Context) (stop func()) {
 	return cancel
 }
 
-// StartAndWait starts the pods and attends them. started is called when every app container
-// has been started.
+// StartAndWait starts the pods and waits for them. It calls started when every app container has been
+// started.
 func (s *Service) StartAndWait(ctx context.Context, l *podup.Run, signals <-chan os.Signal, started func()) error {
 	err := cmdutil.Interruptible(ctx, signals, l.Prepare)
-	if e := exitcode.As(err); e != nil && e.Err == nil { // told to end
+	if e := exitcode.As(err); e != nil && e.Err == nil { // asked to stop
 		if err := errors.Join(s.endPulls(ctx, l, false), s.stop(ctx, l.Started(), signals)); err != nil {
 			return err
 		}
@@ -116,20 +116,20 @@ func (s *Service) StartAndWait(ctx context.Context, l *podup.Run, signals <-chan
 	}
 	l.EachPending((*podup.PendingPod).Close) // their supervisors serve their sockets now
 	err = l.Start()
-	for _, p := range l.Targets { // the pods' own processes have their locks now
+	for _, p := range l.Targets { // the pods' own processes hold their locks now
 		if p.Lock != nil {
 			p.Lock.Close()
 			p.Lock = nil
 		}
 	}
 	if err != nil {
-		// Some pods of the unit may run: they end with it.
+		// Pods of the unit that do run end with it.
 		return errors.Join(err, s.stop(ctx, l.Started(), signals))
 	}
 	return s.waitReady(ctx, signals, started)
 }
 
-// connect makes the ends of a new pod.
+// connect makes the connection between a new pod's supervisor and systemd, and the unit's end of it.
 func (s *Service) connect(p *podup.Target) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -154,17 +154,16 @@ func (s *Service) connect(p *podup.Target) error {
 	return nil
 }
 
-// takeOverTime is how long a supervisor may take to answer who takes its pod over.
+// takeOverTime is how long a supervisor may take to answer the process that takes its pod over.
 const takeOverTime = 10 * time.Second
 
-// Adopt takes a pod over that runs already. One of this unit that was made from another
-// manifest makes way for the new one.
+// Adopt takes over a running pod. It replaces a pod of this unit that was made from another manifest.
 func (s *Service) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) error {
 	err := l.CompareRunning(p)
 	if errors.Is(err, cmdutil.ErrImmutable) && s.owns(p.Pod) {
 		p.ReplacesOld, err = true, nil
 	}
-	if p.Pending { // this process pulls now
+	if p.Pending { // this process now pulls its images
 		p.AwaitsImages, p.Running, p.Started, p.ReplacesOld = false, false, false, true
 	}
 	if err != nil || !p.Running {
@@ -179,8 +178,8 @@ func (s *Service) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) erro
 	return nil
 }
 
-// attach gives a running pod's supervisor our ends. A supervisor that does not answer
-// is replaced, and the pod taken over from the next one.
+// attach sends a running pod's supervisor the descriptors of a new connection. A supervisor that does not
+// answer is replaced, and its successor gets them.
 func (s *Service) attach(ctx context.Context, p *podup.Target) error {
 	for attempt := 0; ; attempt++ {
 		err := s.attachOnce(ctx, p)
@@ -234,12 +233,12 @@ func (s *Service) attachOnce(ctx context.Context, p *podup.Target) error {
 	return nil
 }
 
-// At boot systemd starts all units at once. On a board with 30 of them, all bringing in
-// images and starting containers together, none gets anywhere: they take turns.
+// At boot systemd starts all units at once. On a board with 30 of them, where all pull images and start
+// containers at the same time, none makes progress. Start slots limit how many do so.
 
-const startSlotPoll = 500 * time.Millisecond // between two looks
+const startSlotPoll = 500 * time.Millisecond // between two attempts
 
-// AcquireStartSlot waits until this is one of the few processes that bring pods up.
+// AcquireStartSlot waits for one of the few slots for starting pods.
 func (s *Service) AcquireStartSlot(ctx context.Context) error {
 	for {
 		for i := range max(2, runtime.NumCPU()) {
@@ -260,7 +259,7 @@ func (s *Service) AcquireStartSlot(ctx context.Context) error {
 	}
 }
 
-// ReleaseStartSlot lets the next one start.
+// ReleaseStartSlot releases the slot for the next process.
 func (s *Service) ReleaseStartSlot() {
 	if s.startSlot != nil {
 		s.startSlot.Close()

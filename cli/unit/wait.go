@@ -21,15 +21,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// StateEnv carries a service through its wait: what is not in the command line.
+// StateEnv is the variable that carries a service's state through the waiting loop in C: what the command
+// line does not contain.
 const StateEnv = "_PODRUN_SERVED"
 
-// State is the text of StateEnv.
+// State is the value of StateEnv, in JSON.
 type State struct {
-	Output int // the read end of the relay's pipe; -1: there is none
+	Output int // the read end of the relay's pipe; -1 if there is none
 	Pods   []StatePod
 
-	Workloads []StateWorkload `json:",omitempty"` // instead: the pods are theirs
+	Workloads []StateWorkload `json:",omitempty"` // set instead of the pods, which belong to them
 }
 
 // StatePod is a pod in StateEnv.
@@ -38,13 +39,12 @@ type StatePod struct {
 	Socket          int // -1: the pod has ended
 }
 
-// readyTime is how long the pods may take from the start of their last app container
-// to be ready, before systemd gives up: a pod that never gets ready is a unit that
-// cannot be started.
+// readyTime is how long the pods may take to become ready after the start of their last app container.
+// After that systemd gives up: a pod that never becomes ready is a unit that fails to start.
 const readyTime = 5 * time.Minute
 
-// waitReady watches the pods until they are ready, tells systemd, and waits for their end
-// or a signal. started is called when every app container has been started.
+// waitReady watches the pods until they are ready, notifies systemd, and waits until they end or a signal
+// arrives. It calls started when every app container has been started.
 func (s *Service) waitReady(ctx context.Context, signals <-chan os.Signal, started func()) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +89,7 @@ func (s *Service) watchAll(ctx context.Context, started func()) {
 			}
 			return st.Ready() || st.Phase.Terminal()
 		}
-		_ = podclient.WatchStatus(ctx, p.Pod, seen) // a pod that has ended is seen to have
+		_ = podclient.WatchStatus(ctx, p.Pod, seen) // if it fails, the pod has ended
 	})
 	if !allUp {
 		started()
@@ -106,7 +106,7 @@ func count(list []*pod.Status, is func(*pod.Status) bool) int {
 	return n
 }
 
-// status is the line of all pods.
+// status returns the status line of all pods.
 func (s *Service) status(state []*pod.Status) string {
 	var list []string
 	for i, p := range s.Pods {
@@ -117,8 +117,8 @@ func (s *Service) status(state []*pod.Status) string {
 	return systemd.Status(strings.Join(list, "; "))
 }
 
-// wait tells systemd that the pods are ready and becomes the loop that waits. It
-// returns on failure only.
+// wait notifies systemd that the pods are ready and executes the waiting loop in C. It returns only on
+// failure.
 func (s *Service) wait() error {
 	if !s.Ready {
 		s.Notify(systemd.Ready, systemd.MainPID(os.Getpid()))
@@ -128,7 +128,7 @@ func (s *Service) wait() error {
 	for _, p := range s.Pods {
 		one := StatePod{p.Pod.Namespace, p.Pod.Name, -1}
 		if p.NotifyConn != nil {
-			p.NotifyTarget.Socket.Close() // the supervisor has it; so its end is seen
+			p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
 			one.Socket = int(p.NotifyConn.Fd())
 			sockets = append(sockets, one.Socket)
 		}
@@ -148,8 +148,8 @@ func (s *Service) wait() error {
 	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), StateEnv+"="+string(text))))
 }
 
-// Resume is for a service that a supervisor has hung up on: its pod has ended, or another
-// supervisor goes on with it.
+// Resume continues a service after a supervisor has closed its connection: its pod has ended, or another
+// supervisor runs the pod.
 func (s *Service) Resume(ctx context.Context, signals <-chan os.Signal) error {
 	left := 0
 	for _, p := range s.Pods {
@@ -174,13 +174,13 @@ func (s *Service) Resume(ctx context.Context, signals <-chan os.Signal) error {
 	}
 }
 
-// isHungUp says whether the other end is closed, without taking a message.
+// isHungUp reports whether the other end is closed, without reading a message.
 func isHungUp(socket *os.File) bool {
 	n, _, err := unix.Recvfrom(int(socket.Fd()), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return n <= 0 && !errors.Is(err, unix.EAGAIN)
 }
 
-// recordPods notes that the pods are the unit's; forget, that they no longer are.
+// recordPods records that the pods belong to the unit.
 func (s *Service) recordPods() error {
 	var places []store.Pod
 	for _, p := range s.Pods {
@@ -200,7 +200,7 @@ func (s *Service) ForgetPods() error {
 	return s.dirs.SetUnitPods(s.unit, nil)
 }
 
-// owns says whether a pod was started by this unit.
+// owns reports whether this unit has started a pod.
 func (s *Service) owns(p store.Pod) bool {
 	if s.unit == "" {
 		return false

@@ -32,27 +32,26 @@ type StateWorkload struct {
 	Lock            int
 }
 
-// controllerService is a unit's main process whose pods are made by workloads: it is their
-// controller.
+// controllerService is the main process of a unit whose pods belong to workloads: it is their controller.
 type controllerService struct {
 	*Service
 	c     *controller.Controller
 	own   []store.Workload
 	locks []*os.File
 
-	mu      sync.Mutex // held by who may exec, and by who ends
+	mu      sync.Mutex // held before an exec, and before the end
 	ending  bool
-	sockets map[store.Pod]*podup.Target // pods that tell us how they are
+	sockets map[store.Pod]*podup.Target // pods that send us their state
 }
 
-// StartControllers runs the launch's workloads in a unit, as long as they need somebody.
+// StartControllers runs the controllers of the run's workloads in a unit, until no workload needs one.
 func (s *Service) StartControllers(ctx context.Context, l *podup.Run, signals <-chan os.Signal, started func()) error {
 	if len(l.Targets) > 0 {
 		return resource.RefuseMixed(resource.Documents{Pods: l.PodObjects(), Workloads: l.Workloads})
 	}
 	err := cmdutil.Interruptible(ctx, signals, l.Prepare)
 	if e := exitcode.As(err); e != nil && e.Err == nil {
-		return nil // told to end
+		return nil // asked to stop
 	}
 	if err == nil {
 		err = l.Start()
@@ -67,7 +66,7 @@ func (s *Service) StartControllers(ctx context.Context, l *podup.Run, signals <-
 	return e.run(ctx, signals, started)
 }
 
-// lockWorkloads makes this process the controller, instead of one in the background.
+// lockWorkloads makes this process the controller, in place of one in the background.
 func (e *controllerService) lockWorkloads(places []store.Workload) error {
 	boot, err := controller.BootID()
 	if err != nil {
@@ -84,7 +83,7 @@ func (e *controllerService) lockWorkloads(places []store.Workload) error {
 				return fmt.Errorf("cannot take over %s %s: %w", w.Kind, w.Name, err)
 			}
 			if _, _, pid := w.Controller(); isControllerProcess(pid) {
-				_ = unix.Kill(pid, unix.SIGTERM) // it has gone if it fails
+				_ = unix.Kill(pid, unix.SIGTERM) // an error means that it is gone
 			}
 			if err := podclient.Sleep(context.Background(), 4*podclient.PollTime); err != nil {
 				return err
@@ -94,13 +93,13 @@ func (e *controllerService) lockWorkloads(places []store.Workload) error {
 	return nil
 }
 
-// isControllerProcess says whether a process is a controller that `podrun up -d` has left.
+// isControllerProcess reports whether a process is a controller that `podrun up -d` has started.
 func isControllerProcess(pid int) bool {
 	b, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "cmdline"))
 	return pid > 1 && err == nil && strings.Contains(string(b), "\x00"+reexec.Controller+"\x00")
 }
 
-// run looks after the workloads until they are over or a signal comes.
+// run runs the controllers until the workloads are over or a signal arrives.
 func (e *controllerService) run(ctx context.Context, signals <-chan os.Signal, started func()) (err error) {
 	if e.c, err = controller.New(e.env, e.dirs, e.Launcher, e.own); err != nil {
 		return err
@@ -132,8 +131,7 @@ func (e *controllerService) run(ctx context.Context, signals <-chan os.Signal, s
 	return e.finishAll(done, signals)
 }
 
-// finishAll removes the workloads, which their controller does: it is being told to end,
-// which is no failure.
+// finishAll makes the controllers remove the workloads. This is a requested stop, not a failure.
 func (e *controllerService) finishAll(done <-chan error, signals <-chan os.Signal) error {
 	e.env.EndInterruptLine()
 	e.Notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(e.grace()+podclient.StopMargin+podclient.GoneTime))
@@ -147,7 +145,7 @@ func (e *controllerService) finishAll(done <-chan error, signals <-chan os.Signa
 	return errors.Join(<-done, e.ForgetPods())
 }
 
-// grace is how long the slowest pod may take to end.
+// grace returns the longest time that a pod may take to stop.
 func (e *controllerService) grace() time.Duration {
 	var most int64
 	for _, w := range e.own {
@@ -164,7 +162,7 @@ func (e *controllerService) grace() time.Duration {
 	return time.Duration(most) * time.Second
 }
 
-// connectPod gives a pod that is to be made its ends.
+// connectPod makes the connection of a pod that is created next.
 func (e *controllerService) connectPod(p *podup.Target) error {
 	if err := e.Service.connect(p); err != nil {
 		return err
@@ -173,15 +171,15 @@ func (e *controllerService) connectPod(p *podup.Target) error {
 	return nil
 }
 
-// podStarted keeps the ends of a pod that has been made.
+// podStarted keeps the connection of a pod that was created.
 func (e *controllerService) podStarted(p *podup.Target) {
-	p.NotifyTarget.Socket.Close() // the supervisor has it; so its end is seen
+	p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sockets[p.Pod] = p
 }
 
-// reportUntilReady tells systemd how the workloads are until they are ready.
+// reportUntilReady reports the workloads' state to systemd until they are ready.
 func (e *controllerService) reportUntilReady(ctx context.Context, started func()) {
 	said, begun := "", false
 	for podclient.Sleep(ctx, 10*podclient.PollTime) == nil {
@@ -190,7 +188,7 @@ func (e *controllerService) reportUntilReady(ctx context.Context, started func()
 		for _, w := range e.own {
 			v, err := resource.LoadWorkload(e.dirs, w)
 			if err != nil {
-				running, ready = running+1, ready+1 // it is over, and gone
+				running, ready = running+1, ready+1 // the workload is over and its record is gone
 				continue
 			}
 			now := v.Current()

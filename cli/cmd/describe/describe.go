@@ -92,7 +92,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(errs...)
 }
 
-// describer writes pages, one below the other.
+// describer writes pages, one after the other.
 type describer struct {
 	env       *cmdutil.Env
 	dirs      store.Dirs
@@ -121,7 +121,7 @@ func (d *describer) pods(words []string) error {
 	for _, p := range places {
 		text, labels, err := podPage(v, p, d.events)
 		switch {
-		case err != nil && (len(words) > 0 || p.Exists()): // else it has gone meanwhile
+		case err != nil && (len(words) > 0 || p.Exists()): // else it was removed meanwhile
 			errs = append(errs, err)
 		case err == nil && d.labels.Matches(labels):
 			errs = append(errs, d.print(text))
@@ -130,7 +130,7 @@ func (d *describer) pods(words []string) error {
 	return errors.Join(errs...)
 }
 
-// podPage is what is told of one pod, and its labels.
+// podPage returns the page of one pod, and its labels.
 func podPage(v *podevents.View, p store.Pod, events bool) (string, map[string]string, error) {
 	k, err := resource.LoadPod(p)
 	if err != nil {
@@ -152,7 +152,7 @@ func podPage(v *podevents.View, p store.Pod, events bool) (string, map[string]st
 	return describe.PodWithoutEvents(rendered, machineLines(p, plan, k.Status), now), rendered.Labels, nil
 }
 
-// machineLines is what no cluster would know of a pod.
+// machineLines returns the fields of a pod that Kubernetes does not have.
 func machineLines(p store.Pod, plan *pod.Plan, st *pod.Status) []describe.Field {
 	lines := []describe.Field{{Name: "Network", Value: networkText(plan, st)}}
 	if st.Cgroup != "" {
@@ -172,7 +172,7 @@ func machineLines(p store.Pod, plan *pod.Plan, st *pod.Status) []describe.Field 
 	return lines
 }
 
-// networkText says how a pod reaches the network, or is asked to.
+// networkText returns how a pod reaches the network, or how its manifest requests it.
 func networkText(plan *pod.Plan, st *pod.Status) string {
 	mode := plan.Network
 	if st.Network != "" {

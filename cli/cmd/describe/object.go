@@ -21,7 +21,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// objects tells of things that are kept. Pages show no value of a Secret, only its size.
+// objects prints the pages of stored objects. For a Secret they contain only the sizes of its values.
 func (d *describer) objects(a kindnames.Query) error {
 	l, err := printers.List(d.env, d.dirs, a, &printers.PrintOptions{Namespace: d.namespace, All: d.all, ShowSecrets: true})
 	if l == nil {
@@ -68,7 +68,7 @@ func (d *describer) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, 
 	return describe.Object(object, of, time.Now()), err
 }
 
-// workloadDetails is what a workload's page tells of its pods.
+// workloadDetails returns the parts of a workload's page about its pods.
 func (d *describer) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (describe.Related, error) {
 	v, err := resource.FindWorkload(d.dirs, kind, e.Namespace, e.Name)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *describer) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (des
 	return of, nil
 }
 
-// endpoints are the addresses of the pods behind a Service, by the names of its ports.
+// endpoints returns the addresses of the pods behind a Service, by the names of its ports.
 func (d *describer) endpoints(e *printers.Entry) (map[string][]string, error) {
 	o, err := resource.FindObject(d.dirs, pod.KindService, e.Namespace, e.Name)
 	if err != nil || o.Service == nil {
@@ -106,7 +106,7 @@ func (d *describer) endpoints(e *printers.Entry) (map[string][]string, error) {
 	return all, nil
 }
 
-// targetOf is the number of a Service's port in a pod; 0 if the pod has no such port.
+// targetOf returns the number of a Service's port in a pod; 0 if the pod has no such port.
 func targetOf(p pod.ServicePort, is *pod.Presence) int {
 	if p.TargetName == "" {
 		return int(p.TargetPort)

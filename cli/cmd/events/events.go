@@ -104,7 +104,7 @@ func printAll(v *podevents.View, all []corev1.Event) error {
 	return printRows(v, all)
 }
 
-// printRows prints lines of the table, the first time under its head.
+// printRows prints rows of the table; the first call prints the header too.
 func printRows(v *podevents.View, events []corev1.Event) error {
 	var rows [][]string
 	if !v.Headed {

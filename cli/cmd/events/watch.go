@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/manifest/printers"
 )
 
-// watch shows the events there are, and then each that comes, as it comes.
+// watch prints the existing events, and then each new one.
 func watch(v *podevents.View, ctx context.Context, places []store.Pod) error {
-	seen := map[string]int32{} // how often each was counted when it was shown
+	seen := map[string]int32{} // the count of each event when it was printed
 	for {
 		dirs, err := watched(v, places)
 		if err != nil {
@@ -28,7 +28,7 @@ func watch(v *podevents.View, ctx context.Context, places []store.Pod) error {
 	}
 }
 
-// watched are the directories in which something changes when there is news.
+// watched returns the directories in which new events or pods appear.
 func watched(v *podevents.View, places []store.Pod) (dirs []string, err error) {
 	if len(v.Words) == 0 {
 		if dirs, err = v.Dirs.WatchDirs(); err != nil {
@@ -41,14 +41,12 @@ func watched(v *podevents.View, places []store.Pod) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// watchDirs shows events as they come, until other pods or other directories are to
-// be watched, and returns the pods.
+// watchDirs prints new events until the set of pods or directories changes, and returns the pods.
 func watchDirs(v *podevents.View, ctx context.Context, places []store.Pod, dirs []string, seen map[string]int32) ([]store.Pod, error) {
 	watcher := dirwatch.Watch(dirs...)
 	defer watcher.Close()
 	for {
-		// Everything is looked at once more after the watching has begun: nothing that
-		// happened in between is missed.
+		// Read everything once more after the watch has started, so that no change in between is missed.
 		now, err := remaining(v, slices.Clone(places))
 		if err != nil {
 			return nil, err
@@ -71,7 +69,7 @@ func watchDirs(v *podevents.View, ctx context.Context, places []store.Pod, dirs 
 	}
 }
 
-// remaining are the pods to go on with.
+// remaining returns the pods that are still watched.
 func remaining(v *podevents.View, places []store.Pod) ([]store.Pod, error) {
 	if len(v.Words) == 0 {
 		return v.Pods()
@@ -79,8 +77,7 @@ func remaining(v *podevents.View, places []store.Pod) ([]store.Pod, error) {
 	return slices.DeleteFunc(places, func(p store.Pod) bool { return !p.Exists() }), nil
 }
 
-// printChanges shows what is new in events, or was counted again, and forgets what they
-// have dropped.
+// printChanges prints events that are new or have a higher count, and removes dropped ones from seen.
 func printChanges(v *podevents.View, all []corev1.Event, seen map[string]int32) error {
 	var news []corev1.Event
 	current := map[string]int32{}

@@ -54,7 +54,7 @@ func detachFlag() cli.Flag {
 	return &cli.StringFlag{Name: "detach-keys", Value: tty.DefaultDetachKeys, Usage: "leave a terminal by these `KEYS`: letters or ctrl-LETTER, with commas; \"\" for none"}
 }
 
-// detachKeys are those that the user wants.
+// detachKeys returns the detach keys of the options.
 func detachKeys(c *cli.Context) ([]byte, error) {
 	keys, err := tty.ParseKeys(c.String("detach-keys"))
 	if err != nil {
@@ -73,7 +73,7 @@ func runAttach(env *cmdutil.Env, c *cli.Context) error {
 	}
 	err = attachTo(env, c, keys)
 	if exitcode.As(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
-		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 would look like the container's own
+		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 could be the container's own
 	}
 	return err
 }
@@ -93,14 +93,14 @@ func attachTo(env *cmdutil.Env, c *cli.Context, keys []byte) error {
 	return attachAt(c.Context, env, p, ct, attachOptions{stdin: c.Bool("stdin"), tty: c.Bool("tty"), keys: keys, quiet: c.Bool("quiet")})
 }
 
-// attachOptions are how somebody wants to be attached.
+// attachOptions are the options of one attach.
 type attachOptions struct {
 	stdin, tty, quiet bool
-	fromStart         bool // show what it has written before, too
+	fromStart         bool // also print earlier output
 	keys              []byte
 }
 
-// attachAt is attached to a container that runs, and ends with its exit code.
+// attachAt attaches to a running container, and returns an error with the container's exit code.
 func attachAt(ctx context.Context, env *cmdutil.Env, p store.Pod, ct *pod.Container, w attachOptions) error {
 	a := &attachSession{env: env, pod: p, container: ct, stdin: w.stdin, fromStart: w.fromStart, keys: w.keys, quiet: w.quiet}
 	if a.terminal = terminalFor(env, ct, a.stdin); a.terminal == nil && w.tty {
@@ -108,13 +108,13 @@ func attachAt(ctx context.Context, env *cmdutil.Env, p store.Pod, ct *pod.Contai
 		if !ct.TTY {
 			why = "container " + ct.Name + " did not allocate one"
 		}
-		fmt.Fprintln(env.ErrOut, "Unable to use a TTY - "+why) // kubectl's words, and its way: go on without
+		fmt.Fprintln(env.ErrOut, "Unable to use a TTY - "+why) // as kubectl: a message, then go on without
 	}
 	code, err := a.run(ctx)
 	return containerExit("attach to", p, code, err)
 }
 
-// containerExit is the end of a verb that ends as a program in a container has.
+// containerExit returns the error of a command that ends with the exit code of a program in a container.
 func containerExit(verb string, p store.Pod, code int, err error) error {
 	switch {
 	case errors.Is(err, podclient.ErrNotRunning):
@@ -127,7 +127,8 @@ func containerExit(verb string, p store.Pod, code int, err error) error {
 	return nil
 }
 
-// attachable refuses what the manifest does not allow, and what cannot come any more.
+// attachable returns an error if the manifest does not allow an attach, or the container will not run
+// again.
 func attachable(p store.Pod, c *pod.Container, stdin bool) error {
 	st, err := podview.StatusOf(p)
 	switch {
@@ -141,7 +142,7 @@ func attachable(p store.Pod, c *pod.Container, stdin bool) error {
 	return nil
 }
 
-// terminalFor is our terminal, if a container has one to be at.
+// terminalFor returns the user's terminal, if the container has one to connect it to.
 func terminalFor(env *cmdutil.Env, c *pod.Container, stdin bool) *os.File {
 	terminal, ok := tty.File(env.In)
 	if !ok || !c.TTY || !stdin {

@@ -22,26 +22,27 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// attachSession is being attached to a running container, over the deaths of supervisors.
+// attachSession is an attachment to a running container. It survives the end of supervisors.
 type attachSession struct {
 	env       *cmdutil.Env
 	pod       store.Pod
 	container *pod.Container
 	stdin     bool
-	fromStart bool     // the next supervisor is to show what was written before, too
-	terminal  *os.File // ours, if the container has one and gets our input
+	fromStart bool     // the next supervisor sends earlier output too
+	terminal  *os.File // the user's, if the container has one and gets input
 	keys      []byte
 	quiet     bool
 
 	killed <-chan os.Signal
-	input  atomic.Pointer[os.File] // the container's, or nil
-	left   chan error              // our input has ended, and so have we: nil, or tty.ErrDetached
+	input  atomic.Pointer[os.File] // the container's input, or nil
+	left   chan error              // the local input has ended the attachment: nil, or tty.ErrDetached
 }
 
-// outputPipeSize is how much of a container's output waits for us before we miss some.
+// outputPipeSize is the size of the pipe that buffers a container's output. When it is full, output is
+// lost.
 const outputPipeSize = 1 << 20
 
-// run is attached until the container ends, whose exit code it returns, or we leave.
+// run stays attached until the container ends and returns its exit code, or until the user detaches.
 func (a *attachSession) run(ctx context.Context) (code int, err error) {
 	a.left = make(chan error, 1)
 	var ignore func()
@@ -76,7 +77,7 @@ func (a *attachSession) run(ctx context.Context) (code int, err error) {
 	}
 }
 
-// eol ends a line of ours as the terminal is.
+// eol returns what a message needs before its newline: a carriage return if the terminal is in raw mode.
 func (a *attachSession) eol() string {
 	if a.terminal != nil {
 		return "\r"
@@ -84,13 +85,13 @@ func (a *attachSession) eol() string {
 	return ""
 }
 
-// attachConn is a connection and what came with it.
+// attachConn is a connection with the files that came with it.
 type attachConn struct {
 	*net.UnixConn
 	outlets []*podclient.OutputStream
 }
 
-// join asks to be attached, again as long as nobody answers.
+// join requests the attachment, and repeats that until a supervisor answers.
 func (a *attachSession) join(ctx context.Context) (j *attachConn, err error) {
 	err = podclient.Retry(ctx, a.pod, func() error {
 		j, err = a.joinOnce(ctx)
@@ -113,7 +114,7 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 		if err != nil {
 			return j, fmt.Errorf("make pipe: %w", err)
 		}
-		unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, outputPipeSize) // less will do
+		unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, outputPipeSize) // if it fails, the smaller pipe is used
 		theirs = append(theirs, w)
 		j.outlets = append(j.outlets, &podclient.OutputStream{Src: r, Dst: dst})
 	}
@@ -133,7 +134,7 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 		return j, err
 	}
 	a.fromStart = false
-	if len(files) == 1 { // not closed before there is another: somebody may be writing
+	if len(files) == 1 { // feed may still write to the old one
 		a.input.Store(files[0])
 	}
 	return j, nil
@@ -148,7 +149,7 @@ func (j *attachConn) Close() {
 	}
 }
 
-// begin passes our input on from now on, until restore.
+// begin forwards input until restore is called.
 func (a *attachSession) begin() (restore func(), err error) {
 	restore = func() {}
 	if a.terminal != nil {
@@ -165,8 +166,9 @@ func (a *attachSession) begin() (restore func(), err error) {
 	return restore, nil
 }
 
-// takeTerminal gives the container's terminal our terminal's keys and size. Its size is
-// another for a moment: so the program draws its screen anew, for us (kubectl does it).
+// takeTerminal forwards the user's keys and terminal size to the container's terminal. It first sets a
+// different size for a moment, so that the program redraws its screen for the new client, as kubectl
+// does.
 func (a *attachSession) takeTerminal() (restore func(), err error) {
 	back, err := tty.Raw(a.terminal)
 	if err != nil {
@@ -183,7 +185,7 @@ func (a *attachSession) takeTerminal() (restore func(), err error) {
 	return sync.OnceFunc(func() { quiet(); back() }), nil
 }
 
-// feed passes our input on to its end. It is left behind when the container ends.
+// feed forwards input until it ends. It keeps running when the container ends.
 func (a *attachSession) feed() {
 	in := io.Reader(a.env.In)
 	if a.terminal != nil {
@@ -194,7 +196,7 @@ func (a *attachSession) feed() {
 		n, err := in.Read(buf)
 		if n > 0 {
 			if _, werr := a.input.Load().Write(buf[:n]); werr != nil {
-				return // nobody reads it any more: the container's end is on the way, if it is one
+				return // the container no longer reads input; if it has ended, its exit arrives separately
 			}
 		}
 		switch {
@@ -208,7 +210,7 @@ func (a *attachSession) feed() {
 	}
 }
 
-// attend shows what the container writes, until it ends or we leave.
+// attend prints the container's output until the container ends or the user detaches.
 func (a *attachSession) attend(j *attachConn) (code int, err error) {
 	defer j.Close()
 	var all sync.WaitGroup
@@ -229,11 +231,11 @@ func (a *attachSession) attend(j *attachConn) (code int, err error) {
 		case sig := <-a.killed:
 			err, done = exitcode.Interrupted(sig), true
 		case err = <-a.left:
-			// The end of our input is the container's, if the manifest says so, and else ours
-			// alone (containerd: internal/cri/io).
+			// If the manifest says so (stdinOnce), the end of the local input ends the container's input;
+			// otherwise it only ends the attachment (containerd: internal/cri/io).
 			if once := a.container.StdinOnce && !a.container.TTY; err == nil && once {
 				a.input.Load().Close()
-				// Whatever keeps them from being told is an end, and that is on the way.
+				// An error means that the container has ended, and its exit arrives separately.
 				wire.WriteControl(j.UnixConn, wire.Control{EOF: true})
 				continue
 			}
@@ -249,7 +251,7 @@ func (a *attachSession) attend(j *attachConn) (code int, err error) {
 	return code, err
 }
 
-// end waits for the container's.
+// end waits for the container's end.
 func (j *attachConn) end() (code int, err error) {
 	frame, files, err := wire.ReadFrame(j.UnixConn)
 	podclient.CloseAll(files)
@@ -262,7 +264,7 @@ func (j *attachConn) end() (code int, err error) {
 	return 0, err
 }
 
-// CloseNotify ends the connection; what was written before is still shown.
+// hangUp closes the connection; output that was already written is still printed.
 func (j *attachConn) hangUp() {
 	j.UnixConn.Close()
 	for _, o := range j.outlets {

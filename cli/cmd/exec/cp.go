@@ -58,10 +58,10 @@ Examples:
 	}
 }
 
-// place of a copy: a path, and the pod that it is in, if any.
+// copyLocation is one side of a copy: a path, and the pod that contains it, if any.
 type copyLocation struct{ namespace, pod, path string }
 
-// parseCopyLocation reads POD:PATH, NAMESPACE/POD:PATH, or a local path (kubectl: pkg/cmd/cp).
+// parseCopyLocation parses POD:PATH, NAMESPACE/POD:PATH, or a local path (kubectl: pkg/cmd/cp).
 func parseCopyLocation(word, namespace string) (copyLocation, error) {
 	before, after, is := strings.Cut(word, ":")
 	if !is || strings.HasPrefix(word, "/") || strings.HasPrefix(word, ".") {
@@ -195,7 +195,7 @@ func copyOut(env *cmdutil.Env, c *cli.Context, from copyLocation, to string) err
 	})
 }
 
-// copyName is what a source is called where it goes; "." for what is in a directory.
+// copyName returns the name of a source at its destination; "." for the contents of a directory.
 func copyName(source string) string {
 	if source == "." || source == "/" || strings.HasSuffix(source, "/.") {
 		return "."
@@ -211,7 +211,7 @@ func (x *copyJob) skipped(text string) {
 	fmt.Fprintf(x.env.ErrOut, "podrun: skipped %s\n", report.Escape(text))
 }
 
-// run asks for the copy and does our part of it.
+// run requests the copy and runs ours, its local half.
 func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -239,7 +239,7 @@ func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) 
 	quiet()
 	stream.Close()
 	frame, _, rerr := wire.ReadFrame(conn)
-	cut := x.req.In || err == nil || errors.Is(err, io.ErrUnexpectedEOF) // the other side's failure is the cause of ours
+	cut := x.req.In || err == nil || errors.Is(err, io.ErrUnexpectedEOF) // then the other side has the cause
 	select {
 	case sig := <-killed:
 		return exitcode.Interrupted(sig)
@@ -261,7 +261,7 @@ func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) 
 	return nil
 }
 
-// passSignals has a signal end the copy, so that nothing half made stays here.
+// passSignals makes a signal end the copy, so that no partial file stays here.
 func (x *copyJob) passSignals(cancel func()) (killed <-chan os.Signal, quiet func()) {
 	arrived, quiet := x.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	last := make(chan os.Signal, 1)

@@ -116,7 +116,7 @@ type debugSession struct {
 	container *corev1.EphemeralContainer
 }
 
-// make puts the container together, as kubectl debug does.
+// make builds the container as kubectl debug does.
 func (d *debugSession) make(c *cli.Context, command []string) error {
 	text, err := d.pod.Manifest()
 	if err != nil {
@@ -137,7 +137,7 @@ func (d *debugSession) make(c *cli.Context, command []string) error {
 	}
 	image, pull := c.String("image"), corev1.PullPolicy(c.String("image-pull-policy"))
 	if image == "" {
-		pull = cmp.Or(pull, corev1.PullIfNotPresent) // it is there
+		pull = cmp.Or(pull, corev1.PullIfNotPresent) // the image is present
 		image = d.stored.Spec.Containers[0].Image
 		for _, o := range d.stored.Spec.Containers {
 			if o.Name == c.String("target") {
@@ -153,7 +153,7 @@ func (d *debugSession) make(c *cli.Context, command []string) error {
 		TargetContainerName: c.String("target"),
 		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: name, Image: image, ImagePullPolicy: pull, Command: command,
-			// The end of our input is the container's, as with kubectl run -i.
+			// The end of the local input ends the container's input, as with kubectl run -i.
 			Stdin: c.Bool("stdin"), StdinOnce: c.Bool("stdin"), TTY: c.Bool("tty"), SecurityContext: security,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		},
@@ -171,7 +171,7 @@ func (d *debugSession) make(c *cli.Context, command []string) error {
 	return d.customize(c.String("custom"))
 }
 
-// randomSuffix makes names unlikely to be taken, of kubectl's letters.
+// randomSuffix returns a random suffix that makes a name probably unique, of kubectl's letters.
 func randomSuffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	var b [5]byte
@@ -181,9 +181,9 @@ func randomSuffix() string {
 	return string(b[:])
 }
 
-// profile is profile with the name, but without CAP_SYS_PTRACE where the pod has no user
-// namespace of its own: who has it there can seize libcontainer's init, which is in the
-// container's sight before it is confined, and be the user on the host.
+// profile returns the named profile. It omits CAP_SYS_PTRACE if the pod has no user namespace of its own:
+// there, a process with that capability can trace libcontainer's init, which is visible in the container
+// before it is confined, and become the user on the host.
 func (d *debugSession) profile(name, container string) (*corev1.SecurityContext, error) {
 	security, err := profile(name)
 	root := os.Geteuid() == 0
@@ -200,7 +200,8 @@ func (d *debugSession) profile(name, container string) (*corev1.SecurityContext,
 	return nil, nil
 }
 
-// profile is what kubectl debug lets such a container do (pkg/cmd/debug/profiles.go).
+// profile returns the security context that kubectl debug gives the container
+// (pkg/cmd/debug/profiles.go).
 func profile(name string) (*corev1.SecurityContext, error) {
 	add := func(list ...corev1.Capability) *corev1.SecurityContext {
 		return &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: list}}
@@ -224,7 +225,7 @@ func profile(name string) (*corev1.SecurityContext, error) {
 	return nil, cmdutil.UsageErrorf("debug", "--profile takes general, baseline, restricted, netadmin or sysadmin, not %q", name)
 }
 
-// add has the pod's supervisor begin the container.
+// add makes the pod's supervisor start the container.
 func (d *debugSession) add(ctx context.Context) error {
 	if !d.pod.Alive() {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot debug pod %q: it is not running", d.pod.Name)
@@ -245,7 +246,7 @@ func (d *debugSession) add(ctx context.Context) error {
 	if err := l.Build(alone, found); err != nil {
 		return d.invalidContainer(err)
 	}
-	plan, err := d.pod.Plan() // of now: another container may have been added
+	plan, err := d.pod.Plan() // read again: another container may have been added
 	if err != nil {
 		return err
 	}
@@ -270,7 +271,8 @@ func (d *debugSession) add(ctx context.Context) error {
 	return nil
 }
 
-// invalidContainer tells of a container that cannot be: nobody has written a document that it is in.
+// invalidContainer returns the error for an invalid container. It names no document, because the
+// container comes from options.
 func (d *debugSession) invalidContainer(err error) error {
 	var in *manifest.Errors
 	if !errors.As(err, &in) {
@@ -291,8 +293,8 @@ func (d *debugSession) invalidContainer(err error) error {
 	return report.New(report.Usage, hint, "cannot debug pod %s: %s", d.pod.Name, strings.Join(list, "; "))
 }
 
-// attach waits until the container runs and attaches to it: all that it writes is shown, from
-// its first byte on; of one that has ended already, what is in its log.
+// attach waits until the container runs and attaches to it, with its output from the first byte on. For a
+// container that has already ended it prints the log.
 func (d *debugSession) attach(ctx context.Context, keys []byte) error {
 	name := d.container.Name
 	last, err := d.until(ctx, func(s pod.State) bool {
@@ -318,7 +320,7 @@ func (d *debugSession) attach(ctx context.Context, keys []byte) error {
 	}
 	err = attachAt(ctx, d.env, d.pod, ct, attachOptions{stdin: d.container.Stdin, tty: d.container.TTY, fromStart: true, keys: keys, quiet: d.quiet})
 	var refused *exitcode.Error
-	if errors.As(err, &refused) && refused.Err != nil { // it may have ended in between
+	if errors.As(err, &refused) && refused.Err != nil { // it may have ended in the meantime
 		within, cancel := context.WithTimeout(ctx, podup.ApplyTime)
 		defer cancel()
 		last, werr := d.until(within, func(s pod.State) bool { return s.Terminated != nil })
@@ -329,7 +331,7 @@ func (d *debugSession) attach(ctx context.Context, keys []byte) error {
 	return err
 }
 
-// until waits for a state of the container, or the pod's end, and gives the last state.
+// until waits for a state of the container, or the pod's end, and returns the last state.
 func (d *debugSession) until(ctx context.Context, reached func(pod.State) bool) (last pod.State, err error) {
 	err = podclient.WatchStatus(ctx, d.pod, func(st *pod.Status) bool {
 		if c, ok := st.Container(d.container.Name); ok {
@@ -340,7 +342,7 @@ func (d *debugSession) until(ctx context.Context, reached func(pod.State) bool) 
 	return last, err
 }
 
-// ended shows what a container that has ended has written, and ends with its code.
+// ended prints the output of a container that has ended, and returns its exit code.
 func (d *debugSession) ended(ctx context.Context, end *pod.Terminated) error {
 	err := d.env.RunAgain(d.env, []string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
 	switch {
@@ -352,7 +354,7 @@ func (d *debugSession) ended(ctx context.Context, end *pod.Terminated) error {
 	return ctx.Err()
 }
 
-// customize merges a file of the user's into the container.
+// customize merges the user's file into the container.
 func (d *debugSession) customize(file string) error {
 	if file == "" {
 		return nil

@@ -81,13 +81,12 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	}
 	err := execIn(env, c, words[0], words[2:])
 	if exitcode.As(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
-		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 would look like the command's own
+		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 could be the command's own
 	}
 	return err
 }
 
-// podInFile is the word for the one pod, or the one workload, of a file, in whose namespace it
-// is looked for.
+// podInFile returns the name of the only pod or workload in a file, and sets its namespace.
 func podInFile(env *cmdutil.Env, c *cli.Context) (string, error) {
 	sources, err := resource.ReadFiles(env, []string{c.String("filename")})
 	if err != nil {
@@ -136,7 +135,7 @@ func execIn(env *cmdutil.Env, c *cli.Context, word string, command []string) err
 			cols, rows := tty.Size(terminal)
 			req.Cols, req.Rows = uint16(cols), uint16(rows)
 		} else {
-			// kubectl's words, and its way: go on without.
+			// As kubectl: print a message and go on without a terminal.
 			fmt.Fprintln(env.ErrOut, "Unable to use a TTY - input is not a terminal or the right kind of file")
 		}
 	}
@@ -144,7 +143,7 @@ func execIn(env *cmdutil.Env, c *cli.Context, word string, command []string) err
 	return containerExit("exec in", p, code, err)
 }
 
-// variables are NAME=VALUE, the values of mere NAMEs being our own.
+// variables parses NAME=VALUE. A NAME alone takes its value from podrun's environment.
 func variables(f *cmdutil.Env, words []string) ([]string, error) {
 	var env []string
 	for _, word := range words {
@@ -160,18 +159,18 @@ func variables(f *cmdutil.Env, words []string) ([]string, error) {
 	return env, nil
 }
 
-// execSession is one command in a container, of this front.
+// execSession is one command in a container, run by the CLI.
 type execSession struct {
 	env      *cmdutil.Env
 	pod      store.Pod
-	stdin    bool     // pass our standard input on
-	terminal *os.File // ours, if the command gets one
+	stdin    bool     // forward standard input
+	terminal *os.File // the user's terminal, if the command gets one
 
 	container string
-	keys      []byte // leave the command behind
+	keys      []byte // detach keys
 }
 
-// run starts the command, passes everything on and returns its exit code.
+// run starts the command, forwards its streams and returns its exit code.
 func (x *execSession) run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	c := &podclient.Command{
 		Pod: x.pod, Container: x.container, Stdin: x.stdin, Terminal: x.terminal, Keys: x.keys,

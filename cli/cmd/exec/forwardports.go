@@ -13,8 +13,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// forwardedPorts reads [LOCAL:]REMOTE, where REMOTE may be the name of a port and LOCAL
-// may be empty.
+// forwardedPorts parses [LOCAL:]REMOTE, where REMOTE may be the name of a port and LOCAL may be empty.
 func forwardedPorts(plan *pod.Plan, words []string) ([]forwardedPort, error) {
 	var list []forwardedPort
 	for _, word := range words {
@@ -28,7 +27,7 @@ func forwardedPorts(plan *pod.Plan, words []string) ([]forwardedPort, error) {
 			return nil, err
 		}
 		switch {
-		case !both: // the same number, also of a name
+		case !both: // the same number on both sides, also for a name
 			one.local = one.remote
 		case local != "":
 			if one.local, err = strconv.Atoi(local); err != nil || one.local < 0 || one.local > 65535 {
@@ -58,9 +57,9 @@ func remotePort(plan *pod.Plan, word string) (int, error) {
 	return 0, report.New(report.Usage, "podrun get "+plan.Name+" -o yaml shows its ports", "pod %s does not have a named port %q", plan.Name, word)
 }
 
-// forwardTarget is the pod that the first word of port-forward names, and the ports in
-// their numbers there. Of a Service the first ready pod is meant for as long as that lives,
-// and the ports are the Service's (kubectl: pkg/cmd/portforward).
+// forwardTarget returns the pod that the first word of port-forward names, and the ports with their
+// numbers in the pod. For a Service it is the first ready pod, until that ends, and the ports are the
+// Service's (kubectl: pkg/cmd/portforward).
 func forwardTarget(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string) (store.Pod, []forwardedPort, error) {
 	var behind *pod.Object
 	var p store.Pod
@@ -89,7 +88,7 @@ func forwardTarget(env *cmdutil.Env, dirs store.Dirs, namespace string, words []
 	return p, ports, err
 }
 
-// readyPod is the first pod behind a Service.
+// readyPod returns the first ready pod behind a Service.
 func readyPod(dirs store.Dirs, o *pod.Object) (store.Pod, error) {
 	if o.Service == nil || len(o.Service.Selector) == 0 {
 		return store.Pod{}, report.New(report.Failure, "name a pod", "service %q is defined without a selector", o.Name)
@@ -104,7 +103,7 @@ func readyPod(dirs store.Dirs, o *pod.Object) (store.Pod, error) {
 	return all[0].Pod, nil
 }
 
-// servicePortWords puts ports of pods for those of a Service in LOCAL:REMOTE.
+// servicePortWords replaces a Service's ports in LOCAL:REMOTE by those of its pods.
 func servicePortWords(o *pod.Object, words []string) ([]string, error) {
 	var list []string
 	for _, word := range words {

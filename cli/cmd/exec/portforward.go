@@ -84,7 +84,7 @@ func runPortForward(env *cmdutil.Env, c *cli.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- podclient.WatchStatus(ctx, p, func(*pod.Status) bool { return false }) }()
 	select {
-	case <-signals: // as kubectl: that is how it is meant to end
+	case <-signals: // a signal is the normal end, as in kubectl
 		return nil
 	case err := <-ended:
 		if err != nil && !errors.Is(err, podclient.ErrNotRunning) {
@@ -94,23 +94,23 @@ func runPortForward(env *cmdutil.Env, c *cli.Context) error {
 	}
 }
 
-// forwarder is what one port-forward has open.
+// forwarder holds the listeners and connections of one port-forward.
 type forwarder struct {
 	env  *cmdutil.Env
 	pod  store.Pod
-	loop *tcp.Loop // carries connections
+	loop *tcp.Loop // copies between connections
 
-	mu        sync.Mutex // output, and what follows
+	mu        sync.Mutex // protects the output and the fields below
 	listeners []net.Listener
 	conns     map[net.Conn]bool
 	closed    bool
 	all       sync.WaitGroup
 }
 
-// forwardedPort is one that is forwarded; local 0 stands for a free one.
+// forwardedPort is one forwarded port; local 0 means any free port.
 type forwardedPort struct{ local, remote int }
 
-// listen opens a port on every address; of those that localhost stands for one is enough.
+// listen opens a port on every address. For localhost, one of its addresses is enough.
 func (w *forwarder) listen(addresses []listenAddress, port forwardedPort) error {
 	var errs []error
 	opened := map[string]bool{}
@@ -122,7 +122,7 @@ func (w *forwarder) listen(addresses []listenAddress, port forwardedPort) error 
 		}
 		opened[a.word] = true
 		if at, ok := l.Addr().(*net.TCPAddr); ok {
-			port.local = at.Port // a free one is the same on all addresses
+			port.local = at.Port // use the same free port on all addresses
 		}
 		fmt.Fprintf(w.env.Out, "Forwarding from %s -> %d\n", l.Addr(), port.remote)
 		w.listeners = append(w.listeners, l)
@@ -183,7 +183,7 @@ func (w *forwarder) printf(to interface{ Write([]byte) (int, error) }, format st
 	fmt.Fprintf(to, format, args...)
 }
 
-// carry has the supervisor connect inside the pod, and passes on what both say.
+// carry makes the supervisor connect inside the pod, and copies data in both directions.
 func (w *forwarder) carry(c *net.TCPConn, port int) error {
 	inside, err := connectInside(w.pod, port)
 	if err != nil {
@@ -193,7 +193,7 @@ func (w *forwarder) carry(c *net.TCPConn, port int) error {
 	return nil
 }
 
-// connectInside gives a connection to a port of the pod's localhost.
+// connectInside returns a connection to a port of the pod's localhost.
 func connectInside(p store.Pod, port int) (conn *net.TCPConn, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -232,7 +232,7 @@ func tcpOf(file *os.File) (*net.TCPConn, error) {
 	return t, nil
 }
 
-// close ends everything.
+// close closes all listeners and connections.
 func (w *forwarder) close() {
 	for _, l := range w.listeners {
 		l.Close()
@@ -247,7 +247,7 @@ func (w *forwarder) close() {
 	w.all.Wait()
 }
 
-// listenAddress is one to listen on, and the word that stands for it.
+// listenAddress is an address to listen on, with the word that names it.
 type listenAddress struct {
 	ip   net.IP
 	word string
@@ -260,7 +260,7 @@ func (a listenAddress) network() string {
 	return "tcp6"
 }
 
-// listenAddresses reads --address as kubectl does.
+// listenAddresses parses --address as kubectl does.
 func listenAddresses(lists []string) ([]listenAddress, error) {
 	var all []listenAddress
 	seen := map[string]bool{}

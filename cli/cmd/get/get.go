@@ -112,7 +112,7 @@ Examples:
 	}
 }
 
-// parseOptions reads the options of get and ps.
+// parseOptions returns the print options of get and ps.
 func parseOptions(c *cli.Context, what []kindnames.Query) (*internalprinters.PrintOptions, error) {
 	named := slices.ContainsFunc(what, func(a kindnames.Query) bool { return len(a.Names) > 0 })
 	w := &internalprinters.PrintOptions{
@@ -155,7 +155,7 @@ func parseOptions(c *cli.Context, what []kindnames.Query) (*internalprinters.Pri
 	return w, nil
 }
 
-// run shows what is asked for, and with -w what becomes of it.
+// run prints the requested objects, and with -w their changes.
 func run(env *cmdutil.Env, c *cli.Context, what []kindnames.Query) error {
 	w, err := parseOptions(c, what)
 	if err != nil {
@@ -197,7 +197,7 @@ func run(env *cmdutil.Env, c *cli.Context, what []kindnames.Query) error {
 		lists = append(lists, l)
 	}
 	if failed := errors.Join(errs...); found == 0 && failed != nil {
-		return failed // it says it all
+		return failed // the error covers it
 	}
 	return errors.Join(append(errs, internalprinters.PrintListings(env, lists, w, single))...)
 }

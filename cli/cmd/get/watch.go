@@ -18,17 +18,17 @@ import (
 	"github.com/podrun/podrun/manifest/printers"
 )
 
-// podWatch shows pods, and each again when it changes.
+// podWatch prints pods, and each one again when it changes.
 type podWatch struct {
 	env     *cmdutil.Env
 	dirs    store.Dirs
-	names   []string // none are all
+	names   []string // empty: all
 	options *internalprinters.PrintOptions
-	silent  bool // only what changes
-	events  bool // say what each change is
+	silent  bool // print changes only
+	events  bool // print the type of each change
 
 	sheet  podview.Table
-	headed bool // something was shown
+	headed bool // the header was printed
 	shown  map[string]watchedPod
 }
 
@@ -49,13 +49,12 @@ func (v *podWatch) run(ctx context.Context) error {
 	})
 }
 
-// watched are the directories in which something changes when there is news.
+// watched returns the directories in which changes of pods appear.
 func (v *podWatch) watched() ([]string, error) {
 	return internalprinters.WatchedDirs(v.dirs, v.names, v.options)
 }
 
-// look shows what is new, and returns how many pods there are. Pods that were named have to
-// be there the first time.
+// look prints changes, and returns the number of pods. At the first call, named pods have to exist.
 func (v *podWatch) look(first bool) (left int, err error) {
 	l, err := internalprinters.ListPods(v.dirs, v.names, v.options)
 	if l == nil || err != nil && first {
@@ -71,15 +70,15 @@ func (v *podWatch) look(first bool) (left int, err error) {
 	return len(l.Entries), v.show(l, changes)
 }
 
-// watchedPod is a pod as it was shown last.
+// watchedPod is a pod as it was last printed.
 type watchedPod struct {
 	internalprinters.Entry
 	state string
 }
 
-// podChange is what -w shows of a pod.
+// podChange is a change of a pod to print.
 type podChange struct {
-	event string // as a watch of Kubernetes names it
+	event string // the type, as in a watch of Kubernetes
 	internalprinters.Entry
 }
 
@@ -89,8 +88,8 @@ const (
 	podDeleted  = "DELETED"
 )
 
-// changes compares a listing with what was shown. Those that have gone come first: one may have
-// the name of a pod that is new.
+// changes compares a listing with what was printed. Removed pods come first, because a new pod may have
+// the same name.
 func (v *podWatch) changes(l *internalprinters.Listing) ([]podChange, error) {
 	var gone, changed []podChange
 	current := map[string]watchedPod{}
@@ -127,15 +126,16 @@ func (v *podWatch) changes(l *internalprinters.Listing) ([]podChange, error) {
 	return append(gone, changed...), nil
 }
 
-// gone is the pod as it was read last. One that was not seen to end was ended.
+// gone returns the pod as it was last read, as deleted. It is marked as deleting, because a pod whose end
+// was not read was stopped.
 func (w *watchedPod) gone() podChange {
 	st := *w.Pod.Status
 	st.Deleting = true
 	return podChange{podDeleted, internalprinters.NewPodEntry(resource.PodInfo{Manifest: w.Pod.Manifest, Status: &st})}
 }
 
-// state is all that is published of a pod: its object, and of its line what the object does not
-// have, without the times that pass.
+// state returns everything that is published of a pod for comparison: its object, and the columns that
+// are not in the object, without elapsed times.
 func state(e *internalprinters.Entry) (string, error) {
 	const age = 4
 	row, err := e.Row(true, time.Now())
@@ -154,7 +154,7 @@ func state(e *internalprinters.Entry) (string, error) {
 	return fmt.Sprint(row, string(text)), err
 }
 
-// show prints changes, each as one object or one line.
+// show prints each change as an object or a row.
 func (v *podWatch) show(l *internalprinters.Listing, changes []podChange) error {
 	if len(changes) == 0 {
 		return nil

@@ -133,9 +133,8 @@ Examples:
 	}
 }
 
-// addImages adds images with a view of the progress, in which verb says what is being
-// done, and prints the name of each, or its id where it has none. Ctrl-C ends it;
-// what is complete by then stays.
+// addImages adds images and displays the progress, where verb names the operation. It prints the name of
+// each image, or its ID if it has no name. Ctrl-C ends it; images that are complete by then stay.
 func addImages(ctx context.Context, env *cmdutil.Env, verb string, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
 	dirs, err := env.Dirs()
 	if err != nil {

@@ -39,7 +39,7 @@ Examples:
 	}
 }
 
-// stdinRedirected says whether standard input is a file or a pipe: somebody has meant it to be read.
+// stdinRedirected reports whether standard input is a file or a pipe, and so is meant to be read.
 func stdinRedirected(env *cmdutil.Env) bool {
 	in, ok := env.In.(*os.File)
 	if !ok {
@@ -49,7 +49,7 @@ func stdinRedirected(env *cmdutil.Env) bool {
 	return err == nil && (st.Mode().IsRegular() || st.Mode()&os.ModeNamedPipe != 0)
 }
 
-// input is the path of an archive; "-" is standard input.
+// input returns the path of an archive; "-" is standard input.
 func input(word string) string {
 	if word == "-" {
 		return "/dev/stdin"

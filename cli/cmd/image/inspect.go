@@ -44,7 +44,7 @@ Examples:
 				list = append(list, d)
 				return nil
 			})
-			if format == "json" { // a list of any length, as docker and podman print it
+			if format == "json" { // always a list, as docker and podman print it
 				print = func([]any, bool) ([]byte, error) {
 					text, err := json.MarshalIndent(list, "", "    ")
 					return append(text, '\n'), err
@@ -59,7 +59,7 @@ Examples:
 	}
 }
 
-// describeEach does something for each image, and goes on with the next if one fails.
+// describeEach calls do for each image, and continues after a failure.
 func describeEach(env *cmdutil.Env, words []string, do func(*image.Inspection) error) (errs []error) {
 	s, err := env.ImageStore()
 	if err != nil {

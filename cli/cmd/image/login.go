@@ -73,7 +73,7 @@ func runLogin(env *cmdutil.Env, c *cli.Context) error {
 	return nil
 }
 
-// registryArg is the registry that a command names.
+// registryArg returns the registry that a command names.
 func registryArg(c *cli.Context, command string) (string, error) {
 	switch c.NArg() {
 	case 0:
@@ -84,7 +84,7 @@ func registryArg(c *cli.Context, command string) (string, error) {
 	return "", cmdutil.UsageErrorf(command, "%s takes one registry", command)
 }
 
-// readAccount asks for what the flags do not say.
+// readAccount prompts for the credentials that the flags do not contain.
 func readAccount(env *cmdutil.Env, c *cli.Context, registry string) (image.Account, error) {
 	a := image.Account{Registry: registry, User: c.String("username"), Password: c.String("password")}
 	if c.Bool("password-stdin") {

@@ -64,12 +64,12 @@ func runLs(env *cmdutil.Env, c *cli.Context) error {
 	return err
 }
 
-// listedImage is a name of an image, with the fields that docker's templates have.
+// listedImage is one name of an image, with the fields of docker's templates.
 type listedImage struct {
 	Name, Repository, Tag, ID, Digest, CreatedAt, CreatedSince, Size string
 }
 
-// formatImages writes each name by a template.
+// formatImages prints each name with a template.
 func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format string) error {
 	if format == "json" {
 		format = "{{json .}}"
@@ -98,10 +98,10 @@ func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format str
 	return nil
 }
 
-// noName stands for a name or a tag that is not there.
+// noName is printed for a missing name or tag.
 const noName = "<none>"
 
-// splitName takes the tag from a whole name.
+// splitName splits a full name into repository and tag.
 func splitName(name string) (repository, tag string) {
 	repository, _, digested := strings.Cut(name, "@")
 	if at := strings.LastIndex(name, ":"); !digested && at > strings.LastIndex(name, "/") {

@@ -94,7 +94,7 @@ func runSave(env *cmdutil.Env, c *cli.Context) error {
 	})
 }
 
-// writeAtomically writes a file that is there as a whole, durably, or not at all.
+// writeAtomically writes a file durably and completely, or not at all.
 func writeAtomically(path string, write func(io.Writer) error) error {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		if st.IsDir() {
@@ -122,7 +122,7 @@ func writeAtomically(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	os.Chmod(tmp.Name(), 0o644) // a stick's file system may have no modes
+	os.Chmod(tmp.Name(), 0o644) // may fail: the file system of a USB stick may have no modes
 	if err := os.Rename(tmp.Name(), path); err != nil {
 		return fmt.Errorf("save to %s: %w", path, err)
 	}

@@ -100,7 +100,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	return ignoreError(env, want, cmdutil.WhileRead(c.Context, env.Out, func(ctx context.Context) error { return followAll(ctx, env, all) }))
 }
 
-// ignoreError says an error that the user wants to be ignored.
+// ignoreError prints an error that the user wants to ignore.
 func ignoreError(env *cmdutil.Env, want options, err error) error {
 	if err == nil || !want.ignore || exitcode.As(err) != nil {
 		return err
@@ -116,7 +116,7 @@ func streamsOf(all []*podLogs) (n int) {
 	return n
 }
 
-// podLogs are the containers of one pod that the user asked for.
+// podLogs are the selected containers of one pod.
 type podLogs struct {
 	place   store.Pod
 	plan    *pod.Plan
@@ -155,8 +155,8 @@ func logsOf(env *cmdutil.Env, p store.Pod, want options, view *podview.LogWriter
 	return l, nil
 }
 
-// printLogs shows what is there. Of several containers those that have not started
-// are named on stderr; of one it is the error.
+// printLogs prints the existing logs. If several containers are selected, those that have not started are
+// named on stderr; a single one is the error.
 func printLogs(env *cmdutil.Env, pods []*podLogs, previous bool) error {
 	var errs []error
 	for _, l := range pods {
@@ -187,7 +187,7 @@ func printLogs(env *cmdutil.Env, pods []*podLogs, previous bool) error {
 	return errors.Join(errs...)
 }
 
-// followAll shows what is there and what comes of several pods.
+// followAll prints the existing and new output of several pods.
 func followAll(ctx context.Context, env *cmdutil.Env, pods []*podLogs) error {
 	errs := make([]error, len(pods))
 	var all sync.WaitGroup
@@ -198,7 +198,7 @@ func followAll(ctx context.Context, env *cmdutil.Env, pods []*podLogs) error {
 	return errors.Join(errs...)
 }
 
-// followLogs shows what is there and what comes.
+// followLogs prints the existing and new output of one pod.
 func followLogs(ctx context.Context, env *cmdutil.Env, p store.Pod, plan *pod.Plan, streams []*logstream.Stream) error {
 	logstream.FromLatest(p, streams)
 	ended := make(chan struct{})

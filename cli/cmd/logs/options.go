@@ -18,22 +18,21 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// options are what the flags of logs ask for.
+// options are the flags of logs.
 type options struct {
 	container  string
 	all        bool // every container
 	tail       int
 	since      time.Time
-	limit      int64 // bytes of each container; 0: all
+	limit      int64 // in bytes for each container; 0: no limit
 	timestamps bool
 	prefix     bool
 	previous   bool
-	ignore     bool // what cannot be shown is no error
-	most       int  // containers to be followed at once; 0: any number
+	ignore     bool // print errors and go on
+	most       int  // the maximum of containers to follow; 0: no limit
 }
 
-// selectedTail is how much is shown of each of many pods unless the user says more,
-// as by kubectl.
+// selectedTail is the default number of lines for each of several selected pods, as in kubectl.
 const selectedTail = 10
 
 func parseOptions(c *cli.Context) (options, error) {
@@ -81,7 +80,7 @@ func parseOptions(c *cli.Context) (options, error) {
 	return w, nil
 }
 
-// logPods are the pods whose logs the user wants.
+// logPods returns the pods whose logs are requested.
 func logPods(env *cmdutil.Env, c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
 	if !c.IsSet("selector") {
 		var pods []store.Pod
@@ -121,7 +120,7 @@ func logPods(env *cmdutil.Env, c *cli.Context, dirs store.Dirs) ([]store.Pod, er
 	return pods, nil
 }
 
-// awaitPodNames are the pods that the words name; those of a workload are waited for.
+// awaitPodNames returns the pods that the words name. It waits for the pods of a workload.
 func awaitPodNames(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, one bool) ([]string, error) {
 	for end := time.Now().Add(c.Duration("pod-running-timeout")); ; {
 		words, err := resource.PodNames(env, dirs, c.String("namespace"), c.Args().Slice(), one)
@@ -135,12 +134,12 @@ func awaitPodNames(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, one bool) 
 	}
 }
 
-// pending says whether of pods that workloads have none has begun to run.
+// pending reports whether no pod of the named workloads has started to run.
 func pending(env *cmdutil.Env, dirs store.Dirs, c *cli.Context, words []string) bool {
 	none := false
 	for _, word := range words {
 		if slices.Contains(c.Args().Slice(), word) {
-			continue // the user's own word
+			continue // the user has named the pod itself
 		}
 		p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
 		if err != nil {
@@ -155,10 +154,10 @@ func pending(env *cmdutil.Env, dirs store.Dirs, c *cli.Context, words []string) 
 	return none
 }
 
-// podsTime is between two looks whether a workload has pods.
+// podsTime is the interval at which awaitPodNames checks whether a workload has pods.
 const podsTime = 50 * time.Millisecond
 
-// isContainer says whether a word that names no pod is a container of one.
+// isContainer reports whether a word is the name of a container of a pod.
 func isContainer(p store.Pod, word string) bool {
 	plan, err := p.Plan()
 	if err != nil {

@@ -137,7 +137,7 @@ Examples:
 	}
 }
 
-// dockerHub is the registry that images without one come from, as auth files name it.
+// dockerHub is the registry of images whose names contain none, as auth files name it.
 const dockerHub = "https://index.docker.io/v1/"
 
 func createRegistryCommand(env *cmdutil.Env) *cli.Command {
@@ -225,7 +225,7 @@ Examples:
 
 func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
-// createObject makes an object that is not there yet.
+// createObject creates an object that does not exist yet.
 func createObject(env *cmdutil.Env, c *cli.Context, kind string, object metav1.Object) error {
 	format := c.String("output")
 	switch {
@@ -240,7 +240,7 @@ func createObject(env *cmdutil.Env, c *cli.Context, kind string, object metav1.O
 	}
 	var text []byte
 	var err error
-	if format == "json" || format == "yaml" { // as it was asked for, without defaults
+	if format == "json" || format == "yaml" { // print it as requested, without defaults
 		if text, err = printers.PrintList([]any{object}, true, printers.Format(format)); err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func createObject(env *cmdutil.Env, c *cli.Context, kind string, object metav1.O
 	return nil
 }
 
-// createOnce keeps an object, unless there is one of its name.
+// createOnce stores an object, unless one of its name exists.
 func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error {
 	dirs, err := env.Dirs()
 	if err != nil {
@@ -306,7 +306,7 @@ Examples:
   podrun create namespace web
   podrun create ns web --dry-run -o yaml
 `,
-		Flags: createFlags()[1:], // it is in none itself
+		Flags: createFlags()[1:], // a namespace is in no namespace
 		Action: func(c *cli.Context) error {
 			return createObject(env, c, "Namespace", &corev1.Namespace{TypeMeta: typeMeta("Namespace")})
 		},

@@ -16,10 +16,10 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// maxValue is more than an object may hold (1 MiB): what is larger is read no further.
+// maxValue is more than an object may hold (1 MiB): a larger value is not read to its end.
 const maxValue = 2 << 20
 
-// putText adds a value to a ConfigMap's data or, if it is no text, binaryData.
+// putText adds a value to a ConfigMap's data or, if it is not text, to its binaryData.
 func putText(data *map[string]string, binary *map[string][]byte, key string, value []byte) {
 	if *data == nil {
 		*data, *binary = map[string]string{}, map[string][]byte{}
@@ -31,8 +31,8 @@ func putText(data *map[string]string, binary *map[string][]byte, key string, val
 	}
 }
 
-// dataOf collects the keys and values that the options name, as kubectl create does. A
-// key that is given twice is an error.
+// dataOf collects the keys and values of the options, as kubectl create does. A duplicate key is an
+// error.
 func dataOf(env *cmdutil.Env, c *cli.Context) (map[string][]byte, error) {
 	data := map[string][]byte{}
 	add := func(key string, value []byte) error {
@@ -51,7 +51,7 @@ func dataOf(env *cmdutil.Env, c *cli.Context) (map[string][]byte, error) {
 	}
 	for _, word := range c.StringSlice("from-literal") {
 		key, value, ok := strings.Cut(word, "=")
-		if !ok || key == "" { // not shown: it may be a secret
+		if !ok || key == "" { // the word is not printed: it may be a secret
 			errs = append(errs, report.New(report.Usage, "", "--from-literal takes KEY=VALUE"))
 			continue
 		}
@@ -63,7 +63,7 @@ func dataOf(env *cmdutil.Env, c *cli.Context) (map[string][]byte, error) {
 	return data, errors.Join(errs...)
 }
 
-// fromFile takes FILE, KEY=FILE or a directory, of which every regular file counts.
+// fromFile adds FILE, KEY=FILE, or all regular files of a directory.
 func fromFile(env *cmdutil.Env, word string, add func(key string, value []byte) error) error {
 	key, path, named := strings.Cut(word, "=")
 	switch {
@@ -102,8 +102,8 @@ func fromFile(env *cmdutil.Env, word string, add func(key string, value []byte) 
 	return nil
 }
 
-// fromEnvFile takes lines of KEY=VALUE; of a KEY alone the value is that of the
-// environment (kubectl: pkg/cmd/util/env_file.go).
+// fromEnvFile adds lines of KEY=VALUE. A KEY alone takes its value from the environment (kubectl:
+// pkg/cmd/util/env_file.go).
 func fromEnvFile(env *cmdutil.Env, file string, add func(key string, value []byte) error) error {
 	text, err := readValue(env, file)
 	if err != nil {
@@ -123,7 +123,7 @@ func fromEnvFile(env *cmdutil.Env, file string, add func(key string, value []byt
 		if !ok {
 			value = env.Getenv(key)
 		}
-		if msgs := validation.IsEnvVarName(key); len(msgs) > 0 { // not shown: it may be a secret
+		if msgs := validation.IsEnvVarName(key); len(msgs) > 0 { // not printed: it may be a secret
 			return report.New(report.Usage, "", "%s, line %d: what is before the = is not a valid key name: %s", file, n, strings.Join(msgs, "; "))
 		}
 		if err := add(key, []byte(value)); err != nil {

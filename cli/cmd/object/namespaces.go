@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// deleteNamespaces deletes namespaces with all that is in them: what makes pods, then the
-// pods, then what these refer to.
+// deleteNamespaces deletes namespaces with their contents: workloads, then pods, then the objects that
+// pods refer to.
 func deleteNamespaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, targets []kindnames.ObjectRef) error {
 	var errs []error
 	for _, t := range targets {
@@ -38,7 +38,7 @@ func deleteNamespaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, targets
 	return errors.Join(errs...)
 }
 
-// missingObject is why an object cannot be read, or nil.
+// missingObject returns why an object cannot be read, or nil.
 func missingObject(dirs store.Dirs, t kindnames.ObjectRef) error {
 	_, err := dirs.Object(t.Kind, "", t.Name)
 	if errors.Is(err, store.ErrBadName) {
@@ -52,7 +52,7 @@ func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindna
 	if err != nil {
 		return err
 	}
-	for { // one may go with another, as the jobs of a cronjob do
+	for { // one deletion may remove others, such as the Jobs of a CronJob
 		workloads, err := dirs.Workloads(t.Name, pod.Workloads()...)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindna
 		return err
 	}
 	err = dirs.DeleteObject(pod.KindNamespace, "", t.Name)
-	if err == nil || errors.Is(err, fs.ErrNotExist) { // it was only in use
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // a namespace may be in use without being stored
 		_, err = fmt.Fprintf(env.Out, "namespace/%s deleted\n", t.Name)
 	}
 	return err

@@ -118,14 +118,14 @@ func runDown(env *cmdutil.Env, c *cli.Context) error {
 		}
 	}
 	failed := errors.Join(slices.Concat(gone, errs)...)
-	if failed == nil { // else they may be needed yet
+	if failed == nil { // otherwise pods may still need them
 		failed = objects.DeleteWithPods(c.Context, env, dirs, kept)
 	}
 	return errors.Join(failed, missing, removeFreeVolumes(env, dirs, claims))
 }
 
-// downChosen are the workloads and the pods that the user means and that are there, and an error
-// about the others.
+// downChosen returns the existing workloads and pods that the user named or selected, and an error about
+// the others.
 func downChosen(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, s *resource.Selection) ([]store.Workload, []store.Pod, error) {
 	if s != nil {
 		workloads, places, err := s.WorkloadsAndPods(dirs)
@@ -142,8 +142,8 @@ func downChosen(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, s *resource.S
 	return workloads, places, errors.Join(missing, lacking)
 }
 
-// downObjects are the objects that are removed after the pods: those of the files, unless they
-// are to be kept.
+// downObjects returns the objects to remove after the pods: those of the files, unless the user keeps
+// them.
 func downObjects(env *cmdutil.Env, c *cli.Context) ([]kindnames.ObjectRef, error) {
 	files := c.StringSlice("filename")
 	if len(files) == 0 || c.Bool("keep-objects") {
@@ -152,7 +152,7 @@ func downObjects(env *cmdutil.Env, c *cli.Context) ([]kindnames.ObjectRef, error
 	return resource.ObjectsInFiles(env, files)
 }
 
-// downWorkloads are the workloads that the user named, and the words about pods.
+// downWorkloads returns the workloads that the user named, and the words that name pods.
 func downWorkloads(env *cmdutil.Env, c *cli.Context, dirs store.Dirs) ([]store.Workload, []string, error) {
 	if files := c.StringSlice("filename"); len(files) > 0 {
 		list, err := resource.WorkloadsInFiles(env, dirs, files)
@@ -161,8 +161,8 @@ func downWorkloads(env *cmdutil.Env, c *cli.Context, dirs store.Dirs) ([]store.W
 	return resource.SplitWorkloads(dirs, c.String("namespace"), c.Args().Slice())
 }
 
-// downPlaces are the pods the user named that are there, and an error about the
-// others: as with kubectl delete, they do not keep these from being removed.
+// downPlaces returns the existing pods that the user named, and an error about the others. As with
+// kubectl delete, missing pods do not prevent the removal of the others.
 func downPlaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, words []string) ([]store.Pod, error) {
 	files := c.StringSlice("filename")
 	switch {
@@ -196,7 +196,7 @@ func downPlaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, words []strin
 	return resource.UniquePods(places), errors.Join(errs...)
 }
 
-// warnOfUnits says of pods that systemd would start again what ends them for good.
+// warnOfUnits warns about pods that systemd would start again, and prints how to stop their units.
 func warnOfUnits(env *cmdutil.Env, dirs store.Dirs, places []store.Pod) {
 	for _, p := range places {
 		switch unit, err := dirs.UnitOf(p); {
@@ -212,13 +212,13 @@ func warnOfUnits(env *cmdutil.Env, dirs store.Dirs, places []store.Pod) {
 	}
 }
 
-// claimsOf are those that pods have.
+// claimsOf returns the claims of pods.
 func claimsOf(places []store.Pod) []objects.ClaimRef {
 	var list []objects.ClaimRef
 	for _, p := range places {
 		plan, err := p.Plan()
 		if err != nil {
-			continue // half made, or half removed: what it had is listed by volume ls
+			continue // incomplete, or partly removed: volume ls lists its claims
 		}
 		for _, v := range plan.Volumes {
 			if c := (objects.ClaimRef{Namespace: p.Namespace, Name: v.Claim}); v.Kind == pod.ClaimVolume && !slices.Contains(list, c) {
@@ -229,7 +229,7 @@ func claimsOf(places []store.Pod) []objects.ClaimRef {
 	return list
 }
 
-// removeFreeVolumes is down --volumes: claims that others still have are kept.
+// removeFreeVolumes implements down --volumes: it keeps claims that other pods use.
 func removeFreeVolumes(env *cmdutil.Env, dirs store.Dirs, claims []objects.ClaimRef) error {
 	var free []objects.ClaimRef
 	for _, c := range claims {

@@ -71,7 +71,7 @@ func runKill(env *cmdutil.Env, c *cli.Context) error {
 	})
 }
 
-// checkContainer says whether a pod has a container, or names those it has.
+// checkContainer returns an error with the names of a pod's containers if it does not have the given one.
 func checkContainer(p store.Pod, container string) error {
 	plan, err := p.Plan()
 	if err == nil {
@@ -80,7 +80,7 @@ func checkContainer(p store.Pod, container string) error {
 	return err
 }
 
-// signalOf reads a signal as kill and podman do: HUP, sighup or 1.
+// signalOf parses a signal as kill and podman do: HUP, sighup or 1.
 func signalOf(word string) (number int, name string, err error) {
 	name = "SIG" + strings.TrimPrefix(strings.ToUpper(word), "SIG")
 	if number = int(unix.SignalNum(name)); number != 0 {
@@ -95,7 +95,7 @@ func signalOf(word string) (number int, name string, err error) {
 	return number, name, nil
 }
 
-// forEachPod has something done to every pod that words name, and says of each what was.
+// forEachPod calls do for every pod that words name, and prints the result of each.
 func forEachPod(env *cmdutil.Env, c *cli.Context, verb string, do func(context.Context, store.Pod) (said string, err error)) error {
 	dirs, err := env.Dirs()
 	if err != nil {
@@ -135,7 +135,7 @@ func forEachPod(env *cmdutil.Env, c *cli.Context, verb string, do func(context.C
 	return errors.Join(errs...)
 }
 
-// requestFailed puts what was to be done before what a supervisor has said.
+// requestFailed adds the operation to a supervisor's error.
 func requestFailed(verb string, p store.Pod, err error) error {
 	var said *refusedRequest
 	if !errors.As(err, &said) {
@@ -144,12 +144,12 @@ func requestFailed(verb string, p store.Pod, err error) error {
 	return &exitcode.Error{Code: said.answer.Code, Err: report.New(report.Failure, said.answer.Hint, "cannot %s pod %s: %s", verb, p.Name, said.answer.Message)}
 }
 
-// refusedRequest is a supervisor's answer to what it does not do.
+// refusedRequest is a supervisor's refusal.
 type refusedRequest struct{ answer *wire.Error }
 
 func (r *refusedRequest) Error() string { return r.answer.Message }
 
-// requestPod asks a pod's supervisor, or the next one, for what is done when it answers.
+// requestPod sends a request to a pod's supervisor, or the next one, and waits for the answer.
 func requestPod(ctx context.Context, p store.Pod, req wire.Request) error {
 	return podclient.Retry(ctx, p, func() error {
 		refusal, err := podclient.Request(ctx, p, req)

@@ -56,7 +56,7 @@ Examples:
 	}
 }
 
-// setPaused pauses pods, or lets them go on.
+// setPaused pauses or resumes pods.
 func setPaused(env *cmdutil.Env, c *cli.Context, paused bool) error {
 	verb, done := "unpause", "unpaused"
 	if paused {

@@ -90,8 +90,7 @@ func runRestart(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(errs...)
 }
 
-// podsToRestart are the pods that the user means, those that run and those that have ended, and an
-// error about those that are not there.
+// podsToRestart returns the pods to restart, running or ended, and an error about missing ones.
 func podsToRestart(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, chosen *resource.Selection) (living, ended []store.Pod, err error) {
 	if chosen != nil {
 		if living, err = chosen.Running(env, dirs, "restart", true); len(living) == 0 && err == nil {
@@ -115,8 +114,8 @@ func podsToRestart(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, chosen *re
 	return living, ended, errors.Join(append(errs, err)...)
 }
 
-// restartPod gives containers of a pod that runs another revision, which is the same, and
-// waits until they have come as far as is asked.
+// restartPod restarts containers of a pod by changing their revision in the Plan, and waits until they
+// reach the requested state.
 func restartPod(ctx context.Context, env *cmdutil.Env, place store.Pod, only []string, to rollout.Goal) error {
 	plan, err := place.Plan()
 	if err != nil {
@@ -155,8 +154,8 @@ func restartPod(ctx context.Context, env *cmdutil.Env, place store.Pod, only []s
 	return nil
 }
 
-// bumpRevisions counts the revision of containers that are to be restarted: those that are
-// named, or all that are to run as long as the pod does.
+// bumpRevisions increments the revision of containers to restart: the named ones, or all that run as long
+// as the pod.
 func bumpRevisions(plan *pod.Plan, only []string) error {
 	known := map[string]bool{}
 	for _, list := range []struct {

@@ -66,7 +66,7 @@ func runStart(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(missing, startAgain(c.Context, env, dirs, places, rollout.GoalFor(c.Bool("wait")), c.Duration("timeout"), signals))
 }
 
-// startAgain runs pods of the manifests that they were made from.
+// startAgain starts pods from their stored manifests.
 func startAgain(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, places []store.Pod, to rollout.Goal, timeout time.Duration, signals <-chan os.Signal) error {
 	launcher, err := env.Deps.NewLauncher(dirs)
 	if err != nil {

@@ -85,8 +85,8 @@ func runStop(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(append(errs, missing)...)
 }
 
-// unownedPods are the pods that words name and that nothing makes: of a workload's pod
-// another would take the place.
+// unownedPods returns the pods that words name. It rejects pods of workloads, which would be replaced by
+// new ones.
 func unownedPods(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string, verb string) ([]store.Pod, error) {
 	var places []store.Pod
 	var errs []error

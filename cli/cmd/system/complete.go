@@ -16,23 +16,23 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// CompleteCommand is the command that shells ask what a word could become.
+// CompleteCommand is the hidden command by which shells request completions.
 const CompleteCommand = "__complete"
 
-// theFiles asks the shell to offer files.
+// theFiles makes the shell offer files.
 const theFiles = ":files"
 
-// Completer finds out what words can become.
+// Completer finds completions of words.
 type Completer struct {
 	*cmdutil.Env
 	Tree *cli.App
 }
 
-// candidate is what a word can become, and what that is.
+// candidate is a completion and its description.
 type candidate struct{ word, about string }
 
-// Complete prints what the last of the words can become: a word and what it is on each
-// line, or theFiles. Nothing that goes wrong is said: a shell waits with its prompt.
+// Complete prints the completions of the last word, each with its description on one line, or theFiles.
+// It prints no errors, because the shell is showing its prompt.
 func (f Completer) Complete(words []string) {
 	if len(words) == 0 {
 		return
@@ -45,11 +45,11 @@ func (f Completer) Complete(words []string) {
 	}
 }
 
-// choices are what may follow words; last is what there is of it.
+// choices returns the candidates after words; last is the beginning of the word to complete.
 func (f Completer) choices(words []string, last string) []candidate {
 	path, cmd, rest := cmdline.Find(f.Tree, words)
 	if slices.Contains(rest, "--") {
-		return nil // the words of another program
+		return nil // the arguments of another program
 	}
 	if n := len(rest); n > 0 && strings.HasPrefix(rest[n-1], "-") {
 		parts := cmdline.ExpandCluster(cmd, rest[n-1])
@@ -91,7 +91,7 @@ func flagChoices(cmd *cli.Command) (out []candidate) {
 	return append(out, candidate{"--help", "show this help"})
 }
 
-// values are those that an option can have.
+// values returns the possible values of an option.
 func (f Completer) values(cmd *cli.Command, flag string, before []string) []candidate {
 	for _, known := range cmd.Flags {
 		if names := known.Names(); slices.Contains(names, flag) {
@@ -122,7 +122,7 @@ func plain(words []string) (out []candidate) {
 	return out
 }
 
-// operands are what a command's other words can be.
+// operands returns the possible arguments of a command that are not options.
 func (f Completer) operands(path string, cmd *cli.Command, before []string, last string) []candidate {
 	_, words, _, _ := cmdline.Split(cmd, before)
 	namespace := cmdline.FlagValue(cmd, before, "namespace")
@@ -150,7 +150,7 @@ func (f Completer) operands(path string, cmd *cli.Command, before []string, last
 	return nil
 }
 
-// kinds are kinds of objects, and things of the kind that is named.
+// kinds returns kinds of objects, and the names of objects of a given kind.
 func (f Completer) kinds(words []string, last, namespace string, pods bool) (out []candidate) {
 	of := ""
 	if kind, _, slashed := strings.Cut(last, "/"); slashed {
@@ -175,7 +175,7 @@ func (f Completer) kinds(words []string, last, namespace string, pods bool) (out
 	return out
 }
 
-// ofKind puts a kind before names.
+// ofKind prefixes names with a kind.
 func ofKind(list []candidate, of string) []candidate {
 	for i := range list {
 		list[i].word = of + list[i].word
@@ -222,14 +222,14 @@ func (f Completer) namespaces() []candidate {
 		return nil
 	}
 	var names []string
-	all, _ := resource.ListNamespaces(dirs) // what can be read is offered
+	all, _ := resource.ListNamespaces(dirs) // offer what can be read
 	for _, o := range all {
 		names = append(names, o.Name)
 	}
 	return plain(names)
 }
 
-// containers are those of the pod that is named before.
+// containers returns the containers of the pod that is named before.
 func (f Completer) containers(cmd *cli.Command, before []string) (out []candidate) {
 	dirs, err := f.Dirs()
 	_, words, _, _ := cmdline.Split(cmd, before)
@@ -252,7 +252,7 @@ func (f Completer) containers(cmd *cli.Command, before []string) (out []candidat
 	return out
 }
 
-// images are by their names.
+// images returns the names of images.
 func (f Completer) images() (out []candidate) {
 	s, err := f.ImageStore()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// completions are what shells read, by their names.
+// completions holds the completion scripts by shell.
 //
 //go:embed completion/podrun.*
 var completions embed.FS

@@ -79,8 +79,8 @@ func runDoctor(env *cmdutil.Env, c *cli.Context) error {
 	return nil
 }
 
-// Diagnosis is what -o json prints. docs/reference/doctor.md describes it: fields
-// are added to it, never renamed or removed.
+// Diagnosis is the output of -o json. docs/reference/doctor.md describes it: fields are added to it,
+// never renamed or removed.
 type Diagnosis struct {
 	Version string         `json:"version"` // of podrun
 	CanRun  bool           `json:"canRun"`  // pods can run here
@@ -95,7 +95,7 @@ func printDiagnosis(env *cmdutil.Env, findings []host.Finding) error {
 	return e.Encode(Diagnosis{version(), host.FirstFailure(findings) == nil, summary(findings), findings})
 }
 
-// writeFindings prints one line for each, in columns, and the summary.
+// writeFindings prints one line for each finding, in columns, and the summary.
 func writeFindings(w io.Writer, findings []host.Finding, colour bool) error {
 	level, name := 0, 0
 	for _, f := range findings {
@@ -118,7 +118,7 @@ func writeFindings(w io.Writer, findings []host.Finding, colour bool) error {
 	return err
 }
 
-// levelColour is the colour of a level: green, cyan, yellow, red.
+// levelColour returns the colour of a level: green, cyan, yellow or red.
 func levelColour(l host.Level) string {
 	switch l {
 	case host.OK:
@@ -131,7 +131,7 @@ func levelColour(l host.Level) string {
 	return "\x1b[31m"
 }
 
-// summary is the last line.
+// summary returns the last line.
 func summary(findings []host.Finding) string {
 	n := map[host.Level]int{}
 	for _, f := range findings {

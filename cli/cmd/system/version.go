@@ -38,13 +38,13 @@ Examples:
 	}
 }
 
-// PrintVersion writes the version in one line.
+// PrintVersion prints the version in one line.
 func PrintVersion(env *cmdutil.Env) error {
 	_, err := fmt.Fprintf(env.Out, "podrun %s (%s %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// printVersionJSON prints what PrintVersion does. Fields may be added, never changed.
+// printVersionJSON prints the version as JSON. Fields may be added, never changed.
 func printVersionJSON(env *cmdutil.Env) error {
 	text, err := json.MarshalIndent(struct {
 		Version   string `json:"version"`
@@ -57,7 +57,7 @@ func printVersionJSON(env *cmdutil.Env) error {
 	return env.WriteSafe(append(text, '\n'))
 }
 
-// version is what the go command stamped: a tag, or a commit's time and hash.
+// version returns the version that the go command stamped: a tag, or a commit's time and hash.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

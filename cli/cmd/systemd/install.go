@@ -61,8 +61,7 @@ func runInstall(env *cmdutil.Env, c *cli.Context) error {
 	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error { return installUnit(ctx, env, dirs, u, c.Bool("now")) })
 }
 
-// managerTime is how long the service manager may take for what is not the start or the
-// end of a pod.
+// managerTime is how long the service manager may take for anything but starting or stopping a pod.
 const managerTime = 3 * time.Minute
 
 func installUnit(ctx context.Context, env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, now bool) error {
@@ -82,7 +81,7 @@ func installUnit(ctx context.Context, env *cmdutil.Env, dirs systemd.UnitDirs, u
 		if err := manager.Reload(soon); err != nil {
 			return err
 		}
-		if disabled, err = manager.Disable(soon, u.name); err != nil { // what wanted an earlier form of it may not any more
+		if disabled, err = manager.Disable(soon, u.name); err != nil { // WantedBy= may have changed
 			return err
 		}
 	}
@@ -91,7 +90,7 @@ func installUnit(ctx context.Context, env *cmdutil.Env, dirs systemd.UnitDirs, u
 			return err
 		}
 	}
-	if disabled || enabled { // what wants it is read again
+	if disabled || enabled { // makes the manager read the links again
 		if err := manager.Reload(soon); err != nil {
 			return err
 		}
@@ -125,8 +124,8 @@ func userOption(dirs systemd.UnitDirs) string {
 	return " --user"
 }
 
-// write puts the unit's files in their places; changed says whether they differ from
-// what was there. A file that is somebody else's stays.
+// write writes the unit's files; changed reports whether they differ from the existing ones. It does not
+// overwrite a file that podrun has not written.
 func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 	path := filepath.Join(dirs.Units, u.name)
 	old, err := os.ReadFile(path)
@@ -145,7 +144,7 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 		}
 		if !bytes.Equal(before, u.manifest) {
 			changed = true
-			if err := put(own, u.manifest, store.WriteFile); err != nil { // it may hold what others should not read
+			if err := put(own, u.manifest, store.WriteFile); err != nil { // mode 0600: it may have secrets
 				return false, fmt.Errorf("cannot keep the manifest: %w", err)
 			}
 		}
@@ -159,7 +158,7 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 	return changed, nil
 }
 
-// sameUnit compares without the source, which changes nothing.
+// sameUnit compares units, ignoring the source, which has no effect.
 func sameUnit(a, b []byte) bool {
 	strip := func(text []byte) string {
 		var keep []string
@@ -173,7 +172,7 @@ func sameUnit(a, b []byte) bool {
 	return len(a) > 0 && strip(a) == strip(b)
 }
 
-// put writes a file durably, in a directory that may have to be made.
+// put writes a file durably, and creates its directory if needed.
 func put(path string, text []byte, write func(string, []byte) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -202,7 +201,7 @@ func reportInstalled(env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, chang
 	}
 }
 
-// startAndReport waits for a start and says what the unit says of itself meanwhile.
+// startAndReport waits for a unit's start and prints its status text meanwhile.
 func startAndReport(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, u *unitFile, do func(context.Context, string) error) error {
 	if err := m.ResetFailed(ctx, u.name); err != nil {
 		return err

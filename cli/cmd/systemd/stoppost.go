@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// stopPostCommand is the ExecStopPost= of podrun's units.
+// stopPostCommand returns the command for ExecStopPost= of podrun's units.
 func stopPostCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "stop-post",
@@ -56,7 +56,7 @@ func runStopPost(env *cmdutil.Env, c *cli.Context) error {
 	}
 	hurry := make(chan struct{})
 	switch result := env.Getenv("SERVICE_RESULT"); {
-	case result == "timeout": // its patience is at an end
+	case result == "timeout": // the time for the stop is over
 		close(hurry)
 	case unit.StopRequested(c.Context, env, unitValue):
 	case result == "watchdog":

@@ -1,4 +1,4 @@
-// Package systemd has the command systemd, which makes units of manifests.
+// Package systemd has the command systemd, which makes units from manifests.
 package systemd
 
 import (

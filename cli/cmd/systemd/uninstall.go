@@ -89,7 +89,7 @@ func runShow(env *cmdutil.Env, c *cli.Context) error {
 	return nil
 }
 
-// installed finds the unit that a user names: web, podrun@web or web.service.
+// installed finds a unit by the user's word: web, podrun@web or web.service.
 func installed(dirs systemd.UnitDirs, word string) (path string, text []byte, err error) {
 	missing := report.New(report.Failure, "podrun systemd install FILE makes one", "there is no unit %q of podrun's", word)
 	if word == "" || strings.ContainsRune(word, '/') {
@@ -157,7 +157,7 @@ func uninstallUnit(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, di
 		}
 	}
 	if !dirs.System {
-		os.Remove(dirs.Manifests) // if that was the last
+		os.Remove(dirs.Manifests) // succeeds only when empty
 		os.Remove(filepath.Dir(dirs.Manifests))
 	}
 	if err := m.Reload(soon); err != nil {

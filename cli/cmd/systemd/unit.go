@@ -23,15 +23,15 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// unitFile is a unit that podrun makes of a file.
+// unitFile is a unit that podrun generates from a file.
 type unitFile struct {
 	name     string // podrun@web.service
 	service  systemd.Service
-	manifest []byte // its text, where it is copied to service.Manifest; nil: it stays where it is
+	manifest []byte // its text, to be copied to service.Manifest; nil: it stays in its place
 	enable   bool
 }
 
-// short is what a user says to systemctl.
+// short returns the unit's name as a user gives it to systemctl.
 func (u *unitFile) short() string { return strings.TrimSuffix(u.name, ".service") }
 
 func unitScopeFlags() []cli.Flag {
@@ -41,7 +41,7 @@ func unitScopeFlags() []cli.Flag {
 	}
 }
 
-// chooseUnitDirs chooses between the user's and the system's units.
+// chooseUnitDirs returns the directories of the user's or the system's units.
 func chooseUnitDirs(env *cmdutil.Env, c *cli.Context) (systemd.UnitDirs, error) {
 	root := os.Geteuid() == 0
 	switch {
@@ -56,7 +56,7 @@ func chooseUnitDirs(env *cmdutil.Env, c *cli.Context) (systemd.UnitDirs, error) 
 	return systemd.OwnUnitDirs(env.Getenv)
 }
 
-// unitOf makes the unit of a manifest or of a .kube file. name is the user's, or "".
+// unitOf makes the unit of a manifest or of a .kube file. name is the user's choice, or "".
 func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFile, error) {
 	if file == "-" && name == "" {
 		return nil, report.New(report.Usage, "--name NAME says it", "a unit of standard input needs a name")
@@ -118,7 +118,7 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 	return nil
 }
 
-// warnOfNamespace reports that a unit does not have the namespace of the environment.
+// warnOfNamespace warns that a unit does not use the namespace of the environment.
 func warnOfNamespace(env *cmdutil.Env, docs resource.Documents) {
 	for _, o := range slices.Concat(docs.Pods, docs.Workloads, docs.Stored) {
 		if env.Namespace != podclient.DefaultNamespace && o.Value.GetNamespace() == podclient.DefaultNamespace {
@@ -129,7 +129,7 @@ func warnOfNamespace(env *cmdutil.Env, docs resource.Documents) {
 	}
 }
 
-// unitName is the pod's name, or for several pods the file's.
+// unitName returns the name of the only pod, or for several pods the file's.
 func unitName(pods []manifest.Object, path string) string {
 	if len(pods) == 1 {
 		p := pods[0].Pod
@@ -141,7 +141,7 @@ func unitName(pods []manifest.Object, path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// describe tells systemd of the pods what it must know.
+// describe sets the properties of the unit that follow from its pods.
 func (u *unitFile) describe(pods []manifest.Object) {
 	var names []string
 	for i := range pods {
@@ -177,7 +177,7 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 	if err != nil {
 		return err
 	}
-	for i := range sources { // the unit reads them in an environment of its own
+	for i := range sources { // the unit reads them in another environment
 		sources[i].Namespace, sources[i].Only = "", false
 	}
 	docs, err := resource.Load(sources)
@@ -201,12 +201,12 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 	}
 	u.describe(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
 	u.describeWorkloads(docs.Workloads)
-	u.service.RestartOnFailure = false // [Service] Restart= says it
+	u.service.RestartOnFailure = false // Restart= in [Service] decides
 	return nil
 }
 
-// kubeFiles reads a .kube file and its drop-ins, in the order of systemd.unit(5): one
-// of a name hides those of less specific directories.
+// kubeFiles reads a .kube file and its drop-ins, in the order of systemd.unit(5): a drop-in hides those
+// of the same name in less specific directories.
 func kubeFiles(path string) ([]systemd.KubeFile, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -249,8 +249,8 @@ func kubeFiles(path string) ([]systemd.KubeFile, error) {
 	return files, nil
 }
 
-// describeWorkloads tells systemd of workloads what it must know. A Job that has failed stays
-// so; what goes on for ever is started again.
+// describeWorkloads sets the properties of the unit that follow from its workloads. A failed Job stays
+// failed; workloads that run forever are restarted.
 func (u *unitFile) describeWorkloads(workloads []manifest.Object) {
 	if len(workloads) == 0 {
 		return

@@ -25,13 +25,13 @@ func print(v *podstats.View, uses []podstats.Usage) error {
 	return v.Env.PrintTable(table(v, uses, true))
 }
 
-// table is what is used in rows, with a head or without.
+// table returns usage as rows, with or without a header.
 func table(v *podstats.View, uses []podstats.Usage, head bool) [][]string {
 	var rows [][]string
 	if head {
 		names := []string{"NAME"}
 		if v.Containers {
-			names = []string{"POD", "NAME"} // as kubectl top has it
+			names = []string{"POD", "NAME"} // as in kubectl top
 		}
 		if v.AllNamespaces {
 			names = append([]string{"NAMESPACE"}, names...)
@@ -68,7 +68,7 @@ func cores(n *int64) string {
 	return fmt.Sprintf("%dm", *n)
 }
 
-// inMi is a size in Mi, as kubectl top has it, but for what is less.
+// inMi formats a size in Mi, as in kubectl top, except for smaller sizes.
 func inMi(n *int64) string {
 	switch {
 	case n == nil:
@@ -95,7 +95,7 @@ func percent(n *float64) string {
 	return fmt.Sprintf("%.2f", *n)
 }
 
-// printLines prints what is used with the time before each line; the head once.
+// printLines prints usage with the time before each line; the header once.
 func printLines(v *podstats.View, uses []podstats.Usage, now time.Time) error {
 	rows := table(v, uses, !v.Headed)
 	for i := range rows {
@@ -109,7 +109,7 @@ func printLines(v *podstats.View, uses []podstats.Usage, now time.Time) error {
 	return v.Sheet.Print(v.Env.Out, rows)
 }
 
-// fitting is a table as it fits on a screen; 0 is any size.
+// fitting returns a table cut to the size of a screen; 0 means no limit.
 func fitting(rows [][]string, cols, lines int) string {
 	all := strings.Split(strings.TrimSuffix((&podview.Table{}).Text(rows), "\n"), "\n")
 	if lines > 2 && len(all) > lines-1 {

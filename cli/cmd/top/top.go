@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	topWindow   = 500 * time.Millisecond // over which the use of processors is told, of one look
+	topWindow   = 500 * time.Millisecond // the interval of the two samples of a single output
 	minInterval = 200 * time.Millisecond
 )
 
@@ -62,7 +62,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 		Containers: c.Bool("containers"), By: c.String("sort-by"), Format: c.String("output"), Reported: map[string]bool{},
 	}
 	if about, names := kindnames.ParsePods(v.Words); about {
-		v.Words = names // kubectl's: top pods, top pod NAME
+		v.Words = names // kubectl's forms: top pods, top pod NAME
 	}
 	interval := c.Duration("interval")
 	switch {
@@ -102,8 +102,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	return print(v, v.Rates(before, after))
 }
 
-// watch shows what is used until the user has seen enough, or the pods that were
-// named have ended.
+// watch prints usage until the user ends it, or the named pods have ended.
 func watch(v *podstats.View, ctx context.Context, interval time.Duration) error {
 	before, err := v.Sample()
 	if err != nil {

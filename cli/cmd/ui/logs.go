@@ -17,11 +17,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// MaxPageLine is how much of a line the page shows, in bytes.
+// MaxPageLine is the maximum length of a line on the page, in bytes.
 const MaxPageLine = 16 << 10
 
-// Logs follows the files of a pod's logs, as logs -f does, but does not ask its
-// supervisor, which may rest: what it has published says when there will be no more.
+// Logs follows the log files of a pod, as logs -f does. It does not connect to the supervisor, which may
+// hibernate: the published status tells when no more output will come.
 func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(webui.Line)) error {
 	p, plan, err := s.place(of)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(we
 	return errors.Join(err, <-failed)
 }
 
-// readPrevious gives what the instances before the current ones have written.
+// readPrevious reads the output of the instances before the current ones.
 func readPrevious(p store.Pod, streams []*logstream.Stream) error {
 	st, err := podview.StatusOf(p)
 	if err != nil {
@@ -80,7 +80,7 @@ func readPrevious(p store.Pod, streams []*logstream.Stream) error {
 	return nil
 }
 
-// noteFrom ends streams as the pod's status says, and all of them with the pod.
+// noteFrom ends streams according to the pod's status, and all of them when the pod ends.
 func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.RestartPolicy, streams []*logstream.Stream, ended chan struct{}) error {
 	defer close(ended)
 	watched := func() ([]string, error) { return []string{p.RuntimeDir(), p.DataDir()}, nil }
@@ -100,25 +100,25 @@ func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.Resta
 	})
 }
 
-// pageSink makes lines for the page of what a container has written.
+// pageSink converts a container's output to lines for the page.
 type pageSink struct {
 	container string
 	line      func(webui.Line)
 	open      map[string]*pageLine // by stream
 }
 
-// pageLine is a line of which not all has come.
+// pageLine is an incomplete line.
 type pageLine struct {
 	time string
 	text []byte
-	more int // bytes that are not shown
+	more int // number of bytes that are cut off
 }
 
 func newPageSink(container string, line func(webui.Line)) *pageSink {
 	return &pageSink{container, line, map[string]*pageLine{"stdout": {}, "stderr": {}}}
 }
 
-// Entry takes a line, or a piece of one.
+// Entry adds a line, or a piece of one.
 func (s *pageSink) Entry(e crilog.Entry) error {
 	l := s.open[e.Stream]
 	if len(l.text) == 0 {
@@ -142,10 +142,10 @@ func (s *pageSink) show(stream string) {
 	s.open[stream] = &pageLine{}
 }
 
-// Flush has nothing to do: the page takes lines when it wants.
+// Flush does nothing: the page fetches lines by itself.
 func (s *pageSink) Flush() error { return nil }
 
-// Close shows what was begun and never ended with a newline.
+// Close writes a last line without a newline.
 func (s *pageSink) Close() error {
 	for stream, l := range s.open {
 		if len(l.text) > 0 {

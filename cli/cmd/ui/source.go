@@ -21,27 +21,26 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// lookPause is the least between two looks at all pods for a page.
+// lookPause is the least interval between two reads of all pods for a page.
 const lookPause = 250 * time.Millisecond
 
-// pageSource is what the page of ui shows: what get, events, top and logs show, by the same
-// functions. It reads files alone, so no pod that rests is woken.
+// pageSource provides the contents of the page: those of get, events, top and logs, by the same
+// functions. It only reads files, so it wakes no supervisor that hibernates.
 type pageSource struct {
 	dirs  store.Dirs
-	quiet *cmdutil.Env // says nothing: what it has to say is for one who reads the output of a command
+	quiet *cmdutil.Env // discards messages, which are meant for the output of a command
 
 	lives *dirwatch.LivenessWatcher
 
 	mu  sync.Mutex
-	use []podstats.Usage // of the last look
+	use []podstats.Usage // of the last sample
 }
 
 func newPageSource(dirs store.Dirs) *pageSource {
 	return &pageSource{dirs: dirs, quiet: &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}, lives: dirwatch.NewLivenessWatcher(dirs)}
 }
 
-// podRow is a pod as the page has it: the line that ps shows, and the object of
-// get -o json.
+// podRow is a pod on the page: its row in ps, and its object in get -o json.
 type podRow struct {
 	Ready    string `json:"ready"`
 	Status   string `json:"status"`
@@ -49,7 +48,7 @@ type podRow struct {
 	Object   any    `json:"object"`
 }
 
-// Watch tells of all pods and events, whenever get -w would look at them.
+// Watch calls seen with all pods and events, whenever get -w would read them.
 func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
 	wishes := &printers.PrintOptions{All: true}
 	watched := func() ([]string, error) { return printers.WatchedDirs(s.dirs, nil, wishes) }
@@ -65,7 +64,7 @@ func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, pr
 	}
 }
 
-// look reads all pods and events. What cannot be read is said beside the rest.
+// look reads all pods and events. It returns what it cannot read as problem, next to the rest.
 func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, problem string) {
 	var problems []string
 	add := func(kind, key string, v any) {
@@ -98,13 +97,13 @@ func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, pr
 			problems = append(problems, err.Error())
 			continue
 		}
-		count, _, _ := strings.Cut(row[3], " (") // how long ago is the page's to count
+		count, _, _ := strings.Cut(row[3], " (") // the page computes the elapsed time itself
 		add("pods", e.Key(), podRow{row[1], row[2], count, object})
 	}
 	events := &podevents.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true}
 	places, err := events.Pods()
 	if err == nil {
-		for _, p := range places { // one that cannot be read takes nothing from the others
+		for _, p := range places { // a pod that cannot be read does not hide the others
 			list, err := events.Read([]store.Pod{p})
 			if err != nil {
 				problems = append(problems, err.Error())
@@ -117,7 +116,7 @@ func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, pr
 	return all, strings.Join(problems, "; ")
 }
 
-// Use is what top shows, and wakes Watch when pods have ended without a word.
+// Use returns the values of top. It wakes Watch when pods have ended without writing a status.
 func (s *pageSource) Use() ([]webui.Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +136,7 @@ func (s *pageSource) Use() ([]webui.Usage, error) {
 	return out, nil
 }
 
-// place finds the pod and the containers of which logs are asked.
+// place finds the pod and the containers of a request for logs.
 func (s *pageSource) place(of webui.LogRequest) (store.Pod, *pod.Plan, error) {
 	p, err := resource.ExistingPod(s.dirs, of.Namespace, of.Pod)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 const (
 	uiPort  = 7633
-	uiStall = 30 * time.Second // for a browser to read what it was sent
+	uiStall = 30 * time.Second // for a browser to read a response
 )
 
 // NewCommand returns the command ui.
@@ -84,7 +84,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	defer cancel()
 	go func() {
 		select {
-		case <-signals: // as with port-forward: that is how it is meant to end
+		case <-signals: // a signal is the normal end, as with port-forward
 			cancel()
 		case <-ctx.Done():
 		}
@@ -97,7 +97,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	})
 }
 
-// printAddress says where the page is. The token is after the #, which a browser keeps to itself.
+// printAddress prints the URL of the page. The token is after the #, which a browser does not send.
 func printAddress(env *cmdutil.Env, at net.Addr, token string) error {
 	where := at.String()
 	if at.Network() == "unix" {
@@ -108,7 +108,8 @@ func printAddress(env *cmdutil.Env, at net.Addr, token string) error {
 	return err
 }
 
-// uiListener listens where the options of ui say, and nowhere that others could reach.
+// uiListener listens at the address of ui's options. It accepts only addresses that other machines cannot
+// reach.
 func uiListener(c *cli.Context) (net.Listener, error) {
 	if c.IsSet("socket") {
 		return listenPrivately(c.String("socket"))
@@ -134,8 +135,8 @@ func uiListener(c *cli.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// listenPrivately listens at a socket that only the user can open. One that nobody
-// listens at is what a killed command has left: it makes way.
+// listenPrivately listens at a socket that only the user can open. A socket without a listener is left
+// from a killed command: it is replaced.
 func listenPrivately(path string) (net.Listener, error) {
 	if path == "" {
 		return nil, cmdutil.UsageErrorf("ui", "--socket takes the path of a socket")
@@ -163,7 +164,7 @@ func listenPrivately(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// listenAlone makes a socket that has never been open to others.
+// listenAlone makes a socket that was never accessible to other users.
 func listenAlone(path string) (net.Listener, error) {
 	before := syscall.Umask(0o177)
 	defer syscall.Umask(before)

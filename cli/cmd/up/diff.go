@@ -25,8 +25,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// exitDiffers is diff's exit code if there are differences, as kubectl's and diff(1)'s.
-// Errors have greater ones.
+// exitDiffers is diff's exit code if there are differences, as with kubectl and diff(1). Errors have
+// greater codes.
 const (
 	exitDiffers = 1
 	exitTrouble = 2
@@ -103,7 +103,7 @@ func runDiff(env *cmdutil.Env, c *cli.Context) (differs bool, err error) {
 	return differs, errors.Join(errs...)
 }
 
-// podDiff is a pod that is there, and what it is to be, as YAML.
+// podDiff returns a running pod's manifest and the new one, as YAML.
 func podDiff(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) {
 	planned := o.Pod.DeepCopy()
 	p := dirs.Pod(o.Pod.Namespace, o.Pod.Name)
@@ -127,7 +127,7 @@ func podDiff(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) 
 	return old, next, err
 }
 
-// storedDiff is the same for what is kept.
+// storedDiff returns a stored object and the new one, as YAML.
 func storedDiff(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) {
 	k, err := objects.Compare(env, dirs, o)
 	if err != nil {
@@ -165,8 +165,8 @@ func asYAML(o *pod.Object) ([]byte, error) {
 	return printers.PrintList([]any{item}, true, printers.YAML)
 }
 
-// redacted are two states of an object without what no diff is to show: the values of a
-// Secret, and what changes whenever anything does.
+// redacted returns two states of an object without what a diff must not print: the values of a Secret,
+// and fields that every change updates.
 func redacted(old, next *pod.Object) (a, b *pod.Object) {
 	hide := func(o, other *pod.Object, word string) *pod.Object {
 		if o == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/resource"
 )
 
-// dryRunClient says what up or apply of files would do.
+// dryRunClient prints what up or apply would do with files.
 func dryRunClient(env *cmdutil.Env, c *cli.Context, files []string, how cmdutil.DryRun) error {
 	if how == cmdutil.DryRunServer {
 		return dryRunServer(env, c, files)
@@ -68,7 +68,7 @@ func dryRunClient(env *cmdutil.Env, c *cli.Context, files []string, how cmdutil.
 	return nil
 }
 
-// dryRunServer does what can fail before a pod exists, but for pulling images.
+// dryRunServer does everything that can fail before a pod exists, except pulling images.
 func dryRunServer(env *cmdutil.Env, c *cli.Context, files []string) error {
 	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// logLimitFlags are for pods whose manifests do not say how large their logs may be.
+// logLimitFlags returns the flags of log sizes, for pods whose manifests set none.
 func logLimitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
@@ -25,7 +25,7 @@ func logLimitFlags() []cli.Flag {
 	}
 }
 
-// checkLogLimits refuses what the flags cannot be.
+// checkLogLimits checks the values of the log flags.
 func checkLogLimits(c *cli.Context) error {
 	if text := c.String("log-max-size"); c.IsSet("log-max-size") {
 		if _, err := podutil.ParseLogMaxSize(text); err != nil {
@@ -40,7 +40,7 @@ func checkLogLimits(c *cli.Context) error {
 	return nil
 }
 
-// applyLogLimits gives pods the annotations that the flags stand for.
+// applyLogLimits adds the annotations of the log flags to pods.
 func applyLogLimits(c *cli.Context, pods []manifest.Object) {
 	for flag, key := range map[string]string{"log-max-size": podutil.AnnotationLogMaxSize, "log-max-files": podutil.AnnotationLogMaxFiles} {
 		if !c.IsSet(flag) {
@@ -59,7 +59,7 @@ func applyLogLimits(c *cli.Context, pods []manifest.Object) {
 	}
 }
 
-// checkNetwork refuses what --network cannot be.
+// checkNetwork checks the value of --network.
 func checkNetwork(c *cli.Context) error {
 	if mode := c.String("network"); c.IsSet("network") && !slices.Contains(pod.NetworkModes, mode) {
 		return cmdutil.UsageErrorf("up", "--network cannot be %q: it is one of %s", mode, strings.Join(pod.NetworkModes, ", "))
@@ -67,7 +67,7 @@ func checkNetwork(c *cli.Context) error {
 	return nil
 }
 
-// applyNetworkFlag gives pods that do not say the network that --network asks for.
+// applyNetworkFlag sets the network of --network on pods that set none.
 func applyNetworkFlag(c *cli.Context, pods []manifest.Object) error {
 	if !c.IsSet("network") {
 		return nil
@@ -97,8 +97,8 @@ func exitCodeFromFlag() cli.Flag {
 	return &cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or: any, all (fail if any or all app containers failed), none (never fail because of them)"}
 }
 
-// reportIgnored says once of every kind of object that means nothing on one machine. If
-// strict, it is an error.
+// reportIgnored reports each kind of object that has no effect on one machine, once. If strict, that is
+// an error.
 func reportIgnored(env *cmdutil.Env, idle []manifest.Object, strict bool) error {
 	said := map[string]bool{}
 	var errs []error

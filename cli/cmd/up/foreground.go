@@ -24,16 +24,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// foregroundOptions is what the foreground shows of pods, and what it ends with.
+// foregroundOptions sets what the foreground prints of pods, and its exit code.
 type foregroundOptions struct {
-	quiet    bool // nothing of what they write
+	quiet    bool // print no output of containers
 	rule     rollout.ExitCodeFrom
-	signaled *atomic.Bool // is set when a signal ends it
+	signaled *atomic.Bool // set when a signal ends the foreground
 }
 
-// foreground shows what pods write until they have ended. At the first signal it
-// stops those that this command has started, at the second it stops them at once;
-// then it removes them. Pods that ran before go on running.
+// foreground prints the pods' output until they have ended. At the first signal it stops the pods that
+// this command has started, at the second it kills them; then it removes them. Pods that ran before keep
+// running.
 func foreground(ctx context.Context, env *cmdutil.Env, launcher cmdutil.PodLauncher, running []*podup.Target, how foregroundOptions, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,8 +84,8 @@ func foreground(ctx context.Context, env *cmdutil.Env, launcher cmdutil.PodLaunc
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
 }
 
-// handleSignals waits for the end or the first signal. After that one it sees to it that
-// pods are stopped, and returns it.
+// handleSignals waits for the end of ctx or the first signal. After a signal it stops the pods, and
+// returns the signal.
 func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running []*podup.Target, signals <-chan os.Signal, ended <-chan struct{}) os.Signal {
 	var first os.Signal
 	select {
@@ -119,7 +119,7 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 		}
 	}()
 	for _, p := range running {
-		if p.Running { // it does not end with the others
+		if p.Running { // it ran before this command
 			go func() { waitAllGone(ctx, own); leave() }()
 			break
 		}
@@ -127,13 +127,13 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 	return first
 }
 
-// stopAll asks for the end of pods, without waiting for it. The watchers see it.
+// stopAll asks pods to stop, without waiting. The watchers notice their end.
 func stopAll(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, grace *int64) {
 	for _, p := range pods {
 		follows := p.Successor.Close()
 		go func() {
 			err := podclient.StopWithGrace(ctx, p.Pod, grace)
-			if follows != nil { // another pod may be there then
+			if follows != nil { // another pod of that name may exist then
 				<-follows
 				err = errors.Join(err, podclient.StopWithGrace(ctx, p.Pod, grace))
 			}
@@ -164,24 +164,24 @@ func removePod(env *cmdutil.Env, launcher cmdutil.PodLauncher, p store.Pod) erro
 	return nil
 }
 
-// attendOne is attend of a pod whose place another may take meanwhile.
+// attendOne attends a pod that another may replace meanwhile.
 func attendOne(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
 	ctx, leave := p.Successor.Show(ctx)
 	defer leave()
 	return attend(ctx, env, p, streams)
 }
 
-// attend shows what one pod writes and what happens to it, to its end, which is an
-// error unless it succeeded.
+// attend prints one pod's output and state changes until it ends. It returns an error unless the pod
+// succeeded.
 func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
 	ended := make(chan struct{})
 	tell := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	if p.AwaitsImages {
 		if err := rollout.AwaitImages(ctx, env, p, workloads.ControllerOf(p.Object.Pod) != nil); err != nil {
 			if ctx.Err() != nil {
-				return nil // left alone
+				return nil // the foreground no longer follows this pod
 			}
-			if !p.Running { // nobody else waits for it; what it had before stays
+			if !p.Running { // only this command waits for it; a pod that ran before keeps its record
 				err = errors.Join(err, podclient.Stop(ctx, p.Pod, wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil}))
 			}
 			return err
@@ -196,7 +196,7 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 			tell.Status(st)
 			logstream.EndFinished(streams, p.Plan.RestartPolicy, st)
 			last = st
-			return p.Successor != nil && st.Phase.Terminal() // then another may be there
+			return p.Successor != nil && st.Phase.Terminal() // a replacement may exist
 		})
 		if p.Successor == nil && watchErr == nil || errors.Is(watchErr, podclient.ErrNotRunning) {
 			watchErr = podclient.WaitGone(ctx, p.Pod)
@@ -208,12 +208,12 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 	}
 	<-ended
 	if ctx.Err() != nil {
-		return nil // left alone
+		return nil // the foreground no longer follows this pod
 	}
 	if watchErr != nil {
 		return watchErr
 	}
-	if last == nil || !last.Phase.Terminal() { // it ended before we could see it, or was killed
+	if last == nil || !last.Phase.Terminal() { // it ended before we could connect, or was killed
 		st, err := podview.StatusOf(p.Pod)
 		if err != nil {
 			return err
@@ -225,8 +225,8 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 	return tell.Failure(p.Pod, last)
 }
 
-// upStreams are the output of all containers of all pods, each with its prefix. In
-// a pipe a container that is alone needs none.
+// upStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a
+// single container has no prefix.
 func upStreams(env *cmdutil.Env, running []*podup.Target) [][]*logstream.Stream {
 	view := podview.NewLogWriter(env.Out, env.Getenv, false, false)
 	colour := tty.Colour(env.Out, env.Getenv)
@@ -273,7 +273,7 @@ func upStreams(env *cmdutil.Env, running []*podup.Target) [][]*logstream.Stream 
 	return all
 }
 
-// deleteCreated is DeleteCreated if a signal has ended the foreground.
+// deleteCreated calls DeleteCreated if a signal has ended the foreground.
 func deleteCreated(r *podup.Run, ctx context.Context, how foregroundOptions) error {
 	if !how.signaled.Load() {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// foregroundWorkloads is the controller of the launch's workloads, and shows what their pods and
-// those beside them write. At the first signal it ends what it has started.
+// foregroundWorkloads runs the controllers of the run's workloads, and prints the output of their pods
+// and of other pods. At the first signal it stops what it has started.
 func foregroundWorkloads(ctx context.Context, env *cmdutil.Env, l *podup.Run, how foregroundOptions, signals <-chan os.Signal) error {
 	boot, err := controller.BootID()
 	if err != nil {
@@ -53,7 +53,7 @@ func foregroundWorkloads(ctx context.Context, env *cmdutil.Env, l *podup.Run, ho
 	return errors.Join(attendWorkloads(ctx, env, l, own, how, mine), <-podErr)
 }
 
-// attendWorkloads looks after workloads until they are over or gone.
+// attendWorkloads runs workloads until they are over or removed.
 func attendWorkloads(ctx context.Context, env *cmdutil.Env, l *podup.Run, own []store.Workload, how foregroundOptions, signals <-chan os.Signal) error {
 	if len(own) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func attendWorkloads(ctx context.Context, env *cmdutil.Env, l *podup.Run, own []
 	}
 }
 
-// podOutputs shows what pods that come and go write.
+// podOutputs prints the output of a changing set of pods.
 type podOutputs struct {
 	env   *cmdutil.Env
 	quiet bool
@@ -105,7 +105,7 @@ type podOutputs struct {
 	all   sync.WaitGroup
 }
 
-// follow shows what a pod writes, and what happens to it, to its end.
+// follow prints a pod's output and state changes until it ends.
 func (s *podOutputs) follow(ctx context.Context, p *podup.Target) {
 	var streams []*logstream.Stream
 	if !s.quiet {
@@ -130,11 +130,11 @@ func (s *podOutputs) follow(ctx context.Context, p *podup.Target) {
 	})
 }
 
-// join shows the pods that a workload has already.
+// join follows the pods that a workload already has.
 func (s *podOutputs) join(ctx context.Context, dirs store.Dirs, w store.Workload) {
 	v, err := resource.LoadWorkload(dirs, w)
 	if err != nil {
-		return // its controller says it
+		return // its controller reports the error
 	}
 	for _, p := range v.Places {
 		plan, err := p.Plan()

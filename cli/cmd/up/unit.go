@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// upInUnit is `podrun up` in a unit: it brings the pods up, when it is its turn, and lives
-// as long as they do.
+// upInUnit is `podrun up` in a systemd unit: it waits for a start slot, starts the pods, and lives as
+// long as they do.
 func upInUnit(env *cmdutil.Env, c *cli.Context, files []string, n *systemd.Notifier, signals <-chan os.Signal) error {
 	dirs, err := env.Dirs()
 	if err != nil {
@@ -35,7 +35,7 @@ func upInUnit(env *cmdutil.Env, c *cli.Context, files []string, n *systemd.Notif
 	defer s.ReleaseStartSlot()
 	err = cmdutil.Interruptible(c.Context, signals, s.AcquireStartSlot)
 	if e := exitcode.As(err); e != nil && e.Err == nil {
-		return nil // told to end, which is no failure
+		return nil // a requested stop is no failure
 	}
 	if err != nil {
 		return err
@@ -62,8 +62,8 @@ func upInUnit(env *cmdutil.Env, c *cli.Context, files []string, n *systemd.Notif
 	return s.StartAndWait(c.Context, l, signals, started)
 }
 
-// resumeUnit goes on where wait has stopped. The files of the command line may have changed
-// since: they are not read.
+// resumeUnit continues after the waiting loop in C. It does not read the files of the command line, which
+// may have changed.
 func resumeUnit(env *cmdutil.Env, c *cli.Context) error {
 	why := env.Getenv(reexec.WokenEnv)
 	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

@@ -161,7 +161,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(startErr, err)
 }
 
-// newRun reads what is to be brought to life, and makes sure that it can be here.
+// newRun reads the manifests of a run, and checks that this machine can run them.
 func newRun(env *cmdutil.Env, c *cli.Context, files []string) (*podup.Run, rollout.ExitCodeFrom, error) {
 	sources, readErr := resource.ReadFiles(env, files)
 	docs, err := resource.Load(sources)

@@ -84,8 +84,8 @@ func runValidate(env *cmdutil.Env, c *cli.Context) error {
 	return err
 }
 
-// printUnfit shows, field by field, what can be decoded though it cannot be run.
-// What cannot even be decoded has been said.
+// printUnfit prints, field by field, what can be decoded but not run. Decoding errors are already
+// printed.
 func printUnfit(env *cmdutil.Env, sources []internalresource.Source) {
 	for _, src := range sources {
 		written, err := manifest.Decode(src.Name, src.Data)
@@ -98,7 +98,7 @@ func printUnfit(env *cmdutil.Env, sources []internalresource.Source) {
 	}
 }
 
-// supportWord is how a finding is called for people.
+// supportWord returns the printed word of a finding's level.
 func supportWord(s support.Level) string {
 	if s == support.Done {
 		return "ok"
@@ -117,7 +117,7 @@ func printFindings(env *cmdutil.Env, o *manifest.Object, findings []support.Find
 	}
 }
 
-// printEffective shows what the pod and its containers may use.
+// printEffective prints the resources that the pod and its containers may use.
 func printEffective(env *cmdutil.Env, o *manifest.Object) {
 	e := o.Effective
 	if e.Pod.IsZero() {
@@ -138,7 +138,7 @@ func printEffective(env *cmdutil.Env, o *manifest.Object) {
 	}
 }
 
-// cpu and memory write an amount as a manifest would; 0 is none.
+// cpu returns an amount in the notation of a manifest, or "" for 0; so does memory.
 func cpu(milli int64) string {
 	if milli == 0 {
 		return "-"

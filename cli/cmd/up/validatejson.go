@@ -9,14 +9,14 @@ import (
 	"github.com/podrun/podrun/manifest/support"
 )
 
-// validation is what validate -o json prints. Fields may be added, never changed.
+// validation is the output of validate -o json. Fields may be added, never changed.
 type validation struct {
 	Valid   bool              `json:"valid"`
 	Objects []validatedObject `json:"objects"` // of files without errors
 	Errors  []validationError `json:"errors"`
 }
 
-// validatedObject is one object and what podrun makes of its fields.
+// validatedObject is one object with the findings on its fields.
 type validatedObject struct {
 	File      string           `json:"file"`
 	Document  int              `json:"document"`
@@ -24,7 +24,7 @@ type validatedObject struct {
 	Kind      string           `json:"kind"`
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name"`
-	NoEffect  string           `json:"noEffect,omitempty"` // why it means nothing here
+	NoEffect  string           `json:"noEffect,omitempty"` // why it is ignored
 	QOSClass  string           `json:"qosClass,omitempty"`
 	Fields    []validatedField `json:"fields"`
 }
@@ -32,11 +32,11 @@ type validatedObject struct {
 type validatedField struct {
 	Path    string        `json:"path"`
 	Line    int           `json:"line,omitempty"`
-	Support support.Level `json:"support"` // done, accepted or refused
+	Support support.Level `json:"support"` // supported, accepted or refused
 	Note    string        `json:"note,omitempty"`
 }
 
-// validationError is one mistake. What is not about one document has a message only.
+// validationError is one error. An error that belongs to no single document has a message only.
 type validationError struct {
 	File     string `json:"file,omitempty"`
 	Document int    `json:"document,omitempty"`
@@ -45,7 +45,7 @@ type validationError struct {
 	Message  string `json:"message"`
 }
 
-// printVerdict prints objects and the mistakes that err holds as JSON.
+// printVerdict prints objects, and the errors that err joins, as JSON.
 func printVerdict(env *cmdutil.Env, good, idle []manifest.Object, err error) error {
 	v := validation{Valid: err == nil, Objects: []validatedObject{}, Errors: validationErrors(err)}
 	for i := range good {
@@ -73,7 +73,7 @@ func newValidatedObject(o *manifest.Object) validatedObject {
 	}
 }
 
-// validationErrors are the single errors that err is made of.
+// validationErrors returns the single errors that err joins.
 func validationErrors(err error) []validationError {
 	list := []validationError{}
 	var walk func(err error)

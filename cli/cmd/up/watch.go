@@ -20,7 +20,7 @@ import (
 	"github.com/podrun/podrun/manifest"
 )
 
-// checkWatch refuses what --watch cannot be with.
+// checkWatch checks that --watch fits the other arguments.
 func checkWatch(c *cli.Context, files []string) error {
 	switch {
 	case !c.Bool("watch"):
@@ -41,12 +41,12 @@ type fileWatcher struct {
 	env   *cmdutil.Env
 	c     *cli.Context
 	files []string
-	shown []*podup.Target // the pods in the foreground
+	shown []*podup.Target // the pods that the foreground shows
 	makes []store.Workload
-	texts []resource.Source // as they were applied last
+	texts []resource.Source // as last applied
 }
 
-// begin starts to look. end returns when nothing is done any more.
+// begin starts watching. end stops it and returns when no work is left.
 func (w *fileWatcher) begin() (end func(), err error) {
 	if w.texts, err = resource.ReadFiles(w.env, w.files); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (w *fileWatcher) begin() (end func(), err error) {
 func (w *fileWatcher) run(ctx context.Context) {
 	var dirs []string
 	for _, file := range w.files {
-		dirs = append(dirs, file, filepath.Dir(file)) // of which one is a directory
+		dirs = append(dirs, file, filepath.Dir(file)) // one of the two is a directory
 	}
 	watcher := dirwatch.Watch(dirs...)
 	defer watcher.Close()
@@ -80,12 +80,12 @@ func (w *fileWatcher) run(ctx context.Context) {
 	}
 }
 
-// look applies what has changed since it looked last. A file that is just being written
-// is looked at again when it is whole: that changes it once more.
+// look applies the changes since the last call. A file that is only partly written is read again when it
+// is complete, because that is another change.
 func (w *fileWatcher) look(ctx context.Context) {
 	texts, err := resource.ReadFiles(w.env, w.files)
 	if err != nil {
-		return // an editor puts another in its place
+		return // an editor is replacing the file
 	}
 	var changed []string
 	for i, t := range texts {
@@ -105,7 +105,7 @@ func (w *fileWatcher) look(ctx context.Context) {
 	}
 }
 
-// apply brings what has changed to the pods in the foreground, and keeps the objects.
+// apply stores the changed objects and updates the pods in the foreground.
 func (w *fileWatcher) apply(ctx context.Context) error {
 	l, _, err := newRun(w.env, w.c, w.files)
 	if err != nil {
@@ -157,7 +157,8 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 	return err
 }
 
-// announce announces to the foreground which pods are replaced. One that is being stopped is not.
+// announce reports to the foreground which pods are replaced. A pod that is being stopped is not
+// replaced.
 func (w *fileWatcher) announce(l *podup.Run) map[*podup.Target]*podup.Successor {
 	list := map[*podup.Target]*podup.Successor{}
 	l.Targets = slices.DeleteFunc(l.Targets, func(p *podup.Target) bool {

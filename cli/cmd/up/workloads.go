@@ -22,7 +22,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// upWorkloads goes on with `podrun up` of workloads, and of pods beside them.
+// upWorkloads is the part of `podrun up` that handles workloads, and pods next to them.
 func upWorkloads(env *cmdutil.Env, c *cli.Context, l *podup.Run, rule rollout.ExitCodeFrom, failed error, signals <-chan os.Signal) error {
 	if !c.Bool("detach") {
 		how := foregroundOptions{c.Bool("quiet"), rule, &atomic.Bool{}}
@@ -57,8 +57,8 @@ func upWorkloads(env *cmdutil.Env, c *cli.Context, l *podup.Run, rule rollout.Ex
 	return errors.Join(<-podErr, err)
 }
 
-// awaitWorkloads waits until every workload is as it should be: its new pods run, or with
-// wait it is available or complete.
+// awaitWorkloads waits until every workload is rolled out: its new pods run, or with wait it is available
+// or complete.
 func awaitWorkloads(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, places []store.Workload, how waitOptions) error {
 	errs := make([]error, len(places))
 	var all sync.WaitGroup
@@ -69,10 +69,10 @@ func awaitWorkloads(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, plac
 	return errors.Join(errs...)
 }
 
-// waitOptions is how long a workload is waited for.
+// waitOptions sets what the wait for a workload includes.
 type waitOptions struct {
 	wait     bool // until it is available or complete
-	failFast bool // but not beyond an image that could not be pulled once
+	failFast bool // return after the first failed pull of an image
 }
 
 func awaitWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, w store.Workload, how waitOptions) error {
@@ -112,7 +112,7 @@ func awaitWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, w sto
 			fmt.Fprintf(env.Out, "%s %s\n", v.Name(), word)
 			return nil
 		}
-		if alive, _, _ := w.Controller(); !alive && !v.Decide(time.Now()).Done { // it was killed this moment
+		if alive, _, _ := w.Controller(); !alive && !v.Decide(time.Now()).Done { // it was just killed
 			if err := controller.EnsureRunning(env, dirs, w); err != nil {
 				return err
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// findChanges finds the images of a pod that change.
+// findChanges finds the images of a pod that have changed.
 func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 	if p.record != nil {
 		if err := u.finishTagging(p); err != nil {
@@ -25,7 +25,7 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 		}
 	}
 	switch {
-	case p.stale: // it comes back as it was
+	case p.stale: // it is restored with its old images
 		return nil
 	case u.rollback:
 		return u.findOldImages(p)
@@ -37,7 +37,7 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 			continue
 		}
 		seen = append(seen, i.Reference)
-		named, _ := u.store.Resolve(i.Reference) // or it is only what runs
+		named, _ := u.store.Resolve(i.Reference) // fails if the running image has lost its name
 		newest, err := u.newest(ctx, p, i, named)
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 	return nil
 }
 
-// finishTagging ends what an earlier update was cut off in, where it knew how it was to end.
+// finishTagging finishes an earlier update that was interrupted after its result was recorded.
 func (u *updater) finishTagging(p *updatedPod) error {
 	end := map[store.UpdateState]store.UpdateState{store.UpdateTagging: store.UpdateDone, store.UpdateUntagging: store.UpdateUndone}
 	state, ok := end[p.record.State]
@@ -67,7 +67,7 @@ func (u *updater) finishTagging(p *updatedPod) error {
 	return u.dirs.WriteUpdate(p.place, p.record)
 }
 
-// findOldImages are the images before the last update.
+// findOldImages finds the images before the last update.
 func (u *updater) findOldImages(p *updatedPod) error {
 	switch {
 	case p.record == nil:
@@ -77,7 +77,7 @@ func (u *updater) findOldImages(p *updatedPod) error {
 	}
 	running := runningImages(p.place)
 	for _, i := range p.record.Images {
-		if p.record.State == store.UpdateTrying && running[i.Ref] != i.New { // it was cut off before
+		if p.record.State == store.UpdateTrying && running[i.Ref] != i.New { // it was interrupted before
 			continue
 		}
 		if _, err := u.store.Resolve(i.Old); err != nil {
@@ -88,8 +88,8 @@ func (u *updater) findOldImages(p *updatedPod) error {
 	return nil
 }
 
-// newest is the id of what a name stands for now: in its registry, or, if it came from an
-// archive, on this machine.
+// newest returns the ID that a name has now: in its registry or, for an image from an archive, on this
+// machine.
 func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse, named pod.Image) (string, error) {
 	local := !u.ask || i.PullPolicy == image.Never
 	if local || !u.store.FromRegistry(i.Reference) {
@@ -113,7 +113,7 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	return img.ID, err
 }
 
-// runningImages are the ids of a pod's images by their references.
+// runningImages returns the image IDs of a pod, by reference.
 func runningImages(p store.Pod) map[string]string {
 	ids := map[string]string{}
 	plan, err := p.Plan()
@@ -128,7 +128,7 @@ func runningImages(p store.Pod) map[string]string {
 	return ids
 }
 
-// try makes the pods of their new images, and of the old ones if those do not do.
+// try recreates the pods with their new images, and with the old ones if the new ones fail.
 func (u *updater) try(ctx context.Context, g *updateGroup) error {
 	for _, p := range g.pods {
 		if len(p.images) == 0 && !p.stale {
@@ -183,8 +183,8 @@ func swapped(images []store.UpdatedImage) []store.UpdatedImage {
 	return list
 }
 
-// end records how an update has ended, and moves the names. The first record decides:
-// whoever comes after a power cut does the rest.
+// end records the result of an update, and moves the names of images. The first record decides the
+// result: after a power failure finishTagging does the rest.
 func (u *updater) end(p *updatedPod, images []store.UpdatedImage, tagging, state store.UpdateState) error {
 	if len(images) == 0 {
 		if p.stale || p.record == nil {
@@ -216,14 +216,14 @@ func (u *updater) tag(images []store.UpdatedImage, forward bool) error {
 			if img.ID == id {
 				continue
 			}
-			name = img.Name // which a short one has meant
+			name = img.Name // the full name for a short one
 		}
 		errs = append(errs, u.store.Tag(id, name))
 	}
 	return errors.Join(errs...)
 }
 
-// replace makes the pods anew, of the images that they are to have.
+// replace recreates the pods with the new or the old images.
 func (u *updater) replace(ctx context.Context, g *updateGroup, forward bool) error {
 	if g.unit != "" {
 		within, cancel := context.WithTimeout(ctx, u.timeout)

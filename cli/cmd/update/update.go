@@ -24,8 +24,8 @@ import (
 	"github.com/podrun/podrun/manifest/workloads"
 )
 
-// updateTime is how long a pod may take to be ready, unless the user says so; back at its old
-// images it has as long, whatever the user says.
+// updateTime is the default time for a pod to become ready. After a rollback it is the least time,
+// whatever the user sets.
 const updateTime = 5 * time.Minute
 
 // NewCommand returns the command update.
@@ -67,14 +67,14 @@ Examples:
 	}
 }
 
-// updater is one command.
+// updater is one run of the command.
 type updater struct {
 	env      *cmdutil.Env
 	dirs     store.Dirs
 	launcher cmdutil.PodLauncher
 	store    *image.Store
 	pull     image.PullOptions
-	ask      bool // registries
+	ask      bool // contact registries
 	rollback bool
 	timeout  time.Duration
 	stable   time.Duration
@@ -121,24 +121,24 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	})
 }
 
-// updateGroup are the pods that are updated as one: a pod, or all those of a unit.
+// updateGroup is a set of pods that are updated together: one pod, or all pods of a unit.
 type updateGroup struct {
 	unit string // "" if there is none
 	pods []*updatedPod
 }
 
-// updatedPod is one of them.
+// updatedPod is one pod of an update.
 type updatedPod struct {
 	place  store.Pod
-	record *store.Update // of the update before; nil: there was none
-	stale  bool          // which was cut off
+	record *store.Update // of the previous update; nil: there was none
+	stale  bool          // the previous update was interrupted
 	object *manifest.Object
-	images []store.UpdatedImage // that change
+	images []store.UpdatedImage // the images that change
 
-	manifest []byte // of one without a unit, for the record while the pod may be gone
+	manifest []byte // of a pod without a unit, for the record while the pod may not exist
 }
 
-// groups are those of the pods that the user means.
+// groups returns the groups of the selected pods.
 func (u *updater) groups(c *cli.Context) ([]*updateGroup, error) {
 	var places []store.Pod
 	var errs []error
@@ -192,8 +192,8 @@ func (u *updater) groups(c *cli.Context) ([]*updateGroup, error) {
 	return groups, errors.Join(errs...)
 }
 
-// all are the pods of a namespace that run and that nothing makes, and those whose update
-// a power cut has ended when they were gone.
+// all returns the running pods of a namespace that have no owner, and pods that do not exist because a
+// power failure has interrupted their update.
 func (u *updater) all(namespace string) ([]store.Pod, error) {
 	places, err := resource.ListPods(u.dirs, namespace, false)
 	if err != nil {
@@ -245,7 +245,7 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 			return err
 		}
 	}
-	hold, err := u.store.Lease() // what is fetched has no name yet
+	hold, err := u.store.Lease() // fetched images have no names yet
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 	return u.try(ctx, g)
 }
 
-// load reads what a pod is.
+// load reads a pod's manifest and records.
 func (u *updater) load(p *updatedPod) (err error) {
 	if p.record, err = u.dirs.Update(p.place); err != nil {
 		return err
@@ -286,7 +286,8 @@ func (u *updater) load(p *updatedPod) (err error) {
 	return nil
 }
 
-// restoreManifest is a pod's manifest without what podrun has stamped on it and added to it.
+// restoreManifest returns a pod's manifest without its ephemeral containers and the system fields that
+// podrun has set.
 func restoreManifest(text []byte) (*manifest.Object, error) {
 	text, err := build.RemoveEphemeralContainers(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// watch waits until the pods are ready, and sees whether they stay so.
+// watch waits until the pods are ready, and checks that they stay ready for the time stable.
 func (u *updater) watch(ctx context.Context, g *updateGroup, stable time.Duration) error {
 	for _, p := range g.pods {
 		if err := u.watchPod(ctx, p.place, stable); err != nil {
@@ -48,7 +48,7 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 		restarts := restartsOf(last)
 		calm, cancel := context.WithTimeout(ctx, stable)
 		defer cancel()
-		podclient.WatchStatus(calm, p, func(st *pod.Status) bool { // until it is over, or not calm
+		podclient.WatchStatus(calm, p, func(st *pod.Status) bool { // until the time is over, or a pod fails
 			last = st
 			return st.Phase.Terminal() || !st.Ready() || restartsOf(st) != restarts
 		})
@@ -65,8 +65,8 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 	return nil
 }
 
-// problemSuffix is what the first container that did not do has come to, after a colon, or "".
-// It is said because the pod goes, and with it everything else that could say it.
+// problemSuffix returns the problem of the first failed container, after a colon, or "". It is printed
+// because the pod is removed next, with all other traces of the problem.
 func problemSuffix(st *pod.Status) string {
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {
@@ -92,10 +92,10 @@ func restartsOf(st *pod.Status) int {
 	return n
 }
 
-// undo goes back to the images before, because of cause.
+// undo goes back to the previous images, because of cause.
 func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	fmt.Fprintf(u.env.ErrOut, "podrun: %s: going back\n", report.Escape(cause.Error()))
-	u.timeout = max(u.timeout, updateTime) // the new images' hurry is not the old ones'
+	u.timeout = max(u.timeout, updateTime) // a short time-out applies to the new images only
 	var errs []error
 	untouched := g.unit == ""
 	for _, p := range g.pods {
@@ -103,7 +103,7 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 		for _, i := range p.images {
 			untouched = untouched && now[i.Ref] == i.Old && p.place.Alive()
 		}
-		if u.rollback { // what was there is the newer
+		if u.rollback { // the previous images are the newer ones
 			errs = append(errs, u.end(p, swapped(p.images), store.UpdateTagging, store.UpdateDone))
 			continue
 		}
@@ -134,7 +134,7 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	return report.New(report.Failure, "podrun logs "+names+" shows what those images write only while they run; "+again+" tries again", "%w: the pod has the images again that it had before", cause)
 }
 
-// forget takes the manifest out of a pod's record: the pod is there.
+// forget removes the manifest from a pod's update record, because the pod exists again.
 func (u *updater) forget(p *updatedPod) error {
 	r, err := u.dirs.Update(p.place)
 	if err != nil || r == nil || r.Manifest == nil {

@@ -57,16 +57,16 @@ Examples:
 
 const week = 7 * 24 * time.Hour
 
-// waitCondition is what a pod is waited for.
+// waitCondition is the condition to wait for.
 type waitCondition struct {
-	text    string // in the user's words
-	gone    bool   // the pod is to be removed
-	implied bool   // none is given: it depends on the kind
-	phase   bool   // it is a phase that is waited for
+	text    string // as the user wrote it
+	gone    bool   // wait for the pod's removal
+	implied bool   // --for is not set: it depends on the kind
+	phase   bool   // the condition is a phase
 	met     func(*pod.Status) bool
 }
 
-// parseGoal reads the value of --for.
+// parseGoal parses the value of --for.
 func parseGoal(text string) (waitCondition, error) {
 	kind, rest, _ := strings.Cut(text, "=")
 	g := waitCondition{text: text}
@@ -156,7 +156,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 		switch {
 		case err == nil:
 			places = append(places, p)
-		case !g.gone: // one that is not there is gone
+		case !g.gone: // for --for=delete a missing pod is no error
 			errs = append(errs, err)
 		}
 	}
@@ -164,7 +164,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(append(errs, waitFor(c.Context, env, places, g, c.Duration("timeout")))...)
 }
 
-// waitFor waits for all pods at once and says of each when it is as it should be.
+// waitFor waits for all pods concurrently, and reports each one that meets the condition.
 func waitFor(ctx context.Context, env *cmdutil.Env, places []store.Pod, g waitCondition, timeout time.Duration) error {
 	limit := timeout
 	switch {
@@ -195,10 +195,10 @@ func waitFor(ctx context.Context, env *cmdutil.Env, places []store.Pod, g waitCo
 	return errors.Join(errs...)
 }
 
-// lookTime is how long one look at a pod may take.
+// lookTime limits a single check of a pod.
 const lookTime = 10 * time.Second
 
-// await returns when the pod is as it should be; with once, after one look.
+// await returns when the pod meets the condition; with once, after one check.
 func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error {
 	for g.gone {
 		switch {
@@ -218,7 +218,7 @@ func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error 
 			return g.met(now)
 		})
 		if errors.Is(err, podclient.ErrNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
-			st, err = rollout.FinalStatus(ctx, p) // it has ended before we could ask
+			st, err = rollout.FinalStatus(ctx, p) // it ended before the request
 		}
 	}
 	switch {
@@ -232,7 +232,7 @@ func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error 
 	return report.New(report.Failure, "podrun logs and podrun events show why", "pod %s has ended (%s) without meeting %s", p.Name, st.Phase, g.text)
 }
 
-// waitForWorkloads waits for all at once.
+// waitForWorkloads waits for all workloads concurrently.
 func waitForWorkloads(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, list []store.Workload, g waitCondition, timeout time.Duration) error {
 	limit := timeout
 	switch {
@@ -259,7 +259,7 @@ func waitForWorkloads(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, li
 	return errors.Join(errs...)
 }
 
-// awaitWorkload waits for a workload as `podrun wait` is told to.
+// awaitWorkload waits until a workload meets the condition of `podrun wait`.
 func (g waitCondition) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, once bool) error {
 	for {
 		v, err := resource.LoadWorkload(dirs, w)
@@ -285,7 +285,8 @@ func (g waitCondition) awaitWorkload(ctx context.Context, dirs store.Dirs, w sto
 	}
 }
 
-// forKind is what a workload of a kind, a Deployment or a Job, is waited for without --for.
+// forKind returns the condition for a workload of a kind, with the default of a Deployment or a Job if
+// --for is not set.
 func (g waitCondition) forKind(kind pod.ObjectKind) waitCondition {
 	if !g.implied {
 		return g

@@ -1,5 +1,5 @@
-// Package admission adapts a Plan to this host, or refuses it: user ids, devices, huge pages,
-// seccomp, AppArmor, SELinux and Pod Security Standards.
+// Package admission adapts a Plan to this host, or refuses it: user IDs, devices, huge pages, seccomp,
+// AppArmor, SELinux and Pod Security Standards.
 package admission
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Adapt makes a plan what it has to be on this host, or says why it cannot be here.
+// Adapt adapts a Plan to this host, or returns why this host cannot run it.
 func Adapt(env *cmdutil.Env, plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := env.Deps.SecurityModules()
 	ids := env.Deps.PodIDs()
@@ -25,26 +25,26 @@ func Adapt(env *cmdutil.Env, plan *pod.Plan, p *corev1.Pod) error {
 		applyAppArmor(plan, apparmor), applySELinux(plan, p, selinux))
 }
 
-// RefuseHostPID refuses a pod in the host's PID namespace where it would have no cgroup: the
-// kernel does not end such a pod with its first process, so nothing would be sure to find
-// what it has left when guard and keeper are killed.
+// RefuseHostPID refuses a pod in the host's PID namespace if it would have no cgroup. The kernel does not
+// kill such a pod with its first process, so without a cgroup its other processes could survive a kill of
+// the monitor and the pod init.
 func RefuseHostPID(env *cmdutil.Env, plan *pod.Plan) error {
 	if !plan.HostPID {
 		return nil
 	}
-	env.Prespawn.End() // what lives in this cgroup is looked at again
+	env.Prespawn.End() // the next check counts the processes in this cgroup
 	if found, ok := host.FindByName(env.Deps.CheckHost(env.HostSetup()), host.Limits); ok && found.Level != host.OK {
 		return report.New(report.Internal, found.Cure, "pod %s: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: %s", plan.Name, found.Detail)
 	}
 	return nil
 }
 
-// defaultProfiles are AppArmor profiles of container runtimes, podrun's own first. An
-// ordinary user can load none, but change to one that is loaded.
+// defaultProfiles are AppArmor profiles of container runtimes, podrun's own first. An ordinary user
+// cannot load profiles, but can change to one that is loaded.
 var defaultProfiles = []string{"podrun-default", "containers-default", "cri-containerd.apparmor.d", "docker-default"}
 
-// applyAppArmor finds what the plan's default profile is here, and refuses profiles
-// that containers could not change to, as the kubelet does at admission.
+// applyAppArmor resolves the Plan's default profile on this host. It refuses profiles that containers
+// could not change to, as the kubelet does at admission.
 func applyAppArmor(plan *pod.Plan, has host.AppArmor) error {
 	var errs []error
 	for _, list := range plan.All() {
@@ -79,8 +79,8 @@ func applyAppArmorTo(plan *pod.Plan, c *pod.Container, has host.AppArmor) error 
 	return nil
 }
 
-// refuseHugePages refuses a plan that asks for huge pages which the pod cannot have here:
-// can says why. Volumes of them are for root.
+// refuseHugePages refuses a Plan that requests huge pages which the pod cannot have here; can returns the
+// reason. Only root can mount volumes of huge pages.
 func refuseHugePages(plan *pod.Plan, can func(need map[string]int64) error) error {
 	if len(plan.Resources.HugePages) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func refuseHugeVolumes(plan *pod.Plan, uid int) error {
 	return nil
 }
 
-// refuseMasquerade refuses what only root's pods can have.
+// refuseMasquerade refuses a network that only root's pods can have.
 func refuseMasquerade(plan *pod.Plan, uid int) error {
 	if plan.Network != pod.NetworkMasquerade || uid == 0 {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// deviceDirs are where devices are described: for all users, and for this one, whose
-// descriptions win.
+// deviceDirs returns the directories with CDI descriptions of devices: those for all users, then this
+// user's, which take precedence.
 func deviceDirs(env *cmdutil.Env) []string {
 	config := env.Getenv("XDG_CONFIG_HOME")
 	if home := env.Getenv("HOME"); config == "" && home != "" {
@@ -31,9 +31,8 @@ func deviceDirs(env *cmdutil.Env) []string {
 	return append(cdi.SpecDirs(), filepath.Join(config, "cdi"))
 }
 
-// addDevices puts into the plan what the devices mean that its containers ask for by
-// name: mounts of the host's files and device nodes, variables, groups and hooks. find
-// reads their descriptions.
+// addDevices adds the edits of the devices that containers request by name to the Plan: mounts of host
+// files and device nodes, variables, groups and hooks. find reads the descriptions.
 func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, names []string) (*cdi.Edits, error)) error {
 	var errs []error
 	give := func(asked []corev1.Container, containers []pod.Container) {
@@ -57,8 +56,8 @@ func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, na
 	return errors.Join(errs...)
 }
 
-// applyEdits: what comes with a device counts before what the container has of itself, but
-// for its mounts. Of a plan that is changed the container may have had the edits before.
+// applyEdits applies a device's edits to a container. The edits take precedence over the container's own
+// settings, except for its mounts. In a Plan that is changed, the container may already have the edits.
 func applyEdits(plan *pod.Plan, c *pod.Container, e *cdi.Edits) error {
 	c.Hooks = nil
 	for _, d := range e.Devices {
@@ -100,8 +99,8 @@ func applyEdits(plan *pod.Plan, c *pod.Container, e *cdi.Edits) error {
 	return nil
 }
 
-// addHostFile mounts a file or directory of the host's, unless the container has a mount
-// there. Its volume's name is none that a manifest can have.
+// addHostFile mounts a file or directory of the host, unless the container has a mount at that path. The
+// volume's name is one that a manifest cannot have.
 func addHostFile(plan *pod.Plan, c *pod.Container, host, kind string, m pod.Mount) {
 	if slices.ContainsFunc(c.Mounts, func(have pod.Mount) bool { return have.Path == m.Path }) {
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// refuseIDs refuses a plan with users or groups that pods of this user do not have:
-// such a container would wait for ever. Names are known only once there is a root file
-// system: the supervisor sees to those.
+// refuseIDs refuses a Plan with user or group IDs that this user's pods do not have: such a container
+// would wait forever. User names can only be resolved once there is a root file system; the supervisor
+// checks those.
 func refuseIDs(plan *pod.Plan, has host.IDs) error {
 	var errs []error
 	refuse := func(c *pod.Container, what string, id, count uint64) {
@@ -50,7 +50,7 @@ func refuseIDs(plan *pod.Plan, has host.IDs) error {
 	return errors.Join(errs...)
 }
 
-// fileUsers are the owners of the files in a volume.
+// fileUsers returns the owners of the files in a volume.
 func fileUsers(v pod.Volume) []int {
 	var ids []int
 	for _, s := range v.Sources {

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// CheckPodSecurity refuses pods that --policy or the labels of their namespaces forbid, and
-// warns as these say. Of workloads the template is judged.
+// CheckPodSecurity refuses pods that --policy or the labels of their namespaces forbid, and prints the
+// warnings of these labels. For workloads it checks the template.
 func CheckPodSecurity(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents, level string) error {
 	asked := validation.PodSecurity{}
 	if level != "" {
@@ -59,7 +59,7 @@ func CheckPodSecurity(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents
 	return errors.Join(errs...)
 }
 
-// CheckNamespacePolicy refuses a pod as the labels of its namespace do.
+// CheckNamespacePolicy refuses a pod that the labels of its namespace forbid.
 func CheckNamespacePolicy(dirs store.Dirs, object *corev1.Pod) error {
 	p, err := policyOf(dirs, object.Namespace)
 	if err != nil {
@@ -71,7 +71,7 @@ func CheckNamespacePolicy(dirs store.Dirs, object *corev1.Pod) error {
 	return nil
 }
 
-// policyOf is the policy of a namespace that is kept; none, if there is no such.
+// policyOf returns the policy of a stored namespace, or none if the namespace is not stored.
 func policyOf(dirs store.Dirs, namespace string) (validation.PodSecurity, error) {
 	o, err := dirs.Object(pod.KindNamespace, "", namespace)
 	if errors.Is(err, fs.ErrNotExist) {

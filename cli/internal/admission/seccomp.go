@@ -10,12 +10,12 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// maxProfile bounds a seccomp profile; Docker's own has 20 KiB.
+// maxProfile limits the size of a seccomp profile; Docker's own has 20 KiB.
 const maxProfile = 1 << 20
 
-// SeccompProfiles reads profiles of the user's own by their names, paths below dir that
-// are not left by links either. They become part of the pod: a profile that changes
-// counts for pods that are started then.
+// SeccompProfiles reads the user's seccomp profiles by name. Names are paths below dir, and symbolic
+// links must not leave it either. The profiles become part of the pod: a changed profile applies to pods
+// that are started later.
 func SeccompProfiles(dir string, names []string) (map[string]json.RawMessage, error) {
 	profiles := map[string]json.RawMessage{}
 	var errs []error

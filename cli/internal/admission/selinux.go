@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// SELinuxFinding says which SELinux label containers have here that ask for none.
+// SELinuxFinding returns the SELinux label of containers that request none on this host.
 func SELinuxFinding(has host.SELinux) host.Finding {
 	if !has.Enabled {
 		return host.Finding{Level: host.OK, Detail: "it is not in use here: nothing has labels"}
@@ -28,7 +28,7 @@ func SELinuxFinding(has host.SELinux) host.Finding {
 		return host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: " + err.Error(),
 			Cure: "install the policy for containers (the package container-selinux, where there is one), and log in again"}
 	}
-	parts := strings.SplitN(process, ":", 4) // the last is a pod's own
+	parts := strings.SplitN(process, ":", 4) // the fourth part, the level, differs for each pod
 	detail := "containers have the label " + strings.Join(parts[:min(3, len(parts))], ":") + ", with categories of their pod"
 	if has.Enforcing {
 		detail += "; the policy is enforced"
@@ -38,20 +38,20 @@ func SELinuxFinding(has host.SELinux) host.Finding {
 	return host.Finding{Level: host.OK, Detail: detail}
 }
 
-// privilegedType is what container runtimes give privileged containers.
+// privilegedType is the SELinux type that container runtimes use for privileged containers.
 const privilegedType = "spc_t"
 
-// labeler gives a plan the SELinux labels that it has on this host.
+// labeler sets a Plan's SELinux labels for this host.
 type labeler struct {
 	plan  *pod.Plan
 	spec  *corev1.PodSpec
 	ofPod corev1.SELinuxOptions
 	has   host.SELinux
-	level map[string]bool // the containers that have one because somebody asks for it
+	level map[string]bool // the containers whose level was requested
 }
 
-// applySELinux gives containers and files their SELinux labels. Elsewhere than with
-// SELinux nothing has labels, and runtimes take no notice of what a manifest says of them.
+// applySELinux sets the SELinux labels of containers and files. Without SELinux nothing has labels, and
+// the manifest's options are ignored, as in other runtimes.
 func applySELinux(plan *pod.Plan, p *corev1.Pod, has host.SELinux) error {
 	if !has.Enabled {
 		return nil
@@ -82,8 +82,8 @@ func (l *labeler) refuse(what string, err error) error {
 		"pod %s cannot have its SELinux labels: %s: %w", l.plan.Name, what, err)
 }
 
-// container labels one of the plan's. What it does not say of itself it has of the pod, as
-// with CRI-O: the categories too, so that containers of a pod share their files.
+// container sets the labels of one container. It inherits the pod's options, as with CRI-O, including the
+// categories, so that containers of a pod share their files.
 func (l *labeler) container(c *pod.Container) (err error) {
 	var o corev1.SELinuxOptions
 	for _, m := range slices.Concat(l.spec.InitContainers, l.spec.Containers) {
@@ -102,7 +102,7 @@ func (l *labeler) container(c *pod.Container) (err error) {
 		if c.Label, c.FileLabel, err = l.labels(free, c.NoNewPrivileges); err == nil {
 			return nil
 		}
-		if o == (corev1.SELinuxOptions{}) { // it keeps the user's, whom no runtime holds to more
+		if o == (corev1.SELinuxOptions{}) { // it keeps the user's label: no runtime confines it further
 			c.Label, c.FileLabel = "", l.plan.FileLabel
 			return nil
 		}
@@ -113,8 +113,8 @@ func (l *labeler) container(c *pod.Container) (err error) {
 	return nil
 }
 
-// share labels what all containers use: layers, and the files that podrun makes for the pod,
-// which are without categories if not all of its containers have the pod's.
+// share sets the labels of what all containers use: layers, and the files that podrun makes for the pod.
+// Those have no categories if some container does not have the pod's.
 func (l *labeler) share() {
 	for _, list := range l.plan.All() {
 		for i := range list {
@@ -137,8 +137,8 @@ func withoutCategories(label string) string {
 	return strings.Join(append(parts[:3], "s0"), ":")
 }
 
-// labels are those that options make, or none: where nothing is asked for, and the policy
-// has none for containers, or none that this user's programs may change to.
+// labels returns the labels for options. It returns none if none are requested and the policy has none
+// for containers, or none that this user's programs may change to.
 func (l *labeler) labels(o corev1.SELinuxOptions, noNewPrivileges bool) (process, files string, err error) {
 	process, files, err = l.find(o, noNewPrivileges)
 	if err != nil {
@@ -150,7 +150,7 @@ func (l *labeler) labels(o corev1.SELinuxOptions, noNewPrivileges bool) (process
 	return process, files, err
 }
 
-// find says what labels options make, or why there are none.
+// find returns the labels for options, or why there are none.
 func (l *labeler) find(o corev1.SELinuxOptions, noNewPrivileges bool) (process, files string, err error) {
 	var options []string
 	for _, f := range [][2]string{{"user", o.User}, {"role", o.Role}, {"type", o.Type}, {"level", cmp.Or(o.Level, podLevel(l.plan))}} {
@@ -168,8 +168,8 @@ func (l *labeler) find(o corev1.SELinuxOptions, noNewPrivileges bool) (process, 
 	return process, files, err
 }
 
-// podLevel are categories of the pod's own. They follow from its name, so that it has them
-// again when it is made again, and what it has left in a volume is still its own.
+// podLevel returns categories for one pod. They are derived from its name, so that a recreated pod has
+// the same ones and can use its old files in volumes.
 func podLevel(plan *pod.Plan) string {
 	const categories = 1024
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%s", os.Getuid(), plan.Namespace, plan.Name))
@@ -181,14 +181,14 @@ func podLevel(plan *pod.Plan) string {
 	return fmt.Sprintf("s0:c%d,c%d", min(low, high), max(low, high))
 }
 
-// volume labels a volume as those who mount it. A claim is for other pods too: as podman's
-// volumes it has no categories, unless one of them asks for some.
+// volume sets the label of a volume from the containers that mount it. A claim can be used by other pods
+// too: like podman's volumes it has no categories, unless a container requests some.
 func (l *labeler) volume(v *pod.Volume) error {
 	if v.Kind == pod.HostPath {
 		return nil
 	}
 	v.FileLabel = l.plan.FileLabel
-	if v.Kind == pod.Files { // they are in one file system
+	if v.Kind == pod.Files { // these share one file system
 		return nil
 	}
 	by, level := "", l.ofPod.Level != ""

@@ -10,17 +10,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// How many ids a pod with users of its own gets (hostUsers: false). Other pods of the user
-// keep 0 to 65535, where images expect theirs, if there are more; if not, the upper half is
-// parted, up to 65534, which is nobody's.
+// Numbers of IDs for a pod with a user namespace of its own (hostUsers: false). The user's other pods
+// keep 0 to 65535, where images expect their users, if there are more IDs. If not, the upper half, up to
+// 65534 (nobody), is divided among the pods.
 const (
-	manyUsers  = 65536 // as many as Kubernetes gives (KEP-127)
+	manyUsers  = 65536 // the same number as in Kubernetes (KEP-127)
 	fewUsers   = 4096
 	firstFew   = 32768
 	nobodyUser = 65534
 )
 
-// UserRanges are what pods with users of their own can get, where pods have so many ids.
+// UserRanges returns the ID ranges for pods with a user namespace of their own, where pods have ids IDs
+// in total.
 func UserRanges(ids uint64) (all []pod.IDRange) {
 	ids = min(ids, 1<<31)
 	for first := uint64(manyUsers + 1); first+manyUsers <= ids; first += manyUsers {
@@ -34,9 +35,9 @@ func UserRanges(ids uint64) (all []pod.IDRange) {
 	return all
 }
 
-// refuseUsers refuses a plan that asks for users of its own where none, or not those that
-// its containers need, can be had. It says which it needs by number: names, and owners of
-// files, are known when there is a root file system.
+// refuseUsers refuses a Plan with a user namespace of its own if the host cannot give it one, or not the
+// IDs that its containers need. It checks numeric IDs only: names, and owners of files, are resolved when
+// there is a root file system.
 func refuseUsers(plan *pod.Plan, has host.IDs) error {
 	if plan.Users == nil {
 		return nil
@@ -55,7 +56,7 @@ func refuseUsers(plan *pod.Plan, has host.IDs) error {
 	return nil
 }
 
-// highestID is the highest user or group that the plan names by its number.
+// highestID returns the highest numeric user or group ID in the Plan.
 func highestID(plan *pod.Plan) (highest int) {
 	see := func(id int) { highest = max(highest, id) }
 	for _, c := range slices.Concat(plan.InitContainers, plan.Containers) {

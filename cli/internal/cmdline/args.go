@@ -1,4 +1,4 @@
-// Package cmdline is the form of the command line: order of words, help text, manual pages and
+// Package cmdline handles the form of the command line: order of words, help text, manual pages and
 // suggestions for unknown words.
 package cmdline
 
@@ -11,9 +11,8 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 )
 
-// Find walks from the app down to the command that args name. rest is what
-// follows the command's name, after the options that stand before it, as kubectl
-// takes them; path is empty for the app itself.
+// Find walks from the app to the command that args name. rest holds the arguments after the command's
+// name, preceded by the options before it, which kubectl accepts too. path is empty for the app itself.
 func Find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []string) {
 	cmd = &cli.Command{Name: app.Name, Flags: app.Flags, Subcommands: app.Commands}
 	var before []string
@@ -28,14 +27,14 @@ func Find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []
 	if len(path) == 0 {
 		return nil, cmd, args
 	}
-	if path[0] != "systemd" { // a unit has no namespace: what -n asks for would be lost
+	if path[0] != "systemd" { // a unit has no namespace, so -n must not be dropped silently
 		before = withoutNamespace(cmd, before)
 	}
 	return path, cmd, append(before, args...)
 }
 
-// nextCommand finds the first word that names a subcommand of cmd and has nothing but
-// options of that subcommand before it.
+// nextCommand finds the first word that names a subcommand of cmd and is preceded only by options of that
+// subcommand.
 func nextCommand(cmd *cli.Command, args []string) (int, *cli.Command) {
 	for i, word := range args {
 		if sub := cmd.Command(word); sub != nil && (i == 0 || onlyOptions(cmd, sub, args[:i])) {
@@ -45,9 +44,9 @@ func nextCommand(cmd *cli.Command, args []string) (int, *cli.Command) {
 	return 0, nil
 }
 
-// onlyOptions reports whether words are options of sub or of its subcommands, with their
-// values, or a namespace, which every command takes. Unknown options count: the parser of
-// sub reports them. Options of cmd alone do not.
+// onlyOptions reports whether words are options, with their values, of sub or its subcommands, or a
+// namespace, which every command accepts. Unknown options count, because the parser of sub reports them.
+// Options that only cmd has do not.
 func onlyOptions(cmd, sub *cli.Command, words []string) bool {
 	all := &cli.Command{Flags: append(flagsBelow(sub), cmdutil.NamespaceFlag())}
 	flags, others, tail, whole := Split(all, words)
@@ -57,7 +56,7 @@ func onlyOptions(cmd, sub *cli.Command, words []string) bool {
 	})
 }
 
-// flagsBelow are the flags of a command and of all its subcommands.
+// flagsBelow returns the flags of a command and of all its subcommands.
 func flagsBelow(cmd *cli.Command) []cli.Flag {
 	flags := slices.Clone(cmd.Flags)
 	for _, sub := range cmd.Subcommands {
@@ -66,8 +65,8 @@ func flagsBelow(cmd *cli.Command) []cli.Flag {
 	return flags
 }
 
-// withoutNamespace drops the namespace from options before a command that has none, as
-// kubectl does: an alias of "podrun -n web" works with every command.
+// withoutNamespace removes the namespace option before a command that has none, as kubectl does. An alias
+// for "podrun -n web" then works with every command.
 func withoutNamespace(cmd *cli.Command, before []string) []string {
 	if len(before) == 0 || FindFlag(cmd, "namespace") != nil {
 		return before
@@ -85,29 +84,29 @@ func withoutNamespace(cmd *cli.Command, before []string) []string {
 				kept = append(kept, flags[i])
 			}
 		case !valued:
-			i++ // its value
+			i++ // skip its value
 		}
 	}
 	return kept
 }
 
-// WantsHelp looks for -h and --help among a command's own arguments.
+// WantsHelp reports whether -h or --help is among a command's own arguments.
 func WantsHelp(cmd *cli.Command, args []string) bool {
 	flags, _, _, _ := Split(cmd, args)
 	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" || word == "--help" })
 }
 
-// Arrange puts a command's flags before its other arguments, wherever the user
-// wrote them, takes clusters such as -it apart, and keeps a "--" and what follows.
+// Arrange moves a command's flags before its other arguments, splits clusters such as -it, and keeps "--"
+// and all that follows it in place.
 func Arrange(cmd *cli.Command, args []string) []string {
 	if len(cmd.Subcommands) > 0 && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		return args[:1] // no subcommand: what its options would mean, nobody knows
+		return args[:1] // there is no subcommand whose options these could be
 	}
 	flags, words, tail, whole := Split(cmd, args)
 	switch {
-	case !whole: // the parser says which value is missing
+	case !whole: // the parser reports which value is missing
 		return flags
-	case len(cmd.Subcommands) > 0: // a word that is no subcommand, or none at all
+	case len(cmd.Subcommands) > 0: // a word that is no subcommand, or no word at all
 		return append(flags, words...)
 	}
 	out := append(flags, "--")
@@ -115,8 +114,8 @@ func Arrange(cmd *cli.Command, args []string) []string {
 	return append(out, tail...)
 }
 
-// Split sorts arguments into flags (with their values), other words, and "--"
-// with all that follows it. It is not whole if the last flag lacks its value.
+// Split separates arguments into flags with their values, other words, and "--" with all that follows it.
+// whole is false if the last flag lacks its value.
 func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole bool) {
 	for len(args) > 0 {
 		word := args[0]
@@ -142,8 +141,8 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	return flags, words, nil, true
 }
 
-// ExpandCluster takes -it apart into -i and -t, and -ojson into -o=json. What it does
-// not know it leaves to the parser, which will complain.
+// ExpandCluster splits -it into -i and -t, and -ojson into -o=json. It leaves unknown words to the
+// parser, which reports them.
 func ExpandCluster(cmd *cli.Command, word string) []string {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	if strings.HasPrefix(word, "--") || len(name) < 2 || FindFlag(cmd, name) != nil {
@@ -168,7 +167,7 @@ func ExpandCluster(cmd *cli.Command, word string) []string {
 	return parts
 }
 
-// TakesValue says whether a flag's value is the word after it.
+// TakesValue reports whether a flag's value is the next word.
 func TakesValue(cmd *cli.Command, word string) bool {
 	if strings.Contains(word, "=") {
 		return false
@@ -198,7 +197,7 @@ func HasValue(f cli.Flag) bool {
 	return ok && doc.TakesValue()
 }
 
-// FlagValue is the value of an option among words.
+// FlagValue returns the value of an option among words.
 func FlagValue(cmd *cli.Command, words []string, name string) string {
 	flags, _, _, _ := Split(cmd, words)
 	value := ""

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Help is the text for --help of the command at path, or of the app.
+// Help returns the text of --help for the command at path, or for the app.
 func Help(path []string, cmd *cli.Command, app *cli.App) string {
 	var b strings.Builder
 	name := strings.Join(append([]string{app.Name}, path...), " ")
@@ -48,8 +48,8 @@ func commandRows(cmds []*cli.Command) [][2]string {
 	return rows
 }
 
-// flagRows spells every flag as "-n, --name VALUE". The value's name stands in
-// back quotes in the flag's usage.
+// flagRows formats every flag as "-n, --name VALUE". The name of the value is in back quotes in the
+// flag's usage.
 func flagRows(flags []cli.Flag) [][2]string {
 	var rows [][2]string
 	for _, f := range flags {
@@ -77,7 +77,7 @@ func flagRows(flags []cli.Flag) [][2]string {
 	return rows
 }
 
-// columns aligns rows of two, the second folded at column 80.
+// columns aligns rows of two cells; the second cell is wrapped at column 80.
 func columns(rows [][2]string) string {
 	width := 0
 	for _, r := range rows {

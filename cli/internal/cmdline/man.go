@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// WriteMan writes the pages of the app and of all of its commands: podrun.1, podrun-up.1,
+// WriteMan writes the manual pages of the app and of all its commands: podrun.1, podrun-up.1,
 // podrun-image-ls.1 and so on.
 func WriteMan(app *cli.App, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -34,7 +34,7 @@ func WriteMan(app *cli.App, dir string) error {
 
 func manName(path []string) string { return strings.Join(append([]string{"podrun"}, path...), "-") }
 
-// ManPage is a page of section 1, in the language of man(7).
+// ManPage returns a page of section 1, in the man(7) macros.
 func ManPage(path []string, cmd *cli.Command, app *cli.App) string {
 	var b strings.Builder
 	name := strings.Join(append([]string{app.Name}, path...), " ")
@@ -93,7 +93,7 @@ func manRows(b *strings.Builder, title string, rows [][2]string) {
 	}
 }
 
-// roff is text in which nothing is taken for a request or an escape.
+// roff escapes text so that nothing in it is a request or an escape.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	var lines []string

@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// UnknownCommand says what does the same as a command of kubectl, docker or systemctl,
-// or names the nearest command there is, if one is near.
+// UnknownCommand returns an error with the equivalent of a command of kubectl, docker or systemctl, or
+// with the most similar command, if one is similar.
 func UnknownCommand(cmds []*cli.Command, parent, word string) error {
 	hint := parent + " --help lists the commands"
 	elsewhere := foreignCommand(word)
@@ -34,8 +34,8 @@ func UnknownCommand(cmds []*cli.Command, parent, word string) error {
 	return report.New(report.Usage, hint, "%q is not a command of %s", word, parent)
 }
 
-// foreignCommand is a hint for the commands of kubectl, podman, docker and systemctl
-// that have another name here, or "".
+// foreignCommand returns a hint for commands of kubectl, podman, docker and systemctl that have another
+// name in podrun, or "".
 func foreignCommand(word string) string {
 	switch word {
 	case "run", "play", "kube":
@@ -76,8 +76,8 @@ func foreignCommand(word string) string {
 	return moreForeignCommands(word)
 }
 
-// moreForeignCommands is foreignCommand for commands whose purpose podrun serves in another way,
-// or not at all.
+// moreForeignCommands continues foreignCommand with commands that podrun replaces by other means, or does
+// not have.
 func moreForeignCommands(word string) string {
 	switch word {
 	case "autoscale":
@@ -122,7 +122,7 @@ func moreForeignCommands(word string) string {
 	return ""
 }
 
-// foreignSubcommand is a hint for words that are no subcommand of parent, or "".
+// foreignSubcommand returns a hint for words that are no subcommand of parent, or "".
 func foreignSubcommand(parent, word string) string {
 	switch parent {
 	case "podrun create secret":
@@ -146,8 +146,8 @@ func foreignSubcommand(parent, word string) string {
 	return ""
 }
 
-// nearest is the name that word was probably meant to be, or "": a third of its
-// letters may be wrong, at most two.
+// nearest returns the name that word probably stands for, or "". A third of its letters may be wrong, at
+// most two.
 func nearest(word string, names []string) string {
 	best, found := min(2, (len(word)+1)/3)+1, ""
 	for _, name := range names {
@@ -158,8 +158,8 @@ func nearest(word string, names []string) string {
 	return found
 }
 
-// distance is how many letters have to be changed, added, removed or swapped with
-// their neighbour to make b of a (optimal string alignment).
+// distance returns how many letters have to be changed, added, removed or swapped with their neighbour to
+// turn a into b (optimal string alignment).
 func distance(a, b string) int {
 	d := make([][]int, len(a)+1)
 	for i := range d {
@@ -184,12 +184,12 @@ func distance(a, b string) int {
 	return d[len(a)][len(b)]
 }
 
-// badValue is how the library says that an option's value is of the wrong kind.
+// badValue matches the library's error for an option value of the wrong type.
 var badValue = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([a-z-]+): .*$`)
 })
 
-// UsageError words the complaints of the flag parser about the command cmd.
+// UsageError rewrites the flag parser's errors for the command cmd.
 func UsageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
 		text, hint := err.Error(), own+" --help"
@@ -212,7 +212,7 @@ func UsageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
 	}
 }
 
-// nearestOption is the long option that name was probably meant to be, or begins, or "".
+// nearestOption returns the long option that name probably stands for or is a prefix of, or "".
 func nearestOption(cmd *cli.Command, name string) string {
 	var names []string
 	for _, f := range cmd.Flags {
@@ -232,7 +232,7 @@ func nearestOption(cmd *cli.Command, name string) string {
 	return ""
 }
 
-// expectedValue says what values an option takes.
+// expectedValue returns a description of an option's values.
 func expectedValue(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.DurationFlag:
@@ -254,7 +254,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// foreignOption is a hint for options of kubectl, podman and docker that a command has not.
+// foreignOption returns a hint for options of kubectl, podman and docker that a command does not have.
 func foreignOption(command, option string) string {
 	switch {
 	case strings.HasPrefix(command, "podrun systemd") && slices.Contains([]string{"n", "namespace"}, option):

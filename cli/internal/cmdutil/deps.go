@@ -12,56 +12,57 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Deps are the parts of podrun that touch the host. Tests put fakes here.
+// Deps are the parts of podrun that use the host. Tests replace them by fakes.
 type Deps interface {
-	CheckHost(host.Setup) []host.Finding                     // quickly
-	DiagnoseHost(context.Context, host.Setup) []host.Finding // thoroughly
-	TryPod(context.Context, store.Dirs) error                // refuses where no pod could be made
-	PodIDs() host.IDs                                        // of pods
-	CheckHugePages(need map[string]int64) error              // why a pod cannot have so many bytes of each size
+	CheckHost(host.Setup) []host.Finding                     // quick probes
+	DiagnoseHost(context.Context, host.Setup) []host.Finding // all probes
+	TryPod(context.Context, store.Dirs) error                // fails if no pod can be made here
+	PodIDs() host.IDs                                        // user and group IDs for pods
+	CheckHugePages(need map[string]int64) error              // need has the bytes of each page size
 	SecurityModules() (host.AppArmor, host.SELinux)          // security modules of the kernel
-	Prespawn(store.Dirs) *podinit.Prespawn                   // nil if it cannot be begun
+	Prespawn(store.Dirs) *podinit.Prespawn                   // nil if it cannot be started
 	OpenImages(store.Dirs) (ImageStore, error)
 	NewLauncher(store.Dirs) (PodLauncher, error)
-	// ReplaceInBackground replaces a pod by its record in another process, which outlives this one; here
-	// does the same in this one, for tests.
+	// ReplaceInBackground runs a recorded replacement of a pod in another process, which outlives this
+	// one. Tests run it in this process, with here.
 	ReplaceInBackground(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, here func() error) error
-	// StartPuller starts a puller of a pod that waits for its images, which has the lock from now on.
+	// StartPuller starts the puller of a pod that waits for its images. The puller takes over the pod's
+	// lock.
 	StartPuller(store.Dirs, store.Pod, PullerOptions, *os.File) error
 }
 
-// ImageStore brings images onto the machine.
+// ImageStore provides images.
 type ImageStore interface {
-	// Ensure has the image on the machine, by a pull policy of package image.
+	// Ensure makes the image available locally, with a pull policy of package image.
 	Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error)
-	// GarbageCollect frees unused images if the disk is too full.
+	// GarbageCollect removes unused images if the disk is too full.
 	GarbageCollect(uses func() (image.Uses, error)) (image.Pruned, error)
-	// Lease keeps every layer there until the result is closed.
+	// Lease prevents the removal of layers until the result is closed.
 	Lease() (io.Closer, error)
 }
 
 // PodLauncher starts and removes pods. The caller holds the pod's lock.
 type PodLauncher interface {
-	// Start returns what the user is to be warned of, if anything.
+	// Start returns a warning for the user, or "".
 	Start(p store.Pod, plan *pod.Plan, with StartOptions) (warning string, err error)
 	Remove(p store.Pod) error
 	// RemoveClaim removes the directory of a claim that no pod uses.
 	RemoveClaim(namespace, name string) error
 }
 
-// StartOptions is what a pod begins with.
+// StartOptions are what a pod starts with.
 type StartOptions struct {
 	Lock       *os.File
-	Ports      map[string]*os.File   // of the host, by their names
+	Ports      map[string]*os.File   // open host ports, by their names
 	Notify     *podinit.NotifyTarget // nil unless systemd runs the pod
-	Prespawned *podinit.Prespawn     // nil: none was begun
-	Record     func() error          // if not nil, it puts the pod on record meanwhile
+	Prespawned *podinit.Prespawn     // nil if no process was prespawned
+	Record     func() error          // writes the pod's record during the start, if not nil
 }
 
-// PullerOptions are what the command that asked for a pod says beside the manifest.
+// PullerOptions are the options of the command that started the pod, for its puller.
 type PullerOptions struct {
 	TLSVerify     *bool  `json:"tlsVerify,omitempty"`
 	AuthFile      string `json:"authFile,omitempty"`
-	Pull          string `json:"pull,omitempty"` // --pull's policy
+	Pull          string `json:"pull,omitempty"` // the policy of --pull
 	RequireLimits bool   `json:"requireLimits,omitempty"`
 }

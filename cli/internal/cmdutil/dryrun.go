@@ -6,8 +6,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// DryRun is the value of --dry-run, as kubectl has it: none, client or server; client if it
-// has no value.
+// DryRun is the value of --dry-run, as in kubectl: none, client or server; client if the flag has no
+// value.
 type DryRun string
 
 const (
@@ -16,7 +16,7 @@ const (
 	DryRunServer DryRun = "server"
 )
 
-// DryRunFlag is --dry-run.
+// DryRunFlag returns the flag --dry-run.
 func DryRunFlag(usage string) cli.Flag {
 	value := DryRunNone
 	return &cli.GenericFlag{Name: "dry-run", Value: &value, Usage: usage}
@@ -30,9 +30,10 @@ func DryRunOf(c *cli.Context) DryRun {
 	return DryRunNone
 }
 
+// DryRunUsage is the usage text of --dry-run.
 const DryRunUsage = "make and change nothing, but say what would be: =client holds the manifests against what is there; =server tries this machine, ports and images, too"
 
-// IsBoolFlag lets it stand alone.
+// IsBoolFlag allows the flag without a value.
 func (d *DryRun) IsBoolFlag() bool { return true }
 
 // Set parses the value of the flag.
@@ -52,7 +53,7 @@ func (d *DryRun) Set(text string) error {
 
 func (d *DryRun) String() string { return string(*d) }
 
-// Suffix is what is added to what would be done, in kubectl's words.
+// Suffix returns what is appended to reports of a dry run, in kubectl's words.
 func (d DryRun) Suffix() string {
 	if d == DryRunServer {
 		return " (server dry run)"

@@ -1,5 +1,5 @@
-// Package cmdutil has what all commands run with: Env with streams and host dependencies, shared
-// flags, and signals.
+// Package cmdutil has what all commands run with: Env with streams and host dependencies, shared flags,
+// and signals.
 package cmdutil
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// WriteSafe writes text that programs may want as it is, and that is foreign: a terminal gets
-// nothing of it that it would obey, but for colours.
+// WriteSafe writes untrusted text unchanged for programs. On a terminal it escapes every control sequence
+// except colours.
 func (env *Env) WriteSafe(text []byte) error {
 	if _, is := tty.File(env.Out); is {
 		var safe []byte
@@ -39,8 +39,7 @@ func (env *Env) WriteSafe(text []byte) error {
 // PrintTable prints rows in columns.
 func (env *Env) PrintTable(rows [][]string) error { return (&podview.Table{}).Print(env.Out, rows) }
 
-// Env is one invocation: its streams, its environment, and what it asks others
-// for. Tests put fakes into it.
+// Env is one invocation: its streams, its environment, and its dependencies. Tests put fakes into it.
 type Env struct {
 	Getenv      func(string) string
 	In          io.Reader
@@ -51,16 +50,16 @@ type Env struct {
 	PullBackOff   func(attempt int) time.Duration
 	WaitHintAfter time.Duration
 
-	Namespace     string // of what names none
+	Namespace     string // for objects without one
 	NamespaceFlag string // the value of -n, "" if not given
 
-	Changed  *ChangedObjects // by this command, for -o; nil: not known yet
-	Prespawn *Prespawn       // nil unless the command may start a pod at once
+	Changed  *ChangedObjects // objects that the command changed, for -o; nil until known
+	Prespawn *Prespawn       // nil unless the command may start a pod right away
 
 	RunAgain func(*Env, []string) int // runs another command line with the same streams
 }
 
-// Dirs finds where podrun keeps things.
+// Dirs returns podrun's directories.
 func (env *Env) Dirs() (store.Dirs, error) { return store.UserDirs(env.Getenv) }
 
 // ImageStore opens the image store.
@@ -72,8 +71,7 @@ func (env *Env) ImageStore() (*image.Store, error) {
 	return OpenImages(dirs)
 }
 
-// OpenImages opens the store of a process that brings images onto this machine, which is
-// to be small.
+// OpenImages opens the image store for a process that pulls images and should stay small.
 func OpenImages(dirs store.Dirs) (*image.Store, error) {
 	debug.SetMemoryLimit(image.Memory)
 	return image.Open(dirs.Images())
@@ -84,7 +82,7 @@ func (env *Env) Warn(err error) {
 	fmt.Fprintln(env.ErrOut, report.Escape("podrun: warning: "+err.Error()))
 }
 
-// ChangedObjects are the objects that a command has made or changed.
+// ChangedObjects are the objects that a command has created or changed.
 type ChangedObjects struct {
 	Dirs  store.Dirs
 	Names []kindnames.Query
@@ -97,7 +95,7 @@ func (env *Env) EndInterruptLine() {
 	}
 }
 
-// PullBackOff is how long to wait after so many failed attempts and one more.
+// PullBackOff returns how long to wait before the next attempt after a number of failed ones.
 func PullBackOff(attempt int) time.Duration {
 	return min(firstPullBackOff<<min(attempt, 10), lastPullBackOff)
 }
@@ -108,11 +106,11 @@ const (
 	lastPullBackOff  = 5 * time.Minute
 )
 
-// WaitHintAfter is how long a pod is waited for before the user is told what for, and how
-// often is looked whether it is something else.
+// WaitHintAfter is how long a command waits for a pod before it prints what it waits for, and the
+// interval at which it checks whether that has changed.
 const WaitHintAfter = 10 * time.Second
 
-// BoolToInt is 1 for true.
+// BoolToInt returns 1 for true, and 0 for false.
 func BoolToInt(b bool) int {
 	if b {
 		return 1

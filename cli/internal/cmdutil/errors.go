@@ -7,12 +7,12 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// UsageErrorf is a wrong command line of a command.
+// UsageErrorf returns the error for a wrong command line of a command.
 func UsageErrorf(command, format string, args ...any) error {
 	return report.New(report.Usage, "podrun "+command+" --help", format, args...)
 }
 
-// ErrImmutable says that a pod runs which cannot become what its manifest says.
+// ErrImmutable is the error for a running pod that cannot be changed to its manifest.
 var ErrImmutable = errors.New("made from a manifest that differs in what cannot be changed while it runs")
 
 var (
@@ -20,7 +20,8 @@ var (
 	ErrNotFound  = errors.New("not found")
 )
 
-// ListenHint is taken, or why a port that nobody has cannot be had either (ip(7), EACCES).
+// ListenHint returns the hint for a port that cannot be opened: taken, or the reason why a free port is
+// not permitted (ip(7), EACCES).
 func ListenHint(err error, taken string) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "ports below the number in /proc/sys/net/ipv4/ip_unprivileged_port_start (1024, if nobody changed it) are root's"

@@ -11,42 +11,42 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// NamespaceFlag is --namespace of commands for pods and objects that exist.
+// NamespaceFlag returns the flag --namespace for commands on existing pods and objects.
 func NamespaceFlag() cli.Flag {
 	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the pod's `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
 }
 
-// ManifestNamespaceFlag is the namespace flag of commands that read manifests.
+// ManifestNamespaceFlag returns the flag --namespace for commands that read manifests.
 func ManifestNamespaceFlag() cli.Flag {
 	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); those of another are refused"}
 }
 
-// StrictFlag is --strict.
+// StrictFlag returns the flag --strict.
 func StrictFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "strict", Usage: "refuse objects that have no effect on one machine, instead of warning of them"}
 }
 
-// PolicyFlag is --policy.
+// PolicyFlag returns the flag --policy.
 func PolicyFlag() cli.Flag {
 	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted"}
 }
 
-// TLSVerifyFlag is --tls-verify.
+// TLSVerifyFlag returns the flag --tls-verify.
 func TLSVerifyFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "--tls-verify=false lets registries speak plain HTTP or show unknown certificates"}
 }
 
-// AuthfileFlag is --authfile.
+// AuthfileFlag returns the flag --authfile.
 func AuthfileFlag() cli.Flag {
 	return &cli.StringFlag{Name: "authfile", Usage: "keep and look for logins in this `FILE` (or $REGISTRY_AUTH_FILE)"}
 }
 
-// ResultFormatFlag is -o of commands that make or change objects.
+// ResultFormatFlag returns the flag -o of commands that create or change objects.
 func ResultFormatFlag() cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the objects in this `FORMAT`, json or yaml, and an error as an object of kind Status"}
 }
 
-// PullOptions are what the flags and the environment say about registries.
+// PullOptions returns the settings for registries from the flags and the environment.
 func (env *Env) PullOptions(c *cli.Context) (image.PullOptions, error) {
 	var o image.PullOptions
 	if c.IsSet("tls-verify") {

@@ -13,27 +13,28 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Prespawn is what a command that will start a pod, if nothing speaks against it, finds out
-// and begins while it reads the manifests, for it depends on the machine and the user alone:
-// what the host can do, and a pod's first process. What there is to refuse is said in its turn.
+// Prespawn is the work that a command which will start a pod does while it decodes the manifests: it
+// probes the host and prespawns the pod's first process. Both depend only on the machine and the user.
+// Errors are reported later, by the preflight checks.
 type Prespawn struct {
 	findings  chan []host.Finding
-	used      bool // later the machine may be another
-	gcPercent int  // debug.SetGCPercent before
+	used      bool // the findings are used once; later the machine may have changed
+	gcPercent int  // the earlier debug.SetGCPercent
 
 	mu      sync.Mutex
-	Over    bool // nothing is begun any more
+	Over    bool // nothing more may be started
 	process *podinit.Prespawn
 }
 
-// startGCPercent is debug.SetGCPercent while a pod is started, which leaves little garbage: to look for it
-// takes a fifth of the command's processor time.
+// startGCPercent is debug.SetGCPercent during the start of a pod. The start leaves little garbage, and
+// collecting it takes a fifth of the command's processor time.
 const startGCPercent = 400
 
-// StartPrespawn begins it; able has its findings. It has to be ended.
+// StartPrespawn starts the work in the background; the preflight checks use its findings. The caller has
+// to end it.
 func (env *Env) StartPrespawn() *Prespawn {
 	setup := env.HostSetup()
-	if setup.DirsErr != nil { // which able says
+	if setup.DirsErr != nil { // the preflight checks report it
 		return nil
 	}
 	s := &Prespawn{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(startGCPercent)}
@@ -44,7 +45,8 @@ func (env *Env) StartPrespawn() *Prespawn {
 	return s
 }
 
-// RestoreGC is for a command that does not end when the pod runs: its memory counts.
+// RestoreGC restores the garbage collector's setting, for a command that keeps running with the pod: its
+// memory matters.
 func (s *Prespawn) RestoreGC() {
 	if s != nil {
 		debug.SetGCPercent(s.gcPercent)
@@ -59,7 +61,8 @@ func (s *Prespawn) begin(ahead func() *podinit.Prespawn) {
 	}
 }
 
-// End ends a process that no pod has taken, before which cgroups would show a stranger.
+// End ends a prespawned process that no pod has used. Otherwise checks of the cgroup would find a foreign
+// process.
 func (s *Prespawn) End() {
 	if s == nil {
 		return
@@ -71,7 +74,7 @@ func (s *Prespawn) End() {
 	s.process = nil
 }
 
-// Process is the pod's first process, or nil.
+// Process returns the pod's first process, or nil.
 func (s *Prespawn) Process() *podinit.Prespawn {
 	if s == nil {
 		return nil
@@ -81,7 +84,7 @@ func (s *Prespawn) Process() *podinit.Prespawn {
 	return s.process
 }
 
-// hostFindings is what the host can do.
+// hostFindings returns the findings of the quick probes.
 func (env *Env) hostFindings(setup host.Setup) []host.Finding {
 	if s := env.Prespawn; s != nil && !s.used {
 		s.used = true
@@ -90,14 +93,14 @@ func (env *Env) hostFindings(setup host.Setup) []host.Finding {
 	return env.Deps.CheckHost(setup)
 }
 
-// CheckHugePages says why a pod cannot have huge pages, which depends on what lives in this cgroup.
+// CheckHugePages returns why a pod cannot have huge pages. That depends on the processes in this cgroup.
 func (env *Env) CheckHugePages(need map[string]int64) error {
 	env.Prespawn.End()
 	return env.Deps.CheckHugePages(need)
 }
 
-// Preflight finds podrun's directories, or says why no pod can be run here. Nothing has
-// been made until then but these directories.
+// Preflight returns podrun's directories, or why no pod can run here. It creates nothing but these
+// directories.
 func (env *Env) Preflight(ctx context.Context, requireLimits bool) (store.Dirs, error) {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil {
@@ -113,7 +116,7 @@ func (env *Env) Preflight(ctx context.Context, requireLimits bool) (store.Dirs, 
 	return dirs, env.Deps.TryPod(ctx, dirs)
 }
 
-// HostSetup is what the probes of the host are told.
+// HostSetup returns the input for the probes of the host.
 func (env *Env) HostSetup() host.Setup {
 	s := host.Setup{Built: buildTime(), Trusted: store.Trusted, RuntimeDefault: env.Getenv("XDG_RUNTIME_DIR") == ""}
 	s.Program, _ = os.Executable()
@@ -122,8 +125,7 @@ func (env *Env) HostSetup() host.Setup {
 	return s
 }
 
-// buildTime is the time of the commit this program was built from; zero if it is not
-// stamped.
+// buildTime returns the time of the commit that this program was built from; zero if it is not stamped.
 func buildTime() time.Time {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -138,7 +140,7 @@ func buildTime() time.Time {
 	return time.Time{}
 }
 
-// refuse is why no pod may be run here, or nil.
+// refuse returns why no pod may run here, or nil.
 func refuse(findings []host.Finding, requireLimits bool) error {
 	if err := host.FirstFailure(findings); err != nil || !requireLimits {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/cli/internal/exitcode"
 )
 
-// WhileRead does something that writes to out now and then, until nobody reads that
-// any more: without it a command in a pipe would stay until it has something to write.
+// WhileRead runs do, which writes to out from time to time, until the reader of out is gone. Without it a
+// command in a pipe would keep running until its next write.
 func WhileRead(ctx context.Context, out io.Writer, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -28,7 +28,7 @@ func WhileRead(ctx context.Context, out io.Writer, do func(context.Context) erro
 	}
 }
 
-// readerGone is closed when out is the end of a pipe or a socket whose other end is gone.
+// readerGone returns a channel that is closed when out is a pipe or a socket whose other end is gone.
 func readerGone(out io.Writer) <-chan struct{} {
 	gone := make(chan struct{})
 	file, ok := out.(*os.File)
@@ -36,7 +36,7 @@ func readerGone(out io.Writer) <-chan struct{} {
 		return gone
 	}
 	go func() {
-		// Without events to wait for only errors and hang-ups end it.
+		// No events are requested, so only errors and hang-ups end the poll.
 		at := []unix.PollFd{{Fd: int32(file.Fd())}}
 		for {
 			switch _, err := unix.Poll(at, -1); err {
@@ -52,8 +52,8 @@ func readerGone(out io.Writer) <-chan struct{} {
 	return gone
 }
 
-// Interruptible runs do and ends its context at the first signal; at the second it
-// does not wait for it any longer.
+// Interruptible runs do and cancels its context at the first signal. At the second it no longer waits for
+// do.
 func Interruptible(ctx context.Context, signals <-chan os.Signal, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func Interruptible(ctx context.Context, signals <-chan os.Signal, do func(contex
 	}
 }
 
-// TeeSignals gives every signal to two who listen.
+// TeeSignals sends every signal to two channels.
 func TeeSignals(ctx context.Context, signals <-chan os.Signal) (a, b <-chan os.Signal) {
 	x, y := make(chan os.Signal, 8), make(chan os.Signal, 8)
 	go func() {
@@ -87,7 +87,7 @@ func TeeSignals(ctx context.Context, signals <-chan os.Signal) (a, b <-chan os.S
 				for _, c := range []chan os.Signal{x, y} {
 					select {
 					case c <- s:
-					default: // it has more than it listens to
+					default: // the receiver has more signals than it reads
 					}
 				}
 			}
@@ -96,8 +96,7 @@ func TeeSignals(ctx context.Context, signals <-chan os.Signal) (a, b <-chan os.S
 	return x, y
 }
 
-// UntilInterrupted watches something until the user ends it, or does not read what is
-// shown any more.
+// UntilInterrupted runs watch until the user interrupts it, or the reader of its output is gone.
 func (env *Env) UntilInterrupted(ctx context.Context, watch func(context.Context) error) error {
 	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

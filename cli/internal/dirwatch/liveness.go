@@ -9,33 +9,33 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// livenessInterval is between two looks which pods live.
+// livenessInterval is the interval at which the running pods are polled.
 const livenessInterval = time.Second
 
-// LivenessWatcher tells those who watch that other pods live than before: of a pod that is killed, guard
-// and all, no file tells.
+// LivenessWatcher polls which pods are alive, because killing a whole pod with its monitor changes no
+// watched file.
 type LivenessWatcher struct {
 	dirs store.Dirs
 
 	mu    sync.Mutex
-	seen  string        // the pods that lived when they were looked at
-	other chan struct{} // closed when others live now
+	seen  string        // the pods that were alive at the last snapshot
+	other chan struct{} // closed when the living pods differ
 }
 
-// NewLivenessWatcher returns a watcher of the pods below dirs. Watch has to be called.
+// NewLivenessWatcher returns a watcher of the pods below dirs. The caller has to call Watch.
 func NewLivenessWatcher(dirs store.Dirs) *LivenessWatcher {
 	return &LivenessWatcher{dirs: dirs, other: make(chan struct{})}
 }
 
-// Changed is closed when other pods live than when note was called last.
+// Changed returns a channel that is closed when the living pods differ from the last snapshot.
 func (w *LivenessWatcher) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.other
 }
 
-// Snapshot says that pods are looked at now. It comes before the look: who dies after that is
-// missed, which check sees.
+// Snapshot records which pods are alive. The caller calls it before it reads the pods, so that Check
+// notices a pod that dies in between.
 func (w *LivenessWatcher) Snapshot() error {
 	living, err := w.living()
 	if err != nil {
@@ -47,11 +47,11 @@ func (w *LivenessWatcher) Snapshot() error {
 	return nil
 }
 
-// Check looks whether others live now.
+// Check compares the living pods with the snapshot.
 func (w *LivenessWatcher) Check() {
 	living, err := w.living()
 	if err != nil {
-		return // who looks at the pods hears of it
+		return // a reader of the pods gets the same error
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +61,7 @@ func (w *LivenessWatcher) Check() {
 	}
 }
 
-// Watch checks now and then, until ctx ends.
+// Watch calls Check at intervals until ctx ends.
 func (w *LivenessWatcher) Watch(ctx context.Context) {
 	tick := time.NewTicker(livenessInterval)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func (w *LivenessWatcher) Watch(ctx context.Context) {
 	}
 }
 
-// living names the pods that live.
+// living returns the names of the living pods.
 func (w *LivenessWatcher) living() (string, error) {
 	places, err := w.dirs.Pods()
 	if err != nil {

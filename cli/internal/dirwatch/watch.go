@@ -1,4 +1,4 @@
-// Package dirwatch tells of changes in directories.
+// Package dirwatch watches directories for changes.
 package dirwatch
 
 import (
@@ -8,21 +8,20 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// tick is how often directories are looked at where the kernel cannot tell of changes:
-// the user's inotify instances are used up, or the file system has none.
+// tick is the polling interval for directories without notification by the kernel: the user's inotify
+// instances are used up, or the file system has none.
 const tick = 250 * time.Millisecond
 
-// Watcher wakes those who follow what is written in directories.
+// Watcher notifies subscribers of changes in directories.
 type Watcher struct {
 	any    chan struct{}
-	notify *fsnotify.Watcher // nil: tick
+	notify *fsnotify.Watcher // nil: poll at each tick
 	wake   map[string]chan struct{}
 	stop   chan struct{}
 	ended  chan struct{}
 }
 
-// Watch starts to watch directories. It cannot fail: it falls back to looking now
-// and then.
+// Watch starts watching directories. It cannot fail: without inotify it polls.
 func Watch(dirs ...string) *Watcher {
 	w := &Watcher{any: make(chan struct{}, 1), wake: map[string]chan struct{}{}, stop: make(chan struct{}), ended: make(chan struct{})}
 	notify, err := fsnotify.NewWatcher()
@@ -45,13 +44,13 @@ func Watch(dirs ...string) *Watcher {
 	return w
 }
 
-// Wake is the channel of one of the watched directories.
+// Wake returns the channel of one watched directory.
 func (w *Watcher) Wake(dir string) <-chan struct{} { return w.wake[filepath.Clean(dir)] }
 
-// Any is the channel of all watched directories.
+// Any returns the channel of all watched directories.
 func (w *Watcher) Any() <-chan struct{} { return w.any }
 
-// Close ends the watching.
+// Close stops watching.
 func (w *Watcher) Close() {
 	close(w.stop)
 	<-w.ended
@@ -98,7 +97,7 @@ func (w *Watcher) rouse(dir string) {
 	for _, who := range []chan struct{}{w.wake[dir], w.any} {
 		select {
 		case who <- struct{}{}:
-		default: // it has not heard of the last change yet
+		default: // the last change is not read yet
 		}
 	}
 }

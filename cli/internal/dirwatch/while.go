@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// While calls look, and again whenever something changes in the directories that
-// watched gives, or what poked gives is closed, until look wants no more or ctx ends.
+// While calls look once, and again at each change in the directories that watched returns or when the
+// channel of poked is closed. It returns when look returns false or ctx ends.
 func While(ctx context.Context, watched func() ([]string, error), poked func() <-chan struct{}, look func() (more bool, err error)) error {
 	for {
 		dirs, err := watched()
@@ -22,12 +22,11 @@ func While(ctx context.Context, watched func() ([]string, error), poked func() <
 	}
 }
 
-// whileSame looks until other directories are to be watched.
+// whileSame calls look until the set of watched directories changes.
 func whileSame(ctx context.Context, watcher *Watcher, dirs []string, watched func() ([]string, error), poked func() <-chan struct{}, look func() (bool, error)) (more bool, err error) {
 	for {
 		news := poked()
-		// Everything is looked at once more after the watching has begun: nothing that
-		// happened in between is missed.
+		// Look once more after the watch has started, so that no change in between is missed.
 		if more, err := look(); err != nil || !more {
 			return false, err
 		}

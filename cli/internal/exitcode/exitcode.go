@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Exit codes. The reference page of exit codes is generated from Table.
+// Exit codes. The reference page is generated from Table.
 const (
 	OK         = 0
 	Failure    = 1
@@ -24,7 +24,7 @@ const (
 	Terminated = 143
 )
 
-// Table says when each code is used.
+// Table describes when each code is used.
 var Table = []struct {
 	Code int
 	When string
@@ -41,7 +41,7 @@ var Table = []struct {
 	{Terminated, "Ended by SIGTERM. A pod in the foreground was stopped and removed."},
 }
 
-// Error ends podrun with a code of its own. Without err nothing is left to be said.
+// Error ends podrun with a certain exit code. If Err is nil, everything has been reported.
 type Error struct {
 	Code int
 	Err  error
@@ -63,7 +63,7 @@ func As(err error) *Error {
 	return e
 }
 
-// Unreported is what is left to be said of an error, or nil.
+// Unreported returns the part of an error that is not yet reported, or nil.
 func Unreported(err error) error {
 	if e, ok := err.(*Error); ok && e.Err == nil {
 		return nil
@@ -79,7 +79,7 @@ func Unreported(err error) error {
 	return errors.Join(rest...)
 }
 
-// Of is the code for an error.
+// Of returns the exit code of an error.
 func Of(err error) int {
 	if e := As(err); e != nil {
 		return e.Code
@@ -96,7 +96,8 @@ func Of(err error) int {
 	return Failure
 }
 
-// Interrupted is the end of a command by a signal, of which the user was told.
+// Interrupted returns the error of a command that a signal has ended, when the user has already been
+// informed.
 func Interrupted(sig os.Signal) error {
 	switch sig {
 	case syscall.SIGTERM:
@@ -107,7 +108,7 @@ func Interrupted(sig os.Signal) error {
 	return &Error{Code: SIGINT}
 }
 
-// Refused is what a supervisor says instead, with the exit code that goes with it.
+// Refused is a supervisor's refusal, with the exit code for it.
 type Refused struct {
 	Code int
 	Err  error

@@ -22,7 +22,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Deps is the real one.
+// Deps uses the real host.
 type Deps struct{}
 
 // CheckHost runs the quick probes.
@@ -31,9 +31,9 @@ func (Deps) CheckHost(s host.Setup) []host.Finding {
 	return host.Check(s)
 }
 
-// TryPod refuses a data directory that cannot hold the root file systems of pods, or a
-// kernel that does not let them be made, before there is anything of a pod. A
-// success holds until the machine starts again; the supervisor asks the same mark.
+// TryPod returns an error, before anything of a pod exists, if the data directory cannot hold root file
+// systems of pods or the kernel does not allow them. A success is valid until the next boot; the
+// supervisor reads the same marker file.
 func (Deps) TryPod(ctx context.Context, dirs store.Dirs) error {
 	mark, err := dirs.OverlayMark()
 	if err != nil {
@@ -54,11 +54,12 @@ func (Deps) TryPod(ctx context.Context, dirs store.Dirs) error {
 	return store.WriteVolatile(mark, nil)
 }
 
-// ReplaceInBackground runs the replacer, and returns when it has ended. What it writes goes to said.
+// ReplaceInBackground runs the replacer process and waits for its end. The process writes its output to
+// said.
 func (Deps) ReplaceInBackground(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, _ func() error) error {
 	err := reexec.ReplacerCommand(dirs, p, lock, said).Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
-		return &exitcode.Error{Code: exit.ExitCode()} // it has written why
+		return &exitcode.Error{Code: exit.ExitCode()} // it has printed the reason
 	}
 	if err != nil {
 		return fmt.Errorf("replace pod %s: %w", p.Name, err)
@@ -66,8 +67,8 @@ func (Deps) ReplaceInBackground(dirs store.Dirs, p store.Pod, lock *store.FileLo
 	return nil
 }
 
-// Prespawn begins a pod's first process where podrun has been before, in directories that
-// nobody else could have put something into.
+// Prespawn starts a pod's first process, if podrun has run before and its directories are such that no
+// other user could have written to them.
 func (Deps) Prespawn(dirs store.Dirs) *podinit.Prespawn {
 	program, ok := programs.FindSupervisor(dirs)
 	if !ok || errors.Join(store.Trusted(dirs.Data), store.Trusted(dirs.Runtime)) != nil {
@@ -76,10 +77,10 @@ func (Deps) Prespawn(dirs store.Dirs) *podinit.Prespawn {
 	return podinit.StartPrespawn(program, dirs)
 }
 
-// PodIDs returns the user and group ids that pods can have.
+// PodIDs returns the user and group IDs that pods can have.
 func (Deps) PodIDs() host.IDs { return host.FindIDs() }
 
-// CheckHugePages returns why a pod cannot have so many bytes of each page size.
+// CheckHugePages returns why a pod cannot have so many bytes of each page size, or nil.
 func (Deps) CheckHugePages(need map[string]int64) error { return host.HugePages(need) }
 
 // SecurityModules returns the kernel's security modules.
@@ -90,13 +91,13 @@ func (Deps) SecurityModules() (host.AppArmor, host.SELinux) {
 // OpenImages opens the image store.
 func (Deps) OpenImages(dirs store.Dirs) (cmdutil.ImageStore, error) { return cmdutil.OpenImages(dirs) }
 
-// NewLauncher returns the launcher of pods, with the supervisor's program unpacked.
+// NewLauncher returns the launcher of pods, after unpacking the supervisor program.
 func (Deps) NewLauncher(dirs store.Dirs) (cmdutil.PodLauncher, error) {
 	programs, err := programs.Programs(dirs)
 	return &launcher{dirs, programs}, err
 }
 
-// StartPuller starts a process that pulls the images of a pod, and hands it the pod's lock.
+// StartPuller starts a process that pulls the images of a pod, and passes it the pod's lock.
 func (Deps) StartPuller(dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
 	text, err := json.Marshal(wishes)
 	if err != nil {

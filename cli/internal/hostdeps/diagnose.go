@@ -16,13 +16,13 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// probeTime is how long `up` waits for a probe: to an end of what hangs, and longer than
-// anything takes on a small board that starts thirty pods at once.
+// probeTime is how long `up` waits for a probe. It only ends probes that hang: it is longer than any
+// probe takes on a small board that starts thirty pods at once.
 const probeTime = time.Minute
 
-// DiagnoseHost is check with everything else that can be found out.
+// DiagnoseHost runs the quick probes and all others.
 func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
-	// Earlier than the others, to have tidied up by then.
+	// Shorter than the others' time-out, so that it can clean up before that.
 	ctx, cancel := context.WithTimeout(ctx, host.Timeout*3/4)
 	defer cancel()
 	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
@@ -32,7 +32,7 @@ func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
 	return host.Check(s, more...)
 }
 
-// managerFinding asks the service manager that is to give pods their scopes.
+// managerFinding probes the service manager that makes the scopes of pods.
 func managerFinding(ctx context.Context) host.Finding {
 	m, ok := delegation.FindManager()
 	if !ok {
@@ -45,7 +45,7 @@ func managerFinding(ctx context.Context) host.Finding {
 	return host.Finding{Level: host.OK, Detail: "systemd " + version + " answers at " + m.Socket}
 }
 
-// registriesFinding looks at what decides where images come from.
+// registriesFinding checks the configuration of registries.
 func registriesFinding() host.Finding {
 	detail, err := image.DescribeRegistries()
 	if err != nil {
@@ -54,7 +54,7 @@ func registriesFinding() host.Finding {
 	return host.Finding{Level: host.OK, Detail: detail}
 }
 
-// lowestDir is dir or the lowest directory above it that is there.
+// lowestDir returns dir, or its lowest parent directory that exists.
 func lowestDir(dir string) string {
 	for dir != filepath.Dir(dir) {
 		if st, err := os.Stat(dir); err == nil && st.IsDir() {

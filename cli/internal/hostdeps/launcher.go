@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// launcher runs the stages of pods in the supervisor's program.
+// launcher runs the re-exec entry points of pods in the supervisor program.
 type launcher struct {
 	dirs     store.Dirs
 	programs podinit.Programs

@@ -12,23 +12,22 @@ import (
 )
 
 const (
-	// scopeTime is how long the service manager may take to give a pod its scope: much
-	// more than it needs on a busy board, and no more than a user waits for.
+	// scopeTime is how long the service manager may take to make a pod's scope: much more than it needs
+	// on a busy board, and no more than a user would wait.
 	scopeTime = 5 * time.Second
 
-	// unitScopeTime is the same for a unit, which nobody waits for, and which may start with many
-	// others at once: without a scope its pod has no limits, and no start after a crash.
+	// unitScopeTime is the same for a unit. Nobody waits for a unit, and it may start together with many
+	// others. Without a scope its pod has no limits and cannot be started after a crash.
 	unitScopeTime = 30 * time.Second
 
-	// StopMargin is what a pod that is told to end by the manager has beyond its grace.
+	// StopMargin is the time beyond the grace period for a pod that the manager stops.
 	StopMargin = 10 * time.Second
 )
 
-// startInScope sees to it that the pod which s starts gets a cgroup of its own. Where this
-// process has one to itself (a unit with Delegate) the pod lives in there too;
-// else the service manager is asked for a scope. warning is what the user must know,
-// once the pod has been started; without a manager the pod's supervisor finds a
-// cgroup, or says why there is none.
+// startInScope starts the pod of s in a cgroup of its own. If this process has its cgroup to itself (a
+// unit with Delegate), the pod runs below that cgroup. Otherwise the service manager makes a scope.
+// warning returns a warning for the user, once the pod has been started. Without a manager the pod's
+// supervisor searches for a cgroup, or reports why there is none.
 func startInScope(s *podinit.Options, plan *pod.Plan) (warning func() string) {
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
@@ -59,17 +58,16 @@ func startInScope(s *podinit.Options, plan *pod.Plan) (warning func() string) {
 		if failed == nil {
 			return ""
 		}
-		if st, err := s.Pod.Status(); err != nil || st.Cgroup == "" { // nor another that is the user's
+		if st, err := s.Pod.Status(); err != nil || st.Cgroup == "" { // no other writable cgroup either
 			return "the pod has no scope of its own: " + failed.Error()
 		}
 		return ""
 	}
 }
 
-// scopeParent is the unit whose main process this is, if the unit's pod has to live beside
-// it, in a scope: one whose cgroup was not given away, for systemd starts the main
-// process in there again after a crash, where it cannot while the pod has
-// controllers below (EBUSY).
+// scopeParent returns the unit whose main process this is, if the unit's pod has to run next to it in a
+// scope. That is so if the unit's cgroup is not delegated: after a crash systemd starts the main process
+// in that cgroup again, which fails (EBUSY) while the pod has controllers below it.
 func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
 	if s.Notify == nil || !is || !ok {
@@ -83,8 +81,8 @@ func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Un
 	return &unit, nil
 }
 
-// StartScope gives a process a scope of its own, that it outlives a login. Where there is no
-// manager it lives where the caller does.
+// StartScope moves a process to a scope of its own, so that it outlives a login. Without a manager the
+// process stays in the caller's cgroup.
 func StartScope(s systemd.Scope) {
 	manager, ok := delegation.FindManager()
 	if _, alone, err := delegation.Own(); alone || err != nil || !ok {

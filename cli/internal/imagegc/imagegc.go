@@ -1,5 +1,4 @@
-// Package imagegc knows which images are in use, and removes unused ones when the disk is nearly
-// full.
+// Package imagegc finds the images in use, and removes unused ones when the disk is nearly full.
 package imagegc
 
 import (
@@ -21,9 +20,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// InUse knows what needs images: pods, what makes pods, units, and updates that may be
-// rolled back. It looks when it is first asked, which is while no pod can be made: earlier
-// one might be missed. In doubt everything is in use.
+// InUse finds what uses images: pods, workloads, units, and updates that may be rolled back. It reads
+// them at the first question, at which time no pod can be created: earlier it could miss one. After an
+// error everything counts as used.
 type InUse struct {
 	env    *cmdutil.Env
 	dirs   store.Dirs
@@ -34,21 +33,21 @@ type InUse struct {
 	Err    error
 }
 
-// NewInUse returns the images in use. They are read at the first question.
+// NewInUse returns the images in use, which are read at the first question.
 func NewInUse(env *cmdutil.Env, dirs store.Dirs) *InUse {
 	return &InUse{env: env, dirs: dirs, layers: map[string]bool{}, ids: map[string]bool{}, names: map[string]bool{}}
 }
 
-// Uses are for the image room.
+// Uses returns the callbacks for package image.
 func (u *InUse) Uses() image.Uses { return image.Uses{Layer: u.Layer, Image: u.image} }
 
-// Layer says whether a pod uses a layer.
+// Layer reports whether a pod uses a layer.
 func (u *InUse) Layer(dir string) bool {
 	u.load()
 	return u.Err != nil || u.layers[dir]
 }
 
-// image says whether an image is used, or may be.
+// image reports whether an image is used, or may be used.
 func (u *InUse) image(id string, names []string) bool {
 	u.load()
 	if u.Err != nil || u.ids[id] {
@@ -103,7 +102,7 @@ func (u *InUse) mark(id, name string, layers []string) {
 	}
 }
 
-// addWorkloads finds the images of pods that will be made.
+// addWorkloads adds the images of pods that workloads will create.
 func (u *InUse) addWorkloads() error {
 	for _, kind := range pod.Workloads() {
 		objects, err := u.dirs.Objects(kind, "")
@@ -121,7 +120,7 @@ func (u *InUse) addWorkloads() error {
 	return nil
 }
 
-// walk marks the images of a template, wherever in a spec that is.
+// walk adds the images of templates anywhere in a spec.
 func (u *InUse) walk(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -138,12 +137,12 @@ func (u *InUse) walk(v any) {
 	}
 }
 
-// addUnits finds the images of units of podrun's, whether they run or not. A manifest
-// that cannot be read now is no reason to keep everything: its unit cannot start either.
+// addUnits adds the images of podrun's units, running or not. It ignores manifests that cannot be read:
+// their units cannot start either.
 func (u *InUse) addUnits() error {
 	dirs, err := systemd.OwnUnitDirs(u.env.Getenv)
 	if err != nil {
-		return nil // nobody has units here
+		return nil // there is no directory of units
 	}
 	entries, err := os.ReadDir(dirs.Units)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +172,7 @@ func (u *InUse) addUnits() error {
 	return nil
 }
 
-// addUpdates finds the images that pods have had before, and may have again.
+// addUpdates adds the images of earlier revisions, to which a pod may be rolled back.
 func (u *InUse) addUpdates() error {
 	list, err := u.dirs.Updates()
 	for _, last := range list {
@@ -185,7 +184,7 @@ func (u *InUse) addUpdates() error {
 	return err
 }
 
-// Collect frees unused images when the disk is too full, before something is added.
+// Collect removes unused images when the disk is too full, before something is added.
 func Collect(env *cmdutil.Env, dirs store.Dirs, s interface {
 	GarbageCollect(func() (image.Uses, error)) (image.Pruned, error)
 }) error {

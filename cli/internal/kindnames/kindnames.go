@@ -1,4 +1,4 @@
-// Package kindnames maps kubectl's words to kinds of objects.
+// Package kindnames maps kubectl's names of kinds to kinds of objects.
 package kindnames
 
 import (
@@ -8,13 +8,13 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Kind is a kind of object as words name it.
+// Kind is a kind of object with the words that name it.
 type Kind struct {
 	Kind  pod.ObjectKind
-	Words []string // the first is what messages say
+	Words []string // the first is used in messages
 }
 
-// All are the kinds that are kept, with kubectl's words for them.
+// All returns the stored kinds, with kubectl's words for them.
 func All() []Kind {
 	return []Kind{
 		{pod.KindConfigMap, []string{"configmap", "configmaps", "cm"}},
@@ -31,10 +31,10 @@ func All() []Kind {
 	}
 }
 
-// IsWorkload says whether objects of a kind make pods.
+// IsWorkload reports whether objects of a kind create pods.
 func IsWorkload(k pod.ObjectKind) bool { return slices.Contains(pod.Workloads(), k) }
 
-// Of is the word for a kind.
+// Of returns the word for a kind.
 func Of(k pod.ObjectKind) string {
 	for _, o := range All() {
 		if o.Kind == k {
@@ -44,8 +44,8 @@ func Of(k pod.ObjectKind) string {
 	return string(k)
 }
 
-// ParseObjects takes the words for objects that are kept apart: a kind and names, or
-// KIND/NAME. ok is false if they are about something else.
+// ParseObjects parses words that name stored objects: a kind and names, or KIND/NAME. ok is false if they
+// name something else.
 func ParseObjects(words []string) (kind pod.ObjectKind, names []string, ok bool) {
 	if len(words) == 0 {
 		return "", nil, false
@@ -66,7 +66,7 @@ func ParseObjects(words []string) (kind pod.ObjectKind, names []string, ok bool)
 	return kind, names, ok
 }
 
-// Lookup are the kinds that a word names, of which "" are pods; nil if it names none.
+// Lookup returns the kinds that a word names; nil if it names none. The kind "" stands for pods.
 func Lookup(word string) []pod.ObjectKind {
 	switch strings.ToLower(word) {
 	case "pods", "pod", "po":
@@ -80,7 +80,7 @@ func Lookup(word string) []pod.ObjectKind {
 	return nil
 }
 
-// ParsePods takes the words for pods: pod NAME..., or pod/NAME.
+// ParsePods parses words that name pods: pod NAME..., or pod/NAME.
 func ParsePods(words []string) (about bool, names []string) {
 	if len(words) == 0 {
 		return false, nil
@@ -96,18 +96,18 @@ func ParsePods(words []string) (about bool, names []string) {
 	return false, nil
 }
 
-// Display is an object as messages have it: configmap/web.
+// Display returns an object's name for messages: configmap/web.
 func Display(o *pod.Object) string { return Of(o.Kind) + "/" + o.Name }
 
-// ObjectRef is an object that is to be deleted.
+// ObjectRef refers to an object that will be deleted.
 type ObjectRef struct {
 	Kind            pod.ObjectKind
 	Namespace, Name string
 }
 
-// Query is what the words of get ask for, of one kind.
+// Query is what the arguments of get request of one kind.
 type Query struct {
-	Kind      pod.ObjectKind // "" are pods
-	Names     []string       // none are all
-	Namespace string         // of the names; "" is that of the command
+	Kind      pod.ObjectKind // "" for pods
+	Names     []string       // empty: all
+	Namespace string         // of the names; "": that of the command
 }

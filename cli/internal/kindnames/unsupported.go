@@ -13,8 +13,8 @@ func UnknownError(word string) error {
 	return report.New(report.Usage, cmp.Or(UnsupportedHint(word), "podrun get --help lists the kinds"), "get does not know the kind %q", word)
 }
 
-// UnsupportedError is the error for a word of kubectl's for a kind that podrun keeps no objects of; nil
-// for any other word.
+// UnsupportedError returns the error for one of kubectl's words for a kind that podrun does not support;
+// nil for any other word.
 func UnsupportedError(word string) error {
 	k := Unsupported(word)
 	if k == nil {
@@ -23,8 +23,8 @@ func UnsupportedError(word string) error {
 	return report.New(report.Usage, k.Hint, "podrun keeps no %s objects", k.kind)
 }
 
-// UnsupportedHint is where to find what kubectl's words stand for that are no kinds here; "" if
-// they may be names of pods.
+// UnsupportedHint returns where to find the equivalent of a kind that podrun does not have; "" if the
+// words may be names of pods.
 func UnsupportedHint(word string) string {
 	if k := Unsupported(word); k != nil {
 		return k.Hint
@@ -32,14 +32,14 @@ func UnsupportedHint(word string) string {
 	return ""
 }
 
-// UnsupportedKind is a kind of Kubernetes that podrun keeps no objects of.
+// UnsupportedKind is a kind of Kubernetes that podrun does not store.
 type UnsupportedKind struct {
 	kind, Hint string
 	words      string // kubectl's: singular, plural, short
 }
 
-// Unsupported finds the kind that a word names, with or without its group; nil if it names
-// none of these.
+// Unsupported returns the unsupported kind that a word names, with or without its group; nil if it names
+// none.
 func Unsupported(word string) *UnsupportedKind {
 	word, _, _ = strings.Cut(strings.ToLower(word), "/")
 	if bare, group, ok := strings.Cut(word, "."); ok && (strings.HasSuffix(group, ".k8s.io") || slices.Contains([]string{"autoscaling", "policy", "apps"}, group)) {

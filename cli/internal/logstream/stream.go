@@ -22,15 +22,15 @@ import (
 type Stream struct {
 	Container *pod.Container
 	init      bool
-	first     int       // the first attempt to show
-	Tail      int       // of that one only so many lines; -1: all
-	Since     time.Time // only what was written from then on; zero: all
+	first     int       // the first attempt to print
+	Tail      int       // number of lines of the first attempt; -1: all
+	Since     time.Time // print lines from this time on; zero: all
 	Sink      crilog.Sink
-	Missed    func() // is told of lines that were rotated away before they were shown
+	Missed    func() // called for lines that were rotated away before they were printed
 
 	once  sync.Once
-	done  chan struct{} // closed: the container writes nothing any more
-	shown chan struct{} // closed: all it wrote has been shown
+	done  chan struct{} // closed when the container will write nothing more
+	shown chan struct{} // closed when all its output has been printed
 }
 
 // NewOne returns the stream of one container.
@@ -38,29 +38,28 @@ func NewOne(c *pod.Container, init bool, sink crilog.Sink) *Stream {
 	return &Stream{Container: c, init: init, Tail: -1, Sink: sink, done: make(chan struct{}), shown: make(chan struct{})}
 }
 
-// Selection is what of the first attempt is shown.
+// Selection returns which part of the first attempt is printed.
 func (s *Stream) Selection() crilog.Selection { return crilog.Selection{Tail: s.Tail, Since: s.Since} }
 
 func (s *Stream) end() { s.once.Do(func() { close(s.done) }) }
 
-// isLast says whether a container will not write any more after a status in which
-// it has terminated.
+// isLast reports whether a container that has terminated in a status will not be started again.
 func (s *Stream) isLast(policy pod.RestartPolicy, st *pod.ContainerStatus) bool {
 	end := st.State.Terminated
 	policy = cmp.Or(s.Container.RestartPolicy, policy)
 	switch {
 	case end == nil || s.Container.Sidecar || len(s.Container.RestartRules) > 0:
-		return false // of one with rules the end of the pod is waited for
+		return false // with restart rules, only the end of the pod decides
 	case policy == pod.RestartNever:
 		return true
 	}
 	return end.ExitCode == 0 && (s.init || policy == pod.RestartOnFailure)
 }
 
-// Follow shows what the streams' containers write until each has written its last
-// line: each init container's output before that of those that start after it, the
-// rest as it comes. note tells it of states; ended is closed when the pod's
-// processes are gone.
+// Follow prints the output of the streams' containers until each has written its last line. The output of
+// an init container comes before that of containers that start after it; the rest is printed as it
+// arrives. note updates the streams from the pod's status; ended is closed when the pod's processes are
+// gone.
 func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan struct{}) error {
 	dirs := make([]string, len(streams))
 	for i, s := range streams {
@@ -93,8 +92,8 @@ func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan st
 	return errors.Join(errs...)
 }
 
-// awaitInits waits until everything has been shown of the init containers among
-// streams that had to end before the next container could start.
+// awaitInits waits until all output has been printed of the init containers among streams that had to end
+// before the next container could start.
 func awaitInits(ctx context.Context, streams []*Stream) {
 	for _, s := range streams {
 		if !s.init || s.Container.Sidecar {
@@ -128,17 +127,17 @@ func New(plan *pod.Plan, sink func(*pod.Container) crilog.Sink) []*Stream {
 	return streams
 }
 
-// FromLatest lets streams begin with the instances of now.
+// FromLatest makes streams start with the current instances.
 func FromLatest(p store.Pod, streams []*Stream) {
 	for _, s := range streams {
-		// A directory that cannot be listed is the follower's to complain of.
+		// If a directory cannot be listed, the follower reports it.
 		if all, err := crilog.Attempts(p.LogDir(s.Container.Name)); err == nil && len(all) > 0 {
 			s.first = all[len(all)-1]
 		}
 	}
 }
 
-// AllDone reports whether no container of the streams writes any more.
+// AllDone reports whether no container of the streams will write anything more.
 func AllDone(streams []*Stream) bool {
 	return !slices.ContainsFunc(streams, func(s *Stream) bool {
 		select {
@@ -150,14 +149,14 @@ func AllDone(streams []*Stream) bool {
 	})
 }
 
-// MissedLines tells of lines that were rotated away before they could be shown.
+// MissedLines returns a function that reports lines which were rotated away before they could be printed.
 func MissedLines(env *cmdutil.Env, name, container string) func() {
 	return func() {
 		fmt.Fprintf(env.ErrOut, "podrun: lines of pod/%s/%s are missing here: it wrote them faster than they could be shown, and its log was rotated\n", name, container)
 	}
 }
 
-// IsInit says whether a container is in the plan's list of init containers.
+// IsInit reports whether a container is one of the plan's init containers.
 func IsInit(plan *pod.Plan, name string) bool {
 	for _, c := range plan.InitContainers {
 		if c.Name == name {

@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// DeleteWithPods removes the objects of a file whose pods are gone: those that are there. Claims
-// stay with what is in them, and a namespace in which something else is.
+// DeleteWithPods removes the existing objects of a file whose pods are gone. Claims stay, with their
+// contents, and so does a namespace that is not empty.
 func DeleteWithPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef) error {
 	if len(targets) == 0 {
 		return nil
@@ -56,12 +56,12 @@ func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.O
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case err != nil:
-		o = &pod.Object{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name} // damaged: it can still be deleted
+		o = &pod.Object{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name} // a damaged object can be deleted
 	}
 	if err := inUse(dirs, t); err != nil {
 		return nil, err
 	}
-	if t.Kind == pod.KindClaim { // with what is in it, as of a class whose reclaimPolicy is Delete
+	if t.Kind == pod.KindClaim { // with its contents, as with the reclaimPolicy Delete
 		if err := removeClaimDir(env, dirs, t.Namespace, t.Name); err != nil {
 			return nil, err
 		}
@@ -69,8 +69,7 @@ func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.O
 	return o, dirs.DeleteObject(t.Kind, t.Namespace, t.Name)
 }
 
-// Delete removes one object, and with a claim its directory. It fails with fs.ErrNotExist if there
-// is none.
+// Delete removes one object, and with a claim its directory. It returns fs.ErrNotExist if there is none.
 func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef, missing func(kindnames.ObjectRef) error) error {
 	if len(targets) == 0 {
 		return nil
@@ -115,7 +114,7 @@ func PodThatRefersTo(dirs store.Dirs, t kindnames.ObjectRef) (string, error) {
 	return "", nil
 }
 
-// inUse is why an object cannot be deleted now, or nil.
+// inUse returns why an object cannot be deleted now, or nil.
 func inUse(dirs store.Dirs, t kindnames.ObjectRef) error {
 	if t.Kind != pod.KindClaim {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// NotifyPods tells living pods of objects that are not what they were, if they refer to
-// them, so that nobody has to look again and again. A pod that cannot be told is said,
-// and no failure: it looks when it starts a container.
+// NotifyPods notifies running pods of changed objects that they refer to, so that pods need not poll. If
+// a pod cannot be notified, that is reported but not an error: the pod reads the objects when it starts a
+// container.
 func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed []*pod.Object) {
 	if len(changed) == 0 {
 		return
@@ -38,14 +38,14 @@ func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed 
 	}
 }
 
-// notifyPod tells one pod of the objects that it refers to.
+// notifyPod notifies one pod of the objects that it refers to.
 func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 	if !p.Alive() {
 		return nil
 	}
 	plan, err := p.Plan()
 	if err != nil {
-		return nil // it is being made or removed
+		return nil // it is being created or removed
 	}
 	ctx, cancel := context.WithTimeout(ctx, podclient.NotifyTime)
 	defer cancel()

@@ -23,9 +23,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Apply makes the objects of manifests those of the machine. All are looked at before one
-// is changed. It says what became of each, as kubectl apply does, and returns those that
-// are not what they were.
+// Apply stores the objects of manifests. It checks all of them before it changes one. It reports the
+// result of each, as kubectl apply does, and returns those that have changed.
 func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, said io.Writer) ([]*pod.Object, error) {
 	if len(objects) == 0 {
 		return nil, nil
@@ -65,7 +64,7 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, said io
 	return changed, nil
 }
 
-// assignAddresses gives new Services the addresses that they need.
+// assignAddresses assigns addresses to new Services that need them.
 func assignAddresses(dirs store.Dirs, changes []Change) error {
 	all, err := dirs.Objects(pod.KindService, "")
 	if err != nil {
@@ -91,13 +90,13 @@ func assignAddresses(dirs store.Dirs, changes []Change) error {
 	return errors.Join(errs...)
 }
 
-// Change is one object and what becomes of it.
+// Change is the change of one object.
 type Change struct {
 	Object *pod.Object
 	Verb   string // created, configured, unchanged
 }
 
-// Compare holds an object against what is kept of its name.
+// Compare compares an object with the stored one of its name.
 func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, error) {
 	next := o.Stored
 	old, err := dirs.Object(next.Kind, next.Namespace, next.Name)
@@ -119,8 +118,8 @@ func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, err
 	return Change{next, "configured"}, nil
 }
 
-// assignNodePorts gives a Service its ports of the machine. One that it names must be free, or
-// another's pods have it, which is found out among the Services.
+// assignNodePorts assigns node ports to a Service. A port that the Service names must be free on the host,
+// or shared by the user's own pods. Conflicts with other Services are found by GivePorts.
 func assignNodePorts(k Change, all []*pod.Object) error {
 	if k.Object.Service == nil || !k.Object.Service.Type.OpensPorts() {
 		return nil
@@ -139,7 +138,8 @@ func assignNodePorts(k Change, all []*pod.Object) error {
 	return nil
 }
 
-// checkPortFree says whether no program has a port but pods of the user's own, which share it.
+// checkPortFree returns an error if a program other than the user's own pods, which share it, uses a
+// port.
 func checkPortFree(protocol string, port int) error {
 	file, err := hostport.Bind(hostport.Port{Protocol: strings.ToLower(protocol), Number: port, Shared: true})
 	if err != nil {
@@ -148,7 +148,7 @@ func checkPortFree(protocol string, port int) error {
 	return file.Close()
 }
 
-// NewUID makes a random UUID (RFC 9562, version 4).
+// NewUID returns a random UUID (RFC 9562, version 4).
 func NewUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails
@@ -156,14 +156,14 @@ func NewUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// WarnOfDisk says that Secrets would not be kept in memory.
+// WarnOfDisk warns if Secrets would be stored on a disk instead of in memory.
 func WarnOfDisk(env *cmdutil.Env, dirs store.Dirs, objects []*pod.Object) {
 	if slices.ContainsFunc(objects, func(o *pod.Object) bool { return o.Kind == pod.KindSecret }) && onDisk(dirs.Runtime) {
 		fmt.Fprintf(env.ErrOut, "podrun: warning: secrets are written to a disk: %s is not in memory; set XDG_RUNTIME_DIR to a directory on a tmpfs\n", dirs.Runtime)
 	}
 }
 
-// onDisk says whether what is written to a directory ends on a disk.
+// onDisk reports whether a directory is on a disk.
 func onDisk(dir string) bool {
 	fs, err := host.StatFS(dir)
 	return err == nil && !fs.Memory

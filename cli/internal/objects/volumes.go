@@ -17,18 +17,18 @@ import (
 // ClaimRef names a PersistentVolumeClaim.
 type ClaimRef struct{ Namespace, Name string }
 
-// Volume is what is known of a claim and its directory, of which one may be missing.
+// Volume is a claim and its directory, of which one may be missing.
 type Volume struct {
 	Name        string   `json:"name"`
 	Namespace   string   `json:"namespace"`
 	Path        string   `json:"path,omitempty"` // "" if no pod has used it yet
-	Claimed     bool     `json:"claimed"`        // there is a PersistentVolumeClaim
+	Claimed     bool     `json:"claimed"`        // a PersistentVolumeClaim exists
 	AccessModes []string `json:"accessModes,omitempty"`
 	Request     int64    `json:"requestBytes,omitempty"`
-	UsedBy      []string `json:"usedBy,omitempty"` // pods
+	UsedBy      []string `json:"usedBy,omitempty"` // names of pods
 }
 
-// ListVolumes lists the claims and directories there are.
+// ListVolumes returns all claims and directories.
 func ListVolumes(dirs store.Dirs) ([]*Volume, error) {
 	found, err := dirs.Volumes()
 	if err != nil {
@@ -81,7 +81,7 @@ func FindVolume(all []*Volume, c ClaimRef) (*Volume, error) {
 	return nil, report.New(report.Failure, "podrun volume ls lists the volumes", "volume %q not found in namespace %q", c.Name, c.Namespace)
 }
 
-// RemoveVolumes removes claims with their directories, and says so.
+// RemoveVolumes removes claims with their directories, and reports each.
 func RemoveVolumes(env *cmdutil.Env, dirs store.Dirs, claims []ClaimRef) error {
 	lock, err := dirs.LockObjects()
 	if err != nil {
@@ -102,8 +102,8 @@ func RemoveVolumes(env *cmdutil.Env, dirs store.Dirs, claims []ClaimRef) error {
 	return errors.Join(errs...)
 }
 
-// RemoveVolume removes a claim that no pod uses, and its directory. The caller holds the lock of
-// the objects.
+// RemoveVolume removes a claim that no pod uses, and its directory. The caller holds the lock of the
+// objects.
 func RemoveVolume(env *cmdutil.Env, dirs store.Dirs, all []*Volume, c ClaimRef) error {
 	v, err := FindVolume(all, c)
 	switch {

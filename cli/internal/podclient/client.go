@@ -1,6 +1,6 @@
-// Package podclient is the client of a pod's control socket: it finds the supervisor, sends
-// requests, and runs commands in containers. The fast path (cli/quick) links it, too, so it knows
-// neither flags nor manifests.
+// Package podclient is the client of a pod's control socket: it finds the supervisor, sends requests, and
+// runs commands in containers. The fast path (cli/quick) links it, so it must not import flags or
+// manifests.
 package podclient
 
 import (
@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// AnswerTime is how long a living pod's supervisor may take to open its socket.
+	// AnswerTime is how long a running pod's supervisor may take to open its socket.
 	AnswerTime = 10 * time.Second
-	// PollTime is between two looks at what nobody tells of.
+	// PollTime is the polling interval for state without notification.
 	PollTime = 5 * time.Millisecond
 )
 
-// ErrNotRunning says that the pod has no processes.
+// ErrNotRunning means that the pod has no processes.
 var ErrNotRunning = errors.New("the pod is not running")
 
-// Ask sends a request to the pod's supervisor. A pod that was started this moment
-// is waited for. The connection ends with ctx.
+// Ask sends a request to the pod's supervisor. It waits for a pod that was just started. The connection
+// is closed when ctx ends.
 func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
 	for {
 		conn, err := dial(ctx, p)
@@ -41,7 +41,7 @@ func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) 
 			return conn, nil
 		}
 		conn.Close()
-		if !IsHangup(err) { // it is ending: dial sees when it has
+		if !IsHangup(err) { // the supervisor is ending; dial notices its end
 			return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
 		}
 		if err := Sleep(ctx, PollTime); err != nil {
@@ -50,7 +50,7 @@ func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) 
 	}
 }
 
-// IsHangup says whether an error is the other side's end.
+// IsHangup reports whether an error means that the other side has closed the connection.
 func IsHangup(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
@@ -75,7 +75,7 @@ func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
 	}
 }
 
-// Sleep waits, or returns why it must not.
+// Sleep waits for d, or returns the error of ctx if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

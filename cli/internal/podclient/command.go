@@ -18,14 +18,14 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// Command is one command in a container, seen from here: the connection to the supervisor,
-// and our ends of the pipes or of the terminal.
+// Command is one command in a container, on the client's side: the connection to the supervisor, and the
+// local ends of the pipes or of the terminal.
 type Command struct {
 	Pod       store.Pod
 	Container string
-	Stdin     bool     // pass In on
-	Terminal  *os.File // ours, if the command gets one
-	Keys      []byte   // leave the command behind
+	Stdin     bool     // forward In
+	Terminal  *os.File // the user's terminal, if the command gets one
+	Keys      []byte   // detach keys
 
 	In       io.Reader
 	Out, Err io.Writer
@@ -35,12 +35,12 @@ type Command struct {
 	conn     *net.UnixConn
 }
 
-// Interrupted is the end of a command by a signal to podrun.
+// Interrupted is the error of a command that a signal to podrun has ended.
 type Interrupted struct{ Signal os.Signal }
 
 func (e *Interrupted) Error() string { return "interrupted by " + e.Signal.String() }
 
-// Run starts the command, passes everything on and returns its exit code.
+// Run starts the command, forwards its streams and returns its exit code.
 func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	stdin, outlets, theirs, err := x.pipes()
 	defer CloseAll(theirs)
@@ -57,7 +57,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 		return 0, err
 	}
 	defer x.conn.Close()
-	CloseAll(theirs) // an end of ours would keep the command from seeing the end of its input
+	CloseAll(theirs) // a copy kept here would keep the command from seeing the end of its input
 	master, err := x.started()
 	if err != nil {
 		if stdin != nil {
@@ -84,8 +84,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	return code, err
 }
 
-// pipes makes the command's standard streams, unless it gets a terminal. theirs go
-// to the supervisor.
+// pipes makes the command's standard streams, unless it gets a terminal. theirs go to the supervisor.
 func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os.File, err error) {
 	if x.Terminal != nil {
 		return nil, nil, nil, nil
@@ -110,8 +109,8 @@ func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os
 	return stdin, outlets, theirs, nil
 }
 
-// started waits for the command's start; a command with a terminal comes with the
-// terminal's master.
+// started waits for the start of the command. For a command with a terminal it returns the terminal's
+// master.
 func (x *Command) started() (*os.File, error) {
 	frame, files, err := wire.ReadFrame(x.conn)
 	switch {
@@ -134,8 +133,8 @@ func (x *Command) lost(err error) error {
 		"lost the supervisor of pod %s before the command ended: %w", x.Pod.Name, err)
 }
 
-// takeTerminal lets the user's terminal speak to master and nobody else, until
-// restore. Without our input the terminal stays as it is, so that Ctrl-C works.
+// takeTerminal puts the user's terminal into raw mode and passes its size to master, until restore. If input
+// is not forwarded the terminal stays as it is, so that Ctrl-C works.
 func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
 	if !x.Stdin {
 		return func() {}, nil
@@ -150,11 +149,11 @@ func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
 			tty.Resize(master, x.Terminal)
 		}
 	}()
-	tty.Resize(master, x.Terminal) // it may have changed since we asked
+	tty.Resize(master, x.Terminal) // the size may have changed since the request
 	return func() { quiet(); back() }, nil
 }
 
-// feed passes our standard input on. It is left behind when the command ends.
+// feed forwards standard input. It keeps running when the command ends.
 func (x *Command) feed(stdin *os.File) {
 	if x.Terminal == nil {
 		io.Copy(stdin, x.In)
@@ -168,8 +167,7 @@ func (x *Command) feed(stdin *os.File) {
 	}
 }
 
-// attend passes output and signals on until the command has ended and everything
-// it wrote has been shown.
+// attend forwards output and signals until the command has ended and all of its output has been printed.
 func (x *Command) attend(outlets []*OutputStream) (int, error) {
 	var all sync.WaitGroup
 	errs := make([]error, len(outlets))
@@ -194,8 +192,8 @@ func (x *Command) attend(outlets []*OutputStream) (int, error) {
 	}
 }
 
-// passSignals gives the command the signals we get. The second ends the
-// connection, with which the supervisor ends the command.
+// passSignals forwards signals to the command. The second one closes the connection, upon which the
+// supervisor kills the command.
 func (x *Command) passSignals() (killed <-chan os.Signal, quiet func()) {
 	arrived, quiet := x.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	last := make(chan os.Signal, 1)
@@ -217,7 +215,7 @@ func (x *Command) passSignals() (killed <-chan os.Signal, quiet func()) {
 	return last, quiet
 }
 
-// await reads frames up to the command's exit.
+// await reads frames until the command's exit.
 func (x *Command) await() (int, error) {
 	for {
 		frame, files, err := wire.ReadFrame(x.conn)
@@ -233,7 +231,7 @@ func (x *Command) await() (int, error) {
 	}
 }
 
-// newRefused is what a supervisor has said in a frame.
+// newRefused returns a supervisor's error frame as an error.
 func newRefused(e *wire.Error) *exitcode.Refused {
 	return &exitcode.Refused{Code: e.Code, Err: report.New(report.Internal, e.Hint, "%s", e.Message)}
 }

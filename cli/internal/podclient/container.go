@@ -12,13 +12,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// defaultContainer is the annotation that names the container which logs and exec
-// mean when none is given, as kubectl has it.
+// defaultContainer is kubectl's annotation with the container that logs and exec use when none is named.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// Choose finds the container a command is about: the named one, else the one the
-// pod's annotation names, else the first. Of a choice that was made for the user
-// among several it says so, in kubectl's words.
+// Choose returns the container for a command: the named one, else the one of the pod's annotation, else
+// the first. If it chooses among several containers it reports that, in kubectl's words.
 func Choose(said io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
 	if name != "" {
 		return Named(plan, name)
@@ -36,7 +34,7 @@ func Choose(said io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Cont
 	return c, nil
 }
 
-// Named is a container of the plan, or an error that names those there are.
+// Named returns a container of the plan, or an error with the names of all.
 func Named(plan *pod.Plan, name string) (*pod.Container, error) {
 	if c, ok := plan.Container(name); ok {
 		return c, nil
@@ -60,7 +58,7 @@ func containerNames(plan *pod.Plan) string {
 	return strings.Join(names, ", ")
 }
 
-// Metadata is what is read of a pod's manifest without its types.
+// Metadata is the part of a pod's manifest that is read without Kubernetes' types.
 type Metadata struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
@@ -68,7 +66,7 @@ type Metadata struct {
 	CreationTimestamp time.Time `json:"creationTimestamp"`
 }
 
-// MetadataOf is empty for a pod that is just being removed.
+// MetadataOf returns a pod's metadata, empty for a pod that is being removed.
 func MetadataOf(p store.Pod) Metadata {
 	var m struct {
 		Metadata Metadata `json:"metadata"`

@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OutputStream carries what a command writes to one of our streams. The command's
-// children may hold the other end longer than it lives: what the command itself
-// wrote is shown to the last byte, but nobody is waited for.
+// OutputStream copies a command's output to one of the local streams. The command's children may hold the
+// other end longer than the command lives. All output of the command itself is copied, but its children
+// are not waited for.
 type OutputStream struct {
 	Src *os.File // a pipe or a terminal's master, in non-blocking mode
 	Dst io.Writer
 }
 
-// Copy returns at the end of src, or when all that was there at the time of Last
-// has been copied.
+// Copy returns at the end of Src, or when everything that was there at the time of Drain has been copied.
 func (o *OutputStream) Copy() error {
 	buf := make([]byte, 32<<10)
 	for {
@@ -33,7 +32,7 @@ func (o *OutputStream) Copy() error {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return o.rest(buf)
-		case errors.Is(err, io.EOF), errors.Is(err, unix.EIO): // EIO: nobody has the terminal open any more
+		case errors.Is(err, io.EOF), errors.Is(err, unix.EIO): // EIO: the terminal has no other user left
 			return nil
 		default:
 			return fmt.Errorf("read the command's output: %w", err)
@@ -41,13 +40,13 @@ func (o *OutputStream) Copy() error {
 	}
 }
 
-// Drain says that the command has ended.
+// Drain makes Copy return after the data that is present, because the command has ended.
 func (o *OutputStream) Drain() { o.Src.SetReadDeadline(time.Now()) }
 
-// maxRest is the most a pipe can hold (/proc/sys/fs/pipe-max-size).
+// maxRest is the maximum capacity of a pipe (/proc/sys/fs/pipe-max-size).
 const maxRest = 1 << 20
 
-// rest copies what is in the pipe without waiting for more.
+// rest copies the contents of the pipe without waiting for more.
 func (o *OutputStream) rest(buf []byte) error {
 	if err := o.Src.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -74,8 +73,8 @@ func (o *OutputStream) rest(buf []byte) error {
 	return errors.Join(err, werr)
 }
 
-// pollable gives f's descriptor, which came from another process, a File whose
-// reads can be ended by a deadline. f is closed.
+// pollable returns a File for f's descriptor, which came from another process, whose reads can be ended
+// by a deadline. It closes f.
 func pollable(f *os.File) (*os.File, error) {
 	defer f.Close()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)

@@ -14,21 +14,21 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// DefaultNamespace is a pod's that has no other.
+// DefaultNamespace is the namespace of pods that set none.
 const DefaultNamespace = "default"
 
-// NamespaceEnv is the environment variable with the namespace of commands that name none.
+// NamespaceEnv is the environment variable with the namespace for commands that set none.
 const NamespaceEnv = "PODRUN_NAMESPACE"
 
 const (
-	// GoneTime is how long a pod's processes may take to be gone after its end.
+	// GoneTime is how long a pod's processes may take to disappear after its end.
 	GoneTime = 10 * time.Second
-	// StopMargin is what a stop may take beyond the grace period: SIGKILL, unmounting.
+	// StopMargin is what a stop may take beyond the grace period, for SIGKILL and unmounting.
 	StopMargin = 15 * time.Second
 )
 
-// pollGone waits until the last of the pod's processes, its guard, ends, but no longer than
-// d. Of one that has ended before it only lets the time pass.
+// pollGone waits until the last of the pod's processes, its monitor, has ended, but at most d. If the
+// monitor has ended already or is unknown, it waits for d.
 func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 	pid, ok := p.Monitor()
 	if !ok {
@@ -43,12 +43,12 @@ func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 	if n, err := unix.Poll(guard, 0); n != 0 || err != nil {
 		return Sleep(ctx, d)
 	}
-	_, _ = unix.Poll(guard, int(d.Milliseconds())) // cut short it is tried again
+	_, _ = unix.Poll(guard, int(d.Milliseconds())) // if interrupted, the caller repeats it
 	return ctx.Err()
 }
 
-// Retry asks again as long as the supervisor hangs up and the pod lives: another one
-// will answer. Then the answer is ErrNotRunning.
+// Retry repeats ask while the supervisor hangs up and the pod is alive, because another supervisor will
+// answer. Once the pod is gone it returns ErrNotRunning.
 func Retry(ctx context.Context, p store.Pod, ask func() error) error {
 	for {
 		err := ask()
@@ -64,8 +64,7 @@ func Retry(ctx context.Context, p store.Pod, ask func() error) error {
 	}
 }
 
-// Request is what a supervisor says when it has done what it was asked for: nothing, or
-// why it does not.
+// Request sends a request and returns the supervisor's answer when it is done: nil, or why it refuses.
 func Request(ctx context.Context, p store.Pod, req wire.Request) (*wire.Error, error) {
 	conn, err := Ask(ctx, p, req)
 	if err != nil {
@@ -79,8 +78,7 @@ func Request(ctx context.Context, p store.Pod, req wire.Request) (*wire.Error, e
 	return frame.Error, err
 }
 
-// Stop asks for the end of the pod and returns when the supervisor says it has
-// ended.
+// Stop asks the pod to stop and returns when the supervisor reports its end.
 func Stop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	err := Retry(ctx, p, func() error { return StopOnce(ctx, p, how) })
 	if errors.Is(err, ErrNotRunning) {
@@ -89,7 +87,7 @@ func Stop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	return err
 }
 
-// StopOnce is Stop of one supervisor. A later request gives the pod no more time.
+// StopOnce is Stop with one supervisor. A later request does not give the pod more time.
 func StopOnce(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	refusal, err := Request(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
 	if err == nil && refusal != nil {
@@ -112,7 +110,7 @@ func WaitGone(ctx context.Context, p store.Pod) error {
 	return nil
 }
 
-// LockWithin takes the pod, and waits for whoever has it no longer than limit.
+// LockWithin takes the pod's lock, and waits at most limit for its holder.
 func LockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File, error) {
 	deadline := time.Now().Add(limit)
 	for {
@@ -126,19 +124,19 @@ func LockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File
 	}
 }
 
-// StopTimeout is how long a stop may take at the most; grace is nil for the pod's own.
+// StopTimeout returns how long a stop may take at most; grace is nil for the pod's own.
 func StopTimeout(p store.Pod, grace *int64) time.Duration {
 	if grace != nil {
 		return time.Duration(*grace)*time.Second + StopMargin
 	}
 	plan, err := p.Plan()
 	if err != nil {
-		return StopMargin // half made: it has no containers
+		return StopMargin // incomplete: it has no containers
 	}
 	return time.Duration(plan.GraceSeconds)*time.Second + StopMargin
 }
 
-// End is Stop that does not wait for ever, and says what the user can do then.
+// End is Stop with a time limit, and with a hint for the user in its error.
 func End(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	limit := StopTimeout(p, how.GraceSeconds)
 	within, cancel := context.WithTimeout(ctx, limit)
@@ -153,11 +151,11 @@ func End(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
 }
 
-// Down ends a pod by end, which asks for its removal, and returns when nothing is left of it.
-// The pod's own processes remove it; remove is for what they leave when they are killed, or
-// are of an older podrun.
+// Down stops a pod by calling end, which requests its removal, and returns when the pod is completely
+// gone. The pod's own processes remove it. remove handles what they leave when they are killed, or are of
+// an older podrun.
 func Down(ctx context.Context, p store.Pod, end func() error, removeFunc func(store.Pod) error) error {
-	guard := -1 // before the end: afterwards nothing names it
+	guard := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
 	if pid, ok := p.Monitor(); ok {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			guard = fd
@@ -173,7 +171,7 @@ func Down(ctx context.Context, p store.Pod, end func() error, removeFunc func(st
 			return err
 		}
 		if over && p.Alive() {
-			return nil // another pod of the name, which was made since
+			return nil // another pod of that name was created since
 		}
 	}
 	if !p.HasRemains() {
@@ -182,13 +180,13 @@ func Down(ctx context.Context, p store.Pod, end func() error, removeFunc func(st
 	return remove(ctx, p, removeFunc)
 }
 
-// guardEnds waits until a pod's guard has ended, unless the pod ends without that or takes
-// longer than GoneTime.
+// guardEnds waits until a pod's monitor has ended. over is false if the pod is no longer alive before
+// that, or after GoneTime.
 func guardEnds(ctx context.Context, p store.Pod, guard int) (over bool, err error) {
 	fds := []unix.PollFd{{Fd: int32(guard), Events: unix.POLLIN}}
 	for deadline := time.Now().Add(GoneTime); time.Now().Before(deadline); {
 		alive := p.Alive()
-		if n, _ := unix.Poll(fds, int(PollTime.Milliseconds())); n > 0 { // cut short it is tried again
+		if n, _ := unix.Poll(fds, int(PollTime.Milliseconds())); n > 0 { // if interrupted, it is repeated
 			return true, nil
 		}
 		if !alive || ctx.Err() != nil {
@@ -198,7 +196,7 @@ func guardEnds(ctx context.Context, p store.Pod, guard int) (over bool, err erro
 	return false, nil
 }
 
-// remove has a pod that has ended removed, once its last process is gone.
+// remove calls remove for a pod that has ended, once its last process is gone.
 func remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) error {
 	lock, err := LockWithin(ctx, p, GoneTime)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// waitingAfter is how long a stop may take before the user is told what it waits for,
-	// waitingEvery how often that is repeated.
+	// waitingAfter is how long a stop may take before the user is informed of what it waits for;
+	// waitingEvery is the interval of repetition.
 	waitingAfter = time.Second
 	waitingEvery = 10 * time.Second
 )
 
-// ReportWaiting writes what is waited for while containers of a pod are stopped, once that takes a
-// while, until end is called. verb is what is done to the pod; grace is nil for its own; waits,
-// if not nil, chooses the containers.
+// ReportWaiting prints what is waited for while containers of a pod are stopped, if that takes a while,
+// until end is called. verb is the operation on the pod; grace is nil for its own; waits, if not nil,
+// selects the containers.
 func ReportWaiting(said io.Writer, verb string, p store.Pod, grace *int64, waits func(pod.ContainerStatus) bool) (end func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	began := time.Now()
@@ -43,7 +43,7 @@ func ReportWaiting(said io.Writer, verb string, p store.Pod, grace *int64, waits
 	return func() { close(done); <-over }
 }
 
-// stillRuns names the containers that run, or is "".
+// stillRuns returns the names of the running containers, or "".
 func stillRuns(p store.Pod, waits func(pod.ContainerStatus) bool) string {
 	st, err := p.Status()
 	if err != nil || !p.Alive() {

@@ -11,13 +11,13 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// WatchStatus hands every status of the pod to seen, until the pod has ended or seen
-// says enough. A pod that has ended already has shown its last status before.
+// WatchStatus calls seen with every status of the pod, until the pod has ended or seen returns true. For
+// a pod that has ended already it first calls seen with the last status.
 func WatchStatus(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
 	return WatchStatusAndLayers(ctx, p, seen, func(wire.LayerProgress) {})
 }
 
-// WatchStatusAndLayers is watch that also hands on how far the layers of images are that are pulled.
+// WatchStatusAndLayers is WatchStatus that also passes on the progress of image layers.
 func WatchStatusAndLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
 	begun := false
 	err := Retry(ctx, p, func() error {
@@ -60,12 +60,12 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 	}
 }
 
-// StopWithGrace asks for the end of the pod and waits for it; grace is nil for the pod's own.
+// StopWithGrace asks the pod to stop and waits for its end; grace is nil for the pod's own.
 func StopWithGrace(ctx context.Context, p store.Pod, grace *int64) error {
 	return Stop(ctx, p, wire.StopRequest{GraceSeconds: grace})
 }
 
-// ResponseError is what the supervisor said, with its exit code.
+// ResponseError returns a supervisor's error, with its exit code.
 func ResponseError(e *wire.Error) error {
 	no := newRefused(e)
 	return &exitcode.Error{Code: no.Code, Err: no.Err}
@@ -91,6 +91,6 @@ func Notify(ctx context.Context, p store.Pod, req wire.Request) error {
 	return nil
 }
 
-// NotifyTime is how long a supervisor may take to hear of a changed object: one that dozes
-// has to be begun first.
+// NotifyTime is how long a supervisor may take to process a notification of a changed object. A
+// supervisor that hibernates has to be started first.
 const NotifyTime = 10 * time.Second

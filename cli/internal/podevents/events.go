@@ -16,11 +16,11 @@ import (
 	manifeststatus "github.com/podrun/podrun/manifest/status"
 )
 
-// View is what of the events is shown, and how.
+// View selects the events to print, and the output.
 type View struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
-	Words         []string // the pods that were named
+	Words         []string // the pods that the user named
 	Namespace     string
 	AllNamespaces bool
 	Types         []string
@@ -29,7 +29,7 @@ type View struct {
 	Headed        bool
 }
 
-// Pods are the pods whose events are shown.
+// Pods returns the pods whose events are printed.
 func (v *View) Pods() ([]store.Pod, error) {
 	if len(v.Words) == 0 {
 		return resource.ListPods(v.Dirs, v.Namespace, v.AllNamespaces)
@@ -49,7 +49,7 @@ func (v *View) Pods() ([]store.Pod, error) {
 	return places, nil
 }
 
-// Read gives the events there are, the latest last. Pods that go meanwhile have none.
+// Read returns the events of pods, the latest last. A pod that is removed meanwhile has none.
 func (v *View) Read(places []store.Pod) ([]corev1.Event, error) {
 	var all []corev1.Event
 	for _, p := range places {

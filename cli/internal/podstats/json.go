@@ -25,8 +25,7 @@ func (u *Usage) JSON() UsageJSON {
 	return out
 }
 
-// UsageJSON is what -o json shows of a pod or a container. What is not known is
-// left out.
+// UsageJSON is the usage of a pod or a container for -o json. Unknown values are left out.
 type UsageJSON struct {
 	Namespace  string        `json:"namespace,omitempty"`
 	Name       string        `json:"name"`

@@ -1,4 +1,4 @@
-// Package podstats reads what pods and containers use from the kernel's files.
+// Package podstats reads the resource usage of pods and containers from the kernel's files.
 package podstats
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Usage is what is used by a pod, or of one of its containers, at a moment.
+// Usage is the resource usage of a pod, or of one of its containers, at one time.
 type Usage struct {
 	Place      store.Pod
 	Name       string // of the container; "" for the pod
 	Sample     stats.Sample
-	CPU        *int64 // thousandths of a processor, since the sample before
-	summed     bool   // there is no cgroup: processes were added up
+	CPU        *int64 // thousandths of a processor, since the previous sample
+	summed     bool   // summed over processes, because there is no cgroup
 	Containers []Usage
 }
 
 func (u *Usage) key() string { return u.Place.Namespace + "/" + u.Place.Name + "/" + u.Name }
 
-// Sample takes samples of all pods, without asking any supervisor: one that dozes goes
-// on dozing.
+// Sample samples the usage of all pods. It does not connect to supervisors, so those that hibernate
+// continue to do so.
 func (v *View) Sample() ([]Usage, error) {
 	places, err := v.pods()
 	if err != nil {
@@ -44,7 +44,7 @@ func (v *View) Sample() ([]Usage, error) {
 	for _, p := range places {
 		st, err := p.Status()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is only just being made, or has just been removed
+			continue // it is being created, or was just removed
 		}
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (v *View) Sample() ([]Usage, error) {
 	return uses, nil
 }
 
-// runningContainers are the containers of a pod that run, with their restart counts.
+// runningContainers returns the running containers of a pod, with their restart counts.
 func runningContainers(st *pod.Status) []pod.ContainerStatus {
 	all := slices.Concat(st.InitContainers, st.Containers)
 	return slices.DeleteFunc(all, func(c pod.ContainerStatus) bool { return c.State.Running == nil })
@@ -94,7 +94,7 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 	return nil
 }
 
-// byProcesses adds up the processes of a pod that has no cgroup of its own.
+// byProcesses sums the usage of the processes of a pod that has no cgroup of its own.
 func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 	u.summed = true
 	v.reportOnce("pod " + u.Place.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
@@ -116,7 +116,7 @@ func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 	u.Sample = all.Sum(pids)
 }
 
-// Rates works out the use of processors between two looks, and sorts.
+// Rates computes the processor usage between two samples, and sorts.
 func (v *View) Rates(before, after []Usage) []Usage {
 	old := map[string]stats.Sample{}
 	each := func(uses []Usage, do func(*Usage)) {
@@ -137,8 +137,8 @@ func (v *View) Rates(before, after []Usage) []Usage {
 	return after
 }
 
-// sort sorts by what was asked for. What is equal stays in order: pods by name,
-// containers as in the manifest.
+// sort sorts by the requested column. Equal entries keep their order: pods by name, containers as in the
+// manifest.
 func (v *View) sort(uses []Usage) {
 	of := func(u Usage) int64 {
 		n := u.CPU
@@ -155,13 +155,13 @@ func (v *View) sort(uses []Usage) {
 	}
 }
 
-// reportMissing says, once, what the cgroups of the pods do not tell.
+// reportMissing reports, once, which values the cgroups of the pods do not have.
 func (v *View) reportMissing(uses []Usage) {
 	var missing []string
 	for _, u := range uses {
 		s := u.Sample
 		if u.summed {
-			continue // that was said
+			continue // already reported
 		}
 		for _, m := range []struct {
 			what   string
@@ -179,7 +179,7 @@ func (v *View) reportMissing(uses []Usage) {
 	}
 }
 
-// View is what of the use is shown, and how.
+// View selects the usage to print, and the output.
 type View struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
@@ -189,13 +189,12 @@ type View struct {
 	Containers    bool
 	By            string
 	Format        string
-	Reported      map[string]bool // remarks, each once
+	Reported      map[string]bool // remarks already printed
 	Sheet         podview.Table
 	Headed        bool
 }
 
-// pods are the pods to look at. Of those that are not named only the running ones
-// count.
+// pods returns the pods to sample: the named ones, or else those that run.
 func (v *View) pods() ([]store.Pod, error) {
 	if len(v.Words) == 0 {
 		all, err := resource.ListPods(v.Dirs, v.Namespace, v.AllNamespaces)
@@ -215,7 +214,7 @@ func (v *View) pods() ([]store.Pod, error) {
 	return places, nil
 }
 
-// reportOnce says a remark on stderr, once.
+// reportOnce prints a remark to stderr once.
 func (v *View) reportOnce(text string) {
 	if !v.Reported[text] {
 		v.Reported[text] = true
@@ -223,4 +222,5 @@ func (v *View) reportOnce(text string) {
 	}
 }
 
+// TopInterval is the default interval between two samples that are printed.
 const TopInterval = 2 * time.Second

@@ -16,12 +16,12 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// StopOptions is how a pod is to be brought to its end.
+// StopOptions sets how a pod is stopped.
 type StopOptions struct {
 	Grace *int64 // seconds; nil: the pod's own
 	Force bool
 
-	remove bool // the pod is removed then
+	remove bool // also remove the pod
 }
 
 // StopAndRemove stops a pod, if it runs, and removes it.
@@ -30,16 +30,16 @@ func StopAndRemove(ctx context.Context, said io.Writer, remove func(store.Pod) e
 	return podclient.Down(ctx, p, func() error { return StopOrKill(ctx, said, p, how) }, remove)
 }
 
-// StopAndRemoveVerbose is StopAndRemove for a user who waits for it.
+// StopAndRemoveVerbose is StopAndRemove for a command whose user waits for it.
 func StopAndRemoveVerbose(ctx context.Context, said io.Writer, remove func(store.Pod) error, p store.Pod, how StopOptions) error {
 	defer podclient.ReportWaiting(said, "stopping", p, how.Grace, nil)()
 	return StopAndRemove(ctx, said, remove, p, how)
 }
 
-// forceTime is how long a supervisor may take when the user is out of patience.
+// forceTime is how long a supervisor may take to answer before a forced stop kills the pod.
 const forceTime = 3 * time.Second
 
-// StopOrKill asks the supervisor and waits, but not for ever.
+// StopOrKill asks the supervisor to stop the pod, and waits for a limited time.
 func StopOrKill(ctx context.Context, said io.Writer, p store.Pod, how StopOptions) error {
 	if !how.Force {
 		return podclient.End(ctx, p, how.request())
@@ -54,11 +54,10 @@ func StopOrKill(ctx context.Context, said io.Writer, p store.Pod, how StopOption
 	return killPod(p)
 }
 
-// RestartSupervisor has the keeper kill a supervisor that does not answer, and begin
-// another.
+// RestartSupervisor makes the pod init kill a supervisor that does not answer, and start another.
 func RestartSupervisor(p store.Pod) error { return signalPodInit(p, unix.SIGUSR1) }
 
-// killPod ends every process of a pod: first the guard, which would have another keeper.
+// killPod kills every process of a pod. The monitor comes first, because it would start another pod init.
 func killPod(p store.Pod) error {
 	if pid, ok := p.Monitor(); ok && podinit.IsMonitor(pid, p) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -67,13 +66,13 @@ func killPod(p store.Pod) error {
 	}
 	err := signalPodInit(p, unix.SIGKILL)
 	if err != nil && !p.Alive() {
-		return nil // its keeper was dead already
+		return nil // its pod init was already dead
 	}
 	return err
 }
 
-// signalPodInit sends a signal to the pod's keeper, who is the peer of those that connect
-// to the control socket. With the keeper every process of the pod ends.
+// signalPodInit sends a signal to the pod init, which is the peer of connections to the control socket.
+// When the pod init dies, every process of the pod ends.
 func signalPodInit(p store.Pod, sig unix.Signal) error {
 	conn, err := p.Dial()
 	if err != nil {

@@ -23,18 +23,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// change is what a manifest changes about a pod that runs.
+// change is the difference between a manifest and the running pod of its name.
 type change struct {
 	*manifest.Difference
-	old *corev1.Pod // made from which it runs
+	old *corev1.Pod // the manifest that the running pod was made from
 }
 
-// maxFields is how many fields an error names.
+// maxFields is the largest number of fields that an error names.
 const maxFields = 10
 
-// CompareRunning looks at a pod that is running already. It may stay if its manifest is the
-// same, or differs in what can be changed while it runs; otherwise --replace makes way
-// for another.
+// CompareRunning compares a manifest with the pod that runs. The pod stays if the manifest is the same,
+// or differs only in fields that can be changed while it runs. Otherwise --replace is needed, which
+// removes it.
 func (r *Run) CompareRunning(p *Target) error {
 	stored, err := p.Pod.Manifest()
 	if errors.Is(err, os.ErrNotExist) {
@@ -51,7 +51,7 @@ func (r *Run) CompareRunning(p *Target) error {
 	if err != nil {
 		return err
 	}
-	if plan, err := p.Pod.Plan(); err == nil && plan.Awaits { // nothing of it has been started
+	if plan, err := p.Pod.Plan(); err == nil && plan.Awaits { // nothing has been started yet
 		p.Pending, p.Plan = true, plan
 		p.AwaitsImages, p.Running, p.Started, p.ReplacesOld = d.Empty(), d.Empty(), d.Empty(), !d.Empty()
 		return nil
@@ -75,7 +75,7 @@ func (r *Run) CompareRunning(p *Target) error {
 	return nil
 }
 
-// refuseChange is why a pod that runs cannot become what its manifest says, or nil.
+// refuseChange returns why a running pod cannot be changed to its manifest, or nil.
 func refuseChange(p *Target, old *corev1.Pod, d *manifest.Difference) error {
 	if len(d.Immutable) == 0 {
 		if err := manifest.ValidatePodUpdate(p.Object, old); err != nil {
@@ -96,15 +96,15 @@ func replaceHint(p *Target) string {
 	return fmt.Sprintf("podrun up --replace stops it and starts the new one; podrun down %s removes it", p.Pod.Name)
 }
 
-// changes says whether a container of the pod has another image now.
+// changes reports whether the manifest changes a container's image.
 func (t *Target) changes(container string) bool {
 	return t.Change != nil && slices.Contains(t.Change.Images, container)
 }
 
-// ApplyTime is how long a supervisor may take to change what runs.
+// ApplyTime is how long a supervisor may take to change a running pod.
 const ApplyTime = 30 * time.Second
 
-// apply has the pod's supervisor change what runs.
+// apply makes the pod's supervisor change the running pod.
 func (r *Run) apply(p *Target) (err error) {
 	next := p.Object.Pod.DeepCopy()
 	podutil.FillSystemFields(next, p.Plan.UID, p.Change.old.CreationTimestamp.Time)
@@ -128,7 +128,7 @@ func (r *Run) apply(p *Target) (err error) {
 	return podclient.Retry(ctx, p.Pod, func() error { return p.ApplyOnce(ctx, text) })
 }
 
-// ApplyOnce is apply at one supervisor. It does no harm to apply twice.
+// ApplyOnce sends the change to one supervisor. Applying a change twice is harmless.
 func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
 	if t.Plan.Awaits {
 		return report.New(report.Failure, "try again when it runs; podrun events "+t.Pod.Name+" shows how its images come", "pod %s waits for its images: no container of it runs yet", t.Pod.Name)
@@ -154,8 +154,7 @@ func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// Restarting are those of the pod's containers that run and will be restarted, with
-// their restart counts.
+// Restarting returns the running containers that the change restarts, with their restart counts.
 func (t *Target) Restarting() map[string]int {
 	counts := map[string]int{}
 	before, err := t.Pod.Plan()
@@ -175,7 +174,7 @@ func (t *Target) Restarting() map[string]int {
 	return counts
 }
 
-// RestartsDone says whether every container that a change restarts has been started again.
+// RestartsDone reports whether every container that a change restarts has been started again.
 func (t *Target) RestartsDone(st *pod.Status) bool {
 	for name, before := range t.RestartCounts {
 		c, ok := st.Container(name)
@@ -186,7 +185,7 @@ func (t *Target) RestartsDone(st *pod.Status) bool {
 	return true
 }
 
-// StopOld stops and removes the pod that another is to replace.
+// StopOld stops and removes the pod that the new one replaces.
 func (r *Run) StopOld(p *Target) error {
 	fmt.Fprintf(r.Env.ErrOut, "podrun: replacing pod %s\n", p.Pod.Name)
 	if err := podstop.StopAndRemoveVerbose(context.Background(), r.Env.ErrOut, r.Launcher.Remove, p.Pod, podstop.StopOptions{}); err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/podrun/podrun/manifest/build"
 )
 
-// ephemeralTarget is an ephemeral container that a manifest adds to a pod that runs.
+// ephemeralTarget is an ephemeral container that a manifest adds to a running pod.
 type ephemeralTarget struct {
 	container *corev1.EphemeralContainer
-	alone     *Target // a pod that has no other container: never started
+	alone     *Target // a pod with only this container, to build its Plan; never started
 }
 
-// addEphemeral takes up the ephemeral containers that a manifest adds to a pod that runs: their images
-// are wanted, too.
+// addEphemeral adds a manifest's new ephemeral containers to the run, so that their images are pulled
+// too.
 func (r *Run) addEphemeral(p *Target) error {
 	for _, i := range p.Change.Ephemeral {
 		c := p.Object.Pod.Spec.EphemeralContainers[i].DeepCopy()
@@ -33,7 +33,8 @@ func (r *Run) addEphemeral(p *Target) error {
 	return nil
 }
 
-// buildEphemeral adds them to the pods' plans, once all are built without an error.
+// buildEphemeral adds the ephemeral containers to the pods' Plans, once all of them are built without an
+// error.
 func (r *Run) buildEphemeral(failed error) error {
 	if failed != nil {
 		return nil
@@ -47,7 +48,7 @@ func (r *Run) buildEphemeral(failed error) error {
 
 func (t *Target) buildEphemeral() error {
 	for _, j := range t.ephemeral {
-		if j.alone.Plan == nil { // a rehearsal without its image
+		if j.alone.Plan == nil { // a dry run without the image
 			continue
 		}
 		if build.NeedsOwnUserNS(t.Plan, j.alone.Plan) && os.Geteuid() != 0 {

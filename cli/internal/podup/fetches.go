@@ -12,21 +12,20 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// ImagePulls remembers how the images of a launch came to be on the machine, for the
-// events of its pods.
+// ImagePulls records how the images of a run were pulled, for the events of its pods.
 type ImagePulls struct {
 	mu    sync.Mutex
 	byUse map[ImageUse]*imagePull
 }
 
-// imagePull is how one image was got.
+// imagePull records the pull of one image.
 type imagePull struct {
 	began, ended time.Time
 	pulled       bool             // the registry was asked
 	size         map[string]int64 // of each layer, in bytes
-	err          error            // why it could not be had
-	past         []pod.Event      // of attempts that failed before
-	reported     bool             // of the pull: later containers find the image there
+	err          error            // why the pull failed
+	past         []pod.Event      // events of failed attempts
+	reported     bool             // the pull has its event; for later containers the image is present
 }
 
 // Begin records the start of a pull.
@@ -50,14 +49,14 @@ func (f *ImagePulls) End(u ImageUse, err error) {
 	f.byUse[u].ended, f.byUse[u].err = time.Now(), err
 }
 
-// asked notes that a registry is asked.
+// asked records that a registry is asked.
 func (f *ImagePulls) asked(u ImageUse) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.byUse[u].pulled = true
 }
 
-// copied notes why a copy on this machine is used though the registry was to be asked.
+// copied records why a local copy is used although the registry should have been asked.
 func (f *ImagePulls) copied(u ImageUse, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +65,7 @@ func (f *ImagePulls) copied(u ImageUse, why error) {
 	got.past = append(got.past, pod.Event{Type: pod.Warning, Reason: LocalImageUsed, Last: time.Now(), Message: why.Error()})
 }
 
-// cause is why an image could not be had, or nil.
+// cause returns why an image could not be pulled, or nil.
 func (f *ImagePulls) cause(u ImageUse) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +75,7 @@ func (f *ImagePulls) cause(u ImageUse) error {
 	return nil
 }
 
-// Update is told of every layer that comes in.
+// Update records the progress of one layer.
 func (f *ImagePulls) Update(e image.Progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,9 +87,9 @@ func (f *ImagePulls) Update(e image.Progress) {
 	}
 }
 
-// Events are those of a container whose image was got, in the kubelet's words
-// (pkg/kubelet/images/image_manager.go). Of containers with the same image the first
-// pulls it.
+// Events returns the events of a container's image, in the kubelet's words
+// (pkg/kubelet/images/image_manager.go). If several containers use the same image, the first one has the
+// event of the pull.
 func (f *ImagePulls) Events(container string, u ImageUse) (events []pod.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +120,7 @@ func (f *ImagePulls) Events(container string, u ImageUse) (events []pod.Event) {
 		pod.Event{Type: pod.Normal, Reason: "Pulled", Container: container, Last: got.ended, Message: text})
 }
 
-// fetched are the events of the images that a pod needs now: of one that runs, those
+// fetched returns the events of the images that a pod needs now. For a running pod these are the images
 // of its changed containers.
 func (r *Run) fetched(p *Target) []pod.Event {
 	var events []pod.Event
@@ -130,14 +129,14 @@ func (r *Run) fetched(p *Target) []pod.Event {
 			events = append(events, r.fetches.Events(i.Container, p.Use(i))...)
 		}
 	}
-	if p.Waiting != nil { // it has those of the beginning of pulls, and of copies
+	if p.Waiting != nil { // it already has the events of started pulls and of local copies
 		events = slices.DeleteFunc(events, func(e pod.Event) bool { return e.Reason == "Pulling" || e.Reason == LocalImageUsed })
 	}
 	return events
 }
 
-// recordFailedPulls tells pods that run, and need images that cannot be had, in an event.
-// Others have no place for one: the command's error says it.
+// recordFailedPulls adds an event to running pods whose new images cannot be pulled. A pod that does not
+// run has no record for events; the command's error reports its failure.
 func (r *Run) recordFailedPulls() error {
 	var errs []error
 	for _, p := range r.Targets {

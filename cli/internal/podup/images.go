@@ -20,11 +20,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// errTooLate is the cause of a launch that has had all of its time.
+// errTooLate is the cause of a run that has exceeded its time limit.
 var errTooLate = errors.New("the time is over")
 
-// pullAllImages has every image on the machine. A network or a registry that does not answer
-// is waited for, as by the kubelet; what will not be better by itself is an error at once.
+// pullAllImages makes every image available locally. It retries when a network or a registry does not
+// answer, as the kubelet does. A failure that a retry cannot cure is returned at once.
 func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error) {
 	if r.Background || r.Unit != nil && len(r.Targets) > 0 {
 		found, all, err := r.localImages(ctx)
@@ -50,8 +50,7 @@ func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error)
 	}
 }
 
-// again waits until the images are to be tried again, or gives back the error that is none
-// to wait for.
+// again waits for the next attempt, or returns the error if it is not one to retry.
 func (r *Run) again(ctx context.Context, attempt int, err error) error {
 	if context.Cause(ctx) == errTooLate {
 		return tooLate(err)
@@ -81,7 +80,7 @@ func tooLate(err error) error {
 	return report.New(report.Failure, "podrun up again goes on where the pull was", "not all images came within the --timeout: %w", err)
 }
 
-// imageUser is what needs an image.
+// imageUser returns the name of the container or volume that needs an image.
 func imageUser(i manifest.ImageUse) string {
 	if i.Volume != "" {
 		return "volume " + i.Volume
@@ -89,7 +88,7 @@ func imageUser(i manifest.ImageUse) string {
 	return "container " + i.Container
 }
 
-// WithTimeout gives up what do does after a time, if there is one.
+// WithTimeout limits do to a time, if that is not zero.
 func WithTimeout(timeout time.Duration, do func(context.Context) error) func(context.Context) error {
 	if timeout <= 0 {
 		return do
@@ -101,7 +100,7 @@ func WithTimeout(timeout time.Duration, do func(context.Context) error) func(con
 	}
 }
 
-// retryable says whether all that failed may be better by itself.
+// retryable reports whether a retry may cure all failures.
 func (f *ImagePulls) retryable() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,16 +115,15 @@ func (f *ImagePulls) retryable() bool {
 	return any
 }
 
-// failed says whether an image could not be had just now.
+// failed reports whether the last attempt to pull an image failed.
 func (f *ImagePulls) failed(u ImageUse) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.byUse[u] != nil && f.byUse[u].err != nil
 }
 
-// BackOff notes of all that failed that they wait, in the kubelet's words
-// (pkg/kubelet/images/image_manager.go): pods have it among their events once there are
-// any.
+// backOff records for every failed image that it waits for its next attempt, in the kubelet's words
+// (pkg/kubelet/images/image_manager.go). The events are added to the pods once these exist.
 func (f *ImagePulls) backOff() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,17 +143,17 @@ func (f *ImagePulls) backOff() {
 	}
 }
 
-// maxPastEvents is how many events of failed attempts are kept for an image.
+// maxPastEvents is the number of events of failed attempts that are kept for an image.
 const maxPastEvents = 50
 
-// ImageUse is a way in which some container uses an image.
+// ImageUse is an image with the way in which containers use it.
 type ImageUse struct {
 	Ref, Policy string
-	secrets     string // of its pod, for registries; see pullSecrets
-	id          string // of the image, if its name does not decide which it is
+	secrets     string // the pod's secrets for registries; see pullSecrets
+	id          string // the image's ID, if its name does not determine it
 }
 
-// Use is how one of the pod's containers uses its image.
+// Use returns how one of the pod's containers uses its image.
 func (t *Target) Use(i manifest.ImageUse) ImageUse {
 	policy := i.PullPolicy
 	if i.PolicyUnset {
@@ -164,8 +162,8 @@ func (t *Target) Use(i manifest.ImageUse) ImageUse {
 	return ImageUse{i.Reference, cmp.Or(t.pull, policy), pullSecrets(t.Object.Pod), t.Pinned[i.Reference]}
 }
 
-// pullSecrets is a pod's namespace and the names of its imagePullSecrets, "" if it has
-// none: pods with the same pull as one.
+// pullSecrets returns a pod's namespace and the names of its imagePullSecrets, or "" if it has none. Pods
+// with the same value share pulls.
 func pullSecrets(p *corev1.Pod) string {
 	if len(p.Spec.ImagePullSecrets) == 0 {
 		return ""
@@ -177,9 +175,9 @@ func pullSecrets(p *corev1.Pod) string {
 	return strings.Join(words, " ")
 }
 
-// Logins are the auth files that a use's secrets hold: of the same manifests, which are
-// kept after the images are here, or kept already. As with the kubelet, one that is not
-// there or is no such thing is said, and the image pulled without.
+// Logins returns the auth files from the secrets of an image use. The secrets come from the same
+// manifests, which are stored after the pull, or from the store. As with the kubelet, a secret that is
+// missing or of another type is reported, and the image is pulled without it.
 func (r *Run) Logins(u ImageUse) [][]byte {
 	words := strings.Fields(u.secrets)
 	if len(words) == 0 {
@@ -224,22 +222,22 @@ func (r *Run) login(namespace, name string) ([]byte, error) {
 	return nil, fmt.Errorf("it is of type %s, not %s", s.Type, corev1.SecretTypeDockerConfigJson)
 }
 
-// PullAs has all images pulled by one policy, whatever the manifests say.
+// PullAs makes all images use one pull policy, instead of those of the manifests.
 func (r *Run) PullAs(word string) {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		p.pull = PullPolicies[word]
 	}
 }
 
-// PullPolicies are the words of --pull, and what they mean. podman and docker have them.
+// PullPolicies maps the values of --pull, which are those of podman and docker, to policies.
 var PullPolicies = map[string]string{
 	"always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer,
 }
 
-// pinImages says which images a pod is made of, where a name does not decide that: while an
-// update tries newer ones, these; after it was undone, and a registry would be asked each
-// time, those that the pod had before. An update that a power cut has ended counts for
-// nothing until the new images have proved themselves, and for all of them then.
+// pinImages sets the image IDs of a pod where names do not determine them. During the trial of an update
+// these are the newer images. After a rollback, if a pull would ask a registry each time, they are the
+// images that the pod had before. An update that a power failure has interrupted counts only if its new
+// images had passed the trial, and then for all of them.
 func (r *Run) pinImages(p *Target) error {
 	if p.Pinned != nil {
 		return nil

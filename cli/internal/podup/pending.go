@@ -20,11 +20,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// placeholderImage is in the place of an image that is not here yet, for a Plan by which nothing runs.
+// placeholderImage stands for an image that is not pulled yet, in a Plan that is never run.
 var placeholderImage = pod.Image{Entrypoint: []string{"unknown"}, User: "65534"}
 
-// localImages looks which images are on the machine. Pods for which a registry has to be asked
-// wait for a puller. all says that nobody else has to be waited for.
+// localImages finds the images that are present locally. Pods whose images need a registry wait for a
+// puller. all reports that no pod waits.
 func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, all bool, err error) {
 	uses, began := r.uses(), time.Now()
 	found, failed, err := r.pullImages(ctx, uses, true)
@@ -45,9 +45,9 @@ func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, al
 	return found, !slices.ContainsFunc(r.uses(), func(u ImageUse) bool { return lacking[u] }), nil
 }
 
-// startPull puts a pod on record that waits for its images, and starts its puller.
+// startPull records a pod that waits for its images, and starts its puller.
 func (r *Run) startPull(p *Target, lock *os.File, created time.Time) (err error) {
-	if err := lock.Truncate(0); err != nil { // of a keeper that was lost
+	if err := lock.Truncate(0); err != nil { // removes what a lost pod init has written
 		return fmt.Errorf("start the pull of pod %s: %w", p.Pod.Name, err)
 	}
 	if err := r.WriteRecord(p, created); err != nil {
@@ -67,7 +67,7 @@ func (r *Run) startPull(p *Target, lock *os.File, created time.Time) (err error)
 	return r.Env.Deps.StartPuller(r.Dirs, p.Pod, wishes, lock)
 }
 
-// stillPending is an error if a pod that waited for its images has started meanwhile.
+// stillPending returns an error if a pod that waited for its images has started meanwhile.
 func (r *Run) stillPending(p *Target) error {
 	if !p.Pending || r.Replace || r.Unit != nil {
 		return nil
@@ -78,7 +78,7 @@ func (r *Run) stillPending(p *Target) error {
 	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile, %w", p.Pod.Name, cmdutil.ErrImmutable)
 }
 
-// retryPull asks the puller of a pod that waits already for an attempt now.
+// retryPull asks the puller of a waiting pod for an attempt now.
 func retryPull(p *Target) error {
 	ctx, cancel := context.WithTimeout(context.Background(), podclient.NotifyTime)
 	defer cancel()
@@ -88,10 +88,10 @@ func retryPull(p *Target) error {
 	if err != nil && p.Pod.Alive() {
 		return fmt.Errorf("try again to pull for pod %s: %w", p.Pod.Name, err)
 	}
-	return nil // who waits for the pod sees what has become of it
+	return nil // the caller, which waits for the pod, reads its new state
 }
 
-// tryStart makes one attempt to pull what a pod waits for, and to start it.
+// tryStart makes one attempt to pull a pod's images and to start it.
 func (r *Run) tryStart(ctx context.Context, p *Target) (err error) {
 	w := p.Waiting
 	w.Begin()
@@ -122,8 +122,8 @@ func (r *Run) tryStart(ctx context.Context, p *Target) (err error) {
 	return &startError{"CreatePodSandboxError", "FailedCreatePodSandBox", err}
 }
 
-// startError is why a pod whose images are here was not started, with the kubelet's reasons of its
-// containers and of its event.
+// startError is the reason why a pod whose images are present was not started, with the kubelet's reasons
+// for its containers and its event.
 type startError struct {
 	reason, event string
 	err           error
@@ -141,7 +141,7 @@ func (r *Run) EachPending(do func(*PendingPod)) {
 	}
 }
 
-// event adds to the events of a pod.
+// event adds an event to a pod.
 func (r *Run) event(p *Target, container string, kind pod.EventType, reason, message string) {
 	e := pod.Event{Type: kind, Reason: reason, Container: container, Last: time.Now(), Message: message}
 	if err := p.Pod.AddEvents(e); err != nil {
@@ -149,7 +149,7 @@ func (r *Run) event(p *Target, container string, kind pod.EventType, reason, mes
 	}
 }
 
-// pulling tells the pods that wait for an image that it is being pulled.
+// pulling adds an event of the pull to the pods that wait for an image.
 func (r *Run) pulling(u ImageUse) {
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
@@ -160,7 +160,7 @@ func (r *Run) pulling(u ImageUse) {
 	}
 }
 
-// copied reports that the copy on this machine is used, because the registry cannot be asked.
+// copied adds an event that the local copy is used, because the registry cannot be reached.
 func (r *Run) copied(u ImageUse, why error) {
 	r.fetches.copied(u, why)
 	for _, p := range r.Targets {
@@ -173,10 +173,10 @@ func (r *Run) copied(u ImageUse, why error) {
 	r.Env.Warn(why)
 }
 
-// Failed publishes that an attempt has failed, in the kubelet's words
-// (pkg/kubelet/images/image_manager.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).
+// Failed publishes a failed attempt, in the kubelet's words (pkg/kubelet/images/image_manager.go,
+// pkg/kubelet/kuberuntime/kuberuntime_container.go).
 func (r *Run) Failed(p *Target, err error, next time.Duration) {
-	why := map[string]pod.Waiting{} // by container; "" is for all others
+	why := map[string]pod.Waiting{} // by container; "" for all others
 	var made *startError
 	if errors.As(err, &made) {
 		why[""] = pod.Waiting{Reason: made.reason, Message: made.Error()}
@@ -201,7 +201,7 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 		r.event(p, i.Container, pod.Warning, "Failed", "Error: "+c.Reason)
 		why[i.Container] = c
 	}
-	if len(why) == 0 { // nothing could be asked for
+	if len(why) == 0 { // no image was requested
 		why[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
 	}
 	p.Waiting.publish(func(st *pod.Status) {
@@ -218,12 +218,12 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 	})
 }
 
-// shownPull is how long a failed pull is ErrImagePull before it is ImagePullBackOff; with the
-// kubelet it is so until it looks at the pod again.
+// shownPull is how long a failed pull has the reason ErrImagePull before it becomes ImagePullBackOff. In
+// the kubelet it keeps that reason until the next sync of the pod.
 const shownPull = time.Second
 
-// waitForRetry waits until a pod's images are to be tried again, or ctx ends. asked says that a client
-// has asked for the next attempt.
+// waitForRetry waits until the next attempt is due, or ctx ends. asked reports that a client has
+// requested the attempt.
 func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (asked bool) {
 	shown := min(shownPull, wait/2)
 	if asked, over := p.Waiting.Sleep(ctx, shown); asked || over {
@@ -234,7 +234,7 @@ func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (
 	return asked
 }
 
-// BackOff publishes that images that could not be pulled are waited for.
+// BackOff publishes that a pod waits for the next attempt to pull its images.
 func (r *Run) BackOff(p *Target) {
 	var again []string
 	for _, i := range manifest.Images(p.Object.Pod) {
@@ -262,6 +262,6 @@ func Dup(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// LocalImageUsed is the reason of the event that a copy on this machine is used, because the registry
-// cannot be asked. The kubelet has no such event: it fails there.
+// LocalImageUsed is the reason of the event that a local copy is used, because the registry cannot be
+// reached. The kubelet has no such event: there, the pull fails.
 const LocalImageUsed = "LocalImageUsed"

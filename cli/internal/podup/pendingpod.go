@@ -25,16 +25,16 @@ type PendingPod struct {
 	place    store.Pod
 	plan     *pod.Plan
 	stop     context.CancelCauseFunc // ends the pull
-	retry    chan struct{}           // somebody asks for an attempt now
-	over     chan struct{}           // closed when the pod waits no more
+	retry    chan struct{}           // receives a request for an attempt now
+	over     chan struct{}           // closed when the pod no longer waits
 	listener *net.UnixListener
 
 	mu      sync.Mutex
-	asked   *wire.StopRequest // the end that a client has asked for
+	asked   *wire.StopRequest // the stop that a client has requested
 	status  pod.Status
 	layers  []numberedLayer
-	changes int           // of layers
-	changed chan struct{} // closed when status or layers are others
+	changes int           // number of changes of layers
+	changed chan struct{} // closed when the status or a layer changes
 }
 
 // numberedLayer is a layer with the number of its latest change.
@@ -46,13 +46,14 @@ type numberedLayer struct {
 // errStopped is the cause of a pull that a client has ended.
 var errStopped = errors.New("the pod was stopped")
 
-// NewPending publishes that a pod waits. The caller holds the pod's lock; stop ends its pull.
+// NewPending publishes that a pod waits for its images. The caller holds the pod's lock; stop ends the
+// pull.
 func NewPending(env *cmdutil.Env, place store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*PendingPod, error) {
 	w := &PendingPod{env: env, place: place, plan: plan, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{}), status: pendingStatus(plan)}
 	return w, w.open()
 }
 
-// pendingStatus is the status of a pod that waits for its images.
+// pendingStatus returns the status of a pod that waits for its images.
 func pendingStatus(plan *pod.Plan) pod.Status {
 	now := time.Now()
 	st := pod.Status{Version: pod.StatusVersion, Phase: pod.Pending, StartTime: now, BootID: store.BootID(), Awaits: &pod.Awaiting{}}
@@ -67,7 +68,7 @@ func pendingStatus(plan *pod.Plan) pod.Status {
 	var unready, incomplete []string
 	st.InitContainers, incomplete = statuses(plan.InitContainers)
 	st.Containers, unready = statuses(plan.Containers)
-	// The kubelet's, in its order; the supervisor's are made by the room lifecycle.
+	// The kubelet's conditions, in its order; those of the supervisor are made by package lifecycle.
 	condition := func(kind, reason, message string) {
 		c := pod.Condition{Type: kind, Status: "True", LastTransition: now}
 		if reason != "" {
@@ -100,7 +101,7 @@ func (w *PendingPod) open() (err error) {
 		for {
 			conn, err := l.AcceptUnix()
 			if err != nil {
-				return // it is closed
+				return // the listener is closed
 			}
 			go w.answer(conn, over)
 		}
@@ -108,9 +109,9 @@ func (w *PendingPod) open() (err error) {
 	return nil
 }
 
-// Close ends what open has begun. Clients ask the next one who serves the socket.
+// Close ends what open has started. Clients connect to the next process that serves the socket.
 func (w *PendingPod) Close() {
-	if w.listener == nil { // it could not be opened again
+	if w.listener == nil { // reopening it has failed
 		return
 	}
 	w.listener.Close()
@@ -137,7 +138,7 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 		if req.Stop == nil {
 			return
 		}
-		if req.Stop.Remove { // a pod that starts nevertheless removes itself
+		if req.Stop.Remove { // if the pod starts nevertheless, it removes itself
 			if err := w.place.MarkRemoving(); err != nil {
 				report.Print(w.env.ErrOut, err)
 			}
@@ -150,17 +151,17 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 		w.Begin()
 		select {
 		case w.retry <- struct{}{}:
-		default: // one is asked for already
+		default: // a request is already queued
 		}
 		frame = wire.Frame{Applied: true}
 	}
-	_ = wire.WriteFrame(conn, frame) // fails for a client that has gone
+	_ = wire.WriteFrame(conn, frame) // fails if the client is gone
 }
 
-// layerTime is the least time between two messages to a client about layers.
+// layerTime is the least interval between two messages to a client about layers.
 const layerTime = 100 * time.Millisecond
 
-// serveWatch sends a client the status and the layers now and at every change.
+// serveWatch sends a client the status and the layers, now and at every change.
 func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 	seen, last := 0, false
 	var shown *pod.Awaiting
@@ -180,7 +181,7 @@ func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 				return
 			}
 		}
-		if st.Awaits != shown { // each change has its own
+		if st.Awaits != shown { // each change of it gets a message
 			if shown = st.Awaits; wire.WriteFrame(conn, wire.Frame{Status: &st}) != nil {
 				return
 			}
@@ -197,12 +198,12 @@ func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 		select {
 		case <-changed:
 		case <-over:
-			last = true // what has changed until then is sent
+			last = true // sends the changes up to now
 		}
 	}
 }
 
-// layer takes how far a layer is.
+// layer records the progress of a layer.
 func (w *PendingPod) layer(e image.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,13 +216,13 @@ func (w *PendingPod) layer(e image.Progress) {
 	w.notifyWatchers()
 }
 
-// notifyWatchers wakes those who watch. The caller has w.mu.
+// notifyWatchers wakes the clients that watch. The caller holds w.mu.
 func (w *PendingPod) notifyWatchers() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// publish changes the status, for those who watch and those who read it.
+// publish changes the status, and writes it for readers and watchers.
 func (w *PendingPod) publish(change func(*pod.Status)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +238,7 @@ func (w *PendingPod) publish(change func(*pod.Status)) {
 	}
 }
 
-// Begin publishes that there is an attempt.
+// Begin publishes the start of an attempt.
 func (w *PendingPod) Begin() {
 	w.publish(func(st *pod.Status) {
 		*st.Awaits = pod.Awaiting{Attempts: st.Awaits.Attempts}
@@ -254,7 +255,7 @@ func ForEachStatus(st *pod.Status, do func(c *pod.ContainerStatus)) {
 	}
 }
 
-// Sleep waits for a time, but no longer than until a client asks for an attempt or ctx is over.
+// Sleep waits until the time has passed, a client requests an attempt, or ctx ends.
 func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (asked, over bool) {
 	select {
 	case <-w.retry:
@@ -273,7 +274,7 @@ func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (asked, over bo
 	}
 }
 
-// RequestStop notes how the pod is to end, unless it is known already.
+// RequestStop records how the pod is to be stopped, unless that is already recorded.
 func (w *PendingPod) RequestStop(how *wire.StopRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -282,15 +283,16 @@ func (w *PendingPod) RequestStop(how *wire.StopRequest) {
 	}
 }
 
-// StopRequested returns what a client has asked for, or nil.
+// StopRequested returns the stop that a client has requested, or nil.
 func (w *PendingPod) StopRequested() *wire.StopRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asked
 }
 
-// leave publishes the end of a pod that was stopped before it started. One that is to go on with
-// the machine, or that is removed next, keeps its record as it is.
+// leave publishes the end of a pod that was stopped before it started. At shutdown it changes nothing,
+// because the pod resumes after the reboot. For a pod that is removed next it only marks the pod as
+// deleting.
 func (w *PendingPod) leave(how *wire.StopRequest) {
 	if how.Shutdown {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// openPorts opens the host's ports of every pod that is to be started, before anything is
-// made. Those of a pod that has to make way first are still its own.
+// openPorts opens the host ports of every pod that will be started, before anything is created. The ports
+// of a pod that is replaced still belong to the old one.
 func (r *Run) openPorts() error {
 	var errs []error
 	for i, p := range r.Targets {
@@ -32,7 +32,7 @@ func (r *Run) openPorts() error {
 	return errors.Join(errs...)
 }
 
-// sharedPort refuses two pods of one command that ask for the same port.
+// sharedPort returns an error if two pods of one command use the same port.
 func sharedPort(p, other *Target) error {
 	for _, a := range podutil.PublishedPorts(p.Object.Pod) {
 		for _, b := range podutil.PublishedPorts(other.Object.Pod) {
@@ -44,13 +44,13 @@ func sharedPort(p, other *Target) error {
 	return nil
 }
 
-// HostPortOf returns the port of the host that a pod publishes.
+// HostPortOf returns the host port that a pod publishes.
 func HostPortOf(p pod.Port) hostport.Port {
 	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
 }
 
-// open makes the ports of a pod ours until it has them, all or none. Connections are
-// refused until then.
+// open reserves the ports of a pod until the pod has them, all or none. Connections are refused until
+// then.
 func (r *Run) open(p *Target) error {
 	if p.ports != nil {
 		return nil
@@ -85,8 +85,8 @@ func (t *Target) closePorts() {
 	t.ports = nil
 }
 
-// portOwner is the living pod that has a port, or one that keeps others from it, as its name
-// is typed.
+// portOwner returns the running pod whose port is, or conflicts with, the requested one, and that port.
+// The pod is in the form of a command-line argument.
 func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
 	pods, err := r.Dirs.Pods()
 	if err != nil {
@@ -109,7 +109,8 @@ func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
 	return "", pod.Port{}
 }
 
-// podArgument is how a pod is named where another's namespace is the usual one.
+// podArgument returns a pod's name as command-line arguments, with -n if its namespace is not that of the
+// pod here.
 func podArgument(here, p store.Pod) string {
 	if p.Namespace == here.Namespace {
 		return p.Name

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/manifest"
 )
 
-// loadRecorded is the launch of a pod that is on record.
+// loadRecorded returns the run of a recorded pod.
 func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) (*Run, error) {
 	launcher, err := env.Deps.NewLauncher(dirs)
 	if err != nil {
@@ -39,7 +39,7 @@ func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, wishes cmdutil
 	return l, l.pinImages(up)
 }
 
-// PullPod waits for the images of a pod that is on record, and starts it.
+// PullPod pulls the images of a recorded pod, and starts it.
 func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
 	defer lock.Close()
 	l, err := loadRecorded(env, dirs, p, wishes, lock)
@@ -61,13 +61,13 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 		if ctx.Err() != nil {
 			return l.EndPull(up)
 		}
-		if asked, _ := up.Waiting.Sleep(ctx, 0); asked { // since this attempt began
+		if asked, _ := up.Waiting.Sleep(ctx, 0); asked { // requested since this attempt began
 			attempt = -1
 			continue
 		}
 		wait := env.PullBackOff(attempt)
 		if image.Reason(err) == image.ErrImageNeverPull {
-			wait = env.PullBackOff(0) // no registry is asked
+			wait = env.PullBackOff(0) // no registry is involved
 		}
 		l.Failed(up, err, wait)
 		if l.waitForRetry(ctx, wait, up) {
@@ -76,8 +76,8 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 	}
 }
 
-// EndPull ends the wait of a pod that was stopped before it started. One that the client removes
-// next is removed at once, in case the client is killed.
+// EndPull ends the wait of a pod that was stopped before it started. If the client removes the pod next,
+// EndPull removes it at once, in case the client is killed.
 func (r *Run) EndPull(p *Target) (err error) {
 	defer p.Waiting.Close()
 	how := p.Waiting.StopRequested()

@@ -11,9 +11,8 @@ import (
 	"github.com/podrun/podrun/manifest"
 )
 
-// replacePod has a process of its own stop and remove the pod that runs, and make this one in
-// its place: it finishes that, should this command be killed. What it is to do is on record
-// before it begins.
+// replacePod starts a process that stops and removes the running pod, and starts this one in its place.
+// That process finishes even if this command is killed. The replacement is recorded before it begins.
 func (l *Run) replacePod(p *Target) error {
 	text, err := manifest.Marshal(p.Object.Pod)
 	if err != nil {
@@ -23,9 +22,9 @@ func (l *Run) replacePod(p *Target) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // the other process has it
-	// Before the record is there, so that no other command finishes the replacement. Where another
-	// process replaces the pod, the new record makes it give up.
+	defer lock.Close() // the other process has its own descriptor
+	// Taken before the record exists, so that no other command finishes the replacement. If another
+	// process replaces the pod, it gives up when it finds the new record.
 	if _, err := lock.TryExclusive(); err != nil {
 		return err
 	}
@@ -36,17 +35,17 @@ func (l *Run) replacePod(p *Target) error {
 	p.closePorts() // the other process opens them
 	err = l.Env.Deps.ReplaceInBackground(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return Replace(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
 	if err != nil {
-		return errors.Join(err, l.Dirs.RemoveReplacement(p.Pod)) // the user has read why
+		return errors.Join(err, l.Dirs.RemoveReplacement(p.Pod)) // the user has seen the error
 	}
 	p.Plan, err = p.Pod.Plan()
 	return err
 }
 
-// errWithdrawn says that a pod is no longer to be made.
+// errWithdrawn is the error of a pod whose replacement was cancelled.
 var errWithdrawn = errors.New("it was removed by another podrun meanwhile")
 
-// Replace carries out the record of a pod's replacement, once it has the lock. It does
-// nothing if there is no record.
+// Replace carries out a recorded replacement of a pod, once it has the lock. It does nothing if there is
+// no record.
 func Replace(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, lock *store.FileLock) error {
 	if err := lock.Exclusive(); err != nil {
 		return err
@@ -77,7 +76,7 @@ func replaceBy(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.P
 	return l.Start()
 }
 
-// checkWithdrawn says whether a pod that was to replace another is not to be made any more.
+// checkWithdrawn returns an error if the replacement of a pod was cancelled.
 func (l *Run) checkWithdrawn(p *Target) error {
 	if p.replacement == "" {
 		return nil

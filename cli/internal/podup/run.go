@@ -1,5 +1,5 @@
-// Package podup starts the pods of manifests, or changes the ones that run: it compares them with
-// what runs, has the images ready, makes the Plans, records them, and starts the processes.
+// Package podup starts the pods of manifests, or changes running ones. It compares them with what runs,
+// pulls the images, makes and records the Plans, and starts the processes.
 package podup
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Run brings the pods of one `podrun up` to life.
+// Run is one run of `podrun up`: its manifests, options and pods.
 type Run struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
@@ -34,29 +34,29 @@ type Run struct {
 	Pull          image.PullOptions
 	Targets       []*Target
 	fetches       ImagePulls
-	lease         io.Closer         // keeps the images' layers until the pods are recorded
+	lease         io.Closer         // protects the images' layers until the pods are recorded
 	Unit          Unit              // nil unless systemd runs the pods
 	Replace       bool              // --replace
-	RetryPulls    bool              // for a network or a registry that does not answer
-	Background    bool              // a puller waits for images of pods that do not run
-	ReportTo      io.Writer         // hears what becomes of them
-	Stored        []manifest.Object // ConfigMaps and the like, for the pods to find
-	Workloads     []manifest.Object // Deployments, Jobs and the like
-	Samples       []*Target         // pods that they would make: never started
+	RetryPulls    bool              // when a network or a registry does not answer
+	Background    bool              // pods that do not run get a puller for their images
+	ReportTo      io.Writer         // receives the outcome of each pod
+	Stored        []manifest.Object // ConfigMaps and other objects that pods refer to
+	Workloads     []manifest.Object // Deployments, Jobs and other workloads
+	Samples       []*Target         // one pod of each workload, for its images; never started
 	LogLimited    bool              // --log-max-size or --log-max-files
-	created       []*pod.Object     // of stored, those that were not there before
+	created       []*pod.Object     // the objects of Stored that did not exist before
 }
 
-// Unit is what a unit of systemd does in another way than a terminal.
+// Unit is what a systemd unit does differently from a terminal.
 type Unit interface {
-	// Adopt takes over a pod that runs already.
+	// Adopt takes over a running pod.
 	Adopt(context.Context, *Run, *Target) error
-	// PullImages has the images of the pods on the machine, which wait meanwhile.
+	// PullImages pulls the images of the pods, which are Pending meanwhile.
 	PullImages(context.Context, *Run) (map[ImageUse]pod.Image, error)
 }
 
-// Prepare does everything that can fail before a pod exists: it looks at what runs
-// already, has the images ready and makes the plans.
+// Prepare does everything that can fail before a pod exists: it inspects what runs, pulls the images and
+// makes the Plans.
 func (r *Run) Prepare(ctx context.Context) error {
 	if err := r.inspect(ctx); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (r *Run) Prepare(ctx context.Context) error {
 	return errors.Join(append(errs, r.buildEphemeral(errors.Join(errs...)))...)
 }
 
-// inspect looks at what runs already, and opens the ports of what does not.
+// inspect compares every pod with what runs, and opens the ports of those that do not run.
 func (r *Run) inspect(ctx context.Context) error {
 	var errs []error
 	for _, p := range r.Targets {
@@ -109,7 +109,7 @@ func (r *Run) inspect(ctx context.Context) error {
 	return r.openPorts()
 }
 
-// Release lets go of the images' layers, and of ports.
+// Release releases the lease on the images' layers, and the ports.
 func (r *Run) Release() {
 	for _, p := range r.Targets {
 		p.closePorts()
@@ -117,7 +117,7 @@ func (r *Run) Release() {
 	r.ReleaseLease()
 }
 
-// ReleaseLease lets the layers of images be removed again.
+// ReleaseLease allows the removal of the images' layers again.
 func (r *Run) ReleaseLease() {
 	if r.lease != nil {
 		r.lease.Close()
@@ -125,7 +125,7 @@ func (r *Run) ReleaseLease() {
 	}
 }
 
-// Ensure has every image on the machine, all at once. The error tells of all that are not.
+// Ensure pulls all images that are not present, concurrently. The error joins all failures.
 func (r *Run) Ensure(ctx context.Context) (map[ImageUse]pod.Image, error) {
 	uses := r.uses()
 	byUse, failed, err := r.pullImages(ctx, uses, false)
@@ -139,8 +139,8 @@ func (r *Run) Ensure(ctx context.Context) (map[ImageUse]pod.Image, error) {
 	return byUse, errors.Join(append(errs, r.recordFailedPulls())...)
 }
 
-// pullImages has images on the machine, all at once; with here no registry is asked. failed has
-// those that are not.
+// pullImages makes images available, concurrently; with here it asks no registry. failed holds those that
+// are not available.
 func (r *Run) pullImages(ctx context.Context, uses []ImageUse, here bool) (byUse map[ImageUse]pod.Image, failed map[ImageUse]error, err error) {
 	images, err := r.Env.Deps.OpenImages(r.Dirs)
 	if err != nil {
@@ -187,7 +187,7 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, here bool) (byUse
 	return byUse, failed, nil
 }
 
-// ensureImage has one image on the machine. Pods that wait for it have an event of its pull.
+// ensureImage makes one image available. Pods that wait for it get an event of its pull.
 func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageUse, options image.PullOptions) (pod.Image, error) {
 	options.AuthFiles = r.Logins(u)
 	options.BeforePull = func() { r.fetches.asked(u) }
@@ -207,7 +207,7 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u Imag
 	return images.Ensure(ctx, ref, policy, options)
 }
 
-// uses are the images that the pods need, and how.
+// uses returns the images that the pods need, and how they use them.
 func (r *Run) uses() (uses []ImageUse) {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		for _, i := range manifest.Images(p.Object.Pod) {
@@ -222,7 +222,7 @@ func (r *Run) uses() (uses []ImageUse) {
 	return uses
 }
 
-// Build makes the pod's plan.
+// Build makes the pod's Plan.
 func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 	images := map[string]pod.Image{}
 	p.images = map[string]string{}
@@ -259,8 +259,8 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 	return err
 }
 
-// Start creates and starts the pods that are not running, and changes those that are
-// and differ from their manifests. One that cannot be started keeps no other from it.
+// Start starts the pods that do not run, and changes running ones that differ from their manifests. A pod
+// that fails does not keep the others from starting.
 func (r *Run) Start() error {
 	defer r.Release()
 	defer r.Env.Prespawn.End()
@@ -314,14 +314,14 @@ func (r *Run) Start() error {
 			return
 		}
 		p.Started = true
-		if p.replacement == "" { // it is what its latest manifest says
+		if p.replacement == "" { // it already matches its latest manifest
 			errs[i] = r.Dirs.RemoveReplacement(p.Pod)
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// Started are the pods that run now.
+// Started returns the pods that run now.
 func (r *Run) Started() []*Target {
 	var list []*Target
 	for _, p := range r.Targets {
@@ -332,7 +332,7 @@ func (r *Run) Started() []*Target {
 	return list
 }
 
-// options is what a pod that is built now has to know of its machine.
+// options returns what Build needs to know of the machine.
 func (r *Run) options() (manifest.BuildOptions, error) {
 	memory, err := host.MemoryTotal()
 	if err != nil {
@@ -353,8 +353,7 @@ func (r *Run) options() (manifest.BuildOptions, error) {
 	}, nil
 }
 
-// PrepareDryRun is prepare without a pull: of pods all of whose images are there the plans are
-// made, too.
+// PrepareDryRun is Prepare without pulls. It makes Plans only for pods whose images are all present.
 func (r *Run) PrepareDryRun(ctx context.Context) error {
 	if err := r.inspect(ctx); err != nil {
 		return err

@@ -16,20 +16,20 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// busyError is the error of a pod that another command is making or removing.
+// busyError is the error for a pod that another command is creating or removing.
 func busyError(p store.Pod) error {
 	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
 }
 
-// removeOld locks a pod's place and removes what an earlier pod of the name, which
-// has ended or was killed, has left there.
+// removeOld locks a pod's name and removes what an earlier pod of that name has left, which has ended or
+// was killed.
 func (r *Run) removeOld(p store.Pod) (*os.File, error) {
 	old := p.HasRemains()
 	lock, err := p.Lock()
 	if err != nil || !old {
 		return lock, err
 	}
-	err = r.Launcher.Remove(p) // and with it the lock's file
+	err = r.Launcher.Remove(p) // also removes the lock's file
 	lock.Close()
 	if err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func (r *Run) removeOld(p store.Pod) (*os.File, error) {
 	return p.Lock()
 }
 
-// record puts a pod on record: its manifest, as of the time it was created, its plan, and
-// what has become of its images.
+// record writes a pod's record: its manifest with the time of its creation, its Plan, and the events of
+// its images.
 func (r *Run) record(p *Target, created time.Time) error {
 	if err := r.WriteRecord(p, created); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (r *Run) record(p *Target, created time.Time) error {
 	return p.Pod.AddEvents(r.fetched(p)...)
 }
 
-// WriteRecord is record without the events.
+// WriteRecord writes a pod's record without the events.
 func (r *Run) WriteRecord(p *Target, created time.Time) error {
 	stamped := p.Object.Pod.DeepCopy()
 	podutil.FillSystemFields(stamped, p.Plan.UID, created)
@@ -57,8 +57,8 @@ func (r *Run) WriteRecord(p *Target, created time.Time) error {
 	return r.create(p, text)
 }
 
-// create makes the pod's directory. One with users of its own gets its range, which is the
-// pod's until that is removed.
+// create makes the pod's directory. A pod with a user namespace of its own gets its ID range, which it
+// keeps until it is removed.
 func (l *Run) create(p *Target, manifest []byte) error {
 	if p.Plan.Users == nil {
 		return p.Pod.Create(p.Plan, manifest)
@@ -91,7 +91,7 @@ func (l *Run) create(p *Target, manifest []byte) error {
 	return p.Pod.Create(p.Plan, manifest)
 }
 
-// takenUsers are the ranges of the user's other pods, living or not.
+// takenUsers returns the ID ranges of the user's other pods, running or not.
 func takenUsers(dirs store.Dirs, but store.Pod) (taken []pod.IDRange, err error) {
 	pods, err := dirs.Pods()
 	if err != nil {
@@ -108,14 +108,14 @@ func takenUsers(dirs store.Dirs, but store.Pod) (taken []pod.IDRange, err error)
 	return taken, nil
 }
 
-// startPod starts the processes of a pod whose images are here.
+// startPod starts the processes of a pod whose images are present.
 func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 	record := func() error { return r.record(p, created) }
-	if err := r.open(p); err != nil { // again, if another pod of the name had them before
+	if err := r.open(p); err != nil { // opens them again if the old pod of that name had them
 		return err
 	}
 	defer p.closePorts()
-	if p.Plan.Users != nil { // which ids the pod begins with is found as it is put on record
+	if p.Plan.Users != nil { // record has allocated the ID range
 		if err := record(); err != nil {
 			return err
 		}
@@ -128,14 +128,14 @@ func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 	return err
 }
 
-// begin has start start a pod in its place, which is locked. A pod that cannot be started is
-// removed, unless it goes on from an earlier start.
+// begin locks a pod's name and calls start. It removes a pod that cannot be started, unless the pod
+// resumes an earlier one.
 func (r *Run) begin(p *Target, start func(p *Target, lock *os.File, created time.Time) error) (err error) {
 	lock, err := r.Lock(p)
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // the pod's processes have it
+	defer lock.Close() // the pod's processes have their own descriptors
 	if err := r.checkWithdrawn(p); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *Run) begin(p *Target, start func(p *Target, lock *os.File, created time
 	return err
 }
 
-// Lock locks a pod's place, in which there is nothing but what the pod goes on with.
+// Lock locks a pod's name after removing everything but what the pod resumes with.
 func (r *Run) Lock(p *Target) (*os.File, error) {
 	if p.Lock != nil {
 		return Dup(p.Lock)
@@ -163,7 +163,7 @@ func (r *Run) Lock(p *Target) (*os.File, error) {
 	if plan, err := p.Pod.Plan(); err == nil && plan.UID == p.Resumed.UID {
 		return lock, nil
 	}
-	lock.Close() // it was removed meanwhile
+	lock.Close() // the pod was removed meanwhile
 	p.Resumed = nil
 	return r.removeOld(p.Pod)
 }

@@ -19,37 +19,37 @@ type Target struct {
 	Object  *manifest.Object
 	Pod     store.Pod
 	Plan    *pod.Plan
-	Running bool // it was there already, made in accordance with the manifest, or changed to be so
+	Running bool // it ran before and matches its manifest, or was changed to match it
 	Started bool
 
-	Change        *change           // what the manifest changes about one that runs; nil: nothing
-	RestartCounts map[string]int    // the containers that the change restarts, with their restarts before
+	Change        *change           // the change to a running pod; nil if there is none
+	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
 	ephemeral     []ephemeralTarget // ephemeral containers that the change adds
-	ReplacesOld   bool              // another one has to be stopped and removed first
-	Recreate      bool              // it is to be made anew whatever runs
-	replacement   string            // the id of the record by which it replaces another; "": there is none
-	Pinned        map[string]string // the ids of images, by their references, that names do not decide
-	images        map[string]string // the ids of the plan's images, by their references
-	pull          string            // by which policy its images are had; "": by their own
-	Resumed       *Resumption       // nil unless a pod that was lost goes on
+	ReplacesOld   bool              // another pod has to be stopped and removed first
+	Recreate      bool              // create it anew even if an equal one runs
+	replacement   string            // the ID of its replacement record; "" if there is none
+	Pinned        map[string]string // image IDs by reference, where names do not determine them
+	images        map[string]string // the image IDs of the Plan, by reference
+	pull          string            // the pull policy for all its images; "": each has its own
+	Resumed       *Resumption       // nil unless a lost pod is resumed
 
-	AwaitsImages bool        // not all of its images are here: they are pulled while it is Pending
-	Pending      bool        // what is there waits for its images
-	LookedAt     time.Time   // when this command looked for them
-	Pulled       bool        // they came while this command waited for them
-	FailFast     bool        // and who waits for it wants to know of the first attempt that fails
+	AwaitsImages bool        // some images are missing: they are pulled while it is Pending
+	Pending      bool        // the existing pod waits for its images
+	LookedAt     time.Time   // when this command searched for the images
+	Pulled       bool        // the images arrived while this command waited
+	FailFast     bool        // the first failed attempt ends the command's wait
 	Waiting      *PendingPod // nil unless this process pulls them
-	Lock         *os.File    // of its place, if this process has it before it starts the pod
+	Lock         *os.File    // the pod's lock, if this process takes it before the start
 
-	ports     map[string]*os.File // of the host, opened for it, by their names
-	Successor *Successor          // nil unless its file is watched
+	ports     map[string]*os.File // opened host ports, by their names
+	Successor *Successor          // nil unless --watch watches its file
 
-	NotifyTarget *podinit.NotifyTarget // for a pod that systemd runs: what its supervisor gets
-	NotifyConn   *os.File              // and our end of it
-	Last         *pod.Status           // how it ended, once that is known
+	NotifyTarget *podinit.NotifyTarget // for a pod of a systemd unit: what its supervisor gets
+	NotifyConn   *os.File              // the unit's end of that connection
+	Last         *pod.Status           // its last status, once it has ended
 }
 
-// ForEach does something for all pods at once.
+// ForEach calls do for all pods concurrently, and waits.
 func ForEach(pods []*Target, do func(i int, p *Target)) {
 	var all sync.WaitGroup
 	for i, p := range pods {
@@ -58,23 +58,23 @@ func ForEach(pods []*Target, do func(i int, p *Target)) {
 	all.Wait()
 }
 
-// Resumption is a pod of which no process is left, and that is to go on: with its identity, its
-// volumes on disk, its logs and its restart counts.
+// Resumption is a pod without processes that will be resumed: it keeps its identity, its volumes on disk,
+// its logs and its restart counts.
 type Resumption struct {
 	UID     string
 	Created time.Time
 }
 
-// resume looks at what is left of a pod that does not run. One that was lost, with the
-// machine or without, goes on if its manifest is the same, as a kubelet's pod does. One that
-// has ended is run anew; but not by a unit that the machine's start has begun.
+// resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
+// or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
+// created anew, except by a unit that was started at boot.
 func (r *Run) resume(p *Target) error {
 	if !p.Pod.Exists() {
 		return nil
 	}
 	text, err := p.Pod.Manifest()
 	if err != nil {
-		return nil // half removed: it makes way
+		return nil // partly removed: it will be replaced
 	}
 	old, err := manifest.Unmarshal(text)
 	if err != nil {
@@ -104,30 +104,30 @@ func (r *Run) resume(p *Target) error {
 	return nil
 }
 
-// Successor lets the foreground go on with the pod that --watch makes in the place of one that it
-// shows. The nil renewal is of a pod that is not watched.
+// Successor passes the pod that --watch makes to the foreground, which shows the pod before it. A nil
+// Successor belongs to a pod that is not watched.
 type Successor struct {
 	mu     sync.Mutex
-	busy   chan struct{} // closed when the replacement that is under way is done; nil: there is none
-	next   *Target       // what it has made, until the foreground takes it
-	leave  func()        // ends the showing of the pod before it
-	closed bool          // the pod is being stopped: no other follows
+	busy   chan struct{} // closed when the current replacement is done; nil if there is none
+	next   *Target       // the new pod, until the foreground takes it
+	leave  func()        // cancels the context in which the old pod is shown
+	closed bool          // the pod is being stopped: no replacement may begin
 }
 
-// Outcome says what up makes of a pod.
+// Outcome returns the word for what up does with a pod.
 func (t *Target) Outcome() string {
 	switch {
 	case t.Change != nil:
 		return "configured"
 	case t.Running:
 		return "unchanged"
-	case !t.Recreate && !t.ReplacesOld && t.Pod.Exists(): // it was stopped, or has ended
+	case !t.Recreate && !t.ReplacesOld && t.Pod.Exists(): // the pod was stopped, or has ended
 		return "started"
 	}
 	return "created"
 }
 
-// CloseNotify closes the ends of a pod.
+// CloseNotify closes the descriptors of a pod's connection to systemd.
 func (t *Target) CloseNotify() {
 	if t.NotifyTarget != nil {
 		t.NotifyTarget.Socket.Close()
@@ -136,7 +136,7 @@ func (t *Target) CloseNotify() {
 	t.NotifyTarget, t.NotifyConn = nil, nil
 }
 
-// Begin announces a replacement, unless the pod is being stopped.
+// Begin reports the start of a replacement. It returns false if the pod is being stopped.
 func (r *Successor) Begin() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *Successor) Begin() bool {
 	return !r.closed
 }
 
-// Close lets no other replacement begin, and returns the one that is under way, or nil.
+// Close prevents further replacements, and returns the channel of the current one, or nil.
 func (r *Successor) Close() <-chan struct{} {
 	if r == nil {
 		return nil
@@ -157,19 +157,19 @@ func (r *Successor) Close() <-chan struct{} {
 	return r.busy
 }
 
-// End announces its result; nil if there is none.
+// End reports the result of a replacement; nil if it failed.
 func (r *Successor) End(next *Target) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next = next
 	close(r.busy)
 	r.busy = nil
-	if next != nil && r.leave != nil { // what the place holds now is another pod's
+	if next != nil && r.leave != nil { // the directory now belongs to the new pod
 		r.leave()
 	}
 }
 
-// Show gives the context in which the pod that is there now is shown.
+// Show returns the context in which the current pod is shown.
 func (r *Successor) Show(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, leave := context.WithCancel(ctx)
 	if r != nil {
@@ -180,7 +180,7 @@ func (r *Successor) Show(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, leave
 }
 
-// Take waits for the replacement that is under way, and returns the pod that it has made, or nil.
+// Take waits for the current replacement, and returns the pod that it has made, or nil.
 func (r *Successor) Take() *Target {
 	if r == nil {
 		return nil

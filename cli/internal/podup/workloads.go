@@ -16,7 +16,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// AddWorkloads takes workloads into the launch, and a pod of each, for what all its pods need.
+// AddWorkloads adds workloads to the run, and one sample pod of each, for the images and objects that its
+// pods need.
 func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
 	var errs []error
 	for i := range objectsList {
@@ -42,19 +43,19 @@ func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
 	return errors.Join(errs...)
 }
 
-// WorkloadRefs are the places of the launch's workloads.
+// WorkloadRefs returns the stored workloads of the run.
 func (r *Run) WorkloadRefs() []store.Workload {
 	var list []store.Workload
 	for i := range r.Workloads {
 		o := r.Workloads[i].Stored
-		if w, err := r.Dirs.Workload(o.Kind, o.Namespace, o.Name); err == nil { // it was kept there
+		if w, err := r.Dirs.Workload(o.Kind, o.Namespace, o.Name); err == nil { // Stored has valid names only
 			list = append(list, w)
 		}
 	}
 	return list
 }
 
-// PodObjects are the manifests of the launch's pods.
+// PodObjects returns the manifests of the run's pods.
 func (r *Run) PodObjects() (list []manifest.Object) {
 	for _, p := range r.Targets {
 		list = append(list, *p.Object)
@@ -62,8 +63,8 @@ func (r *Run) PodObjects() (list []manifest.Object) {
 	return list
 }
 
-// DeleteCreated removes the objects that an interrupted `podrun up` has made for its pods, unless one
-// of these goes on running.
+// DeleteCreated removes the objects that an interrupted `podrun up` has created for its pods, unless one
+// of the pods still runs.
 func (r *Run) DeleteCreated(ctx context.Context) error {
 	for _, p := range r.Targets {
 		if p.Running {
@@ -87,7 +88,8 @@ func (r *Run) DeleteCreated(ctx context.Context) error {
 	return objects.DeleteWithPods(ctx, r.Env, r.Dirs, targets)
 }
 
-// isReferredTo reports whether a pod refers to an object. Every pod may use a Service: these do not count.
+// isReferredTo reports whether a pod refers to an object. Services do not count, because every pod may
+// use them.
 func isReferredTo(dirs store.Dirs, o *pod.Object) (bool, error) {
 	if o.Kind == pod.KindService || o.Kind == pod.KindNamespace {
 		return false, nil

@@ -9,12 +9,12 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// NotWritten says that a container has no such log (yet).
+// NotWritten is the error for a container that has no such log (yet).
 type NotWritten struct{ what string }
 
 func (e *NotWritten) Error() string { return e.what }
 
-// Instance is the attempt whose log is meant.
+// Instance returns the attempt whose log is requested.
 func Instance(p store.Pod, container string, st *pod.Status, previous bool) (int, error) {
 	all, err := crilog.Attempts(p.LogDir(container))
 	if err != nil {
@@ -28,7 +28,7 @@ func Instance(p store.Pod, container string, st *pod.Status, previous bool) (int
 		return 0, report.New(report.Failure, "podrun logs -f waits for it", "%w",
 			&NotWritten{fmt.Sprintf("container %q in pod %q is waiting to start: %s", container, p.Name, waitingReason(c))})
 	}
-	// While it waits for its next start, the instance before that one is the newest.
+	// While the container waits for its next start, the instance before that start is the newest.
 	if c != nil && c.State.Waiting == nil && len(all) > 0 {
 		all = all[:len(all)-1]
 	}
@@ -38,7 +38,7 @@ func Instance(p store.Pod, container string, st *pod.Status, previous bool) (int
 	return all[len(all)-1], nil
 }
 
-// waitingReason is why a container has not started.
+// waitingReason returns why a container has not started.
 func waitingReason(c *pod.ContainerStatus) string {
 	if c != nil && c.State.Waiting != nil && c.State.Waiting.Reason != "" {
 		return c.State.Waiting.Reason

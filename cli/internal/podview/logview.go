@@ -9,38 +9,39 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// maxJoined is how much of one line is kept in memory before it is shown in
-// pieces: a program may never write a newline.
+// maxJoined is how much of one line is kept in memory before it is printed in pieces: a program may never
+// write a newline.
 const maxJoined = 256 << 10
 
-// LogWriter is where the logs of several containers come together. Its sinks may be
-// used at once; what one of them shows is never mixed into another's line.
+// LogWriter merges the logs of several containers into one output. Its sinks may be used concurrently;
+// the output of one is never mixed into another's line.
 type LogWriter struct {
 	mu         sync.Mutex
 	out        *bufio.Writer
 	timestamps bool
-	Terminal   bool      // out is one
-	Colour     bool      // prefixes are coloured
-	painted    int       // prefixes so far
-	raw        bool      // what containers write may reach a terminal as it is
-	open       *openLine // the one that was begun and has not ended, if any
+	Terminal   bool      // out is a terminal
+	Colour     bool      // colour prefixes
+	painted    int       // number of coloured prefixes so far
+	raw        bool      // containers' output may reach a terminal unchanged
+	open       *openLine // the unfinished line on the output, if any
 }
 
-// NewLogWriter shows logs on out. raw: what containers write may reach a terminal as it is.
+// NewLogWriter returns a LogWriter that prints to out. raw: containers' output may reach a terminal
+// unchanged.
 func NewLogWriter(out io.Writer, getenv func(string) string, timestamps, raw bool) *LogWriter {
 	_, terminal := tty.File(out)
 	return &LogWriter{out: bufio.NewWriterSize(out, 64<<10), timestamps: timestamps, Terminal: terminal, raw: raw, Colour: tty.Colour(out, getenv)}
 }
 
-// Plain shows lines byte for byte.
+// Plain returns a sink that prints lines byte for byte.
 func (v *LogWriter) Plain() crilog.Sink { return v.Prefixed("") }
 
-// Prefixed shows whole lines, each after prefix.
+// Prefixed returns a sink that prints whole lines, each after prefix.
 func (v *LogWriter) Prefixed(prefix string) crilog.Sink {
 	return &lineSink{view: v, prefix: prefix, lines: map[string]*openLine{"stdout": {}, "stderr": {}}}
 }
 
-// Paint gives each prefix a colour, where colours are wanted.
+// Paint returns a prefix in the next colour, if colours are enabled.
 func (v *LogWriter) Paint(prefix string) string {
 	if !v.Colour {
 		return prefix
@@ -49,8 +50,8 @@ func (v *LogWriter) Paint(prefix string) string {
 	return tty.Nth(v.painted-1) + prefix + tty.Reset
 }
 
-// text is a piece of output as the user may see it: nothing but colours may reach a
-// terminal.
+// text returns output that is safe to print: on a terminal it keeps only colours of the control
+// sequences.
 func (v *LogWriter) text(b []byte) []byte {
 	if v.Terminal && !v.raw {
 		return tty.Safe(b)
@@ -64,10 +65,10 @@ func (v *LogWriter) flush() error {
 	return v.out.Flush()
 }
 
-// openLine is a line of a stream of which not all has come.
+// openLine is an incomplete line of a stream.
 type openLine struct {
 	begun bool
-	text  []byte // what is still to be shown
+	text  []byte // not printed yet
 }
 
 // lineSink joins the pieces of a line, which the two streams may have mixed.
@@ -77,7 +78,7 @@ type lineSink struct {
 	lines  map[string]*openLine // by stream
 }
 
-// Entry takes a line, or a piece of one.
+// Entry adds a line, or a piece of one.
 func (s *lineSink) Entry(e crilog.Entry) error {
 	l := s.lines[e.Stream]
 	if !l.begun && s.view.timestamps {
@@ -91,7 +92,7 @@ func (s *lineSink) Entry(e crilog.Entry) error {
 	return s.show(l, !e.Partial)
 }
 
-// show writes what there is of a line.
+// show prints the present part of a line.
 func (s *lineSink) show(l *openLine, whole bool) error {
 	v := s.view
 	v.mu.Lock()
@@ -112,8 +113,7 @@ func (s *lineSink) show(l *openLine, whole bool) error {
 	return err
 }
 
-// Flush shows the beginning of a line, which may be a prompt, to somebody who sits
-// at a terminal. Elsewhere lines stay whole.
+// Flush prints the beginning of a line, which may be a prompt, on a terminal. Elsewhere lines stay whole.
 func (s *lineSink) Flush() error {
 	if s.view.Terminal && s.prefix == "" {
 		if err := s.begun(); err != nil {
@@ -123,7 +123,7 @@ func (s *lineSink) Flush() error {
 	return s.view.flush()
 }
 
-// Close shows what was begun and never ended with a newline.
+// Close prints a last line without a newline.
 func (s *lineSink) Close() error {
 	if err := s.begun(); err != nil {
 		return err
@@ -142,13 +142,13 @@ func (s *lineSink) begun() error {
 	return nil
 }
 
-// Limited ends after left bytes, times included and prefixes not, as kubectl counts them.
+// Limited returns a sink that ends after left bytes, including times and excluding prefixes, as kubectl
+// counts them.
 func Limited(s crilog.Sink, left int64, timestamps bool) crilog.Sink {
 	return &limitSink{Sink: s, left: left, timestamps: timestamps, begun: map[string]bool{}}
 }
 
-// limitSink ends after a number of bytes, times included and prefixes not, as
-// kubectl counts them.
+// limitSink ends after a number of bytes, including times and excluding prefixes, as kubectl counts them.
 type limitSink struct {
 	crilog.Sink
 	left       int64
@@ -156,7 +156,7 @@ type limitSink struct {
 	begun      map[string]bool // by stream
 }
 
-// Entry takes a line, or a piece of one.
+// Entry passes on a line, or a piece of one, within the limit.
 func (s *limitSink) Entry(e crilog.Entry) error {
 	if s.timestamps && !s.begun[e.Stream] {
 		s.left -= int64(len(e.Time) + 1)
@@ -181,10 +181,10 @@ func (s *limitSink) Entry(e crilog.Entry) error {
 	return crilog.ErrStop
 }
 
-// Close ends the sink that is behind it.
+// Close closes the sink behind it.
 func (s *limitSink) Close() error { return Finish(s.Sink) }
 
-// Finish ends a sink that has seen its last entry.
+// Finish closes a sink after its last entry.
 func Finish(s crilog.Sink) error {
 	if c, ok := s.(io.Closer); ok {
 		return c.Close()

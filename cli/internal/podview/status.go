@@ -9,10 +9,10 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// StatusOf is what is known of a pod now. A pod whose processes are gone without
-// its supervisor having said so has been killed: see lost.
+// StatusOf returns the current status of a pod. If its processes are gone and its supervisor has not
+// recorded the end, it was killed: see lost.
 func StatusOf(p store.Pod) (*pod.Status, error) {
-	alive := p.Alive() // first: the last status is written before the processes end
+	alive := p.Alive() // before the status: the last status is written before the processes end
 	st, err := p.Status()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -31,14 +31,14 @@ func StatusOf(p store.Pod) (*pod.Status, error) {
 }
 
 const (
-	lostReason  = "ContainerStatusUnknown" // the kubelet's word for it
+	lostReason  = "ContainerStatusUnknown" // the kubelet's reason
 	lostMessage = "The container could not be located when the pod's processes were found gone"
-	// lostCode is what the kubelet gives a container that it lost.
+	// lostCode is the kubelet's exit code for a container that was lost.
 	lostCode = 137
 )
 
-// lost is the status of a pod whose processes were killed from outside or went
-// down with the machine: it has failed, and nobody saw its containers end.
+// lost returns the status of a pod whose processes were killed from outside or by a reboot: it has
+// failed, and its containers' exit statuses are unknown.
 func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
 	out := *st
 	out.Phase, out.Awaits = pod.Failed, nil
@@ -69,7 +69,7 @@ func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
 	return &out
 }
 
-// gone makes a container one that ended unseen.
+// gone marks a container as ended with an unknown exit status.
 func gone(c *pod.ContainerStatus) {
 	if c.State.Terminated != nil {
 		return
@@ -81,7 +81,7 @@ func gone(c *pod.ContainerStatus) {
 	c.State, c.Ready, c.Started = pod.State{Terminated: end}, false, false
 }
 
-// HasRun says whether a container of a pod was ever made.
+// HasRun reports whether a container of a pod was ever created.
 func HasRun(p store.Pod, plan *pod.Plan) bool {
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for i := range list {
@@ -93,7 +93,7 @@ func HasRun(p store.Pod, plan *pod.Plan) bool {
 	return false
 }
 
-// latestRun is the number of a container's latest run, of which there is a log, or -1.
+// latestRun returns the number of a container's latest run that has a log, or -1.
 func latestRun(p store.Pod, container string) int {
 	runs, err := crilog.Attempts(p.LogDir(container))
 	if err != nil || len(runs) == 0 {
@@ -102,14 +102,14 @@ func latestRun(p store.Pod, container string) int {
 	return runs[len(runs)-1]
 }
 
-// Rebooted says whether the machine was restarted since a pod's processes lived: what they
-// said last is gone with it, or of another run of the machine.
+// Rebooted reports whether the machine was rebooted since the pod's processes ran. Their last status is
+// then lost, or is of an earlier boot.
 func Rebooted(p store.Pod) bool {
 	st, err := p.Status()
 	return err != nil || st.BootID != "" && st.BootID != store.BootID()
 }
 
-// WhyLost says in words what a pod was lost with.
+// WhyLost returns what caused the loss of a pod, in words.
 func WhyLost(p store.Pod) string {
 	if Rebooted(p) {
 		return "the machine was restarted"

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// NoResources says that there is nothing to show, as kubectl does.
+// NoResources returns kubectl's message for an empty list.
 func NoResources(namespace string, everywhere bool) string {
 	if everywhere {
 		return "No resources found"
@@ -17,18 +17,17 @@ func NoResources(namespace string, everywhere bool) string {
 	return fmt.Sprintf("No resources found in %s namespace.", namespace)
 }
 
-// Table is a table that grows: later rows keep to the columns of earlier ones.
-// As by kubectl there are three spaces between columns, and nothing after the last. Cells are
-// escaped; an empty one is <none>.
+// Table is a table that grows: later rows keep the column widths of earlier ones. As in kubectl there are
+// three spaces between columns, and none after the last. Cells are escaped; an empty one is <none>.
 type Table struct{ widths []int }
 
-// Print writes rows.
+// Print prints rows.
 func (s *Table) Print(out io.Writer, rows [][]string) error {
 	_, err := io.WriteString(out, s.Text(rows))
 	return err
 }
 
-// Text are rows as they are written.
+// Text formats rows.
 func (s *Table) Text(rows [][]string) string {
 	for _, row := range rows {
 		for i := range row {

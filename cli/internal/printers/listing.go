@@ -22,28 +22,28 @@ import (
 	"github.com/podrun/podrun/pod/glance"
 )
 
-// Listing is what get shows of one kind.
+// Listing is the result of get for one kind.
 type Listing struct {
-	Kind          string // as names say it: pod, deployment.apps
-	clusterScoped bool   // things of this kind are in no namespace
+	Kind          string // as in printed names: pod, deployment.apps
+	clusterScoped bool   // objects of this kind have no namespace
 	Head          func(wide bool) []string
 	Entries       []Entry
-	Unread        []string // the keys of those that are there and cannot be read
+	Unread        []string // keys of entries that exist and cannot be read
 }
 
-// Entry is one thing of a listing.
+// Entry is one row of a listing.
 type Entry struct {
 	Namespace, Name string
-	Pod             *resource.PodInfo // of a pod
+	Pod             *resource.PodInfo // set for a pod
 	Labels          map[string]string
 	Row             func(wide bool, now time.Time) ([]string, error)
-	Object          func() (any, error) // as Kubernetes writes it
+	Object          func() (any, error) // in the form of the Kubernetes API
 }
 
-// Key is the namespace and the name.
+// Key returns NAMESPACE/NAME.
 func (e *Entry) Key() string { return e.Namespace + "/" + e.Name }
 
-// List looks up what is asked for. What cannot be found is in the error, beside the rest.
+// List reads the requested objects. The error joins those that are not found; the rest is returned too.
 func List(env *cmdutil.Env, dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing, error) {
 	if a.Namespace != "" {
 		own := *w
@@ -67,7 +67,7 @@ func podHead(wide bool) []string {
 	return head
 }
 
-// ListPods returns the pods of names, or all of the namespace.
+// ListPods returns the named pods, or all of the namespace.
 func ListPods(dirs store.Dirs, names []string, w *PrintOptions) (*Listing, error) {
 	l := &Listing{Kind: "pod", Head: podHead}
 	var places []store.Pod
@@ -91,7 +91,7 @@ func ListPods(dirs store.Dirs, names []string, w *PrintOptions) (*Listing, error
 		switch {
 		case err == nil:
 			l.Entries = append(l.Entries, NewPodEntry(k))
-		case p.Exists() || len(names) > 0: // else it has gone meanwhile
+		case p.Exists() || len(names) > 0: // else it was removed meanwhile
 			errs = append(errs, err)
 		}
 		if err != nil && p.Exists() {
@@ -101,7 +101,7 @@ func ListPods(dirs store.Dirs, names []string, w *PrintOptions) (*Listing, error
 	return l, errors.Join(errs...)
 }
 
-// NewPodEntry is a pod in a list.
+// NewPodEntry returns the entry of a pod.
 func NewPodEntry(k resource.PodInfo) Entry {
 	return Entry{
 		Namespace: k.Manifest.Namespace, Name: k.Manifest.Name, Pod: &k, Labels: k.Manifest.Labels,
@@ -182,7 +182,7 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 	return l, errors.Join(errs...)
 }
 
-// openGates counts a pod's readiness gates that are open, as kubectl does.
+// openGates returns how many of a pod's readiness gates are true, as kubectl counts them.
 func openGates(p *corev1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return ""
@@ -198,8 +198,8 @@ func openGates(p *corev1.Pod) string {
 	return fmt.Sprintf("%d/%d", open, len(p.Spec.ReadinessGates))
 }
 
-// WatchedDirs are the directories in which something changes when there is news of pods, of all
-// without names.
+// WatchedDirs returns the directories in which changes of the named pods appear; of all pods without
+// names.
 func WatchedDirs(dirs store.Dirs, names []string, w *PrintOptions) ([]string, error) {
 	list, err := dirs.WatchDirs()
 	if err != nil {

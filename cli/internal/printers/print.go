@@ -11,22 +11,22 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// PrintOptions is how get shows what.
+// PrintOptions sets what get prints, and how.
 type PrintOptions struct {
 	Namespace   string
-	All         bool   // namespaces
+	All         bool   // all namespaces
 	Format      string // "", wide, json, yaml, name, or that of program
 	Printer     printers.Printer
 	Labels      printers.Selector
 	Fields      printers.FieldSelector
 	SortBy      *printers.Sorter
-	Bare        bool // with name: without the kind
+	Bare        bool // with -o name: without the kind
 	NoHeaders   bool
 	ShowLabels  bool
 	ShowSecrets bool
 }
 
-// namespaceOf is where things of a kind are looked for; "" is everywhere.
+// namespaceOf returns the namespace to search for objects of a kind; "" for all.
 func (w *PrintOptions) namespaceOf(kind pod.ObjectKind) string {
 	if kind == pod.KindNamespace || w.All {
 		return ""
@@ -34,7 +34,7 @@ func (w *PrintOptions) namespaceOf(kind pod.ObjectKind) string {
 	return w.Namespace
 }
 
-// Filter drops what selectors do not ask for, and puts the rest in order.
+// Filter removes entries that the selectors do not match, and sorts the rest.
 func (w *PrintOptions) Filter(l *Listing) error {
 	l.Entries = slices.DeleteFunc(l.Entries, func(e Entry) bool { return !w.Labels.Matches(e.Labels) })
 	if w.Fields == nil && w.SortBy == nil {
@@ -70,7 +70,8 @@ func (w *PrintOptions) Filter(l *Listing) error {
 	return failed
 }
 
-// PrintListings shows listings. single: one thing was asked for by its name, so there is no List.
+// PrintListings prints listings. single means that one object was requested by name, so the output is not
+// a List.
 func PrintListings(env *cmdutil.Env, lists []*Listing, w *PrintOptions, single bool) error {
 	switch {
 	case w.Format == "name":
@@ -107,7 +108,7 @@ func PrintListings(env *cmdutil.Env, lists []*Listing, w *PrintOptions, single b
 	return printTables(env, lists, w)
 }
 
-// printTables shows a table of each kind of which there is something.
+// printTables prints a table for each kind that has entries.
 func printTables(env *cmdutil.Env, lists []*Listing, w *PrintOptions) error {
 	several := len(lists) > 1
 	lists = slices.DeleteFunc(slices.Clone(lists), func(l *Listing) bool { return several && len(l.Entries) == 0 })
@@ -133,7 +134,7 @@ func printTables(env *cmdutil.Env, lists []*Listing, w *PrintOptions) error {
 	return nil
 }
 
-// Rows are a listing's lines under their head. prefixed: names are KIND/NAME.
+// Rows returns a listing's rows with the header. prefixed: names are KIND/NAME.
 func (w *PrintOptions) Rows(l *Listing, prefixed bool) ([][]string, error) {
 	wide := w.Format == "wide"
 	rows := [][]string{w.line(l, l.Head(wide), "NAMESPACE", "LABELS")}
@@ -152,7 +153,7 @@ func (w *PrintOptions) Rows(l *Listing, prefixed bool) ([][]string, error) {
 	return rows, nil
 }
 
-// line adds the columns that options ask for.
+// line adds the columns of options to a row.
 func (w *PrintOptions) line(l *Listing, row []string, namespace, labels string) []string {
 	if w.All && !l.clusterScoped {
 		row = append([]string{namespace}, row...)

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/manifest/printers"
 )
 
-// WithResult runs a command that makes or changes objects. With -o it prints them, or as a Status
-// why it failed, and nothing else on stdout.
+// WithResult runs a command that creates or changes objects. With -o it prints them, or a Status with the
+// error, and nothing else on stdout.
 func WithResult(env *cmdutil.Env, c *cli.Context, do func(*cmdutil.Env, *cli.Context) error) error {
 	format := c.String("output")
 	switch {
@@ -64,7 +64,7 @@ func printChanged(env *cmdutil.Env, made *cmdutil.ChangedObjects, format string)
 	return errors.Join(append(errs, PrintListings(env, lists, w, len(made.Names) == 1))...)
 }
 
-// statusFor is an error as an API server reports one.
+// statusFor returns an error in the form of an API server.
 func statusFor(err error) *metav1.Status {
 	s := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -95,7 +95,7 @@ func statusFor(err error) *metav1.Status {
 	return s
 }
 
-// causeFor is the type of a mistake, whose message begins as Kubernetes' does.
+// causeFor returns the type of an error whose message begins as in Kubernetes.
 func causeFor(message string) metav1.CauseType {
 	for start, cause := range map[string]metav1.CauseType{
 		"Required value": metav1.CauseTypeFieldValueRequired, "Duplicate value": metav1.CauseTypeFieldValueDuplicate,

@@ -1,4 +1,4 @@
-// Package progress shows how images are pulled, loaded and saved.
+// Package progress prints the progress of pulling, loading and saving images.
 package progress
 
 import (
@@ -14,13 +14,12 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Bars shows on stderr how images come in: on a terminal a line with a bar for
-// every layer, elsewhere one line when an image's first layer is fetched and one
-// when it is all there.
+// Bars prints the progress of images to stderr: on a terminal a bar for every layer, elsewhere one line
+// when the first layer of an image is fetched and one when the image is complete.
 type Bars struct {
 	out   io.Writer
-	verb  string // what is being done to an image
-	width int    // of the terminal; 0: it is none
+	verb  string // the operation on an image
+	width int    // of the terminal; 0 if it is none
 	now   func() time.Time
 
 	mu     sync.Mutex
@@ -31,11 +30,11 @@ type Bars struct {
 	last   time.Time
 }
 
-// imageState is an image of which some layer is being fetched.
+// imageState is an image whose layers are being fetched.
 type imageState struct {
 	layers   map[string]int64 // bytes by layer
 	started  bool
-	lastLine time.Time // when a line last told how far it is
+	lastLine time.Time // when the last line of progress was printed
 }
 
 type layerBar struct {
@@ -44,10 +43,10 @@ type layerBar struct {
 	speed speed
 }
 
-// redraw is how often bars are drawn at the most.
+// redraw is the least interval between two redraws of the bars.
 const redraw = 100 * time.Millisecond
 
-// New returns bars on stderr. verb is what is done to the images.
+// New returns bars on stderr. verb is the operation on the images.
 func New(env *cmdutil.Env, verb string) *Bars {
 	p := &Bars{out: env.ErrOut, verb: verb, now: time.Now, images: map[string]*imageState{}, byID: map[string]*layerBar{}}
 	if file, ok := tty.File(env.ErrOut); ok && env.Getenv("TERM") != "dumb" {
@@ -56,7 +55,7 @@ func New(env *cmdutil.Env, verb string) *Bars {
 	return p
 }
 
-// Update is told of every layer.
+// Update records the progress of a layer.
 func (p *Bars) Update(e image.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +93,7 @@ func (p *Bars) Update(e image.Progress) {
 	}
 }
 
-// lineInterval is how often a line tells how far an image is, where there are no bars.
+// lineInterval is the interval of progress lines where there are no bars.
 const lineInterval = time.Minute
 
 func (p *Bars) printLine(in *imageState, name string) {
@@ -114,7 +113,7 @@ func (p *Bars) printLine(in *imageState, name string) {
 	in.lastLine = now
 }
 
-// Done says that an image is there.
+// Done reports that an image is complete.
 func (p *Bars) Done(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +137,7 @@ func (p *Bars) Done(name string) {
 	p.draw()
 }
 
-// End takes unfinished bars off the screen.
+// End removes unfinished bars from the screen.
 func (p *Bars) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +165,8 @@ func (p *Bars) draw() {
 	p.drawn, p.last = len(p.layers), p.now()
 }
 
-// line is "busybox:1.36 4a1b… [=====>    ] 12.3 MB/45 MB 3.1 MB/s 11s", cut to width: the
-// name's beginning goes first, but for a part of it then the speed.
+// line returns "busybox:1.36 4a1b… [=====>    ] 12.3 MB/45 MB 3.1 MB/s 11s", cut to width. It first
+// shortens the name from the left, keeping a part of it, then drops the speed.
 func (l *layerBar) line(width int) string {
 	const bar, leastName = 20, 12
 	var right, quick string
@@ -193,7 +192,7 @@ func (l *layerBar) line(width int) string {
 	return string(line[:min(len(line), max(width-1, 0))])
 }
 
-// Size writes bytes as people read them: 512 B, 3.4 kB, 12 MB.
+// Size formats a number of bytes: 512 B, 3.4 kB, 12 MB.
 func Size(n int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB"}
 	v, u := float64(n), 0

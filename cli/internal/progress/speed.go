@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// speed is how quickly something comes in, of late.
+// speed is the recent speed of a transfer.
 type speed struct {
-	samples []sample // the latest, of the last few seconds; the first is the oldest
+	samples []sample // of the last few seconds; the first is the oldest
 }
 
 type sample struct {
@@ -15,10 +15,10 @@ type sample struct {
 	done int64
 }
 
-// speedWindow is how far back it looks: long enough to be steady, short enough to follow.
+// speedWindow is the averaging period: long enough to be steady, short enough to follow changes.
 const speedWindow = 5 * time.Second
 
-// add tells how much there is by now. What starts anew has no past.
+// add records how much is transferred by now. A restart of the transfer discards the samples.
 func (s *speed) add(now time.Time, done int64) {
 	if n := len(s.samples); n > 0 && s.samples[n-1].done > done {
 		s.samples = nil
@@ -27,7 +27,7 @@ func (s *speed) add(now time.Time, done int64) {
 	for len(s.samples) > 2 && now.Sub(s.samples[1].at) >= speedWindow {
 		s.samples = s.samples[1:]
 	}
-	if len(s.samples) > 100 { // very quick: every second one will do
+	if len(s.samples) > 100 { // keep every second one
 		kept := s.samples[:0]
 		for i := 0; i < len(s.samples); i += 2 {
 			kept = append(kept, s.samples[i])
@@ -36,7 +36,7 @@ func (s *speed) add(now time.Time, done int64) {
 	}
 }
 
-// perSecond is 0 while it is unknown.
+// perSecond returns the speed in bytes, or 0 while it is unknown.
 func (s *speed) perSecond() float64 {
 	if len(s.samples) < 2 {
 		return 0
@@ -49,8 +49,8 @@ func (s *speed) perSecond() float64 {
 	return float64(last.done-first.done) / took
 }
 
-// text is " 3.1 MB/s 11s" with the time that left more bytes will take, -1 if nobody
-// knows how many there are; "" while the speed is unknown.
+// text returns " 3.1 MB/s 11s" with the time for the remaining left bytes, or without it if left is -1
+// for unknown; "" while the speed is unknown.
 func (s *speed) text(left int64) string {
 	v := s.perSecond()
 	if v <= 0 {
@@ -63,7 +63,7 @@ func (s *speed) text(left int64) string {
 	return text
 }
 
-// eta is a time to wait as people read it: 5s, 2m05s, 3h10m.
+// eta formats a waiting time: 5s, 2m05s, 3h10m.
 func eta(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d < time.Minute:

@@ -1,5 +1,5 @@
-// Package resource finds what a command line names: manifests in files, and pods, workloads and
-// objects by words and selectors.
+// Package resource finds what a command line names: manifests in files, and pods, workloads and objects
+// by words and selectors.
 package resource
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// maxManifest bounds what is read of one file; a single document may have 1 MiB.
+// maxManifest limits what is read of one file; a single document may have 1 MiB.
 const maxManifest = 32 << 20
 
 // ReadFile reads a manifest; "-" is standard input.
@@ -63,7 +63,7 @@ func ReadFile(env *cmdutil.Env, file string) ([]byte, error) {
 	return data, nil
 }
 
-// rereader is standard input for those who read it more than once: after its end it begins again.
+// rereader is standard input that can be read more than once: after its end it starts again.
 type rereader struct {
 	text []byte
 	at   int
@@ -78,7 +78,7 @@ func (r *rereader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// UnreadableError is the error of a manifest that cannot be read.
+// UnreadableError returns the error for a manifest that cannot be read.
 func UnreadableError(file string, err error) error {
 	switch {
 	case file == "":
@@ -87,7 +87,7 @@ func UnreadableError(file string, err error) error {
 	return report.New(report.Usage, "", "cannot read the manifest: %w", err)
 }
 
-// DisplayName is a file's name as messages have it.
+// DisplayName returns a file's name for messages.
 func DisplayName(file string) string {
 	if file == "-" {
 		return "standard input"
@@ -99,12 +99,12 @@ func DisplayName(file string) string {
 type Source struct {
 	Name      string
 	Data      []byte
-	Namespace string // of objects that name none; "" is the default
-	Only      bool   // objects of another namespace are refused
+	Namespace string // for objects that set none; "" is the default
+	Only      bool   // reject objects of another namespace
 }
 
-// ReadFiles reads files, all those of directories, and what is at addresses. What can be
-// read is returned with an error too.
+// ReadFiles reads files, all manifests in directories, and the contents of URLs. With an error it also
+// returns what could be read.
 func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	var sources []Source
 	var errs []error
@@ -121,8 +121,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	return sources, errors.Join(errs...)
 }
 
-// decodeAll takes sources apart with one of manifest's functions. The mistakes of
-// all of them come back together.
+// decodeAll decodes sources with one of manifest's functions, and joins the errors of all.
 func decodeAll(sources []Source, take func(file string, data []byte, namespace string) ([]manifest.Object, error)) ([]manifest.Object, error) {
 	var all []manifest.Object
 	var errs []error
@@ -140,7 +139,7 @@ func decodeAll(sources []Source, take func(file string, data []byte, namespace s
 	return all, errors.Join(errs...)
 }
 
-// wrongNamespace is the error for an object of another namespace than the one of -n, or nil.
+// wrongNamespace returns the error for an object whose namespace is not that of -n, or nil.
 func (s *Source) wrongNamespace(o *manifest.Object) error {
 	if !s.Only || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.Namespace {
 		return nil
@@ -149,7 +148,7 @@ func (s *Source) wrongNamespace(o *manifest.Object) error {
 		Location(o), strings.ToLower(o.Kind), o.Name(), o.Value.GetNamespace(), s.Namespace)
 }
 
-// decodeFiles are the objects of sources as they are written, of the namespace that they are in.
+// decodeFiles decodes the objects of sources as written, with their namespaces.
 func decodeFiles(sources []Source) ([]manifest.Object, error) {
 	return decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
 		found, err := manifest.Decode(file, data)
@@ -162,16 +161,16 @@ func decodeFiles(sources []Source) ([]manifest.Object, error) {
 	})
 }
 
-// Documents are the objects of files, by what becomes of them, each list in their order.
+// Documents are the objects of files by how they are handled, each list in the order of the files.
 type Documents struct {
 	Pods    []manifest.Object
-	Stored  []manifest.Object // ConfigMaps, Secrets and the like: kept for pods to refer to
-	Ignored []manifest.Object // they mean nothing here
+	Stored  []manifest.Object // ConfigMaps, Secrets and others that pods refer to
+	Ignored []manifest.Object // kinds without effect here
 
-	Workloads []manifest.Object // Deployments, Jobs and the like, which make pods
+	Workloads []manifest.Object // Deployments, Jobs and others that create pods
 }
 
-// Load takes sources apart, or says everything that is wrong with any of them.
+// Load decodes sources. The error joins everything that is wrong with any of them.
 func Load(sources []Source) (Documents, error) {
 	all, err := decodeAll(sources, manifest.LoadInNamespace)
 	if err != nil {
@@ -212,13 +211,13 @@ func Load(sources []Source) (Documents, error) {
 	return docs, errors.Join(errs...)
 }
 
-// Location is the file and document of an object.
+// Location returns the file and document number of an object.
 func Location(o *manifest.Object) string {
 	return fmt.Sprintf("%s, document %d", o.File, o.Document)
 }
 
-// PodsInFiles are the pods that files name, whatever else is in them: a pod must not
-// become impossible to remove because its manifest is no longer valid.
+// PodsInFiles returns the pods that files name. It ignores other errors in them: a pod must stay
+// removable when its manifest is no longer valid.
 func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod, error) {
 	sources, err := ReadFiles(env, files)
 	if err != nil {
@@ -242,17 +241,15 @@ func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod
 	return places, nil
 }
 
-// manifestEndings are those of the files of a directory that are manifests, as kubectl
-// has them.
+// manifestEndings are the endings of manifests in a directory, as in kubectl.
 var manifestEndings = []string{".json", ".yaml", ".yml"}
 
-// expandDirectories puts in the place of each directory its manifests, in the order of their
-// names.
+// expandDirectories replaces each directory by its manifests, sorted by name.
 func expandDirectories(files []string) (out []string, err error) {
 	var errs []error
 	for _, file := range files {
 		if info, err := os.Stat(file); err != nil || !info.IsDir() {
-			out = append(out, file) // reading it says what is wrong
+			out = append(out, file) // reading it reports the error
 			continue
 		}
 		list, err := os.ReadDir(file)
@@ -273,15 +270,15 @@ func expandDirectories(files []string) (out []string, err error) {
 	return out, errors.Join(errs...)
 }
 
-// IsURL reports whether a file is an address of the web.
+// IsURL reports whether a file is a URL.
 func IsURL(file string) bool {
 	return strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://")
 }
 
-// downloadTime bounds how long a manifest may take to come.
+// downloadTime limits the download of a manifest.
 const downloadTime = 30 * time.Second
 
-// download gets what is at an address.
+// download gets the contents of a URL.
 func download(address string) (io.ReadCloser, error) {
 	client := http.Client{Timeout: downloadTime, CheckRedirect: func(to *http.Request, via []*http.Request) error {
 		switch {
@@ -303,7 +300,7 @@ func download(address string) (io.ReadCloser, error) {
 	return answer.Body, nil
 }
 
-// NodeName is the machine's name as a kubelet has it; "" for one that no node can have.
+// NodeName returns the machine's name in the form that a kubelet uses; "" if it is not a valid node name.
 func NodeName() string {
 	name, err := os.Hostname()
 	name = strings.ToLower(name)
@@ -313,21 +310,21 @@ func NodeName() string {
 	return name
 }
 
-// setNodeName gives a pod that is shown the name of its node, as a scheduler does.
+// setNodeName sets the node name of a pod that is printed, as a scheduler does.
 func setNodeName(p *corev1.Pod) {
 	if p.Spec.NodeName == "" {
 		p.Spec.NodeName = NodeName()
 	}
 }
 
-// clearNodeName is the reverse for a manifest that is read: it may be of a pod that was shown.
+// clearNodeName removes the node name from a manifest, which may be the printed form of a pod.
 func clearNodeName(p *corev1.Pod) {
 	if p.Spec.NodeName == NodeName() {
 		p.Spec.NodeName = ""
 	}
 }
 
-// SamplePods are pods that workloads would make.
+// SamplePods returns the pods that workloads would create.
 func SamplePods(w []manifest.Object) []manifest.Object {
 	var list []manifest.Object
 	for i := range w {
@@ -336,8 +333,7 @@ func SamplePods(w []manifest.Object) []manifest.Object {
 	return list
 }
 
-// RefuseMixed refuses a unit of both pods and workloads: it is the one's process or the
-// other's.
+// RefuseMixed rejects a unit with both pods and workloads: its main process handles only one of the two.
 func RefuseMixed(docs Documents) error {
 	if len(docs.Pods) > 0 && len(docs.Workloads) > 0 {
 		return report.New(report.Usage, "put them into files of their own, with a unit each", "a unit runs either Pods or what makes them: %s has a Pod, %s a %s",
@@ -346,7 +342,7 @@ func RefuseMixed(docs Documents) error {
 	return nil
 }
 
-// ObjectsInFiles are the objects that files name, whatever else is in them.
+// ObjectsInFiles returns the objects that files name. It ignores other errors in the files.
 func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, error) {
 	sources, err := ReadFiles(env, files)
 	if err != nil {
@@ -364,7 +360,7 @@ func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, er
 	return list, err
 }
 
-// WorkloadsInFiles are the workloads that files name and that are there.
+// WorkloadsInFiles returns the existing workloads that files name.
 func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found []store.Workload, err error) {
 	sources, err := ReadFiles(env, files)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// FindObject is one that the user has named.
+// FindObject returns an object that the user has named.
 func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
 	if kind == pod.KindNamespace {
 		namespace = ""
@@ -32,8 +32,8 @@ func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*
 	return o, err
 }
 
-// ListNamespaces are those that are kept, those in use, and the default one, by name. One that
-// is only in use is as old as the oldest thing in it.
+// ListNamespaces returns the namespaces that are stored or in use, and the default one, sorted by name. A
+// namespace that is only in use is as old as the oldest object in it.
 func ListNamespaces(dirs store.Dirs) ([]*pod.Object, error) {
 	kept, err := dirs.Objects(pod.KindNamespace, "")
 	used, uerr := NamespacesInUse(dirs)
@@ -45,7 +45,7 @@ func ListNamespaces(dirs store.Dirs) ([]*pod.Object, error) {
 	return kept, errors.Join(err, uerr)
 }
 
-// NamespacesInUse are those that something is in, and the default one, by their names.
+// NamespacesInUse returns the namespaces that are not empty, and the default one, by name.
 func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
 	var errs []error
 	used := map[string]*pod.Object{podclient.DefaultNamespace: {Kind: pod.KindNamespace, Name: podclient.DefaultNamespace}}
@@ -77,7 +77,7 @@ func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
 	return used, errors.Join(errs...)
 }
 
-// FindNamespace is one that the user has named.
+// FindNamespace returns a namespace that the user has named.
 func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
 	all, err := ListNamespaces(dirs)
 	for _, o := range all {
@@ -91,13 +91,13 @@ func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
 	return nil, err
 }
 
-// Endpoint is a pod behind a Service, and what others are told of it.
+// Endpoint is a pod behind a Service, with its published record.
 type Endpoint struct {
 	Pod      store.Pod
 	Presence *pod.Presence
 }
 
-// EndpointsOf are the pods to which a Service leads.
+// EndpointsOf returns the pods that a Service selects.
 func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	s := o.Service
 	if s == nil || len(s.Selector) == 0 {
@@ -111,7 +111,7 @@ func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	for _, p := range places {
 		is, err := p.Endpoint()
 		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
-			continue // nobody is told of it: it is ending, or has no network
+			continue // it has no published record: it is ending, or has no network
 		}
 		chosen := true
 		for k, v := range s.Selector {

@@ -22,8 +22,8 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// ResolvePod is where the pod that the user named would be. Words that cannot be names
-// never reach the file system: there is no such pod.
+// ResolvePod returns the directory of a pod that the user has named, whether it exists or not. Invalid
+// names never reach the file system: they are reported as pods that do not exist.
 func ResolvePod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	name := word
 	for _, kind := range []string{"pod/", "pods/", "po/"} {
@@ -41,7 +41,7 @@ func ResolvePod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	return dirs.Pod(namespace, name), nil
 }
 
-// ExistingPod is place for a pod that is there.
+// ExistingPod is ResolvePod for a pod that exists.
 func ExistingPod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	p, err := ResolvePod(dirs, namespace, word)
 	if err == nil && !p.Exists() {
@@ -50,8 +50,8 @@ func ExistingPod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	return p, err
 }
 
-// PodNotFound is the error for a pod that is not there, of whose name something may be that
-// makes pods.
+// PodNotFound returns the error for a pod that does not exist. The error mentions a workload of that
+// name.
 func PodNotFound(dirs store.Dirs, p store.Pod) error {
 	for _, kind := range pod.Workloads() {
 		if w, err := dirs.Workload(kind, p.Namespace, p.Name); err == nil {
@@ -71,9 +71,10 @@ func notFoundError(namespace, name string) error {
 	return report.New(report.Failure, "podrun ps -A lists the pods of all namespaces", "pod %q %w in namespace %q", name, cmdutil.ErrNotFound, namespace)
 }
 
+// ErrNoPods is the error for a workload without pods.
 var ErrNoPods = errors.New("has no pods")
 
-// ListPods are the pods of a namespace, or of all.
+// ListPods returns the pods of a namespace, or of all.
 func ListPods(dirs store.Dirs, namespace string, all bool) ([]store.Pod, error) {
 	places, err := dirs.Pods()
 	if err != nil {
@@ -84,13 +85,13 @@ func ListPods(dirs store.Dirs, namespace string, all bool) ([]store.Pod, error) 
 	}), nil
 }
 
-// PodInfo is one pod with what is known of it now.
+// PodInfo is one pod with its current status.
 type PodInfo struct {
 	Manifest *corev1.Pod
 	Status   *pod.Status
 }
 
-// LoadPod reads a pod to show it.
+// LoadPod reads a pod for output.
 func LoadPod(p store.Pod) (PodInfo, error) {
 	text, err := p.Manifest()
 	if err != nil {
@@ -105,7 +106,7 @@ func LoadPod(p store.Pod) (PodInfo, error) {
 	return k, err
 }
 
-// UniquePods drops what is there twice.
+// UniquePods removes duplicates.
 func UniquePods(places []store.Pod) []store.Pod {
 	var out []store.Pod
 	seen := map[store.Pod]bool{}
@@ -118,8 +119,8 @@ func UniquePods(places []store.Pod) []store.Pod {
 	return out
 }
 
-// PodNames replaces workloads among words by the names of their pods, the newest first;
-// with one, by the newest that runs.
+// PodNames replaces workloads among words by the names of their pods, the newest first; with one, by the
+// newest running pod.
 func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string, one bool) ([]string, error) {
 	found, rest, err := SplitWorkloads(dirs, namespace, words)
 	if err != nil {
@@ -156,8 +157,8 @@ func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []strin
 	return rest, nil
 }
 
-// FindPod is the pod that a word names: its name, or a workload of which the newest pod
-// that runs is meant.
+// FindPod returns the pod that a word names, by its own name or by a workload, which stands for its
+// newest running pod.
 func FindPod(env *cmdutil.Env, dirs store.Dirs, namespace, word string) (store.Pod, error) {
 	words, err := PodNames(env, dirs, namespace, []string{word}, true)
 	if err != nil {
@@ -166,7 +167,7 @@ func FindPod(env *cmdutil.Env, dirs store.Dirs, namespace, word string) (store.P
 	return ExistingPod(dirs, namespace, words[0])
 }
 
-// FindPodAndPlan is the pod that a word means (FindPod), with its Plan.
+// FindPodAndPlan returns the pod that a word names (FindPod), with its Plan.
 func FindPodAndPlan(env *cmdutil.Env, c *cli.Context, word string) (store.Pod, *pod.Plan, error) {
 	dirs, err := env.Dirs()
 	if err != nil {
@@ -180,14 +181,13 @@ func FindPodAndPlan(env *cmdutil.Env, c *cli.Context, word string) (store.Pod, *
 	return p, plan, err
 }
 
-// ChooseContainer finds the container a command is about: the named one, else the one the
-// pod's annotation names, else the first. Of a choice that was made for the user
-// among several f says so, in kubectl's words.
+// ChooseContainer returns the container for a command: the named one, else the one of the pod's
+// annotation, else the first. If it chooses among several containers it reports that, in kubectl's words.
 func ChooseContainer(env *cmdutil.Env, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
 	return podclient.Choose(env.ErrOut, p, plan, name)
 }
 
-// SplitWorkloads takes the words that name workloads, as deployment/web, from others.
+// SplitWorkloads separates words that name workloads, such as deployment/web, from the others.
 func SplitWorkloads(dirs store.Dirs, namespace string, words []string) (found []store.Workload, rest []string, err error) {
 	var errs []error
 	for _, word := range words {
@@ -206,7 +206,7 @@ func SplitWorkloads(dirs store.Dirs, namespace string, words []string) (found []
 	return found, rest, errors.Join(errs...)
 }
 
-// HasReplacement returns whether a pod is on record as one that is to be made in the place of another.
+// HasReplacement reports whether a replacement of a pod is recorded.
 func HasReplacement(dirs store.Dirs, p store.Pod) bool {
 	r, err := dirs.Replacement(p)
 	return r != nil || err != nil

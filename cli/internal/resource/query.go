@@ -12,8 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// QueriesInFiles are the objects of files, as they are here. Those of kinds that mean nothing here
-// are warned of.
+// QueriesInFiles returns queries for the objects of files. It warns of kinds that have no effect here.
 func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error) {
 	sources, err := ReadFiles(env, files)
 	if err != nil {
@@ -43,8 +42,8 @@ func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error)
 	return all, nil
 }
 
-// ParseQueries is parseQueries, but for a word that names a kind which podrun does not keep: it is a pod if
-// there is one of this name.
+// ParseQueries is parseQueries, except that a word for an unsupported kind is a pod if there is one of
+// that name.
 func ParseQueries(env *cmdutil.Env, c *cli.Context, words []string) ([]kindnames.Query, error) {
 	what, err := parseQueries(words)
 	if err == nil || len(words) > 1 || kindnames.UnsupportedError(words[0]) == nil {
@@ -60,8 +59,8 @@ func ParseQueries(env *cmdutil.Env, c *cli.Context, words []string) ([]kindnames
 	return []kindnames.Query{{Names: words}}, nil
 }
 
-// parseQueries takes apart the words of get: kinds ("pods", "cm,secrets", "all") and names of
-// them, names of one kind each (cm/a svc/b), or names of pods.
+// parseQueries parses the arguments of get: kinds ("pods", "cm,secrets", "all") and their names, names
+// with one kind each (cm/a svc/b), or names of pods.
 func parseQueries(words []string) ([]kindnames.Query, error) {
 	var all []kindnames.Query
 	if strings.Contains(words[0], "/") {

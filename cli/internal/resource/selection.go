@@ -19,14 +19,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Selection is what --selector or --all choose, in the place of names.
+// Selection is what --selector or --all select, instead of names.
 type Selection struct {
-	labels     printers.Selector // everything, for --all
+	labels     printers.Selector // matches everything for --all
 	namespace  string            // "": all of them
 	everywhere bool
 }
 
-// SelectionFlags are --selector, --all and --all-namespaces.
+// SelectionFlags returns the flags --selector, --all and --all-namespaces.
 func SelectionFlags(what string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: what + " that have the labels of this `SELECTOR`: app=web,tier!=db"},
@@ -35,8 +35,8 @@ func SelectionFlags(what string) []cli.Flag {
 	}
 }
 
-// SelectionOf is what the flags choose, or nil if they choose nothing. named says whether there
-// are names or files, too.
+// SelectionOf returns the selection of the flags, or nil if there is none. named means that there are
+// also names or files.
 func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
 	command := c.Command.Name
 	chosen := c.IsSet("selector") || c.Bool("all")
@@ -63,7 +63,7 @@ func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
 	return s, nil
 }
 
-// Pods are the pods that are chosen, with what is known of them.
+// Pods returns the selected pods with their status.
 func (s *Selection) Pods(dirs store.Dirs) ([]store.Pod, []PodInfo, error) {
 	all, err := ListPods(dirs, s.namespace, s.everywhere)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Selection) Pods(dirs store.Dirs) ([]store.Pod, []PodInfo, error) {
 	return places, list, errors.Join(errs...)
 }
 
-// Objects are the objects of kinds that are chosen, but for those that another one has made.
+// Objects returns the selected objects of kinds, except those that another object owns.
 func (s *Selection) Objects(dirs store.Dirs, kinds ...pod.ObjectKind) ([]kindnames.ObjectRef, error) {
 	var targets []kindnames.ObjectRef
 	var errs []error
@@ -105,7 +105,7 @@ func (s *Selection) Objects(dirs store.Dirs, kinds ...pod.ObjectKind) ([]kindnam
 	return targets, errors.Join(errs...)
 }
 
-// workloads are the workloads that are chosen.
+// workloads returns the selected workloads.
 func (s *Selection) workloads(dirs store.Dirs) ([]store.Workload, error) {
 	targets, err := s.Objects(dirs, pod.Workloads()...)
 	var list []store.Workload
@@ -116,7 +116,8 @@ func (s *Selection) workloads(dirs store.Dirs) ([]store.Workload, error) {
 	return list, err
 }
 
-// WorkloadsAndPods are the workloads that are chosen, and the pods, but for those that go with a workload.
+// WorkloadsAndPods returns the selected workloads and pods, except pods that are removed with one of
+// these workloads.
 func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store.Pod, error) {
 	makers, err := s.workloads(dirs)
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store
 	return makers, alone, err
 }
 
-// goesWith says whether a pod was made by one of workloads, or by a Job that one of them has made.
+// goesWith reports whether a pod belongs to one of workloads, or to a Job of one.
 func (s *Selection) goesWith(dirs store.Dirs, k PodInfo, p store.Pod, makers []store.Workload) bool {
 	by := workloads.ControllerOf(k.Manifest)
 	for by != nil {
@@ -151,8 +152,8 @@ func (s *Selection) goesWith(dirs store.Dirs, k PodInfo, p store.Pod, makers []s
 	return false
 }
 
-// Running are the pods that are chosen and that run. Those of a workload are left out for a verb
-// that is not for them.
+// Running returns the selected pods that run. It omits pods of workloads if the verb does not apply to
+// them.
 func (s *Selection) Running(f *cmdutil.Env, dirs store.Dirs, verb string, owned bool) ([]store.Pod, error) {
 	places, list, err := s.Pods(dirs)
 	var living []store.Pod
@@ -169,7 +170,7 @@ func (s *Selection) Running(f *cmdutil.Env, dirs store.Dirs, verb string, owned 
 	return living, err
 }
 
-// ReportEmpty tells the user that nothing is chosen, as kubectl does.
+// ReportEmpty reports that nothing is selected, as kubectl does.
 func (s *Selection) ReportEmpty(f *cmdutil.Env) {
 	fmt.Fprintln(f.ErrOut, podview.NoResources(s.namespace, s.everywhere))
 }

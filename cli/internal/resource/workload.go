@@ -14,20 +14,20 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// WorkloadInfo is a workload with all that is known of it.
+// WorkloadInfo is a workload with its current state.
 type WorkloadInfo struct {
 	Place      store.Workload
 	Object     *pod.Object
 	Spec       *workload.Spec
 	State      workload.State
 	Pods       []workload.Pod
-	Places     map[string]store.Pod // of the pods, by name
+	Places     map[string]store.Pod // its pods, by name
 	Status     map[string]*pod.Status
-	Incomplete []store.Pod     // that are not whole, and have names as its pods have
-	Jobs       []*WorkloadInfo // of a CronJob
+	Incomplete []store.Pod     // incomplete pods with names of its pods
+	Jobs       []*WorkloadInfo // the Jobs of a CronJob
 }
 
-// LoadWorkload looks at a workload. One that is not there gives fs.ErrNotExist.
+// LoadWorkload reads a workload. It returns fs.ErrNotExist if there is none.
 func LoadWorkload(dirs store.Dirs, place store.Workload) (*WorkloadInfo, error) {
 	v := &WorkloadInfo{Place: place, Places: map[string]store.Pod{}, Status: map[string]*pod.Status{}}
 	var err error
@@ -49,7 +49,7 @@ func LoadWorkload(dirs store.Dirs, place store.Workload) (*WorkloadInfo, error) 
 	return v, v.loadPods(dirs)
 }
 
-// timeZone is in which a CronJob's schedule is read.
+// timeZone returns the time zone of a CronJob's schedule.
 func timeZone(o *pod.Object) (*time.Location, error) {
 	if o.Kind != pod.KindCronJob {
 		return nil, nil
@@ -78,7 +78,7 @@ func (v *WorkloadInfo) loadPods(dirs store.Dirs) error {
 		}
 		k, err := LoadPod(p)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is being made or removed
+			continue // it is being created or removed
 		}
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (v *WorkloadInfo) loadPods(dirs store.Dirs) error {
 	return nil
 }
 
-// observe is a pod as Decide sees it.
+// observe returns a pod in the form that Decide uses.
 func observe(p store.Pod, k PodInfo, by *workloads.Controller) workload.Pod {
 	o := workload.Pod{
 		Name: p.Name, UID: string(k.Manifest.UID), Revision: by.Revision, Index: by.Index, Created: k.Manifest.CreationTimestamp.Time,
@@ -104,7 +104,7 @@ func observe(p store.Pod, k PodInfo, by *workloads.Controller) workload.Pod {
 			o.ReadyAt = c.LastTransition
 		}
 	}
-	if r := k.Status.Reason; r == pod.ReasonEvicted || r == pod.ReasonTerminated { // as the kubelet says it
+	if r := k.Status.Reason; r == pod.ReasonEvicted || r == pod.ReasonTerminated { // as in the kubelet
 		o.Conditions = append(o.Conditions, workload.FailureCondition{Type: "DisruptionTarget", Status: "True"})
 	}
 	for _, c := range k.Status.Conditions {
@@ -137,7 +137,7 @@ func observe(p store.Pod, k PodInfo, by *workloads.Controller) workload.Pod {
 	return o
 }
 
-// loadJobs finds the Jobs that a CronJob has made.
+// loadJobs reads the Jobs of a CronJob.
 func (v *WorkloadInfo) loadJobs(dirs store.Dirs) error {
 	jobs, err := dirs.Workloads(v.Object.Namespace, pod.KindJob)
 	if err != nil {
@@ -158,7 +158,7 @@ func (v *WorkloadInfo) loadJobs(dirs store.Dirs) error {
 	return nil
 }
 
-// Decide says what the workload needs now.
+// Decide returns what the workload needs now.
 func (v *WorkloadInfo) Decide(now time.Time) workload.Decision {
 	var runs []workload.JobRun
 	for _, j := range v.Jobs {
@@ -169,13 +169,13 @@ func (v *WorkloadInfo) Decide(now time.Time) workload.Decision {
 	return workload.Decide(v.Spec, v.State, v.Pods, runs, now)
 }
 
-// Conditions are the workload's, as a pod has them.
+// Conditions returns the workload's conditions in the form of a pod's status.
 func (v *WorkloadInfo) Conditions() *pod.Status { return &pod.Status{Conditions: v.State.Conditions} }
 
-// Name is the workload as messages have it: deployment.apps/web.
+// Name returns the workload's name for messages: deployment.apps/web.
 func (v *WorkloadInfo) Name() string { return kindnames.Display(v.Object) }
 
-// Current is the workload with what is known of it, for those who show it.
+// Current returns the workload with its state, for output.
 func (v *WorkloadInfo) Current() *manifeststatus.Workload {
 	d := v.Decide(time.Now())
 	n := &manifeststatus.Workload{Object: v.Object, Spec: v.Spec, State: &v.State, Counts: d.Counts}
@@ -187,7 +187,7 @@ func (v *WorkloadInfo) Current() *manifeststatus.Workload {
 	return n
 }
 
-// FindWorkload is a workload that the user has named.
+// FindWorkload returns a workload that the user has named.
 func FindWorkload(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*WorkloadInfo, error) {
 	if _, err := FindObject(dirs, kind, namespace, name); err != nil {
 		return nil, err

@@ -12,9 +12,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// ExitCodeFrom says what decides the exit code of `up` in the foreground: "" (the pods'
-// phases), one of the words below (as Quadlet's ExitCodePropagation), or the name of
-// a container (as docker compose's --exit-code-from).
+// ExitCodeFrom determines the exit code of `up` in the foreground. It is "" (the pods' phases), one of
+// the words below (as Quadlet's ExitCodePropagation), or the name of a container (as docker compose's
+// --exit-code-from).
 type ExitCodeFrom string
 
 const (
@@ -23,7 +23,7 @@ const (
 	ExitNone ExitCodeFrom = "none" // no container's end is a failure
 )
 
-// ParseExitCodeFrom reads --exit-code-from for the pods of the command.
+// ParseExitCodeFrom parses --exit-code-from for the pods of the command.
 func ParseExitCodeFrom(word string, pods []*podup.Target) (ExitCodeFrom, error) {
 	rule := ExitCodeFrom(word)
 	if word == "" || slices.Contains([]ExitCodeFrom{ExitAll, ExitAny, ExitNone}, rule) {
@@ -48,8 +48,8 @@ func ParseExitCodeFrom(word string, pods []*podup.Target) (ExitCodeFrom, error) 
 	return "", cmdutil.UsageErrorf("up", "--exit-code-from %s: several pods have such a container", word)
 }
 
-// Result is the error with which the command ends whose pods have ended with errs.
-// Only the failures of pods can be outvoted by the rule.
+// Result returns the error of a command whose pods have ended with errs. The rule can only override
+// failures of pods.
 func (rule ExitCodeFrom) Result(pods []*podup.Target, errs []error) error {
 	if rule == "" {
 		return errors.Join(errs...)
@@ -70,8 +70,8 @@ func (rule ExitCodeFrom) Result(pods []*podup.Target, errs []error) error {
 	return &exitcode.Error{Code: code, Err: errors.Join(append(errs, fmt.Errorf("exit code %d is that of --exit-code-from %s", code, rule))...)}
 }
 
-// Code is the exit code by the app containers' last ends. One that never ended, or
-// never ran, counts as failed unless it is not asked for.
+// Code returns the exit code from the last ends of the app containers. A container that never ended, or
+// never ran, counts as failed unless the rule ignores it.
 func (rule ExitCodeFrom) Code(pods []*podup.Target) int {
 	failed, total := 0, 0
 	for _, p := range pods {

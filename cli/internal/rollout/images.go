@@ -15,13 +15,12 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// AwaitImages waits for the images of a pod that this command wants, and shows how they come. An
-// attempt that fails is an error if the next one cannot but fail, too, or with --fail-fast; but not
-// if the command is patient.
+// AwaitImages waits for the images of a pod, and prints their progress. A failed attempt is an error if
+// the next one must fail too, or with --fail-fast; but not if patient is set.
 func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient bool) error {
 	bars := progress.New(env, "fetching")
 	defer bars.End()
-	var failed *pod.Awaiting // why this command gives up
+	var failed *pod.Awaiting // the failure that ends the wait
 	why, told := "they are being pulled", 0
 	err := podclient.WatchStatusAndLayers(ctx, p.Pod, func(st *pod.Status) bool {
 		now := st.Awaits
@@ -41,7 +40,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient
 		}
 		return false
 	}, func(l wire.LayerProgress) {
-		if l.Layer == "" { // all of the image
+		if l.Layer == "" { // the image is complete
 			bars.Done(l.Image)
 			return
 		}
@@ -57,11 +56,11 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient
 	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
 		return err
 	}
-	p.AwaitsImages, p.Pulled = false, true // who watches the pod next sees what has become of it
+	p.AwaitsImages, p.Pulled = false, true // the next watcher of the pod reads its new state
 	return warnOfLocalImages(env, p)
 }
 
-// reportPullRetry writes why the images of a pod did not come, and when they are tried again.
+// reportPullRetry prints why the images of a pod were not pulled, and when the next attempt is.
 func reportPullRetry(env *cmdutil.Env, p *podup.Target, st *pod.Status) {
 	report.Print(env.ErrOut, report.New(report.Failure, st.Awaits.Hint, "%s", st.Awaits.Error))
 	podup.ForEachStatus(st, func(c *pod.ContainerStatus) {
@@ -72,7 +71,8 @@ func reportPullRetry(env *cmdutil.Env, p *podup.Target, st *pod.Status) {
 	})
 }
 
-// warnOfLocalImages shows which copies a puller has used since this command looked for the images.
+// warnOfLocalImages prints which local copies a puller has used since this command searched for the
+// images.
 func warnOfLocalImages(env *cmdutil.Env, p *podup.Target) error {
 	events, err := p.Pod.Events()
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Goal is how far a pod has to come for `up -d` to leave it.
+// Goal is the state in which `up -d` stops waiting for a pod.
 type Goal struct {
-	Word string // running, ready
+	Word string // running or ready
 	At   func(*pod.Status) bool
 }
 
-// GoalFor is until it runs, or, with --wait, until it is ready.
+// GoalFor returns the goal running or, with --wait, ready.
 func GoalFor(wait bool) Goal {
 	if wait {
 		return Goal{"ready", (*pod.Status).Ready}
@@ -36,7 +36,7 @@ func GoalFor(wait bool) Goal {
 	return Goal{"running", AllStarted}
 }
 
-// awaitPod waits for `up -d` until the pod has come so far or has succeeded, and says so.
+// awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
 func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) error {
 	tell := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	if p.AwaitsImages {
@@ -67,7 +67,7 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
 		return err
 	}
-	if last == nil || !to.At(last) { // it has ended, perhaps before we could ask
+	if last == nil || !to.At(last) { // it has ended, perhaps before the first request
 		if last, err = FinalStatus(ctx, p.Pod); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 	return nil
 }
 
-// AllStarted says whether every app container has been started.
+// AllStarted reports whether every app container has been started.
 func AllStarted(st *pod.Status) bool {
 	if st.Phase != pod.Running {
 		return false
@@ -101,10 +101,10 @@ func AllStarted(st *pod.Status) bool {
 	return true
 }
 
-// wasRunning says whether a container that has ended was ever running.
+// wasRunning reports whether a container that has ended ever ran.
 func wasRunning(t *pod.Terminated) bool { return t != nil && !t.StartedAt.IsZero() }
 
-// FinalStatus is the status of a pod that has ended.
+// FinalStatus returns the status of a pod that has ended.
 func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {
 	if err := podclient.WaitGone(ctx, p); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {
 	return podview.StatusOf(p)
 }
 
-// withLastLines adds to a pod's failure what the container to blame wrote last.
+// withLastLines adds the last output of the failed container to a pod's failure.
 func withLastLines(p store.Pod, st *pod.Status, err error) error {
 	c := failedContainer(st)
 	if c == nil {
@@ -130,7 +130,7 @@ func withLastLines(p store.Pod, st *pod.Status, err error) error {
 	return report.New(report.ClassOf(err), report.Hint(err), "%w\nits last lines:\n%s", err, text.Bytes())
 }
 
-// lineSink is a Sink that keeps text.
+// lineSink is a Sink that collects text.
 type lineSink struct{ out *bytes.Buffer }
 
 // Entry adds a line, or a part of one.
@@ -145,11 +145,10 @@ func (l *lineSink) Entry(e crilog.Entry) error {
 // Flush does nothing.
 func (l *lineSink) Flush() error { return nil }
 
-// ContextLines is how much of what a running pod has written is shown to somebody
-// who joins it.
+// ContextLines is how many lines of earlier output are printed when a command joins a running pod.
 const ContextLines = 10
 
-// AwaitPods waits until every pod has come far enough or has succeeded.
+// AwaitPods waits until every pod has reached the goal or has succeeded.
 func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to Goal, timeout time.Duration, signals <-chan os.Signal) error {
 	wait := func(ctx context.Context) error {
 		if timeout > 0 {
@@ -171,8 +170,8 @@ func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to G
 	return err
 }
 
-// warnOfLogout says, once, that pods which are to stay will not outlive the user's
-// last login: they live among the units of a manager that does not.
+// warnOfLogout warns, once, that background pods will end with the user's last login, because the user's
+// manager ends then.
 func warnOfLogout(env *cmdutil.Env, pods []*podup.Target, lingers func() bool) {
 	manager, ok := delegation.FindManager()
 	if !ok || manager.Cgroup == delegation.Mount {

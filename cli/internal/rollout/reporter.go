@@ -16,13 +16,13 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Reporter says on stderr what happens to a pod: its warnings, and containers that
-// fail or wait for another attempt. Everything is said once.
+// Reporter reports on stderr what happens to a pod: its warnings, and containers that fail or wait for
+// another attempt. It reports everything once.
 type Reporter struct {
 	Out io.Writer
 	Pod string
 
-	mu       sync.Mutex // of what it has said
+	mu       sync.Mutex // protects what was reported
 	reported map[string]bool
 }
 
@@ -32,7 +32,7 @@ func (r *Reporter) Status(st *pod.Status) {
 		r.report("warning: " + w)
 	}
 	if st.Deleting || st.Phase.Terminal() {
-		return // containers end because they are told to, or the pod's end says it all
+		return // containers end because they are stopped, or the pod's end covers it
 	}
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {
@@ -69,8 +69,8 @@ func (r *Reporter) hasReported(text string) bool {
 	return r.reported[text]
 }
 
-// Problem is what there is to say about a container, or "". The restart count is
-// part of it, so that another failure is said again.
+// Problem returns the problem of a container, or "". It includes the restart count, so that another
+// failure is reported again.
 func Problem(c *pod.ContainerStatus) string {
 	attempt := ""
 	if c.RestartCount > 0 {
@@ -78,11 +78,11 @@ func Problem(c *pod.ContainerStatus) string {
 	}
 	switch w, t := c.State.Waiting, c.State.Terminated; {
 	case w != nil && !starting(w.Reason):
-		// The kubelet's message names the container and the pod, which we have done.
+		// The kubelet's message names the container and the pod, which are already printed.
 		message, _, _ := strings.Cut(w.Message, " restarting failed container=")
 		reason := w.Reason
 		if _, cause, ok := strings.Cut(message, ": "+image.ErrImagePull+": "); ok && reason == image.ImagePullBackOff {
-			reason, message = image.ErrImagePull, cause // which is said once
+			reason, message = image.ErrImagePull, cause // the cause is reported once
 		}
 		last := ""
 		if t := c.LastState.Terminated; t != nil {
@@ -95,15 +95,15 @@ func Problem(c *pod.ContainerStatus) string {
 	return ""
 }
 
-// starting says whether a container with this reason is merely on its way.
+// starting reports whether this reason is a normal step of a container's start.
 func starting(reason string) bool {
 	return reason == "" || reason == "PodInitializing" || reason == "ContainerCreating"
 }
 
-// ExitTextWithMessage says how a container ended, and why, where it has said so.
+// ExitTextWithMessage returns how a container ended, and its termination message, if any.
 func ExitTextWithMessage(t *pod.Terminated) string { return withMessage(exitText(t), t.Message) }
 
-// exitText says how a container ended.
+// exitText returns how a container ended.
 func exitText(t *pod.Terminated) string {
 	switch t.Reason {
 	case "StartError", "ContainerCannotRun":
@@ -128,8 +128,8 @@ func withMessage(text, message string) string {
 	return text + ": " + message
 }
 
-// Failure is the error of a pod that did not succeed, or nil: which container was
-// to blame, and why, unless that was said when it happened.
+// Failure returns the error of a pod that did not succeed, or nil. It names the failed container and the
+// reason, unless that was reported when it happened.
 func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
 	switch {
 	case st.Deleting:
@@ -149,7 +149,7 @@ func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
 		"pod %s failed: %s", p.Name, why)
 }
 
-// failedContainer is the container whose end made the pod fail, or nil.
+// failedContainer returns the container whose end made the pod fail, or nil.
 func failedContainer(st *pod.Status) *pod.ContainerStatus {
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {
@@ -161,18 +161,16 @@ func failedContainer(st *pod.Status) *pod.ContainerStatus {
 	return nil
 }
 
-// failedMount is the reason of the events that say why a volume is not there
-// (kubelet: pkg/kubelet/events).
+// failedMount is the reason of events about volumes that are not available (kubelet: pkg/kubelet/events).
 const failedMount = "FailedMount"
 
-// mountsAfter is how long a pod may take before it is looked whether it lacks a volume: most run
-// by then, and each of their files that is written would be looked at. A volume that is not there
-// is tried again for longer.
+// mountsAfter is how long to wait before checking whether a pod lacks a volume. Most pods run by then,
+// and checking reads the pod's files at every change. A missing volume is retried for longer.
 const mountsAfter = 200 * time.Millisecond
 
-// WatchMounts says why volumes of a pod are not there, until the returned function is called:
-// no container waits for them yet, so the status cannot say it, but events do. What a
-// pod that runs has got over is not said.
+// WatchMounts prints why volumes of a pod are not available, until the returned function is called. No
+// container waits for them yet, so the reason is not in the status but in events. Problems that a running
+// pod has overcome are not printed.
 func (r *Reporter) WatchMounts(p *podup.Target) (end func()) {
 	var began time.Time
 	if st, err := p.Pod.Status(); p.Running && (err != nil || st.Phase != pod.Pending) {
@@ -190,8 +188,8 @@ func (r *Reporter) WatchMounts(p *podup.Target) (end func()) {
 		defer watcher.Close()
 		reader := p.Pod.EventReader()
 		for {
-			events, err := reader.ReadNew() // much else is written there
-			if err == nil {                 // else the pod goes, or there are none yet
+			events, err := reader.ReadNew() // the directory has other changes too
+			if err == nil {                 // otherwise the pod is going, or has no events yet
 				r.mountEvents(events, began)
 			}
 			select {

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// hintWhileWaiting says what a pod is waited for, when that takes a while and whenever it is something
-// else, until end is called. see takes its latest status.
+// hintWhileWaiting prints what a pod is waited for, when that takes a while and whenever it changes,
+// until end is called. see receives the latest status.
 func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duration, bounded bool) (see func(*pod.Status), end func()) {
 	var mu sync.Mutex
 	var last *pod.Status
@@ -49,7 +49,7 @@ func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duratio
 	}, func() { close(done); <-over }
 }
 
-// missingFor is what a pod lacks to have come so far, in the words of its conditions, or "".
+// missingFor returns what a pod lacks to reach the goal, from its conditions, or "".
 func missingFor(st *pod.Status, to Goal) string {
 	if st == nil || st.Deleting || st.Phase.Terminal() || to.At(st) {
 		return ""
@@ -63,9 +63,9 @@ func missingFor(st *pod.Status, to Goal) string {
 	return strings.ToLower(string(st.Phase))
 }
 
-// lastProbeFailure is what a probe has said last of a container that is missing, or "".
+// lastProbeFailure returns the last probe message of a missing container, or "".
 func lastProbeFailure(p *podup.Target, why string) string {
-	events, _ := p.Pod.Events() // without them nothing can be added
+	events, _ := p.Pod.Events() // without events there is nothing to add
 	var last pod.Event
 	for _, e := range events {
 		if e.Reason == "Unhealthy" && !e.Last.Before(last.Last) && slices.Contains(strings.FieldsFunc(why, isNameSeparator), e.Container) {
@@ -79,5 +79,5 @@ func lastProbeFailure(p *podup.Target, why string) string {
 	return fmt.Sprintf(" (container %s: %s)", last.Container, strings.TrimSuffix(text, ":"))
 }
 
-// isNameSeparator is about the characters of containers' names.
+// isNameSeparator reports whether a character cannot be part of a container's name.
 func isNameSeparator(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }

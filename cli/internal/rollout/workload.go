@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// rolloutStatus says what a workload still waits for, in the words of kubectl rollout status
-// (pkg/polymorphichelpers/rollout_status.go of kubectl), or "" if it is as it should be.
+// rolloutStatus returns what a workload still waits for, in the words of kubectl rollout status
+// (pkg/polymorphichelpers/rollout_status.go of kubectl), or "" if it is rolled out.
 func rolloutStatus(v *resource.WorkloadInfo, d *workload.Decision) string {
 	n, c := v.Spec.Replicas, d.Counts
 	c0, stuck := v.State.Condition("Progressing")
@@ -41,10 +41,10 @@ func rolloutStatus(v *resource.WorkloadInfo, d *workload.Decision) string {
 	return "waiting for the rollout to finish"
 }
 
-// ReportRollout says what a workload waits for, if that is not what was said last.
+// ReportRollout prints what a workload waits for, if that differs from last.
 func ReportRollout(env *cmdutil.Env, v *resource.WorkloadInfo, last string) string {
 	if v.State.Generation != v.Object.Revision {
-		return last // its controller has not seen it yet
+		return last // its controller has not read it yet
 	}
 	d := v.Decide(time.Now())
 	text := rolloutStatus(v, &d)
@@ -54,11 +54,11 @@ func ReportRollout(env *cmdutil.Env, v *resource.WorkloadInfo, last string) stri
 	return text
 }
 
-// Reached says in a word that a workload has come as far as it is waited for, "" that it
-// has not, or why it never will.
+// Reached returns a word if a workload has reached the state that is waited for, "" if it has not, or an
+// error if it never will.
 func Reached(v *resource.WorkloadInfo, wait bool) (string, error) {
 	if v.State.Generation != v.Object.Revision {
-		return "", nil // its controller has not seen it yet
+		return "", nil // its controller has not read it yet
 	}
 	d := v.Decide(time.Now())
 	over, well := v.State.Ended()
@@ -85,7 +85,7 @@ func Reached(v *resource.WorkloadInfo, wait bool) (string, error) {
 	return "", nil
 }
 
-// allRunning says whether the pods of the newest version that there can be now run.
+// allRunning reports whether all pods of the newest version that can exist now are running.
 func allRunning(v *resource.WorkloadInfo, d *workload.Decision) bool {
 	if len(d.Make) > 0 {
 		return false
@@ -104,12 +104,12 @@ func allRunning(v *resource.WorkloadInfo, d *workload.Decision) bool {
 	return n > 0 || v.Spec.Replicas == 0 && v.Spec.Kind != pod.KindJob
 }
 
-// IsCurrent reports whether a pod is of the version that the object asks for, and is to stay.
+// IsCurrent reports whether a pod has the object's current version, and will stay.
 func IsCurrent(v *resource.WorkloadInfo, p *workload.Pod) bool {
 	return !p.Stopping && (p.Revision == "" || p.Revision == v.Spec.Revision)
 }
 
-// WithLastOutput adds to a failure what the pod that failed last wrote last.
+// WithLastOutput adds the last output of the most recently failed pod to a failure.
 func WithLastOutput(env *cmdutil.Env, v *resource.WorkloadInfo, err error) error {
 	var last *workload.Pod
 	for i := range v.Pods {
@@ -127,7 +127,7 @@ func WithLastOutput(env *cmdutil.Env, v *resource.WorkloadInfo, err error) error
 	return said
 }
 
-// JobFailures are the failures of Jobs that are over.
+// JobFailures returns the failures of Jobs that are over.
 func JobFailures(env *cmdutil.Env, dirs store.Dirs, list []store.Workload) error {
 	var errs []error
 	for _, w := range list {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Hidden reads a line from a terminal that does not show it.
+// Hidden reads a line from a terminal without echo.
 func Hidden(f *os.File) (string, error) {
 	b, err := term.ReadPassword(int(f.Fd()))
 	return string(b), err

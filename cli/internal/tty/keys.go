@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// DefaultDetachKeys are podman's and docker's.
+// DefaultDetachKeys are those of podman and docker.
 const DefaultDetachKeys = "ctrl-p,ctrl-q"
 
-// ErrDetached is how a Detachable ends when the user has typed its keys.
+// ErrDetached is the error of a Detachable after the user has typed its keys.
 var ErrDetached = errors.New("detached by its keys")
 
-// ParseKeys reads a sequence of keys as podman and docker have it: letters, or ctrl- and a
-// letter or one of @ [ \ ] ^ _, with commas between them. The empty text is no sequence.
+// ParseKeys parses a sequence of keys in the form of podman and docker: letters, or ctrl- and a letter or
+// one of @ [ \ ] ^ _, separated by commas. The empty text is no sequence.
 func ParseKeys(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil
@@ -41,17 +41,17 @@ func ParseKeys(text string) ([]byte, error) {
 	return keys, nil
 }
 
-// Detachable is what is typed at a terminal, up to a sequence of keys, where it ends with
-// ErrDetached. What may be the beginning of the sequence is held back until it is known.
+// Detachable reads terminal input up to a sequence of keys, where it ends with ErrDetached. It holds back
+// input that may be the beginning of the sequence.
 type Detachable struct {
 	in   io.Reader
 	keys []byte
-	held int    // how many of keys were typed
-	out  []byte // what is to be returned next
+	held int    // how many of the keys were typed
+	out  []byte // returned next
 	err  error
 }
 
-// NewDetachable reads from in; without keys it never ends before in does.
+// NewDetachable reads from in; without keys it ends only when in does.
 func NewDetachable(in io.Reader, keys []byte) *Detachable { return &Detachable{in: in, keys: keys} }
 
 func (d *Detachable) Read(b []byte) (int, error) {
@@ -72,7 +72,7 @@ func (d *Detachable) Read(b []byte) (int, error) {
 	return n, d.err
 }
 
-// take takes what was typed, up to the end of the keys.
+// take processes input up to the end of the keys.
 func (d *Detachable) take(typed []byte) {
 	if len(d.keys) == 0 {
 		d.out = append(d.out, typed...)
@@ -80,7 +80,7 @@ func (d *Detachable) take(typed []byte) {
 	}
 	for _, c := range typed {
 		for d.held > 0 && c != d.keys[d.held] {
-			// The longest end of what is held that is a beginning goes on.
+			// Continue with the longest suffix of the held input that is a prefix of the keys.
 			next := d.held - 1
 			for next > 0 && !bytes.Equal(d.keys[d.held-next:d.held], d.keys[:next]) {
 				next--

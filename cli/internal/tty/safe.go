@@ -6,10 +6,9 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Safe makes one line of a program's output fit for a terminal. Colours and tabs
-// stay; everything else that a terminal would obey is spelled out, so that a
-// container can neither write over what is on the screen nor talk to the
-// terminal. A line that sets a colour ends with Reset.
+// Safe escapes one line of a program's output for a terminal. Colours and tabs stay. All other control
+// characters and sequences are spelled out, so that a container can neither overwrite the screen nor send
+// commands to the terminal. A line that sets a colour ends with Reset.
 func Safe(line []byte) []byte {
 	out, coloured := spell(line, true)
 	if coloured {
@@ -18,13 +17,13 @@ func Safe(line []byte) []byte {
 	return out
 }
 
-// Plain is Safe without colours, for what shows none.
+// Plain is Safe without colours.
 func Plain(line []byte) []byte {
 	out, _ := spell(line, false)
 	return out
 }
 
-// spell spells out what a terminal would obey. Colours stay, or are dropped.
+// spell spells out control characters and sequences. It keeps or removes colours.
 func spell(line []byte, colours bool) (out []byte, coloured bool) {
 	line = bytes.TrimSuffix(line, []byte("\r")) // a program that writes CR LF
 	if !bytes.ContainsFunc(line, suspicious) {
@@ -53,7 +52,7 @@ func spell(line []byte, colours bool) (out []byte, coloured bool) {
 
 func suspicious(r rune) bool { return r < 0x20 || r >= 0x7f }
 
-// sgr is the length of the "select graphic rendition" sequence b starts with, or 0.
+// sgr returns the length of the "select graphic rendition" sequence at the start of b, or 0.
 func sgr(b []byte) int {
 	if !bytes.HasPrefix(b, []byte("\x1b[")) {
 		return 0

@@ -1,5 +1,5 @@
-// Package tty is what the command line knows about terminals: which stream is
-// one, how wide it is, whether to use colour, and what may be written to it.
+// Package tty is the CLI's access to terminals: which stream is a terminal, its size and colours, and
+// which output is safe on it.
 package tty
 
 import (
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// File gives the terminal behind a stream, if the stream is one.
+// File returns the terminal behind a stream, if the stream is one.
 func File(stream any) (*os.File, bool) {
 	f, ok := stream.(*os.File)
 	if !ok || f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -18,7 +18,7 @@ func File(stream any) (*os.File, bool) {
 	return f, true
 }
 
-// Size is a terminal's size in characters; 0, 0 when it cannot be had.
+// Size returns a terminal's size in characters; 0, 0 if it is unknown.
 func Size(f *os.File) (cols, rows int) {
 	cols, rows, err := term.GetSize(int(f.Fd()))
 	if err != nil {
@@ -27,8 +27,7 @@ func Size(f *os.File) (cols, rows int) {
 	return cols, rows
 }
 
-// Raw puts a terminal into raw mode; restore, which may be called twice, puts it
-// back.
+// Raw puts a terminal into raw mode; restore, which may be called twice, restores the old mode.
 func Raw(f *os.File) (restore func(), err error) {
 	old, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
@@ -37,8 +36,8 @@ func Raw(f *os.File) (restore func(), err error) {
 	return func() { term.Restore(int(f.Fd()), old) }, nil
 }
 
-// Colour says whether to colour what goes to stream: only a terminal, and not
-// against the user's will (no-color.org, CLICOLOR_FORCE, TERM=dumb).
+// Colour reports whether to colour the output to stream: only on a terminal, and not if the user disables
+// it (no-color.org, CLICOLOR_FORCE, TERM=dumb).
 func Colour(stream any, getenv func(string) string) bool {
 	if getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
 		return false
@@ -50,26 +49,26 @@ func Colour(stream any, getenv func(string) string) bool {
 	return ok
 }
 
-// Reset ends every colour.
+// Reset ends all colours.
 const Reset = "\x1b[0m"
 
-// palette has the six colours that are readable on light and dark grounds.
+// palette has the six colours that are readable on light and dark backgrounds.
 var palette = [...]string{"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m", "\x1b[31m"}
 
-// Nth is the colour of the n-th of several things; it is the same in every run.
+// Nth returns the colour of the n-th of several items; it is the same in every run.
 func Nth(n int) string { return palette[n%len(palette)] }
 
-// Resize gives a pseudo-terminal the size of another terminal.
+// Resize sets a pseudo-terminal to the size of another terminal.
 func Resize(master, like *os.File) error { return ResizeBy(master, like, 0) }
 
-// ResizeBy makes it larger by some lines and columns.
+// ResizeBy is Resize that adds some lines and columns.
 func ResizeBy(master, like *os.File, more uint16) error {
 	size, err := unix.IoctlGetWinsize(int(like.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
 		return err
 	}
 	size.Row, size.Col = size.Row+more, size.Col+more
-	raw, err := master.SyscallConn() // not Fd, which would end its non-blocking mode
+	raw, err := master.SyscallConn() // not Fd, which would end non-blocking mode
 	if err != nil {
 		return err
 	}
