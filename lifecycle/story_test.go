@@ -10,11 +10,10 @@ import (
 	"github.com/podrun/podrun/internal/golden"
 )
 
-// TestStories tells the behaviours in testdata, one file each. A story is a list
-// of blocks: steps, one a line, then a line "----", then what came of them, up to
-// an empty line. Decisions are made and carried out after each line; steps on one
-// line, with "; " between them, are folded before the next decision. Lines
-// beginning with # are remarks.
+// TestStories runs the stories in testdata, one file each. A story is a list of blocks: steps, one
+// a line, then a line "----", then the output, up to an empty line. The runner decides and carries
+// out after each line; steps on one line, separated by "; ", are folded before the next decision.
+// Lines that begin with # are comments.
 //
 // Steps:
 //
@@ -44,8 +43,8 @@ import (
 //	dies NAME CODE AFTER       runs of this container end by themselves
 //	status | conditions | events   tell more about this moment
 //
-// What is not manual and does not hang is answered at once: sandboxes are made,
-// containers start, probes and hooks succeed, KILL kills. A stop signal is answered only by exit.
+// Actions that are neither manual nor hanging are answered at once: sandboxes are made, containers
+// start, probes and hooks succeed, KILL kills. Only exit answers a stop signal.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -66,7 +65,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// tell runs a story and returns it with the outputs that came of it.
+// tell runs a story and returns it with its outputs.
 func tell(story string) (string, error) {
 	var out strings.Builder
 	var w *world
@@ -82,7 +81,7 @@ func tell(story string) (string, error) {
 			continue
 		}
 		for i+1 < len(lines) && lines[i+1] != "" {
-			i++ // the output of an earlier run
+			i++ // skip the output of an earlier run
 		}
 		var err error
 		if w, err = tellBlock(w, steps); err != nil {
