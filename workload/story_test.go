@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestStories tells the behaviours in testdata, one file each: a line that is not
-// indented is a step or, with #, a remark; what came of it is indented below.
+// TestStories runs the stories in testdata, one file each: a line that is not indented is a step
+// or, with #, a comment; the output is indented below it.
 //
 //	spec KEY=VALUE…    what is wanted changes; see set
 //	bad REVISION       pods of this revision never get ready
