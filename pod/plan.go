@@ -130,8 +130,8 @@ type Container struct {
 	Asked bool `json:"asked,omitempty"`
 
 	// Args is the whole argv; $(VAR) in it is expanded when the container is created, and Args[0]
-	// is looked up in its PATH. Env, KEY=value, has the variables of the image and of podrun;
-	// EnvFrom and Vars take precedence. Package environ combines them.
+	// is looked up in its PATH. Env, KEY=value, has the image's variables and the container's
+	// defaults; EnvFrom and Vars take precedence. Package environ combines them.
 	Args    []string  `json:"args"`
 	Env     []string  `json:"env"`
 	EnvFrom []EnvFrom `json:"envFrom,omitempty"`

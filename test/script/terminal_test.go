@@ -72,14 +72,14 @@ type session struct {
 	ts     *testscript.TestScript
 	master *os.File
 	cmd    *exec.Cmd
-	ended  chan error // nil when its end was seen
+	ended  chan error // nil after its end
 
 	mu   sync.Mutex
 	text []byte
-	seen int // of text
+	seen int // offset in text
 }
 
-// watch collects what is shown.
+// watch collects the terminal's output.
 func (s *session) watch() {
 	buf := make([]byte, 4096)
 	for {
@@ -87,13 +87,13 @@ func (s *session) watch() {
 		s.mu.Lock()
 		s.text = append(s.text, buf[:n]...)
 		s.mu.Unlock()
-		if err != nil { // EIO: nobody has the other side any more
+		if err != nil { // EIO: no process has the other side open any more
 			return
 		}
 	}
 }
 
-// shown is the last of what is shown.
+// shown returns the last part of the output.
 func (s *session) shown() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *session) do(line string) {
 	switch word {
 	case "expect":
 		s.expect(s.unquote(rest))
-	case "insist": // what is said while nobody is attached is not shown
+	case "insist": // output is lost while no client is attached
 		keys, want, _ := strings.Cut(rest, " ")
 		s.mustShow(s.unquote(keys), s.unquote(want))
 	case "type":
@@ -158,7 +158,7 @@ func (s *session) mustShow(keys, want string) {
 	}
 }
 
-// shows says whether words have been shown after what was expected before.
+// shows reports whether the output has the words after the previously expected text.
 func (s *session) shows(want string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
