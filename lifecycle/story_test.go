@@ -33,15 +33,15 @@ import (
 //	                           how probes or hooks of this kind are answered from now on
 //	probed NAME KIND OUTCOME | hooked NAME KIND OUTCOME
 //	condition TYPE STATUS      a user sets a condition
-//	adopted                    another supervisor takes the pod up
-//	pause | unpause            a user wishes so
+//	adopted                    another supervisor recovers the pod
+//	pause | unpause            a user pauses or resumes the pod
 //	changed NAME… the plan has another revision of these containers, with another image
-//	asked NAME…                the same, because a user wants a restart
+//	asked NAME…                the same, because a user requests a restart
 //	deadline N                 the plan has another activeDeadlineSeconds
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves
-//	status | conditions | events   tell more about this moment
+//	status | conditions | events   add details about this moment to the output
 //
 // Actions that are neither manual nor hanging are answered at once: sandboxes are made, containers
 // start, probes and hooks succeed, KILL kills. Only exit answers a stop signal.

@@ -4,7 +4,7 @@ set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export LC_ALL=C.UTF-8
-umask 022 # what is made here is read by the ordinary user too
+umask 022 # the ordinary user reads these files too
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 say() { echo "== $*" >&2; }

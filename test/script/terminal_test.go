@@ -19,15 +19,15 @@ import (
 )
 
 // terminal COLSxROWS SCENE podrun ARG...: runs podrun at a terminal that is its controlling
-// one, while a user does what the file SCENE says, line by line:
+// one, while a user does the steps in the file SCENE, line by line:
 //
-//	expect TEXT    waits until TEXT has been shown, after what was expected before
-//	insist TEXT WORDS  types TEXT, and again each second, until WORDS are shown
+//	expect TEXT    waits for TEXT in the output, after the previously expected text
+//	insist TEXT WORDS  types TEXT each second until the output has WORDS
 //	type TEXT      types TEXT, in which Go's escapes stand for other keys: \r, \x03
-//	size COLSxROWS makes the terminal another size
+//	size COLSxROWS resizes the terminal
 //	kill SIGNAL    sends podrun a signal
-//	code N         waits for podrun's end, with this exit code
-//	eventually TEXT podrun ARG...  runs another podrun until it says TEXT
+//	code N         waits until podrun exits with this code
+//	eventually TEXT podrun ARG...  runs another podrun until it prints TEXT
 //	killsupervisor POD             as outside of a scene
 //
 // Then podrun must have ended, and left the terminal as it was.
