@@ -101,7 +101,7 @@ func (c *Container) delay() time.Duration {
 	return c.Backoff
 }
 
-// nextBackoff returns the back-off after the next restart.
+// nextBackoff returns the back-off that the next restart sets.
 func (c *Container) nextBackoff() time.Duration {
 	if d := c.delay(); d > 0 {
 		return min(2*d, backoffMax)
