@@ -1,17 +1,17 @@
-// Package environ resolves what a container's processes find in their environment, as
-// the kubelet does when it creates the container (makeEnvironmentVariables in
-// pkg/kubelet/kubelet_pods.go of Kubernetes): values, references to objects, fields and
-// files, and the variables of Services.
+// Package environ resolves the environment of a container's processes as the kubelet does when it
+// creates the container (makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go of Kubernetes):
+// values, references to objects, fields and files, and the variables of Services.
 //
+// It is pure: the caller passes in what the references point to.
 // It is pure: what is referred to is handed in.
 package environ
 
 import "strings"
 
 // expandWith replaces $(NAME) by the variable's value, as the kubelet does
-// (third_party/forked/golang/expansion of Kubernetes): $$ is a $, so that $$(NAME)
-// stays $(NAME); a reference to an unknown variable and anything else stay as
-// they are. The first of the maps that has a variable counts.
+// (third_party/forked/golang/expansion of Kubernetes): $$ is a $, so $$(NAME) becomes $(NAME).
+// References to unknown variables and everything else stay unchanged. The first map that has a
+// variable counts.
 func expandWith(s string, vars ...map[string]string) string {
 	out, _ := expand(s, vars)
 	return out
@@ -26,14 +26,13 @@ func ExpandAll(list []string, vars ...map[string]string) []string {
 	return out
 }
 
-// ExpandKnown is Expand for what must not stay as it is: it also gives the first
-// variable that is not known, or "" (kubelet: ExpandContainerVolumeMounts, for
-// subPathExpr).
+// ExpandKnown expands s and also returns the first unknown variable, or "" (kubelet:
+// ExpandContainerVolumeMounts, for subPathExpr).
 func ExpandKnown(s string, vars ...map[string]string) (out, unknown string) {
 	return expand(s, vars)
 }
 
-// Literal is what expands to s, whatever the variables are.
+// Literal returns a string that expands to s, whatever the variables are.
 func Literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 
 func expand(s string, vars []map[string]string) (out, unknown string) {

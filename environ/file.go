@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// ParseFile finds a key in a file of variables. Each line is VAR='value', the value
-// between single quotes, taken as it stands, over several lines if need be; # begins a
-// comment. A key that is not there is "", as is one with nothing but white space after
-// the equals sign (kubelet: ParseEnv in pkg/kubelet/util/env). Errors have the line and
-// none of the text.
+// ParseFile returns the value of a key in a file of variables. Each line is VAR='value'. The value
+// stands between single quotes, is taken literally and may span several lines; # begins a comment.
+// The value is "" for a missing key, and for one with only white space after the equals sign
+// (kubelet: ParseEnv in pkg/kubelet/util/env). Errors contain the line number and none of the text.
 func ParseFile(text []byte, key string) (string, error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {

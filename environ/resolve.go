@@ -11,8 +11,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Sources is where references lead. An object or file that is not there gives an error
-// that is fs.ErrNotExist.
+// Sources resolves references. For a missing object or file the error is fs.ErrNotExist.
 type Sources struct {
 	Object   func(kind pod.ObjectKind, name string) (*pod.Object, error)
 	Services func() ([]*pod.Object, error) // of the pod's namespace
@@ -20,21 +19,20 @@ type Sources struct {
 	File     func(volume, path string) ([]byte, error)
 }
 
-// Environment is what a container's processes get.
+// Environment is the environment and the argv of a container's processes.
 type Environment struct {
 	Env  []string // KEY=value
 	Args []string // the container's argv
 
-	// Vars are the variables that $(VAR) knows: those that are declared and those of
-	// Services; not the image's.
+	// Vars are the variables for $(VAR): the declared ones and those of Services; not the image's.
 	Vars map[string]string
 
-	// Fixed says that it follows from the Plan alone.
+	// Fixed reports that the environment follows from the Plan alone.
 	Fixed bool
 }
 
-// Resolve puts a container's environment together. The error is the kubelet's, word for
-// word where it has one, and holds no value.
+// Resolve returns a container's environment. Errors are the kubelet's, word for word if it has one,
+// and contain no value.
 func Resolve(plan *pod.Plan, c *pod.Container, from Sources) (*Environment, error) {
 	r := resolver{namespace: plan.Namespace, from: from, objects: map[objectID]*pod.Object{}, vars: map[string]string{}, fixed: true}
 	services := map[string]string{}
@@ -94,8 +92,8 @@ func (r *resolver) set(name, value string) {
 	r.vars[name] = value
 }
 
-// all makes variables of all keys of an object. Keys with bytes that are no text are
-// for volumes (binaryData).
+// all makes a variable of each key of an object, except keys in binaryData, which are for volumes
+// only.
 func (r *resolver) all(f pod.EnvFrom) error {
 	data, err := r.data(f.Kind, f.Name, f.Optional)
 	if err != nil {
@@ -107,8 +105,8 @@ func (r *resolver) all(f pod.EnvFrom) error {
 	return nil
 }
 
-// declare sets one variable of the container's own. One that is optional and not there
-// is left as it was.
+// declare sets one variable of the container. An optional variable without a source stays
+// unchanged.
 func (r *resolver) declare(v pod.EnvVar, services map[string]string) (err error) {
 	value, there := expandWith(v.Value, r.vars, services), true
 	if v.From != nil && v.Value == "" {
@@ -162,7 +160,7 @@ func (r *resolver) file(f *pod.FileRef) (string, bool, error) {
 	return value, value != "", err
 }
 
-// data gives an object's keys as text, none of one that is optional and not there.
+// data returns an object's keys as text, or nil if the object is optional and missing.
 func (r *resolver) data(kind pod.ObjectKind, name string, optional bool) (map[string]string, error) {
 	r.fixed = false
 	id := objectID{kind, name}
@@ -192,7 +190,7 @@ func (r *resolver) data(kind pod.ObjectKind, name string, optional bool) (map[st
 	return data, nil
 }
 
-// env puts the variables into what the container has of itself and its image.
+// env adds the variables to those of the container and its image.
 func (r *resolver) env(base []string) []string {
 	env := slices.Clone(base)
 	at := map[string]int{}

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// sources has two objects, a Service and a file.
+// sources returns two objects, a Service and a file.
 func sources() Sources {
 	objects := map[string]*pod.Object{
 		"ConfigMap web": {ConfigMap: &pod.ConfigMap{Data: map[string]string{"color": "blue", "a.b": "dots", "REF": "$(color)"}, BinaryData: map[string][]byte{"blob": {0}}}},
@@ -103,7 +103,7 @@ func TestArgsAreExpanded(t *testing.T) {
 	}
 }
 
-// TestErrorsKeepSecrets: what goes wrong with a value is told without it.
+// TestErrorsKeepSecrets: an error about a value does not contain the value.
 func TestErrorsKeepSecrets(t *testing.T) {
 	from := sources()
 	from.File = func(string, string) ([]byte, error) { return []byte("A='ok'\npassword=hush\n"), nil }

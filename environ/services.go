@@ -8,9 +8,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Services gives the variables that tell a container where the Services of its namespace
-// are: FOO_SERVICE_HOST and the like, and those of Docker's links (kubelet:
-// pkg/kubelet/envvars). A Service without an address of its own has none.
+// Services returns the variables with the addresses of a namespace's Services: FOO_SERVICE_HOST and
+// the like, and those of Docker's links (kubelet: pkg/kubelet/envvars). A Service without an
+// address has none.
 func Services(services []*pod.Object) map[string]string {
 	vars := map[string]string{}
 	for _, o := range services {

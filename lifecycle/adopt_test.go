@@ -7,7 +7,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A measurement that was under way when the supervisor died is made again.
+// TestAdoptedPodIsMeasuredAgain: a new supervisor repeats a measurement that was under way when the
+// old one died.
 func TestAdoptedPodIsMeasuredAgain(t *testing.T) {
 	plan := &pod.Plan{
 		Containers: []pod.Container{{Name: "a"}},

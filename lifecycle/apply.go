@@ -4,18 +4,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Apply folds one event. An event that does not fit what is known (late,
-// repeated, of another attempt, of no container of the plan) changes nothing.
+// Apply folds one event. An event that does not fit the state (late, repeated, of another attempt,
+// or of no container of the plan) changes nothing.
 //
-// News is false of a probe that is asked, or has answered as before: Status is the same,
-// and who takes the pod up after a death needs to know nothing of it.
+// news is false for a probe that starts or repeats its last answer: Status stays the same, and a
+// supervisor that recovers the pod does not need the event.
 func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 	if o.Accepted == nil {
 		at := e.At
 		o.Accepted = &at
 	}
 	was := o.moment(e.Container)
-	// A deadline that has passed decides before what was seen after it.
+	// The deadline is applied before the event, so that a deadline in the past wins.
 	o.Ending = o.ending(plan, e.At)
 
 	switch e.Kind {
@@ -68,7 +68,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 	return true
 }
 
-// containerEvent folds what became of a container's latest run.
+// containerEvent folds an event about a container's latest run.
 func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 	planned, ok := plan.Container(e.Container)
 	switch {
@@ -76,7 +76,7 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 		c.fold(e)
 		o.restartAll(plan, c, e)
 	case !ok || o.Ending != nil && (e.Kind == Probed && e.Probe != Readiness || e.Hook == PostStart):
-		// A pod that ends needs no reason to end one of its containers.
+		// A pod that ends ignores such an outcome.
 	case e.Kind == Probed:
 		c.probed(plan, planned, e)
 	default:
@@ -84,16 +84,15 @@ func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
 	}
 }
 
-// adopt gives up what was under way when the supervisor died: probes are asked again,
-// and so are preStop hooks; a postStart hook is not run twice (kubelet: after its own
-// restart it starts no container that runs).
+// adopt drops what was under way when the supervisor died: probes and preStop hooks run again; a
+// postStart hook does not run twice (kubelet: after its own restart it starts no container that
+// runs).
 //
-// What a probe's thresholds have made of the container stays; what was counted towards
-// them begins anew (kubelet: the workers of a new one know no results).
+// The result of a probe's thresholds stays; the count towards them starts at zero (kubelet: new
+// workers have no results).
 //
-// Probes of several pods, or containers, are not to come all at once when supervisors
-// begin: Seed gives each a delay of its own, of up to its period (kubelet: worker.run in
-// pkg/kubelet/prober).
+// Probes of several pods or containers must not all run at once when supervisors start: Seed gives
+// each probe its own delay of up to its period (kubelet: worker.run in pkg/kubelet/prober).
 func (o *Observed) adopt(plan *pod.Plan, e Event) {
 	o.Storage.Asked = false
 	o.Pause.adopt()
@@ -114,7 +113,7 @@ func (o *Observed) adopt(plan *pod.Plan, e Event) {
 	}
 }
 
-// issued folds the intent to carry an action out.
+// issued folds the intent to carry out an action.
 func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 	switch a.Kind {
 	case CreateSandbox:
@@ -162,7 +161,7 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 		return
 	case c.State == RunEnded && c.outdated(planned):
 		c.Backoff = 0 // the kubelet counts for each definition of a container
-	case c.State == RunEnded && c.Renew == RenewAnew: // it has waited for nothing
+	case c.State == RunEnded && c.Renew == RenewAnew: // it did not wait, so its back-off stays
 	case c.State == RunEnded:
 		c.Backoff = c.nextBackoff()
 	}
@@ -173,9 +172,9 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 	}
 }
 
-// issuedSignal remembers a stop signal to a container that runs. One that goes
-// to a container still starting may find no process, so it does not count: the
-// stop is decided again once the container runs.
+// issuedSignal records a stop signal to a running container. A signal to a container that is still
+// starting may find no process, so it does not count: Decide issues the stop again once the
+// container runs.
 func (c *Container) issuedSignal(at Now, kind ActionKind) {
 	switch {
 	case kind == KillContainer && c.live():
@@ -186,7 +185,7 @@ func (c *Container) issuedSignal(at Now, kind ActionKind) {
 	}
 }
 
-// fold takes in what became of the latest run.
+// fold folds an event of the latest run.
 func (c *Container) fold(e Event) {
 	switch {
 	case e.Kind == Started && c.State == RunStarting:
@@ -203,7 +202,7 @@ func (c *Container) fold(e Event) {
 		c.end(e, failedStart(e))
 	case e.Kind == Exited && c.live():
 		if c.Started.IsZero() {
-			c.Started = c.Issued.Wall // ended before it was seen to run
+			c.Started = c.Issued.Wall // it ended before the runner saw it run
 		}
 		c.end(e, exited(e))
 	}

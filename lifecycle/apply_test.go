@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestApplyIntents covers intents that Decide does not give in this order, but a
-// journal from another time may hold.
+// TestApplyIntents covers intents in an order that Decide does not produce, but that an old journal
+// may contain.
 func TestApplyIntents(t *testing.T) {
 	plan := &pod.Plan{RestartPolicy: pod.RestartAlways, GraceSeconds: 30, Containers: []pod.Container{{Name: "a"}}}
 	at := func(s int) Now { return Now{Boot: time.Duration(s) * time.Second, Wall: wallBegin} }

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Transition is a condition's status and when it came to be.
+// Transition is a condition's status and the time of its last change.
 type Transition struct {
 	Type   string    `json:"type"`
 	Status string    `json:"status"`
@@ -23,7 +23,7 @@ const (
 	podReady        = "Ready"
 	containersReady = "ContainersReady"
 	podScheduled    = "PodScheduled"
-	allRestarting   = "AllContainersRestarting" // only where a rule can restart all
+	allRestarting   = "AllContainersRestarting" // only if a rule can restart all containers
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 	isFalse = "False"
 )
 
-// conditions are the kubelet's, in its order, still without their times.
+// conditions returns the kubelet's conditions in its order, without times.
 func conditions(plan *pod.Plan, o *Observed, p pod.Phase) []pod.Condition {
 	all := readiness(plan, o, p)
 	list := []pod.Condition{
@@ -47,7 +47,7 @@ func conditions(plan *pod.Plan, o *Observed, p pod.Phase) []pod.Condition {
 	return append(list, o.Gates...)
 }
 
-// OwnCondition says whether a type of condition is ours: nobody else sets it.
+// OwnCondition reports whether podrun itself sets a condition type. Users cannot set such a type.
 func OwnCondition(kind string) bool {
 	switch kind {
 	case readyToStart, initialized, podReady, containersReady, podScheduled, allRestarting:
@@ -56,8 +56,8 @@ func OwnCondition(kind string) bool {
 	return false
 }
 
-// gated is the readiness of the pod: of its containers, and then of its readiness
-// gates (kubelet: GeneratePodReadyCondition in pkg/kubelet/status).
+// gated returns the readiness of the pod: of its containers, then of its readiness gates (kubelet:
+// GeneratePodReadyCondition in pkg/kubelet/status).
 func gated(plan *pod.Plan, o *Observed, all pod.Condition) pod.Condition {
 	if all.Status != isTrue {
 		return all
@@ -77,12 +77,12 @@ func gated(plan *pod.Plan, o *Observed, all pod.Condition) pod.Condition {
 	return pod.Condition{Status: isFalse, Reason: "ReadinessGatesNotReady", Message: strings.Join(closed, ", ")}
 }
 
-// gate finds a condition that a user has set.
+// gate returns the index of a condition that a user has set.
 func (o *Observed) gate(kind string) int {
 	return slices.IndexFunc(o.Gates, func(c pod.Condition) bool { return c.Type == kind })
 }
 
-// setCondition folds a condition that a user sets.
+// setCondition folds a condition set by a user.
 func (o *Observed) setCondition(e Event) {
 	if e.Condition == "" || OwnCondition(e.Condition) {
 		return
@@ -142,8 +142,8 @@ func readiness(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 		Message: fmt.Sprintf("containers with unready status: %s", unready)}
 }
 
-// initializedCondition never goes back: a sidecar that dies later changes nothing.
-// An app that has run proves it, too.
+// initializedCondition returns the Initialized condition. It never becomes False again, even if a
+// sidecar dies later. An app container that has run also makes it True.
 func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 	if p == pod.Succeeded {
 		return pod.Condition{Type: initialized, Status: isTrue, Reason: "PodCompleted"}
@@ -166,7 +166,7 @@ func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Conditio
 		Message: fmt.Sprintf("containers with incomplete status: %s", incomplete)}
 }
 
-// initialized says whether the pod has been so before.
+// initialized reports whether the pod has been initialized before.
 func (o *Observed) initialized() bool {
 	before, _ := o.transition(initialized)
 	return before.Status == isTrue
@@ -181,7 +181,7 @@ func (o *Observed) transition(kind string) (Transition, bool) {
 	return Transition{}, false
 }
 
-// noteConditions remembers which conditions an event has changed.
+// noteConditions records which conditions an event has changed.
 func (o *Observed) noteConditions(plan *pod.Plan, at Now) {
 	o.Conditions = transitions(o.timed(plan, at))
 }
@@ -194,7 +194,7 @@ func transitions(list []pod.Condition) []Transition {
 	return out
 }
 
-// timed are the conditions at a time. One that no event has changed since (a
+// timed returns the conditions with their times. A condition changed by no event since (because a
 // deadline has passed) changes now.
 func (o *Observed) timed(plan *pod.Plan, now Now) []pod.Condition {
 	list := conditions(plan, o, phase(plan, o, o.ending(plan, now)))
@@ -207,22 +207,21 @@ func (o *Observed) timed(plan *pod.Plan, now Now) []pod.Condition {
 	return list
 }
 
-// up says whether a container is shown as running: its process runs, and its
-// postStart hook has succeeded. Until then the kubelet shows it as being created.
+// up reports whether the status shows a container as running: its process runs and its postStart
+// hook has succeeded. Before that the kubelet shows it as being created.
 func up(planned *pod.Container, c *Container) bool {
 	return c.State == RunRunning && (planned.PostStart == nil || c.PostStart.Outcome == Success)
 }
 
-// started says whether a container counts as started: it is up, and its startup
-// probe, if it has one, has succeeded (kubelet: isContainerStarted in
-// pkg/kubelet/prober).
+// started reports whether a container counts as started: it is up and its startup probe, if any,
+// has succeeded (kubelet: isContainerStarted in pkg/kubelet/prober).
 func started(planned *pod.Container, c *Container) bool {
 	return up(planned, c) && (planned.Startup == nil || c.Startup.Result == Success)
 }
 
-// ready says whether a container counts as ready. An init container is when it has
-// succeeded; any other when it is started and its readiness probe, if it has one,
-// says so.
+// ready reports whether a container counts as ready. An init container is ready after it has
+// succeeded. Any other container is ready when it is started and its readiness probe, if any,
+// succeeds.
 func ready(planned *pod.Container, r role, c *Container) bool {
 	if r == roleInit {
 		return passed(planned, r, c)

@@ -7,11 +7,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Decide says what is to be done now. It changes nothing; once the actions are
-// folded as Issued, the same question is answered with none.
+// Decide returns the actions that are due now. It changes nothing. After the actions are folded as
+// Issued, another call returns none.
 //
-// The actions of one Decision do not wait for each other: they may be carried
-// out at the same time. Wake already counts on them.
+// The actions of one Decision are independent of each other and may run at the same time. Wake
+// already takes them into account.
 func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.ending(plan, now)}
 	held := d.hold()
@@ -55,7 +55,7 @@ type decision struct {
 	ending *Ending
 }
 
-// askAll brings the probes and the postStart hooks of what runs forward.
+// askAll issues probes and postStart hooks of running containers.
 func (d *decision) askAll() {
 	for _, list := range [][]pod.Container{d.plan.InitContainers, d.plan.Containers} {
 		for i := range list {
@@ -73,8 +73,7 @@ func (d *decision) askAll() {
 	}
 }
 
-// isKilled says whether this very decision kills a container: nothing is asked of it
-// any more.
+// isKilled reports whether this decision kills a container: no probe or hook is issued for it.
 func (d *decision) isKilled(container string) bool {
 	return slices.ContainsFunc(d.Actions, func(a Action) bool { return a.Kind == KillContainer && a.Container == container })
 }
@@ -90,7 +89,7 @@ func (d *decision) act(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-// wakeAt asks for another decision at a Boot time that lies ahead.
+// wakeAt requests another decision at a Boot time in the future.
 func (d *decision) wakeAt(at time.Duration) {
 	if d.Wake == 0 || at < d.Wake {
 		d.Wake = at

@@ -7,8 +7,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// benchPod is a pod of 20 containers (4 init containers, 2 sidecars, 14 apps) of
-// which all apps run and one waits for its back-off.
+// benchPod returns a pod of 20 containers (4 init containers, 2 sidecars, 14 apps). All apps run,
+// one container waits for its back-off.
 func benchPod(b *testing.B) *world {
 	w := &world{}
 	words := []string{"pod"}

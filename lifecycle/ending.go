@@ -7,41 +7,39 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Cause says why a pod is brought to its end. The first cause stays: what
-// happens to the pod afterwards is the end, not its reason.
+// Cause is the reason why a pod ends. The first cause stays.
 type Cause string
 
 const (
 	EndAsked      Cause = "asked"      // by the user
-	EndDeadline   Cause = "deadline"   // activeDeadlineSeconds are over
+	EndDeadline   Cause = "deadline"   // activeDeadlineSeconds have passed
 	EndInitFailed Cause = "initFailed" // an init container failed under policy Never
 	EndCompleted  Cause = "completed"  // no app container runs or will run again
-	EndLost       Cause = "lost"       // the sandbox could not be made, or died and there is to be no other
-	EndShutdown   Cause = "shutdown"   // with the machine; the pod goes on when that is started again
-	EndEvicted    Cause = "evicted"    // it has more on disk than it may
+	EndLost       Cause = "lost"       // the sandbox could not be made, or died and is not replaced
+	EndShutdown   Cause = "shutdown"   // with the machine; the pod starts again with it
+	EndEvicted    Cause = "evicted"    // it exceeds a limit on disk use
 )
 
-// minimumGrace is the time every container has between its stop signal and
-// KILL, however little is left of the pod's grace (the kubelet's
-// minimumGracePeriodInSeconds).
+// minimumGrace is the time that every container has between its stop signal and SIGKILL, even if
+// less is left of the pod's grace (the kubelet's minimumGracePeriodInSeconds).
 const minimumGrace = 2 * time.Second
 
-// Ending is the one teardown of a pod. From it on nothing is started.
+// Ending is the one teardown of a pod. Once it is set, no container starts.
 type Ending struct {
 	Cause    Cause         `json:"cause"`
 	Since    Now           `json:"since"`
 	GraceEnd time.Duration `json:"graceEnd"`          // Boot time at which the grace is used up
-	AtOnce   bool          `json:"atOnce,omitempty"`  // a grace of 0 was asked for: KILL, no stop signal
+	AtOnce   bool          `json:"atOnce,omitempty"`  // the requested grace was 0: SIGKILL without a stop signal
 	Reason   string        `json:"reason,omitempty"`  // of the pod, if the cause gives one
-	Message  string        `json:"message,omitempty"` // likewise
+	Message  string        `json:"message,omitempty"` // as Reason
 }
 
-// begin is a teardown with the plan's own grace.
+// begin returns a teardown with the plan's grace.
 func begin(plan *pod.Plan, cause Cause, at Now) *Ending {
 	return &Ending{Cause: cause, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
 }
 
-// ending gives the teardown the pod is in at a time, or nil.
+// ending returns the teardown of the pod at a time, or nil.
 func (o *Observed) ending(plan *pod.Plan, now Now) *Ending {
 	if o.Ending != nil {
 		return o.Ending
@@ -55,8 +53,7 @@ func (o *Observed) ending(plan *pod.Plan, now Now) *Ending {
 	return nil
 }
 
-// deadline is the Boot time at which the pod has been active for too long.
-// Initialisation counts.
+// deadline returns the Boot time at which activeDeadlineSeconds have passed. Initialization counts.
 func (o *Observed) deadline(plan *pod.Plan, now Now) (at time.Duration, ok bool) {
 	if plan.ActiveDeadlineSeconds <= 0 {
 		return 0, false
@@ -68,7 +65,7 @@ func (o *Observed) deadline(plan *pod.Plan, now Now) (at time.Duration, ok bool)
 	return begun.Boot + seconds(plan.ActiveDeadlineSeconds), true
 }
 
-// ended sees a pod come to its end by itself.
+// ended returns the teardown of a pod that ends by itself, or nil.
 func (o *Observed) ended(plan *pod.Plan, at Now) *Ending {
 	for i := range plan.InitContainers {
 		c := &plan.InitContainers[i]
@@ -87,8 +84,8 @@ func (o *Observed) ended(plan *pod.Plan, at Now) *Ending {
 	return begin(plan, EndCompleted, at)
 }
 
-// askStop begins the teardown, or shortens the one that is under way: a later
-// request never gives a container more time.
+// askStop begins the teardown, or shortens the current one: a later request never gives a container
+// more time.
 func (o *Observed) askStop(plan *pod.Plan, e Event) {
 	asked := plan.GraceSeconds
 	if e.GraceSeconds != nil {
@@ -111,9 +108,8 @@ func (o *Observed) askStop(plan *pod.Plan, e Event) {
 	}
 }
 
-// lost is the end of a pod whose sandbox could not be made, or is gone against our will
-// and not to be made anew. The reason of a failed creation is the one of the kubelet's
-// event.
+// lost returns the teardown of a pod whose sandbox could not be made, or died and is not replaced.
+// The reason of a failed creation is that of the kubelet's event.
 func (o *Observed) lost(e Event) *Ending {
 	end := &Ending{Cause: EndLost, Since: e.At, GraceEnd: e.At.Boot}
 	if o.Sandbox == SandboxCreating && e.Kind == SandboxLost {
@@ -127,8 +123,8 @@ func (o *Observed) lost(e Event) *Ending {
 	return end
 }
 
-// grace is the length of a grace period; a negative one is 1 s, as in the
-// kubelet and the API server.
+// grace returns the length of a grace period; a negative value counts as 1 s, as in the kubelet and
+// the API server.
 func grace(s int64) time.Duration {
 	if s < 0 {
 		s = 1
@@ -136,17 +132,17 @@ func grace(s int64) time.Duration {
 	return seconds(s)
 }
 
-// seconds is a duration that can be added to any Boot time without overflow.
+// seconds returns a duration that can be added to any Boot time without overflow.
 func seconds(s int64) time.Duration {
 	return time.Duration(min(s, math.MaxInt32)) * time.Second
 }
 
-// startErrorCode is the exit code of a container that never ran, where the
-// event has none: 128, as containerd reports it to the kubelet.
+// startErrorCode is the exit code of a container that never ran, if the event has none: 128, as
+// containerd reports it to the kubelet.
 const startErrorCode = 128
 
-// failedStart describes a run that never came to be. Its code is not 0: it
-// counts as a failed run for every restart policy.
+// failedStart describes a run that never started. Its exit code is not 0: every restart policy
+// counts it as a failed run.
 func failedStart(e Event) pod.Terminated {
 	t := pod.Terminated{ExitCode: e.ExitCode, Reason: e.Reason, Message: e.Message}
 	if t.ExitCode == 0 {
@@ -158,8 +154,7 @@ func failedStart(e Event) pod.Terminated {
 	return t
 }
 
-// exited describes a run that ended, with the reasons that the kubelet's users
-// know from containerd: Completed, Error, OOMKilled.
+// exited describes a run that ended, with the reasons of containerd: Completed, Error, OOMKilled.
 func exited(e Event) pod.Terminated {
 	t := pod.Terminated{ExitCode: e.ExitCode, Signal: e.Signal, Reason: e.Reason, Message: e.Message}
 	if t.ExitCode == 0 && t.Signal > 0 {
@@ -177,7 +172,7 @@ func exited(e Event) pod.Terminated {
 	return t
 }
 
-// containerID is an id as the status shows it, with its runtime.
+// containerID returns an id as the status prints it, with its runtime.
 func containerID(id string) string {
 	if id == "" {
 		return ""

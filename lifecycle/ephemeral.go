@@ -2,8 +2,8 @@ package lifecycle
 
 import "github.com/podrun/podrun/pod"
 
-// startEphemeral begins ephemeral containers as soon as there is a sandbox, whatever the
-// others do: each once, for its policy is Never (kubelet: computePodActions in
+// startEphemeral starts ephemeral containers as soon as there is a sandbox, whatever the state of
+// the other containers. Each runs once, because its policy is Never (kubelet: computePodActions in
 // pkg/kubelet/kuberuntime). Nothing waits for them; they end with the pod.
 func (d *decision) startEphemeral() {
 	for i := range d.plan.Ephemeral {
@@ -11,7 +11,8 @@ func (d *decision) startEphemeral() {
 	}
 }
 
-// ephemeralStatuses are never ready: nobody is to wait for that.
+// ephemeralStatuses returns statuses that are never ready: ephemeral containers do not count for
+// readiness.
 func ephemeralStatuses(plan *pod.Plan, o *Observed, ending *Ending) []pod.ContainerStatus {
 	list := containerStatuses(plan, o, ending, plan.Ephemeral, true)
 	for i := range list {

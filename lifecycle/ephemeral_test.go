@@ -7,8 +7,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// An ephemeral container is begun beside whatever else is going on, once; the pod's phase and
-// end do not wait for it, and it ends with the pod.
+// TestEphemeral: an ephemeral container starts once, beside all other containers; the pod's phase
+// and end do not wait for it, and it ends with the pod.
 func TestEphemeral(t *testing.T) {
 	plan := &pod.Plan{
 		Name: "p", RestartPolicy: pod.RestartAlways, GraceSeconds: 5,

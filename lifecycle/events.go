@@ -6,8 +6,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The reasons of the pod's events: the kubelet's (pkg/kubelet/events), and where
-// it has none, because its containers' runtime would say it, our own.
+// The reasons of the pod's events: the kubelet's (pkg/kubelet/events), and podrun's own where a
+// container runtime reports the fact instead of the kubelet.
 const (
 	eventCreated      = "Created"
 	eventStarted      = "Started"
@@ -15,15 +15,15 @@ const (
 	eventKilling      = "Killing"
 	eventBackOff      = "BackOff"
 	eventNoSandbox    = "FailedCreatePodSandBox"
-	eventLostSandbox  = "PodSandboxLost" // ours
+	eventLostSandbox  = "PodSandboxLost" // podrun's own
 	eventChanged      = "SandboxChanged"
-	eventUnpaused     = "Unpaused"            // ours, as pod.ReasonPaused
-	eventOutOfMemory  = reasonOOMKilled       // ours: the kubelet tells only of the whole machine's
-	reasonDeadline    = "DeadlineExceeded"    // of the pod, too
+	eventUnpaused     = "Unpaused"            // podrun's own, as pod.ReasonPaused
+	eventOutOfMemory  = reasonOOMKilled       // podrun's own: the kubelet has an event for the machine's memory only
+	reasonDeadline    = "DeadlineExceeded"    // also the reason of the pod
 	stoppingContainer = "Stopping container " // the kubelet's killContainer
 )
 
-// moment is what Apply compares with what has become of it.
+// moment is the state before an event, for comparison with the state after it.
 type moment struct {
 	sandbox SandboxState
 	attempt int
@@ -37,8 +37,8 @@ func (o *Observed) moment(container string) moment {
 	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, paused: o.Pause.paused(), events: o.Events.Seq, c: *o.container(container)}
 }
 
-// goesOn says whether an event that has been folded was no more than the routine of a
-// probe: it is asked, or its answer has changed nothing that was made of those before.
+// goesOn reports whether a folded event was only the routine of a probe: the probe was started, or
+// its outcome changed no result.
 func (was moment) goesOn(o *Observed, e Event) bool {
 	if was.events != o.Events.Seq || was.ending != (o.Ending != nil) {
 		return false
@@ -50,12 +50,12 @@ func (was moment) goesOn(o *Observed, e Event) bool {
 	return e.Kind == Probed && was.c.Kill == c.Kill && was.c.probe(e.Probe).Result == c.probe(e.Probe).Result
 }
 
-// note adds to the pod's events; container is "" for the pod as a whole.
+// note adds to the pod's events; container is "" for an event of the whole pod.
 func (o *Observed) note(at Now, kind pod.EventType, reason, container, message string) {
 	o.Events.Add(pod.Event{Type: kind, Reason: reason, Container: container, Message: message, Last: at.Wall})
 }
 
-// noteEvents tells what an event that has been folded has changed.
+// noteEvents records what a folded event has changed.
 func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	if o.Sandbox != was.sandbox && (e.Kind == SandboxLost || e.Kind == SandboxDied) {
 		o.noteLost(was, e)
@@ -97,7 +97,7 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	}
 }
 
-// noteLost tells of a sandbox that could not be made, or has died.
+// noteLost records a sandbox that could not be made, or died.
 func (o *Observed) noteLost(was moment, e Event) {
 	if was.sandbox == SandboxCreating && e.Kind == SandboxLost {
 		o.note(e.At, pod.Warning, eventNoSandbox, "", with("Failed to create pod sandbox", e.Message))
@@ -113,7 +113,7 @@ func with(text, more string) string {
 	return text + ": " + more
 }
 
-// noteRun tells what has become of a container's run.
+// noteRun records a change of a container's run.
 func (o *Observed) noteRun(plan *pod.Plan, e Event, c *Container, stopping bool) {
 	name := e.Container
 	switch c.State {
@@ -140,7 +140,7 @@ func (o *Observed) noteRun(plan *pod.Plan, e Event, c *Container, stopping bool)
 	}
 }
 
-// backingOff says whether the container of an event waits for its next start.
+// backingOff reports whether the container of an event waits for its next start.
 func (o *Observed) backingOff(plan *pod.Plan, e Event) bool {
 	st := Status(plan, o, e.At)
 	c, ok := st.Container(e.Container)
@@ -151,7 +151,7 @@ func (o *Observed) noteKilling(at Now, name string) {
 	o.note(at, pod.Normal, eventKilling, name, stoppingContainer+name)
 }
 
-// outOfMemory says whose memory was used up.
+// outOfMemory returns a message that names the exhausted memory limit.
 func outOfMemory(plan *pod.Plan, e Event) string {
 	const killed = ": its processes were killed"
 	c, ok := plan.Container(e.Container)
@@ -164,7 +164,7 @@ func outOfMemory(plan *pod.Plan, e Event) string {
 	return "The machine, or what podrun may use of it, is out of memory, and this container was chosen" + killed
 }
 
-// bytes spells a size as a manifest would, in parentheses; nothing if it is 0.
+// bytes formats a size as in a manifest, in parentheses; "" for 0.
 func bytes(n int64) string {
 	if n == 0 {
 		return ""

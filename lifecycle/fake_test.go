@@ -9,8 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// fake is a tiny world: what really happened to a pod, as opposed to what has
-// been seen of it.
+// fake simulates a pod: its real state, as opposed to the state that the lifecycle has observed.
 type fake struct {
 	*rapid.T
 	plan    *pod.Plan
@@ -19,14 +18,14 @@ type fake struct {
 	boot    time.Duration
 
 	sandbox SandboxState
-	number  int  // of sandboxes before this one
-	broken  bool // no container can be started in it
+	number  int  // of earlier sandboxes
+	broken  bool // no container can start in it
 	procs   map[string]*proc
-	inbox   []Event // has happened, is not seen yet
+	inbox   []Event // events that have happened and are not folded yet
 
 	questions []question // probes and hooks under way
 
-	asked  bool // a stop was asked for
+	asked  bool // a stop was requested
 	atOnce bool // with a grace of 0
 	bounds []time.Duration
 	last   Decision
@@ -35,7 +34,7 @@ type fake struct {
 	initialized bool
 }
 
-// proc is the truth about one container.
+// proc is the real state of one container.
 type proc struct {
 	state       RunState
 	attempt     int
@@ -47,7 +46,7 @@ type proc struct {
 	oom         bool
 	free        int // starts without a back-off
 
-	hooked                       []HookKind // were run in this run
+	hooked                       []HookKind // hooks that ran in this run
 	postStarted, startupDone     bool       // in this run
 	everPostStarted, everStartup bool
 }
@@ -75,10 +74,10 @@ func (f *fake) apply(e Event) {
 	f.seen.Apply(f.plan, e)
 }
 
-// happen is something that really happened and will be seen some day.
+// happen queues an event, which is folded some time later.
 func (f *fake) happen(e Event) { f.inbox = append(f.inbox, e) }
 
-// names are the containers in a state, in the plan's order.
+// names returns the containers in a state, in the plan's order.
 func (f *fake) names(state RunState) (out []string) {
 	for _, list := range [][]pod.Container{f.plan.InitContainers, f.plan.Containers} {
 		for _, c := range list {
@@ -99,7 +98,7 @@ func (f *fake) anyLive(list []pod.Container) bool {
 	return false
 }
 
-// randomStep lets one thing happen.
+// randomStep performs one random step.
 func (f *fake) randomStep() {
 	switch f.draw("step", 0, 14) {
 	case 0, 1, 2:
@@ -139,8 +138,8 @@ func (f *fake) randomStep() {
 	}
 }
 
-// mayRepeat says whether an event may be seen twice. A probe's outcome may not: it has
-// no number, and the one that asked dies with all that it has asked (Adopted).
+// mayRepeat reports whether an event may be delivered twice. A probe's outcome may not: it has no
+// number, and the supervisor that started the probe dies with all its probes (Adopted).
 func mayRepeat(kind EventKind) bool {
 	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, SandboxReady, SandboxDied, VolumesFailed, Adopted, Probed}, kind)
 }
@@ -221,7 +220,7 @@ func (f *fake) sandboxAnswers() {
 	}
 }
 
-// askStop asks with no grace of its own, or with one.
+// askStop requests a stop with or without a grace of its own.
 func (f *fake) askStop() {
 	g := int64(f.draw("grace", -1, 60))
 	e := Event{Kind: StopAsked, GraceSeconds: &g}
@@ -234,8 +233,8 @@ func (f *fake) askStop() {
 	f.apply(e)
 }
 
-// stopAndFinish asks for a stop and then is fair: everything that was begun has
-// an end, but a process may well ignore its stop signal.
+// stopAndFinish requests a stop. From then on everything that has begun ends, but a process may
+// ignore its stop signal.
 func (f *fake) stopAndFinish() {
 	f.askStop()
 	f.decide()

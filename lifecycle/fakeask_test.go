@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// question is a probe or a hook that is under way in the fake's world.
+// question is a probe or a hook under way in the fake.
 type question struct {
 	container string
 	attempt   int
@@ -37,7 +37,7 @@ func drawOutfit(n func(label string, low, high int) int, c *pod.Container) {
 	c.PostStart, c.PreStop = hook("postStart?"), hook("preStop?")
 }
 
-// drawPriority makes some pods start in order.
+// drawPriority gives containers of some pods launch priorities.
 func drawPriority(n func(label string, low, high int) int, p *pod.Plan) {
 	for i := range p.Containers {
 		if n("priority?", 0, 3) == 0 {
@@ -46,8 +46,8 @@ func drawPriority(n func(label string, low, high int) int, p *pod.Plan) {
 	}
 }
 
-// judgeAsk says whether a probe or a hook may be begun: in a container that runs, one
-// of a kind at a time, a hook once.
+// judgeAsk checks that a probe or a hook may start: its container runs, there is one of a kind at a
+// time, a hook runs once.
 func (f *fake) judgeAsk(a Action) {
 	p := f.proc(a.Container)
 	q := question{a.Container, a.Attempt, a.Probe, a.Hook}
@@ -70,8 +70,7 @@ func (f *fake) judgeAsk(a Action) {
 	}
 }
 
-// judgeOrder holds the start of a container against the hooks and the priorities of
-// others.
+// judgeOrder checks the start of a container against hooks and priorities of other containers.
 func (f *fake) judgeOrder(a Action) {
 	index := slices.IndexFunc(f.plan.Containers, func(c pod.Container) bool { return c.Name == a.Container })
 	for i := range f.plan.Containers {
@@ -95,7 +94,7 @@ func (f *fake) judgeOrder(a Action) {
 	}
 }
 
-// begin puts a probe or a hook under way.
+// begin starts a probe or a hook.
 func (f *fake) begin(a Action) {
 	p := f.proc(a.Container)
 	if a.Kind == RunHook {
@@ -110,7 +109,7 @@ func (p *proc) note(hook HookKind) {
 	}
 }
 
-// answerOne lets a probe or a hook have an outcome, and be seen.
+// answerOne delivers an outcome of a probe or a hook.
 func (f *fake) answerOne() {
 	if len(f.questions) == 0 {
 		return
@@ -133,7 +132,7 @@ func (f *fake) answerOne() {
 	f.apply(e)
 }
 
-// alter lets another supervisor take the pod up: nothing is under way any more.
+// alter replaces the supervisor: no probe or hook is under way any more.
 func (f *fake) alter() {
 	f.questions = nil
 	for name, p := range f.procs {
@@ -148,7 +147,7 @@ func (f *fake) alter() {
 	f.apply(Event{Kind: Adopted})
 }
 
-// killEnd is when the grace of a container ends that is to end while the pod goes on.
+// killEnd returns when the grace ends of a container that is stopped while the pod continues.
 func (f *fake) killEnd(name string) (end int64, ok bool) {
 	k := f.seen.container(name).Kill
 	if k == nil {

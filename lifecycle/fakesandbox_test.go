@@ -4,8 +4,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// die takes the sandbox away with everything that runs in it, and with the supervisor that
-// would have told what happened before.
+// die removes the sandbox with all its processes, and with the supervisor, so that queued events
+// are lost.
 func (f *fake) die() {
 	if f.sandbox == SandboxNone || f.sandbox == SandboxDown {
 		return
@@ -20,17 +20,17 @@ func (f *fake) die() {
 	for name, p := range f.procs {
 		if c := f.seen.container(name); c.State == RunEnded && c.Ended == f.now().Boot {
 			p.seenEnd = f.boot
-			p.code, p.oom = c.End.ExitCode, c.End.Reason == reasonOOMKilled // how it really ended nobody can know
+			p.code, p.oom = c.End.ExitCode, c.End.Reason == reasonOOMKilled // the real exit status is lost
 		}
 	}
 	f.sandbox = SandboxRemoving
 	f.another()
 }
 
-// another is after a sandbox has gone: there may be another.
+// another decides whether another sandbox may follow after one has died.
 func (f *fake) another() {
 	if f.sandbox != SandboxDown && f.sandbox != SandboxRemoving {
-		return // the end of an earlier one, told again
+		return // a repeated report of an earlier sandbox
 	}
 	f.sandbox, f.broken = SandboxDown, false
 	if f.seen.Ending != nil {
@@ -44,7 +44,7 @@ func (f *fake) another() {
 	f.renew()
 }
 
-// anyMade says whether the fake has seen a container that was made.
+// anyMade reports whether any container was made.
 func (f *fake) anyMade() bool {
 	for name, p := range f.procs {
 		if p.attempt >= 0 && f.seen.container(name).State != RunUnmade {
@@ -54,21 +54,21 @@ func (f *fake) anyMade() bool {
 	return false
 }
 
-// renew has everything begin anew.
+// renew resets all containers.
 func (f *fake) renew() {
 	for _, p := range f.procs {
 		p.everStarted, p.everPostStarted, p.everStartup = false, false, false
 	}
 }
 
-// noteRenewed renews when the end of a container has restarted all.
+// noteRenewed resets all containers when the end of one has restarted all.
 func (f *fake) noteRenewed() {
 	if f.seen.Restarting || f.seen.Ending == nil && f.allRenewed() {
 		f.renew()
 	}
 }
 
-// allRenewed says whether no container has been begun since everything was.
+// allRenewed reports whether no container has started since the reset.
 func (f *fake) allRenewed() bool {
 	for name, p := range f.procs {
 		if p.attempt >= 0 && f.seen.container(name).Renew == RenewNone {
@@ -78,7 +78,7 @@ func (f *fake) allRenewed() bool {
 	return true
 }
 
-// breakSandbox lets no container be started any more.
+// breakSandbox makes every later container start fail.
 func (f *fake) breakSandbox() {
 	if again := f.broken && f.seen.Ending == nil; !again && (f.sandbox != SandboxUp || f.broken || f.seen.Sandbox != SandboxUp) {
 		return
@@ -87,7 +87,7 @@ func (f *fake) breakSandbox() {
 	f.apply(Event{Kind: SandboxLost, Attempt: f.number, Message: "broken"})
 }
 
-// drawRules lets the end of some container restart all.
+// drawRules gives some container a rule that restarts all containers.
 func drawRules(n func(label string, low, high int) int, p *pod.Plan) {
 	for _, list := range [][]pod.Container{p.InitContainers, p.Containers} {
 		for i := range list {
@@ -98,7 +98,7 @@ func drawRules(n func(label string, low, high int) int, p *pod.Plan) {
 	}
 }
 
-// renewed says whether a container is to be run whatever became of its latest run.
+// renewed reports whether a container runs again regardless of its latest run.
 func (f *fake) renewed(name string) bool {
 	r := f.seen.container(name).Renew
 	return r == RenewAnew || r == RenewCause

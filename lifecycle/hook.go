@@ -14,20 +14,20 @@ const (
 	PreStop   HookKind = "preStop"
 )
 
-// HookRun is what is known of a hook of a container's latest run. It is run once.
+// HookRun is the state of a hook of a container's latest run. A hook runs once.
 type HookRun struct {
 	Issued  *time.Duration `json:"issued,omitempty"` // Boot time
 	Outcome Outcome        `json:"outcome,omitempty"`
 }
 
-// Why a container is stopped, as a hook is told if the pod asks for it.
+// Reasons of a container's stop, passed to the hook if the pod asks for it.
 const (
-	reasonDelete     = "Delete"     // somebody wants the pod gone, or this container another
+	reasonDelete     = "Delete"     // a user stops the pod, or replaces this container
 	reasonHealth     = "Health"     // a probe of the container has failed
-	reasonDependency = "Dependency" // something else of the pod has ended, or failed
+	reasonDependency = "Dependency" // another part of the pod has ended or failed
 )
 
-// PlannedHook gives a container's hook of a kind, or nil.
+// PlannedHook returns a container's hook of a kind, or nil.
 func PlannedHook(c *pod.Container, kind HookKind) *pod.Handler {
 	switch kind {
 	case PostStart:
@@ -45,8 +45,8 @@ func (c *Container) hook(kind HookKind) *HookRun {
 	return &c.PreStop
 }
 
-// hook begins a container's hook, if that has not been done, and says whether it is
-// over, if there is one.
+// hook issues a container's hook once, and reports whether the hook is over; without a hook it
+// reports true.
 func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over bool) {
 	run := seen.hook(kind)
 	if PlannedHook(c, kind) == nil || run.Outcome != "" {
@@ -62,8 +62,8 @@ func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over 
 	return false
 }
 
-// stopReason says in the word of the container-environment proposal why a container
-// is stopped.
+// stopReason returns the reason of a container's stop, spelled as in the container-environment
+// proposal.
 func (d *decision) stopReason(seen *Container) string {
 	switch {
 	case d.ending != nil && d.ending.Cause == EndAsked, d.ending == nil && seen.Kill.Why == KillReplaced:
@@ -85,8 +85,8 @@ func (c *Container) issuedHook(planned *pod.Container, at Now, kind HookKind) {
 	}
 }
 
-// hooked folds a hook's outcome. A postStart hook that has failed ends the run; a
-// preStop hook's failure changes nothing.
+// hooked folds a hook's outcome. A failed postStart hook ends the run; a failed preStop hook
+// changes nothing.
 func (c *Container) hooked(plan *pod.Plan, planned *pod.Container, e Event) {
 	if PlannedHook(planned, e.Hook) == nil || c.State != RunRunning || e.Outcome == "" {
 		return

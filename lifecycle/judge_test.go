@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// decide is the runner's loop, with every decision and action judged.
+// decide is the runner's loop; it checks every decision and action.
 func (f *fake) decide() {
 	for rounds := 0; ; rounds++ {
 		if rounds > 100 {
@@ -42,8 +42,7 @@ func (f *fake) decide() {
 	f.judgeStatus()
 }
 
-// judgeRest looks at a decision with nothing to do: either something will
-// happen, or it is over.
+// judgeRest checks a decision without actions: either an event will follow, or the pod is over.
 func (f *fake) judgeRest() {
 	live := f.anyLive(f.plan.InitContainers) || f.anyLive(f.plan.Containers)
 	pending := live || len(f.questions) > 0 || len(f.inbox) > 0 || f.sandbox == SandboxCreating || f.sandbox == SandboxRemoving
@@ -84,7 +83,7 @@ func (f *fake) judgeStatus() {
 	}
 }
 
-// judge says whether an action may be issued, by the truth.
+// judge checks that an action is allowed by the real state.
 func (f *fake) judge(a Action) {
 	switch a.Kind {
 	case CreateSandbox:
@@ -149,8 +148,8 @@ func (f *fake) judgeStart(a Action) {
 	}
 }
 
-// judgeStop knows when the grace ends by its own reckoning, but for the moment
-// at which a pod has come to its end by itself.
+// judgeStop computes the end of the grace independently, except for the time at which a pod ended
+// by itself.
 func (f *fake) judgeStop(a Action) {
 	p := f.proc(a.Container)
 	if a.Attempt != p.attempt {
@@ -192,8 +191,8 @@ func (f *fake) judgeStop(a Action) {
 	}
 }
 
-// isTurn says whether a sidecar's turn to stop has come: no app and no later
-// sidecar lives. All others need not wait.
+// isTurn reports whether a sidecar may be stopped: no app and no later sidecar lives. Other
+// containers need not wait.
 func (f *fake) isTurn(name string) bool {
 	inits := f.plan.InitContainers
 	for i := range inits {
@@ -210,7 +209,7 @@ func (f *fake) isTurn(name string) bool {
 	return true
 }
 
-// carryOut changes the truth as the runner would.
+// carryOut changes the real state as the runner would.
 func (f *fake) carryOut(a Action) {
 	p := f.proc(a.Container)
 	switch a.Kind {
@@ -229,6 +228,6 @@ func (f *fake) carryOut(a Action) {
 	case KillContainer:
 		if p.state == RunRunning {
 			f.exit(a.Container, 137, false)
-		} // a kill that meets a container still starting is lost
+		} // a kill of a container that is still starting is lost
 	}
 }

@@ -2,28 +2,28 @@ package lifecycle
 
 import "time"
 
-// KillReason says why one run of a container is ended while the pod goes on.
+// KillReason is the reason why one run of a container is ended while the pod continues.
 type KillReason string
 
 const (
 	KillStartup   KillReason = "startupProbe"
 	KillLiveness  KillReason = "livenessProbe"
 	KillPostStart KillReason = "postStart"
-	KillReplaced  KillReason = "replaced" // its revision in the plan is another now
+	KillReplaced  KillReason = "replaced" // the plan has another revision of it
 
-	KillRestartAll KillReason = "restartAll" // another container's end restarts all
-	KillSandbox    KillReason = "sandbox"    // the sandbox has to be made anew
+	KillRestartAll KillReason = "restartAll" // the end of another container restarts all
+	KillSandbox    KillReason = "sandbox"    // the sandbox is replaced
 )
 
-// Kill is the end of one run of a container, by our will.
+// Kill is the deliberate end of one run of a container.
 type Kill struct {
 	Why      KillReason    `json:"why"`
 	Since    Now           `json:"since"`
 	GraceEnd time.Duration `json:"graceEnd"`         // Boot time at which the grace is used up
-	AtOnce   bool          `json:"atOnce,omitempty"` // KILL, without a hook or a stop signal
+	AtOnce   bool          `json:"atOnce,omitempty"` // SIGKILL without a hook or a stop signal
 }
 
-// kills ends the runs that are to end while the pod goes on.
+// kills ends runs while the pod continues.
 func (d *decision) kills() {
 	for _, list := range d.plan.All() {
 		for i := range list {
@@ -34,8 +34,8 @@ func (d *decision) kills() {
 	}
 }
 
-// graceEnd is when the grace of a container that is to end is used up, and since when
-// it is to end. Of two reasons to end it the shorter grace counts.
+// graceEnd returns since when a container is to end and when its grace ends. Of two reasons to end
+// it the shorter grace counts.
 func (d *decision) graceEnd(seen *Container) (since, end time.Duration) {
 	switch {
 	case d.ending == nil:

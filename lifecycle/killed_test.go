@@ -7,7 +7,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Nothing is asked of a container that the same decision kills.
+// TestAKilledContainerIsNotProbed: the decision that kills a container issues no probe or hook for
+// it.
 func TestAKilledContainerIsNotProbed(t *testing.T) {
 	plan := &pod.Plan{Containers: []pod.Container{{Name: "a", Readiness: &pod.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1}}}}
 	at := Now{Boot: time.Minute}

@@ -6,34 +6,34 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// PauseState is where a pause stands.
+// PauseState is the state of a pause.
 type PauseState string
 
 const (
 	PauseNone     PauseState = ""
-	PauseAsked    PauseState = "asked"    // nothing is begun any more; what is being started comes to run first
+	PauseAsked    PauseState = "asked"    // nothing new starts; containers that are starting come to run first
 	PauseFreezing PauseState = "freezing" // FreezeSandbox was issued
 	PauseOn       PauseState = "on"       // no process of a container runs
-	PauseEnding   PauseState = "ending"   // it is to be over
+	PauseEnding   PauseState = "ending"   // the pause is ending
 	PauseThawing  PauseState = "thawing"  // ThawSandbox was issued
 )
 
-// Pause is what is known of a user's wish that a pod's containers do nothing for a while.
-// Meanwhile nothing is started, stopped or asked, and what is answered counts for nothing; a
-// pod that is to end goes on first. Kubernetes has no such thing.
+// Pause is the state of a pause that a user has requested: the pod's containers do nothing for a
+// while. Meanwhile nothing starts, stops or is probed, and outcomes of probes are ignored. A pod
+// that has to end is resumed first. Kubernetes has no such feature.
 type Pause struct {
 	State PauseState    `json:"state,omitempty"`
-	Since time.Duration `json:"since,omitempty"` // Boot time at which it was asked for
-	Until time.Duration `json:"until,omitempty"` // Boot time at which the one before was over
+	Since time.Duration `json:"since,omitempty"` // Boot time of the request
+	Until time.Duration `json:"until,omitempty"` // Boot time at which the previous pause was over
 }
 
-// holds says whether processes may be frozen.
+// holds reports whether processes may be frozen.
 func (p *Pause) holds() bool { return p.State != PauseNone && p.State != PauseAsked }
 
-// paused says whether the pod is shown as paused: until the last process goes on again.
+// paused reports whether the status shows the pod as paused: until the last process runs again.
 func (p *Pause) paused() bool { return p.holds() && p.State != PauseFreezing }
 
-// hold brings a pause forward, and says whether nothing else is to be done because of it.
+// hold advances a pause, and reports whether it excludes all other actions.
 func (d *decision) hold() bool {
 	p := d.seen.Pause.State
 	over := d.ending != nil || d.seen.Sandbox != SandboxUp || d.seen.Restarting
@@ -50,7 +50,7 @@ func (d *decision) hold() bool {
 	return !over
 }
 
-// starting says whether a container is being made.
+// starting reports whether a container is being made.
 func (o *Observed) starting() bool {
 	for _, c := range o.Containers {
 		if c.State == RunStarting {
@@ -60,7 +60,7 @@ func (o *Observed) starting() bool {
 	return false
 }
 
-// pauseEvent folds what users wish and what has come of it.
+// pauseEvent folds requests of users and the results of freezing and thawing.
 func (o *Observed) pauseEvent(e Event) {
 	p := &o.Pause
 	switch {
@@ -77,7 +77,7 @@ func (o *Observed) pauseEvent(e Event) {
 	}
 }
 
-// issuedPause folds the intent to freeze or to thaw.
+// issued folds the intent to freeze or to thaw.
 func (p *Pause) issued(kind ActionKind) {
 	switch {
 	case kind == FreezeSandbox && p.State == PauseAsked:
@@ -87,7 +87,7 @@ func (p *Pause) issued(kind ActionKind) {
 	}
 }
 
-// adopt has done again what another supervisor may not have carried out.
+// adopt repeats an action that a previous supervisor may not have carried out.
 func (p *Pause) adopt() {
 	switch p.State {
 	case PauseFreezing:
@@ -97,7 +97,8 @@ func (p *Pause) adopt() {
 	}
 }
 
-// resumed ends a pause. The grace of containers that were to end has not gone by.
+// resumed ends a pause. Time spent paused does not count towards the grace of containers being
+// stopped.
 func (o *Observed) resumed(now time.Duration) {
 	took := now - o.Pause.Since
 	for _, c := range o.Containers {
@@ -112,7 +113,7 @@ func (o *Observed) resumed(now time.Duration) {
 	o.Pause = Pause{Until: now}
 }
 
-// disturbed says whether a probe that is under way was so during a pause.
+// disturbed reports whether a probe that is under way ran during a pause.
 func (o *Observed) disturbed(plan *pod.Plan, c *Container, e Event) bool {
 	planned, ok := plan.Container(e.Container)
 	if !ok || PlannedProbe(planned, e.Probe) == nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Preparation says which runs of containers follow, unless something happens, so that they
-// can be made up to the moment at which they execute their programs. It is no promise: what
-// Decide starts counts.
+// Preparation lists the runs of containers that follow unless another event occurs. They can be
+// made up to the point at which they execute their programs. It is a hint: only Decide starts
+// containers.
 type Preparation struct {
-	Starts []Action      // StartContainer, each as Decide would order it
+	Starts []Action      // StartContainer, each as Decide would issue it
 	Wake   time.Duration // look again at this Boot time; 0: only on an event
 }
 
-// What waits to execute its program takes memory, some 6 MB of it: so there are not many of
-// them, and the pod's limit, if it has one, must have room for them beside the limits of what
-// runs. What is prepared for the end of a back-off is so at its end only: the pod may doze
+// A prepared container takes about 6 MB of memory. So there are few of them, and the pod's limit,
+// if any, must have space for them beside the limits of running containers. A container that waits
+// for its back-off is prepared only near the end of it, because the supervisor may hibernate
 // before.
 const (
 	maxPrepared    = 8
@@ -25,11 +25,11 @@ const (
 	prepareAhead   = 2 * time.Second
 )
 
-// Prepare says what to prepare now, in the order of need: while the sandbox is made what is
-// started in it at once; while the program of an init container runs, or a sidecar comes to
-// run, the next one or, after the last, the app containers; and containers whose back-off is
-// about to be over. What is being started is not to share the processors with what comes
-// later. Of a pod that ends, is paused, or begins anew nothing is prepared.
+// Prepare returns what to prepare now, in order of need: while the sandbox is made, the containers
+// that start in it first; while an init container's program runs, or a sidecar starts, the next
+// init container or, after the last, the app containers; and containers whose back-off is about to
+// end. Containers that are starting do not share the processors with later ones. Nothing is
+// prepared for a pod that ends, is paused, or restarts as a whole.
 func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.ending(plan, now)}
 	switch {
@@ -46,7 +46,7 @@ func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 	return Preparation{Starts: d.Actions[:n:n], Wake: d.Wake}
 }
 
-// prepareNext is for a sandbox that containers run in.
+// prepareNext prepares for a sandbox in which containers run.
 func (d *decision) prepareNext() {
 	plan, front := d.plan, d.front()
 	for i := 0; i <= front && i < len(plan.InitContainers); i++ {
@@ -65,14 +65,14 @@ func (d *decision) prepareNext() {
 	}
 }
 
-// prepareFirst is for a container that has never run.
+// prepareFirst prepares a container that has never run.
 func (d *decision) prepareFirst(c *pod.Container) {
 	if d.seen.container(c.Name).State == RunNone {
 		d.do(StartContainer, c.Name, 0)
 	}
 }
 
-// prepareApps is startApps for those that are started at once.
+// prepareApps prepares the app containers that startApps would start at once.
 func (d *decision) prepareApps() {
 	priority, ordered := d.priority()
 	for i := range d.plan.Containers {
@@ -87,7 +87,7 @@ func (d *decision) prepareApps() {
 	}
 }
 
-// prepareRestart is for a container that waits for the end of its back-off.
+// prepareRestart prepares a container near the end of its back-off.
 func (d *decision) prepareRestart(c *pod.Container, r role) {
 	seen := d.seen.container(c.Name)
 	at := seen.restartAt()
@@ -100,7 +100,8 @@ func (d *decision) prepareRestart(c *pod.Container, r role) {
 	}
 }
 
-// roomForPrepared is how many containers the pod's memory lets wait beside those that run.
+// roomForPrepared returns how many prepared containers the pod's memory limit allows beside the
+// running ones.
 func (d *decision) roomForPrepared() int {
 	left := d.plan.Resources.MemoryLimit
 	if left == 0 {

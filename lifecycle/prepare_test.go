@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// What is prepared at a moment of a pod's life: each case is what is known of its containers.
+// TestPrepare covers what is prepared in given states of the containers.
 func TestPrepare(t *testing.T) {
 	running := func() *Container { return &Container{State: RunRunning} }
 	done := func() *Container { return &Container{State: RunEnded, End: &pod.Terminated{}} }
@@ -105,7 +105,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// However many are to follow, a few wait.
+// TestPrepareNotTooMany: the number of prepared containers is limited.
 func TestPrepareNotTooMany(t *testing.T) {
 	plan := &pod.Plan{InitContainers: []pod.Container{{Name: "i"}}}
 	for i := range 20 {

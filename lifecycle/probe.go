@@ -18,25 +18,25 @@ const (
 	Readiness ProbeKind = "readiness"
 )
 
-// Outcome is what came of a probe or a hook.
+// Outcome is the result of a probe or a hook.
 type Outcome string
 
 const (
 	Success Outcome = "success"
 	Failure Outcome = "failure"
-	Unknown Outcome = "unknown" // it could not be asked: this says nothing of the container
+	Unknown Outcome = "unknown" // the probe could not run: no statement about the container
 )
 
-// ProbeRun is what is known of one probe of a container's latest run.
+// ProbeRun is the state of one probe of a container's latest run.
 type ProbeRun struct {
-	Next     time.Duration `json:"next,omitempty"` // Boot time of the next; 0: there was none yet
+	Next     time.Duration `json:"next,omitempty"` // Boot time of the next; 0: it has not run yet
 	UnderWay bool          `json:"underWay,omitempty"`
-	Last     Outcome       `json:"last,omitempty"`   // the latest that says something
-	InARow   int           `json:"inARow,omitempty"` // how many times, without another in between
-	Result   Outcome       `json:"result,omitempty"` // what the thresholds have made of it; "" before they were reached
+	Last     Outcome       `json:"last,omitempty"`   // the latest that is not Unknown
+	InARow   int           `json:"inARow,omitempty"` // how often Last has occurred in a row
+	Result   Outcome       `json:"result,omitempty"` // the result by the thresholds; "" before they are reached
 }
 
-// PlannedProbe gives a container's probe of a kind, or nil.
+// PlannedProbe returns a container's probe of a kind, or nil.
 func PlannedProbe(c *pod.Container, kind ProbeKind) *pod.Probe {
 	switch kind {
 	case Startup:
@@ -60,13 +60,13 @@ func (c *Container) probe(kind ProbeKind) *ProbeRun {
 	}
 }
 
-// probes issues what is due of a container's probes, or waits for it. The startup
-// probe holds back the others until it has succeeded. A container that is being
-// stopped is only asked whether it is still ready (kubelet: pkg/kubelet/prober).
+// probes issues the container's probes that are due, or waits for them. The startup probe blocks
+// the others until it has succeeded. While a container is being stopped, only its readiness probe
+// runs (kubelet: pkg/kubelet/prober).
 //
-// A probe is due for the first time when its delay after the container's start is
-// over, and then every period. Where the kubelet waits for the next tick of a worker
-// that began earlier, up to one period, we do not.
+// The first probe is due when its delay after the container's start is over, then one every period.
+// The kubelet waits up to one period for the next tick of a worker that started earlier; podrun
+// does not.
 func (d *decision) probes(c *pod.Container, stopping bool) {
 	seen := d.seen.container(c.Name)
 	if !up(c, seen) {
@@ -102,8 +102,8 @@ func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
 	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: seen.Attempt, Probe: kind})
 }
 
-// adopt forgets a probe that was under way with an earlier supervisor, and what it has
-// counted, of a run that is up since then; planned is nil where the plan has no such container.
+// adopt drops a probe that was under way with an earlier supervisor, and its count, for a run that
+// is up since then; planned is nil if the plan has no such container.
 func (r *ProbeRun) adopt(up time.Duration, planned *pod.Container, kind ProbeKind, e Event) {
 	r.UnderWay, r.Last, r.InARow = false, "", 0
 	if planned == nil || e.Seed == 0 || PlannedProbe(planned, kind) == nil {
@@ -126,8 +126,8 @@ func (c *Container) issuedProbe(planned *pod.Container, at Now, kind ProbeKind) 
 	run.UnderWay, run.Next = true, at.Boot+max(seconds(spec.PeriodSeconds), time.Second)
 }
 
-// probed folds a probe's outcome, and what the thresholds make of it: a startup or
-// liveness probe that has failed ends the run.
+// probed folds a probe's outcome and applies the thresholds: a failed startup or liveness probe
+// ends the run.
 func (c *Container) probed(plan *pod.Plan, planned *pod.Container, e Event) {
 	spec := PlannedProbe(planned, e.Probe)
 	if spec == nil || c.State != RunRunning || !c.probe(e.Probe).UnderWay {
@@ -163,7 +163,7 @@ func (c *Container) probed(plan *pod.Plan, planned *pod.Container, e Event) {
 	c.Kill = &Kill{Why: why, Since: e.At, GraceEnd: e.At.Boot + grace(g)}
 }
 
-// The kubelet's reasons for what came of probes and hooks.
+// The kubelet's reasons of events about probes and hooks.
 const (
 	eventUnhealthy    = "Unhealthy"
 	eventProbeWarning = "ProbeWarning"
@@ -171,8 +171,8 @@ const (
 	eventPreStop      = "FailedPreStopHook"
 )
 
-// noteAsked tells what came of a probe or a hook, and that a container is ended
-// because of it.
+// noteAsked records a probe's or a hook's outcome, and the container's end if the outcome causes
+// it.
 func (o *Observed) noteAsked(plan *pod.Plan, was moment, e Event) {
 	c := o.container(e.Container)
 	switch e.Kind {
@@ -194,7 +194,7 @@ func (o *Observed) noteAsked(plan *pod.Plan, was moment, e Event) {
 	}
 }
 
-// noteProbe is in the words of the kubelet (pkg/kubelet/prober).
+// noteProbe uses the kubelet's messages (pkg/kubelet/prober).
 func (o *Observed) noteProbe(e Event) {
 	title := map[ProbeKind]string{Startup: "Startup", Liveness: "Liveness", Readiness: "Readiness"}[e.Probe]
 	switch {
@@ -207,8 +207,8 @@ func (o *Observed) noteProbe(e Event) {
 	}
 }
 
-// killing says why a container is ended while the pod goes on
-// (kubelet: computePodActions in pkg/kubelet/kuberuntime).
+// killing returns the message of a container that is ended while the pod continues (kubelet:
+// computePodActions in pkg/kubelet/kuberuntime).
 func killing(plan *pod.Plan, planned *pod.Container, why KillReason) string {
 	if why == KillPostStart {
 		return eventPostStart

@@ -12,11 +12,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestMain makes the properties hold over 10,000 runs, which take seconds.
+// TestMain runs each property 10,000 times, which takes seconds.
 func TestMain(m *testing.M) { proptest.Main(m, "10000") }
 
-// TestProperties lives random pods through random events, late, repeated and out
-// of order, then stops them. Every action is judged as it is issued (judge_test.go).
+// TestProperties applies random events, late, repeated and out of order, to random pods, then stops
+// them. It checks every action when it is issued (judge_test.go).
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &fake{T: t, plan: drawPlan(t), procs: map[string]*proc{}}
@@ -30,8 +30,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// drawPlan draws a pod of up to four init containers and sidecars and one to
-// four apps.
+// drawPlan draws a pod of up to four init containers and sidecars and one to four apps.
 func drawPlan(t *rapid.T) *pod.Plan {
 	n := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
 	p := &pod.Plan{Name: "p", Namespace: "n", UID: "u", GraceSeconds: int64(n("grace", 0, 40))}
@@ -63,8 +62,8 @@ func drawPlan(t *rapid.T) *pod.Plan {
 	return p
 }
 
-// replay folds the journal anew: the result is the same, so nothing but events
-// has changed what was observed; and it survives its JSON.
+// replay folds the journal again. The result must be the same, which shows that only events change
+// Observed; and it must survive JSON.
 func (f *fake) replay() {
 	var again, read Observed
 	for _, e := range f.journal {

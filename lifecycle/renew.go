@@ -7,33 +7,33 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Renewal says of a container that everything has been begun anew since its latest run,
-// and why; it is empty once the container has been begun, too.
+// Renewal is the reason why everything has restarted since a container's latest run. It is empty
+// once the container has started again.
 type Renewal string
 
 const (
 	RenewNone    Renewal = ""
-	RenewSandbox Renewal = "sandbox" // in another sandbox: it is run again if it were in the same
-	RenewAnew    Renewal = "anew"    // it is run as if it never had been, without a back-off
-	RenewCause   Renewal = "cause"   // the same, but its own end was the cause: it has a back-off
+	RenewSandbox Renewal = "sandbox" // in another sandbox: it runs again if it would in the same one
+	RenewAnew    Renewal = "anew"    // it runs as if for the first time, without a back-off
+	RenewCause   Renewal = "cause"   // as RenewAnew, but its own end was the cause: it has a back-off
 )
 
-// fresh says whether a container has not been begun yet, in this sandbox and since all
-// containers were restarted.
+// fresh reports whether a container has not started in this sandbox, or since all containers were
+// restarted.
 func (c *Container) fresh() bool { return c.State == RunNone || c.Renew != RenewNone }
 
-// sandboxRetry is how long after another sandbox could not be made it is tried again. The
-// first is tried once: whoever starts the pod is told (kubelet: backOffPeriod).
+// sandboxRetry is the delay after a later sandbox could not be made. The first sandbox is tried
+// once, because the command that starts the pod reports its failure (kubelet: backOffPeriod).
 const sandboxRetry = 10 * time.Second
 
-// The words that the kubelet has for a container which was ended to restart all
+// The kubelet's reason and message for a container that was ended to restart all
 // (pkg/kubelet/kubelet_pods.go).
 const (
 	reasonRestartingAll  = "RestartingAllContainers"
 	messageRestartingAll = "The container is removed because RestartAllContainers in place"
 )
 
-// sandboxEvent folds what became of the sandbox. Containers cannot outlive it.
+// sandboxEvent folds an event of the sandbox. Containers cannot outlive it.
 func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
 	switch {
 	case e.Kind == SandboxReady && o.Sandbox == SandboxCreating:
@@ -47,7 +47,7 @@ func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
 	}
 }
 
-// sandboxLost folds that the sandbox could not be made, or is of no use any more.
+// sandboxLost folds that the sandbox could not be made, or is unusable.
 func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
 	switch {
 	case o.Ending != nil && o.Sandbox == SandboxCreating:
@@ -68,7 +68,7 @@ func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
 	}
 }
 
-// sandboxDied folds that the sandbox is gone, and everything that ran in it.
+// sandboxDied folds that the sandbox is gone with all processes in it.
 func (o *Observed) sandboxDied(plan *pod.Plan, e Event) {
 	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
 		return
@@ -87,7 +87,7 @@ func (o *Observed) sandboxDied(plan *pod.Plan, e Event) {
 	o.sandboxGone(plan)
 }
 
-// sandboxGone folds that nothing of the sandbox is left. A pod that goes on gets another.
+// sandboxGone folds the removal of the sandbox. A pod that continues gets another.
 func (o *Observed) sandboxGone(plan *pod.Plan) {
 	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
 		return
@@ -103,8 +103,8 @@ func (o *Observed) sandboxGone(plan *pod.Plan) {
 	o.renew(plan.Containers, RenewSandbox)
 }
 
-// another says whether the kubelet makes another sandbox when one has died: not under
-// policy Never, once a container was made (computePodActions in pkg/kubelet/kuberuntime).
+// another reports whether the kubelet makes another sandbox after one has died: not under policy
+// Never once a container was made (computePodActions in pkg/kubelet/kuberuntime).
 func (o *Observed) another(plan *pod.Plan) bool {
 	if plan.RestartPolicy != pod.RestartNever {
 		return true
@@ -117,7 +117,7 @@ func (o *Observed) another(plan *pod.Plan) bool {
 	return true
 }
 
-// renew has containers that were begun begin anew.
+// renew marks containers that have started, so that they start again.
 func (o *Observed) renew(list []pod.Container, how Renewal) {
 	for i := range list {
 		c, ok := o.Containers[list[i].Name]
@@ -127,13 +127,13 @@ func (o *Observed) renew(list []pod.Container, how Renewal) {
 	}
 }
 
-// restartAll folds the end of a container's run that restarts all of the pod (the action
-// RestartAllContainers of its rules; kubelet: ShouldAllContainersRestart in
-// pkg/kubelet/container, and SyncPod). The others are killed without a grace and without
-// their hooks; nothing is begun until all are gone.
+// restartAll folds the end of a container's run that restarts the whole pod (the action
+// RestartAllContainers of its rules; kubelet: ShouldAllContainersRestart in pkg/kubelet/container,
+// and SyncPod). The other containers are killed without a grace and without their hooks. Nothing
+// starts until all are gone.
 //
-// The kubelet has no back-off here and relies on the seconds between its looks at a pod.
-// We look at once: the container whose end is the cause waits as after any other end.
+// The kubelet has no back-off here and relies on the seconds between two syncs of a pod. podrun
+// reacts at once, so the container that caused the restart waits as after any other end.
 func (o *Observed) restartAll(plan *pod.Plan, c *Container, e Event) {
 	planned, ok := plan.Container(e.Container)
 	if !ok || o.Ending != nil || o.Restarting || c.State != RunEnded || c.Renew != RenewNone || !restartsAll(planned, c) {
@@ -146,7 +146,7 @@ func (o *Observed) restartAll(plan *pod.Plan, c *Container, e Event) {
 	o.killAll(plan, e.At, KillRestartAll)
 }
 
-// restartsAll says whether the end of a container's latest run is to restart all.
+// restartsAll reports whether the end of a container's latest run restarts all.
 func restartsAll(planned *pod.Container, c *Container) bool {
 	if c.Kill != nil && (c.Kill.Why == KillRestartAll || c.Kill.Why == KillSandbox) {
 		return false
@@ -155,7 +155,7 @@ func restartsAll(planned *pod.Container, c *Container) bool {
 	return ok && rule.All
 }
 
-// killAll has every run end at once.
+// killAll ends every run at once.
 func (o *Observed) killAll(plan *pod.Plan, at Now, why KillReason) {
 	for _, list := range [][]pod.Container{plan.Containers, plan.InitContainers, plan.Ephemeral} {
 		for i := range list {
@@ -177,8 +177,8 @@ func (o *Observed) restarted(plan *pod.Plan) {
 	o.Restarting = o.Restarting && o.Ending == nil && !o.idle(plan)
 }
 
-// canRestartAll says whether a rule of the plan restarts all containers
-// (kubelet: AllContainersCouldRestart).
+// canRestartAll reports whether a rule of the plan restarts all containers (kubelet:
+// AllContainersCouldRestart).
 func canRestartAll(plan *pod.Plan) bool {
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for i := range list {
@@ -192,7 +192,7 @@ func canRestartAll(plan *pod.Plan) bool {
 	return false
 }
 
-// restartingCondition is GenerateAllContainersRestartingCondition in pkg/kubelet/status.
+// restartingCondition follows GenerateAllContainersRestartingCondition in pkg/kubelet/status.
 func restartingCondition(o *Observed, p pod.Phase) pod.Condition {
 	c := pod.Condition{Type: allRestarting, Status: isFalse}
 	switch {
@@ -206,8 +206,8 @@ func restartingCondition(o *Observed, p pod.Phase) pod.Condition {
 	return c
 }
 
-// remember folds the latest run of a container of a pod that was, before the machine was
-// started: it has ended, and a sandbox there was.
+// remember folds the latest run of a container from before a reboot: the run has ended, and there
+// was a sandbox.
 func (o *Observed) remember(plan *pod.Plan, e Event) {
 	if _, ok := plan.Container(e.Container); !ok || o.Containers[e.Container] != nil || o.Ending != nil {
 		return
@@ -223,7 +223,7 @@ func (o *Observed) remember(plan *pod.Plan, e Event) {
 	o.Containers[e.Container] = &Container{State: RunEnded, Attempt: max(e.Attempt, 0), Issued: e.At, Ended: e.At.Boot, End: &end}
 }
 
-// Done are the containers that have run and are not run again, of a pod that goes on.
+// Done returns the containers of a continuing pod that have run and do not run again.
 func Done(plan *pod.Plan, o *Observed) (names []string) {
 	if o.Ending != nil {
 		return nil
@@ -237,10 +237,9 @@ func Done(plan *pod.Plan, o *Observed) (names []string) {
 	return names
 }
 
-// replace ends the runs of app containers and sidecars of which the plan, since it was
-// changed, has another revision. Of a plain init container the next run is the new
-// one, if there is to be a next (kubelet: computePodActions). A new definition has no
-// back-off yet.
+// replace ends the runs of app containers and sidecars that have another revision in the changed
+// plan. A plain init container uses the new revision in its next run, if there is one (kubelet:
+// computePodActions). A new definition starts without a back-off.
 func (o *Observed) replace(plan *pod.Plan, at Now) {
 	if o.Ending != nil {
 		return
@@ -257,7 +256,7 @@ func (o *Observed) replace(plan *pod.Plan, at Now) {
 				continue
 			}
 			c.Kill = &Kill{Why: KillReplaced, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
-			why := "definition changed" // the kubelet's words
+			why := "definition changed" // the kubelet's message
 			if planned.Asked {
 				why = "restart requested"
 			}
@@ -266,5 +265,5 @@ func (o *Observed) replace(plan *pod.Plan, at Now) {
 	}
 }
 
-// outdated says whether the latest run was of another revision than the plan has now.
+// outdated reports whether the latest run has another revision than the plan.
 func (c *Container) outdated(planned *pod.Container) bool { return c.Revision != planned.Revision }

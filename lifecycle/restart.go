@@ -14,16 +14,16 @@ const (
 	reasonUnknown   = "ContainerStatusUnknown"
 )
 
-// role is which rules a container lives by.
+// role selects the rules for a container.
 type role int
 
 const (
-	roleInit    role = iota // runs to success before the next
-	roleSidecar             // an init container that stays
+	roleInit    role = iota // runs to success before the next starts
+	roleSidecar             // an init container that keeps running
 	roleApp
 )
 
-// initRole tells a sidecar from a plain init container.
+// initRole distinguishes a sidecar from a plain init container.
 func initRole(c *pod.Container) role {
 	if c.Sidecar {
 		return roleSidecar
@@ -31,18 +31,17 @@ func initRole(c *pod.Container) role {
 	return roleInit
 }
 
-// succeeded says whether a run did what was wanted of it. Of an init container
-// whose process was spared by the OOM killer while a child was not, the kubelet
-// says no.
+// succeeded reports whether a run succeeded. An init container with a child that the OOM killer
+// killed has failed, as in the kubelet, even if its own process ended well.
 func succeeded(r role, t *pod.Terminated) bool {
 	return t.ExitCode == 0 && (r != roleInit || t.Reason != reasonOOMKilled)
 }
 
-// restarts says whether the latest run, which has ended, is to be followed by another,
-// were the pod to go on: a sidecar's always, an init container's until it succeeds
-// unless the policy is Never, an app container's by the first rule that names its exit
-// code, else by the policy. A container's own policy counts before the pod's. Of a run
-// that was ended because a probe failed the exit code says nothing.
+// restarts reports whether another run would follow the latest run, which has ended, if the pod
+// continued: always for a sidecar; until success for an init container, unless the policy is Never;
+// by the first rule that names its exit code, else by the policy, for an app container. A
+// container's own policy takes precedence over the pod's. The exit code is ignored for a run that
+// was ended because a probe failed.
 func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
 	policy := cmp.Or(planned.RestartPolicy, plan.RestartPolicy)
 	switch {
@@ -63,7 +62,7 @@ func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool
 	}
 }
 
-// ruled is the first rule that speaks of an exit code, if there is one.
+// ruled returns the first rule that matches an exit code, if any.
 func ruled(rules []pod.RestartRule, code int) (pod.RestartRule, bool) {
 	for _, r := range rules {
 		if slices.Contains(r.ExitCodes, code) != r.NotIn {
@@ -78,23 +77,23 @@ func isRuled(rules []pod.RestartRule, code int) bool {
 	return ok
 }
 
-// finished says whether the container's latest run ended and was its last.
+// finished reports whether the container's latest run ended and was its last.
 func finished(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
 	return c.State == RunEnded && !restarts(plan, planned, r, c)
 }
 
-// The kubelet's crash-loop back-off (its flowcontrol.Backoff with 10 s and
-// 300 s): the first restart is immediate, each later one waits twice as long as
-// the one before, counted from the end of the run; a run that ends more than
-// twice the maximum after its restart was stable, and the series begins anew.
+// The kubelet's crash-loop back-off (its flowcontrol.Backoff with 10 s and 300 s): the first
+// restart is immediate, each later one waits twice as long as the previous one, counted from the
+// end of the run. A run that ends more than twice the maximum after its restart was stable and
+// resets the series.
 const (
 	backoffBase  = 10 * time.Second
 	backoffMax   = 300 * time.Second
 	backoffReset = 2 * backoffMax
 )
 
-// delay is how long after the end of the latest run the next has to wait.
-// Exit 0 waits like any other: what counts is the restart.
+// delay returns the wait between the end of the latest run and the next run. Exit 0 waits like any
+// other: only the restart counts.
 func (c *Container) delay() time.Duration {
 	if c.Renew == RenewAnew || c.Ended-c.Issued.Boot > backoffReset {
 		return 0
@@ -102,7 +101,7 @@ func (c *Container) delay() time.Duration {
 	return c.Backoff
 }
 
-// nextBackoff is the back-off that the next restart leaves behind.
+// nextBackoff returns the back-off that the next restart sets.
 func (c *Container) nextBackoff() time.Duration {
 	if d := c.delay(); d > 0 {
 		return min(2*d, backoffMax)
@@ -110,10 +109,10 @@ func (c *Container) nextBackoff() time.Duration {
 	return backoffBase
 }
 
-// restartAt is the Boot time of the next run, after one that ended.
+// restartAt returns the Boot time of the next run, after one that ended.
 func (c *Container) restartAt() time.Duration { return c.Ended + c.delay() }
 
-// backoffMessage is the kubelet's, word for word.
+// backoffMessage returns the kubelet's message, word for word.
 func backoffMessage(plan *pod.Plan, name string, delay time.Duration) string {
 	return fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
 		delay, name, plan.Name, plan.Namespace, plan.UID)

@@ -6,12 +6,12 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// startInits brings the pod's init containers forward and says whether the apps
-// may start: one after another each runs to success, or, a sidecar, has started.
+// startInits starts the pod's init containers and reports whether the apps may start: one after
+// another, each runs to success or, for a sidecar, has started.
 //
-// As in the kubelet, only the last one that was ever begun (the front) holds
-// back those behind it; a sidecar that dies later is restarted on the side, and
-// holds back neither the init containers after it nor the apps.
+// As in the kubelet, only the last one ever issued (see front) blocks those after it. A sidecar
+// that dies later restarts independently, and blocks neither the init containers after it nor the
+// apps.
 func (d *decision) startInits() (initialized bool) {
 	inits := d.plan.InitContainers
 	front := d.front()
@@ -27,8 +27,8 @@ func (d *decision) startInits() (initialized bool) {
 	return false
 }
 
-// front is the index of the init container that all behind it wait for; their
-// number, if there is none.
+// front returns the index of the init container that blocks all after it, or the number of init
+// containers if there is none.
 func (d *decision) front() int {
 	inits := d.plan.InitContainers
 	for i := range d.plan.Containers {
@@ -49,7 +49,7 @@ func (d *decision) front() int {
 	return 0
 }
 
-// passed says whether an init container lets the next one begin.
+// passed reports whether an init container lets the next one start.
 func passed(planned *pod.Container, r role, c *Container) bool {
 	if r == roleSidecar {
 		return started(planned, c)
@@ -57,11 +57,11 @@ func passed(planned *pod.Container, r role, c *Container) bool {
 	return c.State == RunEnded && c.Renew == RenewNone && succeeded(r, c.End)
 }
 
-// startApps starts every app container that is to run and does not: all of them in
-// one Decision, in parallel, but for two rules. One with a postStart hook holds back
-// those behind it in the list until its hook is done, as in the kubelet. And of those
-// that have never run, only those with the highest priority are started, until all
-// with a higher one are ready or will never be (OpenKruise's launch priority).
+// startApps starts every app container that should run and does not: all in one Decision, in
+// parallel, with two exceptions. One with a postStart hook blocks those after it in the list until
+// its hook is done, as in the kubelet. Of those that have never run, only those with the highest
+// priority start, until all with a higher one are ready or can never be (OpenKruise's launch
+// priority).
 func (d *decision) startApps() {
 	priority, ordered := d.priority()
 	for i := range d.plan.Containers {
@@ -76,8 +76,8 @@ func (d *decision) startApps() {
 	}
 }
 
-// starting says whether a container was told to start, perhaps just now, and its
-// postStart hook has not succeeded: one that has failed ends it first.
+// starting reports whether a container's start was issued, perhaps in this decision, and its
+// postStart hook has not succeeded yet. A failed hook ends the container first.
 func (d *decision) starting(c *pod.Container) bool {
 	if n := len(d.Actions); n > 0 && d.Actions[n-1].Kind == StartContainer && d.Actions[n-1].Container == c.Name {
 		return true
@@ -86,8 +86,8 @@ func (d *decision) starting(c *pod.Container) bool {
 	return seen.live() && !up(c, seen)
 }
 
-// priority is the highest priority of the app containers that are not ready yet and
-// may still become so. There is none when all are.
+// priority returns the highest priority of the app containers that are not ready and may still
+// become so; ordered is false if all are ready.
 func (d *decision) priority() (highest int, ordered bool) {
 	for i := range d.plan.Containers {
 		c := &d.plan.Containers[i]
@@ -99,12 +99,12 @@ func (d *decision) priority() (highest int, ordered bool) {
 	return highest, ordered
 }
 
-// makeAgain is how long after a container could not be made it is tried again,
-// whatever the restart policy: it has not run (kubelet: backOffPeriod).
+// makeAgain is the delay before podrun tries again to make a container, whatever the restart
+// policy: it has not run (kubelet: backOffPeriod).
 const makeAgain = 10 * time.Second
 
-// neverMade says whether a start failed before there was a container: that is no
-// run, has no exit code and counts as no restart.
+// neverMade reports whether a start failed before the container existed: that is no run, has no
+// exit code and counts as no restart.
 func neverMade(reason string) bool {
 	return reason == ReasonCreateError || reason == ReasonCreateConfigError
 }

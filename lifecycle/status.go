@@ -6,9 +6,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Status says what has become of the pod, as the kubelet would. Its times are
-// those of the events; now stands in only where there was none. BootID and
-// Warnings are left to the caller.
+// Status returns the pod's status as the kubelet would compute it. Its times are those of the
+// events, or now if there was none. The caller adds BootID and Warnings.
 func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 	ending := o.ending(plan, now)
 	s := pod.Status{
@@ -34,7 +33,7 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 	return s
 }
 
-// containerStatuses are the statuses of one list of the plan, in its order.
+// containerStatuses returns the statuses of one list of the plan, in its order.
 func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.Container, app bool) []pod.ContainerStatus {
 	if len(list) == 0 {
 		return nil
@@ -73,17 +72,16 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 	return s
 }
 
-// purged says whether a container that ended is to be run as if it never had been.
+// purged reports whether a container that ended runs again as if for the first time.
 func (c *Container) purged(ending *Ending) bool { return ending == nil && c.Renew == RenewAnew }
 
-// crashLooping says whether a container that ended waits for its back-off.
+// crashLooping reports whether a container that ended waits for its back-off.
 func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
 	return ending == nil && c.State == RunEnded && restarts(plan, planned, r, c) && c.delay() > 0
 }
 
-// waiting gives the kubelet's reason. Before their first run all containers of
-// a pod with init containers wait with PodInitializing; of those that are being
-// started again, only the plain init containers do.
+// waiting returns the kubelet's reason. In a pod with init containers, all containers wait with
+// PodInitializing before their first run. On a restart only plain init containers do.
 func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	switch {
 	case c.State == RunUnmade:
@@ -98,7 +96,7 @@ func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	}
 }
 
-// terminated is a state of its own, so that no caller can write to Observed.
+// terminated returns a copy as a State, so that no caller can write to Observed.
 func terminated(t *pod.Terminated) pod.State {
 	if t == nil {
 		return pod.State{}
@@ -107,8 +105,8 @@ func terminated(t *pod.Terminated) pod.State {
 	return pod.State{Terminated: &own}
 }
 
-// phase is the kubelet's getPhase over what is known, and its rule that a pod
-// whose containers were all stopped, or that is over, is never left in between.
+// phase follows the kubelet's getPhase, and its rule that a pod that is over, or whose containers
+// were all stopped, is Succeeded or Failed.
 func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 	if ending != nil {
 		switch ending.Cause {
@@ -118,13 +116,13 @@ func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 	}
 	p := phaseOfContainers(plan, o, ending)
 	if o.over(plan, ending) && !p.Terminal() {
-		return pod.Failed // something never ran that should have
+		return pod.Failed // a required container never ran
 	}
 	return p
 }
 
-// phaseOfContainers judges by the containers alone. A run that ended counts
-// until the next one is running.
+// phaseOfContainers computes the phase from the containers alone. A run that ended counts until the
+// next one runs.
 func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 	waiting := 0
 	for i := range plan.InitContainers {

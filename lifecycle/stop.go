@@ -6,9 +6,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// stop brings the pod to its end: app, init and ephemeral containers get their stop signal
-// at once, sidecars when their turn comes or the grace is used up; KILL follows
-// when grace and minimum are over. The sandbox goes when no container is left.
+// stop ends the pod: app, init and ephemeral containers get their stop signal at once, sidecars in
+// reverse order or when the grace is over; SIGKILL follows after grace and minimum. The sandbox is
+// removed when no container is left.
 func (d *decision) stop() {
 	if d.seen.idle(d.plan) {
 		d.leave()
@@ -32,7 +32,7 @@ func (d *decision) stop() {
 	}
 }
 
-// leave removes the sandbox, the last thing there is.
+// leave removes the sandbox, the last step of an ending.
 func (d *decision) leave() {
 	switch d.seen.Sandbox {
 	case SandboxUp, SandboxBroken:
@@ -42,15 +42,14 @@ func (d *decision) leave() {
 	}
 }
 
-// stopContainer sends one container of a pod that ends what it is due.
+// stopContainer issues the next stop action for a container of a pod that ends.
 func (d *decision) stopContainer(c *pod.Container, turn bool) {
 	d.bringDown(c, d.seen.container(c.Name), turn)
 }
 
-// bringDown ends the run of a container: its preStop hook, whoever's turn it is, then
-// the stop signal when its turn has come, then KILL. All that shares one grace, but
-// for the minimum after the stop signal (kubelet: killContainer in
-// pkg/kubelet/kuberuntime).
+// bringDown ends the run of a container: its preStop hook, regardless of turn, then the stop signal
+// when its turn has come, then SIGKILL. All steps share one grace, except the minimum after the
+// stop signal (kubelet: killContainer in pkg/kubelet/kuberuntime).
 func (d *decision) bringDown(c *pod.Container, seen *Container, turn bool) {
 	since, end := d.graceEnd(seen)
 	switch {
@@ -58,8 +57,8 @@ func (d *decision) bringDown(c *pod.Container, seen *Container, turn bool) {
 	case d.ending != nil && d.ending.AtOnce, seen.Kill != nil && seen.Kill.AtOnce:
 		d.do(KillContainer, c.Name, seen.Attempt)
 	case seen.State == RunStarting:
-		// No process to signal yet: it gets its stop signal once it runs. If it
-		// hangs, the grace ends all the same.
+		// There is no process to signal yet: the signal follows once it runs. If the start hangs,
+		// the grace still ends.
 		d.killAt(c, seen, max(end, since+minimumGrace))
 	case seen.StopIssued != nil:
 		d.killAt(c, seen, max(end, *seen.StopIssued+minimumGrace))

@@ -7,31 +7,28 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Storage is what is known of what the pod has on disk. It stays empty where the
-// plan has no limit.
+// Storage is the state of the pod's disk use. It stays empty if the plan has no limit.
 type Storage struct {
-	Asked bool          `json:"asked,omitempty"` // MeasureStorage was issued, and is not answered
+	Asked bool          `json:"asked,omitempty"` // MeasureStorage was issued and not answered yet
 	Bytes int64         `json:"bytes,omitempty"` // at the last measurement
 	Every time.Duration `json:"every,omitempty"` // how often it is measured
 	Next  time.Duration `json:"next,omitempty"`  // Boot time of the next measurement; 0: now
 }
 
-// The kubelet looks at the limits every 10 s (monitoringInterval of its eviction
-// manager), at figures of volumes that are up to a minute old
-// (VolumeStatsAggPeriod). What does not grow is looked at less often, so that a
-// quiet pod can doze; and counting must cost next to nothing, however many files
-// there are.
+// The kubelet checks the limits every 10 s (monitoringInterval of its eviction manager), with
+// figures of volumes up to a minute old (VolumeStatsAggPeriod). podrun measures less often what
+// does not grow, so that the supervisor of a quiet pod can hibernate. The cost stays low, whatever
+// the number of files.
 const (
 	measureFirst = 10 * time.Second
 	measureLast  = 30 * time.Second
-	measureShare = 50 // of this much time, one part may go into counting
+	measureShare = 50 // at most 1/measureShare of the time is spent on counting
 )
 
-// evictionGrace is what an evicted pod has to end
-// (kubelet: immediateEvictionGracePeriodSeconds).
+// evictionGrace is the grace of an evicted pod (kubelet: immediateEvictionGracePeriodSeconds).
 const evictionGrace = time.Second
 
-// measure asks for the next measurement, or waits for it.
+// measure issues the next measurement, or waits for it.
 func (d *decision) measure() {
 	s := d.seen.Storage
 	switch {
@@ -65,15 +62,15 @@ func (o *Observed) measured(plan *pod.Plan, e Event) {
 
 const eventFailedMount = "FailedMount" // kubelet: pkg/kubelet/events
 
-// How long after volumes could not be made it is tried again: twice as long each time
-// (kubelet: pkg/util/goroutinemap/exponentialbackoff).
+// Delays before podrun tries again to make volumes: each is twice the previous one (kubelet:
+// pkg/util/goroutinemap/exponentialbackoff).
 const (
 	mountRetry    = 500 * time.Millisecond
 	maxMountRetry = 2*time.Minute + 2*time.Second
 )
 
-// volumesFailed folds that volumes could not be made: the sandbox is not made either, and
-// the containers wait. Of a sandbox that is up, its volumes stay as they were.
+// volumesFailed folds that volumes could not be made: the sandbox is not made either, and the
+// containers wait. If the sandbox is up, its volumes stay unchanged.
 func (o *Observed) volumesFailed(e Event) {
 	if o.Sandbox != SandboxCreating {
 		return
@@ -91,7 +88,7 @@ func (o *Observed) volumesFailed(e Event) {
 	o.Retry = e.At.Boot + wait
 }
 
-// noteMounts tells of volumes that could not be made, each for itself.
+// noteMounts records one event for each volume that could not be made.
 func (o *Observed) noteMounts(e Event) {
 	for line := range strings.Lines(e.Message) {
 		o.note(e.At, pod.Warning, eventFailedMount, "", strings.TrimSuffix(line, "\n"))

@@ -10,11 +10,10 @@ import (
 	"github.com/podrun/podrun/internal/golden"
 )
 
-// TestStories tells the behaviours in testdata, one file each. A story is a list
-// of blocks: steps, one a line, then a line "----", then what came of them, up to
-// an empty line. Decisions are made and carried out after each line; steps on one
-// line, with "; " between them, are folded before the next decision. Lines
-// beginning with # are remarks.
+// TestStories runs the stories in testdata, one file each. A story is a list of blocks: steps, one
+// a line, then a line "----", then the output, up to an empty line. The runner decides and carries
+// out after each line; steps on one line, separated by "; ", are folded before the next decision.
+// Lines that begin with # are comments.
 //
 // Steps:
 //
@@ -34,18 +33,18 @@ import (
 //	                           how probes or hooks of this kind are answered from now on
 //	probed NAME KIND OUTCOME | hooked NAME KIND OUTCOME
 //	condition TYPE STATUS      a user sets a condition
-//	adopted                    another supervisor takes the pod up
-//	pause | unpause            a user wishes so
+//	adopted                    another supervisor recovers the pod
+//	pause | unpause            a user pauses or resumes the pod
 //	changed NAME… the plan has another revision of these containers, with another image
-//	asked NAME…                the same, because a user wants a restart
+//	asked NAME…                the same, because a user requests a restart
 //	deadline N                 the plan has another activeDeadlineSeconds
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered
 //	dies NAME CODE AFTER       runs of this container end by themselves
-//	status | conditions | events   tell more about this moment
+//	status | conditions | events   add details about this moment to the output
 //
-// What is not manual and does not hang is answered at once: sandboxes are made,
-// containers start, probes and hooks succeed, KILL kills. A stop signal is answered only by exit.
+// Actions that are neither manual nor hanging are answered at once: sandboxes are made, containers
+// start, probes and hooks succeed, KILL kills. Only exit answers a stop signal.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -66,7 +65,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// tell runs a story and returns it with the outputs that came of it.
+// tell runs a story and returns it with its outputs.
 func tell(story string) (string, error) {
 	var out strings.Builder
 	var w *world
@@ -82,7 +81,7 @@ func tell(story string) (string, error) {
 			continue
 		}
 		for i+1 < len(lines) && lines[i+1] != "" {
-			i++ // the output of an earlier run
+			i++ // skip the output of an earlier run
 		}
 		var err error
 		if w, err = tellBlock(w, steps); err != nil {

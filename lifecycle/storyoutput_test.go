@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// output gives the actions since the last output, and between them what was asked
-// to be shown, then one line on the pod, then one line on each container.
+// output returns the actions since the last output with the requested details between them, then
+// one line on the pod, then one line on each container.
 func (w *world) output() string {
 	var b strings.Builder
 	for _, line := range w.told {
@@ -65,7 +65,7 @@ func stateText(s pod.State) string {
 	return "-"
 }
 
-// show tells more about this very moment.
+// show adds details about the current state to the output.
 func (w *world) show(what string) {
 	s := Status(&w.plan, &w.seen, w.now())
 	if what == "events" {

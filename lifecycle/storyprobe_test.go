@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// asked says how a container's probes or hooks of a kind are answered.
+// asked describes how a container's probes or hooks of a kind are answered.
 type asked struct {
 	outcome Outcome
 	message string
@@ -65,12 +65,12 @@ func (w *world) asked(a Action) {
 	}
 }
 
-// aside tells what an action says beside its container.
+// aside returns the details that an action has beside its container.
 func aside(a Action) string {
 	return strings.TrimRight(fmt.Sprintf(" %s%s %s", a.Probe, a.Hook, a.Reason), " ")
 }
 
-// outfit gives a container what follows its name: NAME[/WHAT[:KEY=VALUE,…]]…
+// outfit configures a container from the suffix of its name: NAME[/WHAT[:KEY=VALUE,…]]…
 func outfit(c *pod.Container, words []string) error {
 	for _, word := range words {
 		what, list, _ := strings.Cut(word, ":")

@@ -14,17 +14,17 @@ import (
 type world struct {
 	plan    pod.Plan
 	seen    Observed
-	at      time.Duration // since the pod's beginning
+	at      time.Duration // since the start of the pod
 	manual  bool
 	hangs   map[string]bool
 	dies    map[string]death
 	answers map[string]asked // by container and kind of probe or hook
-	due     []timed          // deaths to come, in order
+	due     []timed          // future deaths, in order
 	last    Decision
 	told    []string
 }
 
-// death is how the runs of a container end by themselves.
+// death is a scheduled end of a container's runs.
 type death struct {
 	code  int
 	after time.Duration
@@ -35,15 +35,15 @@ type timed struct {
 	e  Event
 }
 
-// The clocks of a story begin at odd times, so that no zero is taken for one.
+// The clocks of a story start at odd times, so that a zero value stands out.
 const bootBegin = 1000 * time.Second
 
 var wallBegin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (w *world) now() Now { return Now{Boot: bootBegin + w.at, Wall: wallBegin.Add(w.at)} }
 
-// fold applies an event; one about a container is about its latest attempt,
-// unless it says otherwise.
+// fold applies an event. An event about a container is about its latest attempt, unless args name
+// another.
 func (w *world) fold(e Event, args map[string]string) error {
 	e.At = w.now()
 	if e.Container != "" {
@@ -71,7 +71,7 @@ func number(args map[string]string, name string, field *int) (err error) {
 	return err
 }
 
-// settle decides and carries out until there is nothing to be done now.
+// settle decides and carries out until nothing is due.
 func (w *world) settle() {
 	for rounds := 0; ; rounds++ {
 		if rounds > 100 {
@@ -97,7 +97,7 @@ func (w *world) settle() {
 	}
 }
 
-// answer gives the event that an action has when all goes well.
+// answer folds the event that follows an action when all goes well.
 func (w *world) answer(a Action) {
 	e := Event{At: w.now(), Container: a.Container, Attempt: a.Attempt}
 	switch {
@@ -126,7 +126,7 @@ func (w *world) answer(a Action) {
 	w.seen.Apply(&w.plan, e)
 }
 
-// pass lets time go by, stopping at every wake and every death on the way.
+// pass advances the time and stops at every wake and every death.
 func (w *world) pass(d time.Duration) {
 	w.settle()
 	for end := w.at + d; ; w.settle() {
@@ -154,7 +154,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// step does one line of a story.
+// step runs one line of a story.
 func (w *world) step(words []string) (err error) {
 	args, plain := map[string]string{}, []string{}
 	for _, word := range words[1:] {
@@ -266,10 +266,10 @@ func (w *world) measured(bytes string, args map[string]string) (err error) {
 	return nil
 }
 
-// firstImage is that of every container until it is changed.
+// firstImage is the image of every container until it is changed.
 const firstImage = "busybox"
 
-// begin lays out the pod of a story.
+// begin creates the pod of a story.
 func (w *world) begin(words []string) (err error) {
 	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]death{}, map[string]asked{}
 	w.plan = pod.Plan{Name: "web", Namespace: "default", UID: "u-1",

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Networks are an IPv4 /16 and an IPv6 /64 from whose first 65536 addresses pods have the
-// lower half, Services the upper.
+// Networks are an IPv4 /16 and an IPv6 /64. Of the first 65536 addresses of each, pods use the
+// lower half and Services the upper.
 type Networks struct{ V4, V6 netip.Prefix }
 
-// DefaultNetworks are those of a machine that has no others to avoid.
+// DefaultNetworks are the networks of a machine on which they conflict with no others.
 var DefaultNetworks = Networks{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88}), 16), netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x88}), 64)}
 
-// NetworksOf are those that an address of each family is from.
+// NetworksOf returns the networks that contain the given addresses, one of each family.
 func NetworksOf(addresses []netip.Addr) Networks {
 	n := DefaultNetworks
 	for _, a := range addresses {
@@ -27,14 +27,14 @@ func NetworksOf(addresses []netip.Addr) Networks {
 	return n
 }
 
-// ServiceAddresses is how many Services there may be; firstService is the number of the
-// first one's address.
+// ServiceAddresses is the maximum number of Services; firstService is the index of the first
+// Service's address.
 const (
 	ServiceAddresses = 1<<15 - 2
 	firstService     = 1<<15 + 1
 )
 
-// Service are the addresses of Service i, the first of them IPv4.
+// Service returns the addresses of Service i, IPv4 first.
 func (n Networks) Service(i int) []netip.Addr {
 	a4, a6 := n.V4.Addr().As4(), n.V6.Addr().As16()
 	number := uint16(firstService + i)
@@ -43,7 +43,7 @@ func (n Networks) Service(i int) []netip.Addr {
 	return []netip.Addr{netip.AddrFrom4(a4), netip.AddrFrom16(a6)}
 }
 
-// indexOf is i of Networks.Service, whatever the networks; -1: it is no Service's address.
+// indexOf is the inverse of Networks.Service for any network; -1 if the address is not a Service's.
 func indexOf(address string) int {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -57,9 +57,9 @@ func indexOf(address string) int {
 	return i
 }
 
-// GiveAddresses gives a Service that needs some and has none its virtual addresses: those
-// that it had before if nobody else has them since. One that names addresses gets them if
-// they are free, in which case it has both families' of them. others are all Services.
+// GiveAddresses assigns virtual addresses to a Service that needs some and has none. It prefers the
+// Service's previous addresses, if they are still free. A Service that names addresses gets them if
+// they are free, together with the other family's address. others are all Services.
 func (n Networks) GiveAddresses(o *Object, others []*Object) error {
 	s := o.Service
 	if s == nil || s.Headless() || s.Type == ServiceExternalName {
@@ -109,8 +109,7 @@ func (n Networks) giveNamed(s *Service, taken map[int]*Object) error {
 	return nil
 }
 
-// Renumber moves a Service's addresses to these networks, and says whether they were in
-// others.
+// Renumber moves a Service's addresses to these networks, and reports whether it changed any.
 func (n Networks) Renumber(s *Service) bool {
 	if s.Headless() || len(s.ClusterIPs) == 0 {
 		return false

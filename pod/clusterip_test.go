@@ -38,7 +38,7 @@ func TestGiveAddresses(t *testing.T) {
 		}
 		all = append(all, o)
 	}
-	// A second one of the same name, as when it is made again, gets the same.
+	// A second Service of the same name, as after a recreation, gets the same address.
 	again := service("s7")
 	if err := n.GiveAddresses(again, all); err != nil || !slices.Equal(again.Service.ClusterIPs, all[7].Service.ClusterIPs) {
 		t.Errorf("again: %v, %v; was %v", again.Service.ClusterIPs, err, all[7].Service.ClusterIPs)
@@ -54,7 +54,7 @@ func TestNamedAddresses(t *testing.T) {
 	other := service("other", addressed("10.88.128.9", "fd88::8009"))
 	for _, c := range []struct {
 		ips  []string
-		want string // the addresses, or what is wrong
+		want string // the addresses, or the error
 	}{
 		{[]string{"10.88.128.5"}, "10.88.128.5 fd88::8005"},
 		{[]string{"fd88::8005"}, "fd88::8005 10.88.128.5"},

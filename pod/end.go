@@ -1,6 +1,6 @@
 package pod
 
-// End is how the latest run of a container has ended that is not to be run again.
+// End is the end of a container's latest run, if no other run follows.
 type End struct {
 	Attempt  int    `json:"attempt"` // the restart count
 	ExitCode int    `json:"exitCode"`

@@ -5,20 +5,20 @@ type EnvFrom struct {
 	Kind     ObjectKind `json:"kind"`
 	Name     string     `json:"name"`
 	Prefix   string     `json:"prefix,omitempty"`
-	Optional bool       `json:"optional,omitempty"` // without the object there are none
+	Optional bool       `json:"optional,omitempty"` // a missing object gives no variables
 }
 
-// EnvVar is one variable that a container declares: a Value, or what From says.
+// EnvVar is one variable that a container declares: a Value, or a reference From.
 type EnvVar struct {
 	Name  string  `json:"name"`
 	Value string  `json:"value,omitempty"` // $(VAR) in it is expanded from the variables before it
 	From  *EnvRef `json:"from,omitempty"`
 }
 
-// EnvRef says where a variable's value is found when the container is created; exactly
-// one of its fields is set.
+// EnvRef is the source of a variable's value, resolved when the container is created. Exactly one
+// of its fields is set.
 type EnvRef struct {
-	Text  *string  `json:"text,omitempty"`  // here, taken as it stands
+	Text  *string  `json:"text,omitempty"`  // the value itself, taken literally
 	Field string   `json:"field,omitempty"` // status.podIP, status.podIPs, status.hostIP, status.hostIPs
 	Key   *KeyRef  `json:"key,omitempty"`
 	File  *FileRef `json:"file,omitempty"`
@@ -29,7 +29,7 @@ type KeyRef struct {
 	Kind     ObjectKind `json:"kind"`
 	Name     string     `json:"name"`
 	Key      string     `json:"key"`
-	Optional bool       `json:"optional,omitempty"` // without it there is no variable
+	Optional bool       `json:"optional,omitempty"` // a missing key gives no variable
 }
 
 // FileRef is one key of a file of variables (KEP-3721) in a volume of the pod.
@@ -37,11 +37,11 @@ type FileRef struct {
 	Volume   string `json:"volume"`
 	Path     string `json:"path"` // in the volume
 	Key      string `json:"key"`
-	Optional bool   `json:"optional,omitempty"` // without the key there is no variable
+	Optional bool   `json:"optional,omitempty"` // a missing key gives no variable
 }
 
-// Refers says whether the plan refers to an object, which its containers or volumes may
-// follow when it changes. Services are of interest to every pod of their namespace.
+// Refers reports whether the plan refers to an object, so that a change of the object may affect
+// its containers or volumes. Every pod refers to the Services of its namespace.
 func (p *Plan) Refers(kind ObjectKind, name string) bool {
 	if kind == KindService {
 		return true

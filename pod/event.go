@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// EventType is how much an Event matters, as in Kubernetes.
+// EventType is the severity of an Event, as in Kubernetes.
 type EventType string
 
 const (
@@ -26,11 +26,10 @@ type Event struct {
 	Last      time.Time `json:"last"`
 }
 
-// EventLog is what happened to a pod, bounded: of different events it keeps the
-// latest, and events that are alike it counts (client-go: tools/record
-// EventAggregator, eventLogger). The zero value is empty.
+// EventLog is a bounded log of a pod's events. It keeps the latest of different events and counts
+// similar ones (client-go: tools/record EventAggregator, eventLogger). The zero value is empty.
 type EventLog struct {
-	Seq    int64   `json:"seq"` // of the latest event; 0: there was none
+	Seq    int64   `json:"seq"` // of the latest event; 0: no event
 	Events []Event `json:"events,omitempty"`
 }
 
@@ -38,15 +37,14 @@ const (
 	maxEvents  = 100  // different ones
 	maxMessage = 1024 // bytes; the API server's limit of an event's message
 
-	// So many different messages of one type and reason within such a time become
-	// one event (client-go: defaultAggregateMaxEvents, defaultAggregateIntervalInSeconds).
+	// maxSimilar different messages of one type and reason within this interval become one event
+	// (client-go: defaultAggregateMaxEvents, defaultAggregateIntervalInSeconds).
 	maxSimilar    = 10
 	similarWithin = 10 * time.Minute
 	combined      = "(combined from similar events): "
 )
 
-// Add records that an event has happened at e.Last. Its Seq, Count and First are
-// the log's to give.
+// Add records that an event has happened at e.Last. The log sets its Seq, Count and First.
 func (l *EventLog) Add(e Event) {
 	e.Message = clip(e.Message)
 	l.Seq++
@@ -65,7 +63,7 @@ func (l *EventLog) Add(e Event) {
 	l.Events = append(l.Events, e) // the latest is the last
 }
 
-// find is the index of an event that is the same but for its times, or -1.
+// find returns the index of an event that differs only in its times, or -1.
 func (l *EventLog) find(e Event) int {
 	for i, old := range l.Events {
 		if old.alike(e) && old.Container == e.Container && old.Message == e.Message {
@@ -75,7 +73,7 @@ func (l *EventLog) find(e Event) int {
 	return -1
 }
 
-// combined is the index of the event that stands for others like e, or -1.
+// combined returns the index of the event that stands for similar events, or -1.
 func (l *EventLog) combined(e Event) int {
 	for i, old := range l.Events {
 		if old.alike(e) && strings.HasPrefix(old.Message, combined) {
@@ -85,7 +83,7 @@ func (l *EventLog) combined(e Event) int {
 	return -1
 }
 
-// similar counts the other messages that events like e have had lately.
+// similar counts the different messages of recent events like e.
 func (l *EventLog) similar(e Event) int {
 	said := map[string]bool{}
 	for _, old := range l.Events {
@@ -98,7 +96,7 @@ func (l *EventLog) similar(e Event) int {
 
 func (e Event) alike(other Event) bool { return e.Type == other.Type && e.Reason == other.Reason }
 
-// clip cuts a message, between two characters, to what an event may hold.
+// clip truncates a message to the size limit of an event, between two characters.
 func clip(s string) string {
 	if len(s) <= maxMessage {
 		return s

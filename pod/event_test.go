@@ -41,14 +41,14 @@ func TestEventsThatAreAlikeBecomeOne(t *testing.T) {
 	if last.Count != 21 || last.Message != combined+"error 29" || last.First != at(9) {
 		t.Errorf("the last is %+v", last)
 	}
-	// After a quiet time the next is new.
+	// After a quiet period a similar event is a new one.
 	l.Add(Event{Type: Warning, Reason: "Failed", Message: "error 99", Last: at(3600)})
 	if got := l.Events[len(l.Events)-1].Message; got != "error 99" {
 		t.Errorf("an hour later: %q", got)
 	}
 }
 
-// The same of many containers is not alike: who it was counts.
+// TestEventsOfManyContainers: events of different containers are not similar.
 func TestEventsOfManyContainers(t *testing.T) {
 	var l EventLog
 	for i := range 30 {

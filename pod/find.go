@@ -1,9 +1,9 @@
 package pod
 
-// All are the lists of the plan's containers.
+// All returns the lists of the plan's containers.
 func (p *Plan) All() [][]Container { return [][]Container{p.InitContainers, p.Containers, p.Ephemeral} }
 
-// Container finds a container of any kind by name.
+// Container returns a container of any kind by name.
 func (p *Plan) Container(name string) (*Container, bool) {
 	for _, list := range p.All() {
 		for i := range list {
@@ -15,7 +15,7 @@ func (p *Plan) Container(name string) (*Container, bool) {
 	return nil, false
 }
 
-// Container finds the status of a container of any kind by name.
+// Container returns the status of a container of any kind by name.
 func (s *Status) Container(name string) (*ContainerStatus, bool) {
 	for _, list := range [][]ContainerStatus{s.InitContainers, s.Containers, s.Ephemeral} {
 		for i := range list {

@@ -1,7 +1,7 @@
 package pod
 
-// Kinds of objects that make pods: they are kept as objects, and what is remembered of
-// them beside.
+// Kinds of workloads: objects that make pods. They are stored as objects, and their state beside
+// them.
 const (
 	KindDeployment  ObjectKind = "Deployment"
 	KindReplicaSet  ObjectKind = "ReplicaSet"
@@ -11,7 +11,7 @@ const (
 	KindCronJob     ObjectKind = "CronJob"
 )
 
-// Workloads are the kinds that make pods, in the order in which they are shown.
+// Workloads returns the kinds that make pods, in the order of output.
 func Workloads() []ObjectKind {
 	return []ObjectKind{KindDeployment, KindReplicaSet, KindStatefulSet, KindDaemonSet, KindJob, KindCronJob}
 }

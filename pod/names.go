@@ -1,6 +1,6 @@
 package pod
 
-// DNS is what the manifest says about the resolver of the containers.
+// DNS is the manifest's configuration of the containers' resolver.
 type DNS struct {
 	Policy      string   `json:"policy,omitempty"` // Kubernetes' dnsPolicy; "" is ClusterFirst
 	Nameservers []string `json:"nameservers,omitempty"`
@@ -14,7 +14,8 @@ type HostAlias struct {
 	Hostnames []string `json:"hostnames"`
 }
 
-// Domain is the pod's, if it has a subdomain, or "" (kubelet: GeneratePodHostNameAndDomain).
+// Domain returns the pod's domain if it has a subdomain, or "" (kubelet:
+// GeneratePodHostNameAndDomain).
 func (p *Plan) Domain() string {
 	if p.Subdomain == "" {
 		return ""
@@ -22,8 +23,7 @@ func (p *Plan) Domain() string {
 	return p.Subdomain + "." + p.Namespace + ".svc.cluster.local"
 }
 
-// NodeName is what the kernel calls the pod: its hostname, with its domain if that is
-// asked for.
+// NodeName is the pod's hostname in the kernel, with its domain if the manifest requests that.
 func (p *Plan) NodeName() string {
 	if p.HostnameAsFQDN && p.Domain() != "" {
 		return p.Hostname + "." + p.Domain()
@@ -31,14 +31,14 @@ func (p *Plan) NodeName() string {
 	return p.Hostname
 }
 
-// Presence is what others are told of a living pod, for names and Services.
+// Presence is the record that a living pod publishes for names and Services.
 type Presence struct {
 	UID       string            `json:"uid"`
 	Hostname  string            `json:"hostname"`
 	Subdomain string            `json:"subdomain,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Addresses []string          `json:"addresses,omitempty"`
-	Ready     bool              `json:"ready,omitempty"` // and not about to end
+	Ready     bool              `json:"ready,omitempty"` // and not being stopped
 	Ports     []Port            `json:"ports,omitempty"` // those with names
-	Stack     bool              `json:"stack,omitempty"` // its network is a stack in user space
+	Stack     bool              `json:"stack,omitempty"` // its network is a user-space stack
 }

@@ -1,16 +1,16 @@
 package pod
 
-// NetworkMode is how a pod reaches the world.
+// NetworkMode is the way a pod's traffic leaves the pod.
 type NetworkMode string
 
 const (
-	NetworkAuto       NetworkMode = ""           // by what the machine can do
-	NetworkNone       NetworkMode = "none"       // it does not: its own loopback is all there is
-	NetworkHost       NetworkMode = "host"       // it is in the host's network
-	NetworkMasquerade NetworkMode = "masquerade" // the kernel leads packets out, in the host's name: for root, and IPv4
-	NetworkTProxy     NetworkMode = "tproxy"     // the kernel takes connections, sockets of the host pass them on
-	NetworkNetstack   NetworkMode = "netstack"   // a network stack in user space does
+	NetworkAuto       NetworkMode = ""           // chosen by the machine's capabilities
+	NetworkNone       NetworkMode = "none"       // not at all: the pod has only its own loopback
+	NetworkHost       NetworkMode = "host"       // the pod uses the host's network
+	NetworkMasquerade NetworkMode = "masquerade" // the kernel masquerades packets with the host's address: for root, and IPv4
+	NetworkTProxy     NetworkMode = "tproxy"     // the kernel redirects connections, and sockets of the host relay them
+	NetworkNetstack   NetworkMode = "netstack"   // a user-space network stack relays them
 )
 
-// NetworkModes are those that can be asked for, in the order in which they are told.
+// NetworkModes are the modes that a user can request, in the order of output.
 var NetworkModes = []string{"auto", string(NetworkMasquerade), string(NetworkTProxy), string(NetworkNetstack), string(NetworkHost), string(NetworkNone)}

@@ -5,15 +5,15 @@ import (
 	"hash/fnv"
 )
 
-// Ports of the machine that Services may open (kube-apiserver: --service-node-port-range).
+// Range of node ports that Services may open (kube-apiserver: --service-node-port-range).
 const (
 	FirstNodePort = 30000
 	LastNodePort  = 32767
 )
 
-// GivePorts gives the ports of a Service that opens some and names none their ports of the machine,
-// and checks the others. others are all Services; free says whether no program has a port
-// that no Service has.
+// GivePorts assigns node ports to the ports of a Service that opens some and names none, and checks
+// those that are named. others are all Services; free returns an error for a port that no Service
+// has but another program uses.
 func (o *Object) GivePorts(others []*Object, free func(protocol string, port int) error) error {
 	if o.Service == nil || !o.Service.Type.OpensPorts() {
 		return nil

@@ -10,8 +10,8 @@ func nodeService(name string, ports ...ServicePort) *Object {
 	return &Object{Kind: KindService, Namespace: "default", Name: name, Service: &Service{Type: ServiceNodePort, Ports: ports}}
 }
 
-// Ports of the machine that nobody names are free ones of the range; those that are named
-// belong to one Service and protocol.
+// TestGivePorts: unnamed node ports are free ones of the range; a named one belongs to one Service
+// and protocol.
 func TestGivePorts(t *testing.T) {
 	free := func(string, int) error { return nil }
 	tcp := func(port, node int32) ServicePort { return ServicePort{Protocol: "TCP", Port: port, NodePort: node} }

@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// Object is one object of the machine that is not a pod: what pods refer to by name.
-// It is one file of the store; of the fields for kinds, that of its own is set.
+// Object is one object of the machine that is not a pod: pods refer to it by name. It is one file
+// of the store. Of the fields for kinds, only that of its own kind is set.
 type Object struct {
 	Kind      ObjectKind `json:"kind"`
 	Namespace string     `json:"namespace,omitempty"` // "" for a Namespace
 	Name      string     `json:"name"`
 	UID       string     `json:"uid"`
 	CreatedAt time.Time  `json:"createdAt"`
-	Revision  int64      `json:"revision"` // 1, and one more with every change
+	Revision  int64      `json:"revision"` // 1, plus one with every change
 
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	Owner    *Owner `json:"owner,omitempty"`    // what has made it, and goes with it
-	Deleting bool   `json:"deleting,omitempty"` // it goes when what it has made is gone
+	Owner    *Owner `json:"owner,omitempty"`    // the object that made it, and that it is removed with
+	Deleting bool   `json:"deleting,omitempty"` // it is removed once all it has made is gone
 
-	RequireLimits bool  `json:"requireLimits,omitempty"` // of a workload: of its pods
-	TLSVerify     *bool `json:"tlsVerify,omitempty"`     // of a workload: how its pods' images are pulled; nil: as usual
+	RequireLimits bool  `json:"requireLimits,omitempty"` // for a workload: of its pods
+	TLSVerify     *bool `json:"tlsVerify,omitempty"`     // for a workload: how its pods' images are pulled; nil: the default
 
-	UnsetPull []string `json:"unsetPull,omitempty"` // of a workload: its template's images without a pull policy; Spec has the default
+	UnsetPull []string `json:"unsetPull,omitempty"` // for a workload: its template's images without a pull policy; Spec has the default
 
 	ConfigMap *ConfigMap `json:"configMap,omitempty"`
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`
 	Service   *Service   `json:"service,omitempty"`
 
-	// Spec is the Kubernetes spec as it was applied, with defaults, for those who show
-	// it. Nothing is decided by it.
+	// Spec is the Kubernetes spec as applied, with defaults, for output only. No decision depends
+	// on it.
 	Spec json.RawMessage `json:"spec,omitempty"`
 }
 
-// Owner names what has made an object or a pod.
+// Owner names the object that made an object or a pod.
 type Owner struct {
 	Kind ObjectKind `json:"kind"`
 	Name string     `json:"name"`
@@ -54,15 +54,14 @@ const (
 	KindNamespace ObjectKind = "Namespace"
 )
 
-// ConfigMap has keys of two kinds, of which none is in both.
+// ConfigMap has keys of two kinds; no key is in both.
 type ConfigMap struct {
 	Data       map[string]string `json:"data,omitempty"`
 	BinaryData map[string][]byte `json:"binaryData,omitempty"`
 	Immutable  bool              `json:"immutable,omitempty"`
 }
 
-// Secret is kept in memory-backed storage only. Its values go nowhere but into
-// containers.
+// Secret is stored in memory-backed storage only. Its values are passed to containers only.
 type Secret struct {
 	Type      string            `json:"type"` // "Opaque", "kubernetes.io/dockerconfigjson", …
 	Data      map[string][]byte `json:"data,omitempty"`
@@ -75,22 +74,22 @@ type Claim struct {
 	Request     int64    `json:"request,omitempty"`     // bytes asked for; not enforced
 }
 
-// Service is a name and an address for pods.
+// Service is a name and an address for a group of pods.
 type Service struct {
 	Type         ServiceType       `json:"type"`
-	Selector     map[string]string `json:"selector,omitempty"` // none: no pod is meant
+	Selector     map[string]string `json:"selector,omitempty"` // empty: selects no pods
 	Ports        []ServicePort     `json:"ports,omitempty"`
 	ExternalName string            `json:"externalName,omitempty"`
 
-	// ClusterIPs are the virtual addresses, the first one the main one; "None" alone
-	// makes it headless. None: it has not been given any.
+	// ClusterIPs are the virtual addresses, the main one first; "None" alone makes the Service
+	// headless. Empty: no address is assigned yet.
 	ClusterIPs []string `json:"clusterIPs,omitempty"`
 
 	PublishNotReady bool  `json:"publishNotReady,omitempty"` // pods count before they are ready
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"` // of sessionAffinity ClientIP; 0: no affinity
 }
 
-// Headless says whether the Service has no address of its own.
+// Headless reports whether the Service has no address of its own.
 func (s *Service) Headless() bool { return len(s.ClusterIPs) > 0 && s.ClusterIPs[0] == "None" }
 
 // ServiceType is Kubernetes' type of a Service.
@@ -103,11 +102,11 @@ const (
 	ServiceExternalName ServiceType = "ExternalName"
 )
 
-// OpensPorts says whether a Service has ports of the machine.
+// OpensPorts reports whether a Service has node ports.
 func (t ServiceType) OpensPorts() bool { return t == ServiceNodePort || t == ServiceLoadBalancer }
 
-// ServicePort leads from a port of the Service to one of its pods: TargetName, a port
-// of a container, if it is set, else TargetPort.
+// ServicePort maps a port of the Service to a port of its pods: TargetName, a container's named
+// port, if it is set, else TargetPort.
 type ServicePort struct {
 	Name       string `json:"name,omitempty"`
 	Protocol   string `json:"protocol"` // "TCP", "UDP", "SCTP"

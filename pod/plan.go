@@ -1,5 +1,5 @@
-// Package pod holds the values that the two halves of podrun exchange: the
-// Plan (what a pod is to be) and the Status (what has become of it).
+// Package pod holds the values that the CLI and the supervisor program exchange: the Plan (the
+// desired pod) and the Status (its current state).
 //
 // It imports only the standard library and touches nothing outside memory.
 package pod
@@ -9,24 +9,23 @@ import (
 	"reflect"
 )
 
-// PlanVersion is written into every Plan; a reader refuses a newer one.
+// PlanVersion is written into every Plan; a reader rejects a newer one.
 const PlanVersion = 1
 
-// Plan is one pod with everything decided: no defaulting, no look-up and no
-// Kubernetes type is left for the supervisor. It is built by manifest.Build and
-// stored as plan.json.
+// Plan is one pod with everything decided: the supervisor does no defaulting, no look-up and needs
+// no Kubernetes type. manifest.Build makes it; it is stored as plan.json.
 type Plan struct {
 	Version   int    `json:"version"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 
-	// Labels are what Services select the pod by.
+	// Labels are matched by the selectors of Services.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	Hostname       string      `json:"hostname"`
 	Subdomain      string      `json:"subdomain,omitempty"`
-	HostnameAsFQDN bool        `json:"hostnameAsFQDN,omitempty"` // the kernel's name of the pod has its domain
+	HostnameAsFQDN bool        `json:"hostnameAsFQDN,omitempty"` // the hostname in the kernel includes the domain
 	HostAliases    []HostAlias `json:"hostAliases,omitempty"`
 	DNS            DNS         `json:"dns,omitzero"`
 
@@ -38,58 +37,57 @@ type Plan struct {
 	HostPID               bool          `json:"hostPID,omitempty"`      // the host's processes
 	Apart                 bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
 	Users                 *IDRange      `json:"users,omitempty"`        // ids of its own; nil: those of all pods of the user
-	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables tell of the namespace's Services
+	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables contain the addresses of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
-	// Awaits says that not all images are on the machine: what they decide is not in the Plan,
-	// and nothing runs by it. Another Plan replaces it before the pod starts.
+	// Awaits is set while images are missing on the machine. The Plan then lacks what the images
+	// decide, and is replaced before the pod starts.
 	Awaits bool `json:"awaits,omitempty"`
 
-	// Resources are the effective ones of the whole pod: they size the pod cgroup.
+	// Resources are the effective ones of the whole pod; they set the pod cgroup's limits.
 	Resources     Resources         `json:"resources"`
 	RequireLimits bool              `json:"requireLimits,omitempty"`
 	Sysctls       map[string]string `json:"sysctls,omitempty"`
 
-	// ReadinessGates are types of conditions that users set, and that must be True for
-	// the pod to be Ready.
+	// ReadinessGates are types of conditions that users set; all must be True for the pod to be
+	// Ready.
 	ReadinessGates []string `json:"readinessGates,omitempty"`
-	HookReason     bool     `json:"hookReason,omitempty"` // preStop hooks are told why
+	HookReason     bool     `json:"hookReason,omitempty"` // preStop hooks receive the reason
 
-	// The log of an instance of a container has at most LogMaxFiles files, each of
-	// LogMaxBytes and one line; 0: the defaults.
+	// The log of one run of a container has at most LogMaxFiles files, each of LogMaxBytes plus one
+	// line; 0: the defaults.
 	LogMaxBytes int64 `json:"logMaxBytes,omitempty"`
 	LogMaxFiles int   `json:"logMaxFiles,omitempty"`
 
-	Network NetworkMode `json:"network,omitempty"` // as asked for
+	Network NetworkMode `json:"network,omitempty"` // as requested
 
-	// HostLoopback lets the pod reach what listens on the host's loopback only.
+	// HostLoopback lets the pod reach sockets that listen only on the host's loopback.
 	HostLoopback bool `json:"hostLoopback,omitempty"`
 	// Ports are those of all containers, in their order.
 	Ports []Port `json:"ports,omitempty"`
 
-	// FileLabel is SELinux's, of the files that podrun makes for all of the pod; "" where
-	// there are no labels.
+	// FileLabel is the SELinux label of files that podrun makes for the whole pod; "" without
+	// SELinux.
 	FileLabel string `json:"fileLabel,omitempty"`
-	// LayerLabel is SELinux's, of the layers of images, which all pods share; "" where
-	// there are no labels.
+	// LayerLabel is the SELinux label of image layers, which all pods share; "" without SELinux.
 	LayerLabel string `json:"layerLabel,omitempty"`
 
 	Volumes        []Volume    `json:"volumes,omitempty"`
-	Group          *Group      `json:"group,omitempty"`          // volumes are given to it; nil: none
-	Storage        []Limit     `json:"storage,omitempty"`        // what it may keep on disk; the first that is exceeded counts
+	Group          *Group      `json:"group,omitempty"`          // group of the volumes; nil: none
+	Storage        []Limit     `json:"storage,omitempty"`        // limits on disk use; the first exceeded one counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`
-	Ephemeral      []Container `json:"ephemeral,omitempty"` // added while it runs, to look into it: begun at once and once
+	Ephemeral      []Container `json:"ephemeral,omitempty"` // added while the pod runs, for debugging: each starts at once and runs once
 }
 
-// IDRange are Count users and groups, from First on as the user's pods number them. The pod
-// that has them numbers them from 0 on.
+// IDRange is a range of Count users and groups from First on, in the numbering of the user's pods.
+// The pod that owns the range numbers them from 0.
 type IDRange struct {
 	First int `json:"first"`
 	Count int `json:"count"`
 }
 
-// Overlaps says whether an id is in both.
+// Overlaps reports whether an id is in both.
 func (r IDRange) Overlaps(o IDRange) bool {
 	return r.First < o.First+o.Count && o.First < r.First+r.Count
 }
@@ -109,12 +107,11 @@ const (
 	RestartNever     RestartPolicy = "Never"
 )
 
-// RestartRule asks for a restart after an exit code that is among ExitCodes, or, with
-// NotIn, after one that is not.
+// RestartRule restarts after an exit code in ExitCodes, or, with NotIn, after one outside them.
 type RestartRule struct {
 	NotIn     bool  `json:"notIn,omitempty"`
 	ExitCodes []int `json:"exitCodes"`
-	All       bool  `json:"all,omitempty"` // not the container alone, but all of the pod
+	All       bool  `json:"all,omitempty"` // restart the whole pod, not only the container
 }
 
 // Container is one container of a Plan, init, sidecar or app.
@@ -125,26 +122,25 @@ type Container struct {
 	Layers  []string `json:"layers"`            // absolute directories of the unpacked layers, lowest first
 	Sidecar bool     `json:"sidecar,omitempty"` // an init container with restartPolicy Always (KEP-753)
 
-	// Revision counts the changes of a living pod that take a restart of this container:
-	// a run of another revision is ended, and followed by one of this.
+	// Revision counts the changes of a living pod that require a restart of this container: a run
+	// of another revision is ended and replaced.
 	Revision int `json:"revision,omitempty"`
 
-	// Asked says that the latest change was a wish to restart it, which changes nothing else.
+	// Asked reports that the latest change was only a request to restart the container.
 	Asked bool `json:"asked,omitempty"`
 
-	// Args are the whole argv; $(VAR) in them is expanded when the container is created,
-	// and Args[0] looked up in its PATH. Env, KEY=value, is what the container has of
-	// itself and its image; what EnvFrom and Vars say wins. The room environ puts them
-	// together.
+	// Args is the whole argv; $(VAR) in it is expanded when the container is created, and Args[0]
+	// is looked up in its PATH. Env, KEY=value, has the image's variables and the container's
+	// defaults; EnvFrom and Vars take precedence. Package environ combines them.
 	Args    []string  `json:"args"`
 	Env     []string  `json:"env"`
 	EnvFrom []EnvFrom `json:"envFrom,omitempty"`
 	Vars    []EnvVar  `json:"vars,omitempty"`
 	Cwd     string    `json:"cwd"`
 
-	// Stdin keeps the container's standard input open for who attaches; with StdinOnce it
-	// is closed when the first of them has gone. TTY gives it a terminal, which is its
-	// input too.
+	// Stdin keeps the container's standard input open for clients that attach; with StdinOnce it
+	// closes when the first client leaves. TTY gives the container a terminal, which is then its
+	// input.
 	Stdin     bool `json:"stdin,omitempty"`
 	StdinOnce bool `json:"stdinOnce,omitempty"`
 	TTY       bool `json:"tty,omitempty"`
@@ -157,7 +153,7 @@ type Container struct {
 	GroupsStrict       bool     `json:"groupsStrict,omitempty"` // the image's group file adds none
 	NonRoot            bool     `json:"nonRoot,omitempty"`      // refuse to start as uid 0
 
-	// RestartPolicy and RestartRules are the container's own; "" is the pod's.
+	// RestartPolicy and RestartRules are the container's own; "" means the pod's.
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 	RestartRules  []RestartRule `json:"restartRules,omitempty"` // the first that applies counts
 
@@ -170,8 +166,8 @@ type Container struct {
 	// Target names a container of the pod whose PID namespace an ephemeral one shares.
 	Target string `json:"target,omitempty"`
 
-	// Priority orders the first start of app containers: one starts when all those
-	// with a higher priority are ready.
+	// Priority orders the first start of app containers: one starts when all with a higher priority
+	// are ready.
 	Priority int `json:"priority,omitempty"`
 
 	StopSignal        string   `json:"stopSignal,omitempty"` // "SIGTERM" when empty
@@ -180,27 +176,26 @@ type Container struct {
 	Capabilities      []string `json:"capabilities,omitempty"`      // CAP_… of a process with uid 0
 	SeccompUnconfined bool     `json:"seccompUnconfined,omitempty"` // otherwise Seccomp or the runtime's default profile
 
-	// Seccomp is a profile of the user's, in Docker's form or that of the OCI runtime
-	// specification.
+	// Seccomp is a user's profile, in Docker's format or that of the OCI runtime specification.
 	Seccomp json.RawMessage `json:"seccomp,omitempty"`
 
-	// AppArmor is the profile that its processes change to: AppArmorDefault until it is
-	// known what this is here; "" for none.
+	// AppArmor is the profile of the container's processes: AppArmorDefault until the host's
+	// default is resolved; "" for none.
 	AppArmor string `json:"appArmor,omitempty"`
 
-	// Label is SELinux's, of its processes, and FileLabel that of its root file system; ""
-	// where they keep the user's.
+	// Label is the SELinux label of its processes, and FileLabel that of its root file system; ""
+	// if they keep the user's.
 	Label     string `json:"label,omitempty"`
 	FileLabel string `json:"fileLabel,omitempty"`
 
-	// Privileged: the devices of the host that the user may open, and /proc and /sys as
-	// the kernel has them; what else it means is in the fields above. ProcUnmasked is for
-	// /proc alone.
+	// Privileged gives the container the host's devices that the user may open, and the kernel's
+	// unmasked /proc and /sys. Its other effects are in the fields above. ProcUnmasked is for /proc
+	// alone.
 	Privileged   bool `json:"privileged,omitempty"`
 	ProcUnmasked bool `json:"procUnmasked,omitempty"`
 
 	Mounts      []Mount   `json:"mounts,omitempty"` // parents before children
-	Hooks       []Hook    `json:"hooks,omitempty"`  // that come with its devices
+	Hooks       []Hook    `json:"hooks,omitempty"`  // required by its devices
 	Resources   Resources `json:"resources"`
 	OOMScoreAdj int       `json:"oomScoreAdj"`
 
@@ -208,8 +203,8 @@ type Container struct {
 	TerminationMessageFrom TerminationMessagePolicy `json:"terminationMessageFrom"`
 }
 
-// Hook is a program of the host's that is run at a moment of the container's life, which
-// has the name that the OCI runtime specification gives it: createContainer and the like.
+// Hook is a program of the host that runs at a point of the container's life, named as in the OCI
+// runtime specification: createContainer and the like.
 type Hook struct {
 	Name    string   `json:"name"`
 	Path    string   `json:"path"`
@@ -236,25 +231,25 @@ type Resources struct {
 	MemoryRequest int64 `json:"memoryRequest,omitempty"` // bytes
 	MemoryLimit   int64 `json:"memoryLimit,omitempty"`   // bytes
 
-	// Bytes, where the manifest asks for memory QoS: never taken away, taken away last,
-	// and the use from which on what uses more is slowed down.
+	// Bytes, if the manifest requests memory QoS: memory that is never reclaimed, memory that is
+	// reclaimed last, and the use above which the kernel throttles the container.
 	MemoryMin  int64 `json:"memoryMin,omitempty"`
 	MemoryLow  int64 `json:"memoryLow,omitempty"`
 	MemoryHigh int64 `json:"memoryHigh,omitempty"`
 
-	// HugePages are bytes by the kernel's name of the page size: "2MB", "1GB". A size
-	// that any container of the pod names is here for each; the others are not limited.
+	// HugePages are bytes by the kernel's name of the page size: "2MB", "1GB". It has every size
+	// that any container of the pod names; other sizes are not limited.
 	HugePages map[string]int64 `json:"hugePages,omitempty"`
 }
 
-// IsZero says whether nothing is asked for and nothing limited.
+// IsZero reports whether there is no request and no limit.
 func (r Resources) IsZero() bool { return reflect.ValueOf(r).IsZero() }
 
-// Limited says whether any limit is set.
+// Limited reports whether any limit is set.
 func (r Resources) Limited() bool { return r.CPULimit > 0 || r.MemoryLimit > 0 }
 
-// Limit is what a part of the pod may keep on disk. A pod that exceeds one is
-// ended with reason Evicted and the limit's message.
+// Limit limits the disk use of a part of the pod. A pod that exceeds one is ended with reason
+// Evicted and the limit's message.
 type Limit struct {
 	Kind    LimitKind `json:"kind"`
 	Name    string    `json:"name,omitempty"` // of the volume or the container
@@ -262,7 +257,7 @@ type Limit struct {
 	Message string    `json:"message"` // the kubelet's, word for word
 }
 
-// LimitKind says what a Limit is about.
+// LimitKind is the part of the pod that a Limit is about.
 type LimitKind string
 
 const (
@@ -271,7 +266,7 @@ const (
 	ContainerLimit LimitKind = "container" // its writable layer and its logs
 )
 
-// Image is what manifest.Build needs of an image, as the image room found it.
+// Image is what manifest.Build needs of an image; package image reads it.
 type Image struct {
 	Name   string   // normalised reference, "docker.io/library/busybox:1.36"
 	ID     string   // sha256:<hex> of the config

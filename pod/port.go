@@ -9,19 +9,19 @@ type Port struct {
 	Protocol  string `json:"protocol"` // TCP, UDP or SCTP
 	Number    int    `json:"number"`   // in the pod
 
-	// HostPort, unless it is 0, leads to the port from HostIP, or from all of the
-	// machine's addresses.
+	// HostPort, unless it is 0, is forwarded to the port, on HostIP or on all of the machine's
+	// addresses.
 	HostPort int    `json:"hostPort,omitempty"`
 	HostIP   string `json:"hostIP,omitempty"` // an address as netip prints it
 }
 
-// HostAddr is HostIP; the zero Addr for all.
+// HostAddr returns HostIP; the zero Addr means all addresses.
 func (p Port) HostAddr() netip.Addr {
 	a, _ := netip.ParseAddr(p.HostIP)
 	return a.Unmap()
 }
 
-// Clashes says whether the machine cannot open both ports.
+// Clashes reports whether the machine cannot open both ports.
 func (p Port) Clashes(q Port) bool {
 	if p.HostPort == 0 || p.HostPort != q.HostPort || p.Protocol != q.Protocol {
 		return false
@@ -33,8 +33,8 @@ func (p Port) Clashes(q Port) bool {
 	return a.Is4() == b.Is4() && (a == b || a.IsUnspecified() || b.IsUnspecified())
 }
 
-// Published are the ports that the host opens for the pod, each once. In the host's own
-// network there are none: containers open them themselves.
+// Published returns the ports that the host opens for the pod, each once. There are none in the
+// host's network: containers open them themselves.
 func (p *Plan) Published() []Port {
 	if p.Network == NetworkHost {
 		return nil

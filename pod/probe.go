@@ -1,7 +1,6 @@
 package pod
 
-// Probe asks a container how it is, again and again. Its numbers have the API
-// server's defaults.
+// Probe checks a container periodically. Its numbers have the API server's defaults.
 type Probe struct {
 	Handler
 	InitialDelaySeconds int64  `json:"initialDelaySeconds,omitempty"`
@@ -9,10 +8,10 @@ type Probe struct {
 	TimeoutSeconds      int64  `json:"timeoutSeconds"`
 	SuccessThreshold    int    `json:"successThreshold"`
 	FailureThreshold    int    `json:"failureThreshold"`
-	GraceSeconds        *int64 `json:"graceSeconds,omitempty"` // instead of the pod's, when its failure stops the container
+	GraceSeconds        *int64 `json:"graceSeconds,omitempty"` // replaces the pod's when its failure stops the container
 }
 
-// Handler is what a probe or a hook does; exactly one field is set.
+// Handler is the action of a probe or a hook; exactly one field is set.
 type Handler struct {
 	Exec         []string   `json:"exec,omitempty"` // the whole argv, run in the container
 	HTTP         *HTTPGet   `json:"http,omitempty"`
@@ -21,7 +20,7 @@ type Handler struct {
 	SleepSeconds *int64     `json:"sleepSeconds,omitempty"` // hooks only
 }
 
-// HTTPGet is a GET request. An empty Host is the pod itself.
+// HTTPGet is a GET request. An empty Host means the pod itself.
 type HTTPGet struct {
 	TLS     bool     `json:"tls,omitempty"` // the certificate is not verified
 	Host    string   `json:"host,omitempty"`
@@ -37,14 +36,13 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-// TCPSocket is a connection that is made and closed. An empty Host is the pod
-// itself.
+// TCPSocket is a connection that is opened and closed. An empty Host means the pod itself.
 type TCPSocket struct {
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port"`
 }
 
-// GRPC is a call of grpc.health.v1.Health/Check at the pod.
+// GRPC is a call of grpc.health.v1.Health/Check of the pod.
 type GRPC struct {
 	Port    int    `json:"port"`
 	Service string `json:"service,omitempty"`

@@ -2,29 +2,29 @@ package pod
 
 import "time"
 
-// StatusVersion is written into every Status; a reader refuses a newer one.
+// StatusVersion is written into every Status; a reader rejects a newer one.
 const StatusVersion = 1
 
-// Status is what podrun knows of a pod; manifest.Render gives it as a
-// Kubernetes PodStatus. It is stored as status.json.
+// Status is the current state of a pod; manifest.Render converts it to a Kubernetes PodStatus. It
+// is stored as status.json.
 type Status struct {
 	Version    int         `json:"version"`
 	Phase      Phase       `json:"phase"`
 	Reason     string      `json:"reason,omitempty"`
 	Message    string      `json:"message,omitempty"`
 	StartTime  time.Time   `json:"startTime"`
-	Deleting   bool        `json:"deleting,omitempty"`   // a stop was asked for
-	Deletion   *Deletion   `json:"deletion,omitempty"`   // when that ends at the latest
+	Deleting   bool        `json:"deleting,omitempty"`   // a stop was requested
+	Deletion   *Deletion   `json:"deletion,omitempty"`   // the latest end of the stop
 	PodIPs     []string    `json:"podIPs,omitempty"`     // the pod's addresses, IPv4 first
-	HostIPs    []string    `json:"hostIPs,omitempty"`    // the machine's towards others, when the pod was connected
-	Network    NetworkMode `json:"network,omitempty"`    // how the pod reaches the world, once it does
-	NetworkWhy string      `json:"networkWhy,omitempty"` // why not by NetworkMasquerade, where that was tried
-	Cgroup     string      `json:"cgroup,omitempty"`     // directory of the pod cgroup, where there is or was one
+	HostIPs    []string    `json:"hostIPs,omitempty"`    // the machine's outward addresses at the time the pod was connected
+	Network    NetworkMode `json:"network,omitempty"`    // the mode in use, once the network is up
+	NetworkWhy string      `json:"networkWhy,omitempty"` // why NetworkMasquerade failed, if it was tried
+	Cgroup     string      `json:"cgroup,omitempty"`     // directory of the pod cgroup, if there is or was one
 	BootID     string      `json:"bootID,omitempty"`
-	Warnings   []string    `json:"warnings,omitempty"` // each is said once by the command that started the pod
+	Warnings   []string    `json:"warnings,omitempty"` // the command that started the pod prints each once
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// ShallowReadOnly says that the kernel cannot make a mount read-only with all below it.
+	// ShallowReadOnly reports that the kernel cannot make a mount recursively read-only.
 	ShallowReadOnly bool `json:"shallowReadOnly,omitempty"`
 
 	// Awaits is set until all images are on the machine and the pod has been started.
@@ -35,20 +35,20 @@ type Status struct {
 	Ephemeral      []ContainerStatus `json:"ephemeral,omitempty"`
 }
 
-// Deletion is the grace of a stop that was asked for, and when it is over.
+// Deletion is the grace of a requested stop, and its end.
 type Deletion struct {
 	At           time.Time `json:"at"`
 	GraceSeconds int64     `json:"graceSeconds"`
 }
 
-// Awaiting is how it stands with the images of a pod that waits for them. Error is why the last
-// attempt failed, and "" while there is one; another follows whatever it is.
+// Awaiting is the state of a pod that waits for its images. Error is the reason of the last
+// attempt's failure, and "" during an attempt; another attempt always follows.
 type Awaiting struct {
-	Attempts int           `json:"attempts,omitempty"` // that failed
+	Attempts int           `json:"attempts,omitempty"` // failed ones
 	Error    string        `json:"error,omitempty"`
 	Reason   string        `json:"reason,omitempty"` // ErrImagePull and the like, or ""
 	Hint     string        `json:"hint,omitempty"`
-	Passes   bool          `json:"passes,omitempty"` // the next attempt may succeed though nobody does anything
+	Passes   bool          `json:"passes,omitempty"` // the next attempt may succeed without any change by the user
 	Next     time.Duration `json:"next,omitempty"`   // from the end of the last attempt to the next
 }
 
@@ -63,17 +63,17 @@ const (
 	Unknown   Phase = "Unknown"
 )
 
-// ReasonEvicted is the reason of a pod that kept more on disk than it may.
+// ReasonEvicted is the reason of a pod that exceeded a limit on disk use.
 const ReasonEvicted = "Evicted"
 
-// ReasonTerminated is the reason of a pod that was ended with the machine, and goes on when
-// it is started again (kubelet: pkg/kubelet/nodeshutdown).
+// ReasonTerminated is the reason of a pod that ended because the machine shut down, and that starts
+// again with it (kubelet: pkg/kubelet/nodeshutdown).
 const ReasonTerminated = "Terminated"
 
 // ReasonPaused is the reason of a pod whose containers a user has paused.
 const ReasonPaused = "Paused"
 
-// Terminal says whether a pod in this phase never changes again.
+// Terminal reports whether a pod in this phase never changes again.
 func (p Phase) Terminal() bool { return p == Succeeded || p == Failed }
 
 // Condition is one PodCondition. Status is "True", "False" or "Unknown".
@@ -99,14 +99,14 @@ type ContainerStatus struct {
 	User         *User  `json:"user,omitempty"` // nil: none has run
 }
 
-// User is who the first process of a container is, by the container's own numbers.
+// User is the identity of a container's first process, in the container's own numbers.
 type User struct {
 	UID    int   `json:"uid"`
 	GID    int   `json:"gid"`
 	Groups []int `json:"groups,omitempty"` // supplementary
 }
 
-// State has at most one of its fields set; none means "waiting, not yet said why".
+// State has at most one field set; none means "waiting, reason not known yet".
 type State struct {
 	Waiting    *Waiting    `json:"waiting,omitempty"`
 	Running    *RunningAt  `json:"running,omitempty"`
@@ -119,7 +119,7 @@ type Waiting struct {
 	Message string `json:"message,omitempty"`
 }
 
-// RunningAt says since when.
+// RunningAt has the start time of a running container.
 type RunningAt struct {
 	StartedAt time.Time `json:"startedAt"`
 }

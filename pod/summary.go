@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Summary is a pod in a few words, in kubectl's terms.
+// Summary is a short summary of a pod, in kubectl's terms.
 type Summary struct {
 	Ready, Total int
 	Status       string // Running, Init:0/2, CrashLoopBackOff, …
 	Restarts     int
-	Restarted    time.Time // the end of the instance before the newest; zero if there was none
+	Restarted    time.Time // when the previous run ended; zero: there was none
 }
 
-// String is "1/2 CrashLoopBackOff, 3 restarts".
+// String returns a text such as "1/2 CrashLoopBackOff, 3 restarts".
 func (s Summary) String() string {
 	text := fmt.Sprintf("%d/%d %s", s.Ready, s.Total, s.Status)
 	switch s.Restarts {
@@ -25,9 +25,9 @@ func (s Summary) String() string {
 	return fmt.Sprintf("%s, %d restarts", text, s.Restarts)
 }
 
-// Summarize sums a pod up as kubectl get does (printPod in
-// pkg/printers/internalversion of Kubernetes). Of the plan it asks for the containers' names,
-// and which of them are sidecars; of a container that the status does not have nothing is known.
+// Summarize returns a pod's summary as kubectl get prints it (printPod in
+// pkg/printers/internalversion of Kubernetes). Of the plan it reads the containers' names and which
+// of them are sidecars. A container missing in the status is in an unknown state.
 func Summarize(plan *Plan, st *Status) Summary {
 	s := Summary{Total: len(plan.Containers), Status: string(st.Phase)}
 	if st.Reason != "" {
@@ -59,11 +59,11 @@ func Summarize(plan *Plan, st *Status) Summary {
 		}
 	}
 	if !initializing || st.condition("Initialized") {
-		s.Restarts, s.Restarted = sidecars.Restarts, sidecars.Restarted // of those that are done no longer count
+		s.Restarts, s.Restarted = sidecars.Restarts, sidecars.Restarted // those of finished init containers no longer count
 		s.apps(plan, st)
 	}
 	if st.Phase == Failed && st.Reason == ReasonEvicted {
-		s.Status = st.Reason // kubectl shows the end of a container, which was not its own doing
+		s.Status = st.Reason // kubectl prints the reason of a container that the eviction ended
 	}
 	if st.Deleting && !st.Phase.Terminal() {
 		s.Status = "Terminating"
@@ -71,7 +71,7 @@ func Summarize(plan *Plan, st *Status) Summary {
 	return s
 }
 
-// named is a container's status, which is most often the i-th.
+// named returns a container's status, usually the i-th.
 func named(known []ContainerStatus, i int, name string) *ContainerStatus {
 	if i < len(known) && known[i].Name == name {
 		return &known[i]
@@ -84,7 +84,7 @@ func named(known []ContainerStatus, i int, name string) *ContainerStatus {
 	return &ContainerStatus{Name: name}
 }
 
-// restarted counts a container's restarts, and remembers the last.
+// restarted adds a container's restarts, and keeps the time of the last.
 func (s *Summary) restarted(c *ContainerStatus) {
 	s.Restarts += c.RestartCount
 	if t := c.LastState.Terminated; t != nil && t.FinishedAt.After(s.Restarted) {
@@ -92,8 +92,8 @@ func (s *Summary) restarted(c *ContainerStatus) {
 	}
 }
 
-// FirstReason is why a container waits of which nothing is known yet. The kubelet says the
-// first of these for every container of a pod with init containers.
+// FirstReason is the reason of a waiting container without a status. The kubelet first reports it
+// for every container of a pod with init containers.
 func FirstReason(initContainers int) string {
 	if initContainers > 0 {
 		return "PodInitializing"
@@ -101,7 +101,7 @@ func FirstReason(initContainers int) string {
 	return "ContainerCreating"
 }
 
-// initState is what keeps the pod from being initialized.
+// initState returns the status of the init container that blocks the initialization.
 func initState(c *ContainerStatus, i, n int) string {
 	switch w, t := c.State.Waiting, c.State.Terminated; {
 	case t != nil:
@@ -112,8 +112,7 @@ func initState(c *ContainerStatus, i, n int) string {
 	return fmt.Sprintf("%d/%d", i, n)
 }
 
-// apps looks at the app containers, from the last to the first: the first with something
-// to say wins.
+// apps reads the app containers, from the last to the first: the first with a reason counts.
 func (s *Summary) apps(plan *Plan, st *Status) {
 	running, failed := false, ""
 	for i := len(plan.Containers) - 1; i >= 0; i-- {
@@ -166,5 +165,5 @@ func (st *Status) condition(name string) bool {
 	return false
 }
 
-// Ready says whether the pod's Ready condition is true.
+// Ready reports whether the pod's Ready condition is True.
 func (st *Status) Ready() bool { return st.condition("Ready") }

@@ -1,6 +1,6 @@
 package pod
 
-// Volume is one volume of the pod. Its kind decides which fields are read.
+// Volume is one volume of the pod. Its kind determines which fields are used.
 type Volume struct {
 	Name string     `json:"name"`
 	Kind VolumeKind `json:"kind"`
@@ -13,29 +13,29 @@ type Volume struct {
 	Path     string `json:"path,omitempty"`     // hostPath: absolute, on the host
 	PathType string `json:"pathType,omitempty"` // hostPath: Kubernetes' word, "" for anything
 
-	// FileLabel is SELinux's, of all that is in it, a hostPath apart, which keeps its own; ""
-	// where there are no labels.
+	// FileLabel is the SELinux label of its files, except for a hostPath, which keeps its own; ""
+	// without SELinux.
 	FileLabel string `json:"fileLabel,omitempty"`
 
 	Claim    string `json:"claim,omitempty"`    // name of a PersistentVolumeClaim of the pod's namespace
-	ReadOnly bool   `json:"readOnly,omitempty"` // of a claim: every mount of it is
+	ReadOnly bool   `json:"readOnly,omitempty"` // for a claim: every mount of it is read-only
 
 	Image  string   `json:"image,omitempty"`  // image: as the manifest spells it
 	Layers []string `json:"layers,omitempty"` // image: absolute directories of the unpacked layers, lowest first
 
-	// Sources are what a volume of files is made of. A later one wins where two have a
-	// file of the same path.
+	// Sources are the sources of a volume of files. If two have a file of the same path, the later
+	// one wins.
 	Sources []FileSource `json:"sources,omitempty"`
-	Dirs    []string     `json:"dirs,omitempty"` // of a volume of files: empty directories, for others to be mounted on
+	Dirs    []string     `json:"dirs,omitempty"` // for a volume of files: empty directories, as mount points for others
 }
 
-// VolumeKind names how a volume is made.
+// VolumeKind is the kind of a volume.
 type VolumeKind string
 
 const (
 	EmptyDir       VolumeKind = "emptyDir"       // a directory on disk, gone with the pod
 	EmptyDirMemory VolumeKind = "emptyDirMemory" // one tmpfs shared by the pod
-	// EmptyDirHugePages is one hugetlbfs shared by the pod, which root alone can mount.
+	// EmptyDirHugePages is one hugetlbfs shared by the pod; only root can mount it.
 	EmptyDirHugePages VolumeKind = "emptyDirHugePages"
 
 	HostPath    VolumeKind = "hostPath"  // a file or directory of the host
@@ -45,25 +45,24 @@ const (
 	Files       VolumeKind = "files"     // configMap, secret, downwardAPI, projected: files in memory, read-only
 )
 
-// FileSource is one source of a volume of files. A reference is resolved whenever the
-// volume is made, and again when the object has changed; the Plan holds no content but
-// the pod's own.
+// FileSource is one source of a volume of files. A reference is resolved when the volume is made,
+// and again when the object changes; the Plan holds no content except the pod's own.
 type FileSource struct {
 	Kind     FileSourceKind `json:"kind"`
 	Name     string         `json:"name,omitempty"` // of the object, in the pod's namespace
 	Optional bool           `json:"optional,omitempty"`
-	Mode     uint32         `json:"mode"`            // of files that are no item's
+	Mode     uint32         `json:"mode"`            // of files without an item
 	User     int            `json:"user,omitempty"`  // their owner
-	Items    []FileItem     `json:"items,omitempty"` // none: every key is a file of its name
+	Items    []FileItem     `json:"items,omitempty"` // empty: every key is a file of the same name
 }
 
-// FileSourceKind says where files come from.
+// FileSourceKind is the kind of a FileSource.
 type FileSourceKind string
 
 const (
 	FromConfigMap FileSourceKind = "configMap"
 	FromSecret    FileSourceKind = "secret"
-	FromPod       FileSourceKind = "pod" // items have the text themselves
+	FromPod       FileSourceKind = "pod" // the items contain the text
 )
 
 // FileItem is one file.
@@ -81,12 +80,12 @@ type Mount struct {
 	Path     string `json:"path"` // absolute, clean, inside the container
 	ReadOnly bool   `json:"readOnly,omitempty"`
 
-	// SubPath is a part of the volume: relative, without "..". SubPathExpr is one in which
-	// $(VAR) is expanded when the container is created.
+	// SubPath is a part of the volume: relative, without "..". In SubPathExpr $(VAR) is expanded
+	// when the container is created.
 	SubPath     string `json:"subPath,omitempty"`
 	SubPathExpr string `json:"subPathExpr,omitempty"`
 
-	// Recursive asks that what is mounted below is read-only too.
+	// Recursive requests that mounts below are read-only too.
 	Recursive RecursiveReadOnly `json:"recursive,omitempty"`
 
 	Propagation Propagation `json:"propagation,omitempty"`
@@ -101,18 +100,19 @@ const (
 	RecursiveIfPossible RecursiveReadOnly = "IfPossible"
 )
 
-// Propagation says which later mounts pass between a container and a volume; "" is none.
+// Propagation selects the direction in which later mounts propagate between container and volume;
+// "" is none.
 type Propagation string
 
 const (
-	HostToContainer Propagation = "HostToContainer" // the container sees what is mounted in the volume
-	Bidirectional   Propagation = "Bidirectional"   // and others see what it mounts there
+	HostToContainer Propagation = "HostToContainer" // the container sees later mounts in the volume
+	Bidirectional   Propagation = "Bidirectional"   // as HostToContainer, and others see the container's mounts
 )
 
 // Group is the pod's fsGroup.
 type Group struct {
 	ID             int  `json:"id"`
-	OnRootMismatch bool `json:"onRootMismatch,omitempty"` // only if the volume's own directory is not right
+	OnRootMismatch bool `json:"onRootMismatch,omitempty"` // only if the owner or mode of the volume's directory differs
 }
 
 func (v *Volume) refers(kind ObjectKind, name string) bool {

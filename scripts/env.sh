@@ -4,12 +4,12 @@ set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export LC_ALL=C.UTF-8
-umask 022 # what is made here is read by the ordinary user too
+umask 022 # the ordinary user reads these files too
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }
 say() { echo "== $*" >&2; }
 
-# What both halves are built with. The containers_image and graphdriver tags leave
+# Build tags of the CLI and the supervisor program. The containers_image and graphdriver tags leave
 # out C libraries, the others code that podrun never calls.
 tags=seccomp,netgo,osusergo
 tags+=,containers_image_openpgp,containers_image_storage_stub,containers_image_docker_daemon_stub
@@ -30,8 +30,8 @@ at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | tail -n 1)" = "$1" ]; 
 
 go_version() { GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null | sed 's/^go//; s/[ -].*//'; }
 
-# use_go puts a Go that is new enough for go.mod first on PATH. Where there is only
-# an older one (Debian's), it fetches the wanted toolchain through the module proxy.
+# use_go puts a Go that is new enough for go.mod first on PATH. If only an older one exists
+# (Debian's), it fetches the required toolchain through the module proxy.
 use_go() {
 	local want have go any='' module dir said
 	want=$(awk '$1 == "go" { print $2 }' "$top/go.mod")
@@ -62,7 +62,7 @@ use_go() {
 	export PATH GOROOT=$dir GOTOOLCHAIN=local
 }
 
-# go_env is use_go with the tags for everything that follows.
+# go_env is use_go and sets the build tags for later go commands.
 go_env() {
 	use_go
 	# -trimpath everywhere, so that tests and binaries share one build cache.
@@ -71,8 +71,8 @@ go_env() {
 	git -C "$top" rev-parse HEAD >/dev/null 2>&1 || GOFLAGS+=' -buildvcs=false'
 }
 
-# go_env_for ARCH is go_env for amd64, arm64 or armv7, which may be another than this
-# machine's: then with the C compiler and the libseccomp for it.
+# go_env_for ARCH is go_env for amd64, arm64 or armv7. For a foreign architecture it sets the C
+# compiler and the libseccomp for it.
 go_env_for() {
 	local triple='' root
 	case $1 in
@@ -93,8 +93,8 @@ go_env_for() {
 	export CGO_LDFLAGS="-O2 -g -L$root/usr/lib/$triple"
 }
 
-# with_tun USER WORDS: run words with /dev/net/tun open for the user. Where it is root's alone,
-# root lends another, which nobody else sees.
+# with_tun USER WORDS: run words with /dev/net/tun open for the user. If only root may open it,
+# root makes another one, private to the command.
 with_tun() {
 	local user=$1 tun code=0
 	shift

@@ -1,10 +1,11 @@
-# Sourced by .ci/run and scripts/test-all: steps with their times, and what they leave behind.
+# Sourced by .ci/run and scripts/test-all: steps with their times, and a check for remaining
+# processes.
 # shellcheck shell=bash
 
 step_times=()
 step_user='' step_before=''
 
-# step WORDS: run a step. One that fails ends the run, after the table of times.
+# step WORDS: run a step. A failed step ends the run, after the table of times.
 step() {
 	local start=$SECONDS code=0
 	say "$*"
@@ -19,17 +20,17 @@ times() {
 	printf '%s\n' "${step_times[@]}" "$(printf '%-28s %5d s' "all" $SECONDS)" >&2
 }
 
-# processes lists what runs as the tests' ordinary user, without zombies: those wait for PID 1.
+# processes lists processes of the tests' ordinary user, without zombies: those wait for PID 1.
 processes() { ps -eo user:32=,stat=,pid=,args= | awk -v u="$step_user" '$1 == u && $2 !~ /^Z/' | sort; }
 
-# begin notes which processes run before the tests.
+# begin records which processes run before the tests.
 begin() {
 	step_user=$("${top:?}/scripts/user")
 	step_before=$(processes)
 }
 
 # end prints the times, and fails if tests have left processes. An ordinary user has other
-# processes; only the account that is made for tests has none.
+# processes; only the account made for tests has none.
 end() {
 	local left=''
 	times

@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// condition sets a condition; its time changes with its status alone.
+// condition sets a condition; its time changes only with its status.
 func (d *decider) condition(kind string, holds bool, reason, message string) {
 	status := "False"
 	if holds {
@@ -35,7 +35,7 @@ func (d *decider) dropCondition(kind string) {
 	d.State.Conditions = slices.DeleteFunc(d.State.Conditions, func(c pod.Condition) bool { return c.Type == kind })
 }
 
-// Condition finds a condition of the state.
+// Condition returns a condition of the state.
 func (s *State) Condition(kind string) (pod.Condition, bool) {
 	for _, c := range s.Conditions {
 		if c.Type == kind {
@@ -45,7 +45,7 @@ func (s *State) Condition(kind string) (pod.Condition, bool) {
 	return pod.Condition{}, false
 }
 
-// conditions are those of a Deployment (syncRolloutStatus in
+// conditions sets those of a Deployment (syncRolloutStatus in
 // pkg/controller/deployment/progress.go).
 func (d *decider) conditions() {
 	if d.Counts.Available >= d.spec.Replicas-d.spec.MaxUnavailable {
@@ -61,7 +61,7 @@ func (d *decider) conditions() {
 	}
 }
 
-// progress says how a roll-out gets on. Without a deadline nobody asks.
+// progress sets the condition Progressing of a roll-out. Without a deadline there is none.
 func (d *decider) progress() {
 	s, seen := &d.State, d.State.Seen
 	c := d.Counts
@@ -77,7 +77,7 @@ func (d *decider) progress() {
 	switch {
 	case d.spec.Paused:
 		d.setCondition(pod.Condition{Type: "Progressing", Status: "Unknown", Reason: "DeploymentPaused", Message: "Deployment is paused"})
-		s.Progress = d.now // what waits for its resumption does not take too long
+		s.Progress = d.now // a paused roll-out does not time out
 		return
 	case d.complete():
 		d.condition("Progressing", true, "NewReplicaSetAvailable", fmt.Sprintf("The pods of %q are available.", name))
@@ -96,7 +96,7 @@ func (d *decider) progress() {
 	d.condition("Progressing", false, "ProgressDeadlineExceeded", fmt.Sprintf("The pods of %q have made no progress for %v.", name, d.spec.ProgressDeadline.Round(time.Second)))
 }
 
-// Stuck says whether a roll-out has made no progress for too long.
+// Stuck reports whether a roll-out has made no progress within its deadline.
 func (s *State) Stuck() bool {
 	c, _ := s.Condition("Progressing")
 	return c.Reason == "ProgressDeadlineExceeded"

@@ -10,19 +10,19 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// CronSpec is what a CronJob is to be.
+// CronSpec is the desired state of a CronJob.
 type CronSpec struct {
 	Schedule         string
-	Zone             *time.Location // in which the schedule is read
+	Zone             *time.Location // of the schedule
 	StartingDeadline time.Duration  // -1: none
 	Concurrency      Concurrency
 	Suspend          bool
-	KeepSucceeded    int // ended Jobs that stay
+	KeepSucceeded    int // how many ended Jobs are kept
 	KeepFailed       int
 	Created          time.Time
 }
 
-// Concurrency says what becomes of a run while another is under way.
+// Concurrency is the policy for a run that is due while another is under way.
 type Concurrency string
 
 const (
@@ -31,10 +31,10 @@ const (
 	Replace Concurrency = "Replace"
 )
 
-// CronState is what is remembered of a CronJob.
+// CronState is the saved state of a CronJob.
 type CronState struct {
 	Scheduled time.Time `json:"scheduled,omitzero"` // the time of the last run
-	Succeeded time.Time `json:"succeeded,omitzero"` // when one has ended well last
+	Succeeded time.Time `json:"succeeded,omitzero"` // the last successful end
 }
 
 // JobRun is a Job that a CronJob has made.
@@ -46,21 +46,21 @@ type JobRun struct {
 	Completed time.Time
 }
 
-// Run is a Job to be made.
+// Run is a Job to make.
 type Run struct {
 	Name      string
 	Scheduled time.Time
 }
 
-// tooMany are the missed runs from which on Kubernetes suspects the clock.
+// tooMany is the number of missed runs from which Kubernetes suspects a clock error.
 const tooMany = 100
 
-// parser reads what Kubernetes reads: five fields, or a macro.
+// parse accepts the syntax of Kubernetes: five fields, or a macro.
 func parse(schedule string) (cron.Schedule, error) {
 	return cron.ParseStandard(schedule)
 }
 
-// CheckSchedule says what is wrong with a schedule, if anything.
+// CheckSchedule returns an error if a schedule is invalid.
 func CheckSchedule(schedule string) error {
 	if strings.Contains(schedule, "TZ=") {
 		return fmt.Errorf("the zone is spec.timeZone's, not the schedule's")
@@ -85,7 +85,7 @@ func (d *decider) cron(jobs []JobRun) {
 	d.retire(jobs)
 	d.Settled = true
 	schedule, err := parse(c.Schedule)
-	if err != nil || c.Suspend { // it was checked when it was applied
+	if err != nil || c.Suspend { // the schedule was validated when it was applied
 		return
 	}
 	zone := c.Zone
@@ -98,7 +98,7 @@ func (d *decider) cron(jobs []JobRun) {
 		d.wakeAt(next)
 	}
 	if due.IsZero() || running > 0 && c.Concurrency == Forbid {
-		return // a run that is still due is started when the other has ended
+		return // a run that is still due starts when the other has ended
 	}
 	if c.Concurrency == Replace {
 		for _, j := range jobs {
@@ -112,8 +112,8 @@ func (d *decider) cron(jobs []JobRun) {
 	d.Settled = false
 }
 
-// runNumber names a run: minutes, as in Kubernetes, or what tells runs apart that are
-// less than a minute apart.
+// runNumber returns the number in a run's name: minutes, as in Kubernetes, or a finer number for
+// runs less than a minute apart.
 func runNumber(at time.Time) int64 {
 	if at.Unix()%60 == 0 {
 		return at.Unix() / 60
@@ -121,7 +121,7 @@ func runNumber(at time.Time) int64 {
 	return at.Unix()
 }
 
-// earliest is from when on a missed run counts.
+// earliest returns the time from which missed runs count.
 func (d *decider) earliest(zone *time.Location) time.Time {
 	c := &d.spec.Cron
 	from := c.Created
@@ -136,8 +136,8 @@ func (d *decider) earliest(zone *time.Location) time.Time {
 	return from.In(zone)
 }
 
-// lastDue is the latest time of the schedule after from and not after now, zero if there
-// is none. What would take many steps is approached from now.
+// lastDue returns the latest time of the schedule after from and not after now, or zero. If that
+// would take many steps, it searches backwards from now.
 func lastDue(s cron.Schedule, from, now time.Time) time.Time {
 	var last time.Time
 	for steps := 0; ; steps++ {
@@ -149,7 +149,7 @@ func lastDue(s cron.Schedule, from, now time.Time) time.Time {
 		if steps < tooMany {
 			continue
 		}
-		// Look back from now, further each time, for one that is due.
+		// Go back from now in growing steps until a run is due.
 		for back := time.Minute; ; back *= 2 {
 			start := now.Add(-back)
 			if start.Before(from) {
@@ -164,7 +164,7 @@ func lastDue(s cron.Schedule, from, now time.Time) time.Time {
 	}
 }
 
-// retire removes ended Jobs beyond those that stay.
+// retire removes ended Jobs beyond the number that is kept.
 func (d *decider) retire(jobs []JobRun) {
 	for _, kind := range []struct {
 		well bool

@@ -1,6 +1,6 @@
 package workload
 
-// daemonSet keeps up one pod: there is one machine.
+// daemonSet keeps one pod running: there is one machine.
 func (d *decider) daemonSet() {
 	d.newest().Size = d.spec.Replicas
 	var active, outdated []*Pod
@@ -13,7 +13,7 @@ func (d *decider) daemonSet() {
 		case p.active():
 			active = append(active, p)
 		case p.Alive:
-			busy = true // two at a time would share what is the machine's
+			busy = true // two pods at a time would share the machine's resources
 		}
 	}
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Decide says what a workload needs now. pods are all that it has made and that are
-// still there, jobs those of a CronJob. It changes none of its arguments.
+// Decide returns what a workload needs now. pods are all existing pods that it has made, jobs those
+// of a CronJob. It changes none of its arguments.
 func Decide(spec *Spec, state State, pods []Pod, jobs []JobRun, now time.Time) Decision {
 	d := &decider{spec: spec, now: now, pods: slices.Clone(pods), Decision: Decision{State: clone(state)}}
 	slices.SortFunc(d.pods, func(a, b Pod) int {
@@ -34,7 +34,7 @@ func Decide(spec *Spec, state State, pods []Pod, jobs []JobRun, now time.Time) D
 	return d.Decision
 }
 
-// decider is one call of Decide.
+// decider is the state of one call of Decide.
 type decider struct {
 	Decision
 	spec *Spec
@@ -51,7 +51,7 @@ func clone(s State) State {
 	return s
 }
 
-// end is for a workload that is to go.
+// end handles a workload that is being deleted.
 func (d *decider) end(jobs []JobRun) {
 	for i := range d.pods {
 		if p := &d.pods[i]; !p.Stopping || !p.Alive {
@@ -64,8 +64,7 @@ func (d *decider) end(jobs []JobRun) {
 	d.Delete = len(d.pods)+len(jobs) == 0
 }
 
-// clean removes what a stop has left whose command has not: a pod that was told to end
-// and has.
+// clean removes pods that were stopped and have ended, if the stopping command did not remove them.
 func (d *decider) clean() {
 	if d.spec.Deleting {
 		return
@@ -77,14 +76,14 @@ func (d *decider) clean() {
 	}
 }
 
-// forget drops pods that are gone from those that were counted.
+// forget drops removed pods from the counted ones.
 func (d *decider) forget() {
 	d.State.Counted = slices.DeleteFunc(d.State.Counted, func(uid string) bool {
 		return !slices.ContainsFunc(d.pods, func(p Pod) bool { return p.UID == uid })
 	})
 }
 
-// replicas is for the kinds that keep up a number of pods.
+// replicas handles the kinds with a number of replicas.
 func (d *decider) replicas() {
 	d.ended()
 	switch d.spec.Kind {
@@ -107,7 +106,7 @@ func (d *decider) replicas() {
 	d.Settled = len(d.Make)+len(d.Remove) == 0 && d.Wake.IsZero() && d.complete()
 }
 
-// note sees to it that the wanted revision is the last one that is remembered.
+// note makes the desired revision the last in the history.
 func (d *decider) note() {
 	all := d.State.Revisions
 	number := 0
@@ -133,10 +132,10 @@ func (d *decider) note() {
 	d.State.Failures = 0
 }
 
-// newest is the wanted revision.
+// newest returns the desired revision.
 func (d *decider) newest() *Revision { return &d.State.Revisions[len(d.State.Revisions)-1] }
 
-// count fills in the numbers of the status.
+// count sets the numbers of the status.
 func (d *decider) count() {
 	for i := range d.pods {
 		p := &d.pods[i]
@@ -158,7 +157,7 @@ func (d *decider) count() {
 	}
 }
 
-// complete says whether the pods are what is wanted, and no others.
+// complete reports whether exactly the desired pods exist.
 func (d *decider) complete() bool {
 	n, c := d.spec.Replicas, d.Counts
 	if c.Replicas != n || c.Available != n {
@@ -173,7 +172,7 @@ func (d *decider) complete() bool {
 	return c.Updated == n
 }
 
-// prune forgets old revisions that have no pods, but for the latest of them.
+// prune drops old revisions without pods, except the latest of them.
 func (d *decider) prune() {
 	used := func(r Revision) bool {
 		return r.Size > 0 || r.Name == d.State.Current || slices.ContainsFunc(d.pods, func(p Pod) bool { return p.Revision == r.Name })

@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// deployment is for a Deployment and for a ReplicaSet, whose pods may be of any version.
+// deployment handles a Deployment or a ReplicaSet; a ReplicaSet's pods may be of any version.
 func (d *decider) deployment() {
 	newest := d.newest()
 	switch {
@@ -24,14 +24,14 @@ func (d *decider) deployment() {
 			newest.Size = d.spec.Replicas
 		}
 	default:
-		for d.roll() { // what goes makes room for what comes
+		for d.roll() { // removed pods free capacity for new ones
 		}
 	}
 	for i := range d.State.Revisions {
 		r := &d.State.Revisions[i]
 		d.fill(d.of(r.Name), r.Size, r.Name)
 	}
-	for i := range d.pods { // of a revision that is not remembered
+	for i := range d.pods { // of a revision that is no longer in the history
 		p := &d.pods[i]
 		known := slices.ContainsFunc(d.State.Revisions, func(r Revision) bool { return r.Name == p.Revision })
 		if !known && p.active() {
@@ -40,7 +40,7 @@ func (d *decider) deployment() {
 	}
 }
 
-// replicaSet keeps up the number; only new pods are of the newest template.
+// replicaSet keeps the number of replicas; only new pods use the newest template.
 func (d *decider) replicaSet() {
 	var all []*Pod
 	for i := range d.pods {
@@ -52,14 +52,14 @@ func (d *decider) replicaSet() {
 	d.fill(all, d.spec.Replicas, d.spec.Revision)
 }
 
-// outdated says whether there is a pod of another version that may still do something.
+// outdated reports whether there is a pod of another version that may still be active.
 func (d *decider) outdated() bool {
 	return slices.ContainsFunc(d.pods, func(p Pod) bool {
 		return p.Revision != d.spec.Revision && (p.Alive || p.active())
 	})
 }
 
-// of are the pods that count of a revision, oldest first.
+// of returns the counting pods of a revision, oldest first.
 func (d *decider) of(revision string) []*Pod {
 	var list []*Pod
 	for i := range d.pods {
@@ -70,7 +70,7 @@ func (d *decider) of(revision string) []*Pod {
 	return list
 }
 
-// availableOf counts the pods of a revision that are available.
+// availableOf returns the number of available pods of a revision.
 func (d *decider) availableOf(revision string) int {
 	n := 0
 	for _, p := range d.of(revision) {
@@ -81,9 +81,9 @@ func (d *decider) availableOf(revision string) int {
 	return n
 }
 
-// rescale is for a Deployment that is paused: the number changes, no version does, and
-// in the middle of a change the surge stays. The largest revision has what is too little;
-// what is too much, the largest ones in turn.
+// rescale handles a paused Deployment: the number of replicas changes, no version does, and during
+// a roll-out the surge stays. The largest revision gains missing pods; the largest revisions in
+// turn lose surplus pods.
 func (d *decider) rescale() {
 	for {
 		total, used, largest := 0, 0, d.newest()
@@ -112,8 +112,8 @@ func (d *decider) rescale() {
 	}
 }
 
-// roll moves sizes from the old revisions to the newest, within the bounds
-// (rolloutRolling in pkg/controller/deployment/rolling.go). It says whether it has.
+// roll moves sizes from the old revisions to the newest, within the bounds (rolloutRolling in
+// pkg/controller/deployment/rolling.go). It reports whether it moved any.
 func (d *decider) roll() (moved bool) {
 	newest, old := d.newest(), d.State.Revisions[:len(d.State.Revisions)-1]
 	total := func() int {
@@ -128,7 +128,7 @@ func (d *decider) roll() (moved bool) {
 	} else if more := min(d.spec.Replicas+d.spec.MaxSurge-total(), d.spec.Replicas-newest.Size); more > 0 {
 		newest.Size, moved = newest.Size+more, true
 	}
-	for i := range d.State.Revisions { // fewer are wanted: pods that are not there are not missed
+	for i := range d.State.Revisions { // a smaller size: missing pods are not replaced
 		r := &d.State.Revisions[i]
 		cut := min(total()-d.spec.Replicas-d.spec.MaxSurge, r.Size-len(d.of(r.Name)))
 		if cut > 0 {
@@ -137,7 +137,7 @@ func (d *decider) roll() (moved bool) {
 	}
 	needed := d.spec.Replicas - d.spec.MaxUnavailable
 	may := total() - needed - (newest.Size - d.availableOf(newest.Name))
-	for i := range old { // those that are not available go first: they serve nobody
+	for i := range old { // unavailable pods go first: they serve no traffic
 		r := &old[i]
 		gone := min(may, r.Size-d.availableOf(r.Name))
 		if gone > 0 {
@@ -180,9 +180,8 @@ func (d *decider) fill(have []*Pod, size int, revision string) {
 	}
 }
 
-// worse orders pods by how little they would be missed (ActivePodsWithRanks in
-// pkg/controller): pending before running, not ready before ready, ready for a shorter
-// time, restarted more often, younger.
+// worse orders pods for removal (ActivePodsWithRanks in pkg/controller): pending before running,
+// not ready before ready, ready for a shorter time, restarted more often, younger.
 func worse(a, b *Pod) int {
 	rank := func(p *Pod) int {
 		switch {

@@ -7,18 +7,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The delays before a pod that failed is followed by another: none after the first, then
-// as between the restarts of a container (pkg/kubelet).
+// The delays before a failed pod is replaced: none after the first failure, then as between the
+// restarts of a container (pkg/kubelet).
 const (
 	firstDelay = 10 * time.Second
 	lastDelay  = 5 * time.Minute
-	// soon: a pod that lived for longer did not fail at once.
+	// soon: a pod that lived longer did not fail at once.
 	soon = 10 * time.Minute
-	// together: what fails within this time fails for one reason.
+	// together: failures within this time count as one.
 	together = time.Second
 )
 
-// delay is how long to wait after so many failures in a row.
+// delay returns the wait after a number of consecutive failures.
 func delay(failures int) time.Duration {
 	if failures < 2 {
 		return 0
@@ -26,8 +26,8 @@ func delay(failures int) time.Duration {
 	return min(firstDelay<<min(failures-2, 10), lastDelay)
 }
 
-// ended deals with pods that have failed, or have ended though they should not. The last
-// one stays for its logs; a StatefulSet and a DaemonSet need the place.
+// ended handles pods that have failed, or have ended unexpectedly. The last one is kept for its
+// logs, except for a StatefulSet and a DaemonSet, which need its name or place.
 func (d *decider) ended() {
 	var over []*Pod
 	for i := range d.pods {
@@ -48,8 +48,8 @@ func (d *decider) ended() {
 	}
 }
 
-// failed counts a pod that has failed. One whose end nobody saw went down with the
-// machine, and several that fail beside each other had one reason.
+// failed counts a failed pod. A pod without an end time died with the machine; several pods that
+// fail at the same time count as one failure.
 func (d *decider) failed(p *Pod) {
 	s := &d.State
 	if p.Ended.IsZero() || p.Created.Before(s.FailedAt) && p.Ended.Sub(s.FailedAt) < together {
@@ -62,7 +62,7 @@ func (d *decider) failed(p *Pod) {
 	s.FailedAt = p.Ended
 }
 
-// held says whether no pod is to be made yet, and sees to it that it is made in time.
+// held reports whether no pod may be made yet, and schedules the next attempt.
 func (d *decider) held() bool {
 	held := false
 	for _, until := range []time.Time{
@@ -84,11 +84,11 @@ func after(t time.Time, wait time.Duration) time.Time {
 	return t.Add(wait)
 }
 
-// Refuse notes that a pod could not be made, and why: it is tried again, later each time.
+// Refuse records that a pod could not be made, and why: the delay before the next attempt grows.
 func (s *State) Refuse(why string, now time.Time) {
 	s.Refused, s.RefusedAt = why, now
 	s.Refusals++
 }
 
-// Made notes that a pod was made.
+// Made records that a pod was made.
 func (s *State) Made() { s.Refused, s.Refusals, s.RefusedAt = "", 0, time.Time{} }

@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The delays before the next pod of a Job whose last has failed (pkg/controller/job).
+// The delays before the next pod of a Job whose last pod has failed (pkg/controller/job).
 const (
 	firstJobDelay = 10 * time.Second
 	lastJobDelay  = 10 * time.Minute
@@ -52,7 +52,7 @@ func (d *decider) job() {
 			d.finish(false, j.Reason, j.Message)
 		}
 	case d.enough():
-		// What still runs without having been asked for (no completions) may end by itself.
+		// Without completions, running pods may end by themselves.
 		if s.Completions >= 0 {
 			d.removeAll(active)
 		}
@@ -76,8 +76,8 @@ func (d *decider) job() {
 	}
 }
 
-// tally counts the pods that have ended since the last time. One that was told to end
-// counts for nothing: it is removed when it has.
+// tally counts the pods that have ended since the last call. Pods that were stopped do not count;
+// they are removed once they have ended.
 func (d *decider) tally() {
 	for i := range d.pods {
 		p := &d.pods[i]
@@ -107,7 +107,7 @@ func (d *decider) tallyOne(p *Pod) {
 	}
 }
 
-// jobPods are the pods that run, and the number of those that are ending.
+// jobPods returns the active pods and the number of pods being stopped.
 func (d *decider) jobPods() (active []*Pod, leaving int) {
 	for i := range d.pods {
 		switch p := &d.pods[i]; {
@@ -120,7 +120,7 @@ func (d *decider) jobPods() (active []*Pod, leaving int) {
 	return active, leaving
 }
 
-// judge says whether the Job has failed.
+// judge checks whether the Job has failed.
 func (d *decider) judge(active []*Pod) {
 	j, s := &d.State.Job, &d.spec.Job
 	if j.Reason != "" { // a pod's failure has decided it
@@ -152,7 +152,7 @@ func (d *decider) judge(active []*Pod) {
 	}
 }
 
-// enough says whether enough pods have succeeded.
+// enough reports whether enough pods have succeeded.
 func (d *decider) enough() bool {
 	n := d.spec.Job.Completions
 	if n < 0 {
@@ -161,7 +161,7 @@ func (d *decider) enough() bool {
 	return d.State.Job.Succeeded >= n
 }
 
-// employ makes the pods that are missing, or removes those that are too many.
+// employ makes missing pods, or removes surplus ones.
 func (d *decider) employ(active []*Pod, leaving int) {
 	j, s := &d.State.Job, &d.spec.Job
 	want := s.Parallelism
@@ -182,7 +182,7 @@ func (d *decider) employ(active []*Pod, leaving int) {
 	}
 	failed := after(d.State.FailedAt, jobDelay(j.InARow))
 	if s.perIndex() {
-		failed = time.Time{} // each has a delay of its own
+		failed = time.Time{} // each index has its own delay
 	}
 	for _, until := range []time.Time{
 		failed,
@@ -205,7 +205,7 @@ func jobDelay(inARow int) time.Duration {
 	return min(firstJobDelay<<min(inARow-1, 10), lastJobDelay)
 }
 
-// vacant gives so many places for pods: the lowest indexes that nobody works on.
+// vacant returns n places for pods: the lowest indexes without a pod.
 func (d *decider) vacant(n int) []int {
 	if !d.spec.Job.Indexed {
 		return slices.Repeat([]int{-1}, n)
@@ -240,7 +240,7 @@ func (d *decider) finish(well bool, reason, message string) {
 	d.condition("Failed", true, reason, message)
 }
 
-// afterEnd removes the Job when its time is over.
+// afterEnd removes the Job when its TTL is over.
 func (d *decider) afterEnd() {
 	d.Settled = true
 	ttl := d.spec.Job.TTL

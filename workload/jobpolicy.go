@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FailureRule is one rule of a Job's podFailurePolicy: it applies to a pod that has failed
-// if one of its containers has such an exit code, or it has one of the conditions.
+// FailureRule is one rule of a Job's podFailurePolicy: it matches a failed pod if one of its
+// containers has such an exit code, or the pod has one of the conditions.
 type FailureRule struct {
 	Action     FailureAction
 	Container  string // "": any
@@ -19,36 +19,36 @@ type FailureRule struct {
 // FailureCondition is a condition of a pod.
 type FailureCondition struct{ Type, Status string }
 
-// FailureAction is what comes of a pod that has failed.
+// FailureAction is the action for a failed pod.
 type FailureAction string
 
 const (
-	FailJob   FailureAction = "FailJob"   // the Job has failed
-	FailIndex FailureAction = "FailIndex" // its index has
-	Ignore    FailureAction = "Ignore"    // it counts for nothing, and is replaced
+	FailJob   FailureAction = "FailJob"   // the Job fails
+	FailIndex FailureAction = "FailIndex" // its index fails
+	Ignore    FailureAction = "Ignore"    // it does not count, and is replaced
 	Count     FailureAction = "Count"     // it counts towards the limits, as without a rule
 )
 
-// End is how a container of a pod has ended.
+// End is the end of a container of a pod.
 type End struct {
 	Container string
 	Code      int
 }
 
-// SuccessRule is one rule of a Job's successPolicy: so many of the indexes have succeeded.
+// SuccessRule is one rule of a Job's successPolicy: Count of Indexes have succeeded.
 type SuccessRule struct {
 	Indexes []int // nil: any
 	Count   int   // -1: all of Indexes
 }
 
-// IndexState is what is remembered of an index that has not completed.
+// IndexState is the saved state of an index that has not completed.
 type IndexState struct {
-	Failures int       `json:"failures,omitempty"` // that count
+	Failures int       `json:"failures,omitempty"` // counted ones
 	Ignored  int       `json:"ignored,omitempty"`
 	FailedAt time.Time `json:"failedAt,omitzero"`
 }
 
-// failure says what comes of a pod that has failed, and why if that ends the Job
+// failure returns the action for a failed pod, and the message if the action ends the Job
 // (matchPodFailurePolicy in pkg/controller/job/pod_failure_policy.go).
 func (s *JobSpec) failure(p *Pod, namespace string) (FailureAction, string) {
 	for i, r := range s.FailureRules {
@@ -73,7 +73,7 @@ func (s *JobSpec) failure(p *Pod, namespace string) (FailureAction, string) {
 	return Count, ""
 }
 
-// tallyFailure counts a pod that has failed.
+// tallyFailure counts a failed pod.
 func (d *decider) tallyFailure(p *Pod) {
 	j, s := &d.State.Job, &d.spec.Job
 	at := d.now
@@ -95,7 +95,7 @@ func (d *decider) tallyFailure(p *Pod) {
 	}
 }
 
-// perIndex says whether failures are counted for each index.
+// perIndex reports whether failures are counted for each index.
 func (s *JobSpec) perIndex() bool { return s.Indexed && s.BackoffPerIndex >= 0 }
 
 // tallyIndex counts a failure of an index (isIndexFailed in
@@ -120,7 +120,7 @@ func (d *decider) tallyIndex(index int, action FailureAction, at time.Time) {
 	j.Tries[index] = was
 }
 
-// judgeIndexes says whether too many indexes have failed, or none is left.
+// judgeIndexes checks whether too many indexes have failed, or none is left.
 func (d *decider) judgeIndexes() {
 	j, s := &d.State.Job, &d.spec.Job
 	switch failed := len(j.FailedIndexes); {
@@ -132,7 +132,7 @@ func (d *decider) judgeIndexes() {
 	}
 }
 
-// judgeSuccess says whether the Job has succeeded before all of its indexes have
+// judgeSuccess checks whether the Job has succeeded before all of its indexes have
 // (matchSuccessPolicy in pkg/controller/job/success_policy.go).
 func (d *decider) judgeSuccess() {
 	j, s := &d.State.Job, &d.spec.Job
@@ -159,14 +159,13 @@ func (d *decider) judgeSuccess() {
 	}
 }
 
-// succeeded says whether the Job's success was decided before, and by what.
+// succeeded reports whether the Job's success was decided before, and by which rule.
 func (s *State) succeeded() (reason, message string, ok bool) {
 	c, ok := s.Condition("SuccessCriteriaMet")
 	return c.Reason, c.Message, ok && c.Status == "True"
 }
 
-// waits says whether an index that has failed is not to be tried again yet, and sees to it
-// that it is in time.
+// waits reports whether a failed index must wait before its next try, and schedules that try.
 func (d *decider) waits(index int) bool {
 	if !d.spec.Job.perIndex() {
 		return false

@@ -16,9 +16,8 @@ import (
 
 func TestMain(m *testing.M) { proptest.Main(m, "2000") }
 
-// TestProperties: whatever happens to pods, in whatever order, a workload never has more
-// of them than it may, never takes one away that has to be there, and in the end is what
-// it is to be.
+// TestProperties: whatever happens to pods, in any order, a workload never has more pods than
+// allowed, never removes one that is required, and finally reaches the desired state.
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld()
@@ -90,7 +89,7 @@ func fields(rt *rapid.T, w *world) {
 	draw("minReady", "0s", "0s", "7s")
 }
 
-// jobRules draws what a Job's ends are judged by.
+// jobRules draws the rules for a Job's end.
 func jobRules(rt *rapid.T, w *world, draw func(key string, values ...string)) {
 	rules := []string{"Ignore:1", "Count:2", "FailJob:3", "FailJob:c=2", "Ignore:DisruptionTarget"}
 	if w.spec.Job.Indexed {
@@ -108,7 +107,7 @@ func jobRules(rt *rapid.T, w *world, draw func(key string, values ...string)) {
 	}
 }
 
-// happen is one event.
+// happen draws one event.
 func happen(rt *rapid.T, w *world) {
 	var victim *Pod
 	if n := len(w.pods); n > 0 {
@@ -167,7 +166,7 @@ func happen(rt *rapid.T, w *world) {
 	}
 }
 
-// holds looks at one decision.
+// holds checks one decision.
 func (w *world) holds(rt *rapid.T, d Decision) {
 	if !d.Wake.IsZero() && !d.Wake.After(w.now) {
 		rt.Fatalf("the wake %v is not after now, %v", d.Wake, w.now)
@@ -185,7 +184,7 @@ func (w *world) holds(rt *rapid.T, d Decision) {
 	w.bounds(rt, d, removed)
 }
 
-// bounds counts pods before and after a decision.
+// bounds checks the number of pods before and after a decision.
 func (w *world) bounds(rt *rapid.T, d Decision, removed map[string]bool) {
 	active, available, alive, ordinals := 0, 0, 0, map[int]bool{}
 	availableBefore := 0
@@ -230,7 +229,7 @@ func (w *world) bounds(rt *rapid.T, d Decision, removed map[string]bool) {
 		}
 		w.jobHolds(rt, d, ordinals)
 	case pod.KindStatefulSet:
-		living := 0 // the dead are taken away whenever there are some
+		living := 0 // dead pods may be removed at any time
 		for i := range w.pods {
 			if w.pods[i].Alive && removed[w.pods[i].Name] {
 				living++
@@ -252,8 +251,7 @@ func (w *world) bounds(rt *rapid.T, d Decision, removed map[string]bool) {
 	}
 }
 
-// taken counts the available pods with ordinals that are wanted: those that are removed, and
-// those that are not.
+// taken counts the available pods with desired ordinals: removed ones and others.
 func (w *world) taken(removed map[string]bool) (lost, left int) {
 	for i := range w.pods {
 		p := &w.pods[i]
@@ -269,7 +267,7 @@ func (w *world) taken(removed map[string]bool) (lost, left int) {
 	return lost, left
 }
 
-// jobHolds: an index ends once, well or badly, and a Job whose end is decided makes no more pods.
+// jobHolds: an index ends once, and a Job whose end is decided makes no more pods.
 func (w *world) jobHolds(rt *rapid.T, d Decision, living map[int]bool) {
 	s, j := &w.spec.Job, &d.State.Job
 	for _, i := range j.FailedIndexes {

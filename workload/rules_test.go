@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// failureRule reads a rule of a story: ACTION:CODE,CODE or ACTION:CONTAINER=CODE, a "!"
-// before the codes for every other, or ACTION:CONDITION.
+// failureRule parses a rule of a story: ACTION:CODE,CODE or ACTION:CONTAINER=CODE, a "!" before the
+// codes for all others, or ACTION:CONDITION.
 func failureRule(text string) FailureRule {
 	action, of, _ := strings.Cut(text, ":")
 	r := FailureRule{Action: FailureAction(action)}
@@ -20,7 +20,7 @@ func failureRule(text string) FailureRule {
 	return r
 }
 
-// successRule reads INDEX,INDEX:COUNT, of which one may be missing.
+// successRule parses INDEX,INDEX:COUNT; either part may be missing.
 func successRule(text string) SuccessRule {
 	indexes, count, _ := strings.Cut(text, ":")
 	r := SuccessRule{Indexes: numbers(indexes), Count: -1}

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// statefulSet keeps up pods with names of their own (updateStatefulSet in
-// pkg/controller/statefulset/stateful_set_control.go). In order, that is one after the
-// other: the next is made or removed when all others are available.
+// statefulSet keeps pods with stable names (updateStatefulSet in
+// pkg/controller/statefulset/stateful_set_control.go). With ordered management it makes or removes
+// the next pod only when all others are available.
 func (d *decider) statefulSet() {
 	s := d.spec
 	d.newest().Size = s.Replicas
@@ -34,10 +34,10 @@ func (d *decider) statefulSet() {
 	}
 }
 
-// replace removes outdated pods, the highest ordinal first, as many as may be missing at once
-// beside those that are (updateStatefulSetAfterInvariantEstablished). When not in order, those
-// that are not available go all, and first: what is missing anyway is no loss. It says whether
-// all are up to date and available.
+// replace removes outdated pods, the highest ordinal first, as many as may be unavailable at once,
+// counting those that are (updateStatefulSetAfterInvariantEstablished). With parallel management
+// all unavailable pods go first: that costs no availability. It reports whether all are up to date
+// and available.
 func (d *decider) replace(have map[int]*Pod) bool {
 	s := d.spec
 	budget, done := max(s.MaxUnavailable, 1), true
@@ -64,13 +64,13 @@ func (d *decider) replace(have map[int]*Pod) bool {
 	return done
 }
 
-// healthy says whether a pod lets the next one have its turn.
+// healthy reports whether a pod lets the next one proceed.
 func (d *decider) healthy(p *Pod) bool {
 	ok, _ := p.available(d.spec.MinReady, d.now)
 	return ok
 }
 
-// revisionAt is the version of a new pod.
+// revisionAt returns the version of a new pod.
 func (d *decider) revisionAt(ordinal int) string {
 	if d.spec.Strategy == Rolling && ordinal-d.spec.FirstOrdinal < d.spec.Partition {
 		return d.State.Current
@@ -78,8 +78,8 @@ func (d *decider) revisionAt(ordinal int) string {
 	return d.spec.Revision
 }
 
-// build makes the pods that are missing; it says whether all are there, and in order
-// whether all are available.
+// build makes the missing pods. It reports whether all exist and, with ordered management, are
+// available.
 func (d *decider) build(have map[int]*Pod) bool {
 	whole := true
 	for i := d.spec.FirstOrdinal; i < d.spec.FirstOrdinal+d.spec.Replicas; i++ {
@@ -100,7 +100,7 @@ func (d *decider) build(have map[int]*Pod) bool {
 	return whole
 }
 
-// shrink removes pods with ordinals that are not wanted, the highest first.
+// shrink removes pods beyond the desired ordinals, the highest first.
 func (d *decider) shrink(beyond []*Pod, have map[int]*Pod) bool {
 	if len(beyond) == 0 {
 		return true

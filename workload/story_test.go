@@ -15,22 +15,22 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestStories tells the behaviours in testdata, one file each: a line that is not
-// indented is a step or, with #, a remark; what came of it is indented below.
+// TestStories runs the stories in testdata, one file each: a line that is not indented is a step
+// or, with #, a comment; the output is indented below it.
 //
-//	spec KEY=VALUE…    what is wanted changes; see set
+//	spec KEY=VALUE…    the desired state changes; see set
 //	bad REVISION       pods of this revision never get ready
 //	+DURATION          time passes
 //	ends POD CODE      a pod ends by itself
-//	lost POD           a pod went down with the machine
-//	gone POD           somebody has removed a pod
+//	lost POD           a pod died with the machine
+//	gone POD           a user has removed a pod
 //	restarts POD N     containers of a pod have been restarted
-//	stops POD          a pod that was told to end has ended
-//	slow | quick       whether pods that are told to end take their time
+//	stops POD          a pod that was stopped has ended
+//	slow | quick       whether stopped pods take time to end
 //	refuse TEXT | take whether pods can be made
 //	job NAME well|ill  a Job of a CronJob ends
-//	clock TIME         it is another time of the day
-//	status             tells how it is
+//	clock TIME         the time of day changes
+//	status             prints the status
 //
 // A pod is ready a second after it was made.
 func TestStories(t *testing.T) {

@@ -7,17 +7,17 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Spec is what a workload is to be: its Kubernetes spec with everything defaulted and
-// counted out. The kind decides which fields are read.
+// Spec is the desired state of a workload: its Kubernetes spec with all defaults and computed
+// numbers. The kind determines which fields are used.
 type Spec struct {
 	Kind       pod.ObjectKind
-	Namespace  string // for what is told
+	Namespace  string // for messages
 	Name       string
 	Generation int64
-	Deleting   bool // all its pods are to go
+	Deleting   bool // all its pods are removed
 
 	Revision string          // names the template: other pods are outdated
-	Template json.RawMessage // the template itself, which means nothing here
+	Template json.RawMessage // the template itself; this package does not read it
 
 	Replicas         int
 	Strategy         Strategy
@@ -26,10 +26,10 @@ type Spec struct {
 	MinReady         time.Duration
 	ProgressDeadline time.Duration // 0: none
 	Paused           bool
-	History          int // how many old revisions are remembered
+	History          int // how many old revisions are kept
 
 	FirstOrdinal int // of a StatefulSet
-	Partition    int // so many ordinals stay as they are
+	Partition    int // ordinals below it keep their version
 	Parallel     bool
 
 	Job  JobSpec
@@ -42,10 +42,10 @@ type Strategy string
 const (
 	Rolling  Strategy = "RollingUpdate"
 	Recreate Strategy = "Recreate"
-	OnDelete Strategy = "OnDelete" // only those that somebody removes
+	OnDelete Strategy = "OnDelete" // only pods that a user removes
 )
 
-// Pod is what is known of a pod that the workload has made.
+// Pod is the state of a pod that the workload has made.
 type Pod struct {
 	Name     string
 	UID      string
@@ -54,22 +54,22 @@ type Pod struct {
 	Created  time.Time
 
 	Alive    bool // it has processes
-	Stopping bool // it was told to end
+	Stopping bool // it is being stopped
 	Phase    pod.Phase
 	Ready    bool
-	ReadyAt  time.Time // since when it is
+	ReadyAt  time.Time // since when it is ready
 	Ended    time.Time // when its last container ended; zero: not known
 	Restarts int       // of all its containers
 	ExitCode int       // of the container that failed, once the phase is Failed
 
 	Ends       []End              // of its containers, then of its init containers, in order
-	Conditions []FailureCondition // that a Job's rules may ask for
+	Conditions []FailureCondition // those that a Job's rules name
 }
 
-// active says whether the pod counts as one of those that are wanted.
+// active reports whether the pod counts as a desired one.
 func (p *Pod) active() bool { return !p.Stopping && !p.Phase.Terminal() }
 
-// available says whether it has been ready for long enough, and if not, when it will be
+// available reports whether the pod has been ready for long enough, and if not, when it will be
 // (zero: it is not ready).
 func (p *Pod) available(min time.Duration, now time.Time) (bool, time.Time) {
 	if !p.Ready || !p.active() {
@@ -79,22 +79,23 @@ func (p *Pod) available(min time.Duration, now time.Time) (bool, time.Time) {
 	return !now.Before(at), at
 }
 
-// State is what is remembered of a workload. It outlives reboots.
+// State is the saved state of a workload. It outlives reboots.
 type State struct {
-	Generation int64           `json:"generation"` // that was seen last
+	Generation int64           `json:"generation"` // last one processed
 	Conditions []pod.Condition `json:"conditions,omitempty"`
 
-	Revisions []Revision `json:"revisions,omitempty"` // oldest first; the last one is wanted
-	Current   string     `json:"current,omitempty"`   // of a StatefulSet: the revision before the one wanted
-	Progress  time.Time  `json:"progress,omitzero"`   // when there was some last
+	Revisions []Revision `json:"revisions,omitempty"` // oldest first; the last one is desired
+	Current   string     `json:"current,omitempty"`   // of a StatefulSet: the revision before the desired one
+	Progress  time.Time  `json:"progress,omitzero"`   // time of the last progress
 	Seen      Counts     `json:"seen,omitzero"`
 
-	// Counted are the ended pods that have been taken into account, by uid.
+	// Counted are the uids of ended pods that have been counted.
 	Counted  []string  `json:"counted,omitempty"`
 	Failures int       `json:"failures,omitempty"` // pods in a row that failed soon
 	FailedAt time.Time `json:"failedAt,omitzero"`  // the last of them
 
-	// Refused is why no pod could be made, and Refusals how often in a row.
+	// Refused is the reason why no pod could be made, and Refusals the number of consecutive
+	// failures.
 	Refused   string    `json:"refused,omitempty"`
 	Refusals  int       `json:"refusals,omitempty"`
 	RefusedAt time.Time `json:"refusedAt,omitzero"`
@@ -107,43 +108,43 @@ type State struct {
 type Revision struct {
 	Name     string          `json:"name"` // Spec.Revision
 	Number   int             `json:"number"`
-	Size     int             `json:"size"` // pods that are wanted of it
+	Size     int             `json:"size"` // its desired number of pods
 	Template json.RawMessage `json:"template"`
 }
 
 // Counts are the numbers of a workload's status.
 type Counts struct {
-	Replicas  int `json:"replicas,omitempty"` // pods that count
+	Replicas  int `json:"replicas,omitempty"` // active pods
 	Updated   int `json:"updated,omitempty"`  // of the newest revision
 	Ready     int `json:"ready,omitempty"`
 	Available int `json:"available,omitempty"`
 }
 
-// Make is a pod to be made.
+// Make is a pod to make.
 type Make struct {
-	Name     string // "" for one that begins with the workload's name
+	Name     string // "": a name that begins with the workload's
 	Revision string
 	Index    int // -1: none
-	Failures int // of the index before, where they are counted
+	Failures int // earlier ones of the index, if they are counted
 }
 
-// Decision is what is to be done. State is to be kept before anything is done.
+// Decision is the next step. State must be saved before the step is carried out.
 type Decision struct {
 	Make   []Make
-	Remove []string // pods to be stopped and removed, by name
+	Remove []string // pods to stop and remove, by name
 	State  State
 	Counts Counts
-	Wake   time.Time // look again at the latest then; zero: when something changes
+	Wake   time.Time // time of the next call at the latest; zero: only after a change
 
-	// Settled says that the workload is as it should be; Done, that nobody needs to
-	// look at it again; Delete, that it is to be removed with its pods.
+	// Settled: the workload has its desired state. Done: no further call is needed. Delete: the
+	// workload is to be removed with its pods.
 	Settled, Done, Delete bool
 
 	MakeJob    *Run     // the Job that a CronJob starts now
-	RemoveJobs []string // Jobs of a CronJob that are to go, by name
+	RemoveJobs []string // Jobs of a CronJob to remove, by name
 }
 
-// wakeAt has Decide asked again at a time.
+// wakeAt requests another call of Decide at a time.
 func (d *Decision) wakeAt(t time.Time) {
 	if !t.IsZero() && (d.Wake.IsZero() || t.Before(d.Wake)) {
 		d.Wake = t

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// world carries decisions out, with pods that do what they are told.
+// world carries decisions out with simulated pods.
 type world struct {
 	spec   Spec
 	state  State
@@ -17,13 +17,13 @@ type world struct {
 	pods   []Pod
 	jobs   []JobRun
 	made   int
-	ready  time.Duration // after which a pod of a good version is ready
+	ready  time.Duration // delay until a pod of a good version is ready
 	bad    map[string]bool
-	linger bool // pods that are told to end do not
+	linger bool // pods that are stopped do not end
 	refuse string
 	last   Decision
 	log    func(format string, args ...any)
-	seen   func(Decision) // looks at every decision before it is carried out
+	seen   func(Decision) // checks every decision before it is carried out
 	gone   bool
 }
 
@@ -33,7 +33,7 @@ func newWorld() *world {
 	return &world{now: start, ready: time.Second, bad: map[string]bool{}, log: func(string, ...any) {}, seen: func(Decision) {}}
 }
 
-// settle decides until nothing more is to be done at this moment.
+// settle decides until nothing is due.
 func (w *world) settle() error {
 	if w.spec.Kind == "" {
 		return nil // the story has not begun
@@ -94,7 +94,7 @@ func (w *world) act(d Decision) {
 	}
 }
 
-// pass lets time pass, with a decision at every wake and whenever a pod gets ready.
+// pass advances the time, with a decision at every wake and whenever a pod becomes ready.
 func (w *world) pass(d time.Duration) error {
 	end := w.now.Add(d)
 	for {

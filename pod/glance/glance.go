@@ -1,6 +1,5 @@
-// Package glance puts a pod into a line, as `podrun ps` shows it, with kubectl's columns and
-// strings. It has no Kubernetes types: the quick front, which must not initialise them, and the
-// whole one make the same line by the same code.
+// Package glance formats a pod as a row of `podrun ps`, with kubectl's columns and strings. It has
+// no Kubernetes types: the fast path, which must not initialize them, and the CLI share this code.
 package glance
 
 import (
@@ -13,10 +12,10 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Head is above the lines.
+// Head returns the titles of the columns.
 func Head() []string { return []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"} }
 
-// Line is one pod.
+// Line is the row of one pod.
 type Line struct {
 	Name     string
 	Ready    string // 1/2
@@ -25,8 +24,8 @@ type Line struct {
 	Age      string // 12m
 }
 
-// Of is the line of a pod that was created at a time, or at an unknown one if that is zero.
-// Of the plan it asks for what pod.Summarize does.
+// Of returns the row of a pod created at a time; the zero time is unknown. It reads the same fields
+// of the plan as pod.Summarize.
 func Of(name string, created time.Time, plan *pod.Plan, st *pod.Status, now time.Time) Line {
 	s := pod.Summarize(plan, st)
 	restarts := strconv.Itoa(s.Restarts)
@@ -45,11 +44,10 @@ func Of(name string, created time.Time, plan *pod.Plan, st *pod.Status, now time
 	}
 }
 
-// Cells are the line under Head.
+// Cells returns the row in the order of Head.
 func (l *Line) Cells() []string { return []string{l.Name, l.Ready, l.Status, l.Restarts, l.Age} }
 
-// Age says how long ago a time was. A clock that was set back makes nothing younger than
-// new.
+// Age returns how long ago a time was, at least 0 even if the clock was set back.
 func Age(since, now time.Time) string {
 	if since.IsZero() {
 		return "<unknown>"

@@ -1,5 +1,5 @@
-// Package examples runs every file of examples/ with the built binary, as an
-// ordinary user, and looks at what a reader would look at.
+// Package examples runs every file of examples/ with the built binary, as an ordinary user, and
+// checks logs, `podrun ps` and exit codes.
 package examples
 
 import (
@@ -8,19 +8,20 @@ import (
 	"testing"
 )
 
-// expectation is what has to be seen of one example.
+// expectation is the expected behavior of one example.
 type expectation struct {
-	ends  bool              // `podrun up` ends by itself, with exit code 0 and the pod Succeeded
+	ends  bool              // `podrun up` exits by itself, with exit code 0 and the pod Succeeded
 	says  map[string]string // by container: a regular expression for its log
 	shows []string          // regular expressions for its row of `podrun ps`
 
-	// The pod waits, with such a row and such a log, until another example is applied.
+	// waits and waitsSays: the pod waits, with such a row and such a log, until another example is
+	// applied.
 	waits     string
 	waitsSays map[string]string
 	until     string
 }
 
-// expectations: an example without one fails.
+// expectations has an entry for each example; an example without one fails.
 var expectations = map[string]expectation{
 	"config.yaml": {
 		ends:  true,
@@ -116,7 +117,7 @@ func TestEveryExampleIsExpected(t *testing.T) {
 	}
 }
 
-// isPart says whether an example belongs to another.
+// isPart reports whether an example belongs to another.
 func isPart(name string) bool {
 	for _, want := range expectations {
 		if want.until == name {
@@ -153,7 +154,7 @@ func TestExamples(t *testing.T) {
 			if want.until == "" {
 				p.run(t, "down", pod)
 			} else {
-				p.run(t, "down", "--grace-period", "1", pod) // its sleep knows no end
+				p.run(t, "down", "--grace-period", "1", pod) // its sleep never ends
 				p.run(t, "delete", "-f", filepath.Join(dir, want.until))
 			}
 			p.nothingLeft(t)
@@ -161,7 +162,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// waits makes a pod that waits, and ends that.
+// waits starts a pod that waits, and ends the wait.
 func (p *podrun) waits(t *testing.T, pod, path string, want expectation) {
 	t.Helper()
 	p.run(t, "apply", "-f", path)
@@ -172,7 +173,7 @@ func (p *podrun) waits(t *testing.T, pod, path string, want expectation) {
 	p.run(t, "apply", "-f", filepath.Join(dir, want.until))
 }
 
-// TestKilledUp: the command that shows a pod is no part of it.
+// TestKilledUp: the pod survives the death of the command in the foreground.
 func TestKilledUp(t *testing.T) {
 	p := setUp(t)
 	p.cleanUp(t, "web")
@@ -181,7 +182,7 @@ func TestKilledUp(t *testing.T) {
 	if err := up.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	up.Wait() // killed: its status says nothing
+	up.Wait() // killed: ignore its exit status
 	p.matches(t, `^web +3/3 +Running `, "ps")
 	p.run(t, "down", "web")
 	p.nothingLeft(t)

@@ -19,18 +19,18 @@ import (
 
 const (
 	dir     = "../../examples"
-	patient = 3 * time.Minute // how long anything may take here
+	patient = 3 * time.Minute // timeout of each step
 )
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }
 
-// podrun is the built binary with directories of its own and the example image.
+// podrun is the built binary with its own directories and the example image.
 type podrun struct {
 	binary, home string
 	env          []string
 }
 
-// source is the binary under test.
+// source returns the path of the binary under test.
 func source() string { return cmp.Or(os.Getenv("PODRUN_BIN"), "../../bin/podrun") }
 
 func setUp(t *testing.T) *podrun {
@@ -42,7 +42,7 @@ func setUp(t *testing.T) *podrun {
 	testenv.Need(t, testenv.Pods)
 	home := t.TempDir()
 	p := &podrun{binary: filepath.Join(home, "podrun"), home: home, env: os.Environ()}
-	// A copy: the checkout may lie where an ordinary user cannot name it.
+	// Copy it: an ordinary user may lack access to the checkout.
 	program, err := os.ReadFile(source())
 	if err == nil {
 		err = os.WriteFile(p.binary, program, 0o755)
@@ -74,7 +74,7 @@ func (p *podrun) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run fails the test unless the command ends well in time; it gives its output.
+// run returns the command's output; it fails the test unless the command succeeds in time.
 func (p *podrun) run(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
@@ -89,7 +89,7 @@ func (p *podrun) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// start runs a command beside the test; its output goes to the test's.
+// start runs a command in the background; its output goes to the test's.
 func (p *podrun) start(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := p.command(t.Context(), args...)
@@ -106,7 +106,7 @@ func (p *podrun) logged(t *testing.T, pod, container, pattern string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	want := regexp.MustCompile(pattern)
-	for { // `logs` of a pod that is only about to be made fails
+	for { // `logs` fails until the pod exists
 		text := p.follow(ctx, want, pod, container)
 		if want.MatchString(text) {
 			return
@@ -137,13 +137,13 @@ func (p *podrun) follow(ctx context.Context, want *regexp.Regexp, pod, container
 	return text.String()
 }
 
-// ended says whether the pod is there and will write no more.
+// ended reports whether the pod exists and writes no more.
 func (p *podrun) ended(ctx context.Context, pod string) bool {
 	out, err := p.command(ctx, "get", pod, "-o", "json").Output()
 	return err == nil && regexp.MustCompile(`"phase": *"(Succeeded|Failed)"`).Match(out)
 }
 
-// matches fails the test unless some line of a command's output does in the end.
+// matches fails the test unless some line of a command's output finally matches.
 func (p *podrun) matches(t *testing.T, pattern string, args ...string) {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
@@ -159,12 +159,12 @@ func (p *podrun) matches(t *testing.T, pattern string, args ...string) {
 	}
 }
 
-// cleanUp removes the pod when the test ends, however it does.
+// cleanUp removes the pod at the end of the test.
 func (p *podrun) cleanUp(t *testing.T, pod string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patient)
 		defer cancel()
-		p.command(ctx, "down", "--force", pod).Run() // it fails where the pod is gone, as it should be
+		p.command(ctx, "down", "--force", pod).Run() // it fails if the pod is gone, as expected
 	})
 }
 

@@ -1,4 +1,4 @@
-// Package root runs the built binary as root, in namespaces that hide the machine from it.
+// Package root runs the built binary as root, in namespaces that isolate it from the machine.
 package root
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// namespaces says whether this is root, which may make what hides the machine.
+// namespaces returns an error unless the test runs as root and may make these namespaces.
 func namespaces() error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root can run podrun as root")
@@ -23,9 +23,9 @@ func namespaces() error {
 	return exec.Command("unshare", "-m", "-n", "-i", "-u", "-p", "--fork", "true").Run()
 }
 
-// Where root can make no cgroups, as in a container, nothing but the kernel's flags of mounts
-// and the lack of CAP_MKNOD keeps containers from the devices of the host. A container that asks
-// for it does not get it, and that is said; device files that are there nevertheless are inert.
+// TestRootWithoutCgroups: if root cannot make cgroups, as in a container, only mount flags and the
+// lack of CAP_MKNOD protect the host's devices from containers. A container that requests the
+// capability does not get it, with a warning; existing device files are inert.
 func TestRootWithoutCgroups(t *testing.T) {
 	testenv.NeedVM(t, namespaces)
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestRootWithoutCgroups(t *testing.T) {
 	cmd := exec.Command("/bin/bash", "-eu", "testdata/without-cgroups.sh")
 	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "ROOTFS=" + rootfs, "HOME=" + dir, "XDG_DATA_HOME=" + dir + "/data", "XDG_RUNTIME_DIR=" + dir + "/run"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID}
-	output, err := os.Create(filepath.Join(dir, "output")) // a pipe would be open in the pod's processes
+	output, err := os.Create(filepath.Join(dir, "output")) // a pipe would stay open in the pod's processes
 	if err != nil {
 		t.Fatal(err)
 	}

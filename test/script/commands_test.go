@@ -46,7 +46,7 @@ func commands() map[string]scriptcmd.Command {
 
 func hostOf(ts *testscript.TestScript) *host { return ts.Value(hostKey{}).(*host) }
 
-// repeated makes a command that is run again and again.
+// repeated returns the command of one repetition.
 func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
 	path := hostOf(ts).podrun().Path
 	if words[0] != "podrun" {
@@ -59,7 +59,7 @@ func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
 	return cmd
 }
 
-// mode MODE FILE: the permission bits of a file, as in 0600.
+// mode MODE FILE checks the permission bits of a file, as in 0600.
 func mode(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 2, "mode MODE FILE")
 	want, err := strconv.ParseUint(args[0], 8, 32)
@@ -71,7 +71,7 @@ func mode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// nothingleft: of no pod a process, a file or a mount is left.
+// nothingleft checks that no process, file or mount of any pod is left.
 func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 0, "nothingleft")
 	var found []string
@@ -80,7 +80,7 @@ func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// killpod NAME kills everything of a pod: its guard, and its keeper.
+// killpod NAME kills all processes of a pod: its monitor and its pod init.
 func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "killpod NAME")
 	podInit := podInitOf(ts, args[0])
@@ -94,13 +94,13 @@ func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(podInit, syscall.SIGKILL))
 }
 
-// killinit NAME kills a pod's keeper alone.
+// killinit NAME kills only a pod's pod init.
 func killPodInit(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "killinit NAME")
 	ts.Check(syscall.Kill(podInitOf(ts, args[0]), syscall.SIGKILL))
 }
 
-// killsupervisor NAME kills the process that a pod's keeper has begun to serve it.
+// killsupervisor NAME kills the supervisor that a pod's pod init has started.
 func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "killsupervisor NAME")
 	podInit := podInitOf(ts, args[0])
@@ -113,7 +113,7 @@ func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// killnetstack NAME kills the process that carries a pod's traffic in user space.
+// killnetstack NAME kills the process that relays a pod's traffic in user space.
 func killNetstack(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "killnetstack NAME")
 	podInit := podInitOf(ts, args[0])
@@ -126,7 +126,7 @@ func killNetstack(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// childOf is a process's child of a name, or 0.
+// childOf returns the child of a process with a name, or 0.
 func childOf(parent int, name string) int {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range all {
@@ -141,8 +141,8 @@ func childOf(parent int, name string) int {
 	return 0
 }
 
-// podInitOf finds the process that listens to a pod's control socket. To look wakes a
-// supervisor.
+// podInitOf returns the process that listens on a pod's control socket. The query wakes a
+// hibernating supervisor.
 func podInitOf(ts *testscript.TestScript, name string) int {
 	link := fmt.Sprintf("/proc/self/fd/%d", openDir(ts, "run/podrun/pods/default/"+name))
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: link + "/control.sock", Net: "unix"})
@@ -166,7 +166,7 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// openDir opens a directory below the script's for the time of the script.
+// openDir opens a directory below the script's for the duration of the script.
 func openDir(ts *testscript.TestScript, path string) uintptr {
 	dir, err := os.Open(ts.MkAbs(path))
 	ts.Check(err)
@@ -174,8 +174,8 @@ func openDir(ts *testscript.TestScript, path string) uintptr {
 	return dir.Fd()
 }
 
-// archive FILE NAME writes a docker archive with the busybox image, whose
-// entrypoint says hello to its arguments.
+// archive FILE NAME writes a docker archive with the busybox image; its entrypoint prints a
+// greeting with its arguments.
 func archive(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 2, "archive FILE NAME")
 	base, err := os.ReadFile(ts.Getenv(rootfsTar))
@@ -212,8 +212,8 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 	return b.Bytes()
 }
 
-// registry starts a registry of its own on this machine and puts its address into
-// $REGISTRY. With HTPASSWD it is for those only who are in this file.
+// registry starts a registry on this machine and sets $REGISTRY to its address. With HTPASSWD it
+// requires a user of that file.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 0, "registry [HTPASSWD]")
 	probe, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlPattern is what a terminal obeys, but for colours, of which podrun has its own: escape
-// sequences, control characters of either set, and those that turn the direction of
+// controlPattern matches text that a terminal interprets, except colors, which podrun prints
+// itself: escape sequences, control characters of both sets, and characters that change the writing
+// direction.
 // writing.
 var controlPattern = regexp.MustCompile("\x1b(?:\\[[0-9;:]*[^0-9;:m]|[^\\[])|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]|[\u0080-\u009f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 
-// escaped TEXT podrun ARG...: at a terminal podrun says TEXT, and nothing that a terminal would
-// obey; whether it succeeds is not asked.
+// escaped TEXT podrun ARG...: podrun at a terminal prints TEXT and no control sequences; its exit
+// code is ignored.
 func escaped(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[1] != "podrun" {
 		ts.Fatalf("usage: escaped TEXT podrun ARG...")
@@ -35,7 +36,7 @@ func escaped(ts *testscript.TestScript, neg bool, args []string) {
 	if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
 		ts.Check(err)
 	}
-	<-shown // every process that had the terminal is gone
+	<-shown // every process with the terminal has exited
 	text := s.text
 	if !bytes.Contains(text, []byte(args[0])) {
 		ts.Fatalf("it does not say %q, but:\n%q", args[0], text)

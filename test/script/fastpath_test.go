@@ -14,10 +14,10 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// fastPath says "fastpath quick|whole WORDS...": podrun says the same on both streams, and ends with
-// the same code, whether its quick front is asked first or not; and it is the quick one, or the
-// whole, which answers. Ages may change in between: then it is asked again, and at last they do
-// not count.
+// fastPath implements "fastpath quick|whole WORDS...": podrun's output on both streams and its exit
+// code are the same with and without the fast path, and the named one of the two (quick: the fast
+// path, whole: the CLI) answers. Ages may change between the runs: then it repeats them, and
+// finally ignores ages.
 func fastPath(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || args[0] != "quick" && args[0] != "whole" {
 		ts.Fatalf("usage: fastpath quick|whole WORDS...")
@@ -34,24 +34,24 @@ func fastPath(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return fmt.Sprintf("stdout:\n%sstderr:\n%scode %d\n", &out, &err, cmd.ProcessState.ExitCode())
 	}
-	const whole = "_PODRUN_CLI=none" // internal/stage/hasten asks the quick front no more
+	const whole = "_PODRUN_CLI=none" // disables the fast path
 	same := false
 	for range 20 {
 		if same = results() == results(whole); same {
 			break
 		}
 	}
-	// On a slow machine there may be no second in which both have said it.
+	// On a slow machine the ages of two runs may always differ.
 	if !same && !scriptcmd.Poll(func() bool { return withoutAges(results()) == withoutAges(results(whole)) }) {
 		ts.Fatalf("podrun %s says\n%s\nthe whole front\n%s", strings.Join(args[1:], " "), results(), results(whole))
 	}
-	// Of the packages that are initialised the whole front has Kubernetes'.
+	// Only the CLI initializes Kubernetes' packages.
 	if is := strings.Contains(results("GODEBUG=inittrace=1"), "init k8s.io"); is != (args[0] == "whole") {
 		ts.Fatalf("podrun %s is not answered by the %s front", strings.Join(args[1:], " "), args[0])
 	}
 }
 
-// agePattern are how long ago something was, and the room that columns leave for it.
+// agePattern matches ages and the spaces between columns.
 var agePattern = regexp.MustCompile(`\b(\d+[smhd])+\b| +`)
 
 func withoutAges(text string) string { return agePattern.ReplaceAllString(text, " ") }

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// hostKey is where a script's environment has its host.
+// hostKey is the key of a script's host in its environment.
 type hostKey struct{}
 
-// host is what a script has of the machine.
+// host is the part of the machine that a script uses.
 type host struct {
 	dir string
 	env []string
 }
 
-// newHost makes the directories of a host, and imports the image.
+// newHost makes the directories of a host and imports the image.
 func newHost(dir, bin, rootfs string) (*host, error) {
 	h := &host{dir: dir, env: []string{
 		"PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -48,10 +48,10 @@ func (h *host) podrun(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// clear removes whatever a script has left, so that its directory can be removed:
-// files of subordinate ids are beyond an ordinary rm.
+// clear removes all that a script has left, so that its directory can be removed: an ordinary rm
+// cannot remove files of subordinate ids.
 func (h *host) clear() {
-	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "job"} { // they would make their pods again
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "cronjob", "job"} { // first, because they would make their pods again
 		all, _ := h.podrun("get", kind, "-A", "--no-headers").Output()
 		for l := range strings.Lines(string(all)) {
 			if f := strings.Fields(l); len(f) > 1 {
@@ -73,12 +73,12 @@ func (h *host) clear() {
 	}
 }
 
-// left lists what remains of pods: processes, files, mounts.
+// left lists remains of pods: processes, files, mounts.
 func (h *host) left() []string {
 	var found []string
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, l := range lines {
-		// Pods' processes have the pod's directories among their arguments.
+		// Processes of pods have the pod's directories in their arguments.
 		if words, err := os.ReadFile(l); err == nil && strings.Contains(string(words), h.dir+"/") && strings.Contains(string(words), "\x00_") {
 			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(filepath.Dir(l)), words))
 		}

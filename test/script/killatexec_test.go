@@ -26,9 +26,9 @@ spec:
   - {name: app, image: busybox, imagePullPolicy: Never, command: [/v/program], volumeMounts: [{name: v, mountPath: /v}]}
 `
 
-// TestSupervisorKilledDuringExec: the program of a container cannot be executed,
-// and the supervisor that would tell so is killed in that moment, which is made a long one. Its
-// successor tells the same, not that the container had run and ended with a code.
+// TestSupervisorKilledDuringExec: the program of a container cannot be executed, and the supervisor
+// is killed before it can report that; the test extends this moment. The next supervisor reports
+// the same error, not an exit of the container.
 func TestSupervisorKilledDuringExec(t *testing.T) {
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
@@ -45,7 +45,7 @@ func TestSupervisorKilledDuringExec(t *testing.T) {
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Who opens a file with a lease waits, for 45 s, until it is given up.
+	// A process that opens a file with a lease waits, for 45 s, until the lease is given up.
 	lease, err := os.Open(program)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestSupervisorKilledDuringExec(t *testing.T) {
 	}
 }
 
-// childNamed is a process's child with a name, or 0.
+// childNamed returns the child of a process with a name, or 0.
 func childNamed(parent int, name string) int {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range all {
@@ -120,7 +120,7 @@ func childNamed(parent int, name string) int {
 	return 0
 }
 
-// nameOf is a process's name and state, as /proc tells them, or "".
+// nameOf returns a process's name and state from /proc, or "".
 func nameOf(pid int) (name string, state byte) {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(b), "(")

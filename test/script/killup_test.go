@@ -26,12 +26,12 @@ spec:
   - {name: app, image: busybox, imagePullPolicy: Never, command: [sleep, "1000"], volumeMounts: [{name: v, mountPath: /v}]}
 `
 
-// enoughKills is how many moments of `podrun up` are tried at least.
+// enoughKills is the minimum number of kills during `podrun up`.
 const enoughKills = 10
 
-// TestKilledInEveryPhase kills `podrun up` a little later each time, until it is
-// done before that; then once more with smaller steps, if these were too few.
-// Whatever there is of the pod by then, one `podrun down` leaves nothing of it.
+// TestKilledInEveryPhase kills `podrun up` a little later each time, until the command finishes
+// first; with too few kills it repeats that with smaller steps. Whatever exists of the pod by then,
+// one `podrun down` removes all of it.
 func TestKilledInEveryPhase(t *testing.T) {
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
@@ -56,8 +56,8 @@ func TestKilledInEveryPhase(t *testing.T) {
 	}
 }
 
-// killedUp brings the pod of the manifest up, kills that after a time, takes the
-// pod down and says whether the kill came before the end of `up`.
+// killedUp starts `podrun up` of the manifest, kills it after a time, takes the pod down, and
+// reports whether the kill came before the end of `up`.
 func (h *host) killedUp(t *testing.T, manifest string, after time.Duration) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), after)
 	defer cancel()
@@ -81,8 +81,8 @@ func (h *host) downLeavesNothing(t *testing.T, what string) {
 	}
 }
 
-// endsWithin waits for the end of cmd, or kills it when ctx ends, and says whether
-// it has ended by itself.
+// endsWithin waits for the end of cmd, or kills it when ctx ends, and reports whether it has ended
+// by itself.
 func endsWithin(ctx context.Context, cmd *exec.Cmd) bool {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// notify FILE makes the commands that follow those of a unit of Type=notify: what they
-// tell the service manager is written to FILE, a line for each assignment.
+// notify FILE runs the following commands as in a unit of Type=notify: it writes their messages to
+// the service manager to FILE, one line for each assignment.
 func notify(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "notify FILE")
 	file, err := os.Create(ts.MkAbs(args[0]))

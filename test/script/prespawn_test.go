@@ -27,7 +27,8 @@ spec:
   - {name: app, image: busybox, imagePullPolicy: Never, command: [sleep, "1000"]}
 `
 
-// prespawned is `podrun up` that waits for its manifest, and the first process that it has begun.
+// prespawned is a `podrun up` that waits for its manifest, and the first process that it has
+// started.
 type prespawned struct {
 	*exec.Cmd
 	in   io.WriteCloser
@@ -35,7 +36,8 @@ type prespawned struct {
 	pid  int
 }
 
-// newPrespawnHost is a host where podrun's programs are unpacked, with manifests of pods "a" and "b".
+// newPrespawnHost returns a host with podrun's programs unpacked and manifests of the pods "a" and
+// "b".
 func newPrespawnHost(t *testing.T) *host {
 	t.Helper()
 	testenv.Need(t, func() error {
@@ -78,7 +80,7 @@ func (h *host) nothingLeft(t *testing.T) {
 	}
 }
 
-// startUp begins `podrun up` and returns when it has begun a first process, which waits.
+// startUp starts `podrun up` and returns when its prespawned process waits.
 func (h *host) startUp(t *testing.T) *prespawned {
 	t.Helper()
 	a := &prespawned{Cmd: h.podrun("up", "-d", "-"), said: &bytes.Buffer{}}
@@ -98,7 +100,7 @@ func (h *host) startUp(t *testing.T) *prespawned {
 	return a
 }
 
-// firstProcess is one that is of no pod yet: its arguments name none.
+// firstProcess returns a process that belongs to no pod yet: its arguments name none.
 func (h *host) firstProcess() int {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, l := range lines {
@@ -111,7 +113,7 @@ func (h *host) firstProcess() int {
 	return 0
 }
 
-// isWaiting says whether a process waits in its user namespace, for a message.
+// isWaiting reports whether a process waits for a message in its user namespace.
 func isWaiting(pid int) bool {
 	own, err := os.Readlink("/proc/self/ns/user")
 	theirs, terr := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", pid))
@@ -120,14 +122,14 @@ func isWaiting(pid int) bool {
 	return errors.Join(err, terr, cerr, ierr) == nil && own != theirs && len(children) == 0 && len(ids) > 0
 }
 
-// manifest gives the command a manifest, and returns its error and what it has said.
+// manifest sends the command a manifest, and returns its error and its output.
 func (a *prespawned) manifest(text string) (string, error) {
 	_, err := io.WriteString(a.in, text)
 	err = errors.Join(err, a.in.Close(), a.Wait())
 	return a.said.String(), err
 }
 
-// session is the session of a pod's guard, which is that of its first process.
+// session returns the session of a pod's monitor, which is that of its first process.
 func (h *host) session(t *testing.T, pod string) int {
 	t.Helper()
 	_, _, guard := h.podInit(t, pod)
@@ -143,7 +145,7 @@ func (h *host) session(t *testing.T, pod string) int {
 	return session
 }
 
-// podInit is what a pod's lock says.
+// podInit returns the content of a pod's lock file.
 func (h *host) podInit(t *testing.T, pod string) (pid int, start uint64, guard int) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, "run/podrun/pods/default", pod, "lock"))
@@ -166,7 +168,7 @@ func (h *host) userNamespace(t *testing.T, pod string) string {
 	return ns
 }
 
-// A pod's first process is begun while its manifest is read, and becomes the pod's.
+// TestPrespawn: a pod's first process starts while the manifest is read, and becomes the pod's.
 func TestPrespawn(t *testing.T) {
 	h := newPrespawnHost(t)
 	for _, other := range []bool{false, true} { // the second pod joins the first one's user namespace
@@ -190,7 +192,8 @@ func TestPrespawn(t *testing.T) {
 	h.nothingLeft(t)
 }
 
-// Where the process that was begun does not suit any more another begins, as if there had been none.
+// TestPrespawnedProcessIsReplaced: if the prespawned process is unusable, another starts as without
+// prespawning.
 func TestPrespawnedProcessIsReplaced(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, h *host, a *prespawned){
 		"another pod has begun, and has made the user namespace": func(t *testing.T, h *host, _ *prespawned) {
@@ -200,7 +203,7 @@ func TestPrespawnedProcessIsReplaced(t *testing.T) {
 			if err := syscall.Kill(a.pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			dead := func() bool { // and not yet waited for
+			dead := func() bool { // and not reaped yet
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
 				return err == nil && bytes.Contains(stat, []byte(") Z "))
 			}
@@ -246,7 +249,8 @@ func TestPrespawnedProcessIsReplaced(t *testing.T) {
 	})
 }
 
-// The first process ends with a command that refuses or is killed, and leaves nothing.
+// TestPrespawnedProcessEndsWithUp: the prespawned process ends with a command that fails or is
+// killed, and leaves nothing.
 func TestPrespawnedProcessEndsWithUp(t *testing.T) {
 	h := newPrespawnHost(t)
 	before := h.snapshot()

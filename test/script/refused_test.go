@@ -62,7 +62,7 @@ spec:
   - {name: h, hostPath: {path: /usr, type: Directory}}
 `
 
-// refusals are changes of refusedPod, some of which are only found out late.
+// refusals are changes of refusedPod; some are detected late.
 var refusals = [][2]string{
 	{"runAsUser: 1000", "runAsUser: 4000000000"},
 	{"runAsUser: 1000", "runAsUser: 1000000000"},
@@ -110,8 +110,8 @@ func mutate(r *rand.Rand, text string) string {
 	return strings.Join(lines, "")
 }
 
-// snapshot is what of the machine a command could leave changed: files of the user's, with
-// their sizes, mounts, processes, and cgroups of pods.
+// snapshot lists what a command could leave changed: the user's files with their sizes, mounts,
+// processes, and cgroups of pods.
 func (h *host) snapshot() string {
 	found := h.left()
 	filepath.WalkDir(h.dir, func(path string, e fs.DirEntry, err error) error {
@@ -133,8 +133,8 @@ func (h *host) snapshot() string {
 	return strings.Join(found, "\n")
 }
 
-// A manifest that is refused leaves nothing behind, however it is wrong and whenever that
-// is found out; one that is taken leaves nothing behind when it is taken down.
+// TestRefusedManifestsLeaveNothing: a rejected manifest leaves nothing behind, whatever its error
+// and whenever it is detected; an accepted one leaves nothing behind after it is taken down.
 func TestRefusedManifestsLeaveNothing(t *testing.T) {
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
@@ -184,7 +184,7 @@ func TestRefusedManifestsLeaveNothing(t *testing.T) {
 	}
 }
 
-// run lets a manifest run.
+// run runs a manifest.
 func (h *host) run(t *testing.T, file, text string) (code int, out string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -211,7 +211,7 @@ func (h *host) run(t *testing.T, file, text string) (code int, out string) {
 	return 0, output.String()
 }
 
-// takeDown removes every pod, of which nothing may be left then.
+// takeDown removes every pod and checks that nothing is left.
 func (h *host) takeDown(t *testing.T) {
 	t.Helper()
 	pods, err := filepath.Glob(filepath.Join(h.dir, "data/podrun/pods/*/*"))

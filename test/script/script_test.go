@@ -1,10 +1,9 @@
-// Package script runs the built binary as a user would: every testdata/*.txtar is
-// a list of commands with what they have to say. The scripts run as an ordinary
-// user, each with directories and an image store of its own, and a pod, a process
-// or a mount that one leaves behind fails it.
+// Package script runs the built binary as a user would: every testdata/*.txtar is a list of
+// commands with their expected output. The scripts run as an ordinary user, each with its own
+// directories and image store. A script fails if it leaves a pod, a process or a mount behind.
 //
-// Beside testscript's own commands there are code, eventually, mode, registry,
-// archive and nothingleft: see commands.go.
+// Beside testscript's own commands there are code, eventually, mode, registry, archive and
+// nothingleft: see commands_test.go.
 package script
 
 import (
@@ -40,7 +39,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// prepare copies the binary to where every user can run it, and makes the tar.
+// prepare copies the binary to a place where every user can run it, and makes the tar.
 func prepare(t *testing.T) (bin, rootfs string) {
 	t.Helper()
 	source := os.Getenv(binaryEnv)
@@ -70,7 +69,7 @@ func prepare(t *testing.T) (bin, rootfs string) {
 	return dir, rootfs
 }
 
-// setUp gives a script directories of its own and the image.
+// setUp creates a script's directories and imports the image.
 func setUp(env *testscript.Env, bin, rootfs string) error {
 	h, err := newHost(env.WorkDir, bin, rootfs)
 	if err != nil {
@@ -83,7 +82,7 @@ func setUp(env *testscript.Env, bin, rootfs string) error {
 	return nil
 }
 
-// condition knows [delegated]: limits can be enforced here.
+// condition implements [delegated]: limits can be enforced here.
 func condition(t *testing.T, cond, bin string) (bool, error) {
 	if cond != "delegated" {
 		return false, fmt.Errorf("unknown condition %q", cond)

@@ -24,9 +24,9 @@ const (
 	stressPods    = 8
 	stressClients = 32
 	stressTime    = 8 * time.Second
-	// stressEnv is how long the storm lasts in torture, as "1m".
+	// stressEnv sets how long the stress lasts in torture, as "1m".
 	stressEnv = "PODRUN_STORM"
-	// hangTimeout is how long one command may take beside 31 others, on a machine that is slow.
+	// hangTimeout limits one command beside 31 others on a slow machine.
 	hangTimeout = 4 * time.Minute
 )
 
@@ -40,9 +40,9 @@ spec:
   - {name: app, image: busybox, imagePullPolicy: Never, command: [sh, -c, 'trap "exit 0" TERM; while :; do echo tick; sleep 1 & wait; done']}
 `
 
-// TestManyClients: of clients that do random things to a few pods at once, while one is
-// killed each second, none hangs; and after the storm each pod can be brought up, used and
-// removed as ever: no lock is stale, nothing is left.
+// TestManyClients: clients send random commands to a few pods at once, one is killed each second,
+// and none hangs. Afterwards each pod can be started, used and removed: no lock is stale, nothing
+// is left.
 func TestManyClients(t *testing.T) {
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
@@ -82,7 +82,7 @@ func TestManyClients(t *testing.T) {
 	t.Logf("%d commands, of which %d were killed", s.done.Load(), s.killed.Load())
 }
 
-// stress is the clients, and who kills them.
+// stress runs the clients and kills them.
 type stress struct {
 	*testing.T
 	host *host
@@ -107,7 +107,7 @@ func (s *stress) must(args ...string) string {
 	return out
 }
 
-// run lets the clients do random things for a time, and waits for the last of them.
+// run lets the clients run random commands for a time, and waits for the last of them.
 func (s *stress) run(lasts time.Duration) {
 	ctx, cancel := context.WithTimeout(s.Context(), lasts)
 	defer cancel()
@@ -137,7 +137,7 @@ func (s *stress) run(lasts time.Duration) {
 	all.Wait()
 }
 
-// verb is what a client does next.
+// verb returns a random command.
 func (s *stress) verb() []string {
 	i := rand.IntN(stressPods)
 	name := stressName(i)
@@ -151,7 +151,7 @@ func (s *stress) verb() []string {
 	return all[rand.IntN(len(all))]
 }
 
-// client runs a command. One that does not end is told of, with what it is at.
+// client runs a command. It reports a command that hangs, with its state.
 func (s *stress) client(args []string) (string, error) {
 	cmd := s.host.podrun(args...)
 	var out bytes.Buffer
@@ -174,7 +174,7 @@ func (s *stress) client(args []string) (string, error) {
 	return out.String(), err
 }
 
-// kill kills one of the clients that are at work, whichever.
+// kill kills a random one of the active clients.
 func (s *stress) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,15 +19,15 @@ import (
 )
 
 // terminal COLSxROWS SCENE podrun ARG...: runs podrun at a terminal that is its controlling
-// one, while a user does what the file SCENE says, line by line:
+// one, while a user does the steps in the file SCENE, line by line:
 //
-//	expect TEXT    waits until TEXT has been shown, after what was expected before
-//	insist TEXT WORDS  types TEXT, and again each second, until WORDS are shown
+//	expect TEXT    waits for TEXT in the output, after the previously expected text
+//	insist TEXT WORDS  types TEXT each second until the output has WORDS
 //	type TEXT      types TEXT, in which Go's escapes stand for other keys: \r, \x03
-//	size COLSxROWS makes the terminal another size
+//	size COLSxROWS resizes the terminal
 //	kill SIGNAL    sends podrun a signal
-//	code N         waits for podrun's end, with this exit code
-//	eventually TEXT podrun ARG...  runs another podrun until it says TEXT
+//	code N         waits until podrun exits with this code
+//	eventually TEXT podrun ARG...  runs another podrun until it prints TEXT
 //	killsupervisor POD             as outside of a scene
 //
 // Then podrun must have ended, and left the terminal as it was.
@@ -72,14 +72,14 @@ type session struct {
 	ts     *testscript.TestScript
 	master *os.File
 	cmd    *exec.Cmd
-	ended  chan error // nil when its end was seen
+	ended  chan error // nil after its end
 
 	mu   sync.Mutex
 	text []byte
-	seen int // of text
+	seen int // offset in text
 }
 
-// watch collects what is shown.
+// watch collects the terminal's output.
 func (s *session) watch() {
 	buf := make([]byte, 4096)
 	for {
@@ -87,13 +87,13 @@ func (s *session) watch() {
 		s.mu.Lock()
 		s.text = append(s.text, buf[:n]...)
 		s.mu.Unlock()
-		if err != nil { // EIO: nobody has the other side any more
+		if err != nil { // EIO: no process has the other side open any more
 			return
 		}
 	}
 }
 
-// shown is the last of what is shown.
+// shown returns the last part of the output.
 func (s *session) shown() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *session) do(line string) {
 	switch word {
 	case "expect":
 		s.expect(s.unquote(rest))
-	case "insist": // what is said while nobody is attached is not shown
+	case "insist": // output is lost while no client is attached
 		keys, want, _ := strings.Cut(rest, " ")
 		s.mustShow(s.unquote(keys), s.unquote(want))
 	case "type":
@@ -158,7 +158,7 @@ func (s *session) mustShow(keys, want string) {
 	}
 }
 
-// shows says whether words have been shown after what was expected before.
+// shows reports whether the output has the words after the previously expected text.
 func (s *session) shows(want string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

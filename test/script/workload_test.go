@@ -36,7 +36,7 @@ func killController(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s has no controller", args[0])
 }
 
-// firstpod PREFIX VARIABLE: the name of a pod that begins with the prefix and runs.
+// firstpod PREFIX VARIABLE sets the variable to the name of a running pod with the prefix.
 func firstPod(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 2, "firstpod PREFIX VARIABLE")
 	out, err := hostOf(ts).podrun("ps").Output()

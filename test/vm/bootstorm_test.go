@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// stormSetup, run by root in a machine with the image in a registry of its own, makes
-// the registry start a minute after dev's units.
+// stormSetup, run by root on a machine with the image in its own registry, delays the registry's
+// start until a minute after dev's units.
 const stormSetup = `set -e
 cat >/etc/registry.yml <<Y
 version: 0.1
@@ -59,18 +59,18 @@ systemctl --user daemon-reload
 systemctl --user -q enable $(seq -f podrun@p%%g %[1]d)
 `
 
-// stormState tells how many units are in which state, and how many restarts there were.
+// stormState prints how many units are in which state, and the number of restarts.
 const stormState = `for i in $(seq %d); do systemctl --user show -p ActiveState,NRestarts podrun@p$i | tr '\n' ' '; echo; done | sort | uniq -c`
 
-// stormLate tells which units were not started before the registry.
+// stormLate prints the units that did not start before the registry.
 const stormLate = `there=$(systemctl show -P ActiveEnterTimestampMonotonic registry)
 for i in $(seq %d); do
 	[ $there -gt $(systemctl --user show -P InactiveExitTimestampMonotonic podrun@p$i) ] || echo p$i
 done`
 
-// TestBootStorm: many units start with a machine of two processors and 1 GiB whose registry
-// cannot be reached for a minute: ten, or thirty in make torture-vm. All get ready, at the
-// first try of each; in make torture-vm again after an orderly reboot.
+// TestBootStorm: many units start with a machine of two processors and 1 GiB, and its registry is
+// unreachable for a minute: ten units, or thirty in make torture-vm. All become ready at the first
+// try; make torture-vm repeats that after an orderly reboot.
 func TestBootStorm(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestBootStorm(t *testing.T) {
 	}
 }
 
-// allReady waits until all the storm's units are ready, and none of them was restarted.
+// allReady waits until all units are ready, and checks that none was restarted.
 func (m *machine) allReady(t *testing.T, n int) {
 	t.Helper()
 	start := time.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// commands are what a script may say beside testscript's own words and the places.
+// commands are the commands of a script beside testscript's own and the places.
 func commands(m *machine) map[string]scriptcmd.Command {
 	return map[string]scriptcmd.Command{
 		"code":       scriptcmd.Code,
@@ -21,10 +21,11 @@ func commands(m *machine) map[string]scriptcmd.Command {
 	}
 }
 
-// envKey is where a script's environment has what a place needs to find the machine.
+// envKey is the key, in a script's environment, of the variables that a place needs to find the
+// machine.
 type envKey struct{}
 
-// setUp gives a script its directory on the machine, with the script's files.
+// setUp creates a script's directory on the machine, with the script's files.
 func (m *machine) setUp(env *testscript.Env) error {
 	guest := "/home/dev/case"
 	script, err := filepath.Abs(vmScript)
@@ -52,7 +53,7 @@ func (m *machine) setUp(env *testscript.Env) error {
 	return nil
 }
 
-// repeated makes a command that is run again and again.
+// repeated returns the command of one repetition.
 func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
 	path, err := exec.LookPath(words[0])
 	ts.Check(err)
@@ -61,7 +62,7 @@ func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
 	return cmd
 }
 
-// rebootCommand ends the machine and boots what was on its disk, by these verbs of scripts/vm.
+// rebootCommand stops the machine and boots it from its disk, by these verbs of scripts/vm.
 func rebootCommand(ts *testscript.TestScript, m *machine, neg bool, args []string, verbs ...string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("cut and reboot take no arguments")

@@ -15,17 +15,17 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// home is where a machine has podrun, its examples and the cases' files.
+// home is the directory of podrun, its examples and the cases' files on a machine.
 const home = "/home/dev/podrun"
 
-// A machine is one of those that scripts/vm lists.
+// A machine is one of the machines that scripts/vm lists.
 type machine struct {
 	name string
-	env  []string // what scripts/vm needs to find it
+	env  []string // for scripts/vm
 }
 
-// machineSlots are those of machines that may run now: as many at once as there are processors. The
-// tests in early have their own from the start.
+// machineSlots limits the machines that run at once to the number of processors. The tests in
+// noSlot have slots of their own.
 var machineSlots = func() chan struct{} {
 	all := make(chan struct{}, max(runtime.GOMAXPROCS(0), 2))
 	for range cap(all) - 1 {
@@ -34,11 +34,11 @@ var machineSlots = func() chan struct{} {
 	return all
 }()
 
-// noSlot are the tests that do not wait for a turn: the longest, and the one that runs alone.
+// noSlot are the tests that do not wait for a slot: the longest, and the one that runs alone.
 var noSlot = []string{"TestMachines/debian", "TestSmoke"}
 
-// boot gives t, when it is its turn, a machine of its own with podrun, its examples and their
-// image, until t ends.
+// boot waits for a slot and gives t a machine of its own with podrun, its examples and their image,
+// until t ends.
 func boot(t *testing.T, name string) *machine {
 	t.Helper()
 	m := &machine{name: name, env: []string{
@@ -48,7 +48,7 @@ func boot(t *testing.T, name string) *machine {
 	}}
 	if !slices.Contains(noSlot, t.Name()) {
 		<-machineSlots
-		m.env = append(m.env, "VM_CPUS=1") // those that share a processor wait for each other
+		m.env = append(m.env, "VM_CPUS=1") // several CPUs on one processor wait for each other
 	}
 	t.Cleanup(func() { machineSlots <- struct{}{} })
 	if os.Getenv(keepEnv) == "" {
@@ -61,10 +61,10 @@ func boot(t *testing.T, name string) *machine {
 	return m
 }
 
-// staged has a *sync.Once for each thing that is staged.
+// staged has a *sync.Once for each staged thing.
 var staged sync.Map
 
-// stage builds what goes to a machine, once, and tells its directory.
+// stage builds the files for a machine, once, and returns their directory.
 func stage(t *testing.T, what string) string {
 	t.Helper()
 	once, _ := staged.LoadOrStore(what, new(sync.Once))
@@ -87,7 +87,7 @@ func (m *machine) arch() string {
 	return "amd64"
 }
 
-// vm is a call of scripts/vm.
+// vm returns a call of scripts/vm.
 func (m *machine) vm(args ...string) *exec.Cmd {
 	cmd := exec.Command(vmScript, args...)
 	cmd.Env = append(os.Environ(), m.env...)
@@ -104,20 +104,20 @@ func (m *machine) script(t *testing.T, args ...string) {
 	t.Logf("%s: vm %s: %.1f s", m.name, args[0], time.Since(start).Seconds())
 }
 
-// cut pulls the plug and boots what was on the disk.
+// cut cuts the power and boots from the disk.
 func (m *machine) cut(t *testing.T) {
 	t.Helper()
 	m.script(t, "cut")
 	m.script(t, "up")
 }
 
-// command is a command in the machine, in a place that scripts/vm knows: scope,
-// service, session, su or root.
+// command returns a command on the machine, in a place of scripts/vm: scope, service, session, su
+// or root.
 func (m *machine) command(place string, args ...string) *exec.Cmd {
 	return m.vm(append([]string{"exec", "-" + place}, args...)...)
 }
 
-// must runs a command that must succeed, and gives its standard output.
+// must runs a command that must succeed, and returns its standard output.
 func (m *machine) must(t *testing.T, place string, args ...string) string {
 	t.Helper()
 	var errs bytes.Buffer
@@ -130,8 +130,8 @@ func (m *machine) must(t *testing.T, place string, args ...string) string {
 	return string(out)
 }
 
-// nothingLeft fails t if anything of a pod stays for long: processes, cgroups, files,
-// mounts, units.
+// nothingLeft fails t if anything of a pod stays for long: processes, cgroups, files, mounts,
+// units.
 func (m *machine) nothingLeft(t *testing.T) {
 	t.Helper()
 	var found string
@@ -140,7 +140,7 @@ func (m *machine) nothingLeft(t *testing.T) {
 	}
 }
 
-// sweep removes what a failed test has left, for the next one's sake.
+// sweep removes what a failed test has left, before the next test.
 func (m *machine) sweep(t *testing.T) {
 	t.Helper()
 	m.must(t, "root", home+"/left", "--sweep")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// oomRounds, run by dev, runs n pods in which one container reaches its own limit and
-// another that of the pod, and says what is not as it has to be.
+// oomRounds, run by dev, runs n pods in which one container reaches its own limit and another the
+// pod's, and prints wrong results.
 const oomRounds = `cat >hogs.yaml <<Y
 apiVersion: v1
 kind: Pod
@@ -29,8 +29,8 @@ for i in $(seq %d); do
 done
 true`
 
-// oomCrowd, run by dev, runs n pods whose twenty containers reach their own limits at the
-// same time, and says of which not all containers, or not all events, tell so.
+// oomCrowd, run by dev, runs n pods whose twenty containers reach their own limits at the same
+// time, and prints pods with missing container statuses or events.
 const oomCrowd = `cat >crowd.yaml <<Y
 apiVersion: v1
 kind: Pod
@@ -51,12 +51,13 @@ for i in $(seq %d); do
 done
 true`
 
-// isOwnOOM is what the kernel says when it kills a process of podrun's for want of memory.
+// isOwnOOM matches the kernel's message about a podrun process that the OOM killer killed.
 var isOwnOOM = regexp.MustCompile(`Killed process [0-9]+ \(podrun`)
 
-// TestOOM: whichever limit of a pod is reached, its containers end as OOMKilled, and
-// no supervisor, keeper or half-made container is the kernel's victim: five times, or as
-// often as make torture-vm says, which alone runs this. For every fifth there is a crowd, of
+// TestOOM: whichever limit of a pod is reached, its containers end as OOMKilled, and the OOM killer
+// never kills a supervisor, a pod init or a half-made container. It runs five times, or as often as
+// make torture-vm requests, which alone runs this. For every fifth there is a crowd;
+// debian/oom_events.txtar has a smaller one.
 // which debian/oom_events.txtar has a smaller one.
 func TestOOM(t *testing.T) {
 	needMachines(t)

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Packages' own tests, in each place where a user may start podrun: what limits, cgroups and
-// systemd make different here. What make test shows on any kernel is for make torture-vm.
+// TestPackages runs packages' own tests in each place where a user may start podrun, with its
+// limits, cgroups and systemd. Tests that need only a kernel, as in make test, run in make
+// torture-vm.
 func TestPackages(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
@@ -18,11 +19,11 @@ func TestPackages(t *testing.T) {
 	for _, dir := range []string{"cgroups", "internal/delegation", "internal/host", "internal/nsprobe"} {
 		t.Run("scope/"+dir, func(t *testing.T) { m.packageTest(t, "scope", dir) })
 	}
-	// Where a pod's cgroup goes is all that differs in a service.
+	// In a service only the place of a pod's cgroup differs.
 	for _, dir := range []string{"cgroups", "internal/delegation"} {
 		t.Run("service/"+dir, func(t *testing.T) { m.packageTest(t, "service", dir) })
 	}
-	// Whole pods and the built binary: what limits, cgroups and systemd make different here.
+	// Whole pods and the built binary, which limits, cgroups and systemd affect.
 	pods := []string{"-test.short", "-test.run", "Limits|TestPodOf|KilledPod|TheTrampolineMakes"}
 	whole := "evicted|killed"
 	if torture() { // the fork bomb is of 2048 processes; that of cgroups has 40
@@ -36,12 +37,12 @@ func TestPackages(t *testing.T) {
 	t.Run("scope/test/script", func(t *testing.T) {
 		m.packageTest(t, "scope", "test/script", "-test.run", "TestScripts/^("+whole+")$")
 	})
-	// Beside a shell the pod's cgroup goes below the nearest ancestor without processes.
+	// Beside a shell the pod's cgroup is made below the nearest ancestor without processes.
 	t.Run("shell/cgroups", func(t *testing.T) {
 		m.must(t, "scope", "sh", "-c", "PODRUN_TEST_VM=1 "+home+"/cgroups/cgroups.test; code=$?; exit $code")
 	})
 	t.Run("session/cgroups", func(t *testing.T) {
-		// A login is not delegated, and the test must say so instead of passing.
+		// A login has no delegated cgroup, and the test must report that instead of passing.
 		out, err := m.packageCommand("session", "cgroups", "-test.run", "TestPodHasItsValues").CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "is not delegated to this user") {
 			t.Errorf("in a login: %v\n%s", err, out)

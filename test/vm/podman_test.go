@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// peerSetup, run by dev, makes units of the same pod for podrun and for podman, whose
-// template Debian ships.
+// peerSetup, run by dev, makes units of the same pod for podrun and for podman; Debian ships
+// podman's template.
 const peerSetup = `set -e
 bash podrun/scripts/example-rootfs rootfs.tar
 podman import --quiet --change ENV=PATH=/bin rootfs.tar localhost/podrun-example:1
@@ -48,9 +48,8 @@ func engines() []engine {
 	}
 }
 
-// TestBesidePodman shows in one run what becomes of the same pod in podrun's and in
-// podman's hands when it is out of memory, stopped, and when the power goes. What
-// podrun does has to be right; podman's figures are told.
+// TestBesidePodman compares the same pod in podrun and podman when it is out of memory, when it is
+// stopped, and after a power cut. podrun's results are checked; podman's are only logged.
 func TestBesidePodman(t *testing.T) {
 	needMachines(t)
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cutsSetup, run by root, makes a registry that is there whenever the machine is.
+// cutsSetup, run by root, makes a registry that starts with the machine.
 const cutsSetup = `set -e
 cat >/etc/registry.yml <<Y
 version: 0.1
@@ -33,16 +33,16 @@ mount -o loop /var/store.img /mnt/store
 chown dev /mnt/store
 umount /mnt/store`
 
-// cutsStore, run by root, gives podrun a disk of its own, whose writes can be stopped.
+// cutsStore, run by root, gives podrun its own disk, whose writes can be stopped.
 const cutsStore = `set -e
 modprobe -a loop dm-mod
 disk=$(losetup -f --show /var/store.img)
 dmsetup create --noudevsync --noudevrules --table "0 $(blockdev --getsz $disk) linear $disk 0" store
 mount "/dev/$(dmsetup info -c --noheadings -o blkdevname store)" /mnt/store`
 
-// cutsCopies, run by root, copies that disk at so many moments, SECONDS... apart, as a power cut
-// would leave it: nothing of what is not yet on the disk is brought there before. When it is
-// copied nothing is written; those who write wait for a moment.
+// cutsCopies, run by root, copies that disk at the given times, SECONDS... apart, as a power cut
+// would leave it: it does not flush pending writes first. During a copy writes to the disk are
+// blocked.
 const cutsCopies = `set -e
 i=0
 for apart; do
@@ -54,8 +54,8 @@ for apart; do
 done
 sync`
 
-// cutsImages, run by dev, makes three images of many files each, in the registry, and one in
-// an archive. Each holds the sums of its files.
+// cutsImages, run by dev, makes three images of many files each, in the registry, and one in an
+// archive. Each contains checksums of its files.
 const cutsImages = `set -e
 cd; mkdir -p .config/containers
 printf '[[registry]]\nlocation = "127.0.0.1:5100"\ninsecure = true\n' >.config/containers/registries.conf
@@ -86,8 +86,8 @@ spec:
   - {name: d, image: "127.0.0.1:5100/d:1", imagePullPolicy: IfNotPresent, command: [sleep, infinity]}
 `
 
-// cutsWork pulls, loads and runs, again and again; cutsCheck says what is wrong after a cut; cutsRedo
-// does it again, to its end, too, but for the pod; cutsPods has the pod; cutsClear takes everything away.
+// cutsWork pulls, loads and runs repeatedly; cutsCheck prints errors after a cut; cutsRedo does the
+// same work to its end, without the pod; cutsPods has the pod; cutsClear removes everything.
 const (
 	cutsEnv   = `export PATH=$PATH:$HOME/podrun/bin XDG_DATA_HOME=/mnt/store; `
 	cutsOnce  = `podrun image pull 127.0.0.1:5100/a:1; podrun image load d.oci; podrun up -d cuts.yaml; `
@@ -111,7 +111,7 @@ podrun image prune -a
 ls -A $XDG_DATA_HOME/podrun/images/layers $XDG_DATA_HOME/podrun/images/staging $XDG_DATA_HOME/podrun/images/retired`
 )
 
-// cutsPerBoot is how often the disk is copied before the power is cut.
+// cutsPerBoot returns how often the disk is copied before a power cut.
 func cutsPerBoot() int {
 	if torture() {
 		return 20
@@ -119,12 +119,11 @@ func cutsPerBoot() int {
 	return 8
 }
 
-// TestImagePowerCuts: the power is cut at random moments of a pull, of a load and of up, while
-// layers come in, are unpacked and made durable. Whatever is listed after that is whole, and
-// the same commands do all of it again: nothing has to be cleared by hand. In each round the
-// disk is copied at many moments, then the plug is pulled, and in the machine that starts
-// again each copy is mounted, and looked at, and the disk itself. On every fourth of them, and on
-// the disk, all of it is done again: that takes the most of a round.
+// TestImagePowerCuts cuts the power at random moments of a pull, of a load and of up, while layers
+// are fetched, unpacked and made durable. Whatever is listed afterwards is complete, and the same
+// commands succeed again without manual cleanup. In each round the disk is copied at many moments,
+// then the power is cut; the next boot mounts and checks each copy, and the disk itself. Every
+// fourth copy, and the disk, get all of the work again, which takes most of a round.
 func TestImagePowerCuts(t *testing.T) {
 	needMachines(t)
 	t.Parallel()

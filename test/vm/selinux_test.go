@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// selinuxFiles are those below /etc/selinux, beside the policy: what programs that know of
-// SELinux want to know. Who logs in is unconfined, as Fedora's users are.
+// selinuxFiles are the files below /etc/selinux, beside the policy, that SELinux programs need.
+// Logins are unconfined, as for Fedora's users.
 var selinuxFiles = map[string]string{
 	"config":                              "SELINUX=enforcing\nSELINUXTYPE=podrun\n",
 	"podrun/seusers":                      "__default__:unconfined_u:s0-s0:c0.c1023\n",
@@ -27,9 +27,9 @@ ro_file = "system_u:object_r:container_ro_file_t:s0"
 `,
 }
 
-// TestSELinux runs the scripts of selinux/ on a host with SELinux in enforcing mode. Its
-// policy, selinux/policy.cil, has of Fedora's what is about containers: Debian's takes
-// minutes to start with, and every file of the host would have to be labelled.
+// TestSELinux runs the scripts of selinux/ on a host with SELinux in enforcing mode. Its policy,
+// selinux/policy.cil, is the part of Fedora's about containers: Debian's takes minutes to load, and
+// would need a label on every file of the host.
 func TestSELinux(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestSELinux(t *testing.T) {
 	testscript.RunT(machineRunner{t, m}, testscript.Params{Files: files, Cmds: commands(m), Setup: m.setUp, RequireUniqueNames: true})
 }
 
-// enforce gives a machine the policy, boots it with that, and fails t unless it is enforced.
+// enforce installs the policy, reboots the machine, and fails t unless the policy is enforced.
 func (m *machine) enforce(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "selinux")
@@ -60,7 +60,7 @@ func (m *machine) enforce(t *testing.T) {
 	}
 	write("podrun/policy/categories", categories())
 	policy := filepath.Join(dir, "podrun/policy")
-	// 33 is the newest form that the machine's kernel knows.
+	// 33 is the newest policy version that the machine's kernel supports.
 	cmd := exec.Command("secilc", "-c", "33", "-f", os.DevNull, "-o", filepath.Join(policy, "policy.33"), "selinux/policy.cil", filepath.Join(policy, "categories"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("compile the policy (secilc is of scripts/deps vm): %v\n%s", err, out)
@@ -76,7 +76,7 @@ func (m *machine) enforce(t *testing.T) {
 	}
 }
 
-// categories are the 1024 of all policies, which nobody wants to read.
+// categories returns the 1024 categories of all policies.
 func categories() string {
 	var all, order strings.Builder
 	for i := range 1024 {

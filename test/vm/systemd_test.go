@@ -12,11 +12,11 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// torture says whether this is make torture-vm.
+// torture reports whether this is make torture-vm.
 func torture() bool { return os.Getenv(tortureEnv) != "" }
 
-// rounds is how often the tests of this file do what they do: few times, or as often as
-// PODRUN_TORTURE says (make torture-vm).
+// rounds returns how often the tests of this file repeat: few times, or as often as PODRUN_TORTURE
+// requests (make torture-vm).
 func rounds(t *testing.T, few int) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv(tortureEnv))
@@ -38,7 +38,7 @@ spec:
   - {name: side, image: "localhost/podrun-example:1", command: [sh, -c, 'trap "exit 0" TERM; while true; do sleep 3600 & wait $!; done']}
 `
 
-// installWeb makes the pod web a unit that runs.
+// installWeb installs the pod web as a running unit.
 func (m *machine) installWeb(t *testing.T) {
 	t.Helper()
 	m.must(t, "session", "sh", "-c", fmt.Sprintf("printf %%s %s >web.yaml && podrun/bin/podrun systemd install --now web.yaml", quote(unitPod)))
@@ -46,13 +46,14 @@ func (m *machine) installWeb(t *testing.T) {
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// show is a property of the unit.
+// show returns a property of the unit.
 func (m *machine) show(t *testing.T, property string) string {
 	t.Helper()
 	return strings.TrimSpace(m.must(t, "session", "systemctl", "--user", "show", "-P", property, "podrun@web"))
 }
 
-// ready waits until the pod is, restarted or not: one that goes on after a power cut has its count.
+// ready waits until the pod is ready and reports whether it did. Its restart count is ignored,
+// because a pod keeps it over a power cut.
 func (m *machine) ready(t *testing.T) bool {
 	t.Helper()
 	return scriptcmd.Poll(func() bool {
@@ -60,8 +61,8 @@ func (m *machine) ready(t *testing.T) bool {
 	})
 }
 
-// TestUnits: what may become of a pod that runs as a unit, on one machine and in one unit; make
-// torture-vm does each of these often, and the steady power cut, which units/systemd.txtar shows once.
+// TestUnits runs the cases of a pod as a unit, on one machine and in one unit. make torture-vm
+// repeats each often, and the power cut, which units/systemd.txtar runs once.
 func TestUnits(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
@@ -72,7 +73,7 @@ func TestUnits(t *testing.T) {
 		do   func(*machine, *testing.T)
 	}{{"stops", (*machine).unitStops}, {"crashes", (*machine).unitCrashes}, {"power cuts", (*machine).unitPowerCuts}} {
 		t.Run(what.name, func(t *testing.T) {
-			m.must(t, "session", "systemctl", "--user", "start", "podrun@web") // whatever the one before has left
+			m.must(t, "session", "systemctl", "--user", "start", "podrun@web") // whatever state the previous case has left
 			what.do(m, t)
 		})
 	}
@@ -94,7 +95,7 @@ func (m *machine) unitStops(t *testing.T) {
 	}
 }
 
-// unitCrashes: the containers do not notice that the unit's main process is killed.
+// unitCrashes: killing the unit's main process does not affect the containers.
 func (m *machine) unitCrashes(t *testing.T) {
 	status := func() string { return m.must(t, "session", home+"/bin/podrun", "get", "web", "-o", "yaml") }
 	before := status()
@@ -111,7 +112,8 @@ func (m *machine) unitCrashes(t *testing.T) {
 	}
 }
 
-// unitPowerCuts: whenever the power goes, the pod comes back by itself, also right after install.
+// unitPowerCuts: after a power cut at any moment the pod starts by itself, also right after
+// install.
 func (m *machine) unitPowerCuts(t *testing.T) {
 	m.must(t, "session", home+"/bin/podrun", "systemd", "uninstall", "web")
 	m.nothingLeft(t)

@@ -1,8 +1,7 @@
-// Package vm runs the built binary on real hosts: emulated machines with systemd,
-// delegated cgroups and an ordinary user, or without one of these. Every
-// testdata/MACHINE/*.txtar is a list of commands on such a machine with what they have
-// to say; what needs loops is a test in Go. scripts/test-vm builds what they run and
-// calls them. README.md says more.
+// Package vm runs the built binary on real hosts: emulated machines with systemd, delegated cgroups
+// and an ordinary user, or without one of these. Every testdata/MACHINE/*.txtar is a list of
+// commands on such a machine with their expected output; tests with loops are in Go.
+// scripts/test-vm builds their programs and runs them. See README.md.
 package vm
 
 import (
@@ -22,10 +21,10 @@ import (
 )
 
 const (
-	stageEnv   = "PODRUN_VM_STAGE" // where scripts/test-vm puts what it builds
+	stageEnv   = "PODRUN_VM_STAGE" // where scripts/test-vm puts its builds
 	keepEnv    = "KEEP"            // set: the machines stay up for the next run
-	tortureEnv = "PODRUN_TORTURE"  // how often tests do what they do (make torture-vm)
-	namesEnv   = "VM_NAMES"        // what the names of this run's machines begin with
+	tortureEnv = "PODRUN_TORTURE"  // number of repetitions (make torture-vm)
+	namesEnv   = "VM_NAMES"        // prefix of the names of this run's machines
 	guestEnv   = "GUEST"           // in a script: its directory on the machine
 	scriptEnv  = "VM_SCRIPT"       // in a script: vmScript, from anywhere
 	vmScript   = "../../scripts/vm"
@@ -57,8 +56,8 @@ func runInSession(place string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// machines are those of scripts/vm with the directories of their scripts, and moreInTorture
-// those directories that only make torture-vm runs there.
+// machines are those of scripts/vm with the directories of their scripts; moreInTorture are
+// directories that only make torture-vm runs there.
 var machines = map[string][]string{
 	"debian":       {"everywhere", "units", "debian"},
 	"small":        {"everywhere"},
@@ -89,8 +88,8 @@ func TestMachines(t *testing.T) {
 // smoke are the scripts of TestSmoke.
 var smoke = []string{"testdata/everywhere/limits.txtar", "testdata/everywhere/oom.txtar", "testdata/smoke/unit.txtar"}
 
-// TestSmoke runs on one machine what every change has to pass: limits, OOM, a unit, a power cut
-// of a pull, a reboot. TestMachines and TestImagePowerCuts show the same at length.
+// TestSmoke runs on one machine what every change has to pass: limits, OOM, a unit, a power cut of
+// a pull, a reboot. TestMachines and TestImagePowerCuts test the same in more detail.
 func TestSmoke(t *testing.T) {
 	needMachines(t)
 	m := boot(t, "debian")
@@ -120,7 +119,7 @@ func scripts(t *testing.T, dirs []string) []string {
 	return all
 }
 
-// A script that no machine runs would show nothing.
+// TestEveryScriptHasAMachine: every script runs on some machine.
 func TestEveryScriptHasAMachine(t *testing.T) {
 	run := slices.Concat(slices.Concat(slices.Collect(maps.Values(machines))...), slices.Concat(slices.Collect(maps.Values(moreInTorture))...))
 	for _, script := range smoke {
@@ -137,7 +136,7 @@ func TestEveryScriptHasAMachine(t *testing.T) {
 	}
 }
 
-// needMachines skips t where scripts/test-vm has not prepared what it needs.
+// needMachines skips t unless scripts/test-vm has prepared its files.
 func needMachines(t *testing.T) {
 	t.Helper()
 	testenv.NeedVM(t, func() error {
@@ -155,7 +154,7 @@ type machineRunner struct {
 }
 
 func (o machineRunner) Parallel()     {}
-func (o machineRunner) Verbose() bool { return false } // only a script that fails shows what it did
+func (o machineRunner) Verbose() bool { return false } // print the log of failing scripts only
 func (o machineRunner) Run(name string, script func(testscript.T)) {
 	o.T.Run(name, func(t *testing.T) {
 		start := time.Now()

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// browser is a Chromium without a window. It is spoken to by its DevTools protocol, over
-// a pair of pipes: messages are JSON that ends with a zero byte. The libraries for
-// this protocol bring its whole vocabulary, of which eight words are needed here.
+// browser is a headless Chromium, controlled by its DevTools protocol over a pair of pipes:
+// messages are JSON that ends with a zero byte. Libraries for this protocol contain its whole
+// vocabulary; the tests need eight methods.
 type browser struct {
 	t      *testing.T
 	to     *os.File
-	closed chan struct{} // closed when it says no more
+	closed chan struct{} // closed when its output ends
 
 	mu      sync.Mutex
 	last    int
@@ -29,7 +29,7 @@ type browser struct {
 	tabs    map[string]*tab // by session
 }
 
-// message is what either side says.
+// message is a message of either side.
 type message struct {
 	ID      int             `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -43,7 +43,7 @@ type message struct {
 
 const program = "chromium-headless-shell"
 
-// newBrowser starts one, which ends with the test.
+// newBrowser starts a browser, which ends with the test.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	theirs, to, err := os.Pipe()
@@ -70,7 +70,7 @@ func newBrowser(t *testing.T) *browser {
 	b := &browser{t: t, to: to, closed: make(chan struct{}), answers: map[int]chan message{}, tabs: map[string]*tab{}}
 	go b.listen(from)
 	t.Cleanup(func() {
-		to.Close() // it ends with its pipe
+		to.Close() // it exits when its pipe closes
 		ended := make(chan struct{})
 		go func() { cmd.Wait(); close(ended) }()
 		select {
@@ -78,7 +78,7 @@ func newBrowser(t *testing.T) *browser {
 		case <-time.After(patient):
 			t.Errorf("%s does not end", program)
 		}
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of its helpers
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // remaining helper processes
 		<-ended
 		<-b.closed
 		if t.Failed() {
@@ -88,7 +88,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// listen takes what the browser says.
+// listen reads the browser's messages.
 func (b *browser) listen(from *os.File) {
 	defer close(b.closed)
 	defer from.Close()
@@ -116,7 +116,7 @@ func (b *browser) listen(from *os.File) {
 	}
 }
 
-// ask asks for something, and waits for the answer.
+// ask sends a request and waits for the answer.
 func (b *browser) ask(session, method string, params, result any) error {
 	b.mu.Lock()
 	b.last++
@@ -149,13 +149,13 @@ func (b *browser) ask(session, method string, params, result any) error {
 	}
 }
 
-// tab is a page that is open.
+// tab is an open page.
 type tab struct {
 	b       *browser
 	session string
 
-	faults   []string // what the console has of errors and warnings; b.mu
-	requests []string // addresses that were asked for; b.mu
+	faults   []string // errors and warnings of the console; b.mu
+	requests []string // requested addresses; b.mu
 }
 
 // open opens a page.
@@ -183,14 +183,14 @@ func (b *browser) must(err error) {
 	}
 }
 
-// event takes an event. b.mu is held.
+// event handles an event. b.mu is held.
 func (p *tab) event(method string, params json.RawMessage) {
 	var e struct {
 		Type    string // of a call of the console
 		Request struct{ URL string }
 		Entry   struct{ Level, Text, URL string }
 	}
-	json.Unmarshal(params, &e) // what has another form is none of these
+	json.Unmarshal(params, &e) // other formats are other events
 	switch {
 	case method == "Network.requestWillBeSent":
 		p.requests = append(p.requests, e.Request.URL)
@@ -208,7 +208,7 @@ func (p *tab) do(method string, params any) {
 	}
 }
 
-// eval gives the value of an expression.
+// eval evaluates an expression into result.
 func (p *tab) eval(expression string, result any) error {
 	var got struct {
 		Result           struct{ Value json.RawMessage }
@@ -226,8 +226,8 @@ func (p *tab) eval(expression string, result any) error {
 	return json.Unmarshal(got.Result.Value, result)
 }
 
-// until waits until an expression of the page is true. One that fails is not true yet: the
-// page may still be on its way, and with it go those who wait in it.
+// until waits until an expression of the page is true. A failing expression counts as false: the
+// page may still be loading.
 func (p *tab) until(what, expression string) {
 	p.b.t.Helper()
 	wait := fmt.Sprintf(`new Promise(ok => {
@@ -242,7 +242,7 @@ func (p *tab) until(what, expression string) {
 		}
 	}
 	var text string
-	p.eval("location.href + '\\n' + document.body.innerText", &text) // it is only to show more
+	p.eval("location.href + '\\n' + document.body.innerText", &text) // for the message only
 	p.b.t.Fatalf("never: %s: %v\nThe page has:\n%s", what, err, text)
 }
 

@@ -15,12 +15,12 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// patient is how long anything may take: there may be much else to do for this machine.
+// patient is the timeout of each step, for a busy machine.
 const patient = 3 * time.Minute
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }
 
-// machine has the built binary, with directories of its own and an image.
+// machine is the built binary with its own directories and an image.
 type machine struct {
 	t      *testing.T
 	binary string
@@ -42,7 +42,7 @@ func newMachine(t *testing.T) *machine {
 	testenv.Need(t, testenv.Pods)
 	home := t.TempDir()
 	m := &machine{t: t, binary: filepath.Join(home, "podrun"), env: os.Environ()}
-	// A copy: the checkout may lie where an ordinary user cannot name it.
+	// Copy it: an ordinary user may lack access to the checkout.
 	program, err := os.ReadFile(source)
 	if err == nil {
 		err = os.WriteFile(m.binary, program, 0o755)
@@ -63,7 +63,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	m.podrun("", "image", "import", rootfs, "busybox")
 	t.Cleanup(func() {
-		m.command(context.Background(), "down", "--force", "talker").Run() // it fails where the pod is gone, as it should be
+		m.command(context.Background(), "down", "--force", "talker").Run() // it fails if the pod is gone, as expected
 		m.command(context.Background(), "image", "rm", "busybox").Run()
 	})
 	return m
@@ -75,7 +75,7 @@ func (m *machine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// podrun runs a command, which has to end well in time.
+// podrun runs a command that has to succeed in time.
 func (m *machine) podrun(stdin string, args ...string) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), patient)
@@ -87,7 +87,7 @@ func (m *machine) podrun(stdin string, args ...string) {
 	}
 }
 
-// serve begins podrun ui and gives the address that it prints.
+// serve starts podrun ui and returns the address that it prints.
 func (m *machine) serve() string {
 	m.t.Helper()
 	m.ui = m.command(context.Background(), "ui", "--port", "0")
@@ -100,7 +100,7 @@ func (m *machine) serve() string {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() {
-		m.ui.Process.Kill() // it has ended, unless the test has failed
+		m.ui.Process.Kill() // it has exited, unless the test has failed
 		m.ui.Wait()
 	})
 	address, err := bufio.NewReader(out).ReadString('\n')

@@ -1,5 +1,5 @@
-// Package page opens the page of `podrun ui` in a real browser and looks at what one who
-// sits before it would look at, while pods of the built binary run beside it.
+// Package webui opens the page of `podrun ui` in a real browser and checks its content, while pods
+// of the built binary run.
 package webui
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// hostile is what a container may write to do something to who reads it.
+// hostile is output of a container that attacks the reader's browser.
 const hostile = `<img src=x onerror="window.taken=1"><script>window.taken=1</script>`
 
 const manifest = `
@@ -33,7 +33,7 @@ spec:
     volumeMounts: [{name: v, mountPath: /v}]
 `
 
-// TestPage follows one pod from before it is there until after it is gone.
+// TestPage follows one pod from its creation to its removal.
 func TestPage(t *testing.T) {
 	m := newMachine(t)
 	address := m.serve()
@@ -67,7 +67,7 @@ func TestPage(t *testing.T) {
 	p.until("a page that is alone says so", `document.getElementById('link').innerText.includes('no connection')`)
 }
 
-// logs: lines are there, come, and do nothing but stand there.
+// logs: log lines appear as inert text.
 func logs(p *tab, m *machine) {
 	const log = `document.querySelector('.log').innerText`
 	p.until("the log has what was written", log+`.includes('prepare prepared')`)
@@ -82,13 +82,13 @@ func logs(p *tab, m *machine) {
 	p.until("the end of a log is said", `document.body.innerText.includes('Nothing more will come.')`)
 	p.eval(choice+`.value = ''; `+choice+`.dispatchEvent(new Event('change'))`, nil)
 
-	// A log may be long: the page keeps the end of it.
+	// The page keeps the end of a long log.
 	m.podrun("", "exec", "talker", "-c", "app", "--", "sh", "-c", "seq 1 20000 | sed s/^/line-/ >>/v/say")
 	p.until("the last of many lines is shown", log+`.includes('line-20000')`)
 	p.until("of many lines the page keeps some", `document.querySelector('.log').childElementCount <= 2000`)
 }
 
-// use: what is used is drawn, and goes on.
+// use: the page draws resource usage continuously.
 func use(p *tab) {
 	const lines = `[...document.querySelectorAll('figure path.line')]`
 	p.until("there is a chart for processors and one for memory", lines+`.length === 2 && `+lines+`.every(l => l.dataset.points >= 2)`)
@@ -100,7 +100,7 @@ func use(p *tab) {
 	p.until("a chart is said in words", `/^Memory: [0-9]+(Ki|Mi) now/.test(document.querySelectorAll('figure svg')[1].getAttribute('aria-label'))`)
 }
 
-// looks: the page is readable on a telephone, and in the dark.
+// looks: the page is readable on a telephone, and in dark mode.
 func looks(t *testing.T, p *tab) {
 	for _, scheme := range []string{"dark", "light"} {
 		p.do("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
@@ -128,7 +128,7 @@ func looks(t *testing.T, p *tab) {
 	}
 }
 
-// readable measures the page as WCAG has it: the contrast of every text with what is behind it.
+// readable measures contrast as defined by WCAG: of every text with its background.
 const readable = `(() => {
 	const rgb = c => c.match(/[\d.]+/g).map(Number)
 	const light = c => rgb(c).slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -149,7 +149,7 @@ const readable = `(() => {
 	return { width: document.documentElement.scrollWidth, dark: light(getComputedStyle(document.body).backgroundColor) < 0.2, unreadable }
 })()`
 
-// ends: how a pod ends is seen by itself, in it and among all.
+// ends: the page shows the end of a pod without a reload, in the pod's view and in the list.
 func ends(p *tab, m *machine) {
 	m.podrun("", "exec", "talker", "-c", "app", "--", "touch", "/v/end")
 	p.until("the status changes by itself", `document.getElementById('status').innerText === 'Error'`)
@@ -164,7 +164,7 @@ func ends(p *tab, m *machine) {
 	p.until("a key leads back to all pods", `location.hash === '#/' && document.body.innerText.includes('There are no pods')`)
 }
 
-// quiet: nobody has complained, and nothing was asked for elsewhere.
+// quiet: the console is empty, and the page requested nothing from elsewhere.
 func quiet(t *testing.T, b *browser, root string, tabs ...*tab) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
-# Run by root in namespaces of its own: podrun as it is in a container, with cgroups that can
-# only be read. Containers try to make a device file of the kernel's, and to read one that
-# somebody else has made.
+# Run by root in namespaces of its own: podrun as in a container, with read-only cgroups.
+# Containers try to make a device file of the kernel's, and to read one that another process has
+# made.
 mount --make-rprivate /
 mount -t proc proc /proc
 ip link set lo up
