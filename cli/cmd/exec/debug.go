@@ -64,7 +64,7 @@ Examples:
 			detachFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
 		},
-		Action: func(c *cli.Context) error { return printers.WithResult(env, c, runDebug) },
+		Action: cmdutil.Action(printers.WithResult(env, printers.Function(runDebug))),
 	}
 }
 

@@ -42,7 +42,7 @@ Examples:
 			cmdutil.PolicyFlag(),
 			cmdutil.TLSVerifyFlag(),
 		},
-		Action: func(c *cli.Context) error { return printers.WithResult(env, c, runApply) },
+		Action: cmdutil.Action(printers.WithResult(env, printers.Function(runApply))),
 	}
 }
 

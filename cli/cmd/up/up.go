@@ -78,7 +78,7 @@ Examples:
 			pullFlag(),
 			cmdutil.TLSVerifyFlag(),
 		}, logLimitFlags()...),
-		Action: func(c *cli.Context) error { return printers.WithResult(env, c, run) },
+		Action: cmdutil.Action(printers.WithResult(env, printers.Function(run))),
 	}
 }
 

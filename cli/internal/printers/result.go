@@ -1,6 +1,7 @@
 package printers
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -16,33 +17,78 @@ import (
 	"github.com/podrun/podrun/manifest/printers"
 )
 
-// WithResult runs a command that creates or changes objects. With -o it prints them, or a Status with the
-// error, and nothing else on stdout.
-func WithResult(env *cmdutil.Env, c *cli.Context, do func(*cmdutil.Env, *cli.Context) error) error {
-	format := c.String("output")
+// WithResult returns the maker of a command that creates or changes objects, for cmdutil.Action. With -o
+// the command prints the objects, or a Status with the error, and nothing else on stdout. The inner command
+// uses the Env that newCommand gets.
+func WithResult(env *cmdutil.Env, newCommand func(*cmdutil.Env) cmdutil.Command) func() cmdutil.Command {
+	return func() cmdutil.Command {
+		inner := *env
+		return &resultCommand{Command: newCommand(&inner), env: env, inner: &inner}
+	}
+}
+
+// resultCommand is a command with -o.
+type resultCommand struct {
+	cmdutil.Command
+	env, inner *cmdutil.Env
+	format     string // "", json or yaml
+}
+
+// Complete reads -o, and the command line of the inner command.
+func (r *resultCommand) Complete(c *cli.Context) error {
+	r.format = c.String("output")
 	switch {
-	case format == "":
-		return do(env, c)
-	case format != "json" && format != "yaml":
-		return cmdutil.UsageErrorf(c.Command.Name, "unknown output format %q: it is json or yaml", format)
+	case r.format == "":
+		return r.Command.Complete(c)
+	case r.format != "json" && r.format != "yaml":
+		return cmdutil.UsageErrorf(c.Command.Name, "unknown output format %q: it is json or yaml", r.format)
 	case c.Command.Name == "up" && !c.Bool("detach"):
 		return cmdutil.UsageErrorf("up", "-o goes with -d: in the foreground, up shows what the containers write")
 	case cmdutil.DryRunOf(c) != cmdutil.DryRunNone:
 		return cmdutil.UsageErrorf(c.Command.Name, "-o and --dry-run do not go together")
 	}
-	quiet := *env
-	quiet.Out = env.ErrOut
-	err := do(&quiet, c)
-	if err != nil {
-		status := statusFor(err)
-		if quiet.Changed != nil && len(quiet.Changed.Names) == 1 {
-			status.Details.Kind, status.Details.Name = kindnames.Of(quiet.Changed.Names[0].Kind), quiet.Changed.Names[0].Names[0]
-		}
-		text, perr := printers.PrintList([]any{status}, true, printers.Format(format))
-		return errors.Join(err, perr, env.WriteSafe(text))
-	}
-	return printChanged(env, quiet.Changed, format)
+	r.inner.Out = r.env.ErrOut
+	return r.printFailure(r.Command.Complete(c))
 }
+
+// Validate checks the options of the inner command.
+func (r *resultCommand) Validate() error { return r.printFailure(r.Command.Validate()) }
+
+// Run runs the inner command and prints its result.
+func (r *resultCommand) Run(ctx context.Context) error {
+	if err := r.Command.Run(ctx); err != nil || r.format == "" {
+		return r.printFailure(err)
+	}
+	return printChanged(r.env, r.inner.Changed, r.format)
+}
+
+// printFailure prints an error of the inner command as a Status, and returns it.
+func (r *resultCommand) printFailure(err error) error {
+	if err == nil || r.format == "" {
+		return err
+	}
+	status := statusFor(err)
+	if changed := r.inner.Changed; changed != nil && len(changed.Names) == 1 {
+		status.Details.Kind, status.Details.Name = kindnames.Of(changed.Names[0].Kind), changed.Names[0].Names[0]
+	}
+	text, perr := printers.PrintList([]any{status}, true, printers.Format(r.format))
+	return errors.Join(err, perr, r.env.WriteSafe(text))
+}
+
+// Function returns the maker of a command that is one function. It goes when its users are Commands.
+func Function(do func(*cmdutil.Env, *cli.Context) error) func(*cmdutil.Env) cmdutil.Command {
+	return func(env *cmdutil.Env) cmdutil.Command { return &function{env: env, do: do} }
+}
+
+type function struct {
+	env *cmdutil.Env
+	c   *cli.Context
+	do  func(*cmdutil.Env, *cli.Context) error
+}
+
+func (f *function) Complete(c *cli.Context) error { f.c = c; return nil }
+func (f *function) Validate() error               { return nil }
+func (f *function) Run(context.Context) error     { return f.do(f.env, f.c) }
 
 func printChanged(env *cmdutil.Env, made *cmdutil.ChangedObjects, format string) error {
 	if made == nil {
