@@ -257,7 +257,7 @@ func (o *Observed) replace(plan *pod.Plan, at Now) {
 			}
 			c.Kill = &Kill{Why: KillReplaced, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
 			why := "definition changed" // the kubelet's message
-			if planned.Asked {
+			if planned.RestartRequested {
 				why = "restart requested"
 			}
 			o.note(at, pod.Normal, eventKilling, planned.Name, fmt.Sprintf("Container %s %s, will be restarted", planned.Name, why))

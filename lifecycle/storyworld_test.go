@@ -242,7 +242,7 @@ func (w *world) changed(names []string, asked bool) {
 	for _, list := range [][]pod.Container{w.plan.InitContainers, w.plan.Containers} {
 		for i := range list {
 			if slices.Contains(names, list[i].Name) {
-				list[i].Revision, list[i].Asked = list[i].Revision+1, asked
+				list[i].Revision, list[i].RestartRequested = list[i].Revision+1, asked
 				if !asked {
 					list[i].Image = fmt.Sprintf("%s:%d", firstImage, list[i].Revision)
 				}

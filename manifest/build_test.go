@@ -94,7 +94,7 @@ spec:
 	all := pod.Resources{CPURequest: 500, CPULimit: 500, MemoryRequest: 64 * mib, MemoryLimit: 64 * mib}
 	want := &pod.Plan{
 		Version: pod.PlanVersion, Namespace: "shop", Name: "web", UID: "uid-1", Hostname: "www",
-		RestartPolicy: pod.RestartOnFailure, GraceSeconds: 5, ActiveDeadlineSeconds: 60, ShareProcessNamespace: true, Apart: true, ServiceLinks: true,
+		RestartPolicy: pod.RestartOnFailure, GraceSeconds: 5, ActiveDeadlineSeconds: 60, ShareProcessNamespace: true, OwnUserNS: true, ServiceLinks: true,
 		QOSClass: "Burstable", Resources: all,
 		Sysctls: map[string]string{"net.ipv4.tcp_syncookies": "1"},
 		Volumes: []pod.Volume{

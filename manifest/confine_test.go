@@ -36,7 +36,7 @@ func TestConfinement(t *testing.T) {
 		{"privileged, with a profile that does not count", "", ", securityContext: {privileged: true, seccompProfile: {type: Localhost, localhostProfile: a.json}}",
 			func(_ *pod.Plan, c *pod.Container) bool { return c.SeccompUnconfined && c.Seccomp == nil }},
 		{"an unmasked /proc", "", ", securityContext: {procMount: Unmasked}", func(_ *pod.Plan, c *pod.Container) bool { return c.ProcUnmasked && !c.Privileged }},
-		{"the host's processes", "  hostPID: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostPID && !p.HostIPC && p.Apart }},
+		{"the host's processes", "  hostPID: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostPID && !p.HostIPC && p.OwnUserNS }},
 		{"the host's IPC", "  hostIPC: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostIPC }},
 		{"strict groups", "  securityContext: {supplementalGroups: [5], supplementalGroupsPolicy: Strict}\n", "",
 			func(_ *pod.Plan, c *pod.Container) bool {
@@ -155,10 +155,10 @@ func TestDevicesByName(t *testing.T) {
 // with it are refused.
 func TestHostUsers(t *testing.T) {
 	plan, err := confined(t, "  hostUsers: false\n", "", "")
-	if err != nil || plan.Users == nil || !plan.Apart {
+	if err != nil || plan.Users == nil || !plan.OwnUserNS {
 		t.Errorf("%v, %+v", err, plan)
 	}
-	if plan, err := confined(t, "  hostUsers: true\n", "", ""); err != nil || plan.Users != nil || plan.Apart {
+	if plan, err := confined(t, "  hostUsers: true\n", "", ""); err != nil || plan.Users != nil || plan.OwnUserNS {
 		t.Errorf("%v, %+v", err, plan)
 	}
 	for more, want := range map[string]string{

@@ -57,10 +57,10 @@ func indexOf(address string) int {
 	return i
 }
 
-// GiveAddresses assigns virtual addresses to a Service that needs some and has none. It prefers the
+// AssignClusterIPs assigns virtual addresses to a Service that needs some and has none. It prefers the
 // Service's previous addresses, if they are still free. A Service that names addresses gets them if
 // they are free, together with the other family's address. others are all Services.
-func (n Networks) GiveAddresses(o *Object, others []*Object) error {
+func (n Networks) AssignClusterIPs(o *Object, others []*Object) error {
 	s := o.Service
 	if s == nil || s.Headless() || s.Type == ServiceExternalName {
 		return nil
@@ -75,25 +75,25 @@ func (n Networks) GiveAddresses(o *Object, others []*Object) error {
 		}
 	}
 	if len(s.ClusterIPs) > 0 {
-		return n.giveNamed(s, taken)
+		return n.assignNamed(s, taken)
 	}
 	h := fnv.New32a()
 	h.Write([]byte(o.Namespace + "/" + o.Name))
 	preferred := int(h.Sum32() % ServiceAddresses)
 	for i := range ServiceAddresses {
 		if at := (preferred + i) % ServiceAddresses; taken[at] == nil {
-			s.ClusterIPs = spell(n.Service(at))
+			s.ClusterIPs = addressStrings(n.Service(at))
 			return nil
 		}
 	}
 	return fmt.Errorf("find an address for Service %s: all %d are taken", o.Name, ServiceAddresses)
 }
 
-// giveNamed checks the addresses that a manifest names.
-func (n Networks) giveNamed(s *Service, taken map[int]*Object) error {
+// assignNamed checks the addresses that a manifest names.
+func (n Networks) assignNamed(s *Service, taken map[int]*Object) error {
 	i := indexOf(s.ClusterIPs[0])
 	for _, ip := range s.ClusterIPs {
-		if i < 0 || !slices.Contains(spell(n.Service(i)), ip) {
+		if i < 0 || !slices.Contains(addressStrings(n.Service(i)), ip) {
 			first, last := n.Service(0), n.Service(ServiceAddresses-1)
 			return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Services' addresses are %s to %s and %s to %s, one number in both", ip, first[0], last[0], first[1], last[1])
 		}
@@ -101,7 +101,7 @@ func (n Networks) giveNamed(s *Service, taken map[int]*Object) error {
 	if other := taken[i]; other != nil {
 		return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Service %s in namespace %s has it", s.ClusterIPs[0], other.Name, other.Namespace)
 	}
-	all := spell(n.Service(i))
+	all := addressStrings(n.Service(i))
 	if s.ClusterIPs[0] != all[0] {
 		slices.Reverse(all)
 	}
@@ -118,7 +118,7 @@ func (n Networks) Renumber(s *Service) bool {
 	if i < 0 {
 		return false
 	}
-	all := spell(n.Service(i))
+	all := addressStrings(n.Service(i))
 	if netip.MustParseAddr(s.ClusterIPs[0]).Is6() {
 		slices.Reverse(all)
 	}
@@ -129,7 +129,7 @@ func (n Networks) Renumber(s *Service) bool {
 	return true
 }
 
-func spell(addresses []netip.Addr) []string {
+func addressStrings(addresses []netip.Addr) []string {
 	var list []string
 	for _, a := range addresses {
 		list = append(list, a.String())

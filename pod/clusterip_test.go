@@ -24,7 +24,7 @@ func TestGiveAddresses(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range 500 {
 		o := service(fmt.Sprint("s", i))
-		if err := n.GiveAddresses(o, all); err != nil {
+		if err := n.AssignClusterIPs(o, all); err != nil {
 			t.Fatal(err)
 		}
 		if len(o.Service.ClusterIPs) != 2 || seen[o.Service.ClusterIPs[0]] || seen[o.Service.ClusterIPs[1]] {
@@ -40,11 +40,11 @@ func TestGiveAddresses(t *testing.T) {
 	}
 	// A second Service of the same name, as after a recreation, gets the same address.
 	again := service("s7")
-	if err := n.GiveAddresses(again, all); err != nil || !slices.Equal(again.Service.ClusterIPs, all[7].Service.ClusterIPs) {
+	if err := n.AssignClusterIPs(again, all); err != nil || !slices.Equal(again.Service.ClusterIPs, all[7].Service.ClusterIPs) {
 		t.Errorf("again: %v, %v; was %v", again.Service.ClusterIPs, err, all[7].Service.ClusterIPs)
 	}
 	for _, o := range []*Object{service("h", addressed("None")), service("e", func(s *Service) { s.Type = ServiceExternalName }), {Kind: KindConfigMap}} {
-		if err := n.GiveAddresses(o, all); err != nil || o.Service != nil && slices.ContainsFunc(o.Service.ClusterIPs, func(ip string) bool { return ip != "None" }) {
+		if err := n.AssignClusterIPs(o, all); err != nil || o.Service != nil && slices.ContainsFunc(o.Service.ClusterIPs, func(ip string) bool { return ip != "None" }) {
 			t.Errorf("%+v, %v", o.Service, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestNamedAddresses(t *testing.T) {
 		{[]string{"10.88.128.9"}, `"10.88.128.9": Service other in namespace ns has it`},
 	} {
 		o := service("s", addressed(c.ips...))
-		err := DefaultNetworks.GiveAddresses(o, []*Object{other, service("s", addressed("10.88.128.5"))})
+		err := DefaultNetworks.AssignClusterIPs(o, []*Object{other, service("s", addressed("10.88.128.5"))})
 		got := strings.Join(o.Service.ClusterIPs, " ")
 		if err != nil {
 			got = err.Error()
@@ -100,9 +100,9 @@ func TestRenumber(t *testing.T) {
 func TestNoAddressIsLeft(t *testing.T) {
 	var all []*Object
 	for i := range ServiceAddresses {
-		all = append(all, service(fmt.Sprint("s", i), addressed(spell(DefaultNetworks.Service(i))...)))
+		all = append(all, service(fmt.Sprint("s", i), addressed(addressStrings(DefaultNetworks.Service(i))...)))
 	}
-	if err := DefaultNetworks.GiveAddresses(service("new"), all); err == nil {
+	if err := DefaultNetworks.AssignClusterIPs(service("new"), all); err == nil {
 		t.Error("one more than there are")
 	}
 }

@@ -11,10 +11,10 @@ const (
 	LastNodePort  = 32767
 )
 
-// GivePorts assigns node ports to the ports of a Service that opens some and names none, and checks
+// AssignNodePorts assigns node ports to the ports of a Service that opens some and names none, and checks
 // those that are named. others are all Services; free returns an error for a port that no Service
 // has but another program uses.
-func (o *Object) GivePorts(others []*Object, free func(protocol string, port int) error) error {
+func (o *Object) AssignNodePorts(others []*Object, free func(protocol string, port int) error) error {
 	if o.Service == nil || !o.Service.Type.OpensPorts() {
 		return nil
 	}

@@ -19,7 +19,7 @@ func TestGivePorts(t *testing.T) {
 	others := []*Object{nodeService("other", tcp(80, 30080)), {Kind: KindConfigMap, Name: "map"}}
 
 	a := nodeService("a", tcp(80, 0), tcp(81, 0), udp)
-	if err := a.GivePorts(others, free); err != nil {
+	if err := a.AssignNodePorts(others, free); err != nil {
 		t.Fatal(err)
 	}
 	first, second := a.Service.Ports[0].NodePort, a.Service.Ports[1].NodePort
@@ -32,7 +32,7 @@ func TestGivePorts(t *testing.T) {
 		t.Errorf("ports %+v", a.Service.Ports)
 	}
 	again := nodeService("a", tcp(80, 0))
-	if err := again.GivePorts(others, free); err != nil || again.Service.Ports[0].NodePort != first {
+	if err := again.AssignNodePorts(others, free); err != nil || again.Service.Ports[0].NodePort != first {
 		t.Errorf("another one next time: %+v, %v", again.Service.Ports, err)
 	}
 	busy := func(_ string, port int) error {
@@ -42,22 +42,22 @@ func TestGivePorts(t *testing.T) {
 		return nil
 	}
 	moved := nodeService("a", tcp(80, 0))
-	if err := moved.GivePorts(others, busy); err != nil || moved.Service.Ports[0].NodePort == first || moved.Service.Ports[0].NodePort == 0 {
+	if err := moved.AssignNodePorts(others, busy); err != nil || moved.Service.Ports[0].NodePort == first || moved.Service.Ports[0].NodePort == 0 {
 		t.Errorf("a port that a program has: %+v, %v", moved.Service.Ports, err)
 	}
-	if err := nodeService("b", tcp(80, 30080)).GivePorts(others, free); err == nil || !strings.Contains(err.Error(), "Service other in namespace default has it") {
+	if err := nodeService("b", tcp(80, 30080)).AssignNodePorts(others, free); err == nil || !strings.Contains(err.Error(), "Service other in namespace default has it") {
 		t.Errorf("another's port: %v", err)
 	}
-	if err := others[0].GivePorts(others, free); err != nil {
+	if err := others[0].AssignNodePorts(others, free); err != nil {
 		t.Errorf("its own port: %v", err)
 	}
 	none := nodeService("c", tcp(80, 0))
-	if err := none.GivePorts(nil, func(string, int) error { return errors.New("taken") }); err == nil {
+	if err := none.AssignNodePorts(nil, func(string, int) error { return errors.New("taken") }); err == nil {
 		t.Error("a port, and yet all are taken")
 	}
 	plain := nodeService("d", tcp(80, 0))
 	plain.Service.Type = ServiceClusterIP
-	if err := plain.GivePorts(nil, free); err != nil || plain.Service.Ports[0].NodePort != 0 {
+	if err := plain.AssignNodePorts(nil, free); err != nil || plain.Service.Ports[0].NodePort != 0 {
 		t.Errorf("a ClusterIP Service: %+v, %v", plain.Service.Ports, err)
 	}
 }

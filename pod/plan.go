@@ -35,14 +35,14 @@ type Plan struct {
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
 	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
 	HostPID               bool          `json:"hostPID,omitempty"`      // the host's processes
-	Apart                 bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
+	OwnUserNS             bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
 	Users                 *IDRange      `json:"users,omitempty"`        // ids of its own; nil: those of all pods of the user
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables contain the addresses of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
-	// Awaits is set while images are missing on the machine. The Plan then lacks what the images
+	// ImagesPending is set while images are missing on the machine. The Plan then lacks what the images
 	// decide, and is replaced before the pod starts.
-	Awaits bool `json:"awaits,omitempty"`
+	ImagesPending bool `json:"awaits,omitempty"`
 
 	// Resources are the effective ones of the whole pod; they set the pod cgroup's limits.
 	Resources     Resources         `json:"resources"`
@@ -126,8 +126,8 @@ type Container struct {
 	// of another revision is ended and replaced.
 	Revision int `json:"revision,omitempty"`
 
-	// Asked reports that the latest change was only a request to restart the container.
-	Asked bool `json:"asked,omitempty"`
+	// RestartRequested reports that the latest change was only a request to restart the container.
+	RestartRequested bool `json:"asked,omitempty"`
 
 	// Args is the whole argv; $(VAR) in it is expanded when the container is created, and Args[0]
 	// is looked up in its PATH. Env, KEY=value, has the image's variables and the container's
@@ -275,4 +275,19 @@ type Image struct {
 
 	Entrypoint, Cmd, Env         []string
 	User, WorkingDir, StopSignal string
+}
+
+// All returns the lists of the plan's containers.
+func (p *Plan) All() [][]Container { return [][]Container{p.InitContainers, p.Containers, p.Ephemeral} }
+
+// Container returns a container of any kind by name.
+func (p *Plan) Container(name string) (*Container, bool) {
+	for _, list := range p.All() {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i], true
+			}
+		}
+	}
+	return nil, false
 }

@@ -27,8 +27,8 @@ type Status struct {
 	// ShallowReadOnly reports that the kernel cannot make a mount recursively read-only.
 	ShallowReadOnly bool `json:"shallowReadOnly,omitempty"`
 
-	// Awaits is set until all images are on the machine and the pod has been started.
-	Awaits *Awaiting `json:"awaits,omitempty"`
+	// ImagePull is set until all images are on the machine and the pod has been started.
+	ImagePull *ImagePull `json:"awaits,omitempty"`
 
 	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
 	Containers     []ContainerStatus `json:"containers"`
@@ -41,15 +41,15 @@ type Deletion struct {
 	GraceSeconds int64     `json:"graceSeconds"`
 }
 
-// Awaiting is the state of a pod that waits for its images. Error is the reason of the last
+// ImagePull is the state of a pod that waits for its images. Error is the reason of the last
 // attempt's failure, and "" during an attempt; another attempt always follows.
-type Awaiting struct {
-	Attempts int           `json:"attempts,omitempty"` // failed ones
-	Error    string        `json:"error,omitempty"`
-	Reason   string        `json:"reason,omitempty"` // ErrImagePull and the like, or ""
-	Hint     string        `json:"hint,omitempty"`
-	Passes   bool          `json:"passes,omitempty"` // the next attempt may succeed without any change by the user
-	Next     time.Duration `json:"next,omitempty"`   // from the end of the last attempt to the next
+type ImagePull struct {
+	Attempts  int           `json:"attempts,omitempty"` // failed ones
+	Error     string        `json:"error,omitempty"`
+	Reason    string        `json:"reason,omitempty"` // ErrImagePull and the like, or ""
+	Hint      string        `json:"hint,omitempty"`
+	Retryable bool          `json:"passes,omitempty"` // the next attempt may succeed without any change by the user
+	Next      time.Duration `json:"next,omitempty"`   // from the end of the last attempt to the next
 }
 
 // Phase is the PodPhase of Kubernetes.
@@ -133,4 +133,24 @@ type Terminated struct {
 	StartedAt   time.Time `json:"startedAt"`
 	FinishedAt  time.Time `json:"finishedAt"`
 	ContainerID string    `json:"containerID,omitempty"`
+}
+
+// Exit is the end of a container's latest run, if no other run follows.
+type Exit struct {
+	Attempt  int    `json:"attempt"` // the restart count
+	ExitCode int    `json:"exitCode"`
+	Reason   string `json:"reason,omitempty"`
+	Message  string `json:"message,omitempty"`
+}
+
+// Container returns the status of a container of any kind by name.
+func (s *Status) Container(name string) (*ContainerStatus, bool) {
+	for _, list := range [][]ContainerStatus{s.InitContainers, s.Containers, s.Ephemeral} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i], true
+			}
+		}
+	}
+	return nil, false
 }

@@ -21,7 +21,7 @@ func hostPIDPod(t *testing.T, apart bool) wholePod {
 	t.Helper()
 	l := layer(t)
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "echo $$ >/pid; (sh -c 'echo $$ >/daemon; exec sleep 4321' & ); until test -s /daemon; do usleep 1000; done; cat /daemon; exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
-	plan.HostPID, plan.Apart, plan.RestartPolicy = true, apart, pod.RestartAlways
+	plan.HostPID, plan.OwnUserNS, plan.RestartPolicy = true, apart, pod.RestartAlways
 	w := startWhole(t, plan)
 	w.until(running)
 	return w

@@ -157,10 +157,10 @@ func (e *engine) saveCompleted(o *lifecycle.Observed) {
 	if len(done) == e.completed {
 		return
 	}
-	ends := map[string]pod.End{}
+	ends := map[string]pod.Exit{}
 	for _, name := range done {
 		c := o.Containers[name]
-		ends[name] = pod.End{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
+		ends[name] = pod.Exit{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
 	}
 	if err := e.store.WriteExits(ends); err != nil {
 		fmt.Fprintln(os.Stderr, err)

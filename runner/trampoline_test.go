@@ -402,7 +402,7 @@ func TestProcessesThatAreMadeCannotBeSeized(t *testing.T) {
 				attacker.Capabilities = append(attacker.Capabilities, "CAP_SYS_PTRACE")
 			}
 			plan := newPlan(nil, []pod.Container{shell(l, "victim", "exec sleep 1000"), attacker})
-			plan.Apart, plan.GraceSeconds = test.apart, 0
+			plan.OwnUserNS, plan.GraceSeconds = test.apart, 0
 			test.share(plan)
 			w := startWhole(t, plan)
 			w.until(running)

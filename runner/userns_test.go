@@ -168,7 +168,7 @@ func TestNetAdminDoesNotReachTheRouter(t *testing.T) {
 	c.Capabilities = []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID"}
 	for _, apart := range []bool{true, false} {
 		plan := newPlan(nil, []pod.Container{c})
-		plan.Apart = apart
+		plan.OwnUserNS = apart
 		a := b.neighbourOf(plan, fmt.Sprintf("a-%v", apart))
 		a.until(running)
 		results := a.intrusion()
@@ -199,7 +199,7 @@ func TestApartAsAnyOther(t *testing.T) {
 	l := layer(t)
 	a, b := shell(l, "a", "exec sleep 1111"), shell(l, "b", "exec sleep 2222")
 	plan := newPlan(nil, []pod.Container{a, b})
-	plan.Apart, plan.ShareProcessNamespace = true, true
+	plan.OwnUserNS, plan.ShareProcessNamespace = true, true
 	w := startWhole(t, plan)
 	w.until(running)
 	own, err := os.Readlink("/proc/self/ns/user")
@@ -331,7 +331,7 @@ func TestUsersOfItsOwn(t *testing.T) {
 	mounts := []pod.Mount{{Volume: "v", Path: "/v"}, {Volume: "m", Path: "/m"}, {Volume: "f", Path: "/f"}, {Volume: "g", Path: "/g"}}
 	a.Mounts, b.Mounts = append([]pod.Mount{{Volume: "m", Path: "/new/deep"}}, mounts...), mounts
 	plan := newPlan(nil, []pod.Container{a, b})
-	plan.Apart, plan.Users = true, &pod.IDRange{First: 40960, Count: 4096}
+	plan.OwnUserNS, plan.Users = true, &pod.IDRange{First: 40960, Count: 4096}
 	plan.Group = &pod.Group{ID: 2000}
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}, {Name: "m", Kind: pod.EmptyDirMemory}, {Name: "f", Kind: pod.Files,
 		Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "key", Text: "word", Mode: 0o400}}}}},
@@ -370,7 +370,7 @@ func TestTooFewUsersOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")})
-	plan.Apart, plan.Users = true, &pod.IDRange{First: 40960, Count: 4096}
+	plan.OwnUserNS, plan.Users = true, &pod.IDRange{First: 40960, Count: 4096}
 	w := startWhole(t, plan)
 	w.until(func(st *pod.Status) bool {
 		waiting := st.Containers[0].State.Waiting

@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
-	"github.com/podrun/podrun/pod/glance"
+	"github.com/podrun/podrun/pod/podrow"
 )
 
 // list prints the table of pods.
@@ -59,7 +59,7 @@ func list(command string, words []string) (code int, ok bool) {
 		rows = append(rows, row)
 	}
 	if !o.noHeaders {
-		add("NAMESPACE", glance.Head())
+		add("NAMESPACE", podrow.Header())
 	}
 	now := time.Now()
 	for i := range pods {
@@ -114,7 +114,7 @@ func (k *known) row(now time.Time) []string {
 	for _, c := range k.Spec.Containers {
 		plan.Containers = append(plan.Containers, pod.Container{Name: c.Name})
 	}
-	line := glance.Of(k.Metadata.Name, k.Metadata.CreationTimestamp, &plan, k.status, now)
+	line := podrow.New(k.Metadata.Name, k.Metadata.CreationTimestamp, &plan, k.status, now)
 	return line.Cells()
 }
 

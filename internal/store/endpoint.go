@@ -19,7 +19,7 @@ import (
 func (p Pod) endpointFile() string { return filepath.Join(p.runtime, "presence.json") }
 
 // WriteEndpoint publishes the pod's endpoint.
-func (p Pod) WriteEndpoint(is *pod.Presence) error {
+func (p Pod) WriteEndpoint(is *pod.Endpoint) error {
 	b, err := json.Marshal(is)
 	if err == nil {
 		err = WriteVolatile(p.endpointFile(), b)
@@ -57,8 +57,8 @@ func (d Dirs) bumpVersion() error {
 }
 
 // Endpoint returns the pod's published endpoint; fs.ErrNotExist if there is none.
-func (p Pod) Endpoint() (*pod.Presence, error) {
-	var is pod.Presence
+func (p Pod) Endpoint() (*pod.Endpoint, error) {
+	var is pod.Endpoint
 	if err := readJSON(p.endpointFile(), &is); err != nil {
 		return nil, fmt.Errorf("read what others are told of pod %s: %w", p.Name, err)
 	}
@@ -76,7 +76,7 @@ func (p Pod) RemoveEndpoint() error {
 // Peer is a living pod of the user with its endpoint.
 type Peer struct {
 	Namespace, Name string
-	pod.Presence
+	pod.Endpoint
 }
 
 // IsExhausted reports whether an error is a lack of descriptors or memory in this process, so that
@@ -108,7 +108,7 @@ func (p Pod) Peers() ([]Peer, error) {
 // supervisor will write it again. The error is one of IsExhausted.
 func (p Pod) peer() (n Peer, lives bool, err error) {
 	n.Namespace, n.Name = p.Namespace, p.Name
-	if err = readJSON(p.endpointFile(), &n.Presence); err == nil {
+	if err = readJSON(p.endpointFile(), &n.Endpoint); err == nil {
 		lives, err = p.alive()
 	}
 	if !IsExhausted(err) {

@@ -21,7 +21,7 @@ func present(t *testing.T, d Dirs, name string) (Pod, *os.File) {
 	if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.WriteEndpoint(&pod.Presence{UID: name}); err != nil {
+	if err := p.WriteEndpoint(&pod.Endpoint{UID: name}); err != nil {
 		t.Fatal(err)
 	}
 	return p, lock
@@ -116,8 +116,8 @@ func TestEndpointVersion(t *testing.T) {
 		f       func() error
 		changes bool
 	}{
-		{"a pod tells", func() error { return p.WriteEndpoint(&pod.Presence{UID: "1"}) }, true},
-		{"it tells again", func() error { return p.WriteEndpoint(&pod.Presence{UID: "2"}) }, true},
+		{"a pod tells", func() error { return p.WriteEndpoint(&pod.Endpoint{UID: "1"}) }, true},
+		{"it tells again", func() error { return p.WriteEndpoint(&pod.Endpoint{UID: "2"}) }, true},
 		{"a Service is made", func() error { return d.PutObject(o) }, true},
 		{"a ConfigMap is made", func() error {
 			return d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "ns", Name: "c"})

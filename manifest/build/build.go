@@ -98,10 +98,10 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
-	plan.Apart = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), hasExtraPrivileges)
-	plan.Apart = plan.Apart || plan.HostPID // a pod that sees processes of other pods must not trace them
+	plan.OwnUserNS = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), hasExtraPrivileges)
+	plan.OwnUserNS = plan.OwnUserNS || plan.HostPID // a pod that sees processes of other pods must not trace them
 	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers {
-		plan.Apart, plan.Users = true, &pod.IDRange{}
+		plan.OwnUserNS, plan.Users = true, &pod.IDRange{}
 	}
 	memoryQoS(p, plan, opt.NodeMemory)
 	return plan, nil

@@ -75,8 +75,8 @@ func RemoveEphemeralContainers(data []byte) ([]byte, error) {
 }
 
 // NeedsOwnUserNS reports whether a debug container, the one in alone, has more privileges in its user
-// namespace than the pod is isolated for (Plan.Apart): it could reach the network of the user's other pods,
+// namespace than the pod is isolated for (Plan.OwnUserNS): it could reach the network of the user's other pods,
 // or trace processes that are made for the pod.
 func NeedsOwnUserNS(plan, alone *pod.Plan) bool {
-	return !plan.Apart && hasExtraPrivileges(alone.Containers[0])
+	return !plan.OwnUserNS && hasExtraPrivileges(alone.Containers[0])
 }

@@ -58,7 +58,7 @@ func updatedContainers(plan, built []pod.Container, old, new []corev1.Container,
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
 		c.Vars = built[i].Vars // they may contain labels and limits, new from the next start on
 		if restart {
-			c.Revision, c.Asked = c.Revision+1, false
+			c.Revision, c.RestartRequested = c.Revision+1, false
 		}
 		list = append(list, c)
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podrun/podrun/manifest/status"
-	"github.com/podrun/podrun/pod/glance"
+	"github.com/podrun/podrun/pod/podrow"
 )
 
 // EventColumns is one line of `podrun events`, with the columns of kubectl.
@@ -25,9 +25,9 @@ type EventColumns struct {
 
 // EventRow returns an event as one line (EventPrinter in k8s.io/kubectl/pkg/cmd/events).
 func EventRow(e *corev1.Event, now time.Time) EventColumns {
-	seen := glance.Age(e.FirstTimestamp.Time, now)
+	seen := podrow.Age(e.FirstTimestamp.Time, now)
 	if e.Count > 1 {
-		seen = fmt.Sprintf("%s (x%d over %s)", glance.Age(e.LastTimestamp.Time, now), e.Count, seen)
+		seen = fmt.Sprintf("%s (x%d over %s)", podrow.Age(e.LastTimestamp.Time, now), e.Count, seen)
 	}
 	object := e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name
 	if i := strings.IndexByte(e.InvolvedObject.FieldPath, '{'); i >= 0 {
@@ -36,7 +36,7 @@ func EventRow(e *corev1.Event, now time.Time) EventColumns {
 	return EventColumns{
 		LastSeen: seen, Type: e.Type, Reason: e.Reason, Object: object, Message: strings.TrimSpace(e.Message),
 		Subobject: e.InvolvedObject.FieldPath, Source: cmp.Or(e.Source.Component, status.EventSource),
-		FirstSeen: glance.Age(e.FirstTimestamp.Time, now), Count: strconv.Itoa(int(e.Count)), Name: e.Name,
+		FirstSeen: podrow.Age(e.FirstTimestamp.Time, now), Count: strconv.Itoa(int(e.Count)), Name: e.Name,
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podrun/podrun/pod"
-	"github.com/podrun/podrun/pod/glance"
+	"github.com/podrun/podrun/pod/podrow"
 )
 
 // ObjectHeader returns kubectl's columns for a kind of stored object (printers of
@@ -37,7 +37,7 @@ func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
 
 // ObjectRow returns an object's line under ObjectHeader.
 func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
-	old := glance.Age(o.CreatedAt, now)
+	old := podrow.Age(o.CreatedAt, now)
 	switch {
 	case o.ConfigMap != nil:
 		return []string{o.Name, strconv.Itoa(len(o.ConfigMap.Data) + len(o.ConfigMap.BinaryData)), old}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
-	"github.com/podrun/podrun/pod/glance"
+	"github.com/podrun/podrun/pod/podrow"
 )
 
 // PodColumns is one line of `podrun ps -o wide`, with kubectl's columns and strings.
 type PodColumns struct {
-	glance.Line
+	podrow.Row
 	IP, Node string // <none> if there is none
 }
 
@@ -22,7 +22,7 @@ func PodRow(p *corev1.Pod, st *pod.Status, now time.Time) PodColumns {
 	if st == nil {
 		st = &pod.Status{Phase: pod.Pending}
 	}
-	row := PodColumns{Line: glance.Of(p.Name, p.CreationTimestamp.Time, rowPlan(p), st, now), Node: cmp.Or(p.Spec.NodeName, "<none>"), IP: "<none>"}
+	row := PodColumns{Row: podrow.New(p.Name, p.CreationTimestamp.Time, rowPlan(p), st, now), Node: cmp.Or(p.Spec.NodeName, "<none>"), IP: "<none>"}
 	if len(st.PodIPs) > 0 {
 		row.IP = cmp.Or(st.PodIPs[0], row.IP)
 	}

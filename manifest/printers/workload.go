@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/status"
 	"github.com/podrun/podrun/pod"
-	"github.com/podrun/podrun/pod/glance"
+	"github.com/podrun/podrun/pod/podrow"
 )
 
 // WorkloadHeader returns kubectl's columns for a kind of workload, without the namespace.
@@ -41,7 +41,7 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 	c := w.Counts
 	n := func(i int) string { return fmt.Sprint(i) }
 	want := w.Spec.Replicas
-	old := glance.Age(w.Object.CreatedAt, now)
+	old := podrow.Age(w.Object.CreatedAt, now)
 	var row []string
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -57,7 +57,7 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 	case *batchv1.CronJob:
 		last := ""
 		if t := w.State.Cron.Scheduled; !t.IsZero() {
-			last = glance.Age(t, now)
+			last = podrow.Age(t, now)
 		}
 		zone := ""
 		if z := o.Spec.TimeZone; z != nil {

@@ -24,7 +24,7 @@ func TestViewIsKept(t *testing.T) {
 		if err := p.Create(&pod.Plan{Name: name}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.WriteEndpoint(&pod.Presence{UID: name, Addresses: []string{"10.88.0.2"}}); err != nil {
+		if err := p.WriteEndpoint(&pod.Endpoint{UID: name, Addresses: []string{"10.88.0.2"}}); err != nil {
 			t.Fatal(err)
 		}
 		return p, lock
@@ -46,7 +46,7 @@ func TestViewIsKept(t *testing.T) {
 		s.services.readAt = time.Time{}
 		return s.view() == first
 	}
-	if err := b.WriteEndpoint(&pod.Presence{UID: "b", Addresses: []string{"10.88.0.2"}}); err != nil {
+	if err := b.WriteEndpoint(&pod.Endpoint{UID: "b", Addresses: []string{"10.88.0.2"}}); err != nil {
 		t.Fatal(err)
 	}
 	if !again() {

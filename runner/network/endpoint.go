@@ -13,21 +13,21 @@ import (
 // endpointPublisher publishes a pod's endpoint to the user's other pods.
 type endpointPublisher struct {
 	mu     sync.Mutex
-	wanted *pod.Presence // the endpoint to publish
+	wanted *pod.Endpoint // the endpoint to publish
 
 	publishing sync.Mutex    // held while it is published
-	published  *pod.Presence // the endpoint that is published
+	published  *pod.Endpoint // the endpoint that is published
 }
 
 // set sets the endpoint to publish next.
-func (c *endpointPublisher) set(is *pod.Presence) {
+func (c *endpointPublisher) set(is *pod.Endpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wanted = is
 }
 
 // latest returns the endpoint to publish.
-func (c *endpointPublisher) latest() *pod.Presence {
+func (c *endpointPublisher) latest() *pod.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wanted
@@ -51,15 +51,15 @@ func isReady(st *pod.Status) bool {
 }
 
 // currentEndpoint returns the pod's endpoint as it is now.
-func (n *Network) currentEndpoint(plan *pod.Plan, ready bool) *pod.Presence {
+func (n *Network) currentEndpoint(plan *pod.Plan, ready bool) *pod.Endpoint {
 	is := newEndpoint(plan, n.Addresses(), ready)
 	is.Stack = n.stack != nil
 	return is
 }
 
 // newEndpoint returns an endpoint with these values.
-func newEndpoint(plan *pod.Plan, addresses []netip.Addr, ready bool) *pod.Presence {
-	is := &pod.Presence{
+func newEndpoint(plan *pod.Plan, addresses []netip.Addr, ready bool) *pod.Endpoint {
+	is := &pod.Endpoint{
 		UID: plan.UID, Hostname: plan.Hostname, Subdomain: plan.Subdomain, Labels: plan.Labels,
 		Addresses: AddrStrings(addresses), Ready: ready,
 	}

@@ -33,10 +33,10 @@ func TestHostsFile(t *testing.T) {
 	}
 }
 
-func TestPresence(t *testing.T) {
+func TestEndpoint(t *testing.T) {
 	plan := &pod.Plan{UID: "u", Hostname: "h", Subdomain: "s", Labels: map[string]string{"a": "b"},
 		Ports: []pod.Port{{Container: "c", Name: "http", Protocol: "TCP", Number: 80, HostPort: 8080}, {Container: "c", Protocol: "UDP", Number: 53}}}
-	want := &pod.Presence{UID: "u", Hostname: "h", Subdomain: "s", Labels: plan.Labels, Addresses: []string{"10.88.0.2"}, Ready: true,
+	want := &pod.Endpoint{UID: "u", Hostname: "h", Subdomain: "s", Labels: plan.Labels, Addresses: []string{"10.88.0.2"}, Ready: true,
 		Ports: []pod.Port{{Name: "http", Protocol: "TCP", Number: 80}}}
 	if diff := cmp.Diff(want, newEndpoint(plan, []netip.Addr{netip.MustParseAddr("10.88.0.2")}, true)); diff != "" {
 		t.Error(diff)

@@ -15,7 +15,7 @@ import (
 // (first) are made while there are no others, and no network.
 func eligible(plan *pod.Plan, c *pod.Container, first bool) bool {
 	switch {
-	case plan.ShareProcessNamespace, plan.HostPID, plan.Apart, plan.Users != nil: // others reach it, or its ids differ
+	case plan.ShareProcessNamespace, plan.HostPID, plan.OwnUserNS, plan.Users != nil: // others reach it, or its ids differ
 		return false
 	case c.Target != "", c.TTY, c.Stdin, c.Privileged, len(c.Hooks) > 0:
 		return false

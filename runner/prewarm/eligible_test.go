@@ -46,7 +46,7 @@ func TestPreparable(t *testing.T) {
 		"an ephemeral one":      {func(_ *pod.Plan, c *pod.Container) { c.Target = "x" }, false},
 		"processes seen by all": {func(p *pod.Plan, _ *pod.Container) { p.ShareProcessNamespace = true }, false},
 		"the host's processes":  {func(p *pod.Plan, _ *pod.Container) { p.HostPID = true }, false},
-		"apart":                 {func(p *pod.Plan, _ *pod.Container) { p.Apart = true }, false},
+		"apart":                 {func(p *pod.Plan, _ *pod.Container) { p.OwnUserNS = true }, false},
 		"users of its own":      {func(p *pod.Plan, _ *pod.Container) { p.Users = &pod.IDRange{} }, false},
 		"another mounts in there": {func(p *pod.Plan, c *pod.Container) {
 			c.Mounts = []pod.Mount{{Volume: "dir", Path: "/a"}}

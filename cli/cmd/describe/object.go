@@ -98,8 +98,8 @@ func (d *describer) endpoints(e *printers.Entry) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, p := range o.Service.Ports {
 		for _, at := range pods {
-			if port := targetOf(p, at.Presence); port != 0 && len(at.Presence.Addresses) > 0 {
-				all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Presence.Addresses[0], strconv.Itoa(port)))
+			if port := targetOf(p, at.Endpoint); port != 0 && len(at.Endpoint.Addresses) > 0 {
+				all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Endpoint.Addresses[0], strconv.Itoa(port)))
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (d *describer) endpoints(e *printers.Entry) (map[string][]string, error) {
 }
 
 // targetOf returns the number of a Service's port in a pod; 0 if the pod has no such port.
-func targetOf(p pod.ServicePort, is *pod.Presence) int {
+func targetOf(p pod.ServicePort, is *pod.Endpoint) int {
 	if p.TargetName == "" {
 		return int(p.TargetPort)
 	}

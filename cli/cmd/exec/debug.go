@@ -187,7 +187,7 @@ func randomSuffix() string {
 func (d *debugSession) profile(name, container string) (*corev1.SecurityContext, error) {
 	security, err := profile(name)
 	root := os.Geteuid() == 0
-	if err != nil || name != "general" || d.plan.Apart && !root {
+	if err != nil || name != "general" || d.plan.OwnUserNS && !root {
 		return security, err
 	}
 	why := fmt.Sprintf("pod %s shares its user namespace with other pods; give a container of its manifest SYS_PTRACE, and it has one of its own", d.pod.Name)

@@ -169,7 +169,7 @@ func bumpRevisions(plan *pod.Plan, only []string) error {
 			}
 			known[c.Name] = true
 			if len(only) == 0 || slices.Contains(only, c.Name) {
-				c.Revision, c.Asked = c.Revision+1, true
+				c.Revision, c.RestartRequested = c.Revision+1, true
 			}
 		}
 	}

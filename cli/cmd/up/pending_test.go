@@ -25,7 +25,7 @@ func waitsHere(t *testing.T, err error, words ...string) *clitest.World {
 	w.Run(append(words, w.File(clitest.OneContainer))...)
 	clitest.Eventually(t, "the pod waits", func() bool {
 		st, err := w.Dirs.Pod("default", "web").Status()
-		return err == nil && st.Awaits != nil && len(st.Containers) == 1 && st.Containers[0].State.Waiting != nil && st.Containers[0].State.Waiting.Reason != "ContainerCreating"
+		return err == nil && st.ImagePull != nil && len(st.Containers) == 1 && st.Containers[0].State.Waiting != nil && st.Containers[0].State.Waiting.Reason != "ContainerCreating"
 	})
 	return w
 }
@@ -66,7 +66,7 @@ func TestPendingPodStarts(t *testing.T) {
 	come(w)
 	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web unchanged\n", "")
-	if plan, err := w.Dirs.Pod("default", "web").Plan(); err != nil || plan.Awaits || plan.Containers[0].ImageID == "" {
+	if plan, err := w.Dirs.Pod("default", "web").Plan(); err != nil || plan.ImagesPending || plan.Containers[0].ImageID == "" {
 		t.Errorf("%+v, %v", plan, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestForegroundLeavesNoPendingPod(t *testing.T) {
 func TestPendingPodIsStopped(t *testing.T) {
 	w := waitsHere(t, clitest.NoNetworkError(), "apply")
 	clitest.CheckResult(t, w.Run("stop", "web"), 0, "pod/web stopped\n", "")
-	if st, err := w.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Failed || st.Awaits != nil {
+	if st, err := w.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Failed || st.ImagePull != nil {
 		t.Fatalf("%+v, %v", st, err)
 	}
 	come(w)

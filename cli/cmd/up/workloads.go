@@ -91,7 +91,7 @@ func awaitWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, w sto
 			if v.State.Generation != v.Object.Revision || !rollout.IsCurrent(v, p) || v.Status[p.Name] == nil {
 				continue
 			}
-			if a := v.Status[p.Name].Awaits; a != nil && a.Error != "" && (how.failFast || !a.Passes) {
+			if a := v.Status[p.Name].ImagePull; a != nil && a.Error != "" && (how.failFast || !a.Retryable) {
 				return report.New(report.Failure, a.Hint, "%s is left as it is: its pod %s waits: %s", v.Name(), p.Name, a.Error)
 			}
 		}

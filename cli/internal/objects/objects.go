@@ -79,7 +79,7 @@ func assignAddresses(dirs store.Dirs, changes []Change) error {
 		if k.Verb == "configured" {
 			networks.Renumber(k.Object.Service)
 		}
-		if err := networks.GiveAddresses(k.Object, all); err != nil {
+		if err := networks.AssignClusterIPs(k.Object, all); err != nil {
 			errs = append(errs, report.New(report.Usage, "leave spec.clusterIP out, and podrun chooses an address", "cannot keep %s: %w", kindnames.Display(k.Object), err))
 		}
 		if err := assignNodePorts(k, all); err != nil {
@@ -119,7 +119,7 @@ func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, err
 }
 
 // assignNodePorts assigns node ports to a Service. A port that the Service names must be free on the host,
-// or shared by the user's own pods. Conflicts with other Services are found by GivePorts.
+// or shared by the user's own pods. Conflicts with other Services are found by AssignNodePorts.
 func assignNodePorts(k Change, all []*pod.Object) error {
 	if k.Object.Service == nil || !k.Object.Service.Type.OpensPorts() {
 		return nil
@@ -132,7 +132,7 @@ func assignNodePorts(k Change, all []*pod.Object) error {
 			return report.New(report.Failure, "ss -lnp shows by which; leave nodePort out, and podrun chooses a free one", "cannot keep %s: %w", kindnames.Display(k.Object), err)
 		}
 	}
-	if err := k.Object.GivePorts(all, checkPortFree); err != nil {
+	if err := k.Object.AssignNodePorts(all, checkPortFree); err != nil {
 		return report.New(report.Usage, "leave nodePort out, and podrun chooses a free one", "cannot keep %s: %w", kindnames.Display(k.Object), err)
 	}
 	return nil

@@ -51,7 +51,7 @@ func (r *Run) CompareRunning(p *Target) error {
 	if err != nil {
 		return err
 	}
-	if plan, err := p.Pod.Plan(); err == nil && plan.Awaits { // nothing has been started yet
+	if plan, err := p.Pod.Plan(); err == nil && plan.ImagesPending { // nothing has been started yet
 		p.Pending, p.Plan = true, plan
 		p.AwaitsImages, p.Running, p.Started, p.ReplacesOld = d.Empty(), d.Empty(), d.Empty(), !d.Empty()
 		return nil
@@ -130,7 +130,7 @@ func (r *Run) apply(p *Target) (err error) {
 
 // ApplyOnce sends the change to one supervisor. Applying a change twice is harmless.
 func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
-	if t.Plan.Awaits {
+	if t.Plan.ImagesPending {
 		return report.New(report.Failure, "try again when it runs; podrun events "+t.Pod.Name+" shows how its images come", "pod %s waits for its images: no container of it runs yet", t.Pod.Name)
 	}
 	plan, err := json.Marshal(t.Plan)

@@ -72,7 +72,7 @@ func (r *Run) stillPending(p *Target) error {
 	if !p.Pending || r.Replace || r.Unit != nil {
 		return nil
 	}
-	if plan, err := p.Pod.Plan(); err != nil || plan.Awaits || !p.Pod.Alive() {
+	if plan, err := p.Pod.Plan(); err != nil || plan.ImagesPending || !p.Pod.Alive() {
 		return nil
 	}
 	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile, %w", p.Pod.Name, cmdutil.ErrImmutable)
@@ -205,7 +205,7 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 		why[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
 	}
 	p.Waiting.publish(func(st *pod.Status) {
-		*st.Awaits = pod.Awaiting{Attempts: st.Awaits.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Passes: made == nil && r.fetches.retryable(), Next: next}
+		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Retryable: made == nil && r.fetches.retryable(), Next: next}
 		ForEachStatus(st, func(c *pod.ContainerStatus) {
 			reason, ok := why[c.Name]
 			if !ok {

@@ -56,7 +56,7 @@ func NewPending(env *cmdutil.Env, place store.Pod, plan *pod.Plan, stop context.
 // pendingStatus returns the status of a pod that waits for its images.
 func pendingStatus(plan *pod.Plan) pod.Status {
 	now := time.Now()
-	st := pod.Status{Version: pod.StatusVersion, Phase: pod.Pending, StartTime: now, BootID: store.BootID(), Awaits: &pod.Awaiting{}}
+	st := pod.Status{Version: pod.StatusVersion, Phase: pod.Pending, StartTime: now, BootID: store.BootID(), ImagePull: &pod.ImagePull{}}
 	first := pod.State{Waiting: &pod.Waiting{Reason: pod.FirstReason(len(plan.InitContainers))}}
 	statuses := func(list []pod.Container) (all []pod.ContainerStatus, names []string) {
 		for i := range list {
@@ -164,7 +164,7 @@ const layerTime = 100 * time.Millisecond
 // serveWatch sends a client the status and the layers, now and at every change.
 func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 	seen, last := 0, false
-	var shown *pod.Awaiting
+	var shown *pod.ImagePull
 	for {
 		w.mu.Lock()
 		st, changed, changes := w.status, w.changed, w.changes
@@ -181,8 +181,8 @@ func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 				return
 			}
 		}
-		if st.Awaits != shown { // each change of it gets a message
-			if shown = st.Awaits; wire.WriteFrame(conn, wire.Frame{Status: &st}) != nil {
+		if st.ImagePull != shown { // each change of it gets a message
+			if shown = st.ImagePull; wire.WriteFrame(conn, wire.Frame{Status: &st}) != nil {
 				return
 			}
 		}
@@ -227,8 +227,8 @@ func (w *PendingPod) publish(change func(*pod.Status)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st := w.status
-	awaits := *st.Awaits
-	st.Awaits = &awaits
+	awaits := *st.ImagePull
+	st.ImagePull = &awaits
 	st.InitContainers, st.Containers = slices.Clone(st.InitContainers), slices.Clone(st.Containers)
 	change(&st)
 	w.status = st
@@ -241,7 +241,7 @@ func (w *PendingPod) publish(change func(*pod.Status)) {
 // Begin publishes the start of an attempt.
 func (w *PendingPod) Begin() {
 	w.publish(func(st *pod.Status) {
-		*st.Awaits = pod.Awaiting{Attempts: st.Awaits.Attempts}
+		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts}
 		w.layers = nil
 	})
 }
@@ -302,7 +302,7 @@ func (w *PendingPod) leave(how *wire.StopRequest) {
 		if how.Remove {
 			return
 		}
-		st.Phase, st.Awaits, st.Conditions = pod.Failed, nil, nil
+		st.Phase, st.ImagePull, st.Conditions = pod.Failed, nil, nil
 		ForEachStatus(st, func(c *pod.ContainerStatus) {
 			c.State = pod.State{Terminated: &pod.Terminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container was stopped before it was started"}}
 		})

@@ -254,7 +254,7 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 	}
 	if err == nil {
 		p.Plan = plan
-		p.Plan.Awaits = p.AwaitsImages
+		p.Plan.ImagesPending = p.AwaitsImages
 	}
 	return err
 }

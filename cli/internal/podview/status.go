@@ -41,7 +41,7 @@ const (
 // failed, and its containers' exit statuses are unknown.
 func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
 	out := *st
-	out.Phase, out.Awaits = pod.Failed, nil
+	out.Phase, out.ImagePull = pod.Failed, nil
 	out.Message = WhyLost(p)
 	if plan.RestartPolicy != pod.RestartNever || !HasRun(p, plan) {
 		out.Message += "; podrun up goes on with the pod"

@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
-	"github.com/podrun/podrun/pod/glance"
+	"github.com/podrun/podrun/pod/podrow"
 )
 
 // Listing is the result of get for one kind.
@@ -60,7 +60,7 @@ func List(env *cmdutil.Env, dirs store.Dirs, a kindnames.Query, w *PrintOptions)
 }
 
 func podHead(wide bool) []string {
-	head := glance.Head()
+	head := podrow.Header()
 	if wide {
 		head = append(head, "IP", "NODE", "NOMINATED NODE", "READINESS GATES")
 	}

@@ -94,7 +94,7 @@ func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
 // Endpoint is a pod behind a Service, with its published record.
 type Endpoint struct {
 	Pod      store.Pod
-	Presence *pod.Presence
+	Endpoint *pod.Endpoint
 }
 
 // EndpointsOf returns the pods that a Service selects.

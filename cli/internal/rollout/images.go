@@ -20,17 +20,17 @@ import (
 func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient bool) error {
 	bars := progress.New(env, "fetching")
 	defer bars.End()
-	var failed *pod.Awaiting // the failure that ends the wait
+	var failed *pod.ImagePull // the failure that ends the wait
 	why, told := "they are being pulled", 0
 	err := podclient.WatchStatusAndLayers(ctx, p.Pod, func(st *pod.Status) bool {
-		now := st.Awaits
+		now := st.ImagePull
 		switch {
 		case now == nil || st.Deleting || st.Phase.Terminal():
 			return true
 		case now.Error == "":
 			return false
 		}
-		if why = now.Error; !patient && (p.FailFast || !now.Passes) {
+		if why = now.Error; !patient && (p.FailFast || !now.Retryable) {
 			failed = now
 			return true
 		}
@@ -62,11 +62,11 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient
 
 // reportPullRetry prints why the images of a pod were not pulled, and when the next attempt is.
 func reportPullRetry(env *cmdutil.Env, p *podup.Target, st *pod.Status) {
-	report.Print(env.ErrOut, report.New(report.Failure, st.Awaits.Hint, "%s", st.Awaits.Error))
+	report.Print(env.ErrOut, report.New(report.Failure, st.ImagePull.Hint, "%s", st.ImagePull.Error))
 	podup.ForEachStatus(st, func(c *pod.ContainerStatus) {
 		if w := c.State.Waiting; w != nil && !starting(w.Reason) {
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s: container %s waits: %s: back-off pulling image %s; next try in %v\n",
-				p.Pod.Name, c.Name, image.ImagePullBackOff, report.Escape(c.Image), st.Awaits.Next)
+				p.Pod.Name, c.Name, image.ImagePullBackOff, report.Escape(c.Image), st.ImagePull.Next)
 		}
 	})
 }

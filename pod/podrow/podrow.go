@@ -1,6 +1,6 @@
-// Package glance formats a pod as a row of `podrun ps`, with kubectl's columns and strings. It has
+// Package podrow formats a pod as a row of `podrun ps`, with kubectl's columns and strings. It has
 // no Kubernetes types: the fast path, which must not initialize them, and the CLI share this code.
-package glance
+package podrow
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Head returns the titles of the columns.
-func Head() []string { return []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"} }
+// Header returns the titles of the columns.
+func Header() []string { return []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"} }
 
-// Line is the row of one pod.
-type Line struct {
+// Row is the row of one pod.
+type Row struct {
 	Name     string
 	Ready    string // 1/2
 	Status   string // Running, Init:0/2, CrashLoopBackOff, …
@@ -24,9 +24,9 @@ type Line struct {
 	Age      string // 12m
 }
 
-// Of returns the row of a pod created at a time; the zero time is unknown. It reads the same fields
+// New returns the row of a pod created at a time; the zero time is unknown. It reads the same fields
 // of the plan as pod.Summarize.
-func Of(name string, created time.Time, plan *pod.Plan, st *pod.Status, now time.Time) Line {
+func New(name string, created time.Time, plan *pod.Plan, st *pod.Status, now time.Time) Row {
 	s := pod.Summarize(plan, st)
 	restarts := strconv.Itoa(s.Restarts)
 	if s.Restarts > 0 && !s.Restarted.IsZero() {
@@ -35,7 +35,7 @@ func Of(name string, created time.Time, plan *pod.Plan, st *pod.Status, now time
 	if created.IsZero() {
 		created = st.StartTime
 	}
-	return Line{
+	return Row{
 		Name:     name,
 		Ready:    fmt.Sprintf("%d/%d", s.Ready, s.Total),
 		Status:   s.Status,
@@ -44,8 +44,8 @@ func Of(name string, created time.Time, plan *pod.Plan, st *pod.Status, now time
 	}
 }
 
-// Cells returns the row in the order of Head.
-func (l *Line) Cells() []string { return []string{l.Name, l.Ready, l.Status, l.Restarts, l.Age} }
+// Cells returns the row in the order of Header.
+func (l *Row) Cells() []string { return []string{l.Name, l.Ready, l.Status, l.Restarts, l.Age} }
 
 // Age returns how long ago a time was, at least 0 even if the clock was set back.
 func Age(since, now time.Time) string {

@@ -30,7 +30,7 @@ func TestApart(t *testing.T) {
 			if list == "initContainers" {
 				text = podYAML("{initContainers: [{name: i, image: busybox:1.36, securityContext: " + context + "}], " + one("")[1:])
 			}
-			if got := mustBuild(t, text, pod.Image{Cmd: []string{"run"}}).Apart; got != want {
+			if got := mustBuild(t, text, pod.Image{Cmd: []string{"run"}}).OwnUserNS; got != want {
 				t.Errorf("%s of %s: apart %v, want %v", context, list, got, want)
 			}
 		}
