@@ -29,7 +29,7 @@ var layers = []struct {
 	flat bool // packages of the layer do not import each other
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "manifest/oracle", "internal/archtest"}, flat: true},
-	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest"}},
+	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest", "test/internal/*"}},
 	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram}, flat: true},
 	{name: "command tree", dirs: []string{"cli"}},
 	{name: "commands", dirs: []string{"cli/cmd/*"}, flat: true},
@@ -153,9 +153,7 @@ var (
 		"workload.decider.job":               "it is to be divided",
 	}
 	manyParameters = map[string]string{
-		"cli/cmd/stop.startAgain":    "it is to be divided",
-		"test/bench.figures.runOnce": "it is to be divided",
-		"test/bench.measureAll":      "it is to be divided",
+		"cli/cmd/stop.startAgain": "it is to be divided",
 	}
 )
 

@@ -84,7 +84,7 @@ func TestPlot(t *testing.T) {
 		}
 	}
 	if reached != len(targets) {
-		t.Errorf("%d of %d bars belong to a ratio", reached, len(targets))
+		t.Errorf("%d of %d targets belong to a ratio", reached, len(targets))
 	}
 	svg := plot("<a title>", list)
 	if n := strings.Count(svg, `text-anchor="end"`); n != len(list) {
@@ -94,7 +94,7 @@ func TestPlot(t *testing.T) {
 		t.Errorf("the plot is no XML: %v", err)
 	}
 	if strings.Contains(r.page(list), "NaN") {
-		t.Error("the page has figures that are none")
+		t.Error("the page has NaN")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestPrintWithoutPeer(t *testing.T) {
 	r := report{
 		Times:  map[string]map[string]summary{"ps, 100 pods": ours},
 		Calls:  map[string]map[string]int{"ps, 100 pods": {"podrun": 5}},
-		Memory: map[string]map[string]footprint{"1 container, idle": {"podrun": {Processes: 2, PSS: 9, Each: map[string]share{"keeper": {2, 9}}}}},
+		Memory: map[string]map[string]footprint{"1 container, idle": {"podrun": {Processes: 2, PSS: 9, Each: map[string]share{"init": {2, 9}}}}},
 		Starts: map[string]summary{"podrun, cold": {Min: 9, Median: 9, Max: 9}},
 		Images: &imageCost{Pulls: map[string]map[string]pullCost{"load": {"podrun": {Milliseconds: 3}}}},
 	}
@@ -121,7 +121,7 @@ func TestPrintWithoutPeer(t *testing.T) {
 			t.Errorf("no tab at the end of %q", line)
 		}
 	}
-	if !strings.Contains(b.String(), "1 container, idle, podrun: 2 keeper 9 KiB\n") {
+	if !strings.Contains(b.String(), "1 container, idle, podrun: 2 init 9 KiB\n") {
 		t.Errorf("no memory by process in\n%s", b.String())
 	}
 	if len(r.ratios()) > 0 {
@@ -148,19 +148,19 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// The words of README.md are replaced as a whole; a text without marks is not written.
+// The summary in README.md is replaced as a whole; a text without marks is not written.
 func TestBetween(t *testing.T) {
 	pod := shapes[1].title
 	r := report{CPUs: 2, Rounds: 5, PodmanVersion: "podman version 4.3.1", Podman: "--runtime runc",
 		Times: map[string]map[string]summary{"up, " + pod: {"podrun": {Median: 129}, "podman": {Median: 645}}}}
 	got, err := r.between("a\n" + markFrom + "old\n" + markTo + "b\n")
-	want := "a\n" + markFrom + "Here, on 2 processors, with podman 4.3.1 --runtime runc, medians of 5 rounds:\n\n| | podrun | podman | ratio |\n|---|---|---|---|\n" +
+	want := "a\n" + markFrom + "Medians of 5 rounds on 2 processors, with podman 4.3.1 --runtime runc:\n\n|  | podrun | podman | ratio |\n|---|---|---|---|\n" +
 		"| `up -d` of a pod with 1 init + 2 apps | 129 ms | 645 ms | 1/5 |\n" + markTo + "b\n"
 	if err != nil || got != want {
 		t.Errorf("between = %q, %v, want %q", got, err, want)
 	}
 	if _, err := r.between("nothing"); err == nil {
-		t.Error("a text without marks was taken")
+		t.Error("a text without marks is no error")
 	}
 	b, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -173,14 +173,14 @@ func TestBetween(t *testing.T) {
 
 // A line of a trace counts where a call begins: not where it is resumed, and not where a process
 // exits.
-func TestCountCalls(t *testing.T) {
+func TestCallsIn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace")
 	text := "12 execve(\"\"..., 0x1, 0x2) = 0\n12 wait4(-1,  <unfinished ...>\n13 exit_group(0) = ?\n13 +++ exited with 0 +++\n12 <... wait4 resumed>) = 13\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := countCalls(file); n != 3 || err != nil {
-		t.Errorf("countCalls = %d, %v, want 3", n, err)
+	if n, err := callsIn(file); n != 3 || err != nil {
+		t.Errorf("callsIn = %d, %v, want 3", n, err)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestWhatPodmanWaitsForNothing(t *testing.T) {
 		t.Errorf("%v in all", f.idled)
 	}
 	r := report{PodmanIdled: f.idled.Seconds()}
-	if page := r.page(nil); !strings.Contains(page, "waited 20s") || !strings.Contains(page, "60 s in all") {
+	if page := r.page(nil); !strings.Contains(page, "waits 20s") || !strings.Contains(page, "60 s in all") {
 		t.Error(page)
 	}
 }

@@ -3,34 +3,34 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
-// counted measures pods that are only made and removed: the processor time of all of it, and once
+// count measures pods that are only made and removed: the processor time of all of it, and once
 // the system calls, whose number does not depend on the machine's load.
 //
 // What an engine does in long-lived processes counts too: an exec's calls are those of the command
 // and those that the pod's processes make meanwhile.
-func (m measured) counted(who *account, sides []engine, work, pods string, rounds int) error {
-	for round := range min(rounds, 3) {
+func (b *bench) count(m measured) error {
+	if err := measure.Rounds("bench: processor time", 1, min(b.rounds, 3), func(int) error {
 		for _, s := range shapes {
-			for _, e := range sides {
-				took, err := life(who, e, s.name, filepath.Join(pods, s.name+".yaml"))
+			for _, e := range b.engines() {
+				took, err := b.life(e, s)
 				if err != nil {
-					return fmt.Errorf("count processors' time of %s: %w", e.name(), err)
+					return fmt.Errorf("measure the processor time of %s: %w", e.name(), err)
 				}
 				m[e.name()].add("up and down, processors, "+s.title, took)
 			}
 		}
-		fmt.Fprintf(os.Stderr, "bench: processors' time, round %d\n", round+1)
+		return nil
+	}); err != nil {
+		return err
 	}
-	s := shapes[1]
-	for _, e := range sides {
-		err := m[e.name()].countAll(who, e, work, s.name, s.title, filepath.Join(pods, s.name+".yaml"))
-		if err != nil {
+	for _, e := range b.engines() {
+		if err := b.countCalls(m[e.name()], e, shapes[1]); err != nil {
 			return fmt.Errorf("count system calls of %s: %w", e.name(), err)
 		}
 	}
@@ -38,18 +38,19 @@ func (m measured) counted(who *account, sides []engine, work, pods string, round
 }
 
 // life returns the processor time of a pod from its up until nothing of it is left.
-func life(who *account, e engine, pod, file string) (time.Duration, error) {
-	before, was := who.processes(), reaped()
-	if _, err := timed(e.up(pod, file)); err != nil {
+func (b *bench) life(e engine, s shape) (time.Duration, error) {
+	file := b.manifest(s.name)
+	before, was := b.user.processes(), reaped()
+	if _, err := timed(e.up(s.name, file)); err != nil {
 		return 0, err
 	}
-	if err := who.atRest(before); err != nil {
+	if err := b.user.atRest(before); err != nil {
 		return 0, err
 	}
-	if _, err := timed(e.down(pod, file)); err != nil {
+	if _, err := timed(e.down(s.name, file)); err != nil {
 		return 0, err
 	}
-	if err := who.awaitGone(before); err != nil {
+	if err := b.user.awaitExit(before); err != nil {
 		return 0, err
 	}
 	return reaped() - was, nil
@@ -58,50 +59,48 @@ func life(who *account, e engine, pod, file string) (time.Duration, error) {
 // everyCall is strace's name for all calls.
 const everyCall = "all"
 
-// countAll counts the calls of a pod's life, or nothing where tracing is impossible.
-func (f *figures) countAll(who *account, e engine, work, pod, title, file string) (err error) {
-	trace := func(what string) string { return filepath.Join(work, "calls."+e.name()+"."+what) }
-	before := who.processes()
-	up, err := who.traced(e.up(pod, file), everyCall, trace("pod"))
+// countCalls counts the calls of a pod's life, or nothing where tracing is impossible.
+func (b *bench) countCalls(f *figures, e engine, s shape) (err error) {
+	file := b.manifest(s.name)
+	trace := func(what string) string { return filepath.Join(b.work, "calls."+e.name()+"."+what) }
+	before := b.user.processes()
+	up, err := b.user.traced(e.up(s.name, file), everyCall, trace("pod"))
 	if up == nil || err != nil {
 		return err
 	}
 	if err := up.Start(); err != nil {
 		return err
 	}
-	defer ended(up)
+	defer waitTracer(up)
 	defer func() {
 		if err != nil {
-			timed(e.down(pod, file))
+			timed(e.down(s.name, file))
 		}
 	}()
-	if err := who.atRest(before); err != nil {
+	if err := b.user.atRest(before); err != nil {
 		return err
 	}
-	ofPod, err := countCalls(trace("pod"))
+	ofPod, err := callsIn(trace("pod"))
 	if err != nil {
 		return err
 	}
-	f.calls["up, "+title] = ofPod
-	for _, one := range []struct {
-		task string
-		cmd  *exec.Cmd
-	}{{"exec true", e.exec(pod, "/bin/true")}, {"logs", e.logs(pod)}, {"ps, 1 pod", e.ps()}, {"down, " + title, e.down(pod, file)}} {
+	f.calls["up, "+s.title] = ofPod
+	for _, one := range []command{{execTask, e.exec(s.name, "/bin/true")}, {"logs", e.logs(s.name)}, {psTask(1), e.ps()}, {"down, " + s.title, e.down(s.name, file)}} {
 		own := trace("command")
-		traced, err := who.traced(one.cmd, everyCall, own)
+		traced, err := b.user.traced(one.cmd, everyCall, own)
 		if err != nil {
 			return err
 		}
 		if _, err := timed(traced); err != nil {
 			return err
 		}
-		n, err1 := countCalls(own)
-		now, err2 := countCalls(trace("pod"))
+		n, err1 := callsIn(own)
+		now, err2 := callsIn(trace("pod"))
 		if err := cmp.Or(err1, err2); err != nil {
 			return err
 		}
 		f.calls[one.task] = n + now - ofPod
 		ofPod = now
 	}
-	return who.awaitGone(before)
+	return b.user.awaitExit(before)
 }

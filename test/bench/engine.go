@@ -30,7 +30,7 @@ type engine interface {
 // timed runs a command and returns how long it took; the error of a failed one contains its output.
 func timed(cmd *exec.Cmd) (time.Duration, error) {
 	// A file, not a pipe: background processes may keep it open.
-	output, err := os.CreateTemp("", "podrun-bench-said-")
+	output, err := os.CreateTemp("", "podrun-bench-output-")
 	if err != nil {
 		return 0, err
 	}
@@ -40,9 +40,9 @@ func timed(cmd *exec.Cmd) (time.Duration, error) {
 	start := time.Now()
 	err = cmd.Start()
 	if err == nil {
-		guard := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		killer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 		err = cmd.Wait()
-		guard.Stop()
+		killer.Stop()
 	}
 	took := time.Since(start)
 	if err != nil {
@@ -53,22 +53,22 @@ func timed(cmd *exec.Cmd) (time.Duration, error) {
 }
 
 type podrun struct {
-	who    *account
+	user   *account
 	dir    string
 	binary string
 	env    []string
 }
 
-func newPodrun(who *account, work, binary string) *podrun {
+func newPodrun(user *account, work, binary string) *podrun {
 	dir := filepath.Join(work, "podrun")
-	return &podrun{who, dir, binary, who.directories(dir)}
+	return &podrun{user, dir, binary, user.directories(dir)}
 }
 
-func (e *podrun) runtime() string { return e.who.runtime(e.dir) }
+func (e *podrun) runtime() string { return e.user.runtime(e.dir) }
 
 func (e *podrun) name() string { return "podrun" }
 
-func (e *podrun) run(args ...string) *exec.Cmd { return e.who.command(e.env, e.binary, args...) }
+func (e *podrun) run(args ...string) *exec.Cmd { return e.user.command(e.env, e.binary, args...) }
 
 func (e *podrun) prepare(rootfs string) error {
 	_, err := timed(e.run("image", "import", rootfs, image))
@@ -94,21 +94,21 @@ func (e *podrun) close() {
 }
 
 type podman struct {
-	who   *account
+	user  *account
 	work  string
 	env   []string
 	flags []string // required on this host
 }
 
-func newPodman(who *account, work string) *podman {
+func newPodman(user *account, work string) *podman {
 	dir := filepath.Join(work, "podman")
-	return &podman{who: who, work: work, env: append(who.directories(dir), "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
+	return &podman{user: user, work: work, env: append(user.directories(dir), "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
 }
 
 func (e *podman) name() string { return "podman" }
 
 func (e *podman) run(args ...string) *exec.Cmd {
-	return e.who.command(e.env, "podman", append(e.flags, args...)...)
+	return e.user.command(e.env, "podman", append(e.flags, args...)...)
 }
 
 // prepare configures podman with its fastest storage, overlay, and finds what it needs on this
@@ -120,7 +120,7 @@ func (e *podman) prepare(rootfs string) error {
 		f.Close()
 	}
 	dir := filepath.Join(e.work, "podman")
-	conf := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\ngraphroot = %q\n", e.who.runtime(dir)+"/storage", dir+"/data/storage")
+	conf := fmt.Sprintf("[storage]\ndriver = \"overlay\"\nrunroot = %q\ngraphroot = %q\n", e.user.runtime(dir)+"/storage", dir+"/data/storage")
 	if err := os.WriteFile(filepath.Join(dir, "storage.conf"), []byte(conf), 0o644); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (e *podman) version() *exec.Cmd        { return e.run("--version") }
 func (e *podman) close() {
 	e.run("pod", "rm", "--force", "--all").Run()
 	// The process that keeps the user namespace between commands has no command to stop it.
-	b, err := os.ReadFile(filepath.Join(e.who.runtime(filepath.Join(e.work, "podman")), "libpod/tmp/pause.pid"))
+	b, err := os.ReadFile(filepath.Join(e.user.runtime(filepath.Join(e.work, "podman")), "libpod/tmp/pause.pid"))
 	if err != nil {
 		return // podman never got that far
 	}

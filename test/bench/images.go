@@ -22,43 +22,44 @@ type imageCost struct {
 	SecondDisk map[string]int64               `json:"secondDisk"` // bytes of disk that a second pod of an image takes
 }
 
-// measureImages runs after measureCosts, when the pods of that are gone.
-func measureImages(who *account, ours *podrun, peer *podman, work string, rounds int) (*imageCost, error) {
+// measureImages runs when the pods of other parts are gone.
+func (b *bench) measureImages(r *report) error {
 	c := &imageCost{UpSyncs: map[string]int{}, SecondDisk: map[string]int64{}}
-	for _, e := range []engine{ours, peer} {
-		if err := c.here(who, e, work); err != nil {
-			return nil, err
+	for _, e := range b.engines() {
+		if err := b.measureLocal(c, e); err != nil {
+			return err
 		}
 	}
 	var err error
-	c.Pulls, err = measurePulls(who, ours, peer, work, rounds)
-	return c, err
+	if c.Pulls, err = b.measurePulls(); err == nil {
+		r.Images = c
+	}
+	return err
 }
 
-// here measures pods of a local image.
-func (c *imageCost) here(who *account, e engine, work string) error {
+// measureLocal measures pods of a local image.
+func (b *bench) measureLocal(c *imageCost, e engine) error {
 	pod := shapes[0].name
-	file := filepath.Join(work, "pods", pod+".yaml")
+	file, second := b.manifest(pod), b.manifest("second")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	second := filepath.Join(work, "pods", "second.yaml")
 	if err := os.WriteFile(second, []byte(strings.ReplaceAll(string(text), pod, "second")), 0o644); err != nil {
 		return err
 	}
-	before := who.processes()
+	before := b.user.processes()
 	if _, err := timed(e.up(pod, file)); err != nil {
 		return err
 	}
-	data := filepath.Join(work, e.name(), "data")
-	err = who.atRest(before)
+	data := filepath.Join(b.work, e.name(), "data")
+	err = b.user.atRest(before)
 	was := diskOf(data)
 	if err == nil {
 		_, err = timed(e.up("second", second))
 	}
 	if err == nil {
-		err = who.atRest(before)
+		err = b.user.atRest(before)
 	}
 	c.SecondDisk[e.name()] = diskOf(data) - was
 	_, err1 := timed(e.down("second", second))
@@ -66,34 +67,34 @@ func (c *imageCost) here(who *account, e engine, work string) error {
 	if err := errors.Join(err, err1, err2); err != nil {
 		return err
 	}
-	c.UpSyncs[e.name()], err = upSyncs(who, e, work, pod, file)
+	c.UpSyncs[e.name()], err = b.upSyncs(e, pod, file)
 	return err
 }
 
 // upSyncs counts the calls of an up that wait for the disk. The up must not be the engine's first,
 // which installs programs.
-func upSyncs(who *account, e engine, work, pod, file string) (int, error) {
-	trace := filepath.Join(work, "trace."+e.name())
-	before := who.processes()
-	traced, err := who.traced(e.up(pod, file), syncCalls, trace)
+func (b *bench) upSyncs(e engine, pod, file string) (int, error) {
+	trace := filepath.Join(b.work, "trace."+e.name())
+	before := b.user.processes()
+	traced, err := b.user.traced(e.up(pod, file), syncCalls, trace)
 	if traced == nil || err != nil {
 		return -1, err
 	}
 	if err := traced.Start(); err != nil {
 		return 0, err
 	}
-	err = who.atRest(before)
-	n, err1 := countCalls(trace)
+	err = b.user.atRest(before)
+	n, err1 := callsIn(trace)
 	_, err2 := timed(e.down(pod, file))
-	ended(traced)
+	waitTracer(traced)
 	return n, errors.Join(err, err1, err2)
 }
 
-// ended waits for a tracer until the engine's processes exit, and detaches it if they do not.
-func ended(traced *exec.Cmd) {
-	guard := time.AfterFunc(time.Minute, func() { traced.Process.Signal(syscall.SIGTERM) })
+// waitTracer waits for a tracer until the engine's processes exit, and detaches it if they do not.
+func waitTracer(traced *exec.Cmd) {
+	killer := time.AfterFunc(time.Minute, func() { traced.Process.Signal(syscall.SIGTERM) })
 	traced.Wait()
-	guard.Stop()
+	killer.Stop()
 }
 
 // syncCalls are the calls that wait for the disk.
@@ -106,14 +107,14 @@ func (p *account) traced(cmd *exec.Cmd, calls, file string) (*exec.Cmd, error) {
 	if errors.Is(err, exec.ErrNotFound) || !p.switchTo {
 		return nil, nil
 	}
-	words := append([]string{"-f", "-qq", "-u", p.name, "-s", "0", "-e", "trace=" + calls, "-e", "signal=none", "-o", file, cmd.Path}, cmd.Args[1:]...)
-	traced := exec.Command(strace, words...)
+	args := append([]string{"-f", "-qq", "-u", p.name, "-s", "0", "-e", "trace=" + calls, "-e", "signal=none", "-o", file, cmd.Path}, cmd.Args[1:]...)
+	traced := exec.Command(strace, args...)
 	traced.Dir, traced.Env = cmd.Dir, cmd.Env
 	return traced, err
 }
 
-// countCalls counts the lines of a trace that begin a call.
-func countCalls(file string) (int, error) {
+// callsIn counts the lines of a trace that begin a call.
+func callsIn(file string) (int, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return 0, err

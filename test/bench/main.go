@@ -13,10 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 func main() {
@@ -26,116 +27,130 @@ func main() {
 	}
 }
 
+// bench is one run of the comparison.
+type bench struct {
+	rounds int
+	part   string // measure that alone; "": everything
+	scale  int    // how many pods at once; 0: none
+	rootfs string // the example image's root file system, a tar
+	tools  string // where the programs of test/bench/c are; "": do not measure starts
+
+	user *account
+	ours *podrun
+	peer *podman
+	work string // directory of all files
+}
+
 func run() error {
+	var b bench
 	podrun := flag.String("podrun", "", "the podrun binary")
-	rootfs := flag.String("rootfs", "", "the example image's root file system, a tar")
-	user := flag.String("user", "", "as root: the ordinary user to run both sides as")
-	part := flag.String("part", "", "pods, images, starts or scale: measure that alone")
-	rounds := flag.Int("rounds", 10, "how often everything is measured")
-	out := flag.String("json", "", "where all figures go")
-	tools := flag.String("tools", "", "where the programs of test/bench/c are")
-	pods := flag.Int("scale", 100, "how many pods at once; 0: none")
-	against := flag.String("against", "", "figures of before, a file of -json: what has become worse is told")
+	flag.StringVar(&b.rootfs, "rootfs", "", "the example image's root file system, a tar")
+	account := flag.String("user", "", "as root: the ordinary user to run both sides as")
+	flag.StringVar(&b.part, "part", "", "pods, images, starts or scale: measure that alone")
+	flag.IntVar(&b.rounds, "rounds", 10, "how often everything is measured")
+	out := flag.String("json", "", "the file to write all figures to")
+	flag.StringVar(&b.tools, "tools", "", "where the programs of test/bench/c are")
+	flag.IntVar(&b.scale, "scale", 100, "how many pods at once; 0: none")
+	against := flag.String("against", "", "earlier figures, a file of -json: print what has become worse")
 	docs := flag.String("docs", "", "write the page, its plot and its figures into this directory")
 	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")
-	readme := flag.String("readme", "", "write the figures that this file has between its marks, too")
-	only := flag.String("only", "", "measure no more: read the figures of this file")
+	readme := flag.String("readme", "", "write the summary between the marks of this file")
+	only := flag.String("only", "", "measure nothing: read the figures of this file")
 	flag.Parse()
+	to := pages{*docs, *network, *readme}
 	if *only != "" {
 		r, err := load(*only)
 		if err != nil {
 			return err
 		}
-		return writeResults(r, *against, pages{*docs, *network, *readme})
+		return writeResults(r, *against, to)
 	}
-	who, err := findAccount(*user)
+	defer b.close()
+	if err := b.prepare(*podrun, *account); err != nil {
+		return err
+	}
+	r, err := b.measure()
+	if len(r.Times) > 0 || err == nil { // keep what was measured before an error
+		err = errors.Join(err, measure.Save(*out, r))
+	}
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "podrun-bench-")
-	if err != nil {
+	return writeResults(r, *against, to)
+}
+
+// prepare makes the directories and the manifests, and prepares both engines.
+func (b *bench) prepare(binary, name string) (err error) {
+	if b.user, err = findAccount(name); err != nil {
 		return err
 	}
-	if err := os.Chown(work, int(who.uid), int(who.gid)); err != nil {
+	if b.work, err = os.MkdirTemp("", "podrun-bench-"); err != nil {
 		return err
 	}
-	defer func() {
-		for _, dir := range []string{work, who.memory} {
-			if err := who.removeAll(dir); err != nil {
-				fmt.Fprintln(os.Stderr, "bench: remove", dir, ":", err)
-			}
-		}
-	}()
-	if err := who.makeMemoryDir(); err != nil {
+	if err := os.Chown(b.work, int(b.user.uid), int(b.user.gid)); err != nil {
 		return err
 	}
-	if err := writePods(work); err != nil {
+	if err := b.user.makeMemoryDir(); err != nil {
 		return err
 	}
-	ours, peer := newPodrun(who, work, *podrun), newPodman(who, work)
-	sides := []engine{ours, peer}
-	for _, e := range sides {
-		defer e.close()
-		if err := e.prepare(*rootfs); err != nil {
+	if err := writePods(b.work); err != nil {
+		return err
+	}
+	b.ours, b.peer = newPodrun(b.user, b.work, binary), newPodman(b.user, b.work)
+	for _, e := range b.engines() {
+		if err := e.prepare(b.rootfs); err != nil {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
 	}
-	r, err := measureAll(who, sides, ours, peer, work, *rootfs, *tools, *part, *rounds, *pods)
-	if len(r.Times) > 0 || err == nil { // keep what was measured before an error
-		err = errors.Join(err, r.save(*out))
-	}
-	if err != nil {
-		return err
-	}
-	return writeResults(r, *against, pages{*docs, *network, *readme})
+	return nil
 }
 
-// measureAll runs all measurements, or one part.
-func measureAll(who *account, sides []engine, ours *podrun, peer *podman, work, rootfs, tools, part string, rounds, pods int) (r report, err error) {
-	start, busy := time.Now(), loadNow()
-	dir := filepath.Join(work, "pods")
-	m := measured{}
-	var costs *cost
-	if part == "" || part == "pods" {
-		if m, err = measure(who, sides, dir, rounds); err != nil {
-			return r, err
-		}
-		// This process adopts the engines' background processes and counts them.
-		if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			return r, fmt.Errorf("become a reaper: %w", err)
-		}
-		if err = m.counted(who, sides, work, dir, rounds); err != nil {
-			return r, err
-		}
-		if costs, err = measureCosts(who, ours, peer, dir); err != nil {
-			return r, err
+// close stops the engines and removes all files. It accepts what prepare has half made.
+func (b *bench) close() {
+	if b.ours != nil {
+		for _, e := range b.engines() {
+			e.close()
 		}
 	}
-	var images *imageCost
-	if part == "" || part == "images" {
-		if images, err = measureImages(who, ours, peer, work, rounds); err != nil {
-			return r, err
+	if b.work == "" {
+		return
+	}
+	if err := errors.Join(b.user.removeAll(b.work), b.user.removeAll(b.user.memory)); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: remove files:", err)
+	}
+}
+
+func (b *bench) engines() []engine { return []engine{b.ours, b.peer} }
+
+// manifest returns the path of a pod's manifest.
+func (b *bench) manifest(pod string) string { return filepath.Join(b.work, "pods", pod+".yaml") }
+
+// measure runs all parts, or one.
+func (b *bench) measure() (report, error) {
+	start := time.Now()
+	r := b.newReport()
+	for _, p := range []struct {
+		name string
+		run  func(*report) error
+	}{{"pods", b.measurePods}, {"images", b.measureImages}, {"starts", b.measureStarts}, {"scale", b.measureScale}} {
+		var err error
+		if b.part == "" || b.part == p.name {
+			err = p.run(&r)
 		}
-	}
-	r = m.report(sides, rounds, 0)
-	r.Costs, r.Images, r.Load, r.InMemory = costs, images, busy, who.memory != ""
-	if got, err := output(peer.version()); err == nil {
-		r.PodmanVersion = strings.TrimSpace(got)
-	}
-	if tools != "" && (part == "" || part == "starts") {
-		s, err := newStarters(who, ours, tools, rootfs, work)
+		r.Took = time.Since(start).Round(time.Second).String()
 		if err != nil {
 			return r, err
 		}
-		if r.Starts, err = s.measureStarts(rounds); err != nil {
-			return r, err
-		}
 	}
-	if pods > 0 && (part == "" || part == "scale") {
-		err = r.addScale(who, ours, peer, dir, pods)
+	return r, nil
+}
+
+// adoptOrphans makes this process the parent of the engines' background processes, so that it counts them.
+func adoptOrphans() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
 	}
-	r.Took = time.Since(start).Round(time.Second).String()
-	return r, err
+	return nil
 }
 
 // loadNow returns the load average of the last minute.
@@ -143,23 +158,6 @@ func loadNow() string {
 	b, _ := os.ReadFile("/proc/loadavg")
 	load, _, _ := strings.Cut(string(b), " ")
 	return load
-}
-
-func (r *report) addScale(who *account, ours *podrun, peer *podman, dir string, pods int) error {
-	scale, theirs, err := measureScale(who, ours, peer, dir, pods)
-	if err != nil {
-		return err
-	}
-	r.Scale = scale
-	for n, s := range scale.Ps {
-		task := psTask(n)
-		if _, measured := r.Times[task]; measured { // with single pods, more often
-			continue
-		}
-		put(r.Times, task, ours.name(), s)
-		put(r.Times, task, peer.name(), theirs[n])
-	}
-	return nil
 }
 
 // writeResults prints the figures and their changes since an earlier run; with docs it writes the
@@ -177,7 +175,7 @@ func writeResults(r report, against string, to pages) error {
 		return err
 	}
 	lines, regressions := compare(then.ratios(), r.ratios())
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	w := measure.Columns(os.Stdout)
 	fmt.Fprintf(w, "\nratios since %s\tthen\tnow\t\t\t\n%s\n", then.When.Format(time.DateTime), strings.Join(lines, "\n"))
 	w.Flush()
 	fmt.Printf("%d of %d ratios are worse by more than %.0f %%\n", regressions, len(lines), 100*(regressionFactor-1))

@@ -2,12 +2,13 @@ package main
 
 import (
 	"fmt"
-	"os"
-	osexec "os/exec"
-	"path/filepath"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // idleDelay is how long a pod must do nothing to count as idle.
@@ -40,141 +41,151 @@ func (f *figures) withoutIdle(took time.Duration) time.Duration {
 
 type measured map[string]*figures // by engine
 
-// measure does everything once per round, the engines taking turns, so that other load on the
-// machine affects both.
-func measure(who *account, sides []engine, pods string, rounds int) (measured, error) {
+// measurePods measures single pods: every command, then processor time and system calls, then probes.
+func (b *bench) measurePods(r *report) error {
 	m := measured{}
-	for _, e := range sides {
+	for _, e := range b.engines() {
 		m[e.name()] = &figures{times: map[string][]time.Duration{}, footprints: map[string]footprint{}, calls: map[string]int{}}
 	}
-	for round := range rounds + 1 {
+	// The engines take turns, so that other load on the machine affects both.
+	if err := measure.Rounds("bench", 0, b.rounds, func(round int) error {
 		for _, s := range shapes {
-			for _, e := range sides {
-				if err := m[e.name()].runOnce(who, e, s.name, s.title, filepath.Join(pods, s.name+".yaml"), round, rounds); err != nil {
-					return nil, err
+			for _, e := range b.engines() {
+				if err := b.runOnce(m[e.name()], e, s, round); err != nil {
+					return err
 				}
 			}
 		}
-		fmt.Fprintf(os.Stderr, "bench: round %d of %d\n", round, rounds)
+		return nil
+	}); err != nil {
+		return err
 	}
-	return m, nil
+	if err := adoptOrphans(); err != nil {
+		return err
+	}
+	if err := b.count(m); err != nil {
+		return err
+	}
+	r.add(m)
+	var err error
+	r.Costs, err = b.measureCosts()
+	return err
 }
 
 // runOnce measures one pod in one round. Round 0 only warms up; in the last one it measures the
 // engine's memory, at once and after a while.
-func (f *figures) runOnce(who *account, e engine, pod, title, file string, round, last int) error {
-	before := who.processes()
-	up, err := timed(e.up(pod, file))
+func (b *bench) runOnce(f *figures, e engine, s shape, round int) error {
+	before, file := b.user.processes(), b.manifest(s.name)
+	up, err := timed(e.up(s.name, file))
 	if err != nil {
 		return err
 	}
 	if _, peer := e.(*podman); peer {
 		up = f.withoutIdle(up)
 	}
-	if err := who.atRest(before); err != nil {
+	if err := b.user.atRest(before); err != nil {
 		return err
 	}
-	if round == last {
-		f.footprints[title+", just started"] = who.footprint(before)
+	if round == b.rounds {
+		f.footprints[s.title+", just started"] = b.user.footprint(before)
 		time.Sleep(idleDelay)
-		f.footprints[title+", idle"] = who.footprint(before)
+		f.footprints[s.title+", idle"] = b.user.footprint(before)
 	}
-	command := e.exec(pod, "/bin/true")
-	exec, err := timed(command)
-	if err != nil {
-		return err
-	}
-	execCPU := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-	var logs, ps, help time.Duration
-	for _, quick := range []struct {
-		took *time.Duration
-		cmd  *osexec.Cmd
-	}{{&logs, e.logs(pod)}, {&ps, e.ps()}, {&help, e.help()}} {
-		if *quick.took, err = timed(quick.cmd); err != nil {
+	times := map[string]time.Duration{"up, " + s.title: up}
+	for _, one := range commands(e, s, file) {
+		if times[one.task], err = timed(one.cmd); err != nil {
 			return err
 		}
+		if one.task == execTask {
+			times[execTask+", processor of the command"] = one.cmd.ProcessState.UserTime() + one.cmd.ProcessState.SystemTime()
+		}
 	}
-	output, err := timed(e.exec(pod, "/bin/sh", "-c", outputCommand))
-	if err != nil {
+	if err := b.user.awaitExit(before); err != nil || round == 0 {
 		return err
 	}
-	version, err := timed(e.version())
-	if err != nil {
-		return err
+	for task, took := range times {
+		f.add(task, took)
 	}
-	down, err := timed(e.down(pod, file))
-	if err != nil {
-		return err
-	}
-	if err := who.awaitGone(before); err != nil || round == 0 {
-		return err
-	}
-	f.add("up, "+title, up)
-	f.add("down, "+title, down)
-	f.add("exec true", exec)
-	f.add("exec true, processor of the command", execCPU)
-	f.add("logs", logs)
-	f.add("ps, 1 pod", ps)
-	f.add("--help", help)
-	f.add("100 MB of output", output)
-	f.add("--version", version)
 	return nil
+}
+
+// execTask is the name of the measurement of a command that does nothing.
+const execTask = "exec true"
+
+// command is a command to measure, and the name of the measurement.
+type command struct {
+	task string
+	cmd  *exec.Cmd
+}
+
+// commands returns the commands to measure while the pod runs; the last one removes it.
+func commands(e engine, s shape, file string) []command {
+	return []command{
+		{execTask, e.exec(s.name, "/bin/true")},
+		{"logs", e.logs(s.name)},
+		{psTask(1), e.ps()},
+		{"--help", e.help()},
+		{"100 MB of output", e.exec(s.name, "/bin/sh", "-c", outputCommand)},
+		{"--version", e.version()},
+		{"down, " + s.title, e.down(s.name, file)},
+	}
 }
 
 // atRest waits until the containers only wait (before that they cannot stop at once), and the
 // engine's temporary processes have exited.
 func (p *account) atRest(before map[int]string) error {
 	var last []int
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	return measure.Within(time.Minute, 200*time.Millisecond, func() error {
 		var now []int
 		shells, sleepers := 0, 0
-		for pid, words := range p.processes() {
+		for pid, line := range p.processes() {
 			if _, old := before[pid]; old {
 				continue
 			}
 			now = append(now, pid)
-			switch words = strings.TrimSpace(words); {
-			case words == "sleep "+payload:
+			switch line = strings.TrimSpace(line); {
+			case line == "sleep "+payload:
 				sleepers++
-			case strings.Contains(words, payload):
+			case strings.Contains(line, payload):
 				shells++
 			}
 		}
 		slices.Sort(now)
-		if shells > 0 && shells == sleepers && slices.Equal(now, last) {
+		stable := slices.Equal(now, last)
+		last = now
+		if shells > 0 && shells == sleepers && stable {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("a minute after the pod was started %d of its %d containers are ready", sleepers, shells)
-		}
-		last = now
-	}
+		return fmt.Errorf("a minute after the pod was started %d of its %d containers are ready", sleepers, shells)
+	})
 }
 
-// awaitGone waits until all processes that started after before have exited: background work of one
+// awaitExit waits until all processes that started after before have exited: background work of one
 // engine must not slow down the other.
-func (p *account) awaitGone(before map[int]string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+func (p *account) awaitExit(before map[int]string) error {
+	return p.awaitNone(func(pid int, _ string) bool { _, old := before[pid]; return !old })
+}
+
+// awaitNone waits until no process of the user is counted.
+func (p *account) awaitNone(counts func(pid int, line string) bool) error {
+	return measure.Within(time.Minute, 10*time.Millisecond, func() error {
 		var left []string
-		for pid, words := range p.processes() {
-			if _, old := before[pid]; !old && !hasEnded(pid) {
-				left = append(left, words)
+		for pid, line := range p.processes() {
+			if counts(pid, line) && !hasExited(pid) {
+				left = append(left, line)
 			}
 		}
 		if len(left) == 0 {
 			return nil
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("a minute after the pod was removed these are left: %q", left)
-		}
-	}
+		return fmt.Errorf("a minute after the pod was removed these processes are left: %q", left)
+	})
 }
 
-// hasEnded reports whether a process only waits to be reaped, perhaps by this program.
-func hasEnded(pid int) bool {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(b), ") ")
-	return rest == "" || rest[0] == 'Z'
+// hasExited reports whether a process only waits to be reaped, perhaps by this program.
+func hasExited(pid int) bool {
+	s, ok := procfs.Lookup(pid)
+	return !ok || s.State == 'Z'
 }
 
 func (f *figures) add(task string, d time.Duration) { f.times[task] = append(f.times[task], d) }

@@ -11,8 +11,10 @@ const payload = "86399"
 
 const image = "localhost/podrun-example:1"
 
-// shapes are the measured pods; the file NAME.yaml makes the pod NAME.
-var shapes = []struct{ name, title, text string }{
+// shape is a measured pod; the file NAME.yaml makes the pod NAME.
+type shape struct{ name, title, text string }
+
+var shapes = []shape{
 	{"bench-1", "1 container", header + containers("main")},
 	{"bench-3", "1 init + 2 apps", header + inits("init") + containers("main", "other")},
 	{"bench-10", "2 init + 8 apps", header + inits("first", "second") + containers("main", "b", "c", "d", "e", "f", "g", "h")},

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -36,31 +35,30 @@ type cost struct {
 	IdleFor     string                        `json:"idleFor"`
 }
 
-// measureCosts runs after measure, when the pods of that are gone, in a process that adopts
-// orphans.
-func measureCosts(who *account, ours *podrun, peer *podman, pods string) (*cost, error) {
+// measureCosts runs when other pods are gone, in a process that adopts orphans.
+func (b *bench) measureCosts() (*cost, error) {
 	c := &cost{Probe: map[string]map[string]float64{}, ProbingPSS: map[string]int64{}, IdleFor: idleFor.String()}
 	for _, k := range probeKinds {
-		mine, pss, err := ours.probing(who, filepath.Join(pods, "probed.yaml"), k.probe)
+		mine, pss, err := b.ours.probing(b.manifest("probed"), k.probe)
 		if err != nil {
 			return nil, err
 		}
-		theirs, err := peer.probing(k.peer)
+		theirs, err := b.peer.probing(k.peer)
 		if err != nil {
 			return nil, err
 		}
-		put(c.Probe, k.name, ours.name(), mine)
-		put(c.Probe, k.name, peer.name(), theirs)
+		put(c.Probe, k.name, b.ours.name(), mine)
+		put(c.Probe, k.name, b.peer.name(), theirs)
 		c.ProbingPSS[k.name] = pss
 	}
 	var err error
-	c.IdlePSS, c.IdleWritten, err = ours.idling(who, filepath.Join(pods, shapes[0].name+".yaml"))
+	c.IdlePSS, c.IdleWritten, err = b.ours.idling(b.manifest(shapes[0].name))
 	return c, err
 }
 
 // probing runs a pod of probed containers, and returns its processor time for each probe, including
 // what the probe runs in the container, and its memory.
-func (e *podrun) probing(who *account, file, probe string) (ms float64, pss int64, err error) {
+func (e *podrun) probing(file, probe string) (ms float64, pss int64, err error) {
 	text := strings.Replace(header, "NAME", "probed", 1) + "  containers:\n"
 	for i := range probed {
 		command := fmt.Sprintf("sleep %s", payload)
@@ -72,7 +70,7 @@ func (e *podrun) probing(who *account, file, probe string) (ms float64, pss int6
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return 0, 0, err
 	}
-	before := who.processes()
+	before := e.user.processes()
 	if _, err := timed(e.run("up", "-d", file)); err != nil {
 		return 0, 0, err
 	}
@@ -80,11 +78,11 @@ func (e *podrun) probing(who *account, file, probe string) (ms float64, pss int6
 	if out, err := e.run("wait", "probed", "--for=condition=Ready", "--timeout=60s").CombinedOutput(); err != nil {
 		return 0, 0, fmt.Errorf("wait for 50 containers: %w: %s", err, out)
 	}
-	was := who.used(before)
+	was := e.user.used(before)
 	time.Sleep(probedFor)
-	now := who.used(before)
+	now := e.user.used(before)
 	probes := probed * probedFor.Seconds()
-	return (now - was).Seconds() * 1000 / probes, who.footprint(before).PSS, nil
+	return (now - was).Seconds() * 1000 / probes, e.user.footprint(before).PSS, nil
 }
 
 // probing returns the mean cost of one run of the command that the peer's timers run for each
@@ -108,27 +106,27 @@ func (e *podman) probing(command string) (ms float64, err error) {
 }
 
 // idling runs an idle pod, and returns the memory of its processes and what they write in a minute.
-func (e *podrun) idling(who *account, file string) (pss, written int64, err error) {
-	before := who.processes()
+func (e *podrun) idling(file string) (pss, written int64, err error) {
+	before := e.user.processes()
 	if _, err := timed(e.run("up", "-d", file)); err != nil {
 		return 0, 0, err
 	}
 	defer timed(e.run("down", shapes[0].name))
-	if err := who.atRest(before); err != nil {
+	if err := e.user.atRest(before); err != nil {
 		return 0, 0, err
 	}
 	time.Sleep(idleDelay)
-	was := who.written(before)
+	was := e.user.written(before)
 	time.Sleep(idleFor)
-	return who.footprint(before).PSS, who.written(before) - was, nil
+	return e.user.footprint(before).PSS, e.user.written(before) - was, nil
 }
 
 // used returns the processor time of the processes that were not there before, with that of their
 // reaped children, but without the containers' own processes.
 func (p *account) used(before map[int]string) time.Duration {
 	var sum time.Duration
-	for pid, words := range p.processes() {
-		if _, old := before[pid]; old || strings.Contains(words, payload) || strings.Contains(words, "httpd") {
+	for pid, line := range p.processes() {
+		if _, old := before[pid]; old || strings.Contains(line, payload) || strings.Contains(line, "httpd") {
 			continue
 		}
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -164,8 +162,8 @@ func (p *account) written(before map[int]string) int64 {
 // reaped returns the processor time of all descendants of this process that have exited.
 func reaped() time.Duration {
 	for { // orphans that this process has adopted
-		var ended unix.WaitStatus
-		if pid, err := unix.Wait4(-1, &ended, unix.WNOHANG, nil); pid <= 0 || err != nil {
+		var status unix.WaitStatus
+		if pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil); pid <= 0 || err != nil {
 			break
 		}
 	}

@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // footprint is the memory of an engine's processes for one running pod, without the pod's own
@@ -29,7 +32,7 @@ type share struct {
 	PSS       int64 `json:"pssKiB"`
 }
 
-// processes lists the user's processes by pid.
+// processes returns the command lines of the user's processes, by pid.
 func (p *account) processes() map[int]string {
 	found := map[int]string{}
 	entries, _ := filepath.Glob("/proc/[0-9]*")
@@ -37,8 +40,8 @@ func (p *account) processes() map[int]string {
 		pid, _ := strconv.Atoi(filepath.Base(dir))
 		uid, ok := realUID(dir)
 		if ok && p.owns(uid) {
-			words, _ := os.ReadFile(dir + "/cmdline")
-			found[pid] = strings.Join(strings.Split(string(words), "\x00"), " ")
+			line, _ := os.ReadFile(dir + "/cmdline")
+			found[pid] = strings.ReplaceAll(string(line), "\x00", " ")
 		}
 	}
 	return found
@@ -67,7 +70,7 @@ func (p *account) footprint(before map[int]string) footprint {
 			continue
 		}
 		comm, err1 := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		pss, err2 := pss(pid)
+		pss, err2 := measure.PSS(pid)
 		switch {
 		case errors.Is(err2, fs.ErrPermission):
 			f.Unreadable++
@@ -80,20 +83,6 @@ func (p *account) footprint(before map[int]string) footprint {
 		f.Each[name] = share{f.Each[name].Processes + 1, f.Each[name].PSS + pss}
 	}
 	return f
-}
-
-// pss returns a process's proportional share of memory, in KiB.
-func pss(pid int) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == "Pss:" {
-			return strconv.ParseInt(f[1], 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("process %d has no Pss", pid)
 }
 
 // descendantsPSS returns the memory, as PSS in KiB, of all descendants of this program; other
@@ -111,7 +100,7 @@ func (p *account) descendantsPSS() (sum int64) {
 		if parent <= 1 {
 			continue
 		}
-		if n, err := pss(pid); err == nil { // otherwise it has exited
+		if n, err := measure.PSS(pid); err == nil { // otherwise it has exited
 			sum += n
 		}
 	}
@@ -120,13 +109,8 @@ func (p *account) descendantsPSS() (sum int64) {
 
 // parentOf returns 0 for a process that has exited.
 func parentOf(pid int) int {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, _ := strings.Cut(string(b), ") ")
-	if f := strings.Fields(rest); len(f) > 1 {
-		ppid, _ := strconv.Atoi(f[1])
-		return ppid
-	}
-	return 0
+	s, _ := procfs.Lookup(pid)
+	return s.PPID
 }
 
 // sharesMemory detects a child between clone(CLONE_VM) and execve.

@@ -14,12 +14,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // The benchmark's image: its layers, the files of each layer, and the bytes of each file, which
@@ -133,17 +132,16 @@ type pullCost struct {
 // puller is a way to fetch the image, and to remove it.
 type puller struct {
 	task, engine string
-	bring        func() *exec.Cmd
-	forget       func() *exec.Cmd
+	fetch        func() *exec.Cmd
+	remove       func() *exec.Cmd
 }
 
 // measurePulls runs a registry; the engines take turns to pull and load.
-func measurePulls(who *account, ours *podrun, peer *podman, work string, rounds int) (map[string]map[string]pullCost, error) {
-	// This process adopts the engines' background processes, which count.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become a reaper: %w", err)
+func (b *bench) measurePulls() (map[string]map[string]pullCost, error) {
+	if err := adoptOrphans(); err != nil {
+		return nil, err
 	}
-	dir := filepath.Join(work, "pulls")
+	dir := filepath.Join(b.work, "pulls")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -161,40 +159,27 @@ func measurePulls(who *account, ours *podrun, peer *podman, work string, rounds 
 			return nil, err
 		}
 	}
-	copied := filepath.Join(dir, "copied")
-	if err := os.MkdirAll(copied, 0o755); err != nil {
+	pullers, err := b.pullers(dir, archive, ref)
+	if err != nil {
 		return nil, err
-	}
-	if err := os.Chown(copied, int(who.uid), int(who.gid)); err != nil {
-		return nil, err
-	}
-	copied = filepath.Join(copied, "image")
-	oursOff := func() *exec.Cmd { return ours.run("image", "rm", ref) }
-	peersOff := func() *exec.Cmd { return peer.run("rmi", "-f", ref) }
-	all := []puller{
-		{"pull", ours.name(), func() *exec.Cmd { return ours.run("image", "pull", ref) }, oursOff},
-		{"pull", peer.name(), func() *exec.Cmd { return peer.run("pull", "-q", "--tls-verify=false", ref) }, peersOff},
-		{"pull", "skopeo", func() *exec.Cmd {
-			return who.command(peer.env, "skopeo", "--insecure-policy", "copy", "-q", "--src-tls-verify=false", "docker://"+ref, "dir:"+copied)
-		}, func() *exec.Cmd { return who.command(nil, "rm", "-r", copied) }},
-		{"load", ours.name(), func() *exec.Cmd { return ours.run("image", "load", archive) }, oursOff},
-		{"load", peer.name(), func() *exec.Cmd { return peer.run("load", "-q", "-i", archive) }, peersOff},
 	}
 	runs := map[string]map[string][]pullCost{}
-	for round := range rounds {
-		for _, p := range all {
-			c, err := p.once(who)
+	if err := measure.Rounds("bench: images", 1, b.rounds, func(int) error {
+		for _, p := range pullers {
+			c, err := p.once(b.user)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			put(runs, p.task, p.engine, append(runs[p.task][p.engine], c))
 		}
-		fmt.Fprintf(os.Stderr, "bench: images, round %d of %d\n", round+1, rounds)
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	costs := map[string]map[string]pullCost{}
-	for _, p := range all {
+	for _, p := range pullers {
 		c := medianOf(runs[p.task][p.engine])
-		if c.Syncs, err = p.syncs(who, dir); err != nil {
+		if c.Syncs, err = p.syncs(b.user, dir); err != nil {
 			return nil, err
 		}
 		put(costs, p.task, p.engine, c)
@@ -202,14 +187,38 @@ func measurePulls(who *account, ours *podrun, peer *podman, work string, rounds 
 	return costs, nil
 }
 
+// pullers returns the ways to fetch the image: by reference from a registry, or from an archive.
+func (b *bench) pullers(dir, archive, ref string) ([]puller, error) {
+	copied := filepath.Join(dir, "copied")
+	if err := os.MkdirAll(copied, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Chown(copied, int(b.user.uid), int(b.user.gid)); err != nil {
+		return nil, err
+	}
+	copied = filepath.Join(copied, "image")
+	ours, peer := b.ours, b.peer
+	oursOff := func() *exec.Cmd { return ours.run("image", "rm", ref) }
+	peersOff := func() *exec.Cmd { return peer.run("rmi", "-f", ref) }
+	return []puller{
+		{"pull", ours.name(), func() *exec.Cmd { return ours.run("image", "pull", ref) }, oursOff},
+		{"pull", peer.name(), func() *exec.Cmd { return peer.run("pull", "-q", "--tls-verify=false", ref) }, peersOff},
+		{"pull", "skopeo", func() *exec.Cmd {
+			return b.user.command(peer.env, "skopeo", "--insecure-policy", "copy", "-q", "--src-tls-verify=false", "docker://"+ref, "dir:"+copied)
+		}, func() *exec.Cmd { return b.user.command(nil, "rm", "-r", copied) }},
+		{"load", ours.name(), func() *exec.Cmd { return ours.run("image", "load", archive) }, oursOff},
+		{"load", peer.name(), func() *exec.Cmd { return peer.run("load", "-q", "-i", archive) }, peersOff},
+	}, nil
+}
+
 // once fetches the image and removes it again.
-func (p *puller) once(who *account) (pullCost, error) {
+func (p *puller) once(user *account) (pullCost, error) {
 	done := make(chan struct{})
 	peak := make(chan int64)
 	go func() {
 		var most int64
 		for {
-			most = max(most, who.descendantsPSS())
+			most = max(most, user.descendantsPSS())
 			select {
 			case <-done:
 				peak <- most
@@ -218,51 +227,43 @@ func (p *puller) once(who *account) (pullCost, error) {
 			}
 		}
 	}()
-	cmd := p.bring()
+	cmd := p.fetch()
 	took, err := timed(cmd)
 	close(done)
-	c := pullCost{Milliseconds: float64(took.Microseconds()) / 1000, PSS: <-peak}
+	c := pullCost{Milliseconds: measure.Milliseconds(took), PSS: <-peak}
 	if err != nil {
 		return c, err
 	}
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.Written = u.Oublock * 512 // includes the processes that it has waited for
 	}
-	_, err = timed(p.forget())
+	_, err = timed(p.remove())
 	return c, err
 }
 
 // medianOf returns the median of each figure separately.
 func medianOf(runs []pullCost) pullCost {
-	middle := func(of func(pullCost) float64) float64 {
-		var list []float64
-		for _, r := range runs {
-			list = append(list, of(r))
-		}
-		slices.Sort(list)
-		return list[len(list)/2]
+	var ms, pss, written []float64
+	for _, r := range runs {
+		ms, pss, written = append(ms, r.Milliseconds), append(pss, float64(r.PSS)), append(written, float64(r.Written))
 	}
-	return pullCost{
-		Milliseconds: middle(func(c pullCost) float64 { return c.Milliseconds }),
-		PSS:          int64(middle(func(c pullCost) float64 { return float64(c.PSS) })),
-		Written:      int64(middle(func(c pullCost) float64 { return float64(c.Written) })),
-	}
+	return pullCost{Milliseconds: measure.Median(ms), PSS: int64(measure.Median(pss)), Written: int64(measure.Median(written))}
 }
 
 // syncs counts the calls that wait for the disk, -1 if that is impossible.
-func (p *puller) syncs(who *account, dir string) (int, error) {
+func (p *puller) syncs(user *account, dir string) (int, error) {
 	trace := filepath.Join(dir, "trace")
-	traced, err := who.traced(p.bring(), syncCalls, trace)
+	traced, err := user.traced(p.fetch(), syncCalls, trace)
 	if traced == nil || err != nil {
 		return -1, err
 	}
 	if _, err := timed(traced); err != nil {
 		return 0, err
 	}
-	if _, err := timed(p.forget()); err != nil {
+	if _, err := timed(p.remove()); err != nil {
 		return 0, err
 	}
-	return countCalls(trace)
+	return callsIn(trace)
 }
 
 // startRegistry runs Debian's docker-registry on the loopback until stop is called.
@@ -285,15 +286,15 @@ func startRegistry(dir string) (addr string, stop func(), err error) {
 		return "", nil, err
 	}
 	stop = func() { cmd.Process.Kill(); cmd.Wait() }
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	if err := measure.Within(10*time.Second, 20*time.Millisecond, func() error {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()
-			return addr, stop, nil
 		}
-		if time.Now().After(deadline) {
-			stop()
-			return "", nil, fmt.Errorf("docker-registry does not answer: %w: %s", err, output.String())
-		}
+		return err
+	}); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("docker-registry does not answer: %w: %s", err, output.String())
 	}
+	return addr, stop, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -9,8 +8,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // report is the content of bin/bench.json. Times are in milliseconds.
@@ -48,43 +48,39 @@ type summary struct {
 func summarise(times []time.Duration) summary {
 	s := summary{All: make([]float64, len(times))}
 	for i, t := range times {
-		s.All[i] = float64(t.Microseconds()) / 1000
+		s.All[i] = measure.Milliseconds(t)
 	}
-	sorted := slices.Sorted(slices.Values(s.All))
-	if n := len(sorted); n > 0 {
-		s.Min, s.Max = sorted[0], sorted[n-1]
-		s.Median = (sorted[(n-1)/2] + sorted[n/2]) / 2
+	if len(times) > 0 {
+		s.Min, s.Median, s.Max = slices.Min(s.All), measure.Median(s.All), slices.Max(s.All)
 	}
 	return s
 }
 
-func (m measured) report(sides []engine, rounds int, took time.Duration) report {
+// newReport returns a report of the machine, without figures.
+func (b *bench) newReport() report {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	r := report{
-		When: time.Now().UTC().Truncate(time.Second), Took: took.Round(time.Second).String(),
-		CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: rounds,
+	version, _ := b.peer.version().Output()
+	return report{
+		When: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: b.rounds,
+		Podman: strings.Join(b.peer.flags, " "), PodmanVersion: strings.TrimSpace(string(version)),
+		Load: loadNow(), InMemory: b.user.memory != "",
 		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{},
 	}
-	for _, e := range sides {
-		if p, ok := e.(*podman); ok {
-			r.Podman = strings.Join(p.flags, " ")
-		}
-		f := m[e.name()]
-		if f == nil { // no pods were measured
-			continue
-		}
+}
+
+func (r *report) add(m measured) {
+	for engine, f := range m {
 		r.PodmanIdled += f.idled.Seconds()
 		for task, times := range f.times {
-			put(r.Times, task, e.name(), summarise(times))
+			put(r.Times, task, engine, summarise(times))
 		}
 		for task, n := range f.calls {
-			put(r.Calls, task, e.name(), n)
+			put(r.Calls, task, engine, n)
 		}
 		for pod, foot := range f.footprints {
-			put(r.Memory, pod, e.name(), foot)
+			put(r.Memory, pod, engine, foot)
 		}
 	}
-	return r
 }
 
 func put[V any](m map[string]map[string]V, row, column string, v V) {
@@ -96,7 +92,7 @@ func put[V any](m map[string]map[string]V, row, column string, v V) {
 
 func (r report) print(out io.Writer) {
 	fmt.Fprintf(out, "\n%d rounds in %s, %d CPUs, kernel %s, load %s; podman %s\n\n", r.Rounds, r.Took, r.CPUs, r.Kernel, r.Load, r.Podman)
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	w := measure.Columns(out)
 	if len(r.Times) > 0 {
 		fmt.Fprintln(w, "ms: min / median / max\tpodrun\tpodman\tratio\tsystem calls\t")
 	}
@@ -184,15 +180,4 @@ func figure(v float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%.0f", v)
-}
-
-func (r report) save(path string) error {
-	if path == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
 }

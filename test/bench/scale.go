@@ -1,21 +1,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 const (
-	scaleLooks = 5                // runs of ps
-	scaleLives = 7                // starts of one more pod
-	scaleRest  = time.Minute      // until supervisors have found out that hibernating between probes does not pay
-	scaleProbe = 10 * time.Second // from a probe to the next
-	scaleIdle  = 6                // such intervals while processor time is counted
+	scaleLooks  = 5                // runs of ps
+	scaleStarts = 7                // starts of one more pod
+	scaleRest   = time.Minute      // until supervisors have found out that hibernating between probes does not pay
+	scaleProbe  = 10 * time.Second // from a probe to the next
+	scaleIdle   = 6                // such intervals while processor time is counted
 )
 
 // psAt are the numbers of pods with which ps is measured.
@@ -34,72 +36,99 @@ type scale struct {
 	Ps         map[int]summary `json:"ps"`                // podrun's; the peer's are in the report's times
 }
 
-// measureScale starts n pods and measures them; one more pod is started beside the first alone,
+// measureScale starts many pods and measures them; one more pod is started beside the first alone,
 // beside all, and beside the first alone again, because a machine's speed changes within minutes.
-func measureScale(who *account, ours *podrun, peer *podman, pods string, n int) (*scale, map[int]summary, error) {
+func (b *bench) measureScale(r *report) error {
+	if b.scale == 0 {
+		return nil
+	}
+	n := b.scale
 	s := &scale{Pods: n, Containers: 3 * n, PSS: map[int]int64{}, Ps: map[int]summary{}}
 	theirs := map[int]summary{}
-	before := who.processes()
-	place := filepath.Dir(pods) // in the arguments of every process of podrun
-	defer ours.downScaled(1, n)
-	defer peer.close()
-	var few, many []time.Duration
+	before := b.user.processes()
+	defer b.ours.downScaled(1, n)
+	defer b.peer.close()
+	var few []time.Duration
 	for i := 1; i <= n; i++ {
-		took, err := ours.upScaled(pods, i)
-		if err == nil {
-			s.Ups = append(s.Ups, float64(took.Microseconds())/1000)
-			err = peer.oneMore(i)
+		if err := b.startScaled(s, i); err != nil {
+			return err
 		}
-		if err == nil && slices.Contains(psAt, i) {
-			s.PSS[i] = who.footprint(who.others(before, place)).PSS
-			if s.Ps[i], err = countPs(ours); err == nil {
-				theirs[i], err = countPs(peer)
+		if slices.Contains(psAt, i) {
+			s.PSS[i] = b.user.footprint(b.user.others(before, b.work)).PSS // the directory is in the arguments of every process of podrun
+			var err1, err2 error
+			s.Ps[i], err1 = countPs(b.ours)
+			theirs[i], err2 = countPs(b.peer)
+			if err := errors.Join(err1, err2); err != nil {
+				return err
 			}
 			fmt.Fprintf(os.Stderr, "bench: %d pods\n", i)
 		}
-		if err == nil && i == 1 {
-			few, err = ours.lives(who, pods)
-		}
-		if err != nil {
-			return nil, nil, err
+		if i == 1 {
+			var err error
+			if few, err = b.startOneMore(); err != nil {
+				return err
+			}
 		}
 	}
-	s.idle(who, before, place)
-	many, err := ours.lives(who, pods)
+	s.idle(b.user, before, b.work)
+	many, err := b.startOneMore()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	ours.downScaled(2, n)
-	again, err := ours.lives(who, pods)
+	b.ours.downScaled(2, n)
+	again, err := b.startOneMore()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	s.Few, s.Many = summarise(append(few, again...)), summarise(many)
-	return s, theirs, nil
+	r.addScale(s, theirs)
+	return nil
 }
 
-// lives returns how long starting one more pod of three containers takes, repeatedly, each after
+// startScaled starts the pod of podrun with a number, and makes the peer's.
+func (b *bench) startScaled(s *scale, i int) error {
+	took, err := b.upScaled(i)
+	if err != nil {
+		return err
+	}
+	s.Ups = append(s.Ups, measure.Milliseconds(took))
+	return b.peer.oneMore(i)
+}
+
+// addScale adds the figures. With single pods ps is measured more often.
+func (r *report) addScale(s *scale, theirs map[int]summary) {
+	r.Scale = s
+	for n, ps := range s.Ps {
+		task := psTask(n)
+		if _, measured := r.Times[task]; !measured {
+			put(r.Times, task, "podrun", ps)
+			put(r.Times, task, "podman", theirs[n])
+		}
+	}
+}
+
+// startOneMore returns how long starting one more pod of three containers takes, repeatedly, each after
 // the previous one is gone. The first run only warms up.
-func (e *podrun) lives(who *account, pods string) ([]time.Duration, error) {
+func (b *bench) startOneMore() ([]time.Duration, error) {
 	const name = "one-more"
-	file := filepath.Join(pods, name+".yaml")
+	file := b.manifest(name)
 	text := strings.Replace(header, "NAME", name, 1) + containers("main", "b", "c")
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
 	time.Sleep(idleDelay) // let what was started or stopped before come to rest
 	var times []time.Duration
-	for range scaleLives + 1 {
-		before := who.processes()
-		took, err := timed(e.up(name, file))
+	for range scaleStarts + 1 {
+		before := b.user.processes()
+		took, err := timed(b.ours.up(name, file))
 		if err == nil {
-			err = who.atRest(before)
+			err = b.user.atRest(before)
 		}
-		if _, derr := timed(e.down(name, file)); err == nil {
+		if _, derr := timed(b.ours.down(name, file)); err == nil {
 			err = derr
 		}
-		if err == nil {
-			err = who.without(name)
+		if err == nil { // other processes come and go: the supervisors of probed pods
+			err = b.user.awaitNone(func(_ int, line string) bool { return strings.Contains(line, name) })
 		}
 		if err != nil {
 			return nil, fmt.Errorf("start one more pod: %w", err)
@@ -107,25 +136,6 @@ func (e *podrun) lives(who *account, pods string) ([]time.Duration, error) {
 		times = append(times, took)
 	}
 	return times[1:], nil
-}
-
-// without waits until no process has a word in its arguments. Other processes come and go: the
-// supervisors of probed pods.
-func (p *account) without(word string) error {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		n := 0
-		for pid, words := range p.processes() {
-			if strings.Contains(words, word) && !hasEnded(pid) {
-				n++
-			}
-		}
-		if n == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("a minute after the pod was removed there are %d processes of %s", n, word)
-		}
-	}
 }
 
 func countPs(e engine) (summary, error) {
@@ -142,14 +152,14 @@ func countPs(e engine) (summary, error) {
 
 // idle counts the processor time of the running processes, without the containers' own, for each
 // interval between probes: each pod has one probe per interval.
-func (s *scale) idle(who *account, before map[int]string, place string) {
+func (s *scale) idle(user *account, before map[int]string, dir string) {
 	time.Sleep(scaleRest)
-	others := who.others(before, place)
-	start, began := who.used(others), time.Now()
+	others := user.others(before, dir)
+	start, began := user.used(others), time.Now()
 	was, from := start, began
 	for i := range scaleIdle {
 		time.Sleep(time.Until(began.Add(time.Duration(i+1) * scaleProbe)))
-		used, now := who.used(who.others(before, place)), time.Now()
+		used, now := user.used(user.others(before, dir)), time.Now()
 		s.IdleCPUs = append(s.IdleCPUs, 100*(used-was).Seconds()/now.Sub(from).Seconds())
 		was, from = used, now
 	}
@@ -167,7 +177,7 @@ func psTask(pods int) string {
 func scaledName(i int) string { return fmt.Sprintf("scaled-%d", i) }
 
 // upScaled starts a pod of three containers.
-func (e *podrun) upScaled(pods string, i int) (time.Duration, error) {
+func (b *bench) upScaled(i int) (time.Duration, error) {
 	text := strings.Replace(header, "NAME", scaledName(i), 1) + fmt.Sprintf(`  containers:
   - name: main
     image: %s
@@ -175,11 +185,11 @@ func (e *podrun) upScaled(pods string, i int) (time.Duration, error) {
     command: [/bin/sh, -c, "mkdir -p /www; echo ok >/www/index.html; httpd -p 8080 -h /www; exec sleep %s"]
     readinessProbe: {periodSeconds: 10, timeoutSeconds: 10, httpGet: {port: 8080}}
 `, image, payload) + strings.TrimPrefix(containers("b", "c"), "  containers:\n")
-	file := filepath.Join(pods, scaledName(i)+".yaml")
+	file := b.manifest(scaledName(i))
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return 0, err
 	}
-	return timed(e.run("up", "-d", file))
+	return timed(b.ours.run("up", "-d", file))
 }
 
 // oneMore makes a pod of the peer that is only listed.
@@ -190,19 +200,19 @@ func (e *podman) oneMore(i int) error {
 
 // downScaled removes those pods of upScaled that exist.
 func (e *podrun) downScaled(first, last int) {
-	words := []string{"down", "--force"}
+	args := []string{"down", "--force"}
 	for i := first; i <= last; i++ {
-		words = append(words, scaledName(i))
+		args = append(args, scaledName(i))
 	}
-	e.run(words...).Run() // fails for those that never existed
+	e.run(args...).Run() // fails for those that never existed
 }
 
-// others returns the processes that were there before, and those without a word in their arguments.
-func (p *account) others(before map[int]string, word string) map[int]string {
+// others returns the processes that were there before, and those whose arguments do not contain dir.
+func (p *account) others(before map[int]string, dir string) map[int]string {
 	all := maps.Clone(before)
-	for pid, words := range p.processes() {
-		if !strings.Contains(words, word) {
-			all[pid] = words
+	for pid, line := range p.processes() {
+		if !strings.Contains(line, dir) {
+			all[pid] = line
 		}
 	}
 	return all

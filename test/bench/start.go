@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // starters measure how long one container takes until a program in it prints the time (c/stamp.c):
 // podrun in several ways (startpods.go), crun with its own start, floor (c/floor.c) without. tools
 // has stamp and floor.
 type starters struct {
-	who   *account
+	user  *account
 	ours  *podrun
 	tools string
 	lower string // the image's root file system
@@ -21,17 +23,17 @@ type starters struct {
 	crun  string // the reason why it is missing, or ""
 }
 
-func newStarters(who *account, ours *podrun, tools, rootfs, work string) (*starters, error) {
-	s := &starters{who: who, ours: ours, tools: tools, lower: filepath.Join(work, "lower"), work: who.runtime(filepath.Join(work, "start"))}
+func newStarters(b *bench) (*starters, error) {
+	s := &starters{user: b.user, ours: b.ours, tools: b.tools, lower: filepath.Join(b.work, "lower"), work: b.user.runtime(filepath.Join(b.work, "start"))}
 	for _, dir := range []string{s.lower, s.work} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.Chown(dir, int(who.uid), int(who.gid)); err != nil {
+		if err := os.Chown(dir, int(b.user.uid), int(b.user.gid)); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := timed(who.command(nil, "tar", "-xf", rootfs, "-C", s.lower)); err != nil {
+	if _, err := timed(b.user.command(nil, "tar", "-xf", b.rootfs, "-C", s.lower)); err != nil {
 		return nil, err
 	}
 	if err := s.bundle(); err != nil {
@@ -41,46 +43,61 @@ func newStarters(who *account, ours *podrun, tools, rootfs, work string) (*start
 }
 
 // measureStarts starts containers in turns.
-func (s *starters) measureStarts(rounds int) (map[string]summary, error) {
+func (b *bench) measureStarts(r *report) error {
+	if b.tools == "" {
+		return nil
+	}
+	s, err := newStarters(b)
+	if err != nil {
+		return err
+	}
 	times := map[string][]time.Duration{}
-	for round := range rounds + 1 {
-		mine, err := s.podrun()
-		if err != nil {
-			return nil, err
+	if err := measure.Rounds("bench: starts", 0, b.rounds, func(round int) error {
+		all, err := s.once()
+		if err != nil || round == 0 { // the first one warms up
+			return err
 		}
-		for range stamps - 1 {
-			floor, err := s.span(filepath.Join(s.tools, "floor"), s.lower, s.work, "/bin/stamp")
-			if err != nil {
-				return nil, fmt.Errorf("floor: %w", err)
-			}
-			if round > 0 {
-				times["floor"] = append(times["floor"], floor)
-			}
-			if s.crun != "" {
-				continue
-			}
-			crun, err := s.span("unshare", "--map-root-user", "--map-auto", "--mount", "sh", "-c", crunScript,
-				filepath.Join(s.tools, "stamp"), s.work)
-			if err != nil {
-				s.crun = err.Error()
-			} else if round > 0 {
-				times["crun"] = append(times["crun"], crun)
-			}
+		for key, list := range all {
+			times[key] = append(times[key], list...)
 		}
-		for key, list := range mine {
-			if round > 0 {
-				times[key] = append(times[key], list...)
-			}
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	if s.crun != "" {
 		fmt.Fprintln(os.Stderr, "bench: no figures of crun:", s.crun)
 	}
-	all := map[string]summary{}
+	r.Starts = map[string]summary{}
 	for name, list := range times {
-		all[name] = summarise(list)
+		r.Starts[name] = summarise(list)
 	}
-	return all, nil
+	return nil
+}
+
+// once starts containers of podrun, and as many with floor and crun.
+func (s *starters) once() (map[string][]time.Duration, error) {
+	times, err := s.podrun()
+	if err != nil {
+		return nil, err
+	}
+	for range stamps - 1 {
+		floor, err := s.span(filepath.Join(s.tools, "floor"), s.lower, s.work, "/bin/stamp")
+		if err != nil {
+			return nil, fmt.Errorf("floor: %w", err)
+		}
+		times["floor"] = append(times["floor"], floor)
+		if s.crun != "" {
+			continue
+		}
+		crun, err := s.span("unshare", "--map-root-user", "--map-auto", "--mount", "sh", "-c", crunScript,
+			filepath.Join(s.tools, "stamp"), s.work)
+		if err != nil {
+			s.crun = err.Error()
+		} else {
+			times["crun"] = append(times["crun"], crun)
+		}
+	}
+	return times, nil
 }
 
 // crunScript: crun refuses mixed cgroup hierarchies, unless it does not see them.
@@ -89,7 +106,7 @@ cd "$1" && exec "$0" crun --cgroup-manager=disabled --root "$1/state" run -b "$1
 
 // bundle writes crun's configuration: a container in the caller's network and user namespaces.
 func (s *starters) bundle() error {
-	if _, err := timed(s.who.command(nil, "sh", "-c", `cd "$0" && crun spec`, s.work)); err != nil {
+	if _, err := timed(s.user.command(nil, "sh", "-c", `cd "$0" && crun spec`, s.work)); err != nil {
 		return err
 	}
 	path := filepath.Join(s.work, "config.json")
@@ -117,7 +134,7 @@ func (s *starters) bundle() error {
 
 // span runs a command that stamps twice, and returns the difference.
 func (s *starters) span(name string, args ...string) (time.Duration, error) {
-	cmd := s.who.command([]string{"XDG_RUNTIME_DIR=" + s.work}, name, args...)
+	cmd := s.user.command([]string{"XDG_RUNTIME_DIR=" + s.work}, name, args...)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, output)

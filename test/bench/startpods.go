@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,13 +22,13 @@ const stamps = 6
 // the time after which a supervisor returns memory to the kernel that it will need again.
 const earlyRuns = "0.15"
 
-// startWay is one way in which podrun executes a container's program.
-type startWay struct {
+// startKind is one way in which podrun executes a container's program.
+type startKind struct {
 	key  string // of report.Starts
 	task string // begins the names of its ratios
 }
 
-var startWays = []startWay{
+var startKinds = []startKind{
 	{"podrun, cold", "start to exec, cold"},
 	{"podrun, made early", "start to exec, made early"},
 	{"podrun, made early, from the end", "end to the next's exec, made early"},
@@ -36,11 +37,11 @@ var startWays = []startWay{
 
 // startNote is the page's text about them.
 const startNote = `
-*start to exec* is from the order to start a container, as it is in the pod's record, until its program runs:
-*cold* of a container of which nothing is made before, *made early* of one that was made while the one before it ran.
-*end to the next's exec* is from the end of an init container, which says when that is, to the next one's program: with
-the noticing and recording of an end. *In a row* each ends at once, so that there is no time to make the next one early.
-crun: its own start in it; floor: a C program that makes the same namespaces and mounts.
+*start to exec* is the time from the order to start a container, as the pod's record has it, until its program runs:
+*cold* for a container of which nothing is made before, *made early* for one that was made while an init container ran.
+*end to the next's exec* is the time from the end of an init container, whose last act is to print the time, to the next
+one's program; it includes detecting and recording the end. *In a row*: each ends at once, so that there is no time to
+make the next one early. crun: its own start in it. floor: a C program that makes the same namespaces and mounts.
 `
 
 // startPod is a pod of init containers that stamp.
@@ -72,7 +73,7 @@ func stampName(i int) string { return fmt.Sprint("s", i) }
 // startTimes are the times of one of its containers, by CLOCK_MONOTONIC.
 type startTimes struct {
 	ordered time.Duration
-	said    []time.Duration // when its programs ran
+	ran     []time.Duration // when its programs ran
 }
 
 // podrun runs a pod of each kind.
@@ -85,16 +86,16 @@ func (s *starters) podrun() (map[string][]time.Duration, error) {
 			return nil, fmt.Errorf("pod %s: %w", p.name, err)
 		}
 		for i := 1; i < len(list); i++ {
-			before, x := list[i-1].said, list[i]
+			before, x := list[i-1].ran, list[i]
 			end := before[len(before)-1]
 			switch p.name {
 			case sequentialPod.name:
-				add("podrun, in a row", end, x.said[0])
+				add("podrun, in a row", end, x.ran[0])
 			case prestartedPod.name:
-				add("podrun, made early", x.ordered, x.said[0])
-				add("podrun, made early, from the end", end, x.said[0])
+				add("podrun, made early", x.ordered, x.ran[0])
+				add("podrun, made early, from the end", end, x.ran[0])
 			case coldPod.name:
-				add("podrun, cold", x.ordered, x.said[0])
+				add("podrun, cold", x.ordered, x.ran[0])
 			}
 		}
 	}
@@ -122,7 +123,7 @@ func (s *starters) stamped(p startPod) (list []startTimes, err error) {
 			return nil, err
 		}
 		x := startTimes{ordered: orders[stampName(i)]}
-		if x.said, err = stampsIn(got); err != nil || len(x.said) != want {
+		if x.ran, err = stampsIn(got); err != nil || len(x.ran) != want {
 			return nil, fmt.Errorf("container %s stamped %q: %w", stampName(i), got, err)
 		}
 		list = append(list, x)
@@ -140,37 +141,37 @@ func (s *starters) orders(name string) (map[string]time.Duration, error) {
 	if err != nil {
 		return nil, err
 	}
-	asleep, err := suspended()
+	suspendedFor, err := suspended()
 	if err != nil {
 		return nil, err
 	}
-	return ordersIn(b, asleep)
+	return ordersIn(b, suspendedFor)
 }
 
 // ordersIn reads a record, whose times include the time that the machine was suspended.
-func ordersIn(record []byte, asleep time.Duration) (map[string]time.Duration, error) {
-	var known struct {
+func ordersIn(text []byte, suspendedFor time.Duration) (map[string]time.Duration, error) {
+	var record struct {
 		Containers map[string]struct{ Issued struct{ Boot time.Duration } }
 	}
-	d := json.NewDecoder(strings.NewReader(string(record)))
+	d := json.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(&struct{}{}) // other parts of the handoff
 	if err == nil {
-		err = d.Decode(&known)
+		err = d.Decode(&record)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read its record: %w", err)
 	}
 	orders := map[string]time.Duration{}
-	for name, c := range known.Containers {
+	for name, c := range record.Containers {
 		if c.Issued.Boot == 0 {
 			return nil, errors.New("read its record: nothing about the order to start " + name)
 		}
-		orders[name] = c.Issued.Boot - asleep
+		orders[name] = c.Issued.Boot - suspendedFor
 	}
 	return orders, nil
 }
 
-// suspended returns by how much CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC.
+// suspended returns by how much CLOCK_BOOTTIME exceeds CLOCK_MONOTONIC.
 func suspended() (time.Duration, error) {
 	var boot, mono unix.Timespec
 	if err := errors.Join(unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono), unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot)); err != nil {
@@ -203,18 +204,18 @@ func output(cmd *exec.Cmd) (string, error) {
 
 // startRatios adds podrun's starts relative to those of others.
 func (r report) startRatios(add func(name string, a, b float64, ours, theirs string)) {
-	for _, way := range startWays {
+	for _, kind := range startKinds {
 		for _, other := range []string{"floor", "crun"} {
-			a, b := r.Starts[way.key], r.Starts[other]
-			add(way.task+", of "+other+"'s", a.Median, b.Median, a.fine()+" ms", other+": "+b.fine()+" ms")
+			a, b := r.Starts[kind.key], r.Starts[other]
+			add(kind.task+", of "+other+"'s", a.Median, b.Median, a.fine()+" ms", other+": "+b.fine()+" ms")
 		}
 	}
 }
 
 // startLines returns rows of the table.
 func (r report) startLines() (lines []string) {
-	for _, way := range startWays {
-		s, times := r.Starts[way.key], ""
+	for _, kind := range startKinds {
+		s, times := r.Starts[kind.key], ""
 		if s.Median == 0 { // it was not measured
 			continue
 		}
@@ -223,7 +224,7 @@ func (r report) startLines() (lines []string) {
 				times += fmt.Sprintf(", %.1f times %s's", s.Median/m, other)
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%s in ms\t%s\t\t%s\t", way.task, s.fine(), strings.TrimPrefix(times, ", ")))
+		lines = append(lines, fmt.Sprintf("%s in ms\t%s\t\t%s\t", kind.task, s.fine(), strings.TrimPrefix(times, ", ")))
 	}
 	for _, other := range []string{"floor", "crun"} {
 		if s := r.Starts[other]; s.Median > 0 {

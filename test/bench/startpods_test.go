@@ -40,12 +40,12 @@ func TestStampingPods(t *testing.T) {
 // Each way to start has a ratio to each of the others' starts, and a row in the table.
 func TestStartRows(t *testing.T) {
 	r := report{Starts: map[string]summary{"floor": {Median: 2}, "crun": {Median: 6}}}
-	for _, way := range startWays {
-		r.Starts[way.key] = summary{Median: 12}
+	for _, kind := range startKinds {
+		r.Starts[kind.key] = summary{Median: 12}
 	}
 	list, lines := r.ratios(), r.startLines()
-	if len(list) != 2*len(startWays) || len(lines) != len(startWays)+2 {
-		t.Errorf("%d ratios and %d lines of %d ways", len(list), len(lines), len(startWays))
+	if len(list) != 2*len(startKinds) || len(lines) != len(startKinds)+2 {
+		t.Errorf("%d ratios and %d lines of %d ways", len(list), len(lines), len(startKinds))
 	}
 	if !strings.Contains(lines[0], "6.0 times floor's, 2.0 times crun's") {
 		t.Errorf("%q", lines[0])

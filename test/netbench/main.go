@@ -8,12 +8,13 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 func main() {
@@ -48,7 +49,7 @@ func run() error {
 		return err
 	}
 	defer w.close()
-	ways, err := w.networks(*podrun, *rootfs)
+	networks, err := w.networks(*podrun, *rootfs)
 	if err != nil {
 		return err
 	}
@@ -56,34 +57,32 @@ func run() error {
 	if err := w.starts(f, *rounds*5); err != nil {
 		return err
 	}
-	for round := range *rounds {
-		for _, way := range ways {
-			if err := w.measureStreams(f, way, *seconds); err != nil {
-				return fmt.Errorf("%s: %w", way.name, err)
+	each := func(do func(network) error) error {
+		for _, x := range networks {
+			if err := do(x); err != nil {
+				return fmt.Errorf("%s: %w", x.name, err)
 			}
 		}
-		fmt.Fprintf(os.Stderr, "netbench: streams, round %d of %d\n", round+1, *rounds)
+		return nil
 	}
-	w.memory(f, ways) // a pod that has been woken often hibernates later
+	if err := measure.Rounds("netbench: streams", 1, *rounds, func(int) error {
+		return each(func(x network) error { return w.measureStreams(f, x, *seconds) })
+	}); err != nil {
+		return err
+	}
+	w.memory(f, networks) // a pod that has been woken often hibernates later
 	for range *rounds * slicesPerRound {
-		for _, way := range ways {
-			if err := w.measureRequests(f, way); err != nil {
-				return fmt.Errorf("%s: %w", way.name, err)
-			}
+		if err := each(func(x network) error { return w.measureRequests(f, x) }); err != nil {
+			return err
 		}
 	}
-	f.print(os.Stdout)
+	if err := f.print(os.Stdout); err != nil {
+		return err
+	}
 	if *page != "" {
 		if err := os.WriteFile(*page, []byte(f.page()), 0o644); err != nil {
 			return err
 		}
 	}
-	if *out == "" {
-		return nil
-	}
-	b, err := json.MarshalIndent(f, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*out, append(b, '\n'), 0o644)
+	return measure.Save(*out, f)
 }

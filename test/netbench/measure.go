@@ -12,29 +12,31 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // figures contains all measurements, by quantity and by network.
 type figures map[string]map[string][]float64
 
-func (f figures) add(what, way string, value float64) {
+func (f figures) add(what, network string, value float64) {
 	if f[what] == nil {
 		f[what] = map[string][]float64{}
 	}
-	f[what][way] = append(f[what][way], value)
+	f[what][network] = append(f[what][network], value)
 }
 
-// direction is where connections start: a client in the pod, or one outside.
-type direction struct {
+// client is where connections start: in the pod, or outside.
+type client struct {
 	network
 	which, ns, to string
 	portOffset    int // added to each port
 }
 
-func (x network) directions(w *testbed) []direction {
-	list := []direction{{x, "out", x.ns, x.out, 0}}
+func (x network) clients(w *testbed) []client {
+	list := []client{{x, "out", x.ns, x.out, 0}}
 	if x.reachable {
-		list = append(list, direction{x, "in", w.remote, hostAddr, x.portOffset})
+		list = append(list, client{x, "in", w.remote, hostAddr, x.portOffset})
 	}
 	return list
 }
@@ -42,7 +44,7 @@ func (x network) directions(w *testbed) []direction {
 // measureStreams measures once what takes long; measureRequests what is short and more sensitive to
 // other load on the host: each network gets a short slice of time, again and again.
 func (w *testbed) measureStreams(f figures, x network, seconds int) error {
-	for _, s := range x.directions(w) {
+	for _, s := range x.clients(w) {
 		err := errors.Join(s.stream(f, "", there, cpuThere, seconds), s.stream(f, " --reverse", back, cpuBack, seconds))
 		if s.which == "out" && !strings.Contains(s.to, ":") {
 			err = errors.Join(err, download(f, x, seconds))
@@ -55,8 +57,8 @@ func (w *testbed) measureStreams(f figures, x network, seconds int) error {
 }
 
 func (w *testbed) measureRequests(f figures, x network) error {
-	for _, s := range x.directions(w) {
-		err := errors.Join(s.runClient(f, "turn", median, slowest, turnPort, roundTripsPerSlice), s.runClient(f, "short", rate, broken, shortPort, connectionsPerSlice))
+	for _, s := range x.clients(w) {
+		err := errors.Join(s.runClient(f, "roundtrip", median, slowest, echoPort, roundTripsPerSlice), s.runClient(f, "short", rate, broken, shortPort, connectionsPerSlice))
 		if err := x.broke(err); err != nil {
 			return err
 		}
@@ -102,13 +104,13 @@ func download(f figures, x network, seconds int) error {
 const (
 	tlsOut                           = "TLS download of 1 GiB, Gb/s"
 	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
-	median, slowest, rate, busyBytes = ": turn p50, µs", ": turn p99, µs", ": connections/s", ": memory in use, MB"
+	median, slowest, rate, busyBytes = ": round trip p50, µs", ": round trip p99, µs", ": connections/s", ": memory in use, MB"
 	broken                           = ": connections that broke"
 	idleBytes, startTime             = "memory, idle, MB", "added to a start, ms"
 )
 
-// stream measures one direction of a stream.
-func (s direction) stream(f figures, flag, speed, cost string, seconds int) error {
+// stream measures a stream in one direction.
+func (s client) stream(f figures, flag, speed, cost string, seconds int) error {
 	iperf := inNamespace(s.ns, fmt.Sprintf("iperf3 --client %s --port %d --json --time %d%s", s.to, iperfPort+s.portOffset, seconds, flag))
 	gb, used, err := stream(iperf, func() { f.add(s.which+busyBytes, s.name, pss(s.pids())) })
 	if err == nil {
@@ -119,7 +121,7 @@ func (s direction) stream(f figures, flag, speed, cost string, seconds int) erro
 }
 
 // runClient runs a client of this program, which prints two figures.
-func (s direction) runClient(f figures, what, first, second string, port, n int) error {
+func (s client) runClient(f figures, what, first, second string, port, n int) error {
 	var a, b float64
 	out, err := command(inNamespace(s.ns, fmt.Sprintf("timeout 20 %s _client %s %s %d", self(), what, net.JoinHostPort(s.to, strconv.Itoa(port+s.portOffset)), n))).Output()
 	if _, serr := fmt.Sscan(string(out), &a, &b); err != nil || serr != nil {
@@ -135,20 +137,20 @@ func (s direction) runClient(f figures, what, first, second string, port, n int)
 
 // stream runs iperf3 and returns Gb/s and the whole machine's seconds of processor time for each
 // GB. It calls busy meanwhile.
-func stream(words string, busy func()) (speed, cost float64, err error) {
+func stream(line string, busy func()) (speed, cost float64, err error) {
 	before := jiffies()
 	timer := time.AfterFunc(time.Second, busy)
 	defer timer.Stop()
-	result, err := iperf3(words)
+	result, err := iperf3(line)
 	for tries := 0; err != nil && isStarting(result.Error) && tries < 50; tries++ {
 		time.Sleep(100 * time.Millisecond)
 		before = jiffies()
 		timer.Reset(time.Second)
-		result, err = iperf3(words)
+		result, err = iperf3(line)
 	}
 	used := float64(jiffies()-before) / 100
 	if err != nil {
-		return 0, 0, fmt.Errorf("%s: %w", words, err)
+		return 0, 0, fmt.Errorf("%s: %w", line, err)
 	}
 	r := result.End.Received
 	return r.Speed / 1e9, used / max(r.Bytes/1e9, 1e-9), nil
@@ -165,8 +167,8 @@ type report struct {
 	}
 }
 
-func iperf3(words string) (result report, err error) {
-	out, err := command(words).Output()
+func iperf3(line string) (result report, err error) {
+	out, err := command(line).Output()
 	err = errors.Join(err, json.Unmarshal(out, &result))
 	if result.Error != "" {
 		err = errors.Join(err, errors.New(result.Error))
@@ -177,8 +179,8 @@ func iperf3(words string) (result report, err error) {
 // isStarting reports whether a server is not ready after its last client: it listens again for
 // each, and if another client connects meanwhile, that client is reset.
 func isStarting(trouble string) bool {
-	for _, words := range []string{"Connection refused", "Connection reset", "busy running a test"} {
-		if strings.Contains(trouble, words) {
+	for _, message := range []string{"Connection refused", "Connection reset", "busy running a test"} {
+		if strings.Contains(trouble, message) {
 			return true
 		}
 	}
@@ -204,8 +206,8 @@ func processes(program, last string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		b, _ := os.ReadFile(dir + "/cmdline")
-		words := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-		if filepath.Base(words[0]) == program && (last == "" || words[len(words)-1] == last) {
+		args := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+		if filepath.Base(args[0]) == program && (last == "" || args[len(args)-1] == last) {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
 			list = append(list, pid)
 		}
@@ -216,28 +218,23 @@ func processes(program, last string) []int {
 
 // pss returns the proportional share of memory of processes, in MB.
 func pss(pids []int) float64 {
-	sum := 0.0
+	var sum int64
 	for _, pid := range pids {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-		for line := range strings.Lines(string(b)) {
-			if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
-				kib, _ := strconv.ParseFloat(f[1], 64)
-				sum += kib / 1000
-			}
-		}
+		kib, _ := measure.PSS(pid) // 0 of a process that has exited
+		sum += kib
 	}
-	return sum
+	return float64(sum) / 1000
 }
 
 // memory measures after an idle period; for a pod, what it uses beyond a pod without a network.
-func (w *testbed) memory(f figures, ways []network) {
+func (w *testbed) memory(f figures, networks []network) {
 	bare := "bare"
 	if w.up(bare, "", "--network", "none") != nil {
 		return
 	}
 	w.names = append(w.names, bare)
 	time.Sleep(5 * time.Second)
-	for _, x := range ways {
+	for _, x := range networks {
 		switch {
 		case x.name == "podrun":
 			f.add(idleBytes, x.name, pss(x.pids())-pss(processes("podrun", bare)))
@@ -251,18 +248,18 @@ func (w *testbed) memory(f figures, ways []network) {
 // the effect to be measured.
 const minStarts = 60
 
-// settleTime is the pause after a pod's end: the kernel removes network namespaces later, on
+// pauseAfterEnd is the pause after a pod's end: the kernel removes network namespaces later, on
 // threads of its own, which would slow down the next start.
-const settleTime = 150 * time.Millisecond
+const pauseAfterEnd = 150 * time.Millisecond
 
 // starts measures how much longer a pod with a network takes to start than one without: the
 // difference of two consecutive starts, each kind being first equally often.
 func (w *testbed) starts(f figures, n int) error {
 	once := func(network string) (float64, error) {
-		time.Sleep(settleTime)
+		time.Sleep(pauseAfterEnd)
 		start := time.Now()
 		err := w.up("s", "", "--network", network)
-		took := float64(time.Since(start).Microseconds()) / 1000
+		took := measure.Milliseconds(time.Since(start))
 		if derr := w.podrun("down", "s").Run(); err == nil {
 			err = derr
 		}
@@ -285,11 +282,4 @@ func (w *testbed) starts(f figures, n int) error {
 		}
 	}
 	return nil
-}
-
-func middle(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(list))[len(list)/2]
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // network is how a network namespace is connected.
@@ -95,7 +97,7 @@ func (w *testbed) up(name, ports string, flags ...string) error {
 
 func (w *testbed) pod(name string, open bool) (network, error) {
 	var ports []string
-	for _, p := range []int{iperfPort, turnPort, shortPort} {
+	for _, p := range []int{iperfPort, echoPort, shortPort} {
 		if open {
 			ports = append(ports, fmt.Sprintf("{containerPort: %d, hostPort: %d}", p, p+published))
 		}
@@ -111,7 +113,7 @@ func (w *testbed) pod(name string, open bool) (network, error) {
 			return network{ns: ns, out: remoteAddrs.podrun, reachable: open, portOffset: published, pids: pids}, w.serve(ns)
 		}
 	}
-	return network{}, fmt.Errorf("the pod %s has no keeper", name)
+	return network{}, fmt.Errorf("the pod %s has no pod init", name)
 }
 
 // addresses returns those of eth0: IPv4, then IPv6.
@@ -150,7 +152,7 @@ func (w *testbed) pasta(ns string) (network, error) {
 		return network{}, fmt.Errorf("mount a namespace: %w", err)
 	}
 	w.undo = append(w.undo, func() { unix.Unmount(file, unix.MNT_DETACH) })
-	ports := fmt.Sprintf("%d:%d,%d:%d,%d:%d", iperfPort+2*published, iperfPort, turnPort+2*published, turnPort, shortPort+2*published, shortPort)
+	ports := fmt.Sprintf("%d:%d,%d:%d,%d:%d", iperfPort+2*published, iperfPort, echoPort+2*published, echoPort, shortPort+2*published, shortPort)
 	one := network{name: "pasta", ns: ns, out: remoteAddrs.pasta, reachable: true, portOffset: 2 * published, pids: func() []int { return processes("pasta", "") }}
 	return one, w.startConnector(ns, command("pasta -f --netns-only --netns "+file+" --no-netns-quit --quiet --runas 0 --config-net -I tap0 -u none -T none -U none -t "+ports))
 }
@@ -160,20 +162,20 @@ func (w *testbed) slirp(ns string) (network, error) {
 	socket := filepath.Join(w.dir, "slirp")
 	one := network{name: "slirp4netns", ns: ns, out: remoteAddrs.slirp, reachable: true, portOffset: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
 	err := w.startConnector(ns, command("slirp4netns --configure --mtu=65520 --disable-host-loopback --netns-type=path --api-socket "+socket+" "+ns+" tap0"))
-	for _, p := range []int{iperfPort, turnPort, shortPort} {
+	for _, p := range []int{iperfPort, echoPort, shortPort} {
 		if err != nil {
 			break
 		}
-		err = ask(socket, fmt.Sprintf(`{"execute": "add_hostfwd", "arguments": {"proto": "tcp", "host_addr": "0.0.0.0", "host_port": %d, "guest_port": %d}}`, p+3*published, p))
+		err = sendRequest(socket, fmt.Sprintf(`{"execute": "add_hostfwd", "arguments": {"proto": "tcp", "host_addr": "0.0.0.0", "host_port": %d, "guest_port": %d}}`, p+3*published, p))
 	}
 	return one, err
 }
 
-// ask sends a request to slirp4netns' socket, which may not exist yet when the namespace is
+// sendRequest sends a request to slirp4netns' socket, which may not exist yet when the namespace is
 // connected.
-func ask(socket, words string) error {
+func sendRequest(socket, request string) error {
 	var c net.Conn
-	err := eventually(func() (err error) {
+	err := measure.Within(connectTimeout, time.Millisecond, func() (err error) {
 		c, err = net.Dial("unix", socket)
 		return err
 	})
@@ -181,17 +183,20 @@ func ask(socket, words string) error {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Write([]byte(words)); err != nil {
+	if _, err := c.Write([]byte(request)); err != nil {
 		return err
 	}
 	c.(*net.UnixConn).CloseWrite()
-	answer := make([]byte, 1000)
-	n, err := c.Read(answer)
-	if err == nil && strings.Contains(string(answer[:n]), "error") {
-		err = fmt.Errorf("slirp4netns: %s", answer[:n])
+	reply := make([]byte, 1000)
+	n, err := c.Read(reply)
+	if err == nil && strings.Contains(string(reply[:n]), "error") {
+		err = fmt.Errorf("slirp4netns: %s", reply[:n])
 	}
 	return err
 }
+
+// connectTimeout bounds the start of a program that connects a namespace.
+const connectTimeout = 10 * time.Second
 
 // startConnector starts a program that connects a namespace, and waits until it has. The program
 // gets a session of its own, as a supervisor has and as podman starts it: the kernel divides the
@@ -206,17 +211,7 @@ func (w *testbed) startConnector(ns string, cmd *exec.Cmd) error {
 		return err
 	}
 	w.children = append(w.children, cmd)
-	return eventually(func() error {
+	return measure.Within(connectTimeout, time.Millisecond, func() error {
 		return runCommand(inNamespace(ns, fmt.Sprintf("%s _client short %s:%d 0", self(), remoteAddr, shortPort)))
 	})
-}
-
-// eventually retries until there is no error, for at most ten seconds.
-func eventually(f func() error) error {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		err := f()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/podrun/podrun/test/internal/measure"
 )
 
 // columns are in the order of the table.
@@ -15,9 +15,9 @@ var columns = []string{"veth", "podrun", "pasta", "slirp4netns", "pod to pod", "
 // targets are the project's own: podrun's median is at least, or with at most set at most, so many
 // times another network's, or an absolute value.
 var targets = []struct {
-	what, way, than string
-	factor          float64
-	most            bool
+	what, network, than string
+	factor              float64
+	most                bool
 }{
 	{"out" + there, "podrun", "pasta", 1, false},
 	{"out" + back, "podrun", "pasta", 1, false},
@@ -42,39 +42,50 @@ var targets = []struct {
 	{startTime, "podrun", "", 5, true},
 }
 
-func (f figures) print(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "\nnetwork, medians\t")
-	for _, c := range columns {
-		fmt.Fprintf(w, "%s\t", c)
-	}
-	fmt.Fprintln(w)
+// table returns the medians: a row for each quantity, a column for each network.
+func (f figures) table(title string) measure.Table {
+	t := measure.Table{Head: append([]string{title}, columns...)}
 	for _, what := range slices.Sorted(maps.Keys(f)) {
-		fmt.Fprintf(w, "%s\t", what)
+		cells := []string{what}
 		for _, c := range columns {
+			cell := ""
 			if list := f[what][c]; len(list) > 0 {
-				fmt.Fprintf(w, "%.4g\t", middle(list))
-			} else {
-				fmt.Fprint(w, "\t")
+				cell = fmt.Sprintf("%.4g", measure.Median(list))
 			}
+			cells = append(cells, cell)
 		}
-		fmt.Fprintln(w)
+		t.Add(cells...)
 	}
-	fmt.Fprintln(w)
+	return t
+}
+
+// targetTable returns the targets, and whether they are met.
+func (f figures) targetTable() measure.Table {
+	t := measure.Table{Head: []string{"target", ""}}
 	for _, v := range f.verdicts() {
-		fmt.Fprintf(w, "%s\t%s\t\n", v.bar, v.result)
+		t.Add(v.target, v.result)
 	}
-	w.Flush()
+	return t
+}
+
+func (f figures) print(out io.Writer) error {
+	medians, met := f.table("network, medians"), f.targetTable()
+	fmt.Fprintln(out)
+	if err := medians.Print(out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return met.Print(out)
 }
 
 // verdict is the result for a target.
-type verdict struct{ bar, result string }
+type verdict struct{ target, result string }
 
 func (f figures) verdicts() (list []verdict) {
 	for _, b := range targets {
-		value, bound, of := middle(f[b.what][b.way]), b.factor, ""
+		value, bound, of := measure.Median(f[b.what][b.network]), b.factor, ""
 		if b.than != "" {
-			bound, of = b.factor*middle(f[b.what][b.than]), fmt.Sprintf(" (%.2g of %s)", b.factor, b.than)
+			bound, of = b.factor*measure.Median(f[b.what][b.than]), fmt.Sprintf(" (%.2g of %s)", b.factor, b.than)
 		}
 		word, met := "at least", value >= bound
 		if b.most {
@@ -82,33 +93,19 @@ func (f figures) verdicts() (list []verdict) {
 		}
 		result := map[bool]string{true: "met", false: "missed"}[met]
 		switch {
-		case len(f[b.what][b.way]) == 0:
+		case len(f[b.what][b.network]) == 0:
 			result = "not measured"
 		case b.than != "" && len(f[b.what][b.than]) == 0:
 			result = b.than + " broke"
 		}
-		list = append(list, verdict{fmt.Sprintf("%s, %s: %.4g, %s %.4g%s", b.way, b.what, value, word, bound, of), result})
+		list = append(list, verdict{fmt.Sprintf("%s, %s: %.4g, %s %.4g%s", b.network, b.what, value, word, bound, of), result})
 	}
 	return list
 }
 
 // page returns the same as Markdown.
 func (f figures) page() string {
-	var b strings.Builder
-	b.WriteString("Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of turns and connections, those of slices that each way has in alternation.\n\n| | " + strings.Join(columns, " | ") + " |\n|---" + strings.Repeat("|---", len(columns)) + "|\n")
-	for _, what := range slices.Sorted(maps.Keys(f)) {
-		b.WriteString("| " + what + " |")
-		for _, c := range columns {
-			if list := f[what][c]; len(list) > 0 {
-				fmt.Fprintf(&b, " %.4g", middle(list))
-			}
-			b.WriteString(" |")
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n| to be reached | |\n|---|---|\n")
-	for _, v := range f.verdicts() {
-		fmt.Fprintf(&b, "| %s | %s |\n", v.bar, v.result)
-	}
-	return b.String()
+	medians, met := f.table(""), f.targetTable()
+	return "Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of round trips and connections, those of slices that each network has in alternation.\n\n" +
+		medians.Markdown() + "\n" + met.Markdown()
 }

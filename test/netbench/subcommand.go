@@ -22,7 +22,7 @@ import (
 // subcommand runs the part of this program that runs in another namespace.
 func subcommand(name string, args []string) error {
 	switch {
-	case name == "_hold":
+	case name == "_wait":
 		fmt.Println("ready")
 		return unix.Pause()
 	case name == "_serve":
@@ -37,7 +37,7 @@ func subcommand(name string, args []string) error {
 		}
 		return roundTrips(args[1], n)
 	}
-	return errors.New("no such stage")
+	return errors.New("no such subcommand")
 }
 
 // serveAll serves an echo, an echo of one byte, and 1 GiB over TLS.
@@ -47,7 +47,7 @@ func serveAll() error {
 		return err
 	}
 	for port, f := range map[int]func(net.Conn){
-		turnPort: func(c net.Conn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) },
+		echoPort: func(c net.Conn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) },
 		shortPort: func(c net.Conn) {
 			one := make([]byte, 1)
 			if _, err := c.Read(one); err == nil {

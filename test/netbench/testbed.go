@@ -16,7 +16,7 @@ const (
 	hostAddr, remoteAddr   = "10.77.0.1", "10.77.0.2"
 	hostAddr6, remoteAddr6 = "fd77::1", "fd77::2"
 
-	iperfPort, turnPort, shortPort, tlsPort = 5201, 7000, 7001, 7443
+	iperfPort, echoPort, shortPort, tlsPort = 5201, 7000, 7001, 7443
 	published                               = 100
 )
 
@@ -45,7 +45,7 @@ func newTestbed() (*testbed, error) {
 		return nil, err
 	}
 	pid := strings.Split(w.remote, "/")[2]
-	for _, words := range []string{
+	for _, line := range []string{
 		"ip link set lo up", "ip link add out type veth peer name in netns " + pid,
 		"ip addr add " + hostAddr + "/24 dev out", "ip addr add " + hostAddr6 + "/64 dev out nodad", "ip link set out up",
 		inNamespace(w.remote, "ip link set lo up"), inNamespace(w.remote, "ip addr add "+remoteAddr+"/24 dev in"),
@@ -54,32 +54,32 @@ func newTestbed() (*testbed, error) {
 		inNamespace(w.remote, "ip addr add "+remoteAddr6+"/64 dev in nodad"), inNamespace(w.remote, "ip link set in up"),
 		"ip route add default via " + remoteAddr, "ip -6 route add default via " + remoteAddr6,
 	} {
-		if err := runCommand(words); err != nil {
+		if err := runCommand(line); err != nil {
 			return nil, err
 		}
 	}
 	return w, w.serve(w.remote)
 }
 
-// inNamespace prefixes words so that they run in a network namespace.
-func inNamespace(ns, words string) string { return "nsenter --net=" + ns + " " + words }
+// inNamespace prefixes a command line so that it runs in a network namespace.
+func inNamespace(ns, line string) string { return "nsenter --net=" + ns + " " + line }
 
-// runCommand runs one command, whose words contain no spaces.
-func runCommand(words string) error {
-	if out, err := command(words).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", words, err, out)
+// runCommand runs one command, whose arguments contain no spaces.
+func runCommand(line string) error {
+	if out, err := command(line).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", line, err, out)
 	}
 	return nil
 }
 
-func command(words string) *exec.Cmd {
-	f := strings.Fields(words)
+func command(line string) *exec.Cmd {
+	f := strings.Fields(line)
 	return exec.Command(f[0], f[1:]...)
 }
 
 // namespace makes a network namespace and returns its path.
 func (w *testbed) namespace() (string, error) {
-	cmd := exec.Command("/proc/self/exe", "_hold")
+	cmd := exec.Command("/proc/self/exe", "_wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
 	if err := w.start(cmd); err != nil {
 		return "", err
@@ -100,11 +100,11 @@ func (w *testbed) start(cmd *exec.Cmd) error {
 		return err
 	}
 	w.children = append(w.children, cmd)
-	words := bufio.NewReader(ready)
-	if line, err := words.ReadString('\n'); err != nil {
+	output := bufio.NewReader(ready)
+	if line, err := output.ReadString('\n'); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, line)
 	}
-	go io.Copy(io.Discard, words)
+	go io.Copy(io.Discard, output)
 	return nil
 }
 
