@@ -3,6 +3,7 @@ package runner
 import (
 	"time"
 
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
@@ -83,11 +84,7 @@ func (e *engine) runHook(x *container.Container, h *pod.Handler, reason string) 
 	case h.HTTP != nil:
 		err = e.getProber().Notify(ctx, h.HTTP, reason)
 	case h.SleepSeconds != nil:
-		select {
-		case <-time.After(time.Duration(*h.SleepSeconds) * time.Second):
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+		err = sleep.For(ctx, time.Duration(*h.SleepSeconds)*time.Second)
 	}
 	if err != nil {
 		return lifecycle.Failure, err.Error()

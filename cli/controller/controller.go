@@ -23,6 +23,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/workload"
@@ -245,7 +246,7 @@ func (c *Controller) remove(p store.Pod) {
 		err := podstop.StopAndRemove(context.Background(), c.env.ErrOut, c.launcher.Remove, p, podstop.StopOptions{Grace: grace})
 		if err != nil && p.HasRemains() {
 			report.Print(c.env.ErrOut, err)
-			_ = podclient.Sleep(context.Background(), time.Second) // delays the next attempt
+			_ = sleep.For(context.Background(), time.Second) // delays the next attempt
 		}
 		c.mu.Lock()
 		delete(c.removing, p)

@@ -11,6 +11,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -48,7 +49,7 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 		if _, err := w.Object(); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err := podclient.Sleep(ctx, 4*podclient.PollTime); err != nil {
+		if err := sleep.For(ctx, 4*podclient.PollTime); err != nil {
 			return err
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
@@ -98,7 +98,7 @@ func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err
 			}()
 		}
 	}
-	_ = podclient.Sleep(rest, wait) // the caller checks whether ctx has ended
+	_ = sleep.For(rest, wait) // the caller checks whether ctx has ended
 	return s.AcquireStartSlot(ctx)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/internal/wire"
@@ -82,7 +83,7 @@ func (s *Service) ExtendTimeout(ctx context.Context) (stop func()) {
 	go func() {
 		for {
 			s.Notify(systemd.ExtendTimeout(timeoutExtension))
-			if podclient.Sleep(ctx, timeoutInterval) != nil {
+			if sleep.For(ctx, timeoutInterval) != nil {
 				return
 			}
 		}
@@ -197,7 +198,7 @@ func (s *Service) attach(ctx context.Context, p *podup.Target) error {
 				return err
 			}
 		}
-		if err := podclient.Sleep(ctx, 20*podclient.PollTime); err != nil {
+		if err := sleep.For(ctx, 20*podclient.PollTime); err != nil {
 			return err
 		}
 	}
@@ -253,7 +254,7 @@ func (s *Service) AcquireStartSlot(ctx context.Context) error {
 				return fmt.Errorf("cannot wait for other pods to start: %w", err)
 			}
 		}
-		if err := podclient.Sleep(ctx, startSlotPoll); err != nil {
+		if err := sleep.For(ctx, startSlotPoll); err != nil {
 			return err
 		}
 	}

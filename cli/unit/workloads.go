@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
@@ -85,7 +86,7 @@ func (e *controllerService) lockWorkloads(places []store.Workload) error {
 			if _, _, pid := w.Controller(); isControllerProcess(pid) {
 				_ = unix.Kill(pid, unix.SIGTERM) // an error means that it is gone
 			}
-			if err := podclient.Sleep(context.Background(), 4*podclient.PollTime); err != nil {
+			if err := sleep.For(context.Background(), 4*podclient.PollTime); err != nil {
 				return err
 			}
 		}
@@ -182,7 +183,7 @@ func (e *controllerService) podStarted(p *podup.Target) {
 // reportUntilReady reports the workloads' state to systemd until they are ready.
 func (e *controllerService) reportUntilReady(ctx context.Context, started func()) {
 	said, begun := "", false
-	for podclient.Sleep(ctx, 10*podclient.PollTime) == nil {
+	for sleep.For(ctx, 10*podclient.PollTime) == nil {
 		var words []string
 		running, ready := 0, 0
 		for _, w := range e.own {

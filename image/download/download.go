@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/image/layer"
+	"github.com/podrun/podrun/internal/sleep"
 )
 
 // Download is a blob that is being fetched from a registry. The fetch runs at the network's speed and writes
@@ -90,7 +91,7 @@ func (d *Download) run(ctx context.Context) error {
 		if !d.passing(err) || failed == len(d.patience.BlobWaits) {
 			return err
 		}
-		if err := Sleep(ctx, d.patience.BlobWaits[failed]); err != nil {
+		if err := sleep.For(ctx, d.patience.BlobWaits[failed]); err != nil {
 			return err
 		}
 		failed++

@@ -1,7 +1,6 @@
 package download
 
 import (
-	"context"
 	"errors"
 	"time"
 )
@@ -27,15 +26,3 @@ func DefaultRetryPolicy() RetryPolicy {
 
 // ErrStalled is the error of a connection that sends nothing any more.
 var ErrStalled = errors.New("the registry sends nothing any more")
-
-// Sleep waits for d, or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

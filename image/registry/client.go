@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/image/download"
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/sleep"
 )
 
 // readManifest reads an image's manifest and config. It retries a few times if the registry is busy or the
@@ -26,7 +27,7 @@ func (s *Client) readManifest(ctx context.Context, name reference.Named, o api.P
 		if err == nil || ctx.Err() != nil || !isTemporary(err) || isUnreachable(err) || attempt == len(s.Retry.ManifestWaits) {
 			return src, c, err
 		}
-		if err := download.Sleep(ctx, s.Retry.ManifestWaits[attempt]); err != nil {
+		if err := sleep.For(ctx, s.Retry.ManifestWaits[attempt]); err != nil {
 			return nil, nil, err
 		}
 	}

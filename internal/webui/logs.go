@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/podrun/podrun/internal/sleep"
 )
 
 const (
@@ -40,7 +42,7 @@ func (s *Server) logs(out *stream, r *http.Request) {
 	for {
 		select {
 		case <-b.wake:
-			if out.send(b.take()) != nil || !sleepCtx(ctx, batchInterval) {
+			if out.send(b.take()) != nil || sleep.For(ctx, batchInterval) != nil {
 				return
 			}
 		case <-ended:
@@ -57,18 +59,6 @@ func (s *Server) logs(out *stream, r *http.Request) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// sleepCtx sleeps and reports whether ctx is still live.
-func sleepCtx(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

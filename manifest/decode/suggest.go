@@ -3,6 +3,8 @@ package decode
 import (
 	"slices"
 	"strings"
+
+	"github.com/podrun/podrun/internal/editdistance"
 )
 
 // oldSpellings are names that were proposed in 2016 and did not become part of the API, by the name of the
@@ -38,34 +40,9 @@ func suggest(typeName, unknown string, known []string) string {
 		if strings.EqualFold(k, unknown) {
 			return k
 		}
-		if d := editDistance(strings.ToLower(unknown), strings.ToLower(k)); d < best {
+		if d := editdistance.Of(strings.ToLower(unknown), strings.ToLower(k)); d < best {
 			best, name = d, k
 		}
 	}
 	return name
-}
-
-// editDistance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b.
-func editDistance(a, b string) int {
-	var before, above []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, above, row = above, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

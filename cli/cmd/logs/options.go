@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
@@ -128,7 +129,7 @@ func awaitPodNames(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, one bool) 
 		if !soon || !time.Now().Before(end) {
 			return words, err
 		}
-		if err := podclient.Sleep(c.Context, podsTime); err != nil {
+		if err := sleep.For(c.Context, podsTime); err != nil {
 			return nil, err
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
-	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podstats"
 	"github.com/podrun/podrun/cli/internal/tty"
+	"github.com/podrun/podrun/internal/sleep"
 )
 
 const (
@@ -91,7 +91,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 		return err
 	}
 	if len(before) > 0 {
-		if err := podclient.Sleep(c.Context, topWindow); err != nil {
+		if err := sleep.For(c.Context, topWindow); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func watch(v *podstats.View, ctx context.Context, interval time.Duration) error 
 	screen, terminal := tty.File(v.Env.Out)
 	terminal = terminal && v.Env.Getenv("TERM") != "dumb"
 	for wait := topWindow; ; wait = interval {
-		if podclient.Sleep(ctx, wait) != nil {
+		if sleep.For(ctx, wait) != nil {
 			return nil
 		}
 		after, err := v.Sample()

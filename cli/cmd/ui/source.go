@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podstats"
 	"github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/webui"
 	"github.com/podrun/podrun/pod"
@@ -54,12 +55,12 @@ func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, pr
 	watched := func() ([]string, error) { return printers.WatchedDirs(s.dirs, nil, wishes) }
 	look := func() (bool, error) {
 		seen(s.look(wishes))
-		return true, podclient.Sleep(ctx, lookPause)
+		return true, sleep.For(ctx, lookPause)
 	}
 	for ctx.Err() == nil {
 		if err := dirwatch.While(ctx, watched, s.lives.Changed, look); err != nil && ctx.Err() == nil {
 			seen(nil, err.Error())
-			podclient.Sleep(ctx, podstats.TopInterval)
+			sleep.For(ctx, podstats.TopInterval)
 		}
 	}
 }

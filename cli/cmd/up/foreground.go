@@ -18,6 +18,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest/workloads"
@@ -146,7 +147,7 @@ func stopAll(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, grace 
 
 func waitAllGone(ctx context.Context, pods []*podup.Target) {
 	for _, p := range pods {
-		for p.Pod.Alive() && podclient.Sleep(ctx, podclient.PollTime) == nil {
+		for p.Pod.Alive() && sleep.For(ctx, podclient.PollTime) == nil {
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -117,7 +118,7 @@ func awaitWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, w sto
 				return err
 			}
 		}
-		if err := podclient.Sleep(ctx, 10*podclient.PollTime); errors.Is(err, context.DeadlineExceeded) {
+		if err := sleep.For(ctx, 10*podclient.PollTime); errors.Is(err, context.DeadlineExceeded) {
 			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.Name()), "%s is not as it should be yet: it is left as it is", v.Name())
 		} else if err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -207,7 +208,7 @@ func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error 
 		case once:
 			return context.DeadlineExceeded
 		}
-		if err := podclient.Sleep(ctx, 10*podclient.PollTime); err != nil {
+		if err := sleep.For(ctx, 10*podclient.PollTime); err != nil {
 			return err
 		}
 	}
@@ -279,7 +280,7 @@ func (g waitCondition) awaitWorkload(ctx context.Context, dirs store.Dirs, w sto
 		if over, _ := v.State.Ended(); over && !g.gone {
 			return report.New(report.Failure, "podrun get "+v.Name()+" and podrun logs show why", "%s has ended without meeting %s", v.Name(), g.text)
 		}
-		if err := podclient.Sleep(ctx, 10*podclient.PollTime); err != nil {
+		if err := sleep.For(ctx, 10*podclient.PollTime); err != nil {
 			return err
 		}
 	}

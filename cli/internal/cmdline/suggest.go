@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/editdistance"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -151,37 +152,11 @@ func foreignSubcommand(parent, word string) string {
 func nearest(word string, names []string) string {
 	best, found := min(2, (len(word)+1)/3)+1, ""
 	for _, name := range names {
-		if d := distance(word, name); d < best {
+		if d := editdistance.Of(word, name); d < best {
 			best, found = d, name
 		}
 	}
 	return found
-}
-
-// distance returns how many letters have to be changed, added, removed or swapped with their neighbour to
-// turn a into b (optimal string alignment).
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }
 
 // badValue matches the library's error for an option value of the wrong type.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -44,7 +45,7 @@ func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) 
 		if !IsHangup(err) { // the supervisor is ending; dial notices its end
 			return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
 		}
-		if err := Sleep(ctx, PollTime); err != nil {
+		if err := sleep.For(ctx, PollTime); err != nil {
 			return nil, err
 		}
 	}
@@ -69,20 +70,8 @@ func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
 		if time.Now().After(deadline) {
 			return nil, err
 		}
-		if err := Sleep(ctx, PollTime); err != nil {
+		if err := sleep.For(ctx, PollTime); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// Sleep waits for d, or returns the error of ctx if that ends first.
-func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -32,16 +33,16 @@ const (
 func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 	pid, ok := p.Monitor()
 	if !ok {
-		return Sleep(ctx, d)
+		return sleep.For(ctx, d)
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return Sleep(ctx, d)
+		return sleep.For(ctx, d)
 	}
 	defer unix.Close(fd)
 	guard := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	if n, err := unix.Poll(guard, 0); n != 0 || err != nil {
-		return Sleep(ctx, d)
+		return sleep.For(ctx, d)
 	}
 	_, _ = unix.Poll(guard, int(d.Milliseconds())) // if interrupted, the caller repeats it
 	return ctx.Err()

@@ -12,9 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -70,7 +70,7 @@ func (r *Run) again(ctx context.Context, attempt int, err error) error {
 		}
 	}
 	r.fetches.backOff()
-	if podclient.Sleep(ctx, wait) != nil && context.Cause(ctx) == errTooLate {
+	if sleep.For(ctx, wait) != nil && context.Cause(ctx) == errTooLate {
 		return tooLate(err)
 	}
 	return ctx.Err()
