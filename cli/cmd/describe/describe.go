@@ -56,7 +56,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	if len(words) == 0 {
 		return cmdutil.UsageErrorf("describe", "describe takes a kind, such as pods or deployments, or the names of pods")
 	}
-	what, err := resource.ParseQueries(env, c, words)
+	what, err := resource.ParseQueries(env, c.String("namespace"), words)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func runAttach(env *cmdutil.Env, c *cli.Context) error {
 }
 
 func attachTo(env *cmdutil.Env, c *cli.Context, keys []byte) error {
-	p, plan, err := resource.FindPodAndPlan(env, c, c.Args().First())
+	p, plan, err := resource.FindPodAndPlan(env, c.String("namespace"), c.Args().First())
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func podInFile(env *cmdutil.Env, c *cli.Context) (string, error) {
 }
 
 func execIn(env *cmdutil.Env, c *cli.Context, word string, command []string) error {
-	p, plan, err := resource.FindPodAndPlan(env, c, word)
+	p, plan, err := resource.FindPodAndPlan(env, c.String("namespace"), word)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func runPort(env *cmdutil.Env, c *cli.Context) error {
 	if c.NArg() != 1 {
 		return cmdutil.UsageErrorf("port", "port takes the name of one pod")
 	}
-	_, plan, err := resource.FindPodAndPlan(env, c, c.Args().First())
+	_, plan, err := resource.FindPodAndPlan(env, c.String("namespace"), c.Args().First())
 	if err != nil {
 		return err
 	}

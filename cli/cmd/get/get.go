@@ -78,7 +78,7 @@ Examples:
 			if len(words) == 0 {
 				return cmdutil.UsageErrorf("get", "get takes a kind, such as pods, services or deployments, or the names of pods")
 			}
-			what, err := resource.ParseQueries(env, c, words)
+			what, err := resource.ParseQueries(env, c.String("namespace"), words)
 			if err != nil {
 				return err
 			}

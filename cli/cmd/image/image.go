@@ -30,12 +30,7 @@ Examples:
 			imageLoadCommand(env), NewPullCommand(env), imageImportCommand(env), imageSaveCommand(env), NewLsCommand(env), imageInspectCommand(env),
 			imageHistoryCommand(env), imageTagCommand(env), NewRmCommand(env), imagePruneCommand(env), imageVerifyCommand(env),
 		},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun image", c.Args().First())
-			}
-			return cmdutil.UsageErrorf("image", "image takes one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify")
-		},
+		Action: cmdline.NeedSubcommand("image", "image takes one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify"),
 	}
 }
 

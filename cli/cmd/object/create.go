@@ -40,12 +40,7 @@ Examples:
   podrun create namespace web
 `,
 		Subcommands: []*cli.Command{createConfigMapCommand(env), createNamespaceCommand(env), createSecretCommand(env)},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun create", c.Args().First())
-			}
-			return cmdutil.UsageErrorf("create", "create takes one of configmap, namespace and secret")
-		},
+		Action:      cmdline.NeedSubcommand("create", "create takes one of configmap, namespace and secret"),
 	}
 }
 
@@ -60,12 +55,7 @@ Examples:
   podrun create secret tls site --cert=site.crt --key=site.key
 `,
 		Subcommands: []*cli.Command{createGenericCommand(env), createRegistryCommand(env), createTLSCommand(env)},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun create secret", c.Args().First())
-			}
-			return cmdutil.UsageErrorf("create secret", "create secret takes one of generic, docker-registry and tls")
-		},
+		Action:      cmdline.NeedSubcommand("create secret", "create secret takes one of generic, docker-registry and tls"),
 	}
 }
 

@@ -22,11 +22,6 @@ Examples:
   journalctl --user -u podrun@web
 `,
 		Subcommands: []*cli.Command{installCommand(env), uninstallCommand(env), showUnitCommand(env), stopPostCommand(env)},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun systemd", c.Args().First())
-			}
-			return cmdutil.UsageErrorf("systemd", "systemd takes one of install, uninstall and show")
-		},
+		Action:      cmdline.NeedSubcommand("systemd", "systemd takes one of install, uninstall and show"),
 	}
 }

@@ -27,12 +27,7 @@ Examples:
   podrun volume rm data
 `,
 		Subcommands: []*cli.Command{volumeLsCommand(env), volumeRmCommand(env), volumeInspectCommand(env)},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun volume", c.Args().First())
-			}
-			return cmdutil.UsageErrorf("volume", "volume takes one of ls, rm and inspect")
-		},
+		Action:      cmdline.NeedSubcommand("volume", "volume takes one of ls, rm and inspect"),
 	}
 }
 

@@ -45,12 +45,7 @@ Examples:
 			},
 			Action: func(c *cli.Context) error { return setConditions(env, c) },
 		}},
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdline.UnknownCommand(c.Command.Subcommands, "podrun condition", c.Args().First())
-			}
-			return cmdutil.UsageErrorf("condition", "condition takes set")
-		},
+		Action: cmdline.NeedSubcommand("condition", "condition takes set"),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/editdistance"
 	"github.com/podrun/podrun/internal/report"
@@ -33,6 +34,17 @@ func UnknownCommand(cmds []*cli.Command, parent, word string) error {
 		}
 	}
 	return report.New(report.Usage, hint, "%q is not a command of %s", word, parent)
+}
+
+// NeedSubcommand returns the action of a command that has subcommands and does nothing alone. text is the
+// error without a word.
+func NeedSubcommand(command, text string) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.Args().Present() {
+			return UnknownCommand(c.Command.Subcommands, "podrun "+command, c.Args().First())
+		}
+		return cmdutil.UsageErrorf(command, "%s", text)
+	}
 }
 
 // foreignCommand returns a hint for commands of kubectl, podman, docker and systemctl that have another

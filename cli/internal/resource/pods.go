@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -168,12 +167,12 @@ func FindPod(env *cmdutil.Env, dirs store.Dirs, namespace, word string) (store.P
 }
 
 // FindPodAndPlan returns the pod that a word names (FindPod), with its Plan.
-func FindPodAndPlan(env *cmdutil.Env, c *cli.Context, word string) (store.Pod, *pod.Plan, error) {
+func FindPodAndPlan(env *cmdutil.Env, namespace, word string) (store.Pod, *pod.Plan, error) {
 	dirs, err := env.Dirs()
 	if err != nil {
 		return store.Pod{}, nil, err
 	}
-	p, err := FindPod(env, dirs, c.String("namespace"), word)
+	p, err := FindPod(env, dirs, namespace, word)
 	if err != nil {
 		return p, nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/report"
@@ -44,7 +42,7 @@ func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error)
 
 // ParseQueries is parseQueries, except that a word for an unsupported kind is a pod if there is one of
 // that name.
-func ParseQueries(env *cmdutil.Env, c *cli.Context, words []string) ([]kindnames.Query, error) {
+func ParseQueries(env *cmdutil.Env, namespace string, words []string) ([]kindnames.Query, error) {
 	what, err := parseQueries(words)
 	if err == nil || len(words) > 1 || kindnames.UnsupportedError(words[0]) == nil {
 		return what, err
@@ -53,7 +51,7 @@ func ParseQueries(env *cmdutil.Env, c *cli.Context, words []string) ([]kindnames
 	if derr != nil {
 		return nil, derr
 	}
-	if _, perr := ExistingPod(dirs, c.String("namespace"), words[0]); perr != nil {
+	if _, perr := ExistingPod(dirs, namespace, words[0]); perr != nil {
 		return nil, err
 	}
 	return []kindnames.Query{{Names: words}}, nil
