@@ -98,7 +98,7 @@ spec:
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"example.com/open", "b"}, plan.ReadinessGates); diff != "" || !plan.HookReason {
-		t.Errorf("hooks are told why: %t\n%s", plan.HookReason, diff)
+		t.Errorf("hooks get the reason: %t\n%s", plan.HookReason, diff)
 	}
 }
 

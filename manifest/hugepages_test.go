@@ -42,7 +42,7 @@ func TestHugePagesVolumes(t *testing.T) {
 		{"HugePages-1Gi", "hugepages-2Mi: 2Mi, hugepages-1Gi: 1Gi", "", 1 << 30},
 		{"HugePages-1Gi", "hugepages-2Mi: 2Mi", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages-1Gi": no container has a limit of hugepages-1Gi`, 0},
 		{"HugePages", "cpu: 1", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages": no container has a limit of huge pages`, 0},
-		{"HugePages", "hugepages-2Mi: 2Mi, hugepages-1Gi: 1Gi", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages": containers have huge pages of several sizes: say which, as in HugePages-2Mi`, 0},
+		{"HugePages", "hugepages-2Mi: 2Mi, hugepages-1Gi: 1Gi", `spec.volumes[0].emptyDir.medium: Invalid value: "HugePages": containers have huge pages of several sizes: name one, as in HugePages-2Mi`, 0},
 		{"HugePages-3Mi", "hugepages-2Mi: 2Mi", `spec.volumes[0].emptyDir.medium: "HugePages-3Mi" is not supported yet, only Memory, HugePages, HugePages-2Mi, HugePages-1Gi, HugePages-64Ki, HugePages-32Mi`, 0},
 	} {
 		text := podYAML("{automountServiceAccountToken: false, containers: [{name: c, image: i, command: [x], resources: {limits: {memory: 64Mi, " + test.limits + "}}}], volumes: [{name: v, emptyDir: {medium: " + test.medium + "}}]}")

@@ -67,7 +67,7 @@ func TestDecodeTakes(t *testing.T) {
 func TestDecodeOfNothing(t *testing.T) {
 	for _, in := range []string{"", "\n\n", "---\n", "# only a comment\n---\n---\n", "apiVersion: v1\nkind: List\nitems: []\n"} {
 		_, err := Decode("f.yaml", []byte(in))
-		if err == nil || err.Error() != "f.yaml: there is no object in it" {
+		if err == nil || err.Error() != "f.yaml: contains no object" {
 			t.Errorf("%q: %v", in, err)
 		}
 	}

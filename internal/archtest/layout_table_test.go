@@ -213,7 +213,7 @@ var directories = []directory{
 		why: "the table decides what is taken; it changes and validates nothing"},
 	{dir: "manifest/validation", pure: true, imports: []string{"manifest/apiutil", "manifest/podutil", "manifest/resources", "pod", "workload"},
 		why: "the API server's rules, on Kubernetes' types; it knows no files and no lines"},
-	{dir: "manifest/workloads", pure: true, imports: []string{"manifest/apiutil", "manifest/conversion", "manifest/decode", "manifest/defaulting", "manifest/podutil", "manifest/resources", "pod", "workload"},
+	{dir: "manifest/workloads", pure: true, imports: []string{"manifest/conversion", "manifest/decode", "manifest/defaulting", "manifest/podutil", "manifest/resources", "pod", "workload"},
 		why: "pods, claims and Jobs of stored workloads"},
 	{dir: "netns", imports: []string{"internal/nlbatch", "internal/nsthread", "internal/procfs"}, tests: []string{"netns/ipam", "netns/router"},
 		why: "prepares the network namespace of a pod; the packages below connect it and never import it"},

@@ -1,2 +1,2 @@
-// Package apiutil has helpers for the Go types of the Kubernetes API: pointers, quantities, JSON fields.
+// Package apiutil has helpers for the Go types of the Kubernetes API: quantities, JSON fields, metadata.
 package apiutil

@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/decode"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
@@ -40,12 +40,12 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		Labels:                p.Labels,
 		Hostname:              podutil.Hostname(p),
 		Subdomain:             subdomain(p),
-		HostnameAsFQDN:        apiutil.IsTrue(p.Spec.SetHostnameAsFQDN),
+		HostnameAsFQDN:        ptr.Deref(p.Spec.SetHostnameAsFQDN, false),
 		HostAliases:           hostAliases(&p.Spec),
 		DNS:                   dns(&p.Spec),
 		RestartPolicy:         pod.RestartPolicy(p.Spec.RestartPolicy),
 		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
-		ShareProcessNamespace: apiutil.IsTrue(p.Spec.ShareProcessNamespace),
+		ShareProcessNamespace: ptr.Deref(p.Spec.ShareProcessNamespace, false),
 		HostIPC:               p.Spec.HostIPC,
 		HostPID:               p.Spec.HostPID,
 		QOSClass:              o.Effective.QOSClass,

@@ -9,9 +9,9 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/environ"
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/manifest/resources"
 	"github.com/podrun/podrun/pod"
@@ -63,7 +63,7 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		User:               user,
 		SupplementalGroups: b.groups(),
 		GroupsStrict:       b.groupsStrict(),
-		NonRoot:            apiutil.IsTrue(b.nonRoot()),
+		NonRoot:            ptr.Deref(b.nonRoot(), false),
 		RestartPolicy:      policy,
 		RestartRules:       rules,
 		Liveness:           b.probe(b.c.LivenessProbe),
@@ -72,13 +72,13 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		PostStart:          b.hook(life.PostStart),
 		PreStop:            b.hook(life.PreStop),
 		StopSignal:         b.stopSignal(),
-		ReadOnlyRoot:       apiutil.IsTrue(sc.ReadOnlyRootFilesystem),
+		ReadOnlyRoot:       ptr.Deref(sc.ReadOnlyRootFilesystem, false),
 		NoNewPrivileges:    sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		Capabilities:       capabilities(sc),
 		SeccompUnconfined:  b.unconfined(),
 		Seccomp:            b.ownSeccomp(),
 		AppArmor:           b.appArmor(),
-		Privileged:         apiutil.IsTrue(sc.Privileged),
+		Privileged:         ptr.Deref(sc.Privileged, false),
 		ProcUnmasked:       sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount,
 		Mounts:             b.mounts(),
 

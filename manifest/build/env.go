@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
@@ -49,10 +49,10 @@ func (b *builder) envFrom() []pod.EnvFrom {
 	for _, f := range b.c.EnvFrom {
 		one := pod.EnvFrom{Prefix: f.Prefix}
 		if c := f.ConfigMapRef; c != nil {
-			one.Kind, one.Name, one.Optional = pod.KindConfigMap, c.Name, apiutil.IsTrue(c.Optional)
+			one.Kind, one.Name, one.Optional = pod.KindConfigMap, c.Name, ptr.Deref(c.Optional, false)
 		}
 		if s := f.SecretRef; s != nil {
-			one.Kind, one.Name, one.Optional = pod.KindSecret, s.Name, apiutil.IsTrue(s.Optional)
+			one.Kind, one.Name, one.Optional = pod.KindSecret, s.Name, ptr.Deref(s.Optional, false)
 		}
 		list = append(list, one)
 	}
@@ -85,13 +85,13 @@ func (b *builder) from(s *corev1.EnvVarSource) (*pod.EnvRef, error) {
 	switch {
 	case s.ConfigMapKeyRef != nil:
 		r := s.ConfigMapKeyRef
-		return &pod.EnvRef{Key: &pod.KeyRef{Kind: pod.KindConfigMap, Name: r.Name, Key: r.Key, Optional: apiutil.IsTrue(r.Optional)}}, nil
+		return &pod.EnvRef{Key: &pod.KeyRef{Kind: pod.KindConfigMap, Name: r.Name, Key: r.Key, Optional: ptr.Deref(r.Optional, false)}}, nil
 	case s.SecretKeyRef != nil:
 		r := s.SecretKeyRef
-		return &pod.EnvRef{Key: &pod.KeyRef{Kind: pod.KindSecret, Name: r.Name, Key: r.Key, Optional: apiutil.IsTrue(r.Optional)}}, nil
+		return &pod.EnvRef{Key: &pod.KeyRef{Kind: pod.KindSecret, Name: r.Name, Key: r.Key, Optional: ptr.Deref(r.Optional, false)}}, nil
 	case s.FileKeyRef != nil:
 		r := s.FileKeyRef
-		return &pod.EnvRef{File: &pod.FileRef{Volume: r.VolumeName, Path: r.Path, Key: r.Key, Optional: apiutil.IsTrue(r.Optional)}}, nil
+		return &pod.EnvRef{File: &pod.FileRef{Volume: r.VolumeName, Path: r.Path, Key: r.Key, Optional: ptr.Deref(r.Optional, false)}}, nil
 	case s.ResourceFieldRef != nil:
 		text, err = b.resourceValue(s.ResourceFieldRef)
 	case s.FieldRef != nil && slices.Contains(runtimeFields, s.FieldRef.FieldPath):

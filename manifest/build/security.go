@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
@@ -22,7 +22,7 @@ import (
 // and added ones before dropped ones, so that {drop: [ALL], add: [CHOWN]} leaves CHOWN.
 func capabilities(sc *corev1.SecurityContext) []string {
 	set := sets.New(podutil.DefaultCapabilities...)
-	if sc != nil && apiutil.IsTrue(sc.Privileged) { // then nothing is added or dropped, as in containerd
+	if sc != nil && ptr.Deref(sc.Privileged, false) { // then nothing is added or dropped, as in containerd
 		set = podutil.AllCapabilities.Clone()
 	} else if sc != nil && sc.Capabilities != nil {
 		add, drop := upperCapabilities(sc.Capabilities.Add), upperCapabilities(sc.Capabilities.Drop)
@@ -75,7 +75,7 @@ func (b *builder) appArmor() string {
 // as with the kubelet's runtimes.
 func (b *builder) unconfined() bool {
 	profile := podutil.SeccompProfile(b.pod, b.c)
-	return apiutil.IsTrue(b.security().Privileged) || profile != nil && profile.Type == corev1.SeccompProfileTypeUnconfined
+	return ptr.Deref(b.security().Privileged, false) || profile != nil && profile.Type == corev1.SeccompProfileTypeUnconfined
 }
 
 // ownSeccomp returns the user's own profile for the container, if any.
@@ -91,7 +91,7 @@ func (b *builder) ownSeccomp() json.RawMessage {
 // group if it names one.
 func (b *builder) user() (string, error) {
 	user, group := b.ids()
-	if apiutil.IsTrue(b.nonRoot()) {
+	if ptr.Deref(b.nonRoot(), false) {
 		if err := b.verifyNonRoot(user); err != nil {
 			return "", err
 		}

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/manifest/resources"
 	"github.com/podrun/podrun/pod"
@@ -141,7 +141,7 @@ func (b *volumeBuilder) sources(v *corev1.Volume) ([]pod.FileSource, error) {
 }
 
 func fromObject(kind pod.FileSourceKind, name string, optional *bool, items []corev1.KeyToPath, mode *int32, user *int64) pod.FileSource {
-	s := pod.FileSource{Kind: kind, Name: name, Optional: apiutil.IsTrue(optional), Mode: modeOf(nil, mode), User: userOf(nil, user)}
+	s := pod.FileSource{Kind: kind, Name: name, Optional: ptr.Deref(optional, false), Mode: modeOf(nil, mode), User: userOf(nil, user)}
 	for _, i := range items {
 		s.Items = append(s.Items, pod.FileItem{Key: i.Key, Path: path.Clean(i.Path), Mode: modeOf(i.Mode, mode), User: userOf(i.User, user)})
 	}

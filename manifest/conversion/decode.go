@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/pod"
@@ -77,15 +78,11 @@ func decodeSpec(o *pod.Object, spec any) error {
 
 // redactedSecret returns a Secret without its values.
 func redactedSecret(s *corev1.Secret, values *pod.Secret) (any, error) {
-	text, err := json.Marshal(s)
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode secret: %w", err)
 	}
-	var out map[string]any
-	if err := json.Unmarshal(text, &out); err != nil {
-		return nil, fmt.Errorf("encode secret: %w", err)
-	}
-	data := map[string]string{}
+	data := map[string]any{}
 	for key, value := range values.Data {
 		data[key] = fmt.Sprintf("<%d bytes>", len(value))
 	}

@@ -7,23 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/pod"
 )
 
 // FromKubernetes converts an object with its defaults to the stored form.
 func FromKubernetes(object metav1.Object) *pod.Object {
-	meta := apiutil.ObjectMeta(object)
-	out := &pod.Object{Namespace: meta.Namespace, Name: meta.Name, Labels: maps.Clone(meta.Labels), Annotations: maps.Clone(meta.Annotations)}
+	out := objectFromMeta(object)
 	var spec any
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		out.Kind = pod.KindConfigMap
-		out.ConfigMap = &pod.ConfigMap{Data: o.Data, BinaryData: o.BinaryData, Immutable: apiutil.IsTrue(o.Immutable)}
+		out.ConfigMap = &pod.ConfigMap{Data: o.Data, BinaryData: o.BinaryData, Immutable: ptr.Deref(o.Immutable, false)}
 	case *corev1.Secret:
 		out.Kind = pod.KindSecret
-		out.Secret = &pod.Secret{Type: string(o.Type), Data: o.Data, Immutable: apiutil.IsTrue(o.Immutable)}
+		out.Secret = &pod.Secret{Type: string(o.Type), Data: o.Data, Immutable: ptr.Deref(o.Immutable, false)}
 	case *corev1.PersistentVolumeClaim:
 		out.Kind = pod.KindClaim
 		out.Claim, spec = claimFromKubernetes(&o.Spec), o.Spec
@@ -37,6 +36,11 @@ func FromKubernetes(object metav1.Object) *pod.Object {
 		out.Spec, _ = json.Marshal(spec) // it came from JSON
 	}
 	return out
+}
+
+// objectFromMeta returns the stored form of an object's metadata.
+func objectFromMeta(o metav1.Object) *pod.Object {
+	return &pod.Object{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations())}
 }
 
 func claimFromKubernetes(s *corev1.PersistentVolumeClaimSpec) *pod.Claim {

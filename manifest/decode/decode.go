@@ -41,7 +41,7 @@ func Parse(file string, data []byte) ([]Object, *Errors) {
 		objects = append(objects, d.decode()...)
 	}
 	if len(objects) == 0 && len(errs.List) == 0 {
-		errs.Add(&Error{File: file, Message: "there is no object in it"})
+		errs.Add(&Error{File: file, Message: "contains no object"})
 	}
 	return objects, errs
 }
@@ -215,13 +215,13 @@ func (d *decoder) typedObject(fields map[string]any, kind string, value metav1.O
 	return o
 }
 
-// checker returns a checker that reports the document's mistakes. told is called with every path that is
-// wrong or suggested.
-func (d *decoder) checker(told func(p *field.Path)) *checker {
+// checker returns a checker that reports the document's mistakes. It calls mark with every path that is wrong
+// or suggested.
+func (d *decoder) checker(mark func(p *field.Path)) *checker {
 	return &checker{
 		schema: d.schema, tree: d.tree, full: d.errs.full,
-		report:    func(p *field.Path, msg string) { d.failAt(p, msg); told(p) },
-		suggested: told,
+		report:    func(p *field.Path, msg string) { d.failAt(p, msg); mark(p) },
+		suggested: mark,
 	}
 }
 

@@ -17,31 +17,40 @@ import (
 
 // Kind describes one kind of object.
 type Kind struct {
+	Name       string
 	APIVersion string
 	New        func() metav1.Object // an empty one, of the Go type
 }
 
-// kindNames are the kinds that KindOf finds.
-var kindNames = []string{"Pod", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Namespace",
-	"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"}
+// kinds are the supported kinds.
+var kinds = []Kind{
+	{"Pod", "v1", func() metav1.Object { return &corev1.Pod{} }},
+	{"ConfigMap", "v1", func() metav1.Object { return &corev1.ConfigMap{} }},
+	{"Secret", "v1", func() metav1.Object { return &corev1.Secret{} }},
+	{"PersistentVolumeClaim", "v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }},
+	{"Service", "v1", func() metav1.Object { return &corev1.Service{} }},
+	{"Namespace", "v1", func() metav1.Object { return &corev1.Namespace{} }},
+	{"Deployment", "apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
+	{"ReplicaSet", "apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }},
+	{"StatefulSet", "apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }},
+	{"DaemonSet", "apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }},
+	{"Job", "batch/v1", func() metav1.Object { return &batchv1.Job{} }},
+	{"CronJob", "batch/v1", func() metav1.Object { return &batchv1.CronJob{} }},
+}
 
 // KindOf returns a supported kind.
 func KindOf(name string) (Kind, bool) {
-	k, ok := map[string]Kind{
-		"Pod":                   {"v1", func() metav1.Object { return &corev1.Pod{} }},
-		"ConfigMap":             {"v1", func() metav1.Object { return &corev1.ConfigMap{} }},
-		"Secret":                {"v1", func() metav1.Object { return &corev1.Secret{} }},
-		"PersistentVolumeClaim": {"v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }},
-		"Service":               {"v1", func() metav1.Object { return &corev1.Service{} }},
-		"Namespace":             {"v1", func() metav1.Object { return &corev1.Namespace{} }},
-		"Deployment":            {"apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
-		"ReplicaSet":            {"apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }},
-		"StatefulSet":           {"apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }},
-		"DaemonSet":             {"apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }},
-		"Job":                   {"batch/v1", func() metav1.Object { return &batchv1.Job{} }},
-		"CronJob":               {"batch/v1", func() metav1.Object { return &batchv1.CronJob{} }},
-	}[name]
-	return k, ok
+	if i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return kinds[i], true
+	}
+	return Kind{}, false
+}
+
+func kindNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 // unsupportedKinds are the kinds that often accompany a Pod, with advice for each. For other kinds the
@@ -63,9 +72,9 @@ func unsupportedKind(kind, meant string) string {
 	}
 	cure, ok := unsupportedKinds[kind]
 	if !ok {
-		cure = "podrun takes Pods, what makes Pods (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, CronJob), ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace; remove this document"
+		cure = "supported are " + strings.Join(kindNames(), ", ") + "; remove this document"
 	}
-	return fmt.Sprintf("%s is not supported yet: %s", apiutil.Truncate(kind, 60), cure)
+	return fmt.Sprintf("unsupported kind %s: %s", apiutil.Truncate(kind, 60), cure)
 }
 
 // suggestKind returns the kind that was probably meant by an unknown word, or "".
@@ -73,7 +82,7 @@ func suggestKind(word string) string {
 	if _, other := unsupportedKinds[word]; other {
 		return ""
 	}
-	names := slices.Concat([]string{"List"}, kindNames, slices.Collect(maps.Keys(unsupportedKinds)))
+	names := slices.Concat([]string{"List"}, kindNames(), slices.Collect(maps.Keys(unsupportedKinds)))
 	for name := range ignoredKinds {
 		_, name, _ = strings.Cut(name, "/")
 		names = append(names, name)
@@ -89,8 +98,8 @@ func foreignGroup(apiVersion string) (string, bool) {
 }
 
 const (
-	noteNoAPIServer = "there is no API server that it could speak of"
-	noteOneUser     = "what pods may do is bounded by what their user may"
+	noteNoAPIServer = "podrun has no API server"
+	noteOneUser     = "a pod's rights are bounded by its user's"
 )
 
 // ignoredKinds are kinds that have a meaning only in a cluster: group and kind, and the reason.
@@ -106,10 +115,10 @@ var ignoredKinds = map[string]string{
 	"admissionregistration.k8s.io/ValidatingWebhookConfiguration":   noteNoAPIServer,
 	"admissionregistration.k8s.io/ValidatingAdmissionPolicy":        noteNoAPIServer,
 	"admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": noteNoAPIServer,
-	"networking.k8s.io/NetworkPolicy":                               "podrun does not filter what pods say to each other",
+	"networking.k8s.io/NetworkPolicy":                               "podrun does not filter traffic between pods",
 	"networking.k8s.io/Ingress":                                     "publish a port with hostPort instead",
 	"networking.k8s.io/IngressClass":                                "publish a port with hostPort instead",
-	"policy/PodDisruptionBudget":                                    "one machine is not drained while it is used",
+	"policy/PodDisruptionBudget":                                    "podrun does not drain its machine",
 	"autoscaling/HorizontalPodAutoscaler":                           "nothing is scaled on one machine",
 	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "nothing is scaled on one machine",
 	"scheduling.k8s.io/PriorityClass":                               support.NoteScheduling,

@@ -139,8 +139,8 @@ func (o *Object) Fail(errs *Errors, path, msg string) {
 // removed would be reported again, as missing.
 func (o *Object) alreadyReported(bad *field.Error) bool {
 	path := o.documentPath(bad.Field)
-	for _, told := range o.reported {
-		if within(path, told) || bad.BadValue == "" && within(told, path) {
+	for _, reported := range o.reported {
+		if within(path, reported) || bad.BadValue == "" && within(reported, path) {
 			return true
 		}
 	}

@@ -39,7 +39,7 @@ func HugePagesMediumSize(s *corev1.PodSpec, medium corev1.StorageMedium) (int64,
 	case len(sizes) == 0:
 		return 0, errors.New("no container has a limit of huge pages")
 	case len(sizes) > 1:
-		return 0, errors.New("containers have huge pages of several sizes: say which, as in HugePages-2Mi")
+		return 0, errors.New("containers have huge pages of several sizes: name one, as in HugePages-2Mi")
 	}
 	return sizes[0], nil
 }

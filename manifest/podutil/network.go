@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -28,7 +28,7 @@ func IsHostNetwork(p *corev1.Pod) bool { return NetworkMode(p) == pod.NetworkHos
 // Hostname returns the pod's host name, as in the kubelet (GeneratePodHostNameAndDomain in
 // pkg/kubelet/kubelet_pods.go).
 func Hostname(p *corev1.Pod) string {
-	name := cmp.Or(apiutil.StringOrEmpty(p.Spec.HostnameOverride), p.Spec.Hostname, p.Name)
+	name := cmp.Or(ptr.Deref(p.Spec.HostnameOverride, ""), p.Spec.Hostname, p.Name)
 	if len(name) > maxHostname {
 		name = strings.TrimRight(name[:maxHostname], "-.")
 	}

@@ -8,8 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/status"
 	"github.com/podrun/podrun/pod"
@@ -63,7 +63,7 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 		if z := o.Spec.TimeZone; z != nil {
 			zone = *z
 		}
-		row = []string{o.Name, o.Spec.Schedule, zone, boolColumn(apiutil.IsTrue(o.Spec.Suspend)), n(len(w.Jobs)), last, old}
+		row = []string{o.Name, o.Spec.Schedule, zone, boolColumn(ptr.Deref(o.Spec.Suspend, false)), n(len(w.Jobs)), last, old}
 	}
 	if wide {
 		var names, images []string

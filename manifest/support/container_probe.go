@@ -42,8 +42,7 @@ func hookFields(name, note string) []Field {
 	rows = append(rows, httpFields(at)...)
 	return append(rows,
 		Field{Path: at + ".tcpSocket", Support: Refused, Note: "no kubelet does it: use exec or httpGet"},
-		Field{Path: at + ".sleep", Support: Done},
-		Field{Path: at + ".sleep.seconds", Support: Done},
+		Field{Path: at + ".sleep{,.seconds}", Support: Done},
 	)
 }
 
@@ -61,9 +60,7 @@ func httpFields(at string) []Field {
 		{Path: at + ".httpGet.port", Support: Done, Note: "a number, or the name of one of the container's ports"},
 		{Path: at + ".httpGet.host", Support: Done, Note: "default: the pod"},
 		{Path: at + ".httpGet.scheme", Support: Done, Note: "default: HTTP; with HTTPS the certificate is not verified"},
-		{Path: at + ".httpGet.httpHeaders", Support: Done},
-		{Path: at + ".httpGet.httpHeaders[].name", Support: Done},
-		{Path: at + ".httpGet.httpHeaders[].value", Support: Done},
+		{Path: at + ".httpGet.httpHeaders{,[].name,[].value}", Support: Done},
 		{Path: at + ".httpGet.protocol", Support: Done, Note: "default: HTTP1"},
 	}
 }

@@ -1,22 +1,16 @@
 package support
 
-import (
-	"slices"
-
-	"github.com/podrun/podrun/pod"
-)
+import "github.com/podrun/podrun/pod"
 
 // objectRows returns the fields that every kind except Pod has.
 func objectRows(kind string) []Field {
 	rows := []Field{
 		{Path: "apiVersion", Support: Done, Note: "v1"},
 		{Path: "kind", Support: Done, Note: kind},
-		{Path: "metadata", Support: Done},
-		{Path: "metadata.name", Support: Done},
+		{Path: "metadata{,.name}", Support: Done},
 		{Path: "metadata.namespace", Support: Done, Note: "default: default"},
-		{Path: "metadata.labels", Support: Done},
-		{Path: "metadata.annotations", Support: Done},
-		{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "not an annotation of this podrun"},
+		{Path: "metadata.{labels,annotations}", Support: Done},
+		{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "unknown to this version of podrun"},
 		{Path: "metadata.generateName", Support: Refused, Note: "give the object a name"},
 		{Path: "metadata.generation", Support: Accepted, Note: "bookkeeping of an API server"},
 	}
@@ -25,27 +19,25 @@ func objectRows(kind string) []Field {
 			rows = append(rows, r)
 		}
 	}
-	return rows
+	return expand(rows)
 }
 
 // tableOf returns every field of the objects of a supported kind.
 func tableOf(kind string) []Field {
-	switch kind {
-	case "Pod":
+	if kind == "Pod" {
 		return podTable()
-	case "ConfigMap":
-		return slices.Concat(objectRows(kind), configMapRows)
-	case "Secret":
-		return slices.Concat(objectRows(kind), secretRows)
-	case "PersistentVolumeClaim":
-		return slices.Concat(objectRows(kind), claimRows)
-	case "Service":
-		return slices.Concat(objectRows(kind), serviceRows)
-	case "Namespace":
-		return slices.Concat(objectRows(kind), namespaceRows)
 	}
-	return workloadTable(pod.ObjectKind(kind))
+	if rows, ok := map[string][]Field{
+		"ConfigMap": configMapRows, "Secret": secretRows, "PersistentVolumeClaim": claimRows, "Service": serviceRows, "Namespace": namespaceRows,
+	}[kind]; ok {
+		return append(objectRows(kind), expand(rows)...)
+	}
+	workload := pod.ObjectKind(kind)
+	return append(workloadRows(workload), templateRows(TemplatePath(workload))...)
 }
+
+// statusRow is the field that podrun sets.
+var statusRow = Field{Path: "status", Support: Accepted, Note: "podrun writes its own; the given one is dropped"}
 
 const noteImmutable = "its data can no longer be changed, only deleted"
 
@@ -56,14 +48,14 @@ var configMapRows = []Field{
 }
 
 var secretRows = []Field{
-	{Path: "type", Support: Done, Note: "default: Opaque; those of Kubernetes are held against the keys they must have; kubernetes.io/dockerconfigjson serves imagePullSecrets"},
+	{Path: "type", Support: Done, Note: "default: Opaque; types of Kubernetes are checked for their required keys; kubernetes.io/dockerconfigjson serves imagePullSecrets"},
 	{Path: "data", Support: Done, Note: "kept in memory-backed storage only: a reboot clears it, and a unit's manifest brings it back"},
 	{Path: "stringData", Support: Done, Note: "plain text, put into data"},
 	{Path: "immutable", Support: Done, Note: noteImmutable},
 }
 
 var claimRows = []Field{
-	{Path: "status", Support: Accepted, Note: "podrun writes its own; what is given is dropped"},
+	statusRow,
 	{Path: "spec", Support: Done, Note: "a directory that stays when its pods go"},
 	{Path: "spec.accessModes", Support: Done, Note: "pods of one machine can share every claim"},
 	{Path: "spec.resources", Support: Done},
@@ -73,41 +65,31 @@ var claimRows = []Field{
 	{Path: "spec.resources.limits", Support: Accepted, Note: "a directory is as large as its file system"},
 	{Path: "spec.storageClassName", Support: Accepted, Note: "there is one kind of storage"},
 	{Path: "spec.volumeMode", Support: Done, Only: []string{"Filesystem"}, Note: "block devices"},
-	{Path: "spec.volumeName", Support: Refused, Note: "there are no PersistentVolumes to choose from"},
-	{Path: "spec.selector", Support: Refused, Note: "there are no PersistentVolumes to choose from"},
-	{Path: "spec.dataSource", Support: Refused, Note: "a claim begins empty"},
-	{Path: "spec.dataSourceRef", Support: Refused, Note: "a claim begins empty"},
+	{Path: "spec.{volumeName,selector}", Support: Refused, Note: "there are no PersistentVolumes to choose from"},
+	{Path: "spec.{dataSource,dataSourceRef}", Support: Refused, Note: "a claim begins empty"},
 	{Path: "spec.volumeAttributesClassName", Support: Accepted, Note: "there is one kind of storage"},
 }
 
 const noteOneNode = "there is one machine"
 
 var serviceRows = []Field{
-	{Path: "status", Support: Accepted, Note: "podrun writes its own; what is given is dropped"},
+	statusRow,
 	{Path: "spec", Support: Done},
-	{Path: "spec.type", Support: Done, Note: "default: ClusterIP; LoadBalancer is as NodePort: there is nobody to give it an address of its own, which stays <pending>"},
+	{Path: "spec.type", Support: Done, Note: "default: ClusterIP; LoadBalancer is as NodePort: its external address stays <pending>"},
 	{Path: "spec.selector", Support: Done, Note: "without one the Service has its name and address, and refuses connections"},
 	{Path: "spec.clusterIP", Support: Done, Note: "None makes it headless; an address is chosen by podrun, for each family, and stays"},
-	{Path: "spec.clusterIPs", Support: Done},
-	{Path: "spec.externalName", Support: Done},
-	{Path: "spec.publishNotReadyAddresses", Support: Done},
+	{Path: "spec.{clusterIPs,externalName,publishNotReadyAddresses}", Support: Done},
 	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready, by the address and by ports of the machine; a connection by these ends, at the latest, with the pod that has taken it, which may be another of the Service's"},
-	{Path: "spec.sessionAffinityConfig", Support: Done},
-	{Path: "spec.sessionAffinityConfig.clientIP", Support: Done},
-	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "a client stays for longer: as long as its pod is ready"},
-	{Path: "spec.ports", Support: Done},
-	{Path: "spec.ports[].name", Support: Done},
+	{Path: "spec.sessionAffinityConfig{,.clientIP}", Support: Done},
+	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "ignored: a client stays as long as its pod is ready"},
+	{Path: "spec.ports{,[].name}", Support: Done},
 	{Path: "spec.ports[].protocol", Support: Done, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
 	{Path: "spec.ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
 	{Path: "spec.ports[].port", Support: Done},
 	{Path: "spec.ports[].targetPort", Support: Done, Note: "default: port"},
 	{Path: "spec.ports[].nodePort", Support: Done, Note: "default: a free one of 30000 to 32767, which stays; open as long as a pod is ready, each of which takes some of the connections and sees the client's address"},
-	{Path: "spec.ipFamilies", Support: Accepted, Note: "a Service has an address of each family that pods have"},
-	{Path: "spec.ipFamilyPolicy", Support: Accepted, Note: "a Service has an address of each family that pods have"},
-	{Path: "spec.internalTrafficPolicy", Support: Accepted, Note: noteOneNode},
-	{Path: "spec.externalTrafficPolicy", Support: Accepted, Note: noteOneNode},
-	{Path: "spec.trafficDistribution", Support: Accepted, Note: noteOneNode},
-	{Path: "spec.healthCheckNodePort", Support: Accepted, Note: noteOneNode},
+	{Path: "spec.{ipFamilies,ipFamilyPolicy}", Support: Accepted, Note: "a Service has an address of each family that pods have"},
+	{Path: "spec.{internalTrafficPolicy,externalTrafficPolicy,trafficDistribution,healthCheckNodePort}", Support: Accepted, Note: noteOneNode},
 	{Path: "spec.externalIPs", Support: Refused, Note: "addresses of other machines"},
 	{Path: "spec.loadBalancerIP", Support: Accepted, Note: "there is no load balancer outside the machine"},
 	{Path: "spec.loadBalancerSourceRanges", Support: Refused, Note: "podrun does not filter by source"},
@@ -116,6 +98,6 @@ var serviceRows = []Field{
 }
 
 var namespaceRows = []Field{
-	{Path: "status", Support: Accepted, Note: "podrun writes its own; what is given is dropped"},
+	statusRow,
 	{Path: "spec", Support: Accepted, Note: "bookkeeping of an API server"},
 }

@@ -2,7 +2,7 @@ package support
 
 const (
 	NoteScheduling      = "scheduling: there is one machine"
-	noteAppArmor        = "default: none; where the host has no AppArmor only Unconfined can be had, as with the kubelet"
+	noteAppArmor        = "default: none; where the host has no AppArmor only Unconfined is allowed, as with the kubelet"
 	noteAppArmorDefault = "RuntimeDefault is the first of podrun-default, containers-default, cri-containerd.apparmor.d and docker-default that is loaded: only root can load profiles"
 	noteSELinux         = "where the host has SELinux; elsewhere there are no labels, and it has no effect. Default: the policy's for containers, with categories of the pod's own; spc_t for privileged ones"
 	noteSELinuxChange   = "files are always labelled one by one, as by Recursive, unless a mount of podrun's own has them"
@@ -23,44 +23,28 @@ var podRows = []Field{
 	{Path: "spec.os.name", Support: Done, Only: []string{"linux"}},
 
 	{Path: "spec.resources", Support: Done, Note: "pod-level resources"},
-	{Path: "spec.resources.limits", Support: Done},
-	{Path: "spec.resources.limits[cpu]", Support: Done},
-	{Path: "spec.resources.limits[memory]", Support: Done},
+	{Path: "spec.resources.limits{,[cpu],[memory]}", Support: Done},
 	{Path: "spec.resources.limits[*]", Support: Refused, Note: "only cpu and memory"},
-	{Path: "spec.resources.requests", Support: Done},
-	{Path: "spec.resources.requests[cpu]", Support: Done},
-	{Path: "spec.resources.requests[memory]", Support: Done},
+	{Path: "spec.resources.requests{,[cpu],[memory]}", Support: Done},
 	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only cpu and memory"},
 	{Path: "spec.resources.claims", Support: Refused, Note: "dynamic resource allocation"},
 
 	{Path: "spec.dnsPolicy", Support: Done, Note: "default: ClusterFirst: podrun's own resolver, which passes on to the host's what it does not know; in the host's network ClusterFirstWithHostNet is Default"},
-	{Path: "spec.dnsConfig", Support: Done},
-	{Path: "spec.dnsConfig.nameservers", Support: Done},
-	{Path: "spec.dnsConfig.searches", Support: Done},
-	{Path: "spec.dnsConfig.options", Support: Done},
-	{Path: "spec.dnsConfig.options[].name", Support: Done},
-	{Path: "spec.dnsConfig.options[].value", Support: Done},
-	{Path: "spec.hostAliases", Support: Done},
-	{Path: "spec.hostAliases[].ip", Support: Done},
-	{Path: "spec.hostAliases[].hostnames", Support: Done},
-	{Path: "spec.subdomain", Support: Done},
-	{Path: "spec.setHostnameAsFQDN", Support: Done},
-	{Path: "spec.enableServiceLinks", Support: Done, Note: "default: true: variables tell of the Services of the namespace that are there when a container starts"},
+	{Path: "spec.dnsConfig{,.nameservers,.searches,.options,.options[].name,.options[].value}", Support: Done},
+	{Path: "spec.{hostAliases,hostAliases[].ip,hostAliases[].hostnames,subdomain,setHostnameAsFQDN}", Support: Done},
+	{Path: "spec.enableServiceLinks", Support: Done, Note: "default: true: variables have the addresses of the namespace's Services when a container starts"},
 	{Path: "spec.automountServiceAccountToken", Support: Done, Note: noteNoToken + "; without false, containers find their namespace where the token would be"},
 	{Path: "spec.serviceAccountName", Support: Accepted, Note: noteNoToken + "; fieldRef gives the name, or default"},
 	{Path: "spec.serviceAccount", Support: Accepted, Note: "the old name of serviceAccountName"},
 	{Path: "spec.nodeName", Support: Accepted, Note: NoteScheduling + "; fieldRef gives the name, or the host's"},
-	{Path: "spec.nodeSelector", Support: Accepted, Note: NoteScheduling},
-	{Path: "spec.affinity", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.{nodeSelector,affinity}", Support: Accepted, Note: NoteScheduling},
 	{Path: "spec.tolerations", Support: Accepted, Note: NoteScheduling + "; may be added while the pod runs"},
 	{Path: "spec.topologySpreadConstraints", Support: Accepted, Note: NoteScheduling + ", where they hold trivially"},
-	{Path: "spec.schedulerName", Support: Accepted, Note: NoteScheduling},
-	{Path: "spec.schedulingGroup", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.{schedulerName,schedulingGroup}", Support: Accepted, Note: NoteScheduling},
 	{Path: "spec.priorityClassName", Support: Accepted, Note: NoteScheduling + "; system-node-critical lowers the OOM score as the kubelet does"},
-	{Path: "spec.priority", Support: Accepted, Note: NoteScheduling},
-	{Path: "spec.preemptionPolicy", Support: Accepted, Note: NoteScheduling},
+	{Path: "spec.{priority,preemptionPolicy}", Support: Accepted, Note: NoteScheduling},
 
-	{Path: "spec.schedulingGates", Support: Refused, Note: "nobody would lift them"},
+	{Path: "spec.schedulingGates", Support: Refused, Note: "podrun has no controller that removes them"},
 	{Path: "spec.ephemeralContainers", Support: Done, Note: "podrun apply, up and debug add them to a pod that runs; a new pod has none; fields as spec.containers, without ports, probes, lifecycle, resources and subPath"},
 	{Path: "spec.ephemeralContainers[].targetContainerName", Support: Done, Note: "a container of spec.containers, whose processes it sees"},
 	{Path: "spec.hostNetwork", Support: Done, Note: "/sys is then the host's, to be read only; ports below net.ipv4.ip_unprivileged_port_start are root's"},
@@ -79,15 +63,10 @@ var podRows = []Field{
 
 // podSecurityRows are the fields of spec.securityContext.
 var podSecurityRows = []Field{
-	{Path: "spec.securityContext", Support: Done},
-	{Path: "spec.securityContext.runAsUser", Support: Done},
-	{Path: "spec.securityContext.runAsGroup", Support: Done},
-	{Path: "spec.securityContext.runAsNonRoot", Support: Done},
-	{Path: "spec.securityContext.supplementalGroups", Support: Done},
+	{Path: "spec.securityContext{,.runAsUser,.runAsGroup,.runAsNonRoot,.supplementalGroups}", Support: Done},
 	{Path: "spec.securityContext.supplementalGroupsPolicy", Support: Done, Note: "default: Merge"},
 	{Path: "spec.securityContext.sysctls", Support: Done, Note: "the kubelet's safe list only; unless set, every user may listen on all ports of the pod, and use ping"},
-	{Path: "spec.securityContext.sysctls[].name", Support: Done},
-	{Path: "spec.securityContext.sysctls[].value", Support: Done},
+	{Path: "spec.securityContext.sysctls[].{name,value}", Support: Done},
 	{Path: "spec.securityContext.seccompProfile", Support: Done, Note: "default: RuntimeDefault"},
 	{Path: "spec.securityContext.seccompProfile.type", Support: Done},
 	{Path: "spec.securityContext.seccompProfile.localhostProfile", Support: Done, Note: "a file below ~/.local/share/podrun/seccomp, of root: /var/lib/podrun/seccomp"},
@@ -97,10 +76,7 @@ var podSecurityRows = []Field{
 	{Path: "spec.securityContext.appArmorProfile.type", Support: Done, Note: noteAppArmorDefault},
 	{Path: "spec.securityContext.appArmorProfile.localhostProfile", Support: Done, Note: "a profile that is loaded"},
 	{Path: "spec.securityContext.seLinuxOptions", Support: Done, Note: noteSELinux},
-	{Path: "spec.securityContext.seLinuxOptions.user", Support: Done},
-	{Path: "spec.securityContext.seLinuxOptions.role", Support: Done},
-	{Path: "spec.securityContext.seLinuxOptions.type", Support: Done},
-	{Path: "spec.securityContext.seLinuxOptions.level", Support: Done},
+	{Path: "spec.securityContext.seLinuxOptions.{user,role,type,level}", Support: Done},
 	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Accepted, Note: noteSELinuxChange},
 	{Path: "spec.securityContext.windowsOptions", Support: Refused, Note: "Windows"},
 }

@@ -20,13 +20,13 @@ func reference() string {
 
 <!-- Written by go test ./manifest/support -update from the support table; do not edit. -->
 
-What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field is ever ignored in silence:
+How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is ignored silently:
 
-- **done**: works as in Kubernetes. Where only some values are named, every other value is an error.
-- **accepted**: has no meaning on one machine. It is read, kept, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` says so.
+- **done**: works as in Kubernetes. Where only some values are named, any other value is an error.
+- **accepted**: has no meaning on one machine. It is read, kept, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
 - **refused**: podrun does not do it yet. A manifest that sets it is an error, before anything is created.
 
-` + "`podrun validate FILE`" + ` says the same of one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
+` + "`podrun validate FILE`" + ` reports the same for one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
 
 `)
 	counts := map[Level]int{}
@@ -58,7 +58,7 @@ What podrun makes of every field of a Kubernetes Pod (apiVersion v1). No field i
 			b.WriteString(section.intro + "\n\n")
 		}
 		b.WriteString("| field | | note |\n|---|---|---|\n")
-		for _, r := range section.rows {
+		for _, r := range expand(section.rows) {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.describe())
 		}
 	}
@@ -81,11 +81,11 @@ const workloadsPage = "../../docs/reference/workloads.md"
 // TestWorkloadsPage keeps the users' page equal to the tables that decide.
 func TestWorkloadsPage(t *testing.T) {
 	var b strings.Builder
-	b.WriteString(`# Fields of the objects that make pods
+	b.WriteString(`# Fields of workloads
 
 <!-- Written by go test ./manifest/support -update from the support tables; do not edit. -->
 
-What podrun makes of every field of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob.
+How podrun supports each field of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob.
 The words are those of [the fields of a Pod](fields.md), which are also the fields of the templates below:
 of these only the template itself has a row here.
 `)

@@ -16,8 +16,8 @@ const (
 
 // Field is podrun's support of one field.
 //
-// Path is the field's path in a Pod, with [] for the items of a list. An entry of a map has its key in
-// brackets; [x/*] stands for every key that begins with "x/", [*=*] for every key with a = in it, [*] for
+// Path is the field's path in a Pod, with [] for the items of a list; in the tables below, a{b,c} stands for
+// the two paths ab and ac. An entry of a map has its key in brackets; [x/*] stands for every key that begins with "x/", [*=*] for every key with a = in it, [*] for
 // every key without a row. A row that is accepted or refused applies to everything below it; one that is
 // done has a row for every field below.
 //
@@ -34,7 +34,21 @@ type Field struct {
 
 // podTable returns every field of a Pod, in the order of the reference page.
 func podTable() []Field {
-	return slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows())
+	return expand(slices.Concat(metaRows, podRows, podSecurityRows, containerRows, probeRows, initRows, containerSecurityRows, volumeRows()))
+}
+
+// expand returns the rows with one row for each path: a{b,c} becomes ab and ac.
+func expand(rows []Field) []Field {
+	var out []Field
+	for _, r := range rows {
+		before, rest, _ := strings.Cut(r.Path, "{")
+		list, after, _ := strings.Cut(rest, "}")
+		for one := range strings.SplitSeq(list, ",") {
+			r.Path = before + one + after
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // table finds rows by path.
@@ -63,7 +77,7 @@ func (t table) row(path string) Field {
 	if r, ok := t.find(path); ok {
 		return r
 	}
-	return Field{Path: path, Support: Refused, Note: "a field that this podrun has never heard of"}
+	return Field{Path: path, Support: Refused, Note: "this version of podrun does not have the field"}
 }
 
 func (t table) find(path string) (Field, bool) {

@@ -8,7 +8,7 @@ import (
 const (
 	noteNoDriver  = "needs a storage driver: mount it on the host and use hostPath, or a persistentVolumeClaim, which is a directory"
 	noteOldPlugin = "a volume of an old cloud or storage plug-in: mount it on the host and use hostPath, or a persistentVolumeClaim, which is a directory"
-	noteNoCA      = "there is no API server, so nobody issues it: keep it in a Secret"
+	noteNoCA      = "there is no API server that issues it: keep it in a Secret"
 )
 
 // volumeRows returns the kinds of volumes.
@@ -18,19 +18,17 @@ func volumeRows() []Field {
 }
 
 var ownVolumeRows = []Field{
-	{Path: "spec.volumes", Support: Done},
-	{Path: "spec.volumes[].name", Support: Done},
+	{Path: "spec.volumes{,[].name}", Support: Done},
 	{Path: "spec.volumes[].emptyDir", Support: Done, Note: "also the default of a volume without a kind"},
 	{Path: "spec.volumes[].emptyDir.medium", Support: Done, Only: []string{"Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi", "HugePages-64Ki", "HugePages-32Mi"},
 		Note: "Memory: one tmpfs for the pod; HugePages: one hugetlbfs, for root's pods alone, of a size that a container has a limit of; default: disk"},
 	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Done, Note: "on disk: a pod that exceeds it is evicted; with medium Memory: the tmpfs's size, at most the pod's memory limit; huge pages have limits of their own"},
 	{Path: "spec.volumes[].emptyDir.mode", Support: Done, Note: "default: 0777; with medium Memory 1777"},
 	{Path: "spec.volumes[].hostPath", Support: Done, Note: "with the user's own rights"},
-	{Path: "spec.volumes[].hostPath.path", Support: Done, Note: "links are followed; looked at again whenever a container starts"},
+	{Path: "spec.volumes[].hostPath.path", Support: Done, Note: "links are followed; resolved again whenever a container starts"},
 	{Path: "spec.volumes[].hostPath.type", Support: Done, Note: "default: anything; a directory is made if there is nothing, as containerd and CRI-O do"},
 	{Path: "spec.volumes[].persistentVolumeClaim", Support: Done, Note: "a directory that stays when the pod goes; podrun volume lists them"},
-	{Path: "spec.volumes[].persistentVolumeClaim.claimName", Support: Done},
-	{Path: "spec.volumes[].persistentVolumeClaim.readOnly", Support: Done},
+	{Path: "spec.volumes[].persistentVolumeClaim.{claimName,readOnly}", Support: Done},
 	{Path: "spec.volumes[].image", Support: Done, Note: "read-only, and no program is run from it"},
 	{Path: "spec.volumes[].image.reference", Support: Done},
 	{Path: "spec.volumes[].image.pullPolicy", Support: Done, Note: "default: Always for the tag latest, else IfNotPresent"},
@@ -57,8 +55,7 @@ func itemRows(path string) []Field {
 	return []Field{
 		{Path: path + ".optional", Support: Done, Note: "without it the pod waits until the object is there"},
 		{Path: path + ".items", Support: Done, Note: "default: every key is a file"},
-		{Path: path + ".items[].key", Support: Done},
-		{Path: path + ".items[].path", Support: Done},
+		{Path: path + ".items[].{key,path}", Support: Done},
 		{Path: path + ".items[].mode", Support: Done, Note: "default: defaultMode"},
 		{Path: path + ".items[].user", Support: Done, Note: "default: defaultUser"},
 	}
@@ -71,15 +68,12 @@ func downwardRows(path string) []Field {
 			Field{Path: path + ".defaultUser", Support: Done, Note: "default: root of the pod"})
 	}
 	return append(rows,
-		Field{Path: path + ".items", Support: Done},
-		Field{Path: path + ".items[].path", Support: Done},
+		Field{Path: path + ".items{,[].path}", Support: Done},
 		Field{Path: path + ".items[].mode", Support: Done, Note: "default: defaultMode"},
 		Field{Path: path + ".items[].user", Support: Done, Note: "default: defaultUser"},
-		Field{Path: path + ".items[].fieldRef", Support: Done},
-		Field{Path: path + ".items[].fieldRef.apiVersion", Support: Done},
+		Field{Path: path + ".items[].fieldRef{,.apiVersion}", Support: Done},
 		Field{Path: path + ".items[].fieldRef.fieldPath", Support: Done, Note: "the pod's name, namespace, uid, labels and annotations"},
-		Field{Path: path + ".items[].resourceFieldRef", Support: Done},
-		Field{Path: path + ".items[].resourceFieldRef.containerName", Support: Done},
+		Field{Path: path + ".items[].resourceFieldRef{,.containerName}", Support: Done},
 		Field{Path: path + ".items[].resourceFieldRef.resource", Support: Done, Note: "a limit that is not set is what the machine has"},
 		Field{Path: path + ".items[].resourceFieldRef.divisor", Support: Done, Note: "default: 1; rounded up"})
 }
@@ -92,8 +86,7 @@ func projectedRows() []Field {
 		{Path: "spec.volumes[].projected.defaultUser", Support: Done, Note: "default: root of the pod"},
 		{Path: "spec.volumes[].projected.sources", Support: Done},
 		{Path: sources + ".serviceAccountToken", Support: Refused, Note: noteNoToken + ": keep one for another service in a Secret"},
-		{Path: sources + ".clusterTrustBundle", Support: Refused, Note: noteNoCA},
-		{Path: sources + ".podCertificate", Support: Refused, Note: noteNoCA},
+		{Path: sources + ".{clusterTrustBundle,podCertificate}", Support: Refused, Note: noteNoCA},
 	}
 	for _, kind := range []string{".configMap", ".secret"} {
 		rows = append(rows, Field{Path: sources + kind, Support: Done}, Field{Path: sources + kind + ".name", Support: Done})
@@ -120,25 +113,9 @@ func ephemeralRows() []Field {
 }
 
 var driverRows = []Field{
-	{Path: "spec.volumes[].nfs", Support: Refused, Note: noteNoDriver},
-	{Path: "spec.volumes[].csi", Support: Refused, Note: noteNoDriver},
-	{Path: "spec.volumes[].iscsi", Support: Refused, Note: noteNoDriver},
-	{Path: "spec.volumes[].fc", Support: Refused, Note: noteNoDriver},
+	{Path: "spec.volumes[].{nfs,csi,iscsi,fc}", Support: Refused, Note: noteNoDriver},
 	{Path: "spec.volumes[].gitRepo", Support: Refused, Note: "clone in an init container, into an emptyDir"},
-	{Path: "spec.volumes[].gcePersistentDisk", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].awsElasticBlockStore", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].glusterfs", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].rbd", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].flexVolume", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].cinder", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].cephfs", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].flocker", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].azureFile", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].azureDisk", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].vsphereVolume", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].quobyte", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].photonPersistentDisk", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].portworxVolume", Support: Refused, Note: noteOldPlugin},
-	{Path: "spec.volumes[].scaleIO", Support: Refused, Note: noteOldPlugin},
+	{Path: "spec.volumes[].{gcePersistentDisk,awsElasticBlockStore,glusterfs,rbd,flexVolume,cinder,cephfs,flocker}", Support: Refused, Note: noteOldPlugin},
+	{Path: "spec.volumes[].{azureFile,azureDisk,vsphereVolume,quobyte,photonPersistentDisk,portworxVolume,scaleIO}", Support: Refused, Note: noteOldPlugin},
 	{Path: "spec.volumes[].storageos", Support: Refused, Note: noteOldPlugin},
 }

@@ -8,8 +8,8 @@ import (
 
 const (
 	noteOneMachine    = "there is one machine"
-	noteOwnedByUID    = "a workload knows the pods it has made; others of the same labels are left alone"
-	noteNotOneMachine = "it has no meaning on one machine"
+	noteOwnedByUID    = "a workload owns the pods that it made; it does not adopt others with the same labels"
+	noteNotOneMachine = "without meaning on one machine"
 )
 
 // The paths of pod templates.
@@ -54,7 +54,7 @@ func workloadRows(kind pod.ObjectKind) []Field {
 	if kind == pod.KindJob || kind == pod.KindCronJob {
 		rows[0].Note = "batch/v1"
 	}
-	rows = slices.Concat(rows, []Field{{Path: "status", Support: Accepted, Note: "podrun writes its own; what is given is dropped"}, {Path: "spec", Support: Done}}, own)
+	rows = slices.Concat(rows, []Field{statusRow, {Path: "spec", Support: Done}}, own)
 	if kind == pod.KindCronJob {
 		rows = append(rows, Field{Path: "spec.jobTemplate", Support: Done}, Field{Path: "spec.jobTemplate.metadata", Support: Done})
 		for _, r := range objectRows("Job") {
@@ -70,12 +70,7 @@ func workloadRows(kind pod.ObjectKind) []Field {
 		rows = append(rows, Field{Path: "spec.jobTemplate.spec", Support: Done})
 		rows = append(rows, prefixed("spec.jobTemplate", jobRows)...)
 	}
-	return rows
-}
-
-// workloadTable returns the whole support table of a kind of workload.
-func workloadTable(kind pod.ObjectKind) []Field {
-	return slices.Concat(workloadRows(kind), templateRows(TemplatePath(kind)))
+	return expand(rows)
 }
 
 // TemplatePath returns the path of the pod template in a kind.
@@ -89,18 +84,13 @@ func TemplatePath(kind pod.ObjectKind) string {
 func selectorRows() []Field {
 	return []Field{
 		{Path: "spec.selector", Support: Done, Note: "must select the template's labels; " + noteOwnedByUID},
-		{Path: "spec.selector.matchLabels", Support: Done},
-		{Path: "spec.selector.matchExpressions", Support: Done},
-		{Path: "spec.selector.matchExpressions[].key", Support: Done},
-		{Path: "spec.selector.matchExpressions[].operator", Support: Done},
-		{Path: "spec.selector.matchExpressions[].values", Support: Done},
+		{Path: "spec.selector.{matchLabels,matchExpressions,matchExpressions[].key,matchExpressions[].operator,matchExpressions[].values}", Support: Done},
 	}
 }
 
 var deploymentRows = slices.Concat([]Field{
 	{Path: "spec.replicas", Support: Done, Note: "default: 1; all on this machine"},
-	{Path: "spec.minReadySeconds", Support: Done},
-	{Path: "spec.paused", Support: Done},
+	{Path: "spec.{minReadySeconds,paused}", Support: Done},
 	{Path: "spec.progressDeadlineSeconds", Support: Done, Note: "default: 600"},
 	{Path: "spec.revisionHistoryLimit", Support: Done, Note: "default: 10; the templates of so many old versions are remembered"},
 	{Path: "spec.strategy", Support: Done},
@@ -121,12 +111,9 @@ var statefulSetRows = slices.Concat([]Field{
 	{Path: "spec.podManagementPolicy", Support: Done, Note: "OrderedReady (default) or Parallel"},
 	{Path: "spec.revisionHistoryLimit", Support: Done, Note: "default: 10"},
 	{Path: "spec.serviceName", Support: Done, Note: "the pods' subdomain"},
-	{Path: "spec.ordinals", Support: Done},
-	{Path: "spec.ordinals.start", Support: Done},
-	{Path: "spec.updateStrategy", Support: Done},
+	{Path: "spec.{ordinals,ordinals.start,updateStrategy}", Support: Done},
 	{Path: "spec.updateStrategy.type", Support: Done, Note: "RollingUpdate (default) or OnDelete"},
-	{Path: "spec.updateStrategy.rollingUpdate", Support: Done},
-	{Path: "spec.updateStrategy.rollingUpdate.partition", Support: Done},
+	{Path: "spec.updateStrategy.rollingUpdate{,.partition}", Support: Done},
 	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Done, Note: "default: 1; a part of all is rounded down"},
 }, claimTemplateRows(), selectorRows())
 
@@ -149,9 +136,8 @@ var jobRows = slices.Concat([]Field{
 	{Path: "spec.ttlSecondsAfterFinished", Support: Done, Note: "the Job and its pods are removed then"},
 	{Path: "spec.suspend", Support: Done},
 	{Path: "spec.podReplacementPolicy", Support: Done, Note: "TerminatingOrFailed (default) or Failed"},
-	{Path: "spec.selector", Support: Refused, Note: noteOwnedByUID},
-	{Path: "spec.manualSelector", Support: Refused, Note: noteOwnedByUID},
-	{Path: "spec.managedBy", Support: Refused, Note: "nobody else is there to manage it"},
+	{Path: "spec.{selector,manualSelector}", Support: Refused, Note: noteOwnedByUID},
+	{Path: "spec.managedBy", Support: Refused, Note: "there is no other controller"},
 	{Path: "spec.scheduling", Support: Refused, Note: noteNotOneMachine},
 }, jobPolicyRows)
 
@@ -183,20 +169,12 @@ func claimTemplateRows() []Field {
 }
 
 var jobPolicyRows = []Field{
-	{Path: "spec.backoffLimitPerIndex", Support: Done},
-	{Path: "spec.maxFailedIndexes", Support: Done},
-	{Path: "spec.podFailurePolicy", Support: Done},
-	{Path: "spec.podFailurePolicy.rules", Support: Done},
+	{Path: "spec.{backoffLimitPerIndex,maxFailedIndexes,podFailurePolicy,podFailurePolicy.rules}", Support: Done},
 	{Path: "spec.podFailurePolicy.rules[].action", Support: Done, Note: "FailJob, FailIndex, Ignore or Count"},
-	{Path: "spec.podFailurePolicy.rules[].onExitCodes", Support: Done},
-	{Path: "spec.podFailurePolicy.rules[].onExitCodes.containerName", Support: Done},
+	{Path: "spec.podFailurePolicy.rules[].onExitCodes{,.containerName}", Support: Done},
 	{Path: "spec.podFailurePolicy.rules[].onExitCodes.operator", Support: Done, Note: "In or NotIn"},
-	{Path: "spec.podFailurePolicy.rules[].onExitCodes.values", Support: Done},
-	{Path: "spec.podFailurePolicy.rules[].onPodConditions", Support: Done},
+	{Path: "spec.podFailurePolicy.rules[].{onExitCodes.values,onPodConditions}", Support: Done},
 	{Path: "spec.podFailurePolicy.rules[].onPodConditions[].type", Support: Done, Note: "DisruptionTarget: the pod was evicted, or ended with the machine"},
 	{Path: "spec.podFailurePolicy.rules[].onPodConditions[].status", Support: Done, Note: "default: True"},
-	{Path: "spec.successPolicy", Support: Done},
-	{Path: "spec.successPolicy.rules", Support: Done},
-	{Path: "spec.successPolicy.rules[].succeededIndexes", Support: Done},
-	{Path: "spec.successPolicy.rules[].succeededCount", Support: Done},
+	{Path: "spec.successPolicy{,.rules,.rules[].succeededIndexes,.rules[].succeededCount}", Support: Done},
 }

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
@@ -23,7 +23,7 @@ func validateHostname(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		return errs
 	}
 	at := path.Child("hostnameOverride")
-	if apiutil.IsTrue(s.SetHostnameAsFQDN) {
+	if ptr.Deref(s.SetHostnameAsFQDN, false) {
 		errs = append(errs, field.Forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
 	}
 	if s.HostNetwork {
@@ -105,7 +105,7 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 			errs = append(errs, field.Required(at, "must not be empty"))
 		}
 		// podrun's own rule: the file has one line for all options.
-		if text := o.Name + apiutil.StringOrEmpty(o.Value); strings.ContainsAny(text, " \t\r\n\x00") {
+		if text := o.Name + ptr.Deref(o.Value, ""); strings.ContainsAny(text, " \t\r\n\x00") {
 			errs = append(errs, field.Invalid(at, text, "must not contain white space"))
 		}
 	}
@@ -115,7 +115,7 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 // validateNodeName checks the name that becomes the kernel's host name (the kubelet's
 // truncatePodHostnameIfNeeded and GeneratePodHostNameAndDomain fail only when the pod starts).
 func validateNodeName(p *corev1.Pod, path *field.Path) field.ErrorList {
-	if !apiutil.IsTrue(p.Spec.SetHostnameAsFQDN) || p.Spec.Subdomain == "" {
+	if !ptr.Deref(p.Spec.SetHostnameAsFQDN, false) || p.Spec.Subdomain == "" {
 		return nil
 	}
 	plan := pod.Plan{Namespace: p.Namespace, Hostname: podutil.Hostname(p), Subdomain: p.Spec.Subdomain, HostnameAsFQDN: true}

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
@@ -63,7 +63,7 @@ func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, at *field.P
 		if !slices.Contains(propagations, *p) {
 			errs = append(errs, field.NotSupported(path, *p, propagations))
 		}
-		if *p == corev1.MountPropagationBidirectional && (c.SecurityContext == nil || !apiutil.IsTrue(c.SecurityContext.Privileged)) {
+		if *p == corev1.MountPropagationBidirectional && (c.SecurityContext == nil || !ptr.Deref(c.SecurityContext.Privileged, false)) {
 			errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
@@ -63,7 +63,7 @@ func specFailureRule(r *batchv1.PodFailurePolicyRule) workload.FailureRule {
 func specJob(s *batchv1.JobSpec) workload.JobSpec {
 	j := workload.JobSpec{
 		Parallelism: int(*s.Parallelism), Completions: -1, BackoffLimit: int(*s.BackoffLimit),
-		Indexed: podutil.IsIndexedJob(s), Suspend: apiutil.IsTrue(s.Suspend), TTL: -1,
+		Indexed: podutil.IsIndexedJob(s), Suspend: ptr.Deref(s.Suspend, false), TTL: -1,
 		OnFailure:     s.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure,
 		ReplaceFailed: *s.PodReplacementPolicy == batchv1.Failed,
 	}
@@ -83,7 +83,7 @@ func specJob(s *batchv1.JobSpec) workload.JobSpec {
 func specCron(o *batchv1.CronJob) workload.CronSpec {
 	s := &o.Spec
 	c := workload.CronSpec{
-		Schedule: s.Schedule, Concurrency: workload.Concurrency(s.ConcurrencyPolicy), Suspend: apiutil.IsTrue(s.Suspend), StartingDeadline: -1,
+		Schedule: s.Schedule, Concurrency: workload.Concurrency(s.ConcurrencyPolicy), Suspend: ptr.Deref(s.Suspend, false), StartingDeadline: -1,
 		KeepSucceeded: int(*s.SuccessfulJobsHistoryLimit), KeepFailed: int(*s.FailedJobsHistoryLimit), Created: o.CreationTimestamp.Time,
 	}
 	if s.StartingDeadlineSeconds != nil {
