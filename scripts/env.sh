@@ -7,7 +7,7 @@ export LC_ALL=C.UTF-8
 umask 022 # the ordinary user reads these files too
 
 die() { echo "${0##*/}: $*" >&2; exit 1; }
-say() { echo "== $*" >&2; }
+info() { echo "== $*" >&2; }
 
 # Build tags of the CLI and the supervisor program. The containers_image and graphdriver tags leave
 # out C libraries, the others code that podrun never calls.
@@ -33,7 +33,7 @@ go_version() { GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null | sed 's/^go//; 
 # use_go puts a Go that is new enough for go.mod first on PATH. If only an older one exists
 # (Debian's), it fetches the required toolchain through the module proxy.
 use_go() {
-	local want have go any='' module dir said
+	local want have go any='' module dir output
 	want=$(awk '$1 == "go" { print $2 }' "$top/go.mod")
 	for go in /usr/local/go/bin/go "$(command -v go || true)" /usr/lib/go-*/bin/go; do
 		[ -x "$go" ] || continue
@@ -50,11 +50,11 @@ use_go() {
 	module=golang.org/toolchain@v0.0.1-go$want.linux-$("$any" env GOHOSTARCH)
 	dir=$("$any" env GOMODCACHE)/$module
 	if [ ! -x "$dir/bin/go" ]; then
-		say "Go $have is older than $want: fetching Go $want through the module proxy"
-		# Asked for as a module, which Go before 1.21 can do too; from outside the
+		info "Go $have is older than $want: fetching Go $want through the module proxy"
+		# Downloaded as a module, which Go before 1.21 supports too; from outside the
 		# checkout, whose go.mod an old Go cannot read.
-		said=$(cd / && GOTOOLCHAIN=local GOFLAGS=-mod=mod "$any" mod download -json "$module" 2>&1) ||
-			die "Go $want could not be fetched; install it in /usr/local/go, or see to this: $said"
+		output=$(cd / && GOTOOLCHAIN=local GOFLAGS=-mod=mod "$any" mod download -json "$module" 2>&1) ||
+			die "Go $want could not be fetched; install it in /usr/local/go, or fix this: $output"
 		find "$dir/pkg/tool" -type f -exec chmod +x {} +
 		chmod +x "$dir"/bin/*
 	fi
@@ -67,7 +67,7 @@ go_env() {
 	use_go
 	# -trimpath everywhere, so that tests and binaries share one build cache.
 	export GOFLAGS="-trimpath -tags=$tags" CGO_ENABLED=1
-	# A checkout that belongs to somebody else has no version to stamp.
+	# A checkout of another user has no version to stamp.
 	git -C "$top" rev-parse HEAD >/dev/null 2>&1 || GOFLAGS+=' -buildvcs=false'
 }
 
@@ -88,7 +88,7 @@ go_env_for() {
 	CC=$triple-gcc
 	root=$("$top/scripts/sysroot" "$1")
 	export PKG_CONFIG_LIBDIR=$root/usr/lib/$triple/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
-	# Go's build cache knows these flags, but not what pkg-config said: without them it
+	# Go's build cache keys include these flags, but not pkg-config's output: without them it
 	# would link with the sysroot of another checkout, which may be gone.
 	export CGO_LDFLAGS="-O2 -g -L$root/usr/lib/$triple"
 }

@@ -8,7 +8,7 @@ step_user='' step_before=''
 # step WORDS: run a step. A failed step ends the run, after the table of times.
 step() {
 	local start=$SECONDS code=0
-	say "$*"
+	info "$*"
 	"$@" || code=$?
 	step_times+=("$(printf '%-28s %5d s%s' "$*" $((SECONDS - start)) "$([ $code = 0 ] || echo "  failed: exit code $code")")")
 	[ $code = 0 ] || { times; exit $code; }
@@ -16,7 +16,7 @@ step() {
 
 # times prints the table of steps.
 times() {
-	say "steps"
+	info "steps"
 	printf '%s\n' "${step_times[@]}" "$(printf '%-28s %5d s' "all" $SECONDS)" >&2
 }
 

@@ -10,69 +10,69 @@ import (
 
 // expectation is the expected behavior of one example.
 type expectation struct {
-	ends  bool              // `podrun up` exits by itself, with exit code 0 and the pod Succeeded
-	says  map[string]string // by container: a regular expression for its log
+	exits bool              // `podrun up` exits by itself, with exit code 0 and the pod Succeeded
+	logs  map[string]string // by container: a regular expression for its log
 	shows []string          // regular expressions for its row of `podrun ps`
 
-	// waits and waitsSays: the pod waits, with such a row and such a log, until another example is
+	// waits and waitsLogs: the pod waits, with such a row and such a log, until another example is
 	// applied.
 	waits     string
-	waitsSays map[string]string
+	waitsLogs map[string]string
 	until     string
 }
 
 // expectations has an entry for each example; an example without one fails.
 var expectations = map[string]expectation{
 	"config.yaml": {
-		ends:  true,
-		says:  map[string]string{"app": `^blue, large, 32 MiB, a password of 13 letters\n$`},
+		exits: true,
+		logs:  map[string]string{"app": `^blue, large, 32 MiB, a password of 13 letters\n$`},
 		shows: []string{`^config +0/1 +Completed +0 `},
 	},
 	"hello.yaml": {
-		ends:  true,
-		says:  map[string]string{"hello": `^Hello, pod\n$`},
+		exits: true,
+		logs:  map[string]string{"hello": `^Hello, pod\n$`},
 		shows: []string{`^hello +0/1 +Completed +0 `},
 	},
 	"hooks.yaml": {
-		ends:  true,
-		says:  map[string]string{"second": `^version 7\n$`, "queue": `^draining the queue: --reason=Dependency\nqueue stopped\n$`},
+		exits: true,
+		logs:  map[string]string{"second": `^version 7\n$`, "queue": `^draining the queue: --reason=Dependency\nqueue stopped\n$`},
 		shows: []string{`^hooks +0/3 +Completed +0 `},
 	},
 	"limits.yaml": {
-		ends:  true,
-		says:  map[string]string{"prepare": "prepared", "one": "one is done", "two": "two is done"},
+		exits: true,
+		logs:  map[string]string{"prepare": "prepared", "one": "one is done", "two": "two is done"},
 		shows: []string{`^limits +0/2 +Completed +0 `},
 	},
 	"myapp-pod.yaml": {
 		waits:     `^myapp-pod +0/1 +Init:0/2 +0 `,
-		waitsSays: map[string]string{"init-myservice": "(?s)NXDOMAIN.*waiting for myservice\n"},
+		waitsLogs: map[string]string{"init-myservice": "(?s)NXDOMAIN.*waiting for myservice\n"},
 		until:     "myapp-services.yaml",
-		says:      map[string]string{"init-mydb": `Name:	mydb\.default\.svc\.cluster\.local`, "myapp-container": "^The app is running!\n"},
+		logs:      map[string]string{"init-mydb": `Name:	mydb\.default\.svc\.cluster\.local`, "myapp-container": "^The app is running!\n"},
 		shows:     []string{`^myapp-pod +1/1 +Running +0 `},
 	},
 	"probes.yaml": {
-		ends:  true,
-		says:  map[string]string{"worker": "the server says: I am well\nthis time it works"},
+		exits: true,
+		logs:  map[string]string{"worker": "the server answers: I am well\nthis time it works"},
 		shows: []string{`^probes +0/2 +Completed +1 `},
 	},
 	"restart.yaml": {
-		ends:  true,
-		says:  map[string]string{"flaky": "this time it works"},
+		exits: true,
+		logs:  map[string]string{"flaky": "this time it works"},
 		shows: []string{`^restart +0/1 +Completed +1 `},
 	},
 	"shared-pid.yaml": {
-		ends:  true,
-		says:  map[string]string{"worker": "asked to stop", "peer": "the worker is process [0-9]+, process 1 is the sandbox"},
+		exits: true,
+		logs:  map[string]string{"worker": "asked to stop", "peer": "the worker is process [0-9]+, process 1 is the sandbox"},
 		shows: []string{`^shared-pid +0/2 +Completed +0 `},
 	},
 	"sidecar.yaml": {
-		ends:  true,
-		says:  map[string]string{"printer": "printed: page one\n(.*\n)*printer stopped", "app": "app is done"},
+		exits: true,
+		logs:  map[string]string{"printer": "printed: page one\n(.*\n)*printer stopped", "app": "app is done"},
 		shows: []string{`^sidecar +0/2 +Completed +0 `},
 	},
 	"volumes.yaml": {
-		ends: true,
-		says: map[string]string{"app": `^visit 0
+		exits: true,
+		logs: map[string]string{"app": `^visit 0
 <h1>Hello</h1>
 <h1>Hello</h1>
 app="shop"
@@ -86,7 +86,7 @@ $`},
 		shows: []string{`^volumes +0/1 +Completed +0 `},
 	},
 	"web.yaml": {
-		says: map[string]string{
+		logs: map[string]string{
 			"content": "content is ready",
 			"render":  "rendered: a pod named web",
 			"watcher": "<h1>Hello from a pod named web</h1>\n(.*\n)*update [0-9]+\n(.*\n)*update [0-9]+",
@@ -105,7 +105,7 @@ func TestEveryExampleIsExpected(t *testing.T) {
 		name := filepath.Base(f)
 		there[name] = true
 		if _, ok := expectations[name]; !ok && !isPart(name) {
-			t.Errorf("examples/%s has no expectation: say in examples_test.go what has to be seen of it", name)
+			t.Errorf("examples/%s has no expectation: add one to examples_test.go", name)
 		}
 	}
 	for name, want := range expectations {
@@ -135,20 +135,20 @@ func TestExamples(t *testing.T) {
 			p.cleanUp(t, pod)
 			path := filepath.Join(dir, file)
 			switch {
-			case want.ends:
+			case want.exits:
 				p.run(t, "up", path)
 			case want.until != "":
 				p.waits(t, pod, path, want)
 			default:
 				p.run(t, "up", "-d", path)
 			}
-			for container, pattern := range want.says {
+			for container, pattern := range want.logs {
 				p.logged(t, pod, container, pattern)
 			}
 			for _, pattern := range want.shows {
 				p.matches(t, pattern, "ps")
 			}
-			if phase := p.phase(t, pod); want.ends != (phase == "Succeeded") {
+			if phase := p.phase(t, pod); want.exits != (phase == "Succeeded") {
 				t.Errorf("the pod's phase is %s", phase)
 			}
 			if want.until == "" {
@@ -166,7 +166,7 @@ func TestExamples(t *testing.T) {
 func (p *podrun) waits(t *testing.T, pod, path string, want expectation) {
 	t.Helper()
 	p.run(t, "apply", "-f", path)
-	for container, pattern := range want.waitsSays {
+	for container, pattern := range want.waitsLogs {
 		p.logged(t, pod, container, pattern)
 	}
 	p.matches(t, want.waits, "ps")

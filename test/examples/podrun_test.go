@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	dir     = "../../examples"
-	patient = 3 * time.Minute // timeout of each step
+	dir         = "../../examples"
+	stepTimeout = 3 * time.Minute // timeout of each step
 )
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }
@@ -57,7 +57,7 @@ func setUp(t *testing.T) *podrun {
 		}
 		p.env = append(p.env, d.variable+"="+path)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "../../scripts/example-image", p.binary)
 	cmd.Env = p.env
@@ -77,7 +77,7 @@ func (p *podrun) command(ctx context.Context, args ...string) *exec.Cmd {
 // run returns the command's output; it fails the test unless the command succeeds in time.
 func (p *podrun) run(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	var output strings.Builder
 	cmd := p.command(ctx, args...)
@@ -103,7 +103,7 @@ func (p *podrun) start(t *testing.T, args ...string) *exec.Cmd {
 // logged follows a container's log until it matches.
 func (p *podrun) logged(t *testing.T, pod, container, pattern string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	want := regexp.MustCompile(pattern)
 	for { // `logs` fails until the pod exists
@@ -147,7 +147,7 @@ func (p *podrun) ended(ctx context.Context, pod string) bool {
 func (p *podrun) matches(t *testing.T, pattern string, args ...string) {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
-	for deadline := time.Now().Add(patient); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(stepTimeout); ; time.Sleep(50 * time.Millisecond) {
 		out := p.run(t, args...)
 		if slices.ContainsFunc(strings.Split(out, "\n"), want.MatchString) {
 			return
@@ -162,7 +162,7 @@ func (p *podrun) matches(t *testing.T, pattern string, args ...string) {
 // cleanUp removes the pod at the end of the test.
 func (p *podrun) cleanUp(t *testing.T, pod string) {
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patient)
+		ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 		defer cancel()
 		p.command(ctx, "down", "--force", pod).Run() // it fails if the pod is gone, as expected
 	})
@@ -176,9 +176,9 @@ func (p *podrun) nothingLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range lines {
-		words, err := os.ReadFile(l)
-		if err == nil && strings.Contains(string(words), p.home) {
-			t.Errorf("a process is left: %s: %q", l, words)
+		args, err := os.ReadFile(l)
+		if err == nil && strings.Contains(string(args), p.home) {
+			t.Errorf("a process is left: %s: %q", l, args)
 		}
 	}
 	for _, pods := range []string{"data/podrun/pods", "run/podrun/pods"} {

@@ -47,14 +47,14 @@ func commands() map[string]scriptcmd.Command {
 func hostOf(ts *testscript.TestScript) *host { return ts.Value(hostKey{}).(*host) }
 
 // repeated returns the command of one repetition.
-func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
+func repeated(ts *testscript.TestScript, args []string) *exec.Cmd {
 	path := hostOf(ts).podrun().Path
-	if words[0] != "podrun" {
+	if args[0] != "podrun" {
 		var err error
-		path, err = exec.LookPath(words[0])
+		path, err = exec.LookPath(args[0])
 		ts.Check(err)
 	}
-	cmd := exec.Command(path, words[1:]...)
+	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), hostOf(ts).env
 	return cmd
 }
@@ -84,13 +84,13 @@ func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
 func killPod(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "killpod NAME")
 	podInit := podInitOf(ts, args[0])
-	var pid, guard int
+	var pid, monitor int
 	var name, state string
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", podInit))
 	ts.Check(err)
-	_, err = fmt.Sscan(string(b), &pid, &name, &state, &guard)
+	_, err = fmt.Sscan(string(b), &pid, &name, &state, &monitor)
 	ts.Check(err)
-	ts.Check(syscall.Kill(guard, syscall.SIGKILL))
+	ts.Check(syscall.Kill(monitor, syscall.SIGKILL))
 	ts.Check(syscall.Kill(podInit, syscall.SIGKILL))
 }
 

@@ -12,7 +12,6 @@ import (
 // controlPattern matches text that a terminal interprets, except colors, which podrun prints
 // itself: escape sequences, control characters of both sets, and characters that change the writing
 // direction.
-// writing.
 var controlPattern = regexp.MustCompile("\x1b(?:\\[[0-9;:]*[^0-9;:m]|[^\\[])|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]|[\u0080-\u009f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 
 // escaped TEXT podrun ARG...: podrun at a terminal prints TEXT and no control sequences; its exit
@@ -39,9 +38,9 @@ func escaped(ts *testscript.TestScript, neg bool, args []string) {
 	<-shown // every process with the terminal has exited
 	text := s.text
 	if !bytes.Contains(text, []byte(args[0])) {
-		ts.Fatalf("it does not say %q, but:\n%q", args[0], text)
+		ts.Fatalf("the output has no %q:\n%q", args[0], text)
 	}
 	if found := controlPattern.FindAll(text, -1); len(found) > 0 {
-		ts.Fatalf("a terminal would obey %q in:\n%q", found, text)
+		ts.Fatalf("a terminal would interpret %q in:\n%q", found, text)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// fastPath implements "fastpath quick|whole WORDS...": podrun's output on both streams and its exit
-// code are the same with and without the fast path, and the named one of the two (quick: the fast
-// path, whole: the CLI) answers. Ages may change between the runs: then it repeats them, and
+// fastPath implements "fastpath fast|cli ARG...": podrun's output on both streams and its exit
+// code are the same with and without the fast path, and the named one of the two
+// handles the command. Ages may change between the runs: then it repeats them, and
 // finally ignores ages.
 func fastPath(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 || args[0] != "quick" && args[0] != "whole" {
-		ts.Fatalf("usage: fastpath quick|whole WORDS...")
+	if neg || len(args) < 2 || args[0] != "fast" && args[0] != "cli" {
+		ts.Fatalf("usage: fastpath fast|cli ARG...")
 	}
 	host := hostOf(ts)
 	results := func(env ...string) string {
@@ -34,20 +34,20 @@ func fastPath(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return fmt.Sprintf("stdout:\n%sstderr:\n%scode %d\n", &out, &err, cmd.ProcessState.ExitCode())
 	}
-	const whole = "_PODRUN_CLI=none" // disables the fast path
+	const cliOnly = "_PODRUN_CLI=none" // disables the fast path
 	same := false
 	for range 20 {
-		if same = results() == results(whole); same {
+		if same = results() == results(cliOnly); same {
 			break
 		}
 	}
 	// On a slow machine the ages of two runs may always differ.
-	if !same && !scriptcmd.Poll(func() bool { return withoutAges(results()) == withoutAges(results(whole)) }) {
-		ts.Fatalf("podrun %s says\n%s\nthe whole front\n%s", strings.Join(args[1:], " "), results(), results(whole))
+	if !same && !scriptcmd.Poll(func() bool { return withoutAges(results()) == withoutAges(results(cliOnly)) }) {
+		ts.Fatalf("podrun %s prints\n%s\nthe CLI\n%s", strings.Join(args[1:], " "), results(), results(cliOnly))
 	}
 	// Only the CLI initializes Kubernetes' packages.
-	if is := strings.Contains(results("GODEBUG=inittrace=1"), "init k8s.io"); is != (args[0] == "whole") {
-		ts.Fatalf("podrun %s is not answered by the %s front", strings.Join(args[1:], " "), args[0])
+	if is := strings.Contains(results("GODEBUG=inittrace=1"), "init k8s.io"); is != (args[0] == "cli") {
+		ts.Fatalf("podrun %s is not handled by the %s program", strings.Join(args[1:], " "), args[0])
 	}
 }
 

@@ -79,8 +79,8 @@ func (h *host) left() []string {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, l := range lines {
 		// Processes of pods have the pod's directories in their arguments.
-		if words, err := os.ReadFile(l); err == nil && strings.Contains(string(words), h.dir+"/") && strings.Contains(string(words), "\x00_") {
-			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(filepath.Dir(l)), words))
+		if cmdline, err := os.ReadFile(l); err == nil && strings.Contains(string(cmdline), h.dir+"/") && strings.Contains(string(cmdline), "\x00_") {
+			found = append(found, fmt.Sprintf("process %s: %q", filepath.Base(filepath.Dir(l)), cmdline))
 		}
 	}
 	for _, dir := range []string{"data/podrun/pods", "run/podrun/pods"} {

@@ -66,7 +66,7 @@ func TestSupervisorKilledDuringExec(t *testing.T) {
 		app = childNamed(supervisor, "podrun-start")
 		return app != 0
 	}) {
-		t.Fatalf("nothing is executed: keeper %d, supervisor %d, app %d", podInit, supervisor, app)
+		t.Fatalf("nothing is executed: pod init %d, supervisor %d, app %d", podInit, supervisor, app)
 	}
 	for _, s := range []struct {
 		pid int

@@ -31,9 +31,9 @@ spec:
 // started.
 type prespawned struct {
 	*exec.Cmd
-	in   io.WriteCloser
-	said *bytes.Buffer
-	pid  int
+	in     io.WriteCloser
+	output *bytes.Buffer
+	pid    int
 }
 
 // newPrespawnHost returns a host with podrun's programs unpacked and manifests of the pods "a" and
@@ -83,8 +83,8 @@ func (h *host) nothingLeft(t *testing.T) {
 // startUp starts `podrun up` and returns when its prespawned process waits.
 func (h *host) startUp(t *testing.T) *prespawned {
 	t.Helper()
-	a := &prespawned{Cmd: h.podrun("up", "-d", "-"), said: &bytes.Buffer{}}
-	a.Stdout, a.Stderr = a.said, a.said
+	a := &prespawned{Cmd: h.podrun("up", "-d", "-"), output: &bytes.Buffer{}}
+	a.Stdout, a.Stderr = a.output, a.output
 	var err error
 	if a.in, err = a.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func (h *host) startUp(t *testing.T) *prespawned {
 	t.Cleanup(func() { a.Process.Kill() })
 	waits := func() bool { a.pid = h.firstProcess(); return a.pid > 0 && isWaiting(a.pid) }
 	if !scriptcmd.Poll(waits) {
-		t.Fatalf("no first process was begun while podrun reads the manifest: %s", a.said)
+		t.Fatalf("no first process was begun while podrun reads the manifest: %s", a.output)
 	}
 	return a
 }
@@ -104,8 +104,8 @@ func (h *host) startUp(t *testing.T) *prespawned {
 func (h *host) firstProcess() int {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, l := range lines {
-		words, err := os.ReadFile(l)
-		if err == nil && bytes.Contains(words, []byte("\x00_supervisor\x00"+h.dir+"/")) && bytes.Count(words, []byte{0}) == 4 {
+		cmdline, err := os.ReadFile(l)
+		if err == nil && bytes.Contains(cmdline, []byte("\x00_supervisor\x00"+h.dir+"/")) && bytes.Count(cmdline, []byte{0}) == 4 {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(l)))
 			return pid
 		}
@@ -126,14 +126,14 @@ func isWaiting(pid int) bool {
 func (a *prespawned) manifest(text string) (string, error) {
 	_, err := io.WriteString(a.in, text)
 	err = errors.Join(err, a.in.Close(), a.Wait())
-	return a.said.String(), err
+	return a.output.String(), err
 }
 
 // session returns the session of a pod's monitor, which is that of its first process.
 func (h *host) session(t *testing.T, pod string) int {
 	t.Helper()
-	_, _, guard := h.podInit(t, pod)
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", guard))
+	_, _, monitor := h.podInit(t, pod)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", monitor))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,16 +146,16 @@ func (h *host) session(t *testing.T, pod string) int {
 }
 
 // podInit returns the content of a pod's lock file.
-func (h *host) podInit(t *testing.T, pod string) (pid int, start uint64, guard int) {
+func (h *host) podInit(t *testing.T, pod string) (pid int, start uint64, monitor int) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.dir, "run/podrun/pods/default", pod, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Sscan(string(text), &pid, &start, &guard); err != nil {
+	if _, err := fmt.Sscan(string(text), &pid, &start, &monitor); err != nil {
 		t.Fatal(err)
 	}
-	return pid, start, guard
+	return pid, start, monitor
 }
 
 func (h *host) userNamespace(t *testing.T, pod string) string {
@@ -180,7 +180,7 @@ func TestPrespawn(t *testing.T) {
 			t.Fatalf("up: %v\n%s", err, output)
 		}
 		if session := h.session(t, "a"); session != a.pid {
-			t.Errorf("the pod is of the session %d, not of the process begun ahead, %d", session, a.pid)
+			t.Errorf("the pod is of the session %d, not of the prespawned process, %d", session, a.pid)
 		}
 		if other && h.userNamespace(t, "a") != h.userNamespace(t, "b") {
 			t.Error("the two pods are in different user namespaces")
@@ -203,12 +203,12 @@ func TestPrespawnedProcessIsReplaced(t *testing.T) {
 			if err := syscall.Kill(a.pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			dead := func() bool { // and not reaped yet
+			exited := func() bool { // and not reaped yet
 				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
 				return err == nil && bytes.Contains(stat, []byte(") Z "))
 			}
-			if !scriptcmd.Poll(dead) {
-				t.Fatal("it does not end")
+			if !scriptcmd.Poll(exited) {
+				t.Fatal("it does not exit")
 			}
 		},
 	} {
@@ -272,10 +272,10 @@ func TestPrespawnedProcessEndsWithUp(t *testing.T) {
 	} {
 		a := h.startUp(t)
 		if err := end(a); err == nil {
-			t.Errorf("%s: the command has succeeded: %s", name, a.said)
+			t.Errorf("%s: the command has succeeded: %s", name, a.output)
 		}
 		if !scriptcmd.Poll(func() bool { return h.snapshot() == before }) {
-			t.Fatalf("%s: %s\nbefore:\n%s\nafter:\n%s", name, a.said, before, h.snapshot())
+			t.Fatalf("%s: %s\nbefore:\n%s\nafter:\n%s", name, a.output, before, h.snapshot())
 		}
 	}
 }

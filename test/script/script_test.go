@@ -105,5 +105,5 @@ func condition(t *testing.T, cond, bin string) (bool, error) {
 			return p.Level == "ok", nil
 		}
 	}
-	return false, fmt.Errorf("doctor says nothing of limits: %s", out)
+	return false, fmt.Errorf("doctor has no probe of limits: %s", out)
 }

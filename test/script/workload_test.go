@@ -20,8 +20,8 @@ func killController(ts *testscript.TestScript, neg bool, args []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		b, _ := os.ReadFile(path)
-		words := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
-		if len(words) != 7 || words[1] != "_controller" || words[6] != args[0] || !strings.HasPrefix(words[2], filepath.Dir(data)) {
+		cmdline := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+		if len(cmdline) != 7 || cmdline[1] != "_controller" || cmdline[6] != args[0] || !strings.HasPrefix(cmdline[2], filepath.Dir(data)) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -42,9 +42,9 @@ func firstPod(ts *testscript.TestScript, neg bool, args []string) {
 	out, err := hostOf(ts).podrun("ps").Output()
 	ts.Check(err)
 	for line := range strings.Lines(string(out)) {
-		words := strings.Fields(line)
-		if len(words) > 2 && strings.HasPrefix(words[0], args[0]) && words[2] == "Running" {
-			ts.Setenv(args[1], words[0])
+		fields := strings.Fields(line)
+		if len(fields) > 2 && strings.HasPrefix(fields[0], args[0]) && fields[2] == "Running" {
+			ts.Setenv(args[1], fields[0])
 			return
 		}
 	}

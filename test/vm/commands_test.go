@@ -54,10 +54,10 @@ func (m *machine) setUp(env *testscript.Env) error {
 }
 
 // repeated returns the command of one repetition.
-func repeated(ts *testscript.TestScript, words []string) *exec.Cmd {
-	path, err := exec.LookPath(words[0])
+func repeated(ts *testscript.TestScript, args []string) *exec.Cmd {
+	path, err := exec.LookPath(args[0])
 	ts.Check(err)
-	cmd := exec.Command(path, words[1:]...)
+	cmd := exec.Command(path, args[1:]...)
 	cmd.Env = append(os.Environ(), ts.Value(envKey{}).([]string)...)
 	return cmd
 }

@@ -113,19 +113,19 @@ func (m *machine) cut(t *testing.T) {
 
 // command returns a command on the machine, in a place of scripts/vm: scope, service, session, su
 // or root.
-func (m *machine) command(place string, args ...string) *exec.Cmd {
-	return m.vm(append([]string{"exec", "-" + place}, args...)...)
+func (m *machine) command(kind string, args ...string) *exec.Cmd {
+	return m.vm(append([]string{"exec", "-" + kind}, args...)...)
 }
 
 // must runs a command that must succeed, and returns its standard output.
-func (m *machine) must(t *testing.T, place string, args ...string) string {
+func (m *machine) must(t *testing.T, kind string, args ...string) string {
 	t.Helper()
 	var errs bytes.Buffer
-	cmd := m.command(place, args...)
+	cmd := m.command(kind, args...)
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %s %s: %v\n%s%s", m.name, place, strings.Join(args, " "), err, out, errs.Bytes())
+		t.Fatalf("%s: %s %s: %v\n%s%s", m.name, kind, strings.Join(args, " "), err, out, errs.Bytes())
 	}
 	return string(out)
 }

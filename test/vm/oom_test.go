@@ -29,12 +29,12 @@ for i in $(seq %d); do
 done
 true`
 
-// oomCrowd, run by dev, runs n pods whose twenty containers reach their own limits at the same
+// oomMany, run by dev, runs n pods whose twenty containers reach their own limits at the same
 // time, and prints pods with missing container statuses or events.
-const oomCrowd = `cat >crowd.yaml <<Y
+const oomMany = `cat >many.yaml <<Y
 apiVersion: v1
 kind: Pod
-metadata: {name: crowd}
+metadata: {name: many}
 spec:
   restartPolicy: Never
   containers:
@@ -43,11 +43,11 @@ $(for i in $(seq 20); do
 done)
 Y
 for i in $(seq %d); do
-	podrun/bin/podrun up crowd.yaml >/dev/null 2>&1 && echo "crowd $i: the pod succeeded"
-	status=$(podrun/bin/podrun get pod crowd -o yaml)
-	said=$(podrun/bin/podrun events crowd -o yaml | grep -c 'reason: OOMKilled')
-	[ "$(echo "$status" | grep -c 'reason: OOMKilled') $(echo "$status" | grep -c 'exitCode: 137') $said" = "20 20 20" ] || echo "crowd $i: $said events: $status"
-	podrun/bin/podrun down crowd >/dev/null
+	podrun/bin/podrun up many.yaml >/dev/null 2>&1 && echo "many $i: the pod succeeded"
+	status=$(podrun/bin/podrun get pod many -o yaml)
+	events=$(podrun/bin/podrun events many -o yaml | grep -c 'reason: OOMKilled')
+	[ "$(echo "$status" | grep -c 'reason: OOMKilled') $(echo "$status" | grep -c 'exitCode: 137') $events" = "20 20 20" ] || echo "many $i: $events events: $status"
+	podrun/bin/podrun down many >/dev/null
 done
 true`
 
@@ -56,9 +56,8 @@ var isOwnOOM = regexp.MustCompile(`Killed process [0-9]+ \(podrun`)
 
 // TestOOM: whichever limit of a pod is reached, its containers end as OOMKilled, and the OOM killer
 // never kills a supervisor, a pod init or a half-made container. It runs five times, or as often as
-// make torture-vm requests, which alone runs this. For every fifth there is a crowd;
+// make torture-vm requests, which alone runs this. Every fifth round has a pod of many;
 // debian/oom_events.txtar has a smaller one.
-// which debian/oom_events.txtar has a smaller one.
 func TestOOM(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
@@ -72,9 +71,9 @@ func TestOOM(t *testing.T) {
 	n := rounds(t, 5)
 	kernel := run(oomRounds, n)
 	if reported := len(regexp.MustCompile(`Killed process [0-9]+ \(tail`).FindAllString(kernel, -1)); reported < 2*n {
-		t.Errorf("the kernel has told of %d kills, in %d rounds", reported, n)
+		t.Errorf("the kernel has reported %d kills, in %d rounds", reported, n)
 	}
-	kernel = run(oomCrowd, (n+4)/5)
+	kernel = run(oomMany, (n+4)/5)
 	if output := isOwnOOM.FindAllString(kernel, -1); output != nil {
 		t.Errorf("the kernel has killed podrun's own: %q", output)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPackages runs packages' own tests in each place where a user may start podrun, with its
+// TestPackages runs packages' own tests in each kind where a user may start podrun, with its
 // limits, cgroups and systemd. Tests that need only a kernel, as in make test, run in make
 // torture-vm.
 func TestPackages(t *testing.T) {
@@ -51,15 +51,15 @@ func TestPackages(t *testing.T) {
 	m.nothingLeft(t)
 }
 
-func (m *machine) packageCommand(place, dir string, args ...string) *exec.Cmd {
-	words := append([]string{"env", "-C", home + "/" + dir, "PODRUN_TEST_VM=1",
+func (m *machine) packageCommand(kind, dir string, args ...string) *exec.Cmd {
+	command := append([]string{"env", "-C", home + "/" + dir, "PODRUN_TEST_VM=1",
 		"./" + filepath.Base(dir) + ".test", "-test.timeout", "15m"}, args...)
-	return m.command(place, words...)
+	return m.command(kind, command...)
 }
 
-func (m *machine) packageTest(t *testing.T, place, dir string, args ...string) {
+func (m *machine) packageTest(t *testing.T, kind, dir string, args ...string) {
 	t.Helper()
-	if out, err := m.packageCommand(place, dir, args...).CombinedOutput(); err != nil {
+	if out, err := m.packageCommand(kind, dir, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

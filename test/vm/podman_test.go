@@ -79,7 +79,7 @@ func TestBesidePodman(t *testing.T) {
 				reported++
 			}
 		}
-		expect(reported == n, "%d of %d containers out of memory say so", reported, n)
+		expect(reported == n, "%d of %d containers out of memory report it", reported, n)
 		stopped, clean, took := 0, 0, time.Duration(0)
 		for range n {
 			start := time.Now()

@@ -105,7 +105,7 @@ podrun image verify
 sums
 `
 	cutsPods = cutsRedo + `podrun up -d --timeout 150s cuts.yaml
-for c in b c d; do podrun exec cuts -c $c -- sh -c 'cd / && sha256sum -c sums >/tmp/said || { cat /tmp/said; exit 1; }'; done`
+for c in b c d; do podrun exec cuts -c $c -- sh -c 'cd / && sha256sum -c sums >/tmp/output || { cat /tmp/output; exit 1; }'; done`
 	cutsClear = cutsEnv + `podrun down cuts
 podrun image prune -a
 ls -A $XDG_DATA_HOME/podrun/images/layers $XDG_DATA_HOME/podrun/images/staging $XDG_DATA_HOME/podrun/images/retired`
@@ -148,11 +148,11 @@ func TestImagePowerCuts(t *testing.T) {
 		if err := work.Start(); err != nil {
 			t.Fatal(err)
 		}
-		var apart []string
+		var intervals []string
 		for range cuts {
-			apart = append(apart, fmt.Sprintf("%.2f", took.Seconds()/4*rand.Float64()))
+			intervals = append(intervals, fmt.Sprintf("%.2f", took.Seconds()/4*rand.Float64()))
 		}
-		root(cutsCopies, apart...)
+		root(cutsCopies, intervals...)
 		m.cut(t)
 		work.Wait()
 		for i := range cuts {
@@ -162,7 +162,7 @@ func TestImagePowerCuts(t *testing.T) {
 				check = cutsRedo
 			}
 			if output, err := m.command("session", "sh", "-c", check).CombinedOutput(); err != nil {
-				t.Fatalf("round %d, cut %d of %v s apart: %v\n%s", round+1, i+1, apart, err, output)
+				t.Fatalf("round %d, cut %d of %v s apart: %v\n%s", round+1, i+1, intervals, err, output)
 			}
 			root("umount /mnt/store && rm /var/cuts/$1.img", fmt.Sprint(i+1))
 		}

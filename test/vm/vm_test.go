@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 }
 
 // runInSession runs the rest of the command line on the machine, in the script's directory.
-func runInSession(place string) int {
-	args := []string{os.Getenv(scriptEnv), "exec", "-" + place, "env", "-C", os.Getenv(guestEnv),
+func runInSession(kind string) int {
+	args := []string{os.Getenv(scriptEnv), "exec", "-" + kind, "env", "-C", os.Getenv(guestEnv),
 		"PATH=" + home + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd := exec.Command(args[0], append(args[1:], os.Args[1:]...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

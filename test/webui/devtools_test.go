@@ -75,7 +75,7 @@ func newBrowser(t *testing.T) *browser {
 		go func() { cmd.Wait(); close(ended) }()
 		select {
 		case <-ended:
-		case <-time.After(patient):
+		case <-time.After(stepTimeout):
 			t.Errorf("%s does not end", program)
 		}
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // remaining helper processes
@@ -131,7 +131,7 @@ func (b *browser) ask(session, method string, params, result any) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(b.t.Context(), patient)
+	ctx, cancel := context.WithTimeout(b.t.Context(), stepTimeout)
 	defer cancel()
 	select {
 	case m := <-answer:
@@ -232,11 +232,11 @@ func (p *tab) until(what, expression string) {
 	p.b.t.Helper()
 	wait := fmt.Sprintf(`new Promise(ok => {
 		const is = () => { try { return %s } catch { return false } }
-		const ask = () => is() ? ok(true) : setTimeout(ask, 50)
-		ask()
+		const poll = () => is() ? ok(true) : setTimeout(poll, 50)
+		poll()
 	})`, expression)
 	var err error
-	for deadline := time.Now().Add(patient); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(stepTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = p.eval(wait, nil); err == nil {
 			return
 		}

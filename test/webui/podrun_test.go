@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// patient is the timeout of each step, for a busy machine.
-const patient = 3 * time.Minute
+// stepTimeout is long enough for a busy machine.
+const stepTimeout = 3 * time.Minute
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }
 
@@ -78,7 +78,7 @@ func (m *machine) command(ctx context.Context, args ...string) *exec.Cmd {
 // podrun runs a command that has to succeed in time.
 func (m *machine) podrun(stdin string, args ...string) {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), patient)
+	ctx, cancel := context.WithTimeout(m.t.Context(), stepTimeout)
 	defer cancel()
 	cmd := m.command(ctx, args...)
 	cmd.Stdin = strings.NewReader(stdin)

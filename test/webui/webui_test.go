@@ -14,7 +14,7 @@ const hostile = `<img src=x onerror="window.taken=1"><script>window.taken=1</scr
 const manifest = `
 apiVersion: v1
 kind: Pod
-metadata: {name: talker, labels: {app: talk}}
+metadata: {name: sample, labels: {app: sample}}
 spec:
   terminationGracePeriodSeconds: 0
   restartPolicy: Never
@@ -23,13 +23,13 @@ spec:
   - name: prepare
     image: busybox
     imagePullPolicy: Never
-    command: [sh, -c, "touch /v/say; echo prepared"]
+    command: [sh, -c, "touch /v/lines; echo prepared"]
     volumeMounts: [{name: v, mountPath: /v}]
   containers:
   - name: app
     image: busybox
     imagePullPolicy: Never
-    command: [sh, -c, "tail -f /v/say & while ! test -e /v/end; do sleep 0.2; done; echo '` + "`<b>the end</b>`" + `' >/dev/termination-log; exit 3"]
+    command: [sh, -c, "tail -f /v/lines & while ! test -e /v/end; do sleep 0.2; done; echo '` + "`<b>the end</b>`" + `' >/dev/termination-log; exit 3"]
     volumeMounts: [{name: v, mountPath: /v}]
 `
 
@@ -49,41 +49,41 @@ func TestPage(t *testing.T) {
 	p.until("the machine is named", `document.getElementById('host').textContent !== ''`)
 
 	m.podrun(manifest, "up", "-d", "-f", "-")
-	row := `document.querySelector('tr[data-key="default/talker"]')`
+	row := `document.querySelector('tr[data-key="default/sample"]')`
 	p.until("the pod comes by itself", row+`?.innerText.includes('Running')`)
 	p.until("what it uses is drawn", fmt.Sprintf(`[...%s.querySelectorAll('path.line')].every(l => l.dataset.points >= 2 && l.getAttribute('d').includes('L'))`, row))
-	p.until("its events are listed", `document.querySelector('section[aria-label=Events]').innerText.includes('default/talker{app}')`)
+	p.until("its events are listed", `document.querySelector('section[aria-label=Events]').innerText.includes('default/sample{app}')`)
 
 	p.eval(row+`.querySelector('a').focus()`, nil)
 	p.key("Enter", "\r")
-	p.until("a key opens the pod", `location.hash === '#/pods/default/talker' && document.querySelector('h2').innerText.includes('talker')`)
+	p.until("a key opens the pod", `location.hash === '#/pods/default/sample' && document.querySelector('h2').innerText.includes('sample')`)
 	logs(p, m)
 	use(p)
-	looks(t, p)
-	ends(p, m)
+	readableAt(t, p)
+	exits(p, m)
 
-	quiet(t, b, root, p, stranger)
+	nothingUnexpected(t, b, root, p, stranger)
 	m.end()
-	p.until("a page that is alone says so", `document.getElementById('link').innerText.includes('no connection')`)
+	p.until("a page without a server reports it", `document.getElementById('link').innerText.includes('no connection')`)
 }
 
 // logs: log lines appear as inert text.
 func logs(p *tab, m *machine) {
 	const log = `document.querySelector('.log').innerText`
 	p.until("the log has what was written", log+`.includes('prepare prepared')`)
-	m.podrun(hostile+"\n\x1b[31mred\x1b[0m \x1b]0;title\x07\n", "exec", "-i", "talker", "-c", "app", "--", "sh", "-c", "cat >>/v/say")
+	m.podrun(hostile+"\n\x1b[31mred\x1b[0m \x1b]0;title\x07\n", "exec", "-i", "sample", "-c", "app", "--", "sh", "-c", "cat >>/v/lines")
 	p.until("a line comes as it was written", log+fmt.Sprintf(`.includes(%q)`, hostile))
-	p.until("what a terminal would obey is spelled out", log+`.includes('red \\u001b]0;title\\u0007')`)
+	p.until("control sequences are escaped", log+`.includes('red \\u001b]0;title\\u0007')`)
 	p.until("a line is no markup", `document.querySelectorAll('main img, main script').length === 0 && window.taken === undefined`)
 
 	choice := `document.querySelector('select')`
 	p.eval(choice+`.value = 'prepare'; `+choice+`.dispatchEvent(new Event('change'))`, nil)
 	p.until("one container's log is shown alone", log+`.trim() === 'prepared'`)
-	p.until("the end of a log is said", `document.body.innerText.includes('Nothing more will come.')`)
+	p.until("the end of a log is shown", `document.body.innerText.includes('Nothing more will come.')`)
 	p.eval(choice+`.value = ''; `+choice+`.dispatchEvent(new Event('change'))`, nil)
 
 	// The page keeps the end of a long log.
-	m.podrun("", "exec", "talker", "-c", "app", "--", "sh", "-c", "seq 1 20000 | sed s/^/line-/ >>/v/say")
+	m.podrun("", "exec", "sample", "-c", "app", "--", "sh", "-c", "seq 1 20000 | sed s/^/line-/ >>/v/lines")
 	p.until("the last of many lines is shown", log+`.includes('line-20000')`)
 	p.until("of many lines the page keeps some", `document.querySelector('.log').childElementCount <= 2000`)
 }
@@ -97,11 +97,11 @@ func use(p *tab) {
 		p.b.t.Fatal(err)
 	}
 	p.until("the charts go on", fmt.Sprintf(lines+`.every(l => l.dataset.points > %d)`, before))
-	p.until("a chart is said in words", `/^Memory: [0-9]+(Ki|Mi) now/.test(document.querySelectorAll('figure svg')[1].getAttribute('aria-label'))`)
+	p.until("a chart has a text alternative", `/^Memory: [0-9]+(Ki|Mi) now/.test(document.querySelectorAll('figure svg')[1].getAttribute('aria-label'))`)
 }
 
-// looks: the page is readable on a telephone, and in dark mode.
-func looks(t *testing.T, p *tab) {
+// readableAt: the page is readable on a telephone, and in dark mode.
+func readableAt(t *testing.T, p *tab) {
 	for _, scheme := range []string{"dark", "light"} {
 		p.do("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
 		for _, width := range []int{320, 1200} {
@@ -149,23 +149,23 @@ const readable = `(() => {
 	return { width: document.documentElement.scrollWidth, dark: light(getComputedStyle(document.body).backgroundColor) < 0.2, unreadable }
 })()`
 
-// ends: the page shows the end of a pod without a reload, in the pod's view and in the list.
-func ends(p *tab, m *machine) {
-	m.podrun("", "exec", "talker", "-c", "app", "--", "touch", "/v/end")
+// exits: the page shows the end of a pod without a reload, in the pod's view and in the list.
+func exits(p *tab, m *machine) {
+	m.podrun("", "exec", "sample", "-c", "app", "--", "touch", "/v/end")
 	p.until("the status changes by itself", `document.getElementById('status').innerText === 'Error'`)
-	p.until("it is said how the container has ended", `document.querySelector('section[aria-label=Containers]').innerText.includes('exit code 3')`)
-	p.until("what it left to say is text", "document.querySelector('section[aria-label=Containers]').innerText.includes('`<b>the end</b>`')")
+	p.until("the exit code of the container is shown", `document.querySelector('section[aria-label=Containers]').innerText.includes('exit code 3')`)
+	p.until("its termination message is text", "document.querySelector('section[aria-label=Containers]').innerText.includes('`<b>the end</b>`')")
 	p.until("what it wrote stays", `document.querySelector('.log').innerText.includes('line-20000')`)
 	p.eval(`document.querySelector('details').open = true`, nil)
 	p.until("the whole object is there", `JSON.parse(document.querySelector('details pre').innerText).status.phase === 'Failed'`)
-	m.podrun("", "down", "talker")
-	p.until("a pod that goes is said to be gone", `document.getElementById('status').innerText === 'gone'`)
+	m.podrun("", "down", "sample")
+	p.until("a removed pod is shown as gone", `document.getElementById('status').innerText === 'gone'`)
 	p.key("Escape", "")
 	p.until("a key leads back to all pods", `location.hash === '#/' && document.body.innerText.includes('There are no pods')`)
 }
 
-// quiet: the console is empty, and the page requested nothing from elsewhere.
-func quiet(t *testing.T, b *browser, root string, tabs ...*tab) {
+// nothingUnexpected: the console is empty, and the page requested nothing from elsewhere.
+func nothingUnexpected(t *testing.T, b *browser, root string, tabs ...*tab) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range tabs {
