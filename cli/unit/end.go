@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
@@ -32,35 +31,35 @@ func (s *Service) finish() error {
 		errs[i] = tell.Failure(p.Pod, st)
 		p.Last = st
 	}
-	err := s.Rule.Result(s.Pods, errs)
-	if err == nil && !s.Ready {
-		s.Notify(systemd.Ready) // a pod that has succeeded counts as ready
+	err := s.rule.Result(s.Pods, errs)
+	if err == nil && !s.ready {
+		s.notify(systemd.Ready) // a pod that has succeeded counts as ready
 	}
-	s.Notify(systemd.Stopping)
+	s.notify(systemd.Stopping)
 	return errors.Join(err, s.ForgetPods())
 }
 
-// End stops and removes the pods after a signal; a second signal kills them. At shutdown of the machine
+// end stops and removes the pods after a signal; a second signal kills them. At shutdown of the machine
 // the pods are only stopped. A unit that was asked to stop does not fail.
-func (s *Service) End(ctx context.Context, sig os.Signal, signals <-chan os.Signal) error {
+func (s *Service) end(ctx context.Context) error {
 	if s.ShuttingDown(ctx) {
-		s.Notify(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
-		hurry, done := onSignal(signals)
+		s.notify(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
+		hurry, done := onSignal(s.Signals)
 		defer done()
 		errs := make([]error, len(s.Pods))
 		podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = s.ShutdownPod(ctx, p, hurry) })
 		return errors.Join(append(errs, s.ForgetPods())...)
 	}
-	if err := s.stop(ctx, s.Pods, signals); err != nil {
+	if err := s.stop(ctx, s.Pods); err != nil {
 		return err
 	}
 	return s.ForgetPods()
 }
 
 // stop stops pods gracefully and removes them.
-func (s *Service) stop(ctx context.Context, list []*podup.Target, signals <-chan os.Signal) error {
-	s.Notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTimeout(list)))
-	hurry, done := onSignal(signals)
+func (s *Service) stop(ctx context.Context, list []*podup.Target) error {
+	s.notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTimeout(list)))
+	hurry, done := onSignal(s.Signals)
 	defer done()
 	errs := make([]error, len(list))
 	podup.ForEach(list, func(i int, p *podup.Target) { errs[i] = s.StopPod(ctx, p, hurry) })
@@ -81,7 +80,7 @@ func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan str
 		case <-within.Done():
 		}
 	}()
-	err := podstop.StopAndRemove(within, s.env.ErrOut, s.Launcher.Remove, p.Pod, podstop.StopOptions{})
+	err := podstop.StopAndRemove(within, s.env.ErrOut, s.launcher.Remove, p.Pod, podstop.StopOptions{})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -89,7 +88,7 @@ func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan str
 		report.Print(s.env.ErrOut, err)
 	}
 	none := int64(0)
-	return podstop.StopAndRemove(ctx, s.env.ErrOut, s.Launcher.Remove, p.Pod, podstop.StopOptions{Grace: &none, Force: true})
+	return podstop.StopAndRemove(ctx, s.env.ErrOut, s.launcher.Remove, p.Pod, podstop.StopOptions{Grace: &none, Force: true})
 }
 
 // ShuttingDown reports whether the machine, or the user's manager, is shutting down. The unit's pods then

@@ -13,7 +13,6 @@ import (
 	"github.com/podrun/podrun/cli/controller"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/resource"
-	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -23,12 +22,12 @@ import (
 func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.Ready || e.ending {
+	if !e.ready || e.ending {
 		return nil
 	}
-	state := State{Output: -1}
+	state := savedState{Output: -1}
 	for i, w := range e.own {
-		state.Workloads = append(state.Workloads, StateWorkload{w.Kind, w.Namespace, w.Name, int(e.locks[i].Fd())})
+		state.Workloads = append(state.Workloads, stateWorkload{w.Kind, w.Namespace, w.Name, int(e.locks[i].Fd())})
 		if err := controller.KeepOpenOnExec(int(e.locks[i].Fd())); err != nil {
 			return err
 		}
@@ -40,21 +39,21 @@ func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	if err := e.recordPods(); err != nil {
 		return err
 	}
-	if e.Relay != nil {
-		if state.Output, err = e.Relay.handOver(); err != nil {
+	if e.relay != nil {
+		if state.Output, err = e.relay.handOver(); err != nil {
 			return err
 		}
 	}
 	text, err := json.Marshal(state)
 	if err == nil {
-		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakes: wakes}.Exec(append(os.Environ(), StateEnv+"="+string(text)))
+		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakes: wakes}.Exec(append(os.Environ(), stateEnv+"="+string(text)))
 	}
 	return fmt.Errorf("wait for the pods: %w", err)
 }
 
 // listeners returns the sockets of the running pods. It first asks supervisors without a connection to
 // connect.
-func (e *controllerService) listeners(ctx context.Context, state *State) (sockets []int, err error) {
+func (e *controllerService) listeners(ctx context.Context, state *savedState) (sockets []int, err error) {
 	e.Pods = nil
 	for _, w := range e.own {
 		v, err := resource.LoadWorkload(e.dirs, w)
@@ -72,7 +71,7 @@ func (e *controllerService) listeners(ctx context.Context, state *State) (socket
 				if p := e.listen(ctx, place); p != nil {
 					e.Pods = append(e.Pods, p)
 					sockets = append(sockets, int(p.NotifyConn.Fd()))
-					state.Pods = append(state.Pods, StatePod{place.Namespace, place.Name, int(p.NotifyConn.Fd())})
+					state.Pods = append(state.Pods, statePod{place.Namespace, place.Name, int(p.NotifyConn.Fd())})
 				}
 			}
 		}
@@ -97,16 +96,11 @@ func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.
 	return p
 }
 
-// ResumeWorkloads continues a controllerService after the waiting loop in C, which hibernate has started.
-func (s *Service) ResumeWorkloads(ctx context.Context, state State, why string, signals <-chan os.Signal) (err error) {
-	e := &controllerService{Service: s, sockets: map[store.Pod]*podup.Target{}}
-	if state.Output >= 0 {
-		if s.Relay, err = ReopenOutputPipe(s.env.Out, state.Output); err != nil {
-			return err
-		}
-		defer s.Relay.Finish()
-	}
-	for _, one := range state.Workloads {
+// resumeControllers continues a controllerService after the waiting loop in C, which hibernate has
+// started.
+func (s *Service) resumeControllers(ctx context.Context, workloads []stateWorkload, why string) error {
+	e := newControllerService(s)
+	for _, one := range workloads {
 		w, err := s.dirs.Workload(one.Kind, one.Namespace, one.Name)
 		if err != nil {
 			return err
@@ -114,21 +108,15 @@ func (s *Service) ResumeWorkloads(ctx context.Context, state State, why string, 
 		unix.CloseOnExec(one.Lock)
 		e.own, e.locks = append(e.own, w), append(e.locks, os.NewFile(uintptr(one.Lock), "lock"))
 	}
-	for _, one := range state.Pods {
-		unix.CloseOnExec(one.Socket)
-		p := &podup.Target{Pod: s.dirs.Pod(one.Namespace, one.Name), Running: true, Started: true}
-		p.NotifyConn, p.NotifyTarget = os.NewFile(uintptr(one.Socket), "our end"), &podinit.NotifyTarget{}
-		e.sockets[p.Pod] = p
+	if why != "gone" {
+		signals, told := s.Signals, make(chan os.Signal, 2)
+		told <- unix.SIGTERM
+		go func() {
+			for sig := range signals {
+				told <- sig
+			}
+		}()
+		s.Signals = told
 	}
-	if why == "gone" {
-		return e.run(ctx, signals, func() {})
-	}
-	told := make(chan os.Signal, 2)
-	told <- unix.SIGTERM
-	go func() {
-		for sig := range signals {
-			told <- sig
-		}
-	}()
-	return e.run(ctx, told, func() {})
+	return e.run(ctx)
 }

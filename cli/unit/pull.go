@@ -79,8 +79,8 @@ func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err
 	wait := s.env.PullBackOff(attempt)
 	l.ReleaseLease()
 	report.Print(s.env.ErrOut, fmt.Errorf("%w; next try in %v", err, wait))
-	s.Notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
-	s.ReleaseStartSlot()
+	s.notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
+	s.releaseStartSlot()
 	for _, p := range l.Targets {
 		if p.Waiting != nil {
 			l.Failed(p, err, wait)
@@ -99,7 +99,7 @@ func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err
 		}
 	}
 	_ = sleep.For(rest, wait) // the caller checks whether ctx has ended
-	return s.AcquireStartSlot(ctx)
+	return s.acquireStartSlot(ctx)
 }
 
 // endPulls ends the wait of pods that have not been started. With keep, as at shutdown, their records

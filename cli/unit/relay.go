@@ -31,8 +31,8 @@ func newOutputPipe(to io.Writer) (*outputPipe, error) {
 	return (&outputPipe{from: from, end: end, to: to}).copy(), nil
 }
 
-// ReopenOutputPipe continues with the pipe whose read end is fd.
-func ReopenOutputPipe(to io.Writer, fd int) (*outputPipe, error) {
+// reopenOutputPipe continues with the pipe whose read end is fd.
+func reopenOutputPipe(to io.Writer, fd int) (*outputPipe, error) {
 	syscall.CloseOnExec(fd)
 	end, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_WRONLY, 0)
 	if err == nil {
@@ -69,8 +69,8 @@ func (r *outputPipe) handOver() (int, error) {
 	return fd, nil
 }
 
-// Finish copies the remaining output of pods that have ended.
-func (r *outputPipe) Finish() {
+// finish copies the remaining output of pods that have ended.
+func (r *outputPipe) finish() {
 	r.end.Close()
 	_ = r.from.SetReadDeadline(time.Now().Add(drainTime)) // an exec'd process may still hold the pipe
 	r.copying.Wait()

@@ -35,13 +35,13 @@ func TestRelayIsHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	say("two\n")
-	second, err := ReopenOutputPipe(into, fd)
+	second, err := reopenOutputPipe(into, fd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	say("three\n")
 	supervisor.Close()
-	second.Finish()
+	second.finish()
 	into.Close()
 	got, err := io.ReadAll(out)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
@@ -32,19 +33,24 @@ import (
 // stopped. It takes over pods of the same manifest that already run, so this process can be killed and
 // restarted without any effect on the pods.
 type Service struct {
-	env       *cmdutil.Env
-	dirs      store.Dirs
-	Launcher  cmdutil.PodLauncher
-	notify    *systemd.Notifier
-	unit      string // its name; "" where it is unknown
-	Rule      rollout.ExitCodeFrom
-	Quiet     bool        // do not copy the containers' output
-	Relay     *outputPipe // nil if output is not copied
-	Pods      []*podup.Target
-	Ready     bool            // READY=1 was sent to systemd
-	startSlot *store.FileLock // the slot for starting pods
+	Quiet   bool // do not copy the containers' output
+	Signals <-chan os.Signal
+	Pods    []*podup.Target
 
-	telling   sync.Mutex
+	env           *cmdutil.Env
+	dirs          store.Dirs
+	launcher      cmdutil.PodLauncher
+	notifier      *systemd.Notifier
+	unit          string // its name; "" where it is unknown
+	run           *podup.Run
+	rule          rollout.ExitCodeFrom
+	relay         *outputPipe     // nil if output is not copied
+	ready         bool            // READY=1 was sent to systemd
+	startSlot     *store.FileLock // the slot for starting pods
+	stopExtending func()          // of the unit's time-out
+	attending     bool            // the start is over
+
+	reporting sync.Mutex
 	lastError string // the last error that was printed
 }
 
@@ -54,18 +60,18 @@ const notifyInterval = time.Hour
 
 // NewService returns the service of this process's unit.
 func NewService(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, n *systemd.Notifier) *Service {
-	s := &Service{env: env, dirs: dirs, Launcher: launcher, notify: n}
+	s := &Service{env: env, dirs: dirs, launcher: launcher, notifier: n, stopExtending: func() {}}
 	if u, ok := systemd.OwnUnit(); ok {
 		s.unit = u.Name
 	}
 	return s
 }
 
-// Notify sends assignments to systemd. A message that fails is not repeated.
-func (s *Service) Notify(assignments ...string) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
-	if err := s.notify.Notify(assignments...); err != nil && s.lastError != err.Error() {
+// notify sends assignments to systemd. A message that fails is not repeated.
+func (s *Service) notify(assignments ...string) {
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
+	if err := s.notifier.Notify(assignments...); err != nil && s.lastError != err.Error() {
 		s.lastError = err.Error()
 		report.Print(s.env.ErrOut, err)
 	}
@@ -77,12 +83,12 @@ const (
 	timeoutInterval  = 10 * time.Second
 )
 
-// ExtendTimeout keeps extending the unit's time-out until stop is called.
-func (s *Service) ExtendTimeout(ctx context.Context) (stop func()) {
+// extendTimeout keeps extending the unit's time-out until stop is called.
+func (s *Service) extendTimeout(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		for {
-			s.Notify(systemd.ExtendTimeout(timeoutExtension))
+			s.notify(systemd.ExtendTimeout(timeoutExtension))
 			if sleep.For(ctx, timeoutInterval) != nil {
 				return
 			}
@@ -91,20 +97,29 @@ func (s *Service) ExtendTimeout(ctx context.Context) (stop func()) {
 	return cancel
 }
 
-// StartAndWait starts the pods and waits for them. It calls started when every app container has been
-// started.
-func (s *Service) StartAndWait(ctx context.Context, l *podup.Run, signals <-chan os.Signal, started func()) error {
-	err := cmdutil.Interruptible(ctx, signals, l.Prepare)
-	if e := exitcode.As(err); e != nil && e.Err == nil { // asked to stop
-		if err := errors.Join(s.endPulls(ctx, l, false), s.stop(ctx, l.Started(), signals)); err != nil {
-			return err
-		}
-		return s.ForgetPods()
+// BeforeLoad waits for a slot for starting pods.
+func (s *Service) BeforeLoad(ctx context.Context) error {
+	s.notify(systemd.MainPID(os.Getpid()), systemd.Status("waiting for its turn to start"))
+	s.stopExtending = s.extendTimeout(ctx)
+	return cmdutil.Interruptible(ctx, s.Signals, s.acquireStartSlot)
+}
+
+// Loaded makes the run one of the unit.
+func (s *Service) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+	s.run, s.launcher, s.rule, s.Pods, r.Unit = r, r.Launcher, rule, r.Targets, s
+	s.notify(systemd.Status("starting"))
+	if len(r.Workloads) > 0 && len(r.Targets) > 0 {
+		return resource.RefuseMixed(resource.Documents{Pods: r.PodObjects(), Workloads: r.Workloads})
 	}
-	if err == nil {
-		err = s.recordPods()
+	return nil
+}
+
+// Prepared records the pods as the unit's, and makes the connections of those that are started.
+func (s *Service) Prepared() error {
+	if len(s.run.Workloads) > 0 { // their controller makes the pods
+		return nil
 	}
-	if err != nil {
+	if err := s.recordPods(); err != nil {
 		return err
 	}
 	for _, p := range s.Pods {
@@ -115,19 +130,53 @@ func (s *Service) StartAndWait(ctx context.Context, l *podup.Run, signals <-chan
 			return err
 		}
 	}
-	l.EachPending((*podup.PendingPod).Close) // their supervisors serve their sockets now
-	err = l.Start()
-	for _, p := range l.Targets { // the pods' own processes hold their locks now
+	s.run.EachPending((*podup.PendingPod).Close) // their supervisors serve their sockets now
+	return nil
+}
+
+// Attend waits for the pods, or runs the controllers of the workloads.
+func (s *Service) Attend(ctx context.Context, failed error) error {
+	s.attending = true
+	for _, p := range s.Pods { // the pods' own processes hold their locks now
 		if p.Lock != nil {
 			p.Lock.Close()
 			p.Lock = nil
 		}
 	}
-	if err != nil {
-		// Pods of the unit that do run end with it.
-		return errors.Join(err, s.stop(ctx, l.Started(), signals))
+	switch {
+	case failed != nil && len(s.run.Workloads) > 0:
+		return failed
+	case failed != nil: // pods of the unit that do run end with it
+		return errors.Join(failed, s.stop(ctx, s.run.Started()))
+	case len(s.run.Workloads) > 0:
+		return s.runControllers(ctx)
 	}
-	return s.waitReady(ctx, signals, started)
+	return s.waitReady(ctx)
+}
+
+// CleanUp ends the start. A signal during it is a requested stop, which is no failure: the pods end with
+// the unit.
+func (s *Service) CleanUp(ctx context.Context, err error) error {
+	if e := exitcode.As(err); e != nil && e.Err == nil && !s.attending {
+		err = nil
+		if s.run != nil && len(s.run.Workloads) == 0 {
+			if err = errors.Join(s.endPulls(ctx, s.run, false), s.stop(ctx, s.run.Started())); err == nil {
+				err = s.ForgetPods()
+			}
+		}
+	}
+	if s.relay != nil {
+		s.relay.finish()
+	}
+	s.releaseStartSlot()
+	s.stopExtending()
+	return err
+}
+
+// started is called when every app container has been started.
+func (s *Service) started() {
+	s.stopExtending()
+	s.releaseStartSlot()
 }
 
 // connect makes the connection between a new pod's supervisor and systemd, and the unit's end of it.
@@ -138,16 +187,16 @@ func (s *Service) connect(p *podup.Target) error {
 	}
 	p.NotifyConn = os.NewFile(uintptr(fds[0]), "our end")
 	p.NotifyTarget = &podinit.NotifyTarget{Socket: os.NewFile(uintptr(fds[1]), "supervisor's end"), NotifyRequest: wire.NotifyRequest{Every: notifyInterval}}
-	if w := s.notify.Watchdog(); w > 0 {
+	if w := s.notifier.Watchdog(); w > 0 {
 		p.NotifyTarget.Every = w / 3
 	}
-	if !s.Quiet && s.Relay == nil {
-		if s.Relay, err = newOutputPipe(s.env.Out); err != nil {
+	if !s.Quiet && s.relay == nil {
+		if s.relay, err = newOutputPipe(s.env.Out); err != nil {
 			return err
 		}
 	}
-	if s.Relay != nil {
-		p.NotifyTarget.Output = s.Relay.end
+	if s.relay != nil {
+		p.NotifyTarget.Output = s.relay.end
 	}
 	if len(s.Pods) > 1 {
 		p.NotifyTarget.Label = p.Pod.Name + "/"
@@ -239,8 +288,8 @@ func (s *Service) attachOnce(ctx context.Context, p *podup.Target) error {
 
 const startSlotPoll = 500 * time.Millisecond // between two attempts
 
-// AcquireStartSlot waits for one of the few slots for starting pods.
-func (s *Service) AcquireStartSlot(ctx context.Context) error {
+// acquireStartSlot waits for one of the few slots for starting pods.
+func (s *Service) acquireStartSlot(ctx context.Context) error {
 	for {
 		for i := range max(2, runtime.NumCPU()) {
 			lock, err := store.OpenFileLock(s.dirs.StartSlot(i))
@@ -260,8 +309,8 @@ func (s *Service) AcquireStartSlot(ctx context.Context) error {
 	}
 }
 
-// ReleaseStartSlot releases the slot for the next process.
-func (s *Service) ReleaseStartSlot() {
+// releaseStartSlot releases the slot for the next process.
+func (s *Service) releaseStartSlot() {
 	if s.startSlot != nil {
 		s.startSlot.Close()
 		s.startSlot = nil

@@ -15,26 +15,28 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
 )
 
-// StateEnv is the variable that carries a service's state through the waiting loop in C: what the command
+// stateEnv is the variable that carries a service's state through the waiting loop in C: what the command
 // line does not contain.
-const StateEnv = "_PODRUN_SERVED"
+const stateEnv = "_PODRUN_SERVED"
 
-// State is the value of StateEnv, in JSON.
-type State struct {
+// savedState is the value of stateEnv, in JSON.
+type savedState struct {
 	Output int // the read end of the relay's pipe; -1 if there is none
-	Pods   []StatePod
+	Pods   []statePod
 
-	Workloads []StateWorkload `json:",omitempty"` // set instead of the pods, which belong to them
+	Workloads []stateWorkload `json:",omitempty"` // set instead of the pods, which belong to them
 }
 
-// StatePod is a pod in StateEnv.
-type StatePod struct {
+// statePod is a pod in stateEnv.
+type statePod struct {
 	Namespace, Name string
 	Socket          int // -1: the pod has ended
 }
@@ -44,22 +46,22 @@ type StatePod struct {
 const readyTime = 5 * time.Minute
 
 // waitReady watches the pods until they are ready, notifies systemd, and waits until they end or a signal
-// arrives. It calls started when every app container has been started.
-func (s *Service) waitReady(ctx context.Context, signals <-chan os.Signal, started func()) error {
+// arrives.
+func (s *Service) waitReady(ctx context.Context) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.watchAll(within, started)
+		s.watchAll(within)
 	}()
 	select {
 	case <-done:
-	case sig := <-signals:
+	case <-s.Signals:
 		cancel()
 		<-done
 		s.env.EndInterruptLine()
-		return s.End(ctx, sig, signals)
+		return s.end(ctx)
 	}
 	for _, p := range s.Pods {
 		if p.Pod.Alive() {
@@ -70,7 +72,7 @@ func (s *Service) waitReady(ctx context.Context, signals <-chan os.Signal, start
 }
 
 // watchAll returns when every pod is ready or has ended.
-func (s *Service) watchAll(ctx context.Context, started func()) {
+func (s *Service) watchAll(ctx context.Context) {
 	var mu sync.Mutex
 	state := make([]*pod.Status, len(s.Pods))
 	allUp := false
@@ -81,18 +83,18 @@ func (s *Service) watchAll(ctx context.Context, started func()) {
 			mu.Lock()
 			defer mu.Unlock()
 			state[i] = st
-			s.Notify(s.status(state))
+			s.notify(s.status(state))
 			if !allUp && count(state, rollout.AllStarted) == len(state) {
 				allUp = true
-				started()
-				s.Notify(systemd.ExtendTimeout(readyTime))
+				s.started()
+				s.notify(systemd.ExtendTimeout(readyTime))
 			}
 			return st.Ready() || st.Phase.Terminal()
 		}
 		_ = podclient.WatchStatus(ctx, p.Pod, seen) // if it fails, the pod has ended
 	})
 	if !allUp {
-		started()
+		s.started()
 	}
 }
 
@@ -120,13 +122,13 @@ func (s *Service) status(state []*pod.Status) string {
 // wait notifies systemd that the pods are ready and executes the waiting loop in C. It returns only on
 // failure.
 func (s *Service) wait() error {
-	if !s.Ready {
-		s.Notify(systemd.Ready, systemd.MainPID(os.Getpid()))
+	if !s.ready {
+		s.notify(systemd.Ready, systemd.MainPID(os.Getpid()))
 	}
-	state := State{Output: -1}
+	state := savedState{Output: -1}
 	var sockets []int
 	for _, p := range s.Pods {
-		one := StatePod{p.Pod.Namespace, p.Pod.Name, -1}
+		one := statePod{p.Pod.Namespace, p.Pod.Name, -1}
 		if p.NotifyConn != nil {
 			p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
 			one.Socket = int(p.NotifyConn.Fd())
@@ -134,10 +136,10 @@ func (s *Service) wait() error {
 		}
 		state.Pods = append(state.Pods, one)
 	}
-	s.ReleaseStartSlot()
+	s.releaseStartSlot()
 	var err error
-	if s.Relay != nil {
-		if state.Output, err = s.Relay.handOver(); err != nil {
+	if s.relay != nil {
+		if state.Output, err = s.relay.handOver(); err != nil {
 			return err
 		}
 	}
@@ -145,12 +147,54 @@ func (s *Service) wait() error {
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), StateEnv+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), stateEnv+"="+string(text))))
 }
 
-// Resume continues a service after a supervisor has closed its connection: its pod has ended, or another
+// Resume continues after the waiting loop in C, which has ended because of why. It does not read the files
+// of the command line, which may have changed.
+func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeFrom) (err error) {
+	if s.launcher, err = s.env.Deps.NewLauncher(s.dirs); err != nil {
+		return err
+	}
+	s.rule, s.ready = rule, true
+	var state savedState
+	if err := json.Unmarshal([]byte(s.env.Getenv(stateEnv)), &state); err != nil {
+		return report.New(report.Internal, "", "cannot go on with the pods: read %s: %w", stateEnv, err)
+	}
+	for _, name := range []string{stateEnv, reexec.WokenEnv} {
+		os.Unsetenv(name)
+	}
+	if state.Output >= 0 {
+		if s.relay, err = reopenOutputPipe(s.env.Out, state.Output); err != nil {
+			return err
+		}
+		defer s.relay.finish()
+	}
+	for _, one := range state.Pods {
+		p := &podup.Target{Pod: s.dirs.Pod(one.Namespace, one.Name), Started: true}
+		if one.Socket >= 0 {
+			unix.CloseOnExec(one.Socket)
+			p.NotifyConn, p.NotifyTarget = os.NewFile(uintptr(one.Socket), "our end"), &podinit.NotifyTarget{}
+		}
+		s.Pods = append(s.Pods, p)
+	}
+	if len(state.Workloads) > 0 {
+		return s.resumeControllers(ctx, state.Workloads, why)
+	}
+	for _, p := range s.Pods {
+		if p.Plan, err = p.Pod.Plan(); err != nil { // removed by another podrun
+			p.Plan = &pod.Plan{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
+		}
+	}
+	if why == "gone" {
+		return s.reattach(ctx)
+	}
+	return s.end(ctx) // a signal
+}
+
+// reattach continues after a supervisor has closed its connection: its pod has ended, or another
 // supervisor runs the pod.
-func (s *Service) Resume(ctx context.Context, signals <-chan os.Signal) error {
+func (s *Service) reattach(ctx context.Context) error {
 	left := 0
 	for _, p := range s.Pods {
 		if p.NotifyConn != nil && isHungUp(p.NotifyConn) {
@@ -167,8 +211,8 @@ func (s *Service) Resume(ctx context.Context, signals <-chan os.Signal) error {
 		return s.finish()
 	}
 	select {
-	case sig := <-signals:
-		return s.End(ctx, sig, signals)
+	case <-s.Signals:
+		return s.end(ctx)
 	default:
 		return s.wait()
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/controller"
-	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podup"
@@ -26,8 +25,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// StateWorkload is a workload in StateEnv.
-type StateWorkload struct {
+// stateWorkload is a workload in stateEnv.
+type stateWorkload struct {
 	Kind            pod.ObjectKind
 	Namespace, Name string
 	Lock            int
@@ -45,26 +44,22 @@ type controllerService struct {
 	sockets map[store.Pod]*podup.Target // pods that send us their state
 }
 
-// StartControllers runs the controllers of the run's workloads in a unit, until no workload needs one.
-func (s *Service) StartControllers(ctx context.Context, l *podup.Run, signals <-chan os.Signal, started func()) error {
-	if len(l.Targets) > 0 {
-		return resource.RefuseMixed(resource.Documents{Pods: l.PodObjects(), Workloads: l.Workloads})
-	}
-	err := cmdutil.Interruptible(ctx, signals, l.Prepare)
-	if e := exitcode.As(err); e != nil && e.Err == nil {
-		return nil // asked to stop
-	}
-	if err == nil {
-		err = l.Start()
-	}
-	if err != nil {
-		return err
-	}
+// newControllerService returns the controllerService of a service, with the connections of its pods.
+func newControllerService(s *Service) *controllerService {
 	e := &controllerService{Service: s, sockets: map[store.Pod]*podup.Target{}}
-	if err := e.lockWorkloads(l.WorkloadRefs()); err != nil {
+	for _, p := range s.Pods {
+		e.sockets[p.Pod] = p
+	}
+	return e
+}
+
+// runControllers runs the controllers of the run's workloads, until no workload needs one.
+func (s *Service) runControllers(ctx context.Context) error {
+	e := newControllerService(s)
+	if err := e.lockWorkloads(s.run.WorkloadRefs()); err != nil {
 		return err
 	}
-	return e.run(ctx, signals, started)
+	return e.run(ctx)
 }
 
 // lockWorkloads makes this process the controller, in place of one in the background.
@@ -101,46 +96,46 @@ func isControllerProcess(pid int) bool {
 }
 
 // run runs the controllers until the workloads are over or a signal arrives.
-func (e *controllerService) run(ctx context.Context, signals <-chan os.Signal, started func()) (err error) {
-	if e.c, err = controller.New(e.env, e.dirs, e.Launcher, e.own); err != nil {
+func (e *controllerService) run(ctx context.Context) (err error) {
+	if e.c, err = controller.New(e.env, e.dirs, e.launcher, e.own); err != nil {
 		return err
 	}
 	defer e.c.Close()
 	e.c.OnCreate, e.c.OnStarted = e.connectPod, e.podStarted
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !e.Ready {
-		go e.reportUntilReady(ctx, started)
+	if !e.ready {
+		go e.reportUntilReady(ctx)
 	}
 	done := make(chan error, 1)
 	go func() { done <- e.c.Run(ctx, func(wakes ...int) error { return e.hibernate(ctx, wakes) }) }()
 	select {
 	case err := <-done:
-		if err == nil && e.Rule != rollout.ExitNone {
+		if err == nil && e.rule != rollout.ExitNone {
 			err = rollout.JobFailures(e.env, e.dirs, e.own)
 		}
-		if err == nil && !e.Ready {
-			e.Notify(systemd.Ready)
+		if err == nil && !e.ready {
+			e.notify(systemd.Ready)
 		}
-		e.Notify(systemd.Stopping)
+		e.notify(systemd.Stopping)
 		return errors.Join(err, e.ForgetPods())
-	case <-signals:
+	case <-e.Signals:
 	}
 	e.mu.Lock()
 	e.ending = true
 	e.mu.Unlock()
-	return e.finishAll(done, signals)
+	return e.finishAll(done)
 }
 
 // finishAll makes the controllers remove the workloads. This is a requested stop, not a failure.
-func (e *controllerService) finishAll(done <-chan error, signals <-chan os.Signal) error {
+func (e *controllerService) finishAll(done <-chan error) error {
 	e.env.EndInterruptLine()
-	e.Notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(e.grace()+podclient.StopMargin+podclient.GoneTime))
+	e.notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(e.grace()+podclient.StopMargin+podclient.GoneTime))
 	if err := controller.MarkDeleting(e.env, e.dirs, e.own); err != nil {
 		return err
 	}
 	go func() {
-		<-signals
+		<-e.Signals
 		e.c.StopNow()
 	}()
 	return errors.Join(<-done, e.ForgetPods())
@@ -181,7 +176,7 @@ func (e *controllerService) podStarted(p *podup.Target) {
 }
 
 // reportUntilReady reports the workloads' state to systemd until they are ready.
-func (e *controllerService) reportUntilReady(ctx context.Context, started func()) {
+func (e *controllerService) reportUntilReady(ctx context.Context) {
 	said, begun := "", false
 	for sleep.For(ctx, 10*podclient.PollTime) == nil {
 		var words []string
@@ -204,18 +199,18 @@ func (e *controllerService) reportUntilReady(ctx context.Context, started func()
 		}
 		if text := strings.Join(words, "; "); text != said {
 			said = text
-			e.Notify(systemd.Status(text))
+			e.notify(systemd.Status(text))
 		}
 		if !begun && running == len(e.own) {
 			begun = true
-			started()
-			e.Notify(systemd.ExtendTimeout(readyTime))
+			e.started()
+			e.notify(systemd.ExtendTimeout(readyTime))
 		}
 		if ready == len(e.own) {
 			e.mu.Lock()
-			e.Ready = true
+			e.ready = true
 			e.mu.Unlock()
-			e.Notify(systemd.Ready, systemd.MainPID(os.Getpid()))
+			e.notify(systemd.Ready, systemd.MainPID(os.Getpid()))
 			return
 		}
 	}

@@ -140,8 +140,6 @@ var (
 		"cli/cmd/logs.parseOptions":          "it is to be divided",
 		"cli/cmd/object.runDelete":           "it is to be divided",
 		"cli/cmd/stop.runDown":               "it is to be divided",
-		"cli/cmd/up.awaitWorkload":           "it is to be divided",
-		"cli/cmd/up.run":                     "it is to be divided",
 		"cli/cmd/wait.run":                   "it is to be divided",
 		"cli/internal/rollout.awaitPod":      "it is to be divided",
 		"image.Store.Ensure":                 "it is to be divided",

@@ -1,6 +1,7 @@
 package up
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/printers"
+	"github.com/podrun/podrun/cli/internal/rollout"
 )
 
 // NewApplyCommand returns the command apply.
@@ -42,44 +44,69 @@ Examples:
 			cmdutil.PolicyFlag(),
 			cmdutil.TLSVerifyFlag(),
 		},
-		Action: cmdutil.Action(printers.WithResult(env, printers.Function(runApply))),
+		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &applyOptions{newRunOptions(env)} })),
 	}
 }
 
-func runApply(env *cmdutil.Env, c *cli.Context) error {
-	files := append(c.StringSlice("filename"), c.Args().Slice()...)
-	if len(files) == 0 {
+// applyOptions are the options of apply.
+type applyOptions struct{ runOptions }
+
+// Complete reads the command line.
+func (o *applyOptions) Complete(c *cli.Context) error {
+	o.complete(c)
+	return nil
+}
+
+// Validate checks the options.
+func (o *applyOptions) Validate() error {
+	if len(o.files) == 0 {
 		return cmdutil.UsageErrorf("apply", "apply takes files")
 	}
-	if how := cmdutil.DryRunOf(c); how != cmdutil.DryRunNone {
-		return dryRunClient(env, c, files, how)
+	return nil
+}
+
+// Run stores the objects, and starts or changes the pods.
+func (o *applyOptions) Run(ctx context.Context) error {
+	if o.dryRun != cmdutil.DryRunNone {
+		return o.runDry(ctx)
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	defer env.StartPrespawn().End()
-	l, _, err := newRun(env, c, files)
-	if err != nil {
-		return err
+	return o.run(ctx, signals, &applied{commandHooks: commandHooks{env: o.env}})
+}
+
+// applied are the hooks of apply, which does not wait for the pods.
+type applied struct {
+	commandHooks
+	outcomes map[*podup.Target]string
+}
+
+// Loaded sets that the outcome is the command's result.
+func (a *applied) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+	r.ReportTo = a.env.Out
+	return a.commandHooks.Loaded(r, rule)
+}
+
+// Prepared keeps the outcomes, which are not known after the start.
+func (a *applied) Prepared() error {
+	a.outcomes = map[*podup.Target]string{}
+	for _, p := range a.run.Targets {
+		a.outcomes[p] = p.Outcome()
 	}
-	defer l.Release()
-	l.ReportTo, l.Background = env.Out, true
-	if err := cmdutil.Interruptible(c.Context, signals, l.Prepare); err != nil {
-		return err
-	}
-	was := map[*podup.Target]string{}
-	for _, p := range l.Targets {
-		was[p] = p.Outcome()
-	}
-	err = l.Start()
-	for _, p := range l.Started() {
-		_, werr := fmt.Fprintf(env.Out, "pod/%s %s\n", p.Pod.Name, was[p])
+	return nil
+}
+
+// Attend prints the outcomes, and starts the controllers of workloads.
+func (a *applied) Attend(_ context.Context, err error) error {
+	for _, p := range a.run.Started() {
+		_, werr := fmt.Fprintf(a.env.Out, "pod/%s %s\n", p.Pod.Name, a.outcomes[p])
 		if p.AwaitsImages {
-			fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s waits for its images, which are pulled now; podrun events %[1]s shows how they come\n", p.Pod.Name)
+			fmt.Fprintf(a.env.ErrOut, "podrun: pod %[1]s waits for its images, which are pulled now; podrun events %[1]s shows how they come\n", p.Pod.Name)
 		}
 		err = errors.Join(err, werr)
 	}
-	for _, w := range l.WorkloadRefs() {
-		err = errors.Join(err, controller.EnsureRunning(env, l.Dirs, w))
+	for _, w := range a.run.WorkloadRefs() {
+		err = errors.Join(err, controller.EnsureRunning(a.env, a.run.Dirs, w))
 	}
 	return err
 }

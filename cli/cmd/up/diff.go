@@ -1,6 +1,7 @@
 package up
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +16,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podup"
-	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/build"
@@ -53,29 +53,45 @@ Examples:
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare what is in this `FILE` (- is standard input)"},
 			cmdutil.ManifestNamespaceFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			differs, err := runDiff(env, c)
-			switch {
-			case err != nil && exitcode.Of(err) == exitDiffers:
-				return &exitcode.Error{Code: exitTrouble, Err: err}
-			case err == nil && differs:
-				return &exitcode.Error{Code: exitDiffers}
-			}
-			return err
-		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &diffOptions{manifestOptions{env: env}} }),
 	}
 }
 
-func runDiff(env *cmdutil.Env, c *cli.Context) (differs bool, err error) {
-	files := append(c.StringSlice("filename"), c.Args().Slice()...)
-	if len(files) == 0 {
-		return false, cmdutil.UsageErrorf("diff", "diff takes files")
+// diffOptions are the options of diff.
+type diffOptions struct{ manifestOptions }
+
+// Complete reads the command line.
+func (o *diffOptions) Complete(c *cli.Context) error {
+	o.complete(c)
+	return nil
+}
+
+// Validate checks the options.
+func (o *diffOptions) Validate() error {
+	if len(o.files) == 0 {
+		return cmdutil.UsageErrorf("diff", "diff takes files")
 	}
-	sources, readErr := resource.ReadFiles(env, files)
-	docs, err := resource.Load(sources)
-	if err := errors.Join(readErr, err); err != nil {
+	return nil
+}
+
+// Run prints the differences. They have an exit code of their own.
+func (o *diffOptions) Run(context.Context) error {
+	differs, err := o.printDifferences()
+	switch {
+	case err != nil && exitcode.Of(err) == exitDiffers:
+		return &exitcode.Error{Code: exitTrouble, Err: err}
+	case err == nil && differs:
+		return &exitcode.Error{Code: exitDiffers}
+	}
+	return err
+}
+
+func (o *diffOptions) printDifferences() (differs bool, err error) {
+	docs, _, err := o.read()
+	if err != nil {
 		return false, err
 	}
+	env := o.env
 	dirs, err := env.Dirs()
 	if err != nil {
 		return false, err

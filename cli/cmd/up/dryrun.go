@@ -2,41 +2,36 @@ package up
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
-	"github.com/podrun/podrun/cli/internal/resource"
 )
 
-// dryRunClient prints what up or apply would do with files.
-func dryRunClient(env *cmdutil.Env, c *cli.Context, files []string, how cmdutil.DryRun) error {
-	if how == cmdutil.DryRunServer {
-		return dryRunServer(env, c, files)
+// runDry prints what up or apply would do.
+func (o *runOptions) runDry(ctx context.Context) error {
+	if o.dryRun == cmdutil.DryRunServer {
+		return o.runDryServer(ctx)
 	}
-	sources, readErr := resource.ReadFiles(env, files)
-	docs, err := resource.Load(sources)
-	if err := errors.Join(readErr, err); err != nil {
-		return err
-	}
-	if err := reportIgnored(env, docs.Ignored, c.Bool("strict")); err != nil {
+	env := o.env
+	docs, err := o.loadManifests()
+	if err != nil {
 		return err
 	}
 	dirs, err := env.Dirs()
 	if err != nil {
 		return err
 	}
-	if err := applyNetworkFlag(c, docs.Pods); err != nil {
+	if err := o.applyNetwork(docs.Pods); err != nil {
 		return err
 	}
-	if err := admission.CheckPodSecurity(env, dirs, docs, c.String("policy")); err != nil {
+	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
 		return err
 	}
 	var said []string
@@ -68,27 +63,27 @@ func dryRunClient(env *cmdutil.Env, c *cli.Context, files []string, how cmdutil.
 	return nil
 }
 
-// dryRunServer does everything that can fail before a pod exists, except pulling images.
-func dryRunServer(env *cmdutil.Env, c *cli.Context, files []string) error {
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+// runDryServer does everything that can fail before a pod exists, except pulling images.
+func (o *runOptions) runDryServer(ctx context.Context) error {
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	l, _, err := newRun(env, c, files)
+	l, _, err := o.load(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.Release()
-	if err := cmdutil.Interruptible(c.Context, signals, l.PrepareDryRun); err != nil {
+	if err := cmdutil.Interruptible(ctx, signals, l.PrepareDryRun); err != nil {
 		return err
 	}
 	var errs []error
-	for _, o := range slices.Concat(l.Stored, l.Workloads) {
-		k, err := objects.Compare(env, l.Dirs, &o)
+	for _, doc := range slices.Concat(l.Stored, l.Workloads) {
+		k, err := objects.Compare(o.env, l.Dirs, &doc)
 		if errs = append(errs, err); err == nil {
-			fmt.Fprintf(env.Out, "%s %s (server dry run)\n", kindnames.Display(o.Stored), k.Verb)
+			fmt.Fprintf(o.env.Out, "%s %s (server dry run)\n", kindnames.Display(doc.Stored), k.Verb)
 		}
 	}
 	for _, p := range l.Targets {
-		fmt.Fprintf(env.Out, "pod/%s %s (server dry run)\n", p.Pod.Name, p.Outcome())
+		fmt.Fprintf(o.env.Out, "pod/%s %s (server dry run)\n", p.Pod.Name, p.Outcome())
 	}
 	return errors.Join(errs...)
 }

@@ -25,17 +25,54 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// foregroundOptions sets what the foreground prints of pods, and its exit code.
-type foregroundOptions struct {
-	quiet    bool // print no output of containers
-	rule     rollout.ExitCodeFrom
-	signaled *atomic.Bool // set when a signal ends the foreground
+// foreground are the hooks of up in a terminal, which prints the pods' output until they have ended.
+type foreground struct {
+	commandHooks
+	*upOptions
+	signals  <-chan os.Signal
+	signaled atomic.Bool // a signal has ended the foreground
 }
 
-// foreground prints the pods' output until they have ended. At the first signal it stops the pods that
-// this command has started, at the second it kills them; then it removes them. Pods that ran before keep
-// running.
-func foreground(ctx context.Context, env *cmdutil.Env, launcher cmdutil.PodLauncher, running []*podup.Target, how foregroundOptions, signals <-chan os.Signal) error {
+// Attend prints the output of the pods, and of those of the workloads, whose controller it is.
+func (f *foreground) Attend(ctx context.Context, failed error) error {
+	f.env.Prespawn.RestoreGC()
+	if f.watch && len(f.run.Targets)+len(f.run.Workloads) > 0 {
+		end, err := f.watchFiles(ctx)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		defer end()
+	}
+	own, locks, err := f.lockWorkloads()
+	defer func() {
+		for _, lock := range locks {
+			lock.Close()
+		}
+	}()
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	podErr, err := attendBoth(ctx, f.run, f.signals, func(signals <-chan os.Signal) error {
+		return f.attendPods(ctx, signals)
+	}, func(signals <-chan os.Signal) error {
+		return f.attendWorkloads(ctx, own, signals)
+	})
+	return errors.Join(failed, err, podErr)
+}
+
+// CleanUp removes the objects that the command has created, if a signal has ended it.
+func (f *foreground) CleanUp(ctx context.Context, err error) error {
+	if f.signaled.Load() {
+		err = errors.Join(err, f.run.DeleteCreated(ctx))
+	}
+	return f.commandHooks.CleanUp(ctx, err)
+}
+
+// attendPods prints the output of the pods until they have ended. At the first signal it stops the pods
+// that this command has started, at the second it kills them; then it removes them. Pods that ran before
+// keep running.
+func (f *foreground) attendPods(ctx context.Context, signals <-chan os.Signal) error {
+	env, running := f.env, f.run.Started()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, p := range running {
@@ -52,17 +89,11 @@ func foreground(ctx context.Context, env *cmdutil.Env, launcher cmdutil.PodLaunc
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		streams := make([][]*logstream.Stream, len(running))
-		if !how.quiet {
-			streams = upStreams(env, running)
-		}
+		streams := f.allStreams(running)
 		podup.ForEach(running, func(i int, p *podup.Target) {
 			errs[i] = attendOne(ctx, env, p, streams[i])
 			for next := p.Successor.Take(); next != nil && ctx.Err() == nil; next = p.Successor.Take() {
-				var own []*logstream.Stream
-				if !how.quiet {
-					own = upStreams(env, append(slices.Clone(running[:i]), next))[i]
-				}
+				own := f.allStreams(append(slices.Clone(running[:i]), next))[i]
 				errs[i] = attendOne(ctx, env, next, own)
 				latest[i] = next
 			}
@@ -71,16 +102,16 @@ func foreground(ctx context.Context, env *cmdutil.Env, launcher cmdutil.PodLaunc
 	sig := handleSignals(ctx, env, cancel, running, signals, ended)
 	<-ended
 	if sig == nil {
-		return how.rule.Result(latest, errs)
+		return f.rule.Result(latest, errs)
 	}
-	how.signaled.Store(true)
+	f.signaled.Store(true)
 	errs = nil
 	for _, p := range running {
 		if p.Running {
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s goes on running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
 			continue
 		}
-		errs = append(errs, removePod(env, launcher, p.Pod))
+		errs = append(errs, removePod(env, f.run.Launcher, p.Pod))
 	}
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
 }
@@ -178,7 +209,8 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 	ended := make(chan struct{})
 	tell := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	if p.AwaitsImages {
-		if err := rollout.AwaitImages(ctx, env, p, workloads.ControllerOf(p.Object.Pod) != nil); err != nil {
+		controlled := workloads.ControllerOf(p.Object.Pod) != nil
+		if err := rollout.AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return !controlled && !a.Retryable }); err != nil {
 			if ctx.Err() != nil {
 				return nil // the foreground no longer follows this pod
 			}
@@ -226,19 +258,19 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 	return tell.Failure(p.Pod, last)
 }
 
-// upStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a
+// allStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a
 // single container has no prefix.
-func upStreams(env *cmdutil.Env, running []*podup.Target) [][]*logstream.Stream {
-	view := podview.NewLogWriter(env.Out, env.Getenv, false, false)
-	colour := tty.Colour(env.Out, env.Getenv)
+func (f *foreground) allStreams(pods []*podup.Target) [][]*logstream.Stream {
+	view := podview.NewLogWriter(f.env.Out, f.env.Getenv, false, false)
+	colour := tty.Colour(f.env.Out, f.env.Getenv)
 	count, width := 0, 0
 	label := func(p *podup.Target, c *pod.Container) string {
-		if len(running) > 1 {
+		if len(pods) > 1 {
 			return p.Pod.Name + "/" + c.Name
 		}
 		return c.Name
 	}
-	for _, p := range running {
+	for _, p := range pods {
 		for _, list := range [][]pod.Container{p.Plan.InitContainers, p.Plan.Containers} {
 			for i := range list {
 				count++
@@ -247,9 +279,9 @@ func upStreams(env *cmdutil.Env, running []*podup.Target) [][]*logstream.Stream 
 		}
 	}
 	n := 0
-	all := make([][]*logstream.Stream, len(running))
-	for i, p := range running {
-		all[i] = logstream.New(p.Plan, func(c *pod.Container) crilog.Sink {
+	all := make([][]*logstream.Stream, len(pods))
+	for i, p := range pods {
+		all[i] = f.streams(p, func(c *pod.Container) crilog.Sink {
 			defer func() { n++ }()
 			switch {
 			case colour:
@@ -261,23 +293,26 @@ func upStreams(env *cmdutil.Env, running []*podup.Target) [][]*logstream.Stream 
 			}
 			return view.Plain()
 		})
-		for _, s := range all[i] {
-			s.Missed = logstream.MissedLines(env, p.Pod.Name, s.Container.Name)
-		}
-		if p.Running || p.Resumed != nil {
-			for _, s := range all[i] {
-				s.Tail = rollout.ContextLines
-			}
-			logstream.FromLatest(p.Pod, all[i])
-		}
 	}
 	return all
 }
 
-// deleteCreated calls DeleteCreated if a signal has ended the foreground.
-func deleteCreated(r *podup.Run, ctx context.Context, how foregroundOptions) error {
-	if !how.signaled.Load() {
+// streams returns the output streams of a pod's containers, or none with --quiet. Of a pod that has run
+// before they begin with its last lines.
+func (f *foreground) streams(p *podup.Target, sink func(*pod.Container) crilog.Sink) []*logstream.Stream {
+	if f.quiet {
 		return nil
 	}
-	return r.DeleteCreated(ctx)
+	streams := logstream.New(p.Plan, sink)
+	before := p.Running || p.Resumed != nil
+	for _, s := range streams {
+		s.Missed = logstream.MissedLines(f.env, p.Pod.Name, s.Container.Name)
+		if before {
+			s.Tail = rollout.ContextLines
+		}
+	}
+	if before {
+		logstream.FromLatest(p.Pod, streams)
+	}
+	return streams
 }

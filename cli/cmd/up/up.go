@@ -2,24 +2,26 @@
 package up
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
-	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
+	"github.com/podrun/podrun/cli/unit"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/pod"
 )
 
 // NewCommand returns the command up.
@@ -58,7 +60,7 @@ Examples:
   podrun up --watch web.yaml settings.yaml
   generate-pod | podrun up -
 `,
-		Flags: append([]cli.Flag{
+		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
 			cmdutil.ManifestNamespaceFlag(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
@@ -72,144 +74,120 @@ Examples:
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			cmdutil.ResultFormatFlag(),
 			cmdutil.DryRunFlag(cmdutil.DryRunUsage),
-			exitCodeFromFlag(),
+			&cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or: any, all (fail if any or all app containers failed), none (never fail because of them)"},
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
-			pullFlag(),
+			&cli.StringFlag{Name: "pull", Usage: "what to do about images instead of their imagePullPolicy, this time: `POLICY` is always, missing, never, or newer, which is always, but takes what is here if the registry cannot be asked"},
 			cmdutil.TLSVerifyFlag(),
-		}, logLimitFlags()...),
-		Action: cmdutil.Action(printers.WithResult(env, printers.Function(run))),
+			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
+			&cli.StringFlag{Name: "log-max-files", Usage: "keep this many `FILES` of a container's log, unless the pod has the annotation " + podutil.AnnotationLogMaxFiles + " (default: 5)"},
+		},
+		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &upOptions{runOptions: newRunOptions(env)} })),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	files := append(c.StringSlice("filename"), c.Args().Slice()...)
+// upOptions are the options of up.
+type upOptions struct {
+	runOptions
+	detach, wait, failFast, watch, quiet bool
+	woken                                string // why the unit's waiting loop has ended; "" unless this process was it
+}
+
+// Complete reads the command line.
+func (o *upOptions) Complete(c *cli.Context) error {
+	o.complete(c)
+	o.detach, o.wait, o.failFast, o.timeout = c.Bool("detach"), c.Bool("wait"), c.Bool("fail-fast"), c.Duration("timeout")
+	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
+	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
+	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
+	o.woken = o.env.Getenv(reexec.WokenEnv)
+	return nil
+}
+
+// Validate checks the options.
+func (o *upOptions) Validate() error {
 	switch {
-	case len(files) == 0:
+	case len(o.files) == 0:
 		return cmdutil.UsageErrorf("up", "up takes the files of pods")
-	case c.Bool("wait") && !c.Bool("detach"):
+	case o.wait && !o.detach:
 		return cmdutil.UsageErrorf("up", "--wait is for -d: in the foreground, up ends with the pods")
-	case c.IsSet("timeout") && !c.Bool("detach"):
+	case o.timeout != 0 && !o.detach:
 		return cmdutil.UsageErrorf("up", "--timeout is for -d: in the foreground, up ends with the pods")
-	case c.Bool("fail-fast") && !c.Bool("detach"):
+	case o.failFast && !o.detach:
 		return cmdutil.UsageErrorf("up", "--fail-fast is for -d: in the foreground, up ends with the pods")
-	case c.Duration("timeout") < 0:
+	case o.timeout < 0:
 		return cmdutil.UsageErrorf("up", "--timeout must not be negative")
-	case c.IsSet("exit-code-from") && c.Bool("detach"):
+	case o.exitCodeFrom != "" && o.detach:
 		return cmdutil.UsageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
 	}
-	if err := errors.Join(checkLogLimits(c), checkNetwork(c), checkPull(c), checkWatch(c, files)); err != nil {
+	if err := errors.Join(o.validateValues(), o.validateWatch()); err != nil {
 		return err
 	}
-	for _, file := range files {
+	for _, file := range o.files {
 		if filepath.Ext(file) == ".kube" {
 			return report.New(report.Usage, "podrun systemd install "+file+" makes its unit; podrun up runs the manifest that its Yaml= names", "%s is a unit of Quadlet, no manifest", file)
 		}
 	}
-	if how := cmdutil.DryRunOf(c); how != cmdutil.DryRunNone {
-		return dryRunClient(env, c, files, how)
-	}
-	if env.Getenv(reexec.WokenEnv) != "" {
-		return resumeUnit(env, c)
-	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
-	if n := systemd.NewNotifier(env.Getenv); n != nil && !c.Bool("detach") {
-		return upInUnit(env, c, files, n, signals)
-	}
-	defer env.StartPrespawn().End()
-	l, rule, err := newRun(env, c, files)
-	if err != nil {
-		return err
-	}
-	defer l.Release()
-	l.RetryPulls, l.Background = true, true
-	for _, p := range l.Targets {
-		p.FailFast = c.Bool("fail-fast")
-	}
-	began, timeout := time.Now(), c.Duration("timeout")
-	if err := cmdutil.Interruptible(c.Context, signals, podup.WithTimeout(timeout, l.Prepare)); err != nil {
-		return err
-	}
-	if time.Since(began) > time.Second && timeout > 0 {
-		timeout = max(timeout-time.Since(began).Truncate(time.Second), time.Second)
-	}
-	startErr := l.Start()
-	if !c.Bool("detach") {
-		env.Prespawn.RestoreGC()
-	}
-	if c.Bool("watch") && len(l.Targets)+len(l.Workloads) > 0 {
-		end, werr := (&fileWatcher{env: env, c: c, files: files, shown: l.Started(), makes: l.WorkloadRefs()}).begin()
-		if werr != nil {
-			return errors.Join(startErr, werr)
-		}
-		defer end()
-	}
-	if len(l.Workloads) > 0 {
-		return upWorkloads(env, c, l, rule, startErr, signals)
-	}
-	if len(l.Targets) == 0 {
-		return startErr
-	}
-	if c.Bool("detach") {
-		err = rollout.AwaitPods(c.Context, env, l.Started(), rollout.GoalFor(c.Bool("wait")), timeout, signals)
-	} else {
-		how := foregroundOptions{c.Bool("quiet"), rule, &atomic.Bool{}}
-		err = foreground(c.Context, env, l.Launcher, l.Started(), how, signals)
-		err = errors.Join(err, deleteCreated(l, c.Context, how))
-	}
-	return errors.Join(startErr, err)
+	return nil
 }
 
-// newRun reads the manifests of a run, and checks that this machine can run them.
-func newRun(env *cmdutil.Env, c *cli.Context, files []string) (*podup.Run, rollout.ExitCodeFrom, error) {
-	sources, readErr := resource.ReadFiles(env, files)
-	docs, err := resource.Load(sources)
-	if err := errors.Join(readErr, err); err != nil {
-		return nil, "", err
+// validateValues checks the values of flags.
+func (o *upOptions) validateValues() error {
+	var errs []error
+	if _, err := podutil.ParseLogMaxSize(o.logMaxSize); o.logMaxSize != "" && err != nil {
+		errs = append(errs, cmdutil.UsageErrorf("up", "--log-max-size cannot be %q: it %v", o.logMaxSize, err))
 	}
-	if err := reportIgnored(env, docs.Ignored, c.Bool("strict")); err != nil {
-		return nil, "", err
+	if _, err := podutil.ParseLogMaxFiles(o.logMaxFiles); o.logMaxFiles != "" && err != nil {
+		errs = append(errs, cmdutil.UsageErrorf("up", "--log-max-files cannot be %q: it %v", o.logMaxFiles, err))
 	}
-	pods := docs.Pods
-	if len(pods) != 1 || len(docs.Workloads) > 0 {
-		env.Prespawn.End()
+	if o.network != "" && !slices.Contains(pod.NetworkModes, o.network) {
+		errs = append(errs, cmdutil.UsageErrorf("up", "--network cannot be %q: it is one of %s", o.network, strings.Join(pod.NetworkModes, ", ")))
 	}
-	applyLogLimits(c, pods)
-	if err := applyNetworkFlag(c, pods); err != nil {
-		return nil, "", err
+	if _, known := podup.PullPolicies[o.pullPolicy]; o.pullPolicy != "" && !known {
+		errs = append(errs, cmdutil.UsageErrorf("up", "--pull takes always, missing, never or newer, not %q", o.pullPolicy))
 	}
-	dirs, err := env.Preflight(c.Context, c.Bool("require-limits"))
-	if err != nil {
-		return nil, "", err
+	return errors.Join(errs...)
+}
+
+// validateWatch checks that --watch fits the other options.
+func (o *upOptions) validateWatch() error {
+	switch {
+	case !o.watch:
+		return nil
+	case o.detach:
+		return cmdutil.UsageErrorf("up", "--watch is for the foreground: with -d nobody would be there to look")
 	}
-	if err := admission.CheckPodSecurity(env, dirs, docs, c.String("policy")); err != nil {
-		return nil, "", err
-	}
-	launcher, err := env.Deps.NewLauncher(dirs)
-	if err != nil {
-		return nil, "", err
-	}
-	pull, err := env.PullOptions(c)
-	if err != nil {
-		return nil, "", err
-	}
-	l := &podup.Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: c.Bool("require-limits"), Replace: c.Bool("replace"), Pull: pull, Stored: docs.Stored, ReportTo: env.ErrOut}
-	l.LogLimited = c.IsSet("log-max-size") || c.IsSet("log-max-files")
-	if err := l.AddWorkloads(docs.Workloads); err != nil {
-		return nil, "", err
-	}
-	for i := range docs.Stored {
-		if _, err := objects.Compare(env, dirs, &docs.Stored[i]); err != nil {
-			return nil, "", err
+	for _, file := range o.files {
+		if file == "-" || resource.IsURL(file) {
+			return cmdutil.UsageErrorf("up", "--watch looks at files: %s is none", resource.DisplayName(file))
 		}
 	}
-	for i := range pods {
-		o := &pods[i]
-		l.Targets = append(l.Targets, &podup.Target{Object: o, Pod: dirs.Pod(o.Pod.Namespace, o.Pod.Name)})
+	return nil
+}
+
+// Run runs the pods: in the foreground, in a unit of systemd, or with -d in the background.
+func (o *upOptions) Run(ctx context.Context) error {
+	if o.dryRun != cmdutil.DryRunNone {
+		return o.runDry(ctx)
 	}
-	env.Changed = l.ChangedObjects()
-	l.PullAs(c.String("pull"))
-	rule, err := rollout.ParseExitCodeFrom(c.String("exit-code-from"), l.Targets)
-	return l, rule, err
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	command := commandHooks{env: o.env, retryPulls: true}
+	switch n := systemd.NewNotifier(o.env.Getenv); {
+	case o.detach && o.woken == "":
+		return o.run(ctx, signals, &detached{commandHooks: command, upOptions: o, signals: signals})
+	case n == nil && o.woken == "":
+		return o.run(ctx, signals, &foreground{commandHooks: command, upOptions: o, signals: signals})
+	default:
+		dirs, err := o.env.Dirs()
+		if err != nil {
+			return err
+		}
+		s := unit.NewService(o.env, dirs, nil, n)
+		s.Quiet, s.Signals = o.quiet, signals
+		if o.woken != "" {
+			return s.Resume(ctx, o.woken, rollout.ExitCodeFrom(o.exitCodeFrom))
+		}
+		return o.run(ctx, signals, s)
+	}
 }

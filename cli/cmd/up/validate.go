@@ -1,6 +1,7 @@
 package up
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,31 +46,49 @@ Examples:
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
 		},
-		Action: func(c *cli.Context) error { return runValidate(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &validateOptions{manifestOptions: manifestOptions{env: env}} }),
 	}
 }
 
-func runValidate(env *cmdutil.Env, c *cli.Context) error {
-	files := append(c.StringSlice("filename"), c.Args().Slice()...)
-	format := c.String("output")
+// validateOptions are the options of validate.
+type validateOptions struct {
+	manifestOptions
+	quiet  bool
+	format string // "" or json
+}
+
+// Complete reads the command line.
+func (o *validateOptions) Complete(c *cli.Context) error {
+	o.complete(c)
+	o.quiet, o.format = c.Bool("quiet"), c.String("output")
+	return nil
+}
+
+// Validate checks the options.
+func (o *validateOptions) Validate() error {
 	switch {
-	case len(files) == 0:
+	case len(o.files) == 0:
 		return cmdutil.UsageErrorf("validate", "validate takes the files of pods")
-	case c.IsSet("output") && format != "json":
-		return cmdutil.UsageErrorf("validate", "unknown output format %q: only json is supported", format)
+	case o.format != "" && o.format != "json":
+		return cmdutil.UsageErrorf("validate", "unknown output format %q: only json is supported", o.format)
 	}
-	sources, readErr := internalresource.ReadFiles(env, files)
-	docs, err := internalresource.Load(sources)
+	return nil
+}
+
+// Run checks the manifests, and prints what podrun makes of each field.
+func (o *validateOptions) Run(context.Context) error {
+	env := o.env
+	docs, sources, err := o.read()
 	dirs, dirsErr := env.Dirs()
 	if dirsErr != nil {
 		return dirsErr
 	}
 	good := slices.Concat(docs.Pods, docs.Workloads, docs.Stored)
-	err = errors.Join(readErr, err, reportIgnored(env, docs.Ignored, c.Bool("strict")), admission.CheckPodSecurity(env, dirs, docs, c.String("policy")))
+	err = errors.Join(err, o.reportIgnored(docs.Ignored), admission.CheckPodSecurity(env, dirs, docs, o.policy))
 	switch {
-	case format == "json":
+	case o.format == "json":
 		return errors.Join(err, printVerdict(env, good, docs.Ignored, err))
-	case c.Bool("quiet"):
+	case o.quiet:
 		return err
 	}
 	for i := range good {

@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
-	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/dirwatch"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podup"
@@ -20,50 +17,33 @@ import (
 	"github.com/podrun/podrun/manifest"
 )
 
-// checkWatch checks that --watch fits the other arguments.
-func checkWatch(c *cli.Context, files []string) error {
-	switch {
-	case !c.Bool("watch"):
-		return nil
-	case c.Bool("detach"):
-		return cmdutil.UsageErrorf("up", "--watch is for the foreground: with -d nobody would be there to look")
-	}
-	for _, file := range files {
-		if file == "-" || resource.IsURL(file) {
-			return cmdutil.UsageErrorf("up", "--watch looks at files: %s is none", resource.DisplayName(file))
-		}
-	}
-	return nil
-}
-
 // fileWatcher applies manifests again whenever their files change.
 type fileWatcher struct {
-	env   *cmdutil.Env
-	c     *cli.Context
-	files []string
+	*runOptions
 	shown []*podup.Target // the pods that the foreground shows
 	makes []store.Workload
 	texts []resource.Source // as last applied
 }
 
-// begin starts watching. end stops it and returns when no work is left.
-func (w *fileWatcher) begin() (end func(), err error) {
+// watchFiles starts watching the files. end stops it and returns when no work is left.
+func (f *foreground) watchFiles(ctx context.Context) (end func(), err error) {
+	w := &fileWatcher{runOptions: &f.runOptions, shown: f.run.Started(), makes: f.run.WorkloadRefs()}
 	if w.texts, err = resource.ReadFiles(w.env, w.files); err != nil {
 		return nil, err
 	}
 	for _, p := range w.shown {
 		p.Successor = &podup.Successor{}
 	}
-	ctx, cancel := context.WithCancel(w.c.Context)
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.run(ctx)
+		w.watch(ctx)
 	}()
 	return func() { cancel(); <-done }, nil
 }
 
-func (w *fileWatcher) run(ctx context.Context) {
+func (w *fileWatcher) watch(ctx context.Context) {
 	var dirs []string
 	for _, file := range w.files {
 		dirs = append(dirs, file, filepath.Dir(file)) // one of the two is a directory
@@ -107,7 +87,7 @@ func (w *fileWatcher) look(ctx context.Context) {
 
 // apply stores the changed objects and updates the pods in the foreground.
 func (w *fileWatcher) apply(ctx context.Context) error {
-	l, _, err := newRun(w.env, w.c, w.files)
+	l, _, err := w.load(ctx)
 	if err != nil {
 		return err
 	}

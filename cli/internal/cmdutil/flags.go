@@ -46,16 +46,30 @@ func ResultFormatFlag() cli.Flag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the objects in this `FORMAT`, json or yaml, and an error as an object of kind Status"}
 }
 
-// PullOptions returns the settings for registries from the flags and the environment.
+// PullOptions returns the settings for registries from the flags and the environment, after a check of the
+// auth file.
 func (env *Env) PullOptions(c *cli.Context) (image.PullOptions, error) {
-	var o image.PullOptions
+	o := env.RegistryOptions(c)
+	if c.Command.Name == "login" { // it makes the auth file
+		return o, nil
+	}
+	return o, CheckAuthFile(o)
+}
+
+// RegistryOptions returns the settings for registries from the flags and the environment.
+func (env *Env) RegistryOptions(c *cli.Context) (o image.PullOptions) {
 	if c.IsSet("tls-verify") {
 		verify := c.Bool("tls-verify")
 		o.TLSVerify = &verify
 	}
 	o.AuthFile = cmp.Or(c.String("authfile"), env.Getenv("REGISTRY_AUTH_FILE"))
-	if _, err := os.Stat(o.AuthFile); o.AuthFile != "" && err != nil && c.Command.Name != "login" {
-		return o, report.New(report.Usage, "podrun login --authfile FILE makes it", "look at the file of logins: %w", err)
+	return o
+}
+
+// CheckAuthFile returns an error if there is no such file.
+func CheckAuthFile(o image.PullOptions) error {
+	if _, err := os.Stat(o.AuthFile); o.AuthFile != "" && err != nil {
+		return report.New(report.Usage, "podrun login --authfile FILE makes it", "look at the file of logins: %w", err)
 	}
-	return o, nil
+	return nil
 }

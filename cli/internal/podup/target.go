@@ -37,7 +37,6 @@ type Target struct {
 	Pending      bool        // the existing pod waits for its images
 	LookedAt     time.Time   // when this command searched for the images
 	Pulled       bool        // the images arrived while this command waited
-	FailFast     bool        // the first failed attempt ends the command's wait
 	Waiting      *PendingPod // nil unless this process pulls them
 	Lock         *os.File    // the pod's lock, if this process takes it before the start
 

@@ -15,9 +15,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// AwaitImages waits for the images of a pod, and prints their progress. A failed attempt is an error if
-// the next one must fail too, or with --fail-fast; but not if patient is set.
-func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient bool) error {
+// AwaitImages waits for the images of a pod, and prints their progress. giveUp reports whether a failed
+// attempt ends the wait.
+func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp func(*pod.ImagePull) bool) error {
 	bars := progress.New(env, "fetching")
 	defer bars.End()
 	var failed *pod.ImagePull // the failure that ends the wait
@@ -30,7 +30,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, patient
 		case now.Error == "":
 			return false
 		}
-		if why = now.Error; !patient && (p.FailFast || !now.Retryable) {
+		if why = now.Error; giveUp(now) {
 			failed = now
 			return true
 		}

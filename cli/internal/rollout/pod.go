@@ -24,23 +24,24 @@ import (
 
 // Goal is the state in which `up -d` stops waiting for a pod.
 type Goal struct {
-	Word string // running or ready
-	At   func(*pod.Status) bool
+	Word     string // running or ready
+	At       func(*pod.Status) bool
+	FailFast bool // the first failed pull of an image ends the wait
 }
 
 // GoalFor returns the goal running or, with --wait, ready.
 func GoalFor(wait bool) Goal {
 	if wait {
-		return Goal{"ready", (*pod.Status).Ready}
+		return Goal{Word: "ready", At: (*pod.Status).Ready}
 	}
-	return Goal{"running", AllStarted}
+	return Goal{Word: "running", At: AllStarted}
 }
 
 // awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
 func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) error {
 	tell := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	if p.AwaitsImages {
-		if err := AwaitImages(ctx, env, p, false); err != nil {
+		if err := AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return to.FailFast || !a.Retryable }); err != nil {
 			if exitcode.As(err) == nil && !errors.Is(err, context.Canceled) {
 				fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s goes on waiting for its images; podrun down %[1]s removes it\n", p.Pod.Name)
 			}

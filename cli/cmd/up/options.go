@@ -1,0 +1,117 @@
+package up
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
+)
+
+// manifestOptions are the options of all commands that take manifests.
+type manifestOptions struct {
+	env    *cmdutil.Env
+	files  []string
+	strict bool
+	policy string
+}
+
+func (o *manifestOptions) complete(c *cli.Context) {
+	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
+	o.strict, o.policy = c.Bool("strict"), c.String("policy")
+}
+
+// read reads the manifests. If there is an error, it returns those without one.
+func (o *manifestOptions) read() (resource.Documents, []resource.Source, error) {
+	sources, readErr := resource.ReadFiles(o.env, o.files)
+	docs, err := resource.Load(sources)
+	return docs, sources, errors.Join(readErr, err)
+}
+
+// loadManifests reads the manifests, and reports objects that have no effect.
+func (o *manifestOptions) loadManifests() (resource.Documents, error) {
+	docs, _, err := o.read()
+	if err != nil {
+		return docs, err
+	}
+	return docs, o.reportIgnored(docs.Ignored)
+}
+
+// reportIgnored reports each kind of object that has no effect on one machine, once. With --strict, that
+// is an error.
+func (o *manifestOptions) reportIgnored(ignored []manifest.Object) error {
+	reported := map[string]bool{}
+	var errs []error
+	for i := range ignored {
+		one := &ignored[i]
+		if reported[one.Kind] {
+			continue
+		}
+		reported[one.Kind] = true
+		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(one), one.Kind, one.Name(), one.Ignored); o.strict {
+			errs = append(errs, report.New(report.Usage, "remove it, or leave out --strict", "%s", text))
+		} else {
+			fmt.Fprintln(o.env.ErrOut, report.Escape("podrun: warning: "+text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// runOptions are the options of up and apply. A flag that apply does not have has its zero value.
+type runOptions struct {
+	manifestOptions
+	dryRun                  cmdutil.DryRun
+	replace, requireLimits  bool
+	pull                    image.PullOptions
+	pullPolicy              string // --pull
+	network                 string
+	exitCodeFrom            string
+	logMaxSize, logMaxFiles string
+	timeout                 time.Duration // 0: none
+}
+
+func newRunOptions(env *cmdutil.Env) runOptions {
+	return runOptions{manifestOptions: manifestOptions{env: env}}
+}
+
+func (o *runOptions) complete(c *cli.Context) {
+	o.manifestOptions.complete(c)
+	o.dryRun, o.replace, o.pull = cmdutil.DryRunOf(c), c.Bool("replace"), o.env.RegistryOptions(c)
+}
+
+// applyLogLimits adds the annotations of --log-max-size and --log-max-files to pods without them.
+func (o *runOptions) applyLogLimits(pods []manifest.Object) {
+	for key, value := range map[string]string{podutil.AnnotationLogMaxSize: o.logMaxSize, podutil.AnnotationLogMaxFiles: o.logMaxFiles} {
+		for i := range pods {
+			p := pods[i].Pod
+			if _, ok := p.Annotations[key]; ok || value == "" {
+				continue
+			}
+			if p.Annotations == nil {
+				p.Annotations = map[string]string{}
+			}
+			p.Annotations[key] = value
+		}
+	}
+}
+
+// applyNetwork sets the network of --network on pods that set none.
+func (o *runOptions) applyNetwork(pods []manifest.Object) error {
+	if o.network == "" {
+		return nil
+	}
+	var errs []error
+	for i := range pods {
+		if pods[i].Pod != nil {
+			errs = append(errs, manifest.SetNetwork(&pods[i], o.network))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,132 @@
+package up
+
+import (
+	"context"
+	"os"
+
+	"github.com/podrun/podrun/cli/internal/admission"
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/objects"
+	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/rollout"
+)
+
+// hooks are called between the steps of a run. They are what differs between a foreground, up -d, apply
+// and a unit of systemd.
+type hooks interface {
+	BeforeLoad(context.Context) error
+	// Loaded gets the run, whose manifests are valid.
+	Loaded(*podup.Run, rollout.ExitCodeFrom) error
+	// Prepared is called before the first pod is started.
+	Prepared() error
+	// Attend attends the pods. failed is the error of those that could not be started.
+	Attend(ctx context.Context, failed error) error
+	// CleanUp gets the error of the steps before, and returns that of the command.
+	CleanUp(ctx context.Context, err error) error
+}
+
+// run loads the manifests, prepares the pods, starts them, attends them, and cleans up.
+func (o *runOptions) run(ctx context.Context, signals <-chan os.Signal, h hooks) error {
+	return h.CleanUp(ctx, o.attend(ctx, signals, h))
+}
+
+// attend is run without the clean-up.
+func (o *runOptions) attend(ctx context.Context, signals <-chan os.Signal, h hooks) error {
+	if err := h.BeforeLoad(ctx); err != nil {
+		return err
+	}
+	r, rule, err := o.load(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	if err := h.Loaded(r, rule); err != nil {
+		return err
+	}
+	if err := cmdutil.Interruptible(ctx, signals, podup.WithTimeout(o.timeout, r.Prepare)); err != nil {
+		return err
+	}
+	if err := h.Prepared(); err != nil {
+		return err
+	}
+	return h.Attend(ctx, r.Start())
+}
+
+// load reads the manifests of a run, and checks that this machine can run them.
+func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom, error) {
+	env := o.env
+	docs, err := o.loadManifests()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(docs.Pods) != 1 || len(docs.Workloads) > 0 {
+		env.Prespawn.End()
+	}
+	o.applyLogLimits(docs.Pods)
+	if err := o.applyNetwork(docs.Pods); err != nil {
+		return nil, "", err
+	}
+	dirs, err := env.Preflight(ctx, o.requireLimits)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
+		return nil, "", err
+	}
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := cmdutil.CheckAuthFile(o.pull); err != nil {
+		return nil, "", err
+	}
+	r := &podup.Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: o.requireLimits, Replace: o.replace, Pull: o.pull, Stored: docs.Stored, ReportTo: env.ErrOut}
+	r.LogLimited = o.logMaxSize+o.logMaxFiles != ""
+	if err := r.AddWorkloads(docs.Workloads); err != nil {
+		return nil, "", err
+	}
+	for i := range docs.Stored {
+		if _, err := objects.Compare(env, dirs, &docs.Stored[i]); err != nil {
+			return nil, "", err
+		}
+	}
+	for i := range docs.Pods {
+		p := &docs.Pods[i]
+		r.Targets = append(r.Targets, &podup.Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name)})
+	}
+	env.Changed = r.ChangedObjects()
+	r.PullAs(o.pullPolicy)
+	rule, err := rollout.ParseExitCodeFrom(o.exitCodeFrom, r.Targets)
+	return r, rule, err
+}
+
+// commandHooks are the hooks of a command that ends without its pods, or is interrupted. While it loads the
+// manifests, it starts the first process of a pod.
+type commandHooks struct {
+	env        *cmdutil.Env
+	retryPulls bool
+	run        *podup.Run
+	rule       rollout.ExitCodeFrom
+}
+
+// BeforeLoad starts the first process of a pod.
+func (h *commandHooks) BeforeLoad(context.Context) error {
+	h.env.StartPrespawn()
+	return nil
+}
+
+// Loaded sets that images are pulled in the background.
+func (h *commandHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+	h.run, h.rule = r, rule
+	r.RetryPulls, r.Background = h.retryPulls, true
+	return nil
+}
+
+// Prepared does nothing.
+func (h *commandHooks) Prepared() error { return nil }
+
+// CleanUp ends the first process if no pod has used it.
+func (h *commandHooks) CleanUp(_ context.Context, err error) error {
+	h.env.Prespawn.End()
+	return err
+}
