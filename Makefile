@@ -6,9 +6,9 @@ test:  ## everything: check, build, unit, namespace and whole-binary tests
 check: ## formatting, vet, the import rules, the scripts
 smoke-vm: ## a short test on a real host, in one emulated machine: limits, OOM, a unit, a power cut
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
-vm:    ## such a machine to look around in, until `scripts/vm down`
+vm:    ## a machine of test-vm that stays up until `scripts/vm down`
 test-all: ## before a release: test, cross, demo, test-vm, a short torture, a short bench
-torture: ## races of sleeping supervisors, for some minutes
+torture: ## races and kills of supervisors, many times
 torture-vm: ## stops, crashes, power cuts of units, and what test-vm leaves out, for hours
 demo:  ## install what is missing, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
