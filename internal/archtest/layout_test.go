@@ -137,10 +137,8 @@ var (
 	largeDirs        = map[string]string{} // by directory
 	largeFunctions   = map[string]string{} // by directory.Type.Name
 	complexFunctions = map[string]string{
-		"cli/cmd/logs.parseOptions":          "it is to be divided",
 		"cli/cmd/object.runDelete":           "it is to be divided",
 		"cli/cmd/stop.runDown":               "it is to be divided",
-		"cli/cmd/wait.run":                   "it is to be divided",
 		"cli/internal/rollout.awaitPod":      "it is to be divided",
 		"image.Store.Ensure":                 "it is to be divided",
 		"lifecycle.Observed.Apply":           "it is to be divided",

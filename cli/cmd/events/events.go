@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/podevents"
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/manifest/printers"
 )
 
@@ -43,92 +44,109 @@ Examples:
 			&cli.StringFlag{Name: "types", Usage: "show only events of these `TYPES`: Normal, Warning"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json or yaml"},
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{View: podevents.View{Env: env}} }),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	v := &podevents.View{Env: env, Words: c.Args().Slice(), Namespace: c.String("namespace"), AllNamespaces: c.Bool("all-namespaces"), Format: c.String("output")}
+// options are the command line of events.
+type options struct {
+	podevents.View
+	watch  bool
+	format string // "", wide, json or yaml
+
+	sheet  podview.Table
+	headed bool // the header was printed
+}
+
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) error {
+	o.Words, o.Namespace, o.AllNamespaces = c.Args().Slice(), c.String("namespace"), c.Bool("all-namespaces")
+	o.watch, o.format = c.Bool("watch"), c.String("output")
+	if c.IsSet("types") {
+		o.Types = strings.Split(c.String("types"), ",")
+	}
+	return nil
+}
+
+// Validate implements cmdutil.Command.
+func (o *options) Validate() error {
 	switch {
-	case !slices.Contains([]string{"", "wide", "json", "yaml"}, v.Format):
-		return cmdutil.UsageErrorf("events", "unknown output format %q: it is wide, json or yaml", v.Format)
-	case v.AllNamespaces && len(v.Words) > 0:
+	case !slices.Contains([]string{"", "wide", "json", "yaml"}, o.format):
+		return cmdutil.UsageErrorf("events", "unknown output format %q: it is wide, json or yaml", o.format)
+	case o.AllNamespaces && len(o.Words) > 0:
 		return cmdutil.UsageErrorf("events", "a pod cannot be named across all namespaces")
 	}
-	if c.IsSet("types") {
-		for _, t := range strings.Split(c.String("types"), ",") {
-			if !strings.EqualFold(t, corev1.EventTypeNormal) && !strings.EqualFold(t, corev1.EventTypeWarning) {
-				return cmdutil.UsageErrorf("events", "unknown type of events %q: it is Normal or Warning", t)
-			}
-			v.Types = append(v.Types, strings.ToLower(t))
+	for _, t := range o.Types {
+		if !strings.EqualFold(t, corev1.EventTypeNormal) && !strings.EqualFold(t, corev1.EventTypeWarning) {
+			return cmdutil.UsageErrorf("events", "unknown type of events %q: it is Normal or Warning", t)
 		}
 	}
-	var err error
-	if v.Dirs, err = env.Dirs(); err != nil {
-		return err
-	}
-	places, err := v.Pods()
-	if err != nil {
-		return err
-	}
-	if c.Bool("watch") {
-		return env.UntilInterrupted(c.Context, func(ctx context.Context) error { return watch(v, ctx, places) })
-	}
-	all, err := v.Read(places)
-	if err != nil {
-		return err
-	}
-	return printAll(v, all)
+	return nil
 }
 
-func printAll(v *podevents.View, all []corev1.Event) error {
-	if v.Format == "json" || v.Format == "yaml" {
-		text, err := printers.PrintEvents(all, printers.Format(v.Format))
+// Run implements cmdutil.Command.
+func (o *options) Run(ctx context.Context) (err error) {
+	if o.Dirs, err = o.Env.Dirs(); err != nil {
+		return err
+	}
+	places, err := o.Pods()
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return o.Env.UntilInterrupted(ctx, func(ctx context.Context) error { return o.follow(ctx, places) })
+	}
+	all, err := o.Read(places)
+	if err != nil {
+		return err
+	}
+	return o.printAll(all)
+}
+
+func (o *options) printAll(all []corev1.Event) error {
+	if o.format == "json" || o.format == "yaml" {
+		text, err := printers.PrintEvents(all, printers.Format(o.format))
 		if err != nil {
 			return err
 		}
-		err = v.Env.WriteSafe(text)
-		return err
+		return o.Env.WriteSafe(text)
 	}
 	if len(all) == 0 {
-		switch {
-		case len(v.Words) > 0:
-			fmt.Fprintln(v.Env.ErrOut, "No events found")
-		case v.AllNamespaces:
-			fmt.Fprintln(v.Env.ErrOut, "No events found")
-		default:
-			fmt.Fprintf(v.Env.ErrOut, "No events found in %s namespace.\n", v.Namespace)
+		where := ""
+		if len(o.Words) == 0 && !o.AllNamespaces {
+			where = " in " + o.Namespace + " namespace."
 		}
+		fmt.Fprintln(o.Env.ErrOut, "No events found"+where)
 		return nil
 	}
-	return printRows(v, all)
+	return o.printRows(all)
 }
 
 // printRows prints rows of the table; the first call prints the header too.
-func printRows(v *podevents.View, events []corev1.Event) error {
+func (o *options) printRows(events []corev1.Event) error {
 	var rows [][]string
-	if !v.Headed {
+	if !o.headed {
 		head := []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"}
-		if v.Format == "wide" {
+		if o.format == "wide" {
 			head = []string{"LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "FIRST SEEN", "COUNT", "NAME"}
 		}
-		if v.AllNamespaces {
+		if o.AllNamespaces {
 			head = append([]string{"NAMESPACE"}, head...)
 		}
-		rows, v.Headed = append(rows, head), true
+		rows, o.headed = append(rows, head), true
 	}
 	now := time.Now()
 	for i := range events {
 		r := printers.EventRow(&events[i], now)
 		row := []string{r.LastSeen, r.Type, r.Reason, r.Object, r.Message}
-		if v.Format == "wide" {
+		if o.format == "wide" {
 			object := events[i].InvolvedObject
 			row = []string{r.LastSeen, r.Type, r.Reason, object.Kind + "/" + object.Name, r.Subobject, r.Source, r.Message, r.FirstSeen, r.Count, r.Name}
 		}
-		if v.AllNamespaces {
+		if o.AllNamespaces {
 			row = append([]string{events[i].Namespace}, row...)
 		}
 		rows = append(rows, row)
 	}
-	return v.Sheet.Print(v.Env.Out, rows)
+	return o.sheet.Print(o.Env.Out, rows)
 }

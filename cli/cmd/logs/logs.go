@@ -63,57 +63,47 @@ Examples:
 			&cli.DurationFlag{Name: "pod-running-timeout", Value: 20 * time.Second, Usage: "wait for this `DURATION` for the first pod of a workload"},
 			&cli.BoolFlag{Name: "raw", Usage: "on a terminal: let containers send it what they like"},
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	want, err := parseOptions(c)
+// Run implements cmdutil.Command.
+func (o *options) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
+		return err
+	}
+	pods, err := o.pods(ctx)
 	if err != nil {
 		return err
 	}
-	dirs, err := env.Dirs()
-	if err != nil {
-		return err
-	}
-	pods, err := logPods(env, c, dirs)
-	if err != nil {
-		return err
-	}
-	view := podview.NewLogWriter(env.Out, env.Getenv, want.timestamps, c.Bool("raw"))
+	out := podview.NewLogWriter(o.env.Out, o.env.Getenv, o.timestamps, o.raw)
 	var all []*podLogs
+	streams := 0
 	for _, p := range pods {
-		l, err := logsOf(env, p, want, view)
-		if err = ignoreError(env, want, err); err != nil {
+		l, err := o.logsOf(p, out)
+		if err = o.ignoreError(err); err != nil {
 			return err
 		}
 		if l != nil {
-			all = append(all, l)
+			all, streams = append(all, l), streams+len(l.streams)
 		}
 	}
-	if !c.Bool("follow") {
-		return ignoreError(env, want, printLogs(env, all, want.previous))
+	if !o.follow {
+		return o.ignoreError(o.printLogs(all))
 	}
-	if n := streamsOf(all); want.most > 0 && n > want.most {
-		return cmdutil.UsageErrorf("logs", "you are attempting to follow %d log streams, but maximum allowed concurrency is %d, use --max-log-requests to increase the limit", n, want.most)
+	if o.maxStreams > 0 && streams > o.maxStreams {
+		return cmdutil.UsageErrorf("logs", "you are attempting to follow %d log streams, but maximum allowed concurrency is %d, use --max-log-requests to increase the limit", streams, o.maxStreams)
 	}
-	return ignoreError(env, want, cmdutil.WhileRead(c.Context, env.Out, func(ctx context.Context) error { return followAll(ctx, env, all) }))
+	return o.ignoreError(cmdutil.WhileRead(ctx, o.env.Out, func(ctx context.Context) error { return followAll(ctx, all) }))
 }
 
 // ignoreError prints an error that the user wants to ignore.
-func ignoreError(env *cmdutil.Env, want options, err error) error {
-	if err == nil || !want.ignore || exitcode.As(err) != nil {
+func (o *options) ignoreError(err error) error {
+	if err == nil || !o.ignoreErrors || exitcode.As(err) != nil {
 		return err
 	}
-	report.Print(env.ErrOut, err)
+	report.Print(o.env.ErrOut, err)
 	return nil
-}
-
-func streamsOf(all []*podLogs) (n int) {
-	for _, l := range all {
-		n += len(l.streams)
-	}
-	return n
 }
 
 // podLogs are the selected containers of one pod.
@@ -123,41 +113,41 @@ type podLogs struct {
 	streams []*logstream.Stream
 }
 
-func logsOf(env *cmdutil.Env, p store.Pod, want options, view *podview.LogWriter) (*podLogs, error) {
+func (o *options) logsOf(p store.Pod, out *podview.LogWriter) (*podLogs, error) {
 	plan, err := p.Plan()
 	if err != nil {
 		return nil, err
 	}
 	sink := func(ct *pod.Container) crilog.Sink {
-		s := view.Plain()
-		if want.prefix {
-			s = view.Prefixed(view.Paint(fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)) + " ")
+		s := out.Plain()
+		if o.prefix {
+			s = out.Prefixed(out.Paint(fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)) + " ")
 		}
-		if want.limit > 0 {
-			s = podview.Limited(s, want.limit, want.timestamps)
+		if o.limited {
+			s = podview.Limited(s, o.limit, o.timestamps)
 		}
 		return s
 	}
 	l := &podLogs{place: p, plan: plan}
-	if want.all {
+	if o.allContainers {
 		l.streams = logstream.New(plan, sink)
 	} else {
-		ct, err := resource.ChooseContainer(env, p, plan, want.container)
+		ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
 		if err != nil {
 			return nil, err
 		}
 		l.streams = []*logstream.Stream{logstream.NewOne(ct, logstream.IsInit(plan, ct.Name), sink(ct))}
 	}
 	for _, s := range l.streams {
-		s.Tail, s.Since = want.tail, want.since
-		s.Missed = logstream.MissedLines(env, p.Name, s.Container.Name)
+		s.Tail, s.Since = o.tail, o.since
+		s.Missed = logstream.MissedLines(o.env, p.Name, s.Container.Name)
 	}
 	return l, nil
 }
 
 // printLogs prints the existing logs. If several containers are selected, those that have not started are
 // named on stderr; a single one is the error.
-func printLogs(env *cmdutil.Env, pods []*podLogs, previous bool) error {
+func (o *options) printLogs(pods []*podLogs) error {
 	var errs []error
 	for _, l := range pods {
 		st, err := podview.StatusOf(l.place)
@@ -165,7 +155,7 @@ func printLogs(env *cmdutil.Env, pods []*podLogs, previous bool) error {
 			return err
 		}
 		for _, s := range l.streams {
-			attempt, err := podview.Instance(l.place, s.Container.Name, st, previous)
+			attempt, err := podview.Instance(l.place, s.Container.Name, st, o.previous)
 			if err == nil {
 				err = crilog.Read(l.place.LogDir(s.Container.Name), attempt, s.Selection(), s.Sink)
 				err = errors.Join(err, podview.Finish(s.Sink))
@@ -181,41 +171,41 @@ func printLogs(env *cmdutil.Env, pods []*podLogs, previous bool) error {
 				errs = append(errs, err)
 				continue
 			}
-			fmt.Fprintln(env.ErrOut, err)
+			fmt.Fprintln(o.env.ErrOut, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // followAll prints the existing and new output of several pods.
-func followAll(ctx context.Context, env *cmdutil.Env, pods []*podLogs) error {
+func followAll(ctx context.Context, pods []*podLogs) error {
 	errs := make([]error, len(pods))
 	var all sync.WaitGroup
 	for i, l := range pods {
-		all.Go(func() { errs[i] = followLogs(ctx, env, l.place, l.plan, l.streams) })
+		all.Go(func() { errs[i] = l.follow(ctx) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// followLogs prints the existing and new output of one pod.
-func followLogs(ctx context.Context, env *cmdutil.Env, p store.Pod, plan *pod.Plan, streams []*logstream.Stream) error {
-	logstream.FromLatest(p, streams)
+// follow prints the existing and new output of the pod.
+func (l *podLogs) follow(ctx context.Context) error {
+	logstream.FromLatest(l.place, l.streams)
 	ended := make(chan struct{})
 	var watchErr error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer close(ended)
-		watchErr = podclient.WatchStatus(ctx, p, func(st *pod.Status) bool {
-			logstream.EndFinished(streams, plan.RestartPolicy, st)
-			return logstream.AllDone(streams)
+		watchErr = podclient.WatchStatus(ctx, l.place, func(st *pod.Status) bool {
+			logstream.EndFinished(l.streams, l.plan.RestartPolicy, st)
+			return logstream.AllDone(l.streams)
 		})
-		if watchErr == nil && !logstream.AllDone(streams) {
-			watchErr = podclient.WaitGone(ctx, p)
+		if watchErr == nil && !logstream.AllDone(l.streams) {
+			watchErr = podclient.WaitGone(ctx, l.place)
 		}
 	}()
-	err := logstream.Follow(ctx, p, streams, ended)
+	err := logstream.Follow(ctx, l.place, l.streams, ended)
 	cancel()
 	<-ended
 	if errors.Is(watchErr, podclient.ErrNotRunning) || errors.Is(watchErr, context.Canceled) {

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,130 +20,152 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// options are the flags of logs.
+// options are the command line of logs.
 type options struct {
-	container  string
-	all        bool // every container
-	tail       int
-	since      time.Time
-	limit      int64 // in bytes for each container; 0: no limit
-	timestamps bool
-	prefix     bool
+	env       *cmdutil.Env
+	dirs      store.Dirs
+	namespace string
+
+	words      []string
+	selected   bool // by selector, instead of words
+	selector   printers.Selector
+	allPods    bool          // of a workload
+	podTimeout time.Duration // for the first pod of a workload
+
+	container     string
+	allContainers bool
+
+	follow     bool
 	previous   bool
-	ignore     bool // print errors and go on
-	most       int  // the maximum of containers to follow; 0: no limit
+	tail       int       // lines; -1: all
+	since      time.Time // zero: all
+	limited    bool
+	limit      int64 // in bytes for each container
+	maxStreams int   // the maximum of containers to follow; 0: no limit
+
+	timestamps   bool
+	prefix       bool
+	raw          bool // containers' output may reach a terminal unchanged
+	ignoreErrors bool // print errors and go on
 }
 
 // selectedTail is the default number of lines for each of several selected pods, as in kubectl.
 const selectedTail = 10
 
-func parseOptions(c *cli.Context) (options, error) {
-	selected := c.IsSet("selector")
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) (err error) {
+	o.namespace, o.words, o.selected = c.String("namespace"), c.Args().Slice(), c.IsSet("selector")
+	o.allPods, o.podTimeout = c.Bool("all-pods"), c.Duration("pod-running-timeout")
+	o.container, o.allContainers = c.String("container"), c.Bool("all-containers")
+	o.follow, o.previous, o.tail = c.Bool("follow"), c.Bool("previous"), c.Int("tail")
+	o.limited, o.limit, o.maxStreams = c.IsSet("limit-bytes"), c.Int64("limit-bytes"), c.Int("max-log-requests")
+	o.timestamps, o.prefix = c.Bool("timestamps"), c.Bool("prefix") || o.allPods
+	o.raw, o.ignoreErrors = c.Bool("raw"), c.Bool("ignore-errors")
+	if o.selected && !c.IsSet("tail") {
+		o.tail = selectedTail
+	}
+	if o.selector, err = printers.ParseSelector(c.String("selector")); err != nil {
+		return cmdutil.UsageErrorf("logs", "--selector cannot be %q: %v", c.String("selector"), err)
+	}
+	ago, since := c.Duration("since"), c.IsSet("since")
 	switch {
-	case c.NArg() == 0 && !selected:
-		return options{}, cmdutil.UsageErrorf("logs", "logs takes the names of pods, or --selector")
-	case c.NArg() > 0 && selected:
-		return options{}, cmdutil.UsageErrorf("logs", "--selector chooses the pods: it does not go with their names")
-	case c.Bool("all-containers") && c.String("container") != "":
-		return options{}, cmdutil.UsageErrorf("logs", "--all-containers and --container exclude each other")
-	case c.Bool("previous") && c.Bool("follow"):
-		return options{}, cmdutil.UsageErrorf("logs", "--previous and --follow exclude each other: an earlier instance writes nothing more")
-	case c.Int("tail") < -1:
-		return options{}, cmdutil.UsageErrorf("logs", "--tail must be a number of lines, or -1 for all")
-	case c.IsSet("since") && c.IsSet("since-time"):
-		return options{}, cmdutil.UsageErrorf("logs", "--since and --since-time exclude each other")
-	case c.IsSet("since") && c.Duration("since") <= 0:
-		return options{}, cmdutil.UsageErrorf("logs", "--since must be more than 0")
-	case c.Int("max-log-requests") < 0:
-		return options{}, cmdutil.UsageErrorf("logs", "--max-log-requests must not be negative")
-	case c.Duration("pod-running-timeout") < 0:
-		return options{}, cmdutil.UsageErrorf("logs", "--pod-running-timeout must not be negative")
-	case c.IsSet("limit-bytes") && c.Int64("limit-bytes") <= 0:
-		return options{}, cmdutil.UsageErrorf("logs", "--limit-bytes must be more than 0")
-	}
-	w := options{
-		container: c.String("container"), all: c.Bool("all-containers"), tail: c.Int("tail"), limit: c.Int64("limit-bytes"),
-		timestamps: c.Bool("timestamps"), prefix: c.Bool("prefix") || c.Bool("all-pods"), previous: c.Bool("previous"),
-		ignore: c.Bool("ignore-errors"), most: c.Int("max-log-requests"),
-	}
-	if selected && !c.IsSet("tail") {
-		w.tail = selectedTail
-	}
-	if c.IsSet("since") {
-		w.since = time.Now().Add(-c.Duration("since"))
-	}
-	if text := c.String("since-time"); c.IsSet("since-time") {
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return options{}, cmdutil.UsageErrorf("logs", "--since-time cannot be %q: it takes a time like 2026-01-02T15:04:05Z", text)
+	case since && c.IsSet("since-time"):
+		return cmdutil.UsageErrorf("logs", "--since and --since-time exclude each other")
+	case since && ago <= 0:
+		return cmdutil.UsageErrorf("logs", "--since must be more than 0")
+	case since:
+		o.since = time.Now().Add(-ago)
+	case c.IsSet("since-time"):
+		if o.since, err = time.Parse(time.RFC3339, c.String("since-time")); err != nil {
+			return cmdutil.UsageErrorf("logs", "--since-time cannot be %q: it takes a time like 2026-01-02T15:04:05Z", c.String("since-time"))
 		}
-		w.since = at
 	}
-	return w, nil
+	return nil
 }
 
-// logPods returns the pods whose logs are requested.
-func logPods(env *cmdutil.Env, c *cli.Context, dirs store.Dirs) ([]store.Pod, error) {
-	if !c.IsSet("selector") {
-		var pods []store.Pod
-		words, err := awaitPodNames(env, c, dirs, !c.Bool("all-pods"))
-		if err != nil {
-			return nil, err
-		}
-		for i, word := range words {
-			p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
-			if err != nil && i == 1 && isContainer(pods[0], word) {
-				err = cmdutil.UsageErrorf("logs", "there is no pod %s: a container is named by -c %s", word, word)
-			}
-			if err != nil {
-				return nil, err
-			}
-			pods = append(pods, p)
-		}
-		return pods, nil
+// Validate implements cmdutil.Command.
+func (o *options) Validate() error {
+	switch {
+	case len(o.words) == 0 && !o.selected:
+		return cmdutil.UsageErrorf("logs", "logs takes the names of pods, or --selector")
+	case len(o.words) > 0 && o.selected:
+		return cmdutil.UsageErrorf("logs", "--selector chooses the pods: it does not go with their names")
+	case o.allContainers && o.container != "":
+		return cmdutil.UsageErrorf("logs", "--all-containers and --container exclude each other")
+	case o.previous && o.follow:
+		return cmdutil.UsageErrorf("logs", "--previous and --follow exclude each other: an earlier instance writes nothing more")
+	case o.tail < -1:
+		return cmdutil.UsageErrorf("logs", "--tail must be a number of lines, or -1 for all")
+	case o.maxStreams < 0:
+		return cmdutil.UsageErrorf("logs", "--max-log-requests must not be negative")
+	case o.podTimeout < 0:
+		return cmdutil.UsageErrorf("logs", "--pod-running-timeout must not be negative")
+	case o.limited && o.limit <= 0:
+		return cmdutil.UsageErrorf("logs", "--limit-bytes must be more than 0")
 	}
-	selector, err := printers.ParseSelector(c.String("selector"))
-	if err != nil {
-		return nil, cmdutil.UsageErrorf("logs", "--selector cannot be %q: %v", c.String("selector"), err)
+	return nil
+}
+
+// pods returns the pods whose logs are requested.
+func (o *options) pods(ctx context.Context) ([]store.Pod, error) {
+	if o.selected {
+		return o.selectedPods()
 	}
-	all, err := dirs.Pods()
+	words, err := o.awaitPodNames(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var pods []store.Pod
-	for _, p := range all {
-		if p.Namespace == c.String("namespace") && p.Exists() && selector.Matches(podclient.MetadataOf(p).Labels) {
-			pods = append(pods, p)
+	for i, word := range words {
+		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
+		if err != nil && i == 1 && isContainer(pods[0], word) {
+			err = cmdutil.UsageErrorf("logs", "there is no pod %s: a container is named by -c %s", word, word)
 		}
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, p)
 	}
+	return pods, nil
+}
+
+func (o *options) selectedPods() ([]store.Pod, error) {
+	pods, err := resource.ListPods(o.dirs, o.namespace, false)
+	if err != nil {
+		return nil, err
+	}
+	pods = slices.DeleteFunc(pods, func(p store.Pod) bool { return !o.selector.Matches(podclient.MetadataOf(p).Labels) })
 	if len(pods) == 0 {
-		fmt.Fprintf(env.ErrOut, "No resources found in %s namespace.\n", report.Escape(c.String("namespace")))
+		fmt.Fprintln(o.env.ErrOut, report.Escape(podview.NoResources(o.namespace, false)))
 	}
 	return pods, nil
 }
 
 // awaitPodNames returns the pods that the words name. It waits for the pods of a workload.
-func awaitPodNames(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, one bool) ([]string, error) {
-	for end := time.Now().Add(c.Duration("pod-running-timeout")); ; {
-		words, err := resource.PodNames(env, dirs, c.String("namespace"), c.Args().Slice(), one)
-		soon := errors.Is(err, resource.ErrNoPods) || err == nil && !c.Bool("follow") && pending(env, dirs, c, words)
+func (o *options) awaitPodNames(ctx context.Context) ([]string, error) {
+	for end := time.Now().Add(o.podTimeout); ; {
+		words, err := resource.PodNames(o.env, o.dirs, o.namespace, o.words, !o.allPods)
+		soon := errors.Is(err, resource.ErrNoPods) || err == nil && !o.follow && o.pending(words)
 		if !soon || !time.Now().Before(end) {
 			return words, err
 		}
-		if err := sleep.For(c.Context, podsTime); err != nil {
+		if err := sleep.For(ctx, podsTime); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// podsTime is the interval at which awaitPodNames checks whether a workload has pods.
+const podsTime = 50 * time.Millisecond
+
 // pending reports whether no pod of the named workloads has started to run.
-func pending(env *cmdutil.Env, dirs store.Dirs, c *cli.Context, words []string) bool {
+func (o *options) pending(words []string) bool {
 	none := false
 	for _, word := range words {
-		if slices.Contains(c.Args().Slice(), word) {
+		if slices.Contains(o.words, word) {
 			continue // the user has named the pod itself
 		}
-		p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
+		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
 		if err != nil {
 			continue
 		}
@@ -154,9 +177,6 @@ func pending(env *cmdutil.Env, dirs store.Dirs, c *cli.Context, words []string) 
 	}
 	return none
 }
-
-// podsTime is the interval at which awaitPodNames checks whether a workload has pods.
-const podsTime = 50 * time.Millisecond
 
 // isContainer reports whether a word is the name of a container of a pod.
 func isContainer(p store.Pod, word string) bool {

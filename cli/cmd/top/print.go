@@ -10,45 +10,45 @@ import (
 	"github.com/podrun/podrun/cli/internal/podview"
 )
 
-func print(v *podstats.View, uses []podstats.Usage) error {
-	if v.Format == "json" {
-		return printJSON(v, uses, true)
+func (o *options) print(uses []podstats.Usage) error {
+	if o.format == "json" {
+		return o.printJSON(uses, true)
 	}
 	if len(uses) == 0 {
 		where := ""
-		if !v.AllNamespaces {
-			where = " in " + v.Namespace + " namespace"
+		if !o.AllNamespaces {
+			where = " in " + o.Namespace + " namespace"
 		}
-		fmt.Fprintln(v.Env.ErrOut, "No running pods found"+where+".")
+		fmt.Fprintln(o.Env.ErrOut, "No running pods found"+where+".")
 		return nil
 	}
-	return v.Env.PrintTable(table(v, uses, true))
+	return o.Env.PrintTable(o.table(uses, true))
 }
 
 // table returns usage as rows, with or without a header.
-func table(v *podstats.View, uses []podstats.Usage, head bool) [][]string {
+func (o *options) table(uses []podstats.Usage, head bool) [][]string {
 	var rows [][]string
 	if head {
 		names := []string{"NAME"}
-		if v.Containers {
+		if o.containers {
 			names = []string{"POD", "NAME"} // as in kubectl top
 		}
-		if v.AllNamespaces {
+		if o.AllNamespaces {
 			names = append([]string{"NAMESPACE"}, names...)
 		}
 		rows = append(rows, append(names, "CPU(cores)", "LIMIT", "MEMORY(bytes)", "LIMIT", "PIDS", "READ", "WRITTEN", "PSI(cpu)", "PSI(memory)", "PSI(io)"))
 	}
 	for _, u := range uses {
 		of := []podstats.Usage{u}
-		if v.Containers {
+		if o.containers {
 			of = u.Containers
 		}
 		for _, u := range of {
 			names := []string{u.Place.Name}
-			if v.Containers {
+			if o.containers {
 				names = append(names, u.Name)
 			}
-			if v.AllNamespaces {
+			if o.AllNamespaces {
 				names = append([]string{u.Place.Namespace}, names...)
 			}
 			s := u.Sample
@@ -96,17 +96,17 @@ func percent(n *float64) string {
 }
 
 // printLines prints usage with the time before each line; the header once.
-func printLines(v *podstats.View, uses []podstats.Usage, now time.Time) error {
-	rows := table(v, uses, !v.Headed)
+func (o *options) printLines(uses []podstats.Usage, now time.Time) error {
+	rows := o.table(uses, !o.headed)
 	for i := range rows {
 		at := now.Format(time.TimeOnly)
-		if i == 0 && !v.Headed {
+		if i == 0 && !o.headed {
 			at = "TIME"
 		}
 		rows[i] = append([]string{at}, rows[i]...)
 	}
-	v.Headed = true
-	return v.Sheet.Print(v.Env.Out, rows)
+	o.headed = true
+	return o.sheet.Print(o.Env.Out, rows)
 }
 
 // fitting returns a table cut to the size of a screen; 0 means no limit.
@@ -125,12 +125,12 @@ func fitting(rows [][]string, cols, lines int) string {
 }
 
 // printJSON prints all pods with their containers, indented or in one line.
-func printJSON(v *podstats.View, uses []podstats.Usage, indent bool) error {
+func (o *options) printJSON(uses []podstats.Usage, indent bool) error {
 	pods := []podstats.UsageJSON{}
 	for i := range uses {
 		pods = append(pods, uses[i].JSON())
 	}
-	enc := json.NewEncoder(v.Env.Out)
+	enc := json.NewEncoder(o.Env.Out)
 	if indent {
 		enc.SetIndent("", "    ")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podstats"
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/internal/sleep"
 )
@@ -52,82 +53,104 @@ Examples:
 			&cli.StringFlag{Name: "sort-by", Usage: "sort by this `COLUMN`, the highest first: cpu or memory (default: by name)"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: json"},
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{View: podstats.View{Env: env}} }),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	v := &podstats.View{
-		Env: env, Words: c.Args().Slice(), Namespace: c.String("namespace"), AllNamespaces: c.Bool("all-namespaces"),
-		Containers: c.Bool("containers"), By: c.String("sort-by"), Format: c.String("output"), Reported: map[string]bool{},
+// options are the command line of top.
+type options struct {
+	podstats.View
+	containers  bool
+	format      string // "" or json
+	watch       bool
+	once        bool
+	interval    time.Duration
+	hasInterval bool
+
+	sheet  podview.Table
+	headed bool // the header was printed
+}
+
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) error {
+	o.Words, o.Namespace, o.AllNamespaces, o.By = c.Args().Slice(), c.String("namespace"), c.Bool("all-namespaces"), c.String("sort-by")
+	if about, names := kindnames.ParsePods(o.Words); about {
+		o.Words = names // kubectl's forms: top pods, top pod NAME
 	}
-	if about, names := kindnames.ParsePods(v.Words); about {
-		v.Words = names // kubectl's forms: top pods, top pod NAME
-	}
-	interval := c.Duration("interval")
+	o.containers, o.format = c.Bool("containers"), c.String("output")
+	o.watch, o.once, o.interval, o.hasInterval = c.Bool("watch"), c.Bool("no-stream"), c.Duration("interval"), c.IsSet("interval")
+	return nil
+}
+
+// Validate implements cmdutil.Command.
+func (o *options) Validate() error {
 	switch {
-	case !slices.Contains([]string{"", "json"}, v.Format):
-		return cmdutil.UsageErrorf("top", "unknown output format %q: it is json", v.Format)
-	case !slices.Contains([]string{"", "cpu", "memory"}, v.By):
-		return cmdutil.UsageErrorf("top", "unknown column %q to sort by: it is cpu or memory", v.By)
-	case v.AllNamespaces && len(v.Words) > 0:
+	case !slices.Contains([]string{"", "json"}, o.format):
+		return cmdutil.UsageErrorf("top", "unknown output format %q: it is json", o.format)
+	case !slices.Contains([]string{"", "cpu", "memory"}, o.By):
+		return cmdutil.UsageErrorf("top", "unknown column %q to sort by: it is cpu or memory", o.By)
+	case o.AllNamespaces && len(o.Words) > 0:
 		return cmdutil.UsageErrorf("top", "a pod cannot be named across all namespaces")
-	case c.Bool("no-stream") && c.Bool("watch"):
+	case o.once && o.watch:
 		return cmdutil.UsageErrorf("top", "-w goes on, --no-stream does not: it is either")
-	case c.IsSet("interval") && !c.Bool("watch"):
+	case o.hasInterval && !o.watch:
 		return cmdutil.UsageErrorf("top", "--interval is for -w")
-	case interval < minInterval:
+	case o.interval < minInterval:
 		return cmdutil.UsageErrorf("top", "--interval is %v or more", minInterval)
 	}
-	var err error
-	if v.Dirs, err = env.Dirs(); err != nil {
+	return nil
+}
+
+// Run implements cmdutil.Command.
+func (o *options) Run(ctx context.Context) (err error) {
+	if o.Dirs, err = o.Env.Dirs(); err != nil {
 		return err
 	}
-	if c.Bool("watch") {
-		return env.UntilInterrupted(c.Context, func(ctx context.Context) error { return watch(v, ctx, interval) })
+	if o.watch {
+		return o.Env.UntilInterrupted(ctx, o.printChanges)
 	}
-	before, err := v.Sample()
+	before, err := o.Sample()
 	if err != nil {
 		return err
 	}
 	if len(before) > 0 {
-		if err := sleep.For(c.Context, topWindow); err != nil {
+		if err := sleep.For(ctx, topWindow); err != nil {
 			return err
 		}
 	}
-	after, err := v.Sample()
+	after, err := o.Sample()
 	if err != nil {
 		return err
 	}
-	return print(v, v.Rates(before, after))
+	return o.print(o.Rates(before, after))
 }
 
-// watch prints usage until the user ends it, or the named pods have ended.
-func watch(v *podstats.View, ctx context.Context, interval time.Duration) error {
-	before, err := v.Sample()
+// printChanges prints usage until the user ends it, or the named pods have ended.
+func (o *options) printChanges(ctx context.Context) error {
+	before, err := o.Sample()
 	if err != nil {
 		return err
 	}
-	screen, terminal := tty.File(v.Env.Out)
-	terminal = terminal && v.Env.Getenv("TERM") != "dumb"
-	for wait := topWindow; ; wait = interval {
+	screen, terminal := tty.File(o.Env.Out)
+	terminal = terminal && o.Env.Getenv("TERM") != "dumb"
+	for wait := topWindow; ; wait = o.interval {
 		if sleep.For(ctx, wait) != nil {
 			return nil
 		}
-		after, err := v.Sample()
+		after, err := o.Sample()
 		if err != nil {
 			return err
 		}
-		uses := v.Rates(before, after)
+		uses := o.Rates(before, after)
 		before = after
 		switch {
-		case v.Format == "json":
-			err = printJSON(v, uses, false)
+		case o.format == "json":
+			err = o.printJSON(uses, false)
 		case terminal:
 			cols, rows := tty.Size(screen)
-			_, err = fmt.Fprint(v.Env.Out, "\x1b[H\x1b[J", fitting(table(v, uses, true), cols, rows))
+			_, err = fmt.Fprint(o.Env.Out, "\x1b[H\x1b[J", fitting(o.table(uses, true), cols, rows))
 		default:
-			err = printLines(v, uses, time.Now())
+			err = o.printLines(uses, time.Now())
 		}
 		if err != nil {
 			return err

@@ -121,7 +121,7 @@ func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, pr
 func (s *pageSource) Use() ([]webui.Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := &podstats.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true, Containers: true, Reported: map[string]bool{}}
+	v := &podstats.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true}
 	now, err := v.Sample()
 	if err != nil {
 		return nil, err

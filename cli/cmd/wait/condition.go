@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,38 +44,58 @@ Examples:
 				&cli.StringFlag{Name: "reason", Usage: "why, as one `WORD`"},
 				&cli.StringFlag{Name: "message", Usage: "why, as a `TEXT` for people"},
 			},
-			Action: func(c *cli.Context) error { return setConditions(env, c) },
+			Action: cmdutil.Action(func() cmdutil.Command { return &setOptions{env: env} }),
 		}},
 		Action: cmdline.NeedSubcommand("condition", "condition takes set"),
 	}
 }
 
-func setConditions(env *cmdutil.Env, c *cli.Context) error {
-	words := c.Args().Slice()
-	if len(words) < 2 {
+// setOptions are the command line of condition set.
+type setOptions struct {
+	env       *cmdutil.Env
+	namespace string
+	words     []string // the pod, and TYPE=STATUS of each condition
+	wanted    []wire.ConditionRequest
+}
+
+// Complete implements cmdutil.Command.
+func (o *setOptions) Complete(c *cli.Context) error {
+	o.namespace, o.words = c.String("namespace"), c.Args().Slice()
+	for _, word := range o.words[min(1, len(o.words)):] {
+		kind, status, _ := strings.Cut(word, "=")
+		o.wanted = append(o.wanted, wire.ConditionRequest{Type: kind, Status: status, Reason: c.String("reason"), Message: c.String("message")})
+	}
+	return nil
+}
+
+// Validate implements cmdutil.Command.
+func (o *setOptions) Validate() error {
+	if len(o.wanted) == 0 {
 		return cmdutil.UsageErrorf("condition set", "condition set takes a pod and TYPE=STATUS")
 	}
-	var wanted []wire.ConditionRequest
-	for _, word := range words[1:] {
-		kind, status, _ := strings.Cut(word, "=")
+	for _, w := range o.wanted {
 		switch {
-		case len(validation.IsQualifiedName(kind)) > 0:
-			return cmdutil.UsageErrorf("condition set", "%q is no type of a condition: that is like a label's key, example.com/open", kind)
-		case !slices.Contains([]string{"True", "False", "Unknown"}, status):
-			return cmdutil.UsageErrorf("condition set", "the condition %s is to be True, False or Unknown, not %q", kind, status)
+		case len(validation.IsQualifiedName(w.Type)) > 0:
+			return cmdutil.UsageErrorf("condition set", "%q is no type of a condition: that is like a label's key, example.com/open", w.Type)
+		case !slices.Contains([]string{"True", "False", "Unknown"}, w.Status):
+			return cmdutil.UsageErrorf("condition set", "the condition %s is to be True, False or Unknown, not %q", w.Type, w.Status)
 		}
-		wanted = append(wanted, wire.ConditionRequest{Type: kind, Status: status, Reason: c.String("reason"), Message: c.String("message")})
 	}
-	dirs, err := env.Dirs()
+	return nil
+}
+
+// Run sets one condition after the other.
+func (o *setOptions) Run(ctx context.Context) error {
+	dirs, err := o.env.Dirs()
 	if err != nil {
 		return err
 	}
-	p, err := resource.ExistingPod(dirs, c.String("namespace"), words[0])
+	p, err := resource.ExistingPod(dirs, o.namespace, o.words[0])
 	if err != nil {
 		return err
 	}
-	for _, w := range wanted {
-		conn, err := podclient.Ask(c.Context, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
+	for _, w := range o.wanted {
+		conn, err := podclient.Ask(ctx, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
 		if err != nil {
 			return report.New(report.Failure, "podrun ps shows its state", "cannot set condition %s of pod %s: %w", w.Type, p.Name, err)
 		}
@@ -86,7 +107,7 @@ func setConditions(env *cmdutil.Env, c *cli.Context) error {
 		case frame.Error != nil:
 			return podclient.ResponseError(frame.Error)
 		}
-		fmt.Fprintf(env.Out, "pod/%s condition %s=%s\n", p.Name, w.Type, w.Status)
+		fmt.Fprintf(o.env.Out, "pod/%s condition %s=%s\n", p.Name, w.Type, w.Status)
 	}
 	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,12 +13,8 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
-	"github.com/podrun/podrun/cli/internal/podclient"
-	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/resource"
-	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
@@ -52,143 +46,126 @@ Examples:
 			&cli.BoolFlag{Name: "all", Usage: "wait for all pods of the namespace"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "with --all: of all namespaces"},
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
 
-const week = 7 * 24 * time.Hour
-
-// waitCondition is the condition to wait for.
-type waitCondition struct {
-	text    string // as the user wrote it
-	gone    bool   // wait for the pod's removal
-	implied bool   // --for is not set: it depends on the kind
-	phase   bool   // the condition is a phase
-	met     func(*pod.Status) bool
+// options are the command line of wait.
+type options struct {
+	env           *cmdutil.Env
+	dirs          store.Dirs
+	namespace     string
+	words         []string
+	all           bool
+	allNamespaces bool
+	goal          waitCondition
+	timeout       time.Duration // as given: 0 checks once
 }
 
-// parseGoal parses the value of --for.
-func parseGoal(text string) (waitCondition, error) {
-	kind, rest, _ := strings.Cut(text, "=")
-	g := waitCondition{text: text}
-	switch strings.ToLower(kind) {
-	case "delete":
-		g.gone = true
-		if rest == "" {
-			return g, nil
-		}
-	case "condition":
-		name, status, given := strings.Cut(rest, "=")
-		if !given {
-			status = "True"
-		}
-		if name != "" && status != "" {
-			g.met = func(st *pod.Status) bool { return hasCondition(st, name, status) }
-			return g, nil
-		}
-	case "jsonpath":
-		path, value, _ := strings.Cut(rest, "=")
-		if path = strings.Trim(path, "'{}"); path != ".status.phase" && path != "status.phase" {
-			return g, cmdutil.UsageErrorf("wait", "of a pod's fields podrun waits for {.status.phase} only")
-		}
-		rest = value
-		fallthrough
-	case "phase":
-		for _, phase := range []pod.Phase{pod.Pending, pod.Running, pod.Succeeded, pod.Failed} {
-			if string(phase) == rest {
-				g.met, g.phase = func(st *pod.Status) bool { return st.Phase == phase }, true
-				return g, nil
-			}
-		}
-		return g, cmdutil.UsageErrorf("wait", "a pod's phase is Pending, Running, Succeeded or Failed, not %q", rest)
-	}
-	return g, cmdutil.UsageErrorf("wait", "--for takes condition=TYPE, condition=TYPE=STATUS, phase=PHASE or delete")
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) (err error) {
+	o.namespace, o.words = c.String("namespace"), c.Args().Slice()
+	o.all, o.allNamespaces, o.timeout = c.Bool("all"), c.Bool("all-namespaces"), c.Duration("timeout")
+	o.goal, err = parseGoal(cmp.Or(c.String("for"), "condition=Ready"))
+	o.goal.implied = !c.IsSet("for")
+	return err
 }
 
-func hasCondition(st *pod.Status, name, status string) bool {
-	for _, c := range st.Conditions {
-		if strings.EqualFold(c.Type, name) {
-			return strings.EqualFold(c.Status, status)
-		}
-	}
-	return false
-}
-
-func run(env *cmdutil.Env, c *cli.Context) error {
-	g, err := parseGoal(cmp.Or(c.String("for"), "condition=Ready"))
-	if err != nil {
-		return err
-	}
-	g.implied = !c.IsSet("for")
-	words, all := c.Args().Slice(), c.Bool("all")
+// Validate implements cmdutil.Command.
+func (o *options) Validate() error {
 	switch {
-	case all && len(words) > 0:
+	case o.all && len(o.words) > 0:
 		return cmdutil.UsageErrorf("wait", "wait takes either names or --all, not both")
-	case !all && len(words) == 0:
+	case !o.all && len(o.words) == 0:
 		return cmdutil.UsageErrorf("wait", "wait takes the names of pods, or --all")
-	case !all && c.Bool("all-namespaces"):
+	case !o.all && o.allNamespaces:
 		return cmdutil.UsageErrorf("wait", "a pod cannot be named across all namespaces")
 	}
-	dirs, err := env.Dirs()
-	if err != nil {
+	return nil
+}
+
+// Run waits for the workloads, then for the pods. Pods that do not exist do not keep it from waiting for the
+// others.
+func (o *options) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	var places []store.Pod
-	if all {
-		if places, err = resource.ListPods(dirs, c.String("namespace"), c.Bool("all-namespaces")); err != nil {
-			return err
-		}
-	}
-	workloads, words, err := resource.SplitWorkloads(dirs, c.String("namespace"), words)
-	if err != nil && !g.gone {
+	workloads, words, err := resource.SplitWorkloads(o.dirs, o.namespace, o.words)
+	if err != nil && !o.goal.gone {
 		return err
 	}
-	for _, w := range workloads {
-		if g.implied && w.Kind != pod.KindDeployment && w.Kind != pod.KindJob {
+	if err := o.checkWorkloads(workloads); err != nil {
+		return err
+	}
+	pods, missing := o.pods(words)
+	return errors.Join(missing, o.waitForWorkloads(ctx, workloads), o.waitForPods(ctx, pods))
+}
+
+// checkWorkloads refuses a condition that workloads do not have.
+func (o *options) checkWorkloads(list []store.Workload) error {
+	for _, w := range list {
+		if o.goal.implied && w.Kind != pod.KindDeployment && w.Kind != pod.KindJob {
 			return cmdutil.UsageErrorf("wait", "%s/%s is neither a deployment nor a job: --for says what to wait for", kindnames.Of(w.Kind), w.Name)
 		}
 	}
-	if len(workloads) > 0 && g.phase {
+	if len(list) > 0 && o.goal.phase {
 		return cmdutil.UsageErrorf("wait", "pods have phases; wait for a condition of what makes them: Available, Complete")
 	}
+	return nil
+}
+
+// pods returns the named pods, or all with --all.
+func (o *options) pods(words []string) ([]store.Pod, error) {
+	if o.all {
+		return resource.ListPods(o.dirs, o.namespace, o.allNamespaces)
+	}
+	var places []store.Pod
 	var errs []error
 	for _, word := range words {
-		p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
+		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
 		switch {
 		case err == nil:
 			places = append(places, p)
-		case !g.gone: // for --for=delete a missing pod is no error
+		case !o.goal.gone: // for --for=delete a missing pod is no error
 			errs = append(errs, err)
 		}
 	}
-	errs = append(errs, waitForWorkloads(c.Context, env, dirs, workloads, g, c.Duration("timeout")))
-	return errors.Join(append(errs, waitFor(c.Context, env, places, g, c.Duration("timeout")))...)
+	return places, errors.Join(errs...)
 }
 
-// waitFor waits for all pods concurrently, and reports each one that meets the condition.
-func waitFor(ctx context.Context, env *cmdutil.Env, places []store.Pod, g waitCondition, timeout time.Duration) error {
-	limit := timeout
+// limit returns the time for which the command waits.
+func (o *options) limit() time.Duration {
 	switch {
-	case timeout < 0:
-		limit = week
-	case timeout == 0:
-		limit = lookTime
+	case o.timeout < 0:
+		return week
+	case o.timeout == 0:
+		return checkTime
 	}
+	return o.timeout
+}
+
+const (
+	week      = 7 * 24 * time.Hour
+	checkTime = 10 * time.Second // for a single check of a pod
+)
+
+// waitForPods waits for all pods concurrently, and prints each one that meets the condition.
+func (o *options) waitForPods(ctx context.Context, places []store.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, o.limit())
+	defer cancel()
 	errs := make([]error, len(places))
-	var say sync.Mutex
+	var printing sync.Mutex
 	var waiting sync.WaitGroup
 	for i, p := range places {
 		waiting.Go(func() {
-			within, cancel := context.WithTimeout(ctx, limit)
-			defer cancel()
-			errs[i] = g.await(within, p, timeout == 0)
+			errs[i] = o.goal.await(ctx, p, o.timeout == 0)
 			switch {
 			case errs[i] == nil:
-				say.Lock()
-				defer say.Unlock()
-				fmt.Fprintf(env.Out, "pod/%s condition met\n", p.Name)
+				printing.Lock()
+				defer printing.Unlock()
+				fmt.Fprintf(o.env.Out, "pod/%s condition met\n", p.Name)
 			case errors.Is(errs[i], context.DeadlineExceeded):
-				errs[i] = report.New(report.Failure, "podrun ps and podrun events show how it is", "pod %s has not met %s within %v", p.Name, g.text, timeout)
+				errs[i] = report.New(report.Failure, "podrun ps and podrun events show how it is", "pod %s has not met %s within %v", p.Name, o.goal.text, o.timeout)
 			}
 		})
 	}
@@ -196,107 +173,22 @@ func waitFor(ctx context.Context, env *cmdutil.Env, places []store.Pod, g waitCo
 	return errors.Join(errs...)
 }
 
-// lookTime limits a single check of a pod.
-const lookTime = 10 * time.Second
-
-// await returns when the pod meets the condition; with once, after one check.
-func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error {
-	for g.gone {
-		switch {
-		case !p.Exists():
-			return nil
-		case once:
-			return context.DeadlineExceeded
-		}
-		if err := sleep.For(ctx, 10*podclient.PollTime); err != nil {
-			return err
-		}
-	}
-	st, err := podview.StatusOf(p)
-	if err == nil && !g.met(st) && !once && !st.Phase.Terminal() {
-		err = podclient.WatchStatus(ctx, p, func(now *pod.Status) bool {
-			st = now
-			return g.met(now)
-		})
-		if errors.Is(err, podclient.ErrNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
-			st, err = rollout.FinalStatus(ctx, p) // it ended before the request
-		}
-	}
-	switch {
-	case err != nil:
-		return err
-	case g.met(st):
-		return nil
-	case once && !st.Phase.Terminal():
-		return context.DeadlineExceeded
-	}
-	return report.New(report.Failure, "podrun logs and podrun events show why", "pod %s has ended (%s) without meeting %s", p.Name, st.Phase, g.text)
-}
-
-// waitForWorkloads waits for all workloads concurrently.
-func waitForWorkloads(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, list []store.Workload, g waitCondition, timeout time.Duration) error {
-	limit := timeout
-	switch {
-	case timeout < 0:
-		limit = week
-	case timeout == 0:
-		limit = lookTime
-	}
-	within, cancel := context.WithTimeout(ctx, limit)
+// waitForWorkloads waits for one workload after the other, in the time for all of them.
+func (o *options) waitForWorkloads(ctx context.Context, list []store.Workload) error {
+	ctx, cancel := context.WithTimeout(ctx, o.limit())
 	defer cancel()
 	var errs []error
 	for _, w := range list {
 		name := kindnames.Of(w.Kind) + "/" + w.Name
-		g := g.forKind(w.Kind)
-		err := g.awaitWorkload(within, dirs, w, timeout == 0)
+		g := o.goal.forKind(w.Kind)
+		err := g.awaitWorkload(ctx, o.dirs, w, o.timeout == 0)
 		switch {
 		case err == nil:
-			fmt.Fprintf(env.Out, "%s condition met\n", name)
+			fmt.Fprintf(o.env.Out, "%s condition met\n", name)
 		case errors.Is(err, context.DeadlineExceeded):
-			err = report.New(report.Failure, "podrun get "+name+" shows how it is", "%s has not met %s within %v", name, g.text, timeout)
+			err = report.New(report.Failure, "podrun get "+name+" shows how it is", "%s has not met %s within %v", name, g.text, o.timeout)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// awaitWorkload waits until a workload meets the condition of `podrun wait`.
-func (g waitCondition) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, once bool) error {
-	for {
-		v, err := resource.LoadWorkload(dirs, w)
-		gone := errors.Is(err, fs.ErrNotExist)
-		switch {
-		case gone && g.gone:
-			return nil
-		case gone:
-			return report.New(report.Failure, "", "%s %s was removed", w.Kind, w.Name)
-		case err != nil:
-			return err
-		case !g.gone && v.State.Generation == v.Object.Revision && g.met(v.Conditions()):
-			return nil
-		case once:
-			return context.DeadlineExceeded
-		}
-		if over, _ := v.State.Ended(); over && !g.gone {
-			return report.New(report.Failure, "podrun get "+v.Name()+" and podrun logs show why", "%s has ended without meeting %s", v.Name(), g.text)
-		}
-		if err := sleep.For(ctx, 10*podclient.PollTime); err != nil {
-			return err
-		}
-	}
-}
-
-// forKind returns the condition for a workload of a kind, with the default of a Deployment or a Job if
-// --for is not set.
-func (g waitCondition) forKind(kind pod.ObjectKind) waitCondition {
-	if !g.implied {
-		return g
-	}
-	condition := "Available"
-	if kind == pod.KindJob {
-		condition = "Complete"
-	}
-	g.text = "condition=" + condition
-	g.met = func(st *pod.Status) bool { return hasCondition(st, condition, "True") }
-	return g
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // While calls look once, and again at each change in the directories that watched returns or when the
-// channel of poked is closed. It returns when look returns false or ctx ends.
+// channel of poked, which may be nil, is closed. It returns when look returns false or ctx ends.
 func While(ctx context.Context, watched func() ([]string, error), poked func() <-chan struct{}, look func() (more bool, err error)) error {
 	for {
 		dirs, err := watched()
@@ -25,7 +25,10 @@ func While(ctx context.Context, watched func() ([]string, error), poked func() <
 // whileSame calls look until the set of watched directories changes.
 func whileSame(ctx context.Context, watcher *Watcher, dirs []string, watched func() ([]string, error), poked func() <-chan struct{}, look func() (bool, error)) (more bool, err error) {
 	for {
-		news := poked()
+		var news <-chan struct{}
+		if poked != nil {
+			news = poked()
+		}
 		// Look once more after the watch has started, so that no change in between is missed.
 		if more, err := look(); err != nil || !more {
 			return false, err

@@ -9,24 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
-	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	manifeststatus "github.com/podrun/podrun/manifest/status"
 )
 
-// View selects the events to print, and the output.
+// View selects events.
 type View struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
 	Words         []string // the pods that the user named
 	Namespace     string
 	AllNamespaces bool
-	Types         []string
-	Format        string
-	Sheet         podview.Table
-	Headed        bool
+	Types         []string // nil: all
 }
 
 // Pods returns the pods whose events are printed.
@@ -74,7 +70,7 @@ func (v *View) Read(places []store.Pod) ([]corev1.Event, error) {
 		all = append(all, manifeststatus.Events(m, events)...)
 	}
 	all = slices.DeleteFunc(all, func(e corev1.Event) bool {
-		return v.Types != nil && !slices.Contains(v.Types, strings.ToLower(e.Type))
+		return v.Types != nil && !slices.ContainsFunc(v.Types, func(t string) bool { return strings.EqualFold(t, e.Type) })
 	})
 	slices.SortStableFunc(all, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	return all, nil

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podrun/podrun/cgroups/stats"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
-	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
@@ -179,19 +178,15 @@ func (v *View) reportMissing(uses []Usage) {
 	}
 }
 
-// View selects the usage to print, and the output.
+// View selects the pods to sample, and their order.
 type View struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
 	Words         []string
 	Namespace     string
 	AllNamespaces bool
-	Containers    bool
-	By            string
-	Format        string
-	Reported      map[string]bool // remarks already printed
-	Sheet         podview.Table
-	Headed        bool
+	By            string          // cpu or memory, the highest first; "": by name
+	reported      map[string]bool // remarks already printed
 }
 
 // pods returns the pods to sample: the named ones, or else those that run.
@@ -216,8 +211,11 @@ func (v *View) pods() ([]store.Pod, error) {
 
 // reportOnce prints a remark to stderr once.
 func (v *View) reportOnce(text string) {
-	if !v.Reported[text] {
-		v.Reported[text] = true
+	if !v.reported[text] {
+		if v.reported == nil {
+			v.reported = map[string]bool{}
+		}
+		v.reported[text] = true
 		fmt.Fprintln(v.Env.ErrOut, "podrun: "+report.Escape(text))
 	}
 }
