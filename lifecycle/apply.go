@@ -17,12 +17,28 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 	was := o.moment(e.Container)
 	// The deadline is applied before the event, so that a deadline in the past wins.
 	o.Ending = o.ending(plan, e.At)
+	if o.disturbed(plan, e) {
+		e.Outcome, e.Message = Unknown, "the pod was paused meanwhile"
+	}
+	o.fold(plan, e)
+	if o.Ending == nil {
+		o.Ending = o.ended(plan, e.At)
+	}
+	o.restarted(plan)
+	o.replace(plan, e.At)
+	o.noteEvents(plan, was, e)
+	if was.goesOn(o, e) {
+		return false
+	}
+	o.noteConditions(plan, e.At)
+	return true
+}
 
+// fold changes the facts that an event is about; Apply derives the rest from them.
+func (o *Observed) fold(plan *pod.Plan, e Event) {
 	switch e.Kind {
 	case Issued:
-		if e.Action != nil {
-			o.issued(plan, e.At, *e.Action)
-		}
+		o.issued(plan, e.At, e.Action)
 	case SandboxReady, SandboxLost, SandboxGone, SandboxDied:
 		if e.Attempt == o.Attempt {
 			o.sandboxEvent(plan, e)
@@ -34,12 +50,7 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 	case Remembered:
 		o.remember(plan, e)
 	case Started, StartFailed, Exited, Probed, Hooked:
-		if c, ok := o.Containers[e.Container]; ok && c.Attempt == e.Attempt {
-			if e.Kind == Probed && o.disturbed(plan, c, e) {
-				e.Outcome, e.Message = Unknown, "the pod was paused meanwhile"
-			}
-			o.containerEvent(plan, c, e)
-		}
+		o.containerEvent(plan, e)
 	case ObjectChanged:
 		o.tryAgain(e.At)
 	case PauseWanted, ResumeWanted, Frozen, Thawed:
@@ -54,22 +65,14 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
 	case StorageMeasured:
 		o.measured(plan, e)
 	}
-
-	if o.Ending == nil {
-		o.Ending = o.ended(plan, e.At)
-	}
-	o.restarted(plan)
-	o.replace(plan, e.At)
-	o.noteEvents(plan, was, e)
-	if was.goesOn(o, e) {
-		return false
-	}
-	o.noteConditions(plan, e.At)
-	return true
 }
 
 // containerEvent folds an event about a container's latest run.
-func (o *Observed) containerEvent(plan *pod.Plan, c *Container, e Event) {
+func (o *Observed) containerEvent(plan *pod.Plan, e Event) {
+	c, ok := o.Containers[e.Container]
+	if !ok || c.Attempt != e.Attempt {
+		return
+	}
 	planned, ok := plan.Container(e.Container)
 	switch {
 	case e.Kind != Probed && e.Kind != Hooked:
@@ -114,7 +117,10 @@ func (o *Observed) adopt(plan *pod.Plan, e Event) {
 }
 
 // issued folds the intent to carry out an action.
-func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
+func (o *Observed) issued(plan *pod.Plan, at Now, a *Action) {
+	if a == nil {
+		return
+	}
 	switch a.Kind {
 	case CreateSandbox:
 		if o.Sandbox == SandboxNone {
@@ -130,7 +136,7 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a Action) {
 		o.Storage.Asked = true
 	case StartContainer:
 		if planned, ok := plan.Container(a.Container); ok {
-			o.issuedStart(planned, at, a)
+			o.issuedStart(planned, at, *a)
 		}
 	case StopContainer, KillContainer:
 		if c, ok := o.Containers[a.Container]; ok && c.Attempt == a.Attempt {

@@ -113,8 +113,12 @@ func (o *Observed) resumed(now time.Duration) {
 	o.Pause = Pause{Until: now}
 }
 
-// disturbed reports whether a probe that is under way ran during a pause.
-func (o *Observed) disturbed(plan *pod.Plan, c *Container, e Event) bool {
+// disturbed reports whether an event is the outcome of a probe that ran during a pause.
+func (o *Observed) disturbed(plan *pod.Plan, e Event) bool {
+	c, ok := o.Containers[e.Container]
+	if e.Kind != Probed || !ok || c.Attempt != e.Attempt {
+		return false
+	}
 	planned, ok := plan.Container(e.Container)
 	if !ok || PlannedProbe(planned, e.Probe) == nil {
 		return false

@@ -124,46 +124,47 @@ func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 // phaseOfContainers computes the phase from the containers alone. A run that ended counts until the
 // next one runs.
 func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
-	waiting := 0
+	waiting := false
 	for i := range plan.InitContainers {
 		planned := &plan.InitContainers[i]
-		r := initRole(planned)
-		switch c := o.container(planned.Name); {
-		case r == roleInit && finished(plan, planned, r, c) && !succeeded(r, c.End):
+		r, c := initRole(planned), o.container(planned.Name)
+		if r == roleInit && finished(plan, planned, r, c) && !succeeded(r, c.End) {
 			return pod.Failed
-		case r == roleInit && !passed(planned, r, c):
-			waiting++
-		case r == roleSidecar && !up(planned, c) && c.End == nil:
-			waiting++
-		case r == roleSidecar && up(planned, c) && !started(planned, c) && !o.initialized():
-			waiting++
 		}
+		waiting = waiting || o.initWaits(planned, r, c)
 	}
-	stopped, good, restarting := 0, 0, 0
+	good, restarting := true, false // of those that have stopped
 	for i := range plan.Containers {
 		planned := &plan.Containers[i]
 		switch c := o.container(planned.Name); {
 		case up(planned, c):
 		case c.End == nil:
-			waiting++
+			waiting = true
 		default:
-			stopped++
-			if succeeded(roleApp, c.End) {
-				good++
-			}
-			if restarts(plan, planned, roleApp, c) {
-				restarting++
-			}
+			good = good && succeeded(roleApp, c.End)
+			restarting = restarting || restarts(plan, planned, roleApp, c)
 		}
 	}
 	switch {
-	case waiting > 0:
+	case waiting:
 		return pod.Pending
-	case !o.idle(plan), ending == nil && restarting > 0:
+	case !o.idle(plan), ending == nil && restarting:
 		return pod.Running
-	case stopped == good:
+	case good:
 		return pod.Succeeded
 	default:
 		return pod.Failed
+	}
+}
+
+// initWaits reports whether an init container or a sidecar keeps the pod Pending.
+func (o *Observed) initWaits(planned *pod.Container, r role, c *Container) bool {
+	switch {
+	case r == roleInit:
+		return !passed(planned, r, c)
+	case !up(planned, c):
+		return c.End == nil
+	default:
+		return !started(planned, c) && !o.initialized()
 	}
 }

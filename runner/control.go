@@ -15,23 +15,24 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/runner/container"
 )
 
 // control serves the pod's control socket.
 type control struct {
 	engine *engine
 
-	mu      sync.Mutex
-	status  *pod.Status
-	conns   map[*net.UnixConn]bool
-	closing bool
-	changed chan struct{} // closed and replaced at every new status
-	ended   chan struct{} // closed after the last status
-	clients sync.WaitGroup
-	served  atomic.Int32  // number of clients that are being served
-	leaving atomic.Bool   // the pod is removed once it has ended
-	paused  chan struct{} // receives when serve has stopped accepting
-	resumed chan struct{} // lets serve accept again
+	mu       sync.Mutex
+	status   *pod.Status
+	conns    map[*net.UnixConn]bool
+	closing  bool
+	changed  chan struct{} // closed and replaced at every new status
+	ended    chan struct{} // closed after the last status
+	clients  sync.WaitGroup
+	served   atomic.Int32  // number of clients that are being served
+	removing atomic.Bool   // the pod is removed once it has ended
+	paused   chan struct{} // receives when serve has stopped accepting
+	resumed  chan struct{} // lets serve accept again
 }
 
 func newControl(e *engine) *control {
@@ -157,58 +158,78 @@ func (c *control) handle(conn *net.UnixConn) error {
 	if req == nil { // the client only probed whether the socket is served
 		return nil
 	}
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
-	switch {
-	case req.Verb == wire.Watch:
-		return c.watch(conn)
-	case req.Verb == wire.Stop && req.Stop != nil:
-		ev := lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.Stop.GraceSeconds}
-		if req.Stop.Shutdown {
-			ev.Reason = pod.ReasonTerminated
-		}
-		if req.Stop.Remove {
-			c.markLeaving()
-		}
-		c.engine.emit(ev)
-		<-c.ended
-		return nil
-	case req.Verb == wire.Notify && req.Notify != nil:
-		return c.setNotifyTarget(conn, req.Notify, files)
-	case req.Verb == wire.Apply && req.Apply != nil:
-		return c.apply(conn, req.Apply)
-	case req.Verb == wire.Kill && req.Kill != nil:
-		return c.kill(conn, req.Kill)
-	case req.Verb == wire.Pause && req.Pause != nil:
-		return c.pauseOrResume(conn, req.Pause)
-	case req.Verb == wire.SetCondition && req.Condition != nil:
-		return c.setCondition(conn, req.Condition)
-	case req.Verb == wire.Changed && req.Changed != nil:
-		c.engine.objectChanged(*req.Changed)
-		return wire.WriteFrame(conn, wire.Frame{Applied: true})
-	case req.Verb == wire.Connect && req.Connect != nil:
-		return c.portForward(conn, req.Connect)
-	case req.Verb == wire.Attach && req.Attach != nil:
-		return c.attach(conn, req.Attach, files)
-	case req.Verb == wire.Copy && req.Copy != nil:
-		return c.copy(conn, req.Copy, files)
-	case req.Verb == wire.Exec && req.Exec != nil:
-		return c.exec(conn, req.Exec, files)
+	defer container.CloseFiles(files...)
+	serve := handlers[req.Verb]
+	if serve == nil {
+		serve = unknown
 	}
-	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("unknown request %q", req.Verb), Code: 125}})
+	err = serve(c, conn, req, files)
+	if refusal := (*wire.Error)(nil); errors.As(err, &refusal) {
+		return wire.WriteFrame(conn, wire.Frame{Error: refusal})
+	}
+	return err
 }
 
-// markLeaving records that the pod is to be removed, before anything is done. The pod's own processes then
+// A handler serves one request of a client. A wire.Error that it returns is sent to the client.
+type handler func(c *control, conn *net.UnixConn, req *wire.Request, files []*os.File) error
+
+var handlers = map[wire.Verb]handler{
+	wire.Watch:        (*control).watch,
+	wire.Stop:         with(func(r *wire.Request) *wire.StopRequest { return r.Stop }, (*control).stop),
+	wire.Notify:       with(func(r *wire.Request) *wire.NotifyRequest { return r.Notify }, (*control).setNotifyTarget),
+	wire.Apply:        with(func(r *wire.Request) *wire.ApplyRequest { return r.Apply }, (*control).apply),
+	wire.Kill:         with(func(r *wire.Request) *wire.KillRequest { return r.Kill }, (*control).kill),
+	wire.Pause:        with(func(r *wire.Request) *wire.PauseRequest { return r.Pause }, (*control).pauseOrResume),
+	wire.SetCondition: with(func(r *wire.Request) *wire.ConditionRequest { return r.Condition }, (*control).setCondition),
+	wire.Changed:      with(func(r *wire.Request) *wire.ChangedRequest { return r.Changed }, (*control).objectChanged),
+	wire.Connect:      with(func(r *wire.Request) *wire.ConnectRequest { return r.Connect }, (*control).portForward),
+	wire.Attach:       with(func(r *wire.Request) *wire.AttachRequest { return r.Attach }, (*control).attach),
+	wire.Copy:         with(func(r *wire.Request) *wire.CopyRequest { return r.Copy }, (*control).copy),
+	wire.Exec:         with(func(r *wire.Request) *wire.ExecRequest { return r.Exec }, (*control).exec),
+}
+
+// with returns the handler of a verb that needs a part of the request.
+func with[T any](part func(*wire.Request) *T, serve func(*control, *net.UnixConn, *T, []*os.File) error) handler {
+	return func(c *control, conn *net.UnixConn, req *wire.Request, files []*os.File) error {
+		if p := part(req); p != nil {
+			return serve(c, conn, p, files)
+		}
+		return unknown(c, conn, req, files)
+	}
+}
+
+func unknown(_ *control, _ *net.UnixConn, req *wire.Request, _ []*os.File) error {
+	return &wire.Error{Message: fmt.Sprintf("unknown request %q", req.Verb), Code: 125}
+}
+
+// stop stops the pod and returns when it has ended.
+func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) error {
+	ev := lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.GraceSeconds}
+	if req.Shutdown {
+		ev.Reason = pod.ReasonTerminated
+	}
+	if req.Remove {
+		c.markRemoving()
+	}
+	c.engine.emit(ev)
+	<-c.ended
+	return nil
+}
+
+// objectChanged looks at an object again that the pod refers to.
+func (c *control) objectChanged(conn *net.UnixConn, req *wire.ChangedRequest, _ []*os.File) error {
+	c.engine.objectChanged(*req)
+	return wire.WriteFrame(conn, wire.Frame{Applied: true})
+}
+
+// markRemoving records that the pod is to be removed, before anything is done. The pod's own processes then
 // finish the removal even if the client ends. If the record cannot be written (disk full), the client
 // removes the pod.
-func (c *control) markLeaving() {
+func (c *control) markRemoving() {
 	if err := c.engine.store.MarkRemoving(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	c.leaving.Store(true)
+	c.removing.Store(true)
 }
 
 // checkPeer returns an error unless the peer is the pod's user, which is root in this user namespace.
@@ -232,7 +253,7 @@ func checkPeer(conn *net.UnixConn) error {
 
 // watch sends the current status and every later one. A slow client misses intermediate statuses, never the
 // last.
-func (c *control) watch(conn *net.UnixConn) error {
+func (c *control) watch(conn *net.UnixConn, _ *wire.Request, _ []*os.File) error {
 	gone := make(chan struct{})
 	go func() { // the client sends nothing more: the read returns when it disconnects
 		defer close(gone)
@@ -266,7 +287,7 @@ func (c *control) watch(conn *net.UnixConn) error {
 // setNotifyTarget takes the descriptors of a notify target and answers with the pod's status.
 func (c *control) setNotifyTarget(conn *net.UnixConn, req *wire.NotifyRequest, files []*os.File) error {
 	if err := c.engine.notifier.Attach(req, files); err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 125}})
+		return &wire.Error{Message: err.Error(), Code: 125}
 	}
 	c.mu.Lock()
 	st := c.status

@@ -14,11 +14,11 @@ import (
 // attach attaches a client to a running container until either of them ends.
 func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*os.File) error {
 	refuse := func(hint, format string, args ...any) error {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf(format, args...), Hint: hint, Code: 125}})
+		return &wire.Error{Message: fmt.Sprintf(format, args...), Hint: hint, Code: 125}
 	}
 	x := c.engine.acquire(req.Container)
 	if x == nil {
-		return refuse("podrun ps shows its state", "container %s is not running", req.Container)
+		return notRunning(req.Container, 125)
 	}
 	defer x.ReleaseInput(c.engine.handoff, req)
 	input, err := x.OpenInput(req)
@@ -30,9 +30,7 @@ func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*o
 		return refuse("", "%v", err)
 	}
 	s, err := x.Subscribe(c.engine.currentPlan().Name, files, req.FromStart)
-	for _, f := range files {
-		f.Close() // a descriptor kept here would keep the client from reading end of file
-	}
+	container.CloseFiles(files...) // a descriptor kept here would keep the client from reading end of file
 	if errors.Is(err, output.ErrEnded) {
 		return refuse("podrun logs shows what it has written", "container %s is not running", req.Container)
 	}

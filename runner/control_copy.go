@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/treetar"
 	"github.com/podrun/podrun/internal/wire"
+	"github.com/podrun/podrun/runner/container"
 )
 
 // maxSkipped limits how many skipped files are reported to a client.
@@ -23,9 +24,7 @@ const maxSkipped = 100
 func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.File) error {
 	x := c.engine.acquire(req.Container)
 	if x == nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
-			Message: fmt.Sprintf("container %s is not running", req.Container), Code: 1, Hint: "podrun ps shows its state",
-		}})
+		return notRunning(req.Container, 1)
 	}
 	defer x.Release()
 	ctx, cancel := context.WithCancel(x.Context())
@@ -41,14 +40,12 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 		}
 	}
 	err := x.Copy(ctx, c.engine.latestPlan().Users, req, files, skipped)
-	for _, f := range files {
-		f.Close() // end of file for the client
-	}
+	container.CloseFiles(files...) // end of file for the client
 	if x.Context().Err() != nil && err != nil {
 		err = fmt.Errorf("the container has ended: %w", err)
 	}
 	if err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: copyFailure(req, err), Code: 1}})
+		return &wire.Error{Message: copyFailure(req, err), Code: 1}
 	}
 	return wire.WriteFrame(conn, wire.Frame{Copied: done})
 }
@@ -66,15 +63,15 @@ const dialTimeout = 10 * time.Second
 
 // portForward connects the client to a port of the pod's localhost, over IPv4 or else IPv6 as container
 // runtimes do (containerd: internal/cri/server/sandbox_portforward_linux.go).
-func (c *control) portForward(conn *net.UnixConn, req *wire.ConnectRequest) error {
+func (c *control) portForward(conn *net.UnixConn, req *wire.ConnectRequest, _ []*os.File) error {
 	inside, err := c.engine.dialLocalhost(req.Port)
 	if err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 1}})
+		return &wire.Error{Message: err.Error(), Code: 1}
 	}
 	defer inside.Close()
 	file, err := inside.File()
 	if err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 1}})
+		return &wire.Error{Message: err.Error(), Code: 1}
 	}
 	defer file.Close()
 	return wire.WriteFrame(conn, wire.Frame{Started: true}, file)

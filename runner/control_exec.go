@@ -14,22 +14,17 @@ import (
 // exec runs a process in a container for a client, until the process or the client ends.
 func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.File) error {
 	if err := c.refusePaused(); err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: err})
+		return err
 	}
 	x := c.engine.acquire(req.Container)
 	if x == nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
-			Message: fmt.Sprintf("container %s is not running", req.Container), Code: 125,
-			Hint: "podrun ps shows its state",
-		}})
+		return notRunning(req.Container, 125)
 	}
 	defer x.Release()
-	run, attached, failed := x.Exec(c.engine.currentSandbox(), req, files)
-	for _, f := range files {
-		f.Close() // the process has its own copy; one kept here would keep the client's pipe open
-	}
-	if failed != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: failed})
+	run, attached, err := x.Exec(c.engine.currentSandbox(), req, files)
+	container.CloseFiles(files...) // the process has its own copies; one kept here would keep the client's pipe open
+	if err != nil {
+		return err
 	}
 	if err := attached.Started(conn); err != nil {
 		run.Signal(unix.SIGKILL)
@@ -38,6 +33,11 @@ func (c *control) exec(conn *net.UnixConn, req *wire.ExecRequest, files []*os.Fi
 	go attached.ServeClient(conn, run)
 	code := container.ExitCode(run)
 	return wire.WriteFrame(conn, wire.Frame{Exit: &code})
+}
+
+// notRunning is the error of a request to a container that does not run.
+func notRunning(name string, code int) *wire.Error {
+	return &wire.Error{Message: fmt.Sprintf("container %s is not running", name), Code: code, Hint: "podrun ps shows its state"}
 }
 
 // acquire returns a running container and prevents its removal until Release. It returns nil if there is

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 const pauseTimeout = 2 * freezeTimeout
 
 // cannotPause returns the reason why the pod cannot be paused, or nil.
-func (e *engine) cannotPause() *wire.Error {
+func (e *engine) cannotPause() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -33,12 +34,12 @@ func (e *engine) cannotPause() *wire.Error {
 }
 
 // pauseOrResume pauses or resumes the pod for a client and answers when that is done.
-func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest) error {
+func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest, _ []*os.File) error {
 	kind := lifecycle.ResumeWanted
 	if req.Paused {
 		kind = lifecycle.PauseWanted
 		if err := c.engine.cannotPause(); err != nil {
-			return wire.WriteFrame(conn, wire.Frame{Error: err})
+			return err
 		}
 	}
 	c.engine.emit(lifecycle.Event{Kind: kind})
@@ -48,9 +49,7 @@ func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest) erro
 	if req.Paused {
 		c.engine.emit(lifecycle.Event{Kind: lifecycle.ResumeWanted})
 	}
-	return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
-		Message: "its processes did not freeze or thaw in time", Code: 1, Hint: "podrun ps and podrun events show what it does",
-	}})
+	return &wire.Error{Message: "its processes did not freeze or thaw in time", Code: 1, Hint: "podrun ps and podrun events show what it does"}
 }
 
 // awaitStatus waits until the status satisfies wanted and reports whether it does. It gives up after
@@ -84,7 +83,7 @@ func (c *control) awaitStatus(conn *net.UnixConn, wanted func(*pod.Status) bool)
 
 // refusePaused returns an error while the pod is paused: nothing can be started in it. A supervisor that
 // has just started has no status yet and refuses nothing.
-func (c *control) refusePaused() *wire.Error {
+func (c *control) refusePaused() error {
 	for {
 		c.mu.Lock()
 		st, changed := c.status, c.changed
@@ -106,9 +105,9 @@ func (c *control) refusePaused() *wire.Error {
 }
 
 // kill sends a signal to the processes of the named containers, or of all running ones.
-func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
+func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest, _ []*os.File) error {
 	refuse := func(message, hint string, code int) error {
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: message, Hint: hint, Code: code}})
+		return &wire.Error{Message: message, Hint: hint, Code: code}
 	}
 	if req.Signal < 1 || req.Signal > container.MaxSignal {
 		return refuse(fmt.Sprintf("%d is no signal", req.Signal), "", 2)
@@ -126,7 +125,7 @@ func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest) error {
 	for _, name := range names {
 		x := c.engine.acquire(name)
 		if x == nil && len(req.Containers) > 0 {
-			return refuse(fmt.Sprintf("container %s is not running", name), "podrun ps shows its state", 1)
+			return notRunning(name, 1)
 		}
 		if x != nil { // nil: it has just exited
 			entered = append(entered, x)
@@ -157,15 +156,15 @@ func (e *engine) running() (names []string) {
 }
 
 // setCondition sets a pod condition for a client, unless podrun sets that condition itself.
-func (c *control) setCondition(conn *net.UnixConn, req *wire.ConditionRequest) error {
+func (c *control) setCondition(conn *net.UnixConn, req *wire.ConditionRequest, _ []*os.File) error {
 	switch {
 	case req.Type == "" || lifecycle.OwnCondition(req.Type):
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{
+		return &wire.Error{
 			Message: fmt.Sprintf("the condition %q follows from the pod: it cannot be set", req.Type), Code: 2,
 			Hint: "spec.readinessGates names conditions that can",
-		}})
+		}
 	case !slices.Contains([]string{"True", "False", "Unknown"}, req.Status):
-		return wire.WriteFrame(conn, wire.Frame{Error: &wire.Error{Message: fmt.Sprintf("a condition is True, False or Unknown, not %q", req.Status), Code: 2}})
+		return &wire.Error{Message: fmt.Sprintf("a condition is True, False or Unknown, not %q", req.Status), Code: 2}
 	}
 	c.engine.emit(lifecycle.Event{Kind: lifecycle.ConditionSet, Condition: req.Type, Status: req.Status, Reason: req.Reason, Message: req.Message})
 	return wire.WriteFrame(conn, wire.Frame{Applied: true})

@@ -90,7 +90,7 @@ func supervise(args []string) int {
 	l.publish = func(st *pod.Status) {
 		out := s.engine.completeStatus(*st)
 		write := s.place.WriteStatus
-		if s.control.leaving.Load() {
+		if s.control.removing.Load() {
 			write = s.place.WriteRemoving
 		}
 		if err := write(&out); err != nil {
@@ -107,7 +107,7 @@ func supervise(args []string) int {
 		}
 	}
 	final := <-onOtherThreads(l.run)
-	leaving := s.control.leaving.Load()
+	leaving := s.control.removing.Load()
 	removed := 0
 	if final.Deleting || leaving {
 		removed = removeFiles(args)
@@ -174,7 +174,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
 	}
 	if err == nil && place.Removing() { // the client may be gone, and the request not recorded
-		s.control.leaving.Store(true)
+		s.control.removing.Store(true)
 		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
 	}
 	return s, l, err

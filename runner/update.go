@@ -18,20 +18,19 @@ import (
 )
 
 // apply answers the request to apply another Plan.
-func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest) error {
+func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest, _ []*os.File) error {
 	if err := c.refusePaused(); err != nil {
-		return wire.WriteFrame(conn, wire.Frame{Error: err})
+		return err
 	}
-	frame := wire.Frame{Applied: true}
 	var next pod.Plan
 	err := json.Unmarshal(req.Plan, &next)
 	if err == nil {
 		err = c.engine.apply(&next, req.Manifest)
 	}
 	if err != nil {
-		frame = wire.Frame{Error: &wire.Error{Message: err.Error(), Code: 1}}
+		return &wire.Error{Message: err.Error(), Code: 1}
 	}
-	return wire.WriteFrame(conn, frame)
+	return wire.WriteFrame(conn, wire.Frame{Applied: true})
 }
 
 // apply makes next the pod's Plan: first it resizes the cgroups, then it records the Plan, then the loop

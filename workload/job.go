@@ -28,52 +28,56 @@ func (d *decider) job() {
 	if j.Started.IsZero() && !s.Suspend {
 		j.Started = d.now
 	}
-	active, leaving := d.jobPods()
+	active, stopping := d.jobPods()
 	d.Counts.Replicas = len(active)
 	for _, p := range active {
 		if p.Ready {
 			d.Counts.Ready++
 		}
 	}
-	why, text, well := d.State.succeeded()
-	if !well {
-		d.judge(active)
-		why, text, well = d.State.succeeded()
-	}
-	switch {
-	case well:
-		d.removeAll(active)
-		if len(active)+leaving == 0 {
-			d.finish(true, why, text)
-		}
-	case j.Reason != "":
-		d.removeAll(active)
-		if len(active)+leaving == 0 {
-			d.finish(false, j.Reason, j.Message)
-		}
-	case d.enough():
-		// Without completions, running pods may end by themselves.
-		if s.Completions >= 0 {
+	if success, reason, message := d.jobResult(active); reason != "" {
+		// Without completions, running pods may end by themselves once one has succeeded.
+		if reason != reasonEnough || s.Completions >= 0 {
 			d.removeAll(active)
 		}
-		if len(active)+leaving == 0 {
-			d.finish(true, "CompletionsReached", "Reached expected number of succeeded pods")
+		if len(active)+stopping == 0 {
+			d.finish(success, reason, message)
 		}
-	case s.Suspend:
+	} else if s.Suspend {
 		d.removeAll(active)
 		j.Started = time.Time{}
 		d.condition("Suspended", true, "JobSuspended", "Job suspended")
-	default:
+	} else {
 		if c, ok := d.State.Condition("Suspended"); ok && c.Status == "True" {
 			d.condition("Suspended", false, "JobResumed", "Job resumed")
 		}
-		d.employ(active, leaving)
+		d.scaleJob(active, stopping)
 	}
 	over, _ := d.State.Ended()
-	d.Settled = over || s.Suspend && len(active)+leaving == 0
+	d.Settled = over || s.Suspend && len(active)+stopping == 0
 	if over {
 		d.afterEnd()
 	}
+}
+
+const reasonEnough = "CompletionsReached"
+
+// jobResult returns whether and why the Job succeeds or fails; reason is "" while it does neither.
+func (d *decider) jobResult(active []*Pod) (success bool, reason, message string) {
+	if reason, message, ok := d.State.succeeded(); ok {
+		return true, reason, message
+	}
+	d.checkFailure(active)
+	if reason, message, ok := d.State.succeeded(); ok {
+		return true, reason, message
+	}
+	if j := &d.State.Job; j.Reason != "" {
+		return false, j.Reason, j.Message
+	}
+	if d.enough() {
+		return true, reasonEnough, "Reached expected number of succeeded pods"
+	}
+	return false, "", ""
 }
 
 // tally counts the pods that have ended since the last call. Pods that were stopped do not count;
@@ -108,20 +112,20 @@ func (d *decider) tallyOne(p *Pod) {
 }
 
 // jobPods returns the active pods and the number of pods being stopped.
-func (d *decider) jobPods() (active []*Pod, leaving int) {
+func (d *decider) jobPods() (active []*Pod, stopping int) {
 	for i := range d.pods {
 		switch p := &d.pods[i]; {
 		case p.active():
 			active = append(active, p)
 		case p.Stopping && p.Alive:
-			leaving++
+			stopping++
 		}
 	}
-	return active, leaving
+	return active, stopping
 }
 
-// judge checks whether the Job has failed.
-func (d *decider) judge(active []*Pod) {
+// checkFailure checks whether the Job has failed.
+func (d *decider) checkFailure(active []*Pod) {
 	j, s := &d.State.Job, &d.spec.Job
 	if j.Reason != "" { // a pod's failure has decided it
 		d.condition("FailureTarget", true, j.Reason, j.Message)
@@ -145,8 +149,8 @@ func (d *decider) judge(active []*Pod) {
 	case s.ActiveDeadline > 0 && !s.Suspend:
 		d.wakeAt(deadline)
 	}
-	d.judgeIndexes()
-	d.judgeSuccess()
+	d.checkIndexes()
+	d.checkSuccess()
 	if j.Reason != "" {
 		d.condition("FailureTarget", true, j.Reason, j.Message)
 	}
@@ -161,8 +165,8 @@ func (d *decider) enough() bool {
 	return d.State.Job.Succeeded >= n
 }
 
-// employ makes missing pods, or removes surplus ones.
-func (d *decider) employ(active []*Pod, leaving int) {
+// scaleJob makes missing pods, or removes surplus ones.
+func (d *decider) scaleJob(active []*Pod, stopping int) {
 	j, s := &d.State.Job, &d.spec.Job
 	want := s.Parallelism
 	if s.Completions >= 0 {
@@ -175,7 +179,7 @@ func (d *decider) employ(active []*Pod, leaving int) {
 	}
 	missing := want - len(active)
 	if s.ReplaceFailed {
-		missing -= leaving
+		missing -= stopping
 	}
 	if missing <= 0 {
 		return
@@ -230,9 +234,9 @@ func (d *decider) removeAll(pods []*Pod) {
 }
 
 // finish ends the Job.
-func (d *decider) finish(well bool, reason, message string) {
+func (d *decider) finish(success bool, reason, message string) {
 	d.State.Job.Completed = d.now
-	if well {
+	if success {
 		d.condition("SuccessCriteriaMet", true, reason, message)
 		d.condition("Complete", true, reason, message)
 		return

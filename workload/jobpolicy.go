@@ -120,8 +120,8 @@ func (d *decider) tallyIndex(index int, action FailureAction, at time.Time) {
 	j.Tries[index] = was
 }
 
-// judgeIndexes checks whether too many indexes have failed, or none is left.
-func (d *decider) judgeIndexes() {
+// checkIndexes checks whether too many indexes have failed, or none is left.
+func (d *decider) checkIndexes() {
 	j, s := &d.State.Job, &d.spec.Job
 	switch failed := len(j.FailedIndexes); {
 	case j.Reason != "" || !s.perIndex():
@@ -132,9 +132,9 @@ func (d *decider) judgeIndexes() {
 	}
 }
 
-// judgeSuccess checks whether the Job has succeeded before all of its indexes have
+// checkSuccess checks whether the Job has succeeded before all of its indexes have
 // (matchSuccessPolicy in pkg/controller/job/success_policy.go).
-func (d *decider) judgeSuccess() {
+func (d *decider) checkSuccess() {
 	j, s := &d.State.Job, &d.spec.Job
 	if j.Reason != "" || len(j.Indexes) == 0 {
 		return

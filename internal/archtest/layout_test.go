@@ -137,16 +137,10 @@ var (
 	largeDirs        = map[string]string{} // by directory
 	largeFunctions   = map[string]string{} // by directory.Type.Name
 	complexFunctions = map[string]string{
-		"cli/cmd/object.runDelete":           "it is to be divided",
-		"cli/cmd/stop.runDown":               "it is to be divided",
-		"cli/internal/rollout.awaitPod":      "it is to be divided",
-		"image.Store.Ensure":                 "it is to be divided",
-		"lifecycle.Observed.Apply":           "it is to be divided",
-		"lifecycle.phaseOfContainers":        "it is to be divided",
-		"runner.control.handle":              "it is to be divided",
-		"runner/container.Container.build":   "it is to be divided",
-		"runner/container.trampolineCanExec": "it is to be divided",
-		"workload.decider.job":               "it is to be divided",
+		"cli/cmd/object.runDelete":      "it is to be divided",
+		"cli/cmd/stop.runDown":          "it is to be divided",
+		"cli/internal/rollout.awaitPod": "it is to be divided",
+		"image.Store.Ensure":            "it is to be divided",
 	}
 	manyParameters = map[string]string{
 		"cli/cmd/stop.startAgain": "it is to be divided",

@@ -205,3 +205,5 @@ type Error struct {
 	Hint    string `json:"hint,omitempty"`
 	Code    int    `json:"code"`
 }
+
+func (e *Error) Error() string { return e.Message }

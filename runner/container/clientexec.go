@@ -18,7 +18,7 @@ import (
 )
 
 // Exec starts the process that a client asks for, with the client's descriptors or a terminal.
-func (x *Container) Exec(s *sandbox.Sandbox, req *wire.ExecRequest, files []*os.File) (ExecProcess, *ExecStdio, *wire.Error) {
+func (x *Container) Exec(s *sandbox.Sandbox, req *wire.ExecRequest, files []*os.File) (ExecProcess, *ExecStdio, error) {
 	p := x.newProcess(req.Args, execEnv(x.env, req), x.Plan.Cwd)
 	if err := x.setUser(s, p, req.User); err != nil {
 		return nil, nil, &wire.Error{Message: err.Error(), Code: 125}

@@ -163,72 +163,88 @@ func (x *Container) messageFilePath(s *sandbox.Sandbox) string {
 	return filepath.Join(s.EtcDir(), "termination-log-"+x.ID())
 }
 
+// build makes an instance up to its process, which has not executed its program yet.
 func (x *Container) build(s *sandbox.Sandbox) error {
 	x.registerCleanup(s)
 	env, err := x.resolveEnv(s)
 	if err != nil {
 		return err
 	}
-	layers, err := s.Layers(x.Plan.Layers)
+	at, err := x.prepareRootfs(s, env.Vars)
 	if err != nil {
-		return err
-	}
-	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
-	if err != nil {
-		return fmt.Errorf("mount root file system: %w", err)
-	}
-	if x.Identity, err = resolveUser(root, x.Plan, s.IDMapped); err != nil {
-		return sandbox.NewConfigError(err)
-	}
-	if err := x.makeMessageFile(s); err != nil {
-		return err
-	}
-	if err := x.mountDev(s); err != nil {
-		return err
-	}
-	at := newSpecConfig(s, x.Plan, root, x.devDir(s))
-	at.terminationLog = x.messagePath
-	if x.pidTarget != nil && at.pidns == "" {
-		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.pidTarget.PID)
-	}
-	if !x.Prewarmed {
-		if err := x.rewriteHosts(s); err != nil {
-			return err
-		}
-	}
-	if err := x.prepareMounts(s, &at, env.Vars); err != nil {
-		return err
-	}
-	if x.Prewarmed && !x.FirstInSandbox && at.premounted < len(x.Plan.Mounts) {
-		return errLinked
-	}
-	if at.rootfs, err = x.exposeRootfs(s, root); err != nil {
 		return err
 	}
 	spec := runtimeSpec(s.Plan, x.Plan, at, x.Identity)
 	spec.Process.Args, spec.Process.Env = env.Args, env.Env
-	if spec.Linux.Seccomp, err = seccompFilter(x.Plan, spec); err != nil {
-		return sandbox.NewConfigError(err)
-	}
-	if s.Cgroup != nil {
-		spec.Linux.Resources.Unified = s.Cgroup.ContainerValues(sandbox.Limits(x.Plan.Resources))
-	}
-	config, err := specconv.CreateLibcontainerConfig(&specconv.CreateOpts{
-		CgroupName: x.ID(), Spec: spec, NoNewKeyring: true,
-		RootlessCgroups: s.Cgroup == nil, // without a cgroup libcontainer must not require one
-	})
+	config, err := x.configure(s, spec)
 	if err != nil {
-		return sandbox.NewConfigError(fmt.Errorf("make container configuration: %w", err))
-	}
-	joinUserNamespace(s.User, config)
-	x.applyLimits(s, config)
-	if x.confinement, err = newConfinement(s, x.Plan, config); err != nil {
 		return sandbox.NewConfigError(err)
 	}
 	if x.Prewarmed && x.confinement.program == nil {
 		return errFilterByLibcontainer
 	}
 	return x.startInitAndLog(s, config, spec.Process)
+}
+
+// prepareRootfs mounts the root file system, /dev and what else goes into it before libcontainer starts. It
+// returns the paths.
+func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (at specConfig, err error) {
+	layers, err := s.Layers(x.Plan.Layers)
+	if err != nil {
+		return at, err
+	}
+	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
+	if err != nil {
+		return at, fmt.Errorf("mount root file system: %w", err)
+	}
+	if x.Identity, err = resolveUser(root, x.Plan, s.IDMapped); err != nil {
+		return at, sandbox.NewConfigError(err)
+	}
+	if err := x.makeMessageFile(s); err != nil {
+		return at, err
+	}
+	if err := x.mountDev(s); err != nil {
+		return at, err
+	}
+	at = newSpecConfig(s, x.Plan, root, x.devDir(s))
+	at.terminationLog = x.messagePath
+	if x.pidTarget != nil && at.pidns == "" {
+		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.pidTarget.PID)
+	}
+	if !x.Prewarmed {
+		if err := x.rewriteHosts(s); err != nil {
+			return at, err
+		}
+	}
+	if err := x.prepareMounts(s, &at, vars); err != nil {
+		return at, err
+	}
+	if x.Prewarmed && !x.FirstInSandbox && at.premounted < len(x.Plan.Mounts) {
+		return at, errLinked
+	}
+	at.rootfs, err = x.exposeRootfs(s, root)
+	return at, err
+}
+
+// configure returns libcontainer's configuration of an instance, and sets its confinement.
+func (x *Container) configure(s *sandbox.Sandbox, spec *specs.Spec) (config *configs.Config, err error) {
+	if spec.Linux.Seccomp, err = seccompFilter(x.Plan, spec); err != nil {
+		return nil, err
+	}
+	if s.Cgroup != nil {
+		spec.Linux.Resources.Unified = s.Cgroup.ContainerValues(sandbox.Limits(x.Plan.Resources))
+	}
+	config, err = specconv.CreateLibcontainerConfig(&specconv.CreateOpts{
+		CgroupName: x.ID(), Spec: spec, NoNewKeyring: true,
+		RootlessCgroups: s.Cgroup == nil, // without a cgroup libcontainer must not require one
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make container configuration: %w", err)
+	}
+	joinUserNamespace(s.User, config)
+	x.applyLimits(s, config)
+	x.confinement, err = newConfinement(s, x.Plan, config)
+	return config, err
 }
 
 // startInitAndLog makes the container's process. For a container that starts at once it opens the log at

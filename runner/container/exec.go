@@ -81,11 +81,18 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 
 // trampolineCanExec reports whether a process needs nothing that only libcontainer does.
 func trampolineCanExec(c *configs.Config, p *libcontainer.Process) bool {
-	return p.ConsoleSocket == nil && len(p.ExtraFiles) == 0 && p.Capabilities.Inheritable == nil && p.Capabilities.Ambient == nil &&
-		slices.Equal(p.Capabilities.Effective, p.Capabilities.Permitted) && len(p.AdditionalGroups) <= trampoline.MaxGroups &&
-		c.Seccomp == nil && c.NoNewKeyring && !c.RootlessEUID && !c.Namespaces.Contains(configs.NEWUSER) && !c.Namespaces.Contains(configs.NEWTIME) &&
+	caps := p.Capabilities
+	return p.ConsoleSocket == nil && len(p.ExtraFiles) == 0 && len(p.AdditionalGroups) <= trampoline.MaxGroups &&
+		caps.Inheritable == nil && caps.Ambient == nil && slices.Equal(caps.Effective, caps.Permitted) &&
+		trampolineCanEnter(c) && inSingleCgroup(c)
+}
+
+// trampolineCanEnter reports whether a container has none of the properties that the trampoline does not
+// give to a process.
+func trampolineCanEnter(c *configs.Config) bool {
+	return c.Seccomp == nil && c.NoNewKeyring && !c.RootlessEUID && !c.Namespaces.Contains(configs.NEWUSER) && !c.Namespaces.Contains(configs.NEWTIME) &&
 		c.AppArmorProfile == "" && c.ProcessLabel == "" && c.Personality == nil && c.Umask == nil && c.Scheduler == nil && c.IOPriority == nil &&
-		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil && inSingleCgroup(c)
+		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil
 }
 
 // inSingleCgroup reports whether the container is in the one cgroup that its configuration names, or in
