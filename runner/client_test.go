@@ -41,40 +41,18 @@ func TestThePodSeesTheClient(t *testing.T) {
 		}
 	}
 	w.echoOrigin(53)
-	for to, want := range map[string]string{"10.77.0.1": "10.77.0.2:", "fd77::1": "[fd77::2]:"} {
+	for to, want := range map[string]string{"10.77.0.1": "udp 10.77.0.2:", "fd77::1": "udp [fd77::2]:"} {
 		if said, err := askFrom(ns, "udp", net.JoinHostPort(to, "8080")); err != nil || !strings.HasPrefix(string(said), want) {
 			t.Errorf("UDP, %s: the pod saw %q: %v", to, said, err)
 		}
 	}
 }
 
-// echoOrigin answers datagrams in the pod with their source address.
+// echoOrigin answers datagrams and connections in the pod with their source address.
 func (w wholePod) echoOrigin(port int) {
 	w.t.Helper()
-	_, keeper := w.processes()
-	var c *net.UDPConn
-	err := nsthread.Do(func() (err error) {
-		c, err = net.ListenUDP("udp", &net.UDPAddr{Port: port})
-		return err
-	}, fmt.Sprintf("/proc/%d/fd/5", keeper))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	done := make(chan struct{})
-	w.t.Cleanup(func() {
-		c.Close()
-		<-done
-	})
-	go func() {
-		defer close(done)
-		for {
-			_, from, err := c.ReadFromUDPAddrPort(make([]byte, 100))
-			if err != nil {
-				return
-			}
-			c.WriteToUDPAddrPort([]byte(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()).String()), from)
-		}
-	}()
+	_, podInit := w.processes()
+	answering(w.t, fmt.Sprintf("/proc/%d/fd/5", podInit), port)
 }
 
 // askFrom sends a line and returns the answer, to end of file or one datagram.
