@@ -2,15 +2,18 @@
 package describe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/controller"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podevents"
 	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/resource"
@@ -47,91 +50,98 @@ Examples:
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "tell only of what has the labels of this `SELECTOR`: app=web,tier!=db"},
 			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "tell the events of each thing too; podrun keeps those of pods"},
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{View: podevents.View{Env: env}} }),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	words := c.Args().Slice()
-	if len(words) == 0 {
+// options are the command line of describe.
+type options struct {
+	podevents.View
+	queries     []kindnames.Query
+	hasSelector bool
+	labels      printers.Selector
+	showEvents  bool
+
+	printed int // the number of pages
+}
+
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) (err error) {
+	if !c.Args().Present() {
 		return cmdutil.UsageErrorf("describe", "describe takes a kind, such as pods or deployments, or the names of pods")
 	}
-	what, err := resource.ParseQueries(env, c.String("namespace"), words)
-	if err != nil {
+	o.Namespace, o.AllNamespaces, o.showEvents = c.String("namespace"), c.Bool("all-namespaces"), c.Bool("show-events")
+	if o.queries, err = resource.ParseQueries(o.Env, o.Namespace, c.Args().Slice()); err != nil {
 		return err
 	}
-	named := false
-	for _, a := range what {
-		named = named || len(a.Names) > 0
-	}
-	switch {
-	case c.Bool("all-namespaces") && named:
-		return cmdutil.UsageErrorf("describe", "nothing can be named across all namespaces")
-	case c.IsSet("selector") && named:
-		return cmdutil.UsageErrorf("describe", "--selector chooses what is told of: it does not go with names")
-	}
-	d := &describer{env: env, namespace: c.String("namespace"), all: c.Bool("all-namespaces"), events: c.Bool("show-events")}
-	if d.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
+	o.hasSelector = c.IsSet("selector")
+	if o.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return cmdutil.UsageErrorf("describe", "--selector cannot be %q: %v", c.String("selector"), err)
 	}
-	if d.dirs, err = env.Dirs(); err != nil {
+	return nil
+}
+
+// Validate implements cmdutil.Command.
+func (o *options) Validate() error {
+	named := slices.ContainsFunc(o.queries, func(q kindnames.Query) bool { return len(q.Names) > 0 })
+	switch {
+	case o.AllNamespaces && named:
+		return cmdutil.UsageErrorf("describe", "nothing can be named across all namespaces")
+	case o.hasSelector && named:
+		return cmdutil.UsageErrorf("describe", "--selector chooses what is told of: it does not go with names")
+	}
+	return nil
+}
+
+// Run prints pages, one after the other.
+func (o *options) Run(context.Context) (err error) {
+	if o.Dirs, err = o.Env.Dirs(); err != nil {
 		return err
 	}
-	controller.Recover(env, d.dirs)
+	controller.Recover(o.Env, o.Dirs)
 	var errs []error
-	for _, a := range what {
-		if a.Kind == "" {
-			errs = append(errs, d.pods(a.Names))
+	for _, q := range o.queries {
+		if q.Kind == "" {
+			errs = append(errs, o.pods(q.Names))
 		} else {
-			errs = append(errs, d.objects(a))
+			errs = append(errs, o.objects(q))
 		}
 	}
-	if d.printed == 0 && errors.Join(errs...) == nil {
-		fmt.Fprintln(env.ErrOut, podview.NoResources(d.namespace, d.all))
+	if o.printed == 0 && errors.Join(errs...) == nil {
+		fmt.Fprintln(o.Env.ErrOut, podview.NoResources(o.Namespace, o.AllNamespaces))
 	}
 	return errors.Join(errs...)
 }
 
-// describer writes pages, one after the other.
-type describer struct {
-	env       *cmdutil.Env
-	dirs      store.Dirs
-	namespace string
-	all       bool
-	events    bool
-	labels    printers.Selector
-	printed   int
-}
-
-func (d *describer) print(text string) error {
-	if d.printed++; d.printed > 1 {
+func (o *options) print(text string) error {
+	if o.printed++; o.printed > 1 {
 		text = "\n\n" + text
 	}
-	_, err := io.WriteString(d.env.Out, text)
+	_, err := io.WriteString(o.Env.Out, text)
 	return err
 }
 
-func (d *describer) pods(words []string) error {
-	v := &podevents.View{Env: d.env, Dirs: d.dirs, Words: words, Namespace: d.namespace, AllNamespaces: d.all}
-	places, err := v.Pods()
+func (o *options) pods(words []string) error {
+	o.Words = words
+	places, err := o.Pods()
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, p := range places {
-		text, labels, err := podPage(v, p, d.events)
+		text, labels, err := o.podPage(p)
 		switch {
 		case err != nil && (len(words) > 0 || p.Exists()): // else it was removed meanwhile
 			errs = append(errs, err)
-		case err == nil && d.labels.Matches(labels):
-			errs = append(errs, d.print(text))
+		case err == nil && o.labels.Matches(labels):
+			errs = append(errs, o.print(text))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // podPage returns the page of one pod, and its labels.
-func podPage(v *podevents.View, p store.Pod, events bool) (string, map[string]string, error) {
+func (o *options) podPage(p store.Pod) (string, map[string]string, error) {
 	k, err := resource.LoadPod(p)
 	if err != nil {
 		return "", nil, err
@@ -140,13 +150,13 @@ func podPage(v *podevents.View, p store.Pod, events bool) (string, map[string]st
 	if err != nil {
 		return "", nil, err
 	}
-	happened, err := v.Read([]store.Pod{p})
+	happened, err := o.Read([]store.Pod{p})
 	if err != nil {
 		return "", nil, err
 	}
 	rendered := manifest.Render(k.Manifest, k.Status)
 	now := time.Now()
-	if events {
+	if o.showEvents {
 		return describe.Pod(rendered, happened, machineLines(p, plan, k.Status), now), rendered.Labels, nil
 	}
 	return describe.PodWithoutEvents(rendered, machineLines(p, plan, k.Status), now), rendered.Labels, nil

@@ -22,27 +22,27 @@ import (
 )
 
 // objects prints the pages of stored objects. For a Secret they contain only the sizes of its values.
-func (d *describer) objects(a kindnames.Query) error {
-	l, err := printers.List(d.env, d.dirs, a, &printers.PrintOptions{Namespace: d.namespace, All: d.all, ShowSecrets: true})
+func (o *options) objects(a kindnames.Query) error {
+	l, err := printers.List(o.Env, o.Dirs, a, &printers.PrintOptions{Namespace: o.Namespace, All: o.AllNamespaces, ShowSecrets: true})
 	if l == nil {
 		return err
 	}
 	errs := []error{err}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		if !d.labels.Matches(e.Labels) {
+		if !o.labels.Matches(e.Labels) {
 			continue
 		}
-		text, err := d.objectPage(a.Kind, e)
+		text, err := o.objectPage(a.Kind, e)
 		if err == nil {
-			err = d.print(text)
+			err = o.print(text)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (d *describer) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, error) {
+func (o *options) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, error) {
 	value, err := e.Object()
 	if err != nil {
 		return "", err
@@ -54,23 +54,23 @@ func (d *describer) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, 
 	of := describe.Related{}
 	switch {
 	case kindnames.IsWorkload(kind):
-		of, err = d.workloadDetails(kind, e)
+		of, err = o.workloadDetails(kind, e)
 	case kind == pod.KindService:
-		of.Endpoints, err = d.endpoints(e)
+		of.Endpoints, err = o.endpoints(e)
 	case kind == pod.KindClaim:
 		var users []store.Pod
-		users, err = d.dirs.ClaimUsers(e.Namespace, e.Name)
+		users, err = o.Dirs.ClaimUsers(e.Namespace, e.Name)
 		for _, p := range users {
 			of.Pods = append(of.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
 		}
 	}
-	of.Events = d.events
+	of.Events = o.showEvents
 	return describe.Object(object, of, time.Now()), err
 }
 
 // workloadDetails returns the parts of a workload's page about its pods.
-func (d *describer) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (describe.Related, error) {
-	v, err := resource.FindWorkload(d.dirs, kind, e.Namespace, e.Name)
+func (o *options) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (describe.Related, error) {
+	v, err := resource.FindWorkload(o.Dirs, kind, e.Namespace, e.Name)
 	if err != nil {
 		return describe.Related{}, err
 	}
@@ -86,17 +86,17 @@ func (d *describer) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (des
 }
 
 // endpoints returns the addresses of the pods behind a Service, by the names of its ports.
-func (d *describer) endpoints(e *printers.Entry) (map[string][]string, error) {
-	o, err := resource.FindObject(d.dirs, pod.KindService, e.Namespace, e.Name)
-	if err != nil || o.Service == nil {
+func (o *options) endpoints(e *printers.Entry) (map[string][]string, error) {
+	service, err := resource.FindObject(o.Dirs, pod.KindService, e.Namespace, e.Name)
+	if err != nil || service.Service == nil {
 		return nil, err
 	}
-	pods, err := resource.EndpointsOf(d.dirs, o)
+	pods, err := resource.EndpointsOf(o.Dirs, service)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string][]string{}
-	for _, p := range o.Service.Ports {
+	for _, p := range service.Service.Ports {
 		for _, at := range pods {
 			if port := targetOf(p, at.Endpoint); port != 0 && len(at.Endpoint.Addresses) > 0 {
 				all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Endpoint.Addresses[0], strconv.Itoa(port)))

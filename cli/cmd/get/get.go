@@ -2,6 +2,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	internalprinters "github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest/printers"
 )
 
@@ -63,27 +65,7 @@ Examples:
 		Flags: append(getFlags(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "show the objects of this `FILE` as they are on this machine (- is standard input)"},
 			&cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
-		Action: func(c *cli.Context) error {
-			words := c.Args().Slice()
-			if files := c.StringSlice("filename"); len(files) > 0 {
-				if len(words) > 0 {
-					return cmdutil.UsageErrorf("get", "get takes either words or -f, not both")
-				}
-				what, err := resource.QueriesInFiles(env, files)
-				if err != nil || len(what) == 0 {
-					return err
-				}
-				return run(env, c, what)
-			}
-			if len(words) == 0 {
-				return cmdutil.UsageErrorf("get", "get takes a kind, such as pods, services or deployments, or the names of pods")
-			}
-			what, err := resource.ParseQueries(env, c.String("namespace"), words)
-			if err != nil {
-				return err
-			}
-			return run(env, c, what)
-		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
 
@@ -103,94 +85,124 @@ Examples:
 		Flags: append(getFlags(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but names"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "accepted for compatibility: pods that have ended are always listed"}),
-		Action: func(c *cli.Context) error {
-			if c.Bool("quiet") && c.IsSet("output") {
-				return cmdutil.UsageErrorf("ps", "-q prints names: it does not go with -o")
-			}
-			return run(env, c, []kindnames.Query{{Names: c.Args().Slice()}})
-		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
 
-// parseOptions returns the print options of get and ps.
-func parseOptions(c *cli.Context, what []kindnames.Query) (*internalprinters.PrintOptions, error) {
-	named := slices.ContainsFunc(what, func(a kindnames.Query) bool { return len(a.Names) > 0 })
-	w := &internalprinters.PrintOptions{
-		Namespace: c.String("namespace"), All: c.Bool("all-namespaces"), Format: c.String("output"),
-		NoHeaders: c.Bool("no-headers"), ShowLabels: c.Bool("show-labels"), ShowSecrets: c.Bool("show-secrets"),
+// options are the command line of get and ps.
+type options struct {
+	internalprinters.PrintOptions
+	env     *cmdutil.Env
+	dirs    store.Dirs
+	command string // get or ps
+	queries []kindnames.Query
+
+	quiet       bool // ps -q
+	hasOutput   bool
+	hasSelector bool // of labels or fields
+	watch       bool
+	watchOnly   bool
+	watchEvents bool
+}
+
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) (err error) {
+	o.command, o.Namespace, o.All = c.Command.Name, c.String("namespace"), c.Bool("all-namespaces")
+	o.Format, o.hasOutput, o.quiet = c.String("output"), c.IsSet("output"), c.Bool("quiet")
+	o.NoHeaders, o.ShowLabels, o.ShowSecrets = c.Bool("no-headers"), c.Bool("show-labels"), c.Bool("show-secrets")
+	o.watchOnly, o.watchEvents = c.Bool("watch-only"), c.Bool("output-watch-events")
+	o.watch = c.Bool("watch") || o.watchOnly
+	o.hasSelector = c.IsSet("selector") || c.IsSet("field-selector")
+	if err := o.completeQueries(c.Args().Slice(), c.StringSlice("filename")); err != nil {
+		return err
 	}
-	bad := func(format string, args ...any) (*internalprinters.PrintOptions, error) {
-		return nil, cmdutil.UsageErrorf(c.Command.Name, format, args...)
-	}
-	if w.All && named {
-		return bad("a pod cannot be named across all namespaces")
-	}
-	if c.Bool("quiet") {
-		w.Format, w.Bare = "name", true
+	if o.quiet {
+		o.Format, o.Bare = "name", true
 	}
 	var ok bool
-	var err error
-	if w.Printer, ok, err = printers.ParsePrinter(w.Format, w.NoHeaders); err != nil {
-		return bad("output format %s", err)
+	if o.Printer, ok, err = printers.ParsePrinter(o.Format, o.NoHeaders); err != nil {
+		return o.usageError("output format %s", err)
+	} else if !ok && !slices.Contains([]string{"", "wide", "name"}, o.Format) {
+		return o.usageError("unknown output format %q: it is wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH", o.Format)
 	}
-	if !ok && !slices.Contains([]string{"", "wide", "name"}, w.Format) {
-		return bad("unknown output format %q: it is wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH", w.Format)
-	}
-	if named && (c.IsSet("selector") || c.IsSet("field-selector")) {
-		return bad("a selector and names do not go together")
-	}
-	if w.Labels, err = printers.ParseSelector(c.String("selector")); err != nil {
-		return bad("selector %q: %s", c.String("selector"), err)
+	if o.Labels, err = printers.ParseSelector(c.String("selector")); err != nil {
+		return o.usageError("selector %q: %s", c.String("selector"), err)
 	}
 	if c.IsSet("field-selector") {
-		if w.Fields, err = printers.ParseFieldSelector(c.String("field-selector")); err != nil {
-			return bad("field selector %q: %s", c.String("field-selector"), err)
+		if o.Fields, err = printers.ParseFieldSelector(c.String("field-selector")); err != nil {
+			return o.usageError("field selector %q: %s", c.String("field-selector"), err)
 		}
 	}
 	if c.IsSet("sort-by") {
-		if w.SortBy, err = printers.ParseSorter(c.String("sort-by")); err != nil {
-			return bad("sort by %s", err)
+		if o.SortBy, err = printers.ParseSorter(c.String("sort-by")); err != nil {
+			return o.usageError("sort by %s", err)
 		}
 	}
-	return w, nil
+	return nil
 }
 
-// run prints the requested objects, and with -w their changes.
-func run(env *cmdutil.Env, c *cli.Context, what []kindnames.Query) error {
-	w, err := parseOptions(c, what)
-	if err != nil {
+func (o *options) completeQueries(words, files []string) (err error) {
+	switch {
+	case o.command == "ps":
+		o.queries = []kindnames.Query{{Names: words}}
+	case len(files) > 0 && len(words) > 0:
+		return o.usageError("get takes either words or -f, not both")
+	case len(files) > 0:
+		o.queries, err = resource.QueriesInFiles(o.env, files)
+	case len(words) == 0:
+		return o.usageError("get takes a kind, such as pods, services or deployments, or the names of pods")
+	default:
+		o.queries, err = resource.ParseQueries(o.env, o.Namespace, words)
+	}
+	return err
+}
+
+func (o *options) usageError(format string, args ...any) error {
+	return cmdutil.UsageErrorf(o.command, format, args...)
+}
+
+// Validate implements cmdutil.Command.
+func (o *options) Validate() error {
+	named := slices.ContainsFunc(o.queries, func(q kindnames.Query) bool { return len(q.Names) > 0 })
+	switch {
+	case o.quiet && o.hasOutput:
+		return o.usageError("-q prints names: it does not go with -o")
+	case o.All && named:
+		return o.usageError("a pod cannot be named across all namespaces")
+	case o.hasSelector && named:
+		return o.usageError("a selector and names do not go together")
+	case o.watch && (len(o.queries) > 1 || len(o.queries) == 1 && o.queries[0].Kind != ""):
+		return o.usageError("only pods can be watched")
+	case !o.watch && o.watchEvents:
+		return o.usageError("--output-watch-events goes with --watch or --watch-only")
+	}
+	return nil
+}
+
+// Run prints the requested objects, and with -w their changes.
+func (o *options) Run(ctx context.Context) (err error) {
+	if len(o.queries) == 0 { // the files have no objects that podrun keeps
+		return nil
+	}
+	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	watch := c.Bool("watch") || c.Bool("watch-only")
-	if watch && (len(what) > 1 || what[0].Kind != "") {
-		return cmdutil.UsageErrorf(c.Command.Name, "only pods can be watched")
-	}
-	if !watch && c.Bool("output-watch-events") {
-		return cmdutil.UsageErrorf(c.Command.Name, "--output-watch-events goes with --watch or --watch-only")
-	}
-	dirs, err := env.Dirs()
-	if err != nil {
-		return err
-	}
-	controller.Recover(env, dirs)
-	if watch && what[0].Namespace != "" {
-		w.Namespace = what[0].Namespace
-	}
-	if watch {
-		return env.UntilInterrupted(c.Context, func(ctx context.Context) error {
-			return (&podWatch{env: env, dirs: dirs, names: what[0].Names, options: w, silent: c.Bool("watch-only"), events: c.Bool("output-watch-events")}).run(ctx)
-		})
+	controller.Recover(o.env, o.dirs)
+	if o.watch {
+		q := o.queries[0]
+		o.Namespace = cmp.Or(q.Namespace, o.Namespace)
+		return o.env.UntilInterrupted(ctx, (&podWatch{options: o, names: q.Names, shown: map[string]watchedPod{}}).run)
 	}
 	var lists []*internalprinters.Listing
 	var errs []error
-	found, single := 0, len(what) == 1 && len(what[0].Names) == 1
-	for _, a := range what {
-		l, err := internalprinters.List(env, dirs, a, w)
+	found, single := 0, len(o.queries) == 1 && len(o.queries[0].Names) == 1
+	for _, q := range o.queries {
+		l, err := internalprinters.List(o.env, o.dirs, q, &o.PrintOptions)
 		errs = append(errs, err)
 		if l == nil {
 			continue
 		}
-		if err := w.Filter(l); err != nil {
+		if err := o.Filter(l); err != nil {
 			return err
 		}
 		found += len(l.Entries)
@@ -199,5 +211,5 @@ func run(env *cmdutil.Env, c *cli.Context, what []kindnames.Query) error {
 	if failed := errors.Join(errs...); found == 0 && failed != nil {
 		return failed // the error covers it
 	}
-	return errors.Join(append(errs, internalprinters.PrintListings(env, lists, w, single))...)
+	return errors.Join(append(errs, internalprinters.PrintListings(o.env, lists, &o.PrintOptions, single))...)
 }

@@ -9,23 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/dirwatch"
 	"github.com/podrun/podrun/cli/internal/podview"
 	internalprinters "github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/resource"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest/printers"
 )
 
 // podWatch prints pods, and each one again when it changes.
 type podWatch struct {
-	env     *cmdutil.Env
-	dirs    store.Dirs
-	names   []string // empty: all
-	options *internalprinters.PrintOptions
-	silent  bool // print changes only
-	events  bool // print the type of each change
+	*options
+	names []string // empty: all
 
 	sheet  podview.Table
 	headed bool // the header was printed
@@ -33,7 +27,6 @@ type podWatch struct {
 }
 
 func (v *podWatch) run(ctx context.Context) error {
-	v.shown = map[string]watchedPod{}
 	first := true
 	lives := dirwatch.NewLivenessWatcher(v.dirs)
 	ctx, cancel := context.WithCancel(ctx)
@@ -51,20 +44,20 @@ func (v *podWatch) run(ctx context.Context) error {
 
 // watched returns the directories in which changes of pods appear.
 func (v *podWatch) watched() ([]string, error) {
-	return internalprinters.WatchedDirs(v.dirs, v.names, v.options)
+	return internalprinters.WatchedDirs(v.dirs, v.names, &v.PrintOptions)
 }
 
 // look prints changes, and returns the number of pods. At the first call, named pods have to exist.
 func (v *podWatch) look(first bool) (left int, err error) {
-	l, err := internalprinters.ListPods(v.dirs, v.names, v.options)
+	l, err := internalprinters.ListPods(v.dirs, v.names, &v.PrintOptions)
 	if l == nil || err != nil && first {
 		return 0, err
 	}
-	if err := v.options.Filter(l); err != nil {
+	if err := v.Filter(l); err != nil {
 		return 0, err
 	}
 	changes, err := v.changes(l)
-	if err != nil || first && v.silent {
+	if err != nil || first && v.watchOnly {
 		return len(l.Entries), err
 	}
 	return len(l.Entries), v.show(l, changes)
@@ -164,22 +157,22 @@ func (v *podWatch) show(l *internalprinters.Listing, changes []podChange) error 
 		entries[i] = c.Entry
 	}
 	switch {
-	case v.options.Printer != nil:
+	case v.Printer != nil:
 		return v.showObjects(changes)
-	case v.options.Format == "name":
+	case v.Format == "name":
 		return v.showNames(l.Kind, changes)
 	}
-	rows, err := v.options.Rows(&internalprinters.Listing{Kind: l.Kind, Head: l.Head, Entries: entries}, false)
+	rows, err := v.Rows(&internalprinters.Listing{Kind: l.Kind, Head: l.Head, Entries: entries}, false)
 	if err != nil {
 		return err
 	}
-	if v.events {
+	if v.watchEvents {
 		rows[0] = append([]string{"EVENT"}, rows[0]...)
 		for i, c := range changes {
 			rows[i+1] = append([]string{c.event}, rows[i+1]...)
 		}
 	}
-	if v.headed || v.options.NoHeaders {
+	if v.headed || v.NoHeaders {
 		rows = rows[1:]
 	}
 	v.headed = true
@@ -189,7 +182,7 @@ func (v *podWatch) show(l *internalprinters.Listing, changes []podChange) error 
 func (v *podWatch) showNames(kind string, changes []podChange) error {
 	for _, c := range changes {
 		event := ""
-		if v.events {
+		if v.watchEvents {
 			event = c.event + " "
 		}
 		if _, err := fmt.Fprintf(v.env.Out, "%s%s/%s\n", event, kind, c.Name); err != nil {
@@ -206,14 +199,14 @@ func (v *podWatch) showObjects(changes []podChange) error {
 		if err != nil {
 			return err
 		}
-		if v.events {
+		if v.watchEvents {
 			object = map[string]any{"type": c.event, "object": object}
 		}
-		text, err := v.options.Printer([]any{object}, true)
+		text, err := v.Printer([]any{object}, true)
 		if err != nil {
 			return err
 		}
-		if v.headed && v.options.Format == "yaml" {
+		if v.headed && v.Format == "yaml" {
 			text = append([]byte("---\n"), text...)
 		}
 		if err := v.env.WriteSafe(text); err != nil {
@@ -223,7 +216,7 @@ func (v *podWatch) showObjects(changes []podChange) error {
 			continue
 		}
 		v.headed = true
-		if v.options.Printer, _, err = printers.ParsePrinter(v.options.Format, true); err != nil {
+		if v.Printer, _, err = printers.ParsePrinter(v.Format, true); err != nil {
 			return err
 		}
 	}

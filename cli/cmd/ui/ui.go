@@ -52,18 +52,59 @@ Examples:
 			&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: uiPort, Usage: "listen at this `PORT`; 0 is a free one"},
 			&cli.StringFlag{Name: "socket", Usage: "listen at a socket of this `PATH` instead, which only you can open"},
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	if c.Args().Present() {
+// options are the command line of ui.
+type options struct {
+	env        *cmdutil.Env
+	words      []string
+	address    netip.Addr
+	port       int
+	hasAddress bool    // --address or --port is given
+	socket     *string // nil: listen at address and port
+}
+
+// Complete implements cmdutil.Command.
+func (o *options) Complete(c *cli.Context) error {
+	o.words, o.port = c.Args().Slice(), c.Int("port")
+	o.hasAddress = c.IsSet("address") || c.IsSet("port")
+	if c.IsSet("socket") {
+		o.socket = new(c.String("socket"))
+	}
+	word := c.String("address")
+	if word == "localhost" {
+		word = "127.0.0.1"
+	}
+	var err error
+	if o.address, err = netip.ParseAddr(word); err != nil {
+		return cmdutil.UsageErrorf("ui", "--address cannot be %q: it is 127.0.0.1 or ::1", word)
+	}
+	return nil
+}
+
+// Validate implements cmdutil.Command. It accepts only addresses that other machines cannot reach.
+func (o *options) Validate() error {
+	switch {
+	case len(o.words) > 0:
 		return cmdutil.UsageErrorf("ui", "ui takes no words: the page shows all pods")
-	}
-	if c.IsSet("socket") && (c.IsSet("address") || c.IsSet("port")) {
+	case o.socket != nil && o.hasAddress:
 		return cmdutil.UsageErrorf("ui", "--socket is instead of --address and --port")
+	case o.socket != nil && *o.socket == "":
+		return cmdutil.UsageErrorf("ui", "--socket takes the path of a socket")
+	case !o.address.IsLoopback() || o.address.Zone() != "":
+		return report.New(report.Usage, fmt.Sprintf("go through ssh from the other machine: ssh -L %d:127.0.0.1:%d HOST podrun ui", uiPort, uiPort),
+			"--address cannot be %s: the page is for this machine alone, at 127.0.0.1 or ::1", o.address)
+	case o.port < 0 || o.port > 65535:
+		return cmdutil.UsageErrorf("ui", "--port cannot be %d: it is 0 to 65535", o.port)
 	}
-	dirs, err := env.Dirs()
+	return nil
+}
+
+// Run implements cmdutil.Command.
+func (o *options) Run(ctx context.Context) error {
+	dirs, err := o.env.Dirs()
 	if err != nil {
 		return err
 	}
@@ -71,16 +112,16 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("find out the machine's name: %w", err)
 	}
-	l, err := uiListener(c)
+	l, err := o.listen()
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	s := &webui.Server{Source: newPageSource(dirs), Token: webui.NewToken(), Host: host, Every: podstats.TopInterval, Stall: uiStall}
-	controller.Recover(env, dirs)
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	controller.Recover(o.env, dirs)
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	ctx, cancel := context.WithCancel(c.Context)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
@@ -89,8 +130,8 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	return cmdutil.WhileRead(ctx, env.Out, func(ctx context.Context) error {
-		if err := printAddress(env, l.Addr(), s.Token); err != nil {
+	return cmdutil.WhileRead(ctx, o.env.Out, func(ctx context.Context) error {
+		if err := o.printAddress(l.Addr(), s.Token); err != nil {
 			return err
 		}
 		return s.Serve(ctx, l)
@@ -98,37 +139,21 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 }
 
 // printAddress prints the URL of the page. The token is after the #, which a browser does not send.
-func printAddress(env *cmdutil.Env, at net.Addr, token string) error {
+func (o *options) printAddress(at net.Addr, token string) error {
 	where := at.String()
 	if at.Network() == "unix" {
 		where = "localhost:" + strconv.Itoa(uiPort)
-		fmt.Fprintf(env.ErrOut, "podrun: the page is at the socket %s; ssh -L %d:%s HOST, from where the browser is, leads this address to it:\n", report.Escape(at.String()), uiPort, report.Escape(at.String()))
+		fmt.Fprintf(o.env.ErrOut, "podrun: the page is at the socket %s; ssh -L %d:%s HOST, from where the browser is, leads this address to it:\n", report.Escape(at.String()), uiPort, report.Escape(at.String()))
 	}
-	_, err := fmt.Fprintf(env.Out, "http://%s/#token=%s\n", where, token)
+	_, err := fmt.Fprintf(o.env.Out, "http://%s/#token=%s\n", where, token)
 	return err
 }
 
-// uiListener listens at the address of ui's options. It accepts only addresses that other machines cannot
-// reach.
-func uiListener(c *cli.Context) (net.Listener, error) {
-	if c.IsSet("socket") {
-		return listenPrivately(c.String("socket"))
+func (o *options) listen() (net.Listener, error) {
+	if o.socket != nil {
+		return listenPrivately(*o.socket)
 	}
-	word, port := c.String("address"), c.Int("port")
-	if word == "localhost" {
-		word = "127.0.0.1"
-	}
-	ip, err := netip.ParseAddr(word)
-	switch {
-	case err != nil:
-		return nil, cmdutil.UsageErrorf("ui", "--address cannot be %q: it is 127.0.0.1 or ::1", word)
-	case !ip.IsLoopback() || ip.Zone() != "":
-		return nil, report.New(report.Usage, fmt.Sprintf("go through ssh from the other machine: ssh -L %d:127.0.0.1:%d HOST podrun ui", uiPort, uiPort),
-			"--address cannot be %s: the page is for this machine alone, at 127.0.0.1 or ::1", word)
-	case port < 0 || port > 65535:
-		return nil, cmdutil.UsageErrorf("ui", "--port cannot be %d: it is 0 to 65535", port)
-	}
-	l, err := net.Listen("tcp", netip.AddrPortFrom(ip, uint16(port)).String())
+	l, err := net.Listen("tcp", netip.AddrPortFrom(o.address, uint16(o.port)).String())
 	if err != nil {
 		return nil, report.New(report.Failure, "--port 0 takes a free port; "+cmdutil.ListenHint(err, "ss -ltnp shows by whom this one is taken"), "cannot show the page: %w", err)
 	}
@@ -138,9 +163,6 @@ func uiListener(c *cli.Context) (net.Listener, error) {
 // listenPrivately listens at a socket that only the user can open. A socket without a listener is left
 // from a killed command: it is replaced.
 func listenPrivately(path string) (net.Listener, error) {
-	if path == "" {
-		return nil, cmdutil.UsageErrorf("ui", "--socket takes the path of a socket")
-	}
 	l, err := listenAlone(path)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		st, serr := os.Lstat(path)

@@ -2,6 +2,7 @@
 package volume
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -41,34 +42,7 @@ is gone, USED BY the pods that have the volume.
 Examples:
   podrun volume ls
 `,
-		Action: func(c *cli.Context) error {
-			if c.Args().Present() {
-				return cmdutil.UsageErrorf("volume ls", "volume ls takes no arguments")
-			}
-			dirs, err := env.Dirs()
-			if err != nil {
-				return err
-			}
-			list, err := objects.ListVolumes(dirs)
-			if err != nil {
-				return err
-			}
-			rows := [][]string{{"NAMESPACE", "NAME", "CLAIM", "USED BY", "PATH"}}
-			for _, v := range list {
-				claimed, users, path := "no", "<none>", "<none>"
-				if v.Claimed {
-					claimed = "yes"
-				}
-				if len(v.UsedBy) > 0 {
-					users = strings.Join(v.UsedBy, ",")
-				}
-				if v.Path != "" {
-					path = v.Path
-				}
-				rows = append(rows, []string{v.Namespace, v.Name, claimed, users, path})
-			}
-			return env.PrintTable(rows)
-		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &lsOptions{env: env} }),
 	}
 }
 
@@ -82,31 +56,8 @@ func volumeInspectCommand(env *cmdutil.Env) *cli.Command {
 Examples:
   podrun volume inspect data
 `,
-		Flags: []cli.Flag{cmdutil.NamespaceFlag()},
-		Action: func(c *cli.Context) error {
-			if !c.Args().Present() {
-				return cmdutil.UsageErrorf("volume inspect", "volume inspect takes the names of volumes")
-			}
-			dirs, err := env.Dirs()
-			if err != nil {
-				return err
-			}
-			all, err := objects.ListVolumes(dirs)
-			if err != nil {
-				return err
-			}
-			found := []*objects.Volume{}
-			var errs []error
-			for _, name := range c.Args().Slice() {
-				v, err := objects.FindVolume(all, objects.ClaimRef{Namespace: c.String("namespace"), Name: name})
-				if errs = append(errs, err); err == nil {
-					found = append(found, v)
-				}
-			}
-			out := json.NewEncoder(env.Out)
-			out.SetIndent("", "  ")
-			return errors.Join(append(errs, out.Encode(found))...)
-		},
+		Flags:  []cli.Flag{cmdutil.NamespaceFlag()},
+		Action: cmdutil.Action(func() cmdutil.Command { return &inspectOptions{namesOptions{env: env}} }),
 	}
 }
 
@@ -120,20 +71,108 @@ func volumeRmCommand(env *cmdutil.Env) *cli.Command {
 Examples:
   podrun volume rm data
 `,
-		Flags: []cli.Flag{cmdutil.NamespaceFlag()},
-		Action: func(c *cli.Context) error {
-			if !c.Args().Present() {
-				return cmdutil.UsageErrorf("volume rm", "volume rm takes the names of volumes")
-			}
-			dirs, err := env.Dirs()
-			if err != nil {
-				return err
-			}
-			var claims []objects.ClaimRef
-			for _, name := range c.Args().Slice() {
-				claims = append(claims, objects.ClaimRef{Namespace: c.String("namespace"), Name: name})
-			}
-			return objects.RemoveVolumes(env, dirs, claims)
-		},
+		Flags:  []cli.Flag{cmdutil.NamespaceFlag()},
+		Action: cmdutil.Action(func() cmdutil.Command { return &rmOptions{namesOptions{env: env}} }),
 	}
+}
+
+// lsOptions are the command line of volume ls.
+type lsOptions struct {
+	env   *cmdutil.Env
+	words []string
+}
+
+// Complete implements cmdutil.Command.
+func (o *lsOptions) Complete(c *cli.Context) error {
+	o.words = c.Args().Slice()
+	return nil
+}
+
+// Validate implements cmdutil.Command.
+func (o *lsOptions) Validate() error {
+	if len(o.words) > 0 {
+		return cmdutil.UsageErrorf("volume ls", "volume ls takes no arguments")
+	}
+	return nil
+}
+
+// Run implements cmdutil.Command.
+func (o *lsOptions) Run(context.Context) error {
+	dirs, err := o.env.Dirs()
+	if err != nil {
+		return err
+	}
+	list, err := objects.ListVolumes(dirs)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"NAMESPACE", "NAME", "CLAIM", "USED BY", "PATH"}}
+	for _, v := range list {
+		claimed := "no"
+		if v.Claimed {
+			claimed = "yes"
+		}
+		rows = append(rows, []string{v.Namespace, v.Name, claimed, strings.Join(v.UsedBy, ","), v.Path})
+	}
+	return o.env.PrintTable(rows)
+}
+
+// namesOptions are the command line of a command that takes the names of volumes.
+type namesOptions struct {
+	env     *cmdutil.Env
+	command string
+	claims  []objects.ClaimRef
+}
+
+// Complete implements cmdutil.Command.
+func (o *namesOptions) Complete(c *cli.Context) error {
+	o.command = "volume " + c.Command.Name
+	for _, name := range c.Args().Slice() {
+		o.claims = append(o.claims, objects.ClaimRef{Namespace: c.String("namespace"), Name: name})
+	}
+	return nil
+}
+
+// Validate implements cmdutil.Command.
+func (o *namesOptions) Validate() error {
+	if len(o.claims) == 0 {
+		return cmdutil.UsageErrorf(o.command, "%s takes the names of volumes", o.command)
+	}
+	return nil
+}
+
+type inspectOptions struct{ namesOptions }
+
+// Run implements cmdutil.Command.
+func (o *inspectOptions) Run(context.Context) error {
+	dirs, err := o.env.Dirs()
+	if err != nil {
+		return err
+	}
+	all, err := objects.ListVolumes(dirs)
+	if err != nil {
+		return err
+	}
+	found := []*objects.Volume{}
+	var errs []error
+	for _, claim := range o.claims {
+		v, err := objects.FindVolume(all, claim)
+		if errs = append(errs, err); err == nil {
+			found = append(found, v)
+		}
+	}
+	out := json.NewEncoder(o.env.Out)
+	out.SetIndent("", "  ")
+	return errors.Join(append(errs, out.Encode(found))...)
+}
+
+type rmOptions struct{ namesOptions }
+
+// Run implements cmdutil.Command.
+func (o *rmOptions) Run(context.Context) error {
+	dirs, err := o.env.Dirs()
+	if err != nil {
+		return err
+	}
+	return objects.RemoveVolumes(o.env, dirs, o.claims)
 }
