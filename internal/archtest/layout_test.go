@@ -147,6 +147,23 @@ var (
 	}
 )
 
+// contextUsers are the directories that use cli.Context outside of Complete.
+var contextUsers = map[string]string{
+	"cli":                   "the actions of podrun alone and of help",
+	"cli/internal/cmdline":  "actions that are errors",
+	"cli/internal/cmdutil":  "Action, and flags that commands share",
+	"cli/internal/resource": "flags that commands share: --selector, --all",
+	"cli/internal/printers": "Function, until no command needs it",
+
+	"cli/cmd/exec":    "its commands are to become cmdutil.Commands",
+	"cli/cmd/image":   "its commands are to become cmdutil.Commands",
+	"cli/cmd/object":  "its commands are to become cmdutil.Commands",
+	"cli/cmd/stop":    "its commands are to become cmdutil.Commands",
+	"cli/cmd/system":  "its commands are to become cmdutil.Commands",
+	"cli/cmd/systemd": "its commands are to become cmdutil.Commands",
+	"cli/cmd/update":  "its commands are to become cmdutil.Commands",
+}
+
 // allowedInits may have an init().
 var allowedInits = map[string]string{
 	"runner/main_test.go": "the test binary is a supervisor: its main goroutine keeps to the main thread, as in main.go",

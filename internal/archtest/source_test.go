@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,12 +100,18 @@ func read(t *testing.T, p string) string {
 	return string(b)
 }
 
+// majorVersion matches the last element of a module's path that is no package name.
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
 // imported maps the names that stand for imports in a file to their paths.
 func (f *goFile) imported() map[string]string {
 	names := map[string]string{}
 	for _, spec := range f.Imports {
 		p, _ := strconv.Unquote(spec.Path.Value)
 		name := path.Base(p)
+		if majorVersion.MatchString(name) {
+			name = path.Base(path.Dir(p))
+		}
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,48 @@ func TestTestsDoNotSleep(t *testing.T) {
 			t.Errorf("%s: does not sleep: strike it from sleepers", p)
 		}
 	}
+}
+
+// TestContextOfCLI: only Complete reads a command line; what is done with it works on the fields of the command.
+func TestContextOfCLI(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range allFiles(t) {
+		if f.test {
+			continue
+		}
+		complete := completeParameters(f)
+		f.calls(func(pos token.Pos, pkg, name string) {
+			if pkg != "github.com/urfave/cli/v2" || name != "Context" || complete[pos] {
+				return
+			}
+			seen[f.dir] = true
+			if contextUsers[f.dir] == "" {
+				t.Errorf("%s: only the method Complete of a cmdutil.Command takes a cli.Context.\n\tWhy: a command that works on its fields can be read, called and tested without a command line.\n\tDo: read the flags into fields in Complete.", at(pos))
+			}
+		})
+	}
+	for dir := range contextUsers {
+		if !seen[dir] {
+			t.Errorf("layout_test.go: %s uses cli.Context only in Complete: strike it from contextUsers", dir)
+		}
+	}
+}
+
+// completeParameters are the types of the parameters of methods Complete and complete.
+func completeParameters(f *goFile) map[token.Pos]bool {
+	all := map[token.Pos]bool{}
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil || !strings.EqualFold(fn.Name.Name, "complete") {
+			continue
+		}
+		for _, p := range fn.Type.Params.List {
+			if star, ok := p.Type.(*ast.StarExpr); ok {
+				all[star.X.Pos()] = true
+			}
+		}
+	}
+	return all
 }
 
 // pollSteps are the sleeps that step a loop: for deadline := …; ; time.Sleep(…).
