@@ -41,8 +41,7 @@ import (
 // Main runs one command line, where args[0] is the program, and returns its exit code. getenv is
 // os.Getenv.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	f := &cmdutil.Env{Getenv: getenv, In: stdin, Out: stdout, ErrOut: stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
-	return Run(f, args)
+	return Run(cmdutil.New(getenv, hostdeps.Deps{}, stdin, stdout, stderr), args)
 }
 
 // Run finds the command, answers --help, runs the command and reports its error.
@@ -63,13 +62,7 @@ func Run(env *cmdutil.Env, args []string) int {
 		words := append([]string{app.Name}, path...)
 		err = app.Run(append(words, cmdline.Arrange(cmd, rest)...))
 	}
-	if err == nil {
-		return 0
-	}
-	if rest := exitcode.Unreported(err); rest != nil {
-		report.Print(env.ErrOut, rest)
-	}
-	return exitcode.Of(err)
+	return exitcode.Report(env.ErrOut, err)
 }
 
 // commandTree returns the tree of commands.

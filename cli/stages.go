@@ -11,13 +11,10 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podrun/podrun/cli/controller"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/hostdeps"
-	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/nsprobe"
@@ -40,23 +37,19 @@ func Stages() map[string]func(args []string) int {
 // pullerStage pulls the images of one pod, and starts it, so that `podrun up -d` and `podrun apply` need
 // not wait for that. It has the pod's lock.
 func pullerStage(args []string) int {
-	f := &cmdutil.Env{Getenv: os.Getenv, In: strings.NewReader(""), Out: io.Discard, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
-	if err := pullOne(f, args); err != nil {
-		report.Print(f.ErrOut, err)
-		return exitcode.Failure
-	}
-	return exitcode.OK
+	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, strings.NewReader(""), io.Discard, os.Stderr)
+	return exitcode.Report(env.ErrOut, pullOne(env, args))
 }
 
 func pullOne(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a puller takes five arguments")
 	}
-	lock := os.NewFile(reexec.PullerLock, "lock")
-	if _, err := unix.FcntlInt(reexec.PullerLock, unix.F_GETFD, 0); err != nil {
+	inherited, err := store.InheritedFileLock(reexec.PullerLock)
+	if err != nil {
 		return report.New(report.Internal, "podrun up starts pullers", "a puller needs its lock: %w", err)
 	}
-	unix.CloseOnExec(reexec.PullerLock) // StartPod passes it to the pod
+	lock := inherited.File() // StartPod passes it to the pod
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	p := dirs.Pod(args[2], args[3])
 	if pid, begun, err := reexec.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
@@ -75,21 +68,18 @@ func pullOne(env *cmdutil.Env, args []string) error {
 // replacerStage is the process that replaces a pod.
 func replacerStage(args []string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // the reader of its output may be gone
-	f := &cmdutil.Env{Getenv: os.Getenv, In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
+	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, os.Stdin, os.Stdout, os.Stderr)
+	return exitcode.Report(env.ErrOut, replaceOne(env, args))
+}
+
+func replaceOne(env *cmdutil.Env, args []string) error {
 	if len(args) != 4 {
-		report.Print(f.ErrOut, report.New(report.Internal, "", "a replacer takes four arguments"))
-		return exitcode.Internal
+		return report.New(report.Internal, "", "a replacer takes four arguments")
 	}
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	lock, err := store.InheritedFileLock(reexec.ReplacerLock)
-	if err == nil {
-		err = podup.Replace(context.Background(), f, dirs, dirs.Pod(args[2], args[3]), lock)
-	}
-	if left := exitcode.Unreported(err); left != nil {
-		report.Print(f.ErrOut, left)
-	}
 	if err != nil {
-		return exitcode.Of(err)
+		return err
 	}
-	return exitcode.OK
+	return podup.Replace(context.Background(), env, dirs, dirs.Pod(args[2], args[3]), lock)
 }

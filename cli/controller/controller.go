@@ -19,12 +19,12 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podclient"
-	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/workload"
 )
@@ -243,7 +243,7 @@ func (c *Controller) remove(p store.Pod) {
 	c.removing[p] = true
 	grace := c.grace
 	go func() {
-		err := podstop.StopAndRemove(context.Background(), c.env.ErrOut, c.launcher.Remove, p, podstop.StopOptions{Grace: grace})
+		err := podclient.Stop(context.Background(), p, podclient.StopOptions{Grace: grace, Remove: c.launcher.Remove})
 		if err != nil && p.HasRemains() {
 			report.Print(c.env.ErrOut, err)
 			_ = sleep.For(context.Background(), time.Second) // delays the next attempt
@@ -261,7 +261,7 @@ func (c *Controller) StopNow() {
 	defer c.mu.Unlock()
 	c.grace = new(int64)
 	for p := range c.removing {
-		go func() { _ = podclient.StopWithGrace(context.Background(), p, c.grace) }()
+		go func() { _ = podclient.RequestStop(context.Background(), p, wire.StopRequest{GraceSeconds: c.grace}) }()
 	}
 }
 

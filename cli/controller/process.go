@@ -12,7 +12,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/hostdeps"
-	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -23,12 +22,8 @@ import (
 // Main runs the controller of one workload, until the workload is removed or, for a Job, over. While
 // nothing happens it is a loop in C. A signal ends only the controller: its pods continue without it.
 func Main(args []string) int {
-	f := &cmdutil.Env{Getenv: os.Getenv, In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr, Deps: hostdeps.Deps{}, Signals: podclient.Signals, PullBackOff: cmdutil.PullBackOff, WaitHintAfter: cmdutil.WaitHintAfter}
-	if err := runProcess(f, args); err != nil {
-		report.Print(f.ErrOut, err)
-		return exitcode.Failure
-	}
-	return exitcode.OK
+	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, os.Stdin, os.Stdout, os.Stderr)
+	return exitcode.Report(env.ErrOut, runProcess(env, args))
 }
 
 func runProcess(env *cmdutil.Env, args []string) error {
@@ -40,11 +35,11 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	if why != "" && why != "gone" {
 		return nil
 	}
-	lock := reexec.ControllerLock
-	if _, err := unix.FcntlInt(uintptr(lock), unix.F_GETFD, 0); err != nil {
+	lock, err := store.InheritedFileLock(reexec.ControllerLock) // its pods must not inherit it
+	if err != nil {
 		return report.New(report.Internal, "podrun up starts controllers", "a controller needs its lock: %w", err)
 	}
-	unix.CloseOnExec(lock) // its pods must not inherit it
+	defer lock.Close()
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	w, err := dirs.Workload(pod.ObjectKind(args[2]), args[3], args[4])
 	if err != nil {
@@ -60,7 +55,7 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	}
 	defer c.Close()
 	return c.Run(context.Background(), func(wakes ...int) error {
-		if err := KeepOpenOnExec(lock); err != nil {
+		if err := KeepOpenOnExec(lock.File()); err != nil {
 			return err
 		}
 		return fmt.Errorf("wait for pods: %w", reexec.UnitWait{Output: -1, Wakes: wakes}.Exec(os.Environ()))
@@ -68,20 +63,16 @@ func runProcess(env *cmdutil.Env, args []string) error {
 }
 
 // KeepOpenOnExec keeps a descriptor open across an exec.
-func KeepOpenOnExec(fd int) error {
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-		return fmt.Errorf("keep descriptor %d: %w", fd, err)
+func KeepOpenOnExec(f *os.File) error {
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0); err != nil {
+		return fmt.Errorf("keep descriptor %d: %w", f.Fd(), err)
 	}
 	return nil
 }
 
 // EnsureRunning starts a controller for a workload that has none.
 func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
-	boot, err := BootID()
-	if err != nil {
-		return err
-	}
-	lock, err := w.Lock(boot)
+	lock, err := w.Lock()
 	if errors.Is(err, store.ErrLocked) {
 		return nil
 	}
@@ -91,7 +82,7 @@ func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
 	defer lock.Close() // the controller has its own descriptor
 	pid, err := reexec.StartController(dirs, w, lock)
 	if err == nil {
-		err = w.WriteController(lock.File(), boot, pid)
+		err = w.WriteController(lock.File(), pid)
 	}
 	if err != nil {
 		return err
@@ -102,13 +93,4 @@ func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
 		PID: pid, Stop: hostdeps.StopMargin,
 	})
 	return nil
-}
-
-// BootID returns the ID of the current boot.
-func BootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("find out when the machine was started: %w", err)
-	}
-	return strings.TrimSpace(string(b)), nil
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -83,14 +82,14 @@ func finishReplacement(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
 // Those of an earlier boot wait for the next `podrun up`, or for their units.
 func Recover(env *cmdutil.Env, dirs store.Dirs) {
 	finishInterrupted(env, dirs)
-	boot, err := BootID()
-	list, lerr := dirs.Workloads("", pod.Workloads()...)
-	if errors.Join(err, lerr) != nil {
+	boot := store.BootID()
+	list, err := dirs.Workloads("", pod.Workloads()...)
+	if err != nil {
 		return // commands that list workloads report it
 	}
 	for _, w := range list {
 		alive, last, _ := w.Controller()
-		if alive || last != boot {
+		if alive || last == "" || last != boot {
 			continue
 		}
 		v, err := resource.LoadWorkload(dirs, w)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/podclient"
-	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
@@ -17,26 +16,23 @@ import (
 
 // RemoveWorkload removes a workload with its pods. Its controller does that, or this process if there is
 // none.
-func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podstop.StopOptions) error {
-	boot, err := BootID()
-	if err == nil {
-		err = MarkDeleting(env, dirs, []store.Workload{w})
-	}
-	if err != nil {
+func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podclient.StopOptions) error {
+	if err := MarkDeleting(env, dirs, []store.Workload{w}); err != nil {
 		return err
 	}
+	how.Remove, how.Progress = launcher.Remove, nil           // the progress of all pods is reported here
 	if v, err := resource.LoadWorkload(dirs, w); err == nil { // otherwise it is gone
 		var pods sync.WaitGroup
 		defer pods.Wait() // a partly removed pod is no longer listed with the workload
 		for _, p := range v.Places {
 			defer podclient.ReportWaiting(env.ErrOut, "stopping", p, how.Grace, nil)()
-			if how.Force || how.Grace != nil {
-				pods.Go(func() { _ = podstop.StopAndRemove(ctx, env.ErrOut, launcher.Remove, p, how) }) // the loop below checks the result
+			if how.Grace != nil {
+				pods.Go(func() { _ = podclient.Stop(ctx, p, how) }) // the loop below checks the result
 			}
 		}
 	}
 	for {
-		lock, err := w.Lock(boot)
+		lock, err := w.Lock()
 		switch {
 		case errors.Is(err, store.ErrLocked):
 		case err != nil:
@@ -55,7 +51,7 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 	}
 }
 
-func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podstop.StopOptions) error {
+func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podclient.StopOptions) error {
 	c, err := New(env, dirs, launcher, []store.Workload{w})
 	if err != nil {
 		return err

@@ -115,9 +115,9 @@ func wallTimer(at time.Time) (fd int, err error) {
 }
 
 // LockUncontrolled makes this process the controller of those workloads that have none.
-func LockUncontrolled(places []store.Workload, boot string) (own []store.Workload, locks []*store.FileLock, err error) {
+func LockUncontrolled(places []store.Workload) (own []store.Workload, locks []*store.FileLock, err error) {
 	for _, w := range places {
-		l, err := w.Lock(boot)
+		l, err := w.Lock()
 		if errors.Is(err, store.ErrLocked) {
 			continue
 		}

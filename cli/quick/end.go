@@ -9,7 +9,6 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/wire"
 )
 
 // errRemains is the error for a pod whose remaining files can only be removed in its user namespace.
@@ -22,24 +21,14 @@ func down(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	err := dirs.RemoveReplacement(p)
-	if err != nil {
-		return ended(err), true
-	}
-	err = podclient.Down(context.Background(), p, func() error {
-		defer podclient.ReportWaiting(os.Stderr, "stopping", p, nil, nil)()
-		return podclient.End(context.Background(), p, wire.StopRequest{Remove: true})
-	}, func(p store.Pod) error {
+	err := podclient.Down(context.Background(), dirs, p, podclient.StopOptions{Progress: os.Stderr, Remove: func(p store.Pod) error {
 		if !p.OwnsNothing() {
 			return errRemains
 		}
 		return p.Remove()
-	})
+	}})
 	if errors.Is(err, errRemains) {
 		return 0, false
-	}
-	if err == nil {
-		err = dirs.RemoveUpdate(p)
 	}
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s deleted\n", p.Name)
@@ -53,12 +42,7 @@ func stop(words []string) (code int, ok bool) {
 	if !ok || owned(p) {
 		return 0, false
 	}
-	quiet := podclient.ReportWaiting(os.Stderr, "stopping", p, nil, nil)
-	err := podclient.End(context.Background(), p, wire.StopRequest{})
-	quiet()
-	if err == nil {
-		err = podclient.WaitGone(context.Background(), p)
-	}
+	err := podclient.Stop(context.Background(), p, podclient.StopOptions{Progress: os.Stderr})
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s stopped\n", p.Name)
 	}

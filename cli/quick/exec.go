@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/podclient"
@@ -45,19 +44,5 @@ func codeOf(code int, err error) int {
 	if err == nil {
 		return code
 	}
-	var sig *podclient.Interrupted
-	if errors.As(err, &sig) {
-		if number, is := sig.Signal.(syscall.Signal); is {
-			return exitSignal + int(number)
-		}
-	}
-	report.Print(os.Stderr, err)
-	var refused *exitcode.Refused
-	switch {
-	case errors.As(err, &refused):
-		return refused.Code
-	case report.ClassOf(err) == report.Usage:
-		return exitUsage
-	}
-	return exitInternal
+	return ended(exitcode.InContainer(err))
 }

@@ -9,7 +9,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"strconv"
 
@@ -21,14 +20,6 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Exit codes, as in cli/internal/exitcode.
-const (
-	exitFailure  = 1
-	exitUsage    = 2
-	exitInternal = 125
-	exitSignal   = 128 // plus the signal's number
-)
-
 func main() {
 	closeFront()
 	code, ok := run(os.Args[1:])
@@ -37,7 +28,7 @@ func main() {
 	}
 	if err := execCLI(); err != nil {
 		report.Print(os.Stderr, err)
-		os.Exit(exitInternal)
+		os.Exit(exitcode.Internal)
 	}
 }
 
@@ -74,22 +65,7 @@ func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 }
 
 // ended prints a command's error, and returns its exit code.
-func ended(err error) int {
-	if err == nil {
-		return 0
-	}
-	report.Print(os.Stderr, err)
-	if no := (*exitcode.Refused)(nil); errors.As(err, &no) {
-		return no.Code
-	}
-	switch report.ClassOf(err) {
-	case report.Usage:
-		return exitUsage
-	case report.Internal:
-		return exitInternal
-	}
-	return exitFailure
-}
+func ended(err error) int { return exitcode.Report(os.Stderr, err) }
 
 // frontEnv is the variable with the descriptor of the CLI's program: see internal/reexec/fastexec.
 const frontEnv = "_PODRUN_CLI"

@@ -80,15 +80,16 @@ func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan str
 		case <-within.Done():
 		}
 	}()
-	err := podstop.StopAndRemove(within, s.env.ErrOut, s.launcher.Remove, p.Pod, podstop.StopOptions{})
+	err := podclient.Stop(within, p.Pod, podclient.StopOptions{Remove: s.launcher.Remove})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	if within.Err() == nil {
 		report.Print(s.env.ErrOut, err)
 	}
-	none := int64(0)
-	return podstop.StopAndRemove(ctx, s.env.ErrOut, s.launcher.Remove, p.Pod, podstop.StopOptions{Grace: &none, Force: true})
+	force := podstop.Force(s.env.ErrOut)
+	force.Remove = s.launcher.Remove
+	return podclient.Stop(ctx, p.Pod, force)
 }
 
 // ShuttingDown reports whether the machine, or the user's manager, is shutting down. The unit's pods then
@@ -119,9 +120,7 @@ func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan
 	within, cancel := context.WithTimeout(ctx, podclient.StopTimeout(p.Pod, nil))
 	defer cancel()
 	ask := func(grace *int64) error {
-		return podclient.Retry(within, p.Pod, func() error {
-			return podclient.StopOnce(within, p.Pod, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
-		})
+		return podclient.RequestStop(within, p.Pod, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
 	}
 	go func() {
 		select {
@@ -130,8 +129,7 @@ func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan
 		case <-within.Done():
 		}
 	}()
-	err := ask(nil)
-	if err != nil && !errors.Is(err, podclient.ErrNotRunning) {
+	if err := ask(nil); err != nil {
 		return fmt.Errorf("end pod %s: %w", p.Pod.Name, err)
 	}
 	return podclient.WaitGone(ctx, p.Pod)

@@ -28,7 +28,7 @@ func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	state := savedState{Output: -1}
 	for i, w := range e.own {
 		state.Workloads = append(state.Workloads, stateWorkload{w.Kind, w.Namespace, w.Name, int(e.locks[i].Fd())})
-		if err := controller.KeepOpenOnExec(int(e.locks[i].Fd())); err != nil {
+		if err := controller.KeepOpenOnExec(e.locks[i]); err != nil {
 			return err
 		}
 	}

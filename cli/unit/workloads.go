@@ -64,13 +64,9 @@ func (s *Service) runControllers(ctx context.Context) error {
 
 // lockWorkloads makes this process the controller, in place of one in the background.
 func (e *controllerService) lockWorkloads(places []store.Workload) error {
-	boot, err := controller.BootID()
-	if err != nil {
-		return err
-	}
 	for _, w := range places {
 		for begun := time.Now(); ; {
-			lock, err := w.Lock(boot)
+			lock, err := w.Lock()
 			if err == nil {
 				e.own, e.locks = append(e.own, w), append(e.locks, lock.File())
 				break

@@ -138,13 +138,10 @@ var (
 	largeFunctions   = map[string]string{} // by directory.Type.Name
 	complexFunctions = map[string]string{
 		"cli/cmd/object.runDelete":      "it is to be divided",
-		"cli/cmd/stop.runDown":          "it is to be divided",
 		"cli/internal/rollout.awaitPod": "it is to be divided",
 		"image.Store.Ensure":            "it is to be divided",
 	}
-	manyParameters = map[string]string{
-		"cli/cmd/stop.startAgain": "it is to be divided",
-	}
+	manyParameters = map[string]string{}
 )
 
 // contextUsers are the directories that use cli.Context outside of Complete.

@@ -94,9 +94,9 @@ func (w Workload) Log() (*os.File, error) {
 	return os.OpenFile(w.controller, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// Lock makes the caller the workload's controller, or fails with ErrLocked. It records boot, the
-// boot in which a controller ran last. WriteController also records the holder of the lock.
-func (w Workload) Lock(boot string) (*FileLock, error) {
+// Lock makes the caller the workload's controller, or fails with ErrLocked. It records the boot
+// in which a controller ran last. WriteController also records the holder of the lock.
+func (w Workload) Lock() (*FileLock, error) {
 	for {
 		if err := makeDirs(filepath.Dir(w.data)); err != nil {
 			return nil, fmt.Errorf("lock %s %s: %w", w.Kind, w.Name, err)
@@ -117,7 +117,7 @@ func (w Workload) Lock(boot string) (*FileLock, error) {
 			return nil, err
 		}
 		if l.current() {
-			return l, w.WriteController(l.f, boot, os.Getpid())
+			return l, w.WriteController(l.f, os.Getpid())
 		}
 		l.Close() // it was removed while we opened it
 	}
@@ -132,8 +132,8 @@ func (l *FileLock) current() bool {
 
 // WriteController writes the lock's holder and the current boot into the lock's file. It does not
 // sync: after a power cut the content does not matter.
-func (w Workload) WriteController(lock *os.File, boot string, pid int) error {
-	text := fmt.Sprintf("%s %d\n", boot, pid)
+func (w Workload) WriteController(lock *os.File, pid int) error {
+	text := fmt.Sprintf("%s %d\n", BootID(), pid)
 	err := lock.Truncate(0)
 	if err == nil {
 		_, err = lock.WriteAt([]byte(text), 0)

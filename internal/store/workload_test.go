@@ -43,14 +43,14 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 	if err := w.ReadState(&got); err != nil || got.N != 3 {
 		t.Errorf("state %v: %v", got, err)
 	}
-	lock, err := w.Lock("boot")
+	lock, err := w.Lock()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if alive, boot, pid := w.Controller(); !alive || boot != "boot" || pid != os.Getpid() {
+	if alive, boot, pid := w.Controller(); !alive || boot != BootID() || pid != os.Getpid() {
 		t.Errorf("controlled: %v in %q", alive, boot)
 	}
-	if _, err := w.Lock("boot"); !errors.Is(err, ErrLocked) {
+	if _, err := w.Lock(); !errors.Is(err, ErrLocked) {
 		t.Errorf("second lock: %v", err)
 	}
 	if err := w.Remove(); err != nil {

@@ -71,11 +71,7 @@ func runAttach(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	err = attachTo(env, c, keys)
-	if exitcode.As(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
-		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 could be the container's own
-	}
-	return err
+	return exitcode.InContainer(attachTo(env, c, keys))
 }
 
 func attachTo(env *cmdutil.Env, c *cli.Context, keys []byte) error {

@@ -4,7 +4,6 @@ package exec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -19,7 +18,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/tty"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -79,11 +77,7 @@ func run(env *cmdutil.Env, c *cli.Context) error {
 	case len(words) == 2:
 		return cmdutil.UsageErrorf("exec", "you must specify at least one command for the container")
 	}
-	err := execIn(env, c, words[0], words[2:])
-	if exitcode.As(err) == nil && err != nil && report.ClassOf(err) == report.Failure {
-		err = &exitcode.Error{Code: exitcode.Internal, Err: err} // code 1 could be the command's own
-	}
-	return err
+	return exitcode.InContainer(execIn(env, c, words[0], words[2:]))
 }
 
 // podInFile returns the name of the only pod or workload in a file, and sets its namespace.
@@ -176,12 +170,5 @@ func (x *execSession) run(ctx context.Context, req wire.ExecRequest) (int, error
 		Pod: x.pod, Container: x.container, Stdin: x.stdin, Terminal: x.terminal, Keys: x.keys,
 		In: x.env.In, Out: x.env.Out, Err: x.env.ErrOut, Signals: x.env.Signals,
 	}
-	code, err := c.Run(ctx, req)
-	if sig := (*podclient.Interrupted)(nil); errors.As(err, &sig) {
-		return 0, exitcode.Interrupted(sig.Signal)
-	}
-	if no := (*exitcode.Refused)(nil); errors.As(err, &no) {
-		return 0, &exitcode.Error{Code: no.Code, Err: no.Err}
-	}
-	return code, err
+	return c.Run(ctx, req)
 }

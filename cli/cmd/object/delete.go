@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
-	"github.com/podrun/podrun/cli/internal/podstop"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -135,7 +135,7 @@ func deleteWorkloads(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, targets 
 		}
 		launcher, err := env.Deps.NewLauncher(dirs)
 		if err == nil {
-			err = controller.RemoveWorkload(c.Context, env, dirs, launcher, v.Place, podstop.StopOptions{})
+			err = controller.RemoveWorkload(c.Context, env, dirs, launcher, v.Place, podclient.StopOptions{})
 		}
 		if err == nil {
 			_, err = fmt.Fprintf(env.Out, "%s deleted\n", v.Name())
@@ -164,10 +164,7 @@ func deletePods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, places [
 			continue
 		}
 		all.Go(func() {
-			if errs[i] = dirs.RemoveReplacement(p); errs[i] == nil {
-				errs[i] = podstop.StopAndRemoveVerbose(ctx, env.ErrOut, launcher.Remove, p, podstop.StopOptions{})
-			}
-			if errs[i] == nil {
+			if errs[i] = podclient.Down(ctx, dirs, p, podclient.StopOptions{Remove: launcher.Remove, Progress: env.ErrOut}); errs[i] == nil {
 				fmt.Fprintf(env.Out, "pod/%s deleted\n", p.Name)
 			}
 		})

@@ -13,7 +13,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podclient"
-	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -61,7 +60,7 @@ func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindna
 			break
 		}
 		w := workloads[len(workloads)-1]
-		if err := controller.RemoveWorkload(c.Context, env, dirs, launcher, w, podstop.StopOptions{}); err != nil {
+		if err := controller.RemoveWorkload(c.Context, env, dirs, launcher, w, podclient.StopOptions{}); err != nil {
 			return err
 		}
 		fmt.Fprintf(env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)

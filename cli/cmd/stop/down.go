@@ -1,6 +1,7 @@
 package stop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
-	"github.com/podrun/podrun/cli/internal/podstop"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -50,164 +51,142 @@ Examples:
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and leave the services, configmaps and secrets of the file"},
 			&cli.BoolFlag{Name: "volumes", Usage: "delete the claims of the pods, too, with what is in them"},
-		}, append(resource.SelectionFlags("the pods and workloads"), stopFlags()...)...),
-		Action: func(c *cli.Context) error { return runDown(env, c) },
+		}, append(resource.SelectionFlags("the pods and workloads"), graceFlags()...)...),
+		Action: cmdutil.Action(func() cmdutil.Command { return &downOptions{podOptions: podOptions{env: env}} }),
 	}
 }
 
-func runDown(env *cmdutil.Env, c *cli.Context) error {
-	how, err := stopOptionsOf(c)
-	if err != nil {
-		return err
-	}
-	dirs, err := env.Dirs()
-	if err != nil {
-		return err
-	}
-	if len(c.StringSlice("filename")) > 0 && c.Args().Present() {
+type downOptions struct {
+	podOptions
+	graceOptions
+	files                []string
+	keepObjects, volumes bool
+}
+
+func (o *downOptions) Complete(c *cli.Context) error {
+	o.graceOptions.complete(c)
+	o.files, o.keepObjects, o.volumes = c.StringSlice("filename"), c.Bool("keep-objects"), c.Bool("volumes")
+	return o.podOptions.Complete(c)
+}
+
+func (o *downOptions) Validate() error {
+	switch {
+	case len(o.files) > 0 && len(o.words) > 0:
 		return cmdutil.UsageErrorf("down", "down takes either names or -f, not both")
+	case o.chosen == nil && len(o.files)+len(o.words) == 0:
+		return cmdutil.UsageErrorf("down", "down takes the names of pods, --selector or --all, or -f and a file")
 	}
-	chosen, err := resource.SelectionOf(c, c.Args().Present() || len(c.StringSlice("filename")) > 0)
-	if err != nil {
+	return o.graceOptions.validate()
+}
+
+func (o *downOptions) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	workloads, places, missing := downChosen(env, c, dirs, chosen)
-	kept, kerr := downObjects(env, c)
-	if kerr != nil {
-		return errors.Join(missing, kerr)
+	workloads, places, missing := o.targets()
+	var kept []kindnames.ObjectRef // to be removed after the pods
+	if len(o.files) > 0 && !o.keepObjects {
+		if kept, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
+			return errors.Join(missing, err)
+		}
 	}
-	if len(places)+len(workloads) == 0 {
-		return errors.Join(missing, objects.DeleteWithPods(c.Context, env, dirs, kept))
-	}
-	launcher, err := env.Deps.NewLauncher(dirs)
-	if err != nil {
-		return err
-	}
-	warnOfUnits(env, dirs, places)
+	o.warnOfUnits(places)
 	var claims []objects.ClaimRef
-	if c.Bool("volumes") {
+	if o.volumes {
 		if claims = claimsOf(places); len(workloads) > 0 {
 			return cmdutil.UsageErrorf("down", "--volumes is for pods: podrun volume rm removes the claims of a workload")
 		}
 	}
-	errs := make([]error, len(places))
-	gone := make([]error, len(workloads))
-	var all sync.WaitGroup
-	for i, w := range workloads {
-		all.Go(func() { gone[i] = controller.RemoveWorkload(c.Context, env, dirs, launcher, w, how) })
+	if err = o.remove(ctx, workloads, places); err == nil { // otherwise pods may still need the objects
+		err = objects.DeleteWithPods(ctx, o.env, o.dirs, kept)
 	}
-	for i, p := range places {
-		all.Go(func() {
-			if errs[i] = dirs.RemoveReplacement(p); errs[i] == nil {
-				errs[i] = podstop.StopAndRemoveVerbose(c.Context, env.ErrOut, launcher.Remove, p, how)
-			}
-		})
-	}
-	all.Wait()
-	for i, w := range workloads {
-		if gone[i] == nil {
-			fmt.Fprintf(env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)
-		}
-	}
-	for i, p := range places {
-		if errs[i] == nil {
-			errs[i] = dirs.RemoveUpdate(p)
-		}
-		if errs[i] == nil {
-			fmt.Fprintf(env.Out, "pod/%s deleted\n", p.Name)
-		}
-	}
-	failed := errors.Join(slices.Concat(gone, errs)...)
-	if failed == nil { // otherwise pods may still need them
-		failed = objects.DeleteWithPods(c.Context, env, dirs, kept)
-	}
-	return errors.Join(failed, missing, removeFreeVolumes(env, dirs, claims))
+	return errors.Join(err, missing, o.removeFreeVolumes(claims))
 }
 
-// downChosen returns the existing workloads and pods that the user named or selected, and an error about
-// the others.
-func downChosen(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, s *resource.Selection) ([]store.Workload, []store.Pod, error) {
-	if s != nil {
-		workloads, places, err := s.WorkloadsAndPods(dirs)
+// targets returns the existing workloads and pods that the user named or selected, and an error about the
+// others. As with kubectl delete, missing ones do not prevent the removal of the others.
+func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
+	if o.chosen != nil {
+		workloads, places, err := o.chosen.WorkloadsAndPods(o.dirs)
 		if len(workloads)+len(places) == 0 && err == nil {
-			s.ReportEmpty(env)
+			o.chosen.ReportEmpty(o.env)
 		}
 		return workloads, places, err
 	}
-	workloads, words, missing := downWorkloads(env, c, dirs)
-	if len(words)+len(c.StringSlice("filename")) == 0 && c.Args().Present() {
-		return workloads, nil, missing
+	var workloads []store.Workload
+	var found, places []store.Pod
+	var err error
+	if len(o.files) > 0 {
+		var perr error
+		workloads, err = resource.WorkloadsInFiles(o.env, o.dirs, o.files)
+		found, perr = resource.PodsInFiles(o.env, o.dirs, o.files)
+		err = errors.Join(err, perr)
+	} else {
+		var words []string
+		workloads, words, err = resource.SplitWorkloads(o.dirs, o.namespace, o.words)
+		for _, word := range words {
+			p, perr := resource.ResolvePod(o.dirs, o.namespace, word)
+			if perr != nil {
+				err = errors.Join(err, perr)
+				continue
+			}
+			found = append(found, p)
+		}
 	}
-	places, lacking := downPlaces(env, c, dirs, words)
-	return workloads, places, errors.Join(missing, lacking)
+	for _, p := range resource.UniquePods(found) {
+		if p.HasRemains() || resource.HasReplacement(o.dirs, p) {
+			places = append(places, p)
+		} else {
+			err = errors.Join(err, resource.PodNotFound(o.dirs, p))
+		}
+	}
+	return workloads, places, err
 }
 
-// downObjects returns the objects to remove after the pods: those of the files, unless the user keeps
-// them.
-func downObjects(env *cmdutil.Env, c *cli.Context) ([]kindnames.ObjectRef, error) {
-	files := c.StringSlice("filename")
-	if len(files) == 0 || c.Bool("keep-objects") {
-		return nil, nil
+// remove removes workloads and pods.
+func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, places []store.Pod) error {
+	if len(workloads)+len(places) == 0 {
+		return nil
 	}
-	return resource.ObjectsInFiles(env, files)
-}
-
-// downWorkloads returns the workloads that the user named, and the words that name pods.
-func downWorkloads(env *cmdutil.Env, c *cli.Context, dirs store.Dirs) ([]store.Workload, []string, error) {
-	if files := c.StringSlice("filename"); len(files) > 0 {
-		list, err := resource.WorkloadsInFiles(env, dirs, files)
-		return list, c.Args().Slice(), err
+	launcher, err := o.env.Deps.NewLauncher(o.dirs)
+	if err != nil {
+		return err
 	}
-	return resource.SplitWorkloads(dirs, c.String("namespace"), c.Args().Slice())
-}
-
-// downPlaces returns the existing pods that the user named, and an error about the others. As with
-// kubectl delete, missing pods do not prevent the removal of the others.
-func downPlaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, words []string) ([]store.Pod, error) {
-	files := c.StringSlice("filename")
-	switch {
-	case len(files) == 0 && !c.Args().Present():
-		return nil, cmdutil.UsageErrorf("down", "down takes the names of pods, --selector or --all, or -f and a file")
+	how := o.how(o.env)
+	how.Remove = launcher.Remove
+	names := make([]string, len(workloads)+len(places))
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, w := range workloads {
+		names[i] = kindnames.Of(w.Kind) + "/" + w.Name
+		all.Go(func() { errs[i] = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, how) })
 	}
-	var places []store.Pod
-	var errs []error
-	add := func(p store.Pod, err error) {
-		if err == nil && !p.HasRemains() && !resource.HasReplacement(dirs, p) {
-			err = resource.PodNotFound(dirs, p)
-		}
-		if err != nil {
-			errs = append(errs, err)
-			return
-		}
-		places = append(places, p)
+	for i, p := range places {
+		i += len(workloads)
+		names[i] = "pod/" + p.Name
+		all.Go(func() { errs[i] = podclient.Down(ctx, o.dirs, p, how) })
 	}
-	for _, word := range words {
-		add(resource.ResolvePod(dirs, c.String("namespace"), word))
-	}
-	if len(files) > 0 {
-		found, err := resource.PodsInFiles(env, dirs, files)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range found {
-			add(p, nil)
+	all.Wait()
+	for i, name := range names {
+		if errs[i] == nil {
+			fmt.Fprintf(o.env.Out, "%s deleted\n", name)
 		}
 	}
-	return resource.UniquePods(places), errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // warnOfUnits warns about pods that systemd would start again, and prints how to stop their units.
-func warnOfUnits(env *cmdutil.Env, dirs store.Dirs, places []store.Pod) {
+func (o *podOptions) warnOfUnits(places []store.Pod) {
 	for _, p := range places {
-		switch unit, err := dirs.UnitOf(p); {
+		switch unit, err := o.dirs.UnitOf(p); {
 		case err != nil:
-			report.Print(env.ErrOut, err)
+			report.Print(o.env.ErrOut, err)
 		case unit != "":
 			systemctl := "systemctl --user"
 			if os.Geteuid() == 0 {
 				systemctl = "systemctl"
 			}
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s belongs to %s, which may start it again; %s stop %s ends both\n", p.Name, unit, systemctl, unit)
+			fmt.Fprintf(o.env.ErrOut, "podrun: pod %s belongs to %s, which may start it again; %s stop %s ends both\n", p.Name, unit, systemctl, unit)
 		}
 	}
 }
@@ -230,15 +209,15 @@ func claimsOf(places []store.Pod) []objects.ClaimRef {
 }
 
 // removeFreeVolumes implements down --volumes: it keeps claims that other pods use.
-func removeFreeVolumes(env *cmdutil.Env, dirs store.Dirs, claims []objects.ClaimRef) error {
+func (o *downOptions) removeFreeVolumes(claims []objects.ClaimRef) error {
 	var free []objects.ClaimRef
 	for _, c := range claims {
-		users, err := dirs.ClaimUsers(c.Namespace, c.Name)
+		users, err := o.dirs.ClaimUsers(c.Namespace, c.Name)
 		if err != nil {
 			return err
 		}
 		if len(users) > 0 {
-			fmt.Fprintf(env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s has it\n", c.Name, users[0].Name)
+			fmt.Fprintf(o.env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s has it\n", c.Name, users[0].Name)
 			continue
 		}
 		free = append(free, c)
@@ -246,5 +225,5 @@ func removeFreeVolumes(env *cmdutil.Env, dirs store.Dirs, claims []objects.Claim
 	if len(free) == 0 {
 		return nil
 	}
-	return objects.RemoveVolumes(env, dirs, free)
+	return objects.RemoveVolumes(o.env, o.dirs, free)
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
-	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
@@ -44,30 +43,43 @@ Examples:
 			&cli.StringFlag{Name: "signal", Aliases: []string{"s"}, Value: "KILL", Usage: "this `SIGNAL`, by its name or number"},
 			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "only to this `CONTAINER`"},
 		},
-		Action: func(c *cli.Context) error { return runKill(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &killOptions{podOptions: podOptions{env: env}} }),
 	}
 }
 
-func runKill(env *cmdutil.Env, c *cli.Context) error {
-	only := c.StringSlice("container")
+type killOptions struct {
+	podOptions
+	only   []string // containers; nil: all
+	signal string
+	number int    // of the signal
+	name   string // of the signal
+}
+
+func (o *killOptions) Complete(c *cli.Context) error {
+	o.only, o.signal = c.StringSlice("container"), c.String("signal")
+	return o.podOptions.Complete(c)
+}
+
+func (o *killOptions) Validate() (err error) {
 	switch {
-	case !c.Args().Present():
+	case len(o.words) == 0:
 		return cmdutil.UsageErrorf("kill", "kill takes the names of pods")
-	case len(only) > 0 && c.NArg() > 1:
+	case len(o.only) > 0 && len(o.words) > 1:
 		return cmdutil.UsageErrorf("kill", "--container goes with one pod")
 	}
-	number, name, err := signalOf(c.String("signal"))
-	if err != nil {
-		return err
-	}
-	return forEachPod(env, c, "signal", func(ctx context.Context, p store.Pod) (string, error) {
-		for _, container := range only {
+	o.number, o.name, err = signalOf(o.signal)
+	return err
+}
+
+func (o *killOptions) Run(ctx context.Context) error {
+	return o.forEachPod("signal", func(p store.Pod) (string, error) {
+		for _, container := range o.only {
 			if err := checkContainer(p, container); err != nil {
 				return "", err
 			}
 		}
-		req := wire.Request{Verb: wire.Kill, Kill: &wire.KillRequest{Containers: only, Signal: number}}
-		return "sent " + name, requestPod(ctx, p, req)
+		req := wire.Request{Verb: wire.Kill, Kill: &wire.KillRequest{Containers: o.only, Signal: o.number}}
+		return "sent " + o.name, podclient.Request(ctx, p, req)
 	})
 }
 
@@ -95,67 +107,44 @@ func signalOf(word string) (number int, name string, err error) {
 	return number, name, nil
 }
 
-// forEachPod calls do for every pod that words name, and prints the result of each.
-func forEachPod(env *cmdutil.Env, c *cli.Context, verb string, do func(context.Context, store.Pod) (said string, err error)) error {
-	dirs, err := env.Dirs()
-	if err != nil {
-		return err
-	}
-	words, err := resource.PodNames(env, dirs, c.String("namespace"), c.Args().Slice(), false)
-	if err != nil {
-		return err
-	}
+// existingPods returns the pods that the words name, and an error about the others.
+func (o *podOptions) existingPods() ([]store.Pod, error) {
+	words, err := resource.PodNames(o.env, o.dirs, o.namespace, o.words, false)
 	var places []store.Pod
-	var errs []error
+	errs := []error{err}
 	for _, word := range words {
-		p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
+		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		places = append(places, p)
 	}
-	places = resource.UniquePods(places)
-	said, failed := make([]string, len(places)), make([]error, len(places))
+	return resource.UniquePods(places), errors.Join(errs...)
+}
+
+// forEachPod calls do for every pod that the words name, and prints the result of each.
+func (o *podOptions) forEachPod(verb string, do func(store.Pod) (result string, err error)) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
+		return err
+	}
+	places, err := o.existingPods()
+	results, failed := make([]string, len(places)), make([]error, len(places))
 	var all sync.WaitGroup
 	for i, p := range places {
-		all.Go(func() { said[i], failed[i] = do(c.Context, p) })
+		all.Go(func() { results[i], failed[i] = do(p) })
 	}
 	all.Wait()
+	errs := []error{err}
 	for i, p := range places {
 		switch {
 		case failed[i] == nil:
-			fmt.Fprintf(env.Out, "pod/%s %s\n", p.Name, said[i])
+			fmt.Fprintf(o.env.Out, "pod/%s %s\n", p.Name, results[i])
 		case errors.Is(failed[i], podclient.ErrNotRunning):
 			errs = append(errs, report.New(report.Failure, "podrun start "+p.Name+" runs it anew", "cannot %s pod %s: it is not running", verb, p.Name))
 		default:
-			errs = append(errs, requestFailed(verb, p, failed[i]))
+			errs = append(errs, fmt.Errorf("cannot %s pod %s: %w", verb, p.Name, failed[i]))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// requestFailed adds the operation to a supervisor's error.
-func requestFailed(verb string, p store.Pod, err error) error {
-	var said *refusedRequest
-	if !errors.As(err, &said) {
-		return fmt.Errorf("%s pod %s: %w", verb, p.Name, err)
-	}
-	return &exitcode.Error{Code: said.answer.Code, Err: report.New(report.Failure, said.answer.Hint, "cannot %s pod %s: %s", verb, p.Name, said.answer.Message)}
-}
-
-// refusedRequest is a supervisor's refusal.
-type refusedRequest struct{ answer *wire.Error }
-
-func (r *refusedRequest) Error() string { return r.answer.Message }
-
-// requestPod sends a request to a pod's supervisor, or the next one, and waits for the answer.
-func requestPod(ctx context.Context, p store.Pod, req wire.Request) error {
-	return podclient.Retry(ctx, p, func() error {
-		refusal, err := podclient.Request(ctx, p, req)
-		if err == nil && refusal != nil {
-			return &refusedRequest{refusal}
-		}
-		return err
-	})
 }

@@ -36,7 +36,7 @@ Examples:
   podrun pause deployment/web
 `,
 		Flags:  []cli.Flag{cmdutil.NamespaceFlag()},
-		Action: func(c *cli.Context) error { return setPaused(env, c, true) },
+		Action: cmdutil.Action(func() cmdutil.Command { return newPauseOptions(env, true) }),
 	}
 }
 
@@ -52,31 +52,44 @@ Examples:
   podrun unpause web
 `,
 		Flags:  []cli.Flag{cmdutil.NamespaceFlag()},
-		Action: func(c *cli.Context) error { return setPaused(env, c, false) },
+		Action: cmdutil.Action(func() cmdutil.Command { return newPauseOptions(env, false) }),
 	}
 }
 
-// setPaused pauses or resumes pods.
-func setPaused(env *cmdutil.Env, c *cli.Context, paused bool) error {
-	verb, done := "unpause", "unpaused"
+type pauseOptions struct {
+	podOptions
+	paused     bool   // or unpaused
+	verb, done string // pause, paused
+}
+
+func newPauseOptions(env *cmdutil.Env, paused bool) *pauseOptions {
+	o := &pauseOptions{podOptions: podOptions{env: env}, paused: paused, verb: "unpause", done: "unpaused"}
 	if paused {
-		verb, done = "pause", "paused"
+		o.verb, o.done = "pause", "paused"
 	}
-	if !c.Args().Present() {
-		return cmdutil.UsageErrorf(verb, "%s takes the names of pods", verb)
+	return o
+}
+
+func (o *pauseOptions) Validate() error {
+	if len(o.words) == 0 {
+		return cmdutil.UsageErrorf(o.verb, "%s takes the names of pods", o.verb)
 	}
-	return forEachPod(env, c, verb, func(ctx context.Context, p store.Pod) (string, error) {
+	return nil
+}
+
+func (o *pauseOptions) Run(ctx context.Context) error {
+	return o.forEachPod(o.verb, func(p store.Pod) (string, error) {
 		st, err := podview.StatusOf(p)
 		switch is := err == nil && st.Reason == pod.ReasonPaused; {
 		case err != nil:
 			return "", err
 		case st.Phase.Terminal():
 			return "", podclient.ErrNotRunning
-		case is && paused:
+		case is && o.paused:
 			return "is paused already", nil
-		case !is && !paused:
+		case !is && !o.paused:
 			return "is not paused", nil
 		}
-		return done, requestPod(ctx, p, wire.Request{Verb: wire.Pause, Pause: &wire.PauseRequest{Paused: paused}})
+		return o.done, podclient.Request(ctx, p, wire.Request{Verb: wire.Pause, Pause: &wire.PauseRequest{Paused: o.paused}})
 	})
 }

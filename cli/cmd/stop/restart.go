@@ -14,7 +14,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/resource"
-	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -41,48 +40,56 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "restart only this `CONTAINER`"},
 		}, resource.SelectionFlags("the pods")...), waitFlags()...),
-		Action: func(c *cli.Context) error { return runRestart(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command {
+			return &restartOptions{startOptions: startOptions{podOptions: podOptions{env: env}}}
+		}),
 	}
 }
 
-func runRestart(env *cmdutil.Env, c *cli.Context) error {
-	only := c.StringSlice("container")
-	chosen, err := resource.SelectionOf(c, c.Args().Present())
+type restartOptions struct {
+	startOptions          // for pods that have ended
+	only         []string // containers; nil: all
+}
+
+func (o *restartOptions) Complete(c *cli.Context) error {
+	o.only = c.StringSlice("container")
+	return o.startOptions.Complete(c)
+}
+
+func (o *restartOptions) Validate() error {
 	switch {
-	case err != nil:
-		return err
-	case chosen == nil && !c.Args().Present():
+	case o.chosen == nil && len(o.words) == 0:
 		return cmdutil.UsageErrorf("restart", "restart takes the names of pods, --selector or --all")
-	case len(only) > 0 && (c.NArg() > 1 || chosen != nil):
+	case len(o.only) > 0 && (len(o.words) > 1 || o.chosen != nil):
 		return cmdutil.UsageErrorf("restart", "--container goes with one pod")
-	case c.Duration("timeout") < 0:
-		return cmdutil.UsageErrorf("restart", "--timeout must not be negative")
 	}
-	dirs, err := env.Preflight(c.Context, false)
-	if err != nil {
+	return o.waitOptions.validate()
+}
+
+func (o *restartOptions) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Preflight(ctx, false); err != nil {
 		return err
 	}
-	living, ended, missing := podsToRestart(env, c, dirs, chosen)
+	living, ended, missing := o.pods()
 	errs := []error{missing}
-	if len(ended) > 0 && len(only) > 0 {
+	if len(ended) > 0 && len(o.only) > 0 {
 		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it anew", "pod %s has ended: there is no container to restart", ended[0].Name)
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	to, timeout := rollout.GoalFor(c.Bool("wait")), c.Duration("timeout")
 	if len(ended) > 0 {
-		errs = append(errs, startAgain(c.Context, env, dirs, ended, to, timeout, signals))
+		errs = append(errs, o.startAgain(ctx, ended, signals))
 	}
-	errs = append(errs, cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
-		if timeout > 0 {
+	errs = append(errs, cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		if o.timeout > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, timeout)
+			ctx, cancel = context.WithTimeout(ctx, o.timeout)
 			defer cancel()
 		}
 		failed := make([]error, len(living))
 		var all sync.WaitGroup
 		for i, p := range living {
-			all.Go(func() { failed[i] = restartPod(ctx, env, p, only, to) })
+			all.Go(func() { failed[i] = o.restartPod(ctx, p) })
 		}
 		all.Wait()
 		return errors.Join(failed...)
@@ -90,33 +97,28 @@ func runRestart(env *cmdutil.Env, c *cli.Context) error {
 	return errors.Join(errs...)
 }
 
-// podsToRestart returns the pods to restart, running or ended, and an error about missing ones.
-func podsToRestart(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, chosen *resource.Selection) (living, ended []store.Pod, err error) {
-	if chosen != nil {
-		if living, err = chosen.Running(env, dirs, "restart", true); len(living) == 0 && err == nil {
-			chosen.ReportEmpty(env)
+// pods returns the pods to restart, running or ended, and an error about missing ones.
+func (o *restartOptions) pods() (living, ended []store.Pod, err error) {
+	if o.chosen != nil {
+		if living, err = o.chosen.Running(o.env, o.dirs, "restart", true); len(living) == 0 && err == nil {
+			o.chosen.ReportEmpty(o.env)
 		}
 		return living, nil, err
 	}
-	words, err := resource.PodNames(env, dirs, c.String("namespace"), c.Args().Slice(), false)
-	var errs []error
-	for _, word := range words {
-		p, err := resource.ExistingPod(dirs, c.String("namespace"), word)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case p.Alive():
+	list, err := o.existingPods()
+	for _, p := range list {
+		if p.Alive() {
 			living = append(living, p)
-		default:
+		} else {
 			ended = append(ended, p)
 		}
 	}
-	return living, ended, errors.Join(append(errs, err)...)
+	return living, ended, err
 }
 
 // restartPod restarts containers of a pod by changing their revision in the Plan, and waits until they
 // reach the requested state.
-func restartPod(ctx context.Context, env *cmdutil.Env, place store.Pod, only []string, to rollout.Goal) error {
+func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error {
 	plan, err := place.Plan()
 	if err != nil {
 		return err
@@ -126,31 +128,31 @@ func restartPod(ctx context.Context, env *cmdutil.Env, place store.Pod, only []s
 		return err
 	}
 	p := &podup.Target{Pod: place, Plan: plan}
-	if err := bumpRevisions(plan, only); err != nil {
+	if err := bumpRevisions(plan, o.only); err != nil {
 		return err
 	}
 	p.RestartCounts = p.Restarting()
 	if err := podclient.Retry(ctx, place, func() error { return p.ApplyOnce(ctx, text) }); err != nil {
 		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
-	defer podclient.ReportWaiting(env.ErrOut, "restarting", place, nil, func(c pod.ContainerStatus) bool {
+	defer podclient.ReportWaiting(o.env.ErrOut, "restarting", place, nil, func(c pod.ContainerStatus) bool {
 		before, asked := p.RestartCounts[c.Name]
 		return asked && c.RestartCount <= before
 	})()
 	var last *pod.Status
 	err = podclient.WatchStatus(ctx, place, func(st *pod.Status) bool {
 		last = st
-		return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal()
+		return o.goal.At(st) && p.RestartsDone(st) || st.Phase.Terminal()
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why", place.Name), "pod %s is not %s again in time: it is left as it is", place.Name, to.Word)
+		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why", place.Name), "pod %s is not %s again in time: it is left as it is", place.Name, o.goal.Word)
 	case err != nil:
 		return err
 	case last != nil && last.Phase == pod.Failed:
 		return report.New(report.Failure, "podrun describe "+place.Name+" shows why", "pod %s failed", place.Name)
 	}
-	fmt.Fprintf(env.Out, "pod/%s restarted\n", place.Name)
+	fmt.Fprintf(o.env.Out, "pod/%s restarted\n", place.Name)
 	return nil
 }
 

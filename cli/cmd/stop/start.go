@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,45 +33,48 @@ Examples:
   podrun start web --wait --timeout 2m
 `,
 		Flags:  append([]cli.Flag{cmdutil.NamespaceFlag()}, waitFlags()...),
-		Action: func(c *cli.Context) error { return runStart(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &startOptions{podOptions: podOptions{env: env}} }),
 	}
 }
 
-func waitFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "wait", Usage: "return when the pods are ready, not as soon as they run"},
-		&cli.DurationFlag{Name: "timeout", Usage: "give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
-	}
+type startOptions struct {
+	podOptions
+	waitOptions
 }
 
-func runStart(env *cmdutil.Env, c *cli.Context) error {
-	switch {
-	case !c.Args().Present():
+func (o *startOptions) Complete(c *cli.Context) error {
+	o.waitOptions.complete(c)
+	return o.podOptions.Complete(c)
+}
+
+func (o *startOptions) Validate() error {
+	if len(o.words) == 0 {
 		return cmdutil.UsageErrorf("start", "start takes the names of pods")
-	case c.Duration("timeout") < 0:
-		return cmdutil.UsageErrorf("start", "--timeout must not be negative")
 	}
-	dirs, err := env.Preflight(c.Context, false)
-	if err != nil {
+	return o.waitOptions.validate()
+}
+
+func (o *startOptions) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Preflight(ctx, false); err != nil {
 		return err
 	}
-	places, missing := unownedPods(env, dirs, c.String("namespace"), c.Args().Slice(), "start")
+	places, missing := o.unownedPods("start")
 	if len(places) == 0 {
 		return missing
 	}
-	warnOfUnits(env, dirs, places)
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	o.warnOfUnits(places)
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return errors.Join(missing, startAgain(c.Context, env, dirs, places, rollout.GoalFor(c.Bool("wait")), c.Duration("timeout"), signals))
+	return errors.Join(missing, o.startAgain(ctx, places, signals))
 }
 
 // startAgain starts pods from their stored manifests.
-func startAgain(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, places []store.Pod, to rollout.Goal, timeout time.Duration, signals <-chan os.Signal) error {
-	launcher, err := env.Deps.NewLauncher(dirs)
+func (o *startOptions) startAgain(ctx context.Context, places []store.Pod, signals <-chan os.Signal) error {
+	launcher, err := o.env.Deps.NewLauncher(o.dirs)
 	if err != nil {
 		return err
 	}
-	l := &podup.Run{Env: env, Dirs: dirs, Launcher: launcher, ReportTo: env.ErrOut}
+	l := &podup.Run{Env: o.env, Dirs: o.dirs, Launcher: launcher, ReportTo: o.env.ErrOut}
 	defer l.Release()
 	for _, p := range places {
 		text, err := p.Manifest()
@@ -91,5 +93,5 @@ func startAgain(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, places [
 	if err := cmdutil.Interruptible(ctx, signals, l.Prepare); err != nil {
 		return err
 	}
-	return errors.Join(l.Start(), rollout.AwaitPods(ctx, env, l.Started(), to, timeout, signals))
+	return errors.Join(l.Start(), rollout.AwaitPods(ctx, o.env, l.Started(), o.goal, o.timeout, signals))
 }

@@ -3,6 +3,7 @@
 package stop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,7 +14,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podclient"
-	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -38,64 +38,64 @@ Examples:
   podrun stop web --grace-period 5
   podrun stop web --force
 `,
-		Flags:  append(append([]cli.Flag{cmdutil.NamespaceFlag()}, resource.SelectionFlags("the pods")...), stopFlags()...),
-		Action: func(c *cli.Context) error { return runStop(env, c) },
+		Flags:  append(append([]cli.Flag{cmdutil.NamespaceFlag()}, resource.SelectionFlags("the pods")...), graceFlags()...),
+		Action: cmdutil.Action(func() cmdutil.Command { return &stopOptions{podOptions: podOptions{env: env}} }),
 	}
 }
 
-func runStop(env *cmdutil.Env, c *cli.Context) error {
-	how, err := stopOptionsOf(c)
-	if err != nil {
-		return err
-	}
-	chosen, err := resource.SelectionOf(c, c.Args().Present())
-	if err != nil {
-		return err
-	}
-	if chosen == nil && !c.Args().Present() {
+type stopOptions struct {
+	podOptions
+	graceOptions
+}
+
+func (o *stopOptions) Complete(c *cli.Context) error {
+	o.graceOptions.complete(c)
+	return o.podOptions.Complete(c)
+}
+
+func (o *stopOptions) Validate() error {
+	if o.chosen == nil && len(o.words) == 0 {
 		return cmdutil.UsageErrorf("stop", "stop takes the names of pods, --selector or --all")
 	}
-	dirs, err := env.Dirs()
-	if err != nil {
+	return o.graceOptions.validate()
+}
+
+func (o *stopOptions) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	places, missing := unownedPods(env, dirs, c.String("namespace"), c.Args().Slice(), "stop")
-	if chosen != nil {
-		if places, missing = chosen.Running(env, dirs, "stop", false); len(places) == 0 && missing == nil {
-			chosen.ReportEmpty(env)
+	places, missing := o.unownedPods("stop")
+	if o.chosen != nil {
+		if places, missing = o.chosen.Running(o.env, o.dirs, "stop", false); len(places) == 0 && missing == nil {
+			o.chosen.ReportEmpty(o.env)
 		}
 	}
-	warnOfUnits(env, dirs, places)
+	o.warnOfUnits(places)
 	errs := make([]error, len(places))
 	var all sync.WaitGroup
 	for i, p := range places {
-		all.Go(func() {
-			defer podclient.ReportWaiting(env.ErrOut, "stopping", p, how.Grace, nil)()
-			if errs[i] = podstop.StopOrKill(c.Context, env.ErrOut, p, how); errs[i] == nil {
-				errs[i] = podclient.WaitGone(c.Context, p)
-			}
-		})
+		all.Go(func() { errs[i] = podclient.Stop(ctx, p, o.how(o.env)) })
 	}
 	all.Wait()
 	for i, p := range places {
 		if errs[i] == nil {
-			fmt.Fprintf(env.Out, "pod/%s stopped\n", p.Name)
+			fmt.Fprintf(o.env.Out, "pod/%s stopped\n", p.Name)
 		}
 	}
 	return errors.Join(append(errs, missing)...)
 }
 
-// unownedPods returns the pods that words name. It rejects pods of workloads, which would be replaced by
+// unownedPods returns the pods that the words name. It rejects pods of workloads, which would be replaced by
 // new ones.
-func unownedPods(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string, verb string) ([]store.Pod, error) {
+func (o *podOptions) unownedPods(verb string) ([]store.Pod, error) {
 	var places []store.Pod
 	var errs []error
-	for _, word := range words {
+	for _, word := range o.words {
 		if kind, _, known := kindnames.ParseObjects([]string{word}); known && kindnames.IsWorkload(kind) && strings.Contains(word, "/") {
 			errs = append(errs, report.New(report.Failure, "podrun down "+word+" removes it with its pods; to keep it without them apply it with replicas: 0 or suspend: true", "cannot %s %s: it makes its pods by itself", verb, word))
 			continue
 		}
-		p, err := resource.ExistingPod(dirs, namespace, word)
+		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
 		if err == nil {
 			err = refuseOwned(p, verb)
 		}

@@ -164,10 +164,10 @@ func stopAll(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, grace 
 	for _, p := range pods {
 		follows := p.Successor.Close()
 		go func() {
-			err := podclient.StopWithGrace(ctx, p.Pod, grace)
+			err := podclient.RequestStop(ctx, p.Pod, wire.StopRequest{GraceSeconds: grace})
 			if follows != nil { // another pod of that name may exist then
 				<-follows
-				err = errors.Join(err, podclient.StopWithGrace(ctx, p.Pod, grace))
+				err = errors.Join(err, podclient.RequestStop(ctx, p.Pod, wire.StopRequest{GraceSeconds: grace}))
 			}
 			if err != nil && ctx.Err() == nil {
 				report.Print(env.ErrOut, fmt.Errorf("cannot stop pod %s: %w", p.Pod.Name, err))
@@ -215,7 +215,7 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 				return nil // the foreground no longer follows this pod
 			}
 			if !p.Running { // only this command waits for it; a pod that ran before keeps its record
-				err = errors.Join(err, podclient.Stop(ctx, p.Pod, wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil}))
+				err = errors.Join(err, podclient.RequestStop(ctx, p.Pod, wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil}))
 			}
 			return err
 		}

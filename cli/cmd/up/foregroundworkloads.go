@@ -25,11 +25,7 @@ func (f *foreground) lockWorkloads() (own []store.Workload, locks []*store.FileL
 	if len(f.run.Workloads) == 0 {
 		return nil, nil, nil
 	}
-	boot, err := controller.BootID()
-	if err != nil {
-		return nil, nil, err
-	}
-	own, locks, err = controller.LockUncontrolled(f.run.WorkloadRefs(), boot)
+	own, locks, err = controller.LockUncontrolled(f.run.WorkloadRefs())
 	if n := len(f.run.Workloads) - len(own); n > 0 && err == nil {
 		fmt.Fprintf(f.env.ErrOut, "podrun: %d of the objects have a controller already, which goes on with them\n", n)
 	}

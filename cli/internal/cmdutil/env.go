@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/image"
@@ -59,6 +60,11 @@ type Env struct {
 	RunAgain func(*Env, []string) int // runs another command line with the same streams
 }
 
+// New returns the environment of a process of podrun.
+func New(getenv func(string) string, deps Deps, in io.Reader, out, errOut io.Writer) *Env {
+	return &Env{Getenv: getenv, In: in, Out: out, ErrOut: errOut, Deps: deps, Signals: podclient.Signals, PullBackOff: pullBackOff, WaitHintAfter: waitHintAfter}
+}
+
 // Dirs returns podrun's directories.
 func (env *Env) Dirs() (store.Dirs, error) { return store.UserDirs(env.Getenv) }
 
@@ -95,8 +101,8 @@ func (env *Env) EndInterruptLine() {
 	}
 }
 
-// PullBackOff returns how long to wait before the next attempt after a number of failed ones.
-func PullBackOff(attempt int) time.Duration {
+// pullBackOff returns how long to wait before the next attempt after a number of failed ones.
+func pullBackOff(attempt int) time.Duration {
 	return min(firstPullBackOff<<min(attempt, 10), lastPullBackOff)
 }
 
@@ -106,9 +112,9 @@ const (
 	lastPullBackOff  = 5 * time.Minute
 )
 
-// WaitHintAfter is how long a command waits for a pod before it prints what it waits for, and the
+// waitHintAfter is how long a command waits for a pod before it prints what it waits for, and the
 // interval at which it checks whether that has changed.
-const WaitHintAfter = 10 * time.Second
+const waitHintAfter = 10 * time.Second
 
 // BoolToInt returns 1 for true, and 0 for false.
 func BoolToInt(b bool) int {

@@ -4,6 +4,7 @@ package exitcode
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 
@@ -84,9 +85,6 @@ func Of(err error) int {
 	if e := As(err); e != nil {
 		return e.Code
 	}
-	if no := (*Refused)(nil); errors.As(err, &no) {
-		return no.Code
-	}
 	switch report.ClassOf(err) {
 	case report.Usage:
 		return Usage
@@ -108,11 +106,22 @@ func Interrupted(sig os.Signal) error {
 	return &Error{Code: SIGINT}
 }
 
-// Refused is a supervisor's refusal, with the exit code for it.
-type Refused struct {
-	Code int
-	Err  error
+// Report prints the part of a command's error that is not yet reported, and returns the exit code.
+func Report(w io.Writer, err error) int {
+	if err == nil {
+		return OK
+	}
+	if rest := Unreported(err); rest != nil {
+		report.Print(w, rest)
+	}
+	return Of(err)
 }
 
-func (e *Refused) Error() string { return e.Err.Error() }
-func (e *Refused) Unwrap() error { return e.Err }
+// InContainer returns the error of a command whose exit code is otherwise that of a program in a
+// container: a failure of podrun itself gets another code than 1.
+func InContainer(err error) error {
+	if err != nil && Of(err) == Failure && As(err) == nil {
+		return &Error{Code: Internal, Err: err}
+	}
+	return err
+}

@@ -54,7 +54,7 @@ func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 			continue
 		}
 		req := wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{Kind: o.Kind, Name: o.Name}}
-		if err := podclient.Retry(ctx, p, func() error { return podclient.Notify(ctx, p, req) }); err != nil && p.Alive() {
+		if err := podclient.Request(ctx, p, req); err != nil && p.Alive() {
 			return err
 		}
 	}

@@ -35,11 +35,6 @@ type Command struct {
 	conn     *net.UnixConn
 }
 
-// Interrupted is the error of a command that a signal to podrun has ended.
-type Interrupted struct{ Signal os.Signal }
-
-func (e *Interrupted) Error() string { return "interrupted by " + e.Signal.String() }
-
 // Run starts the command, forwards its streams and returns its exit code.
 func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	stdin, outlets, theirs, err := x.pipes()
@@ -115,7 +110,7 @@ func (x *Command) started() (*os.File, error) {
 	frame, files, err := wire.ReadFrame(x.conn)
 	switch {
 	case err == nil && frame.Error != nil:
-		err = newRefused(frame.Error)
+		err = ResponseError(frame.Error)
 	case err == nil && (!frame.Started || x.Terminal != nil && len(files) != 1):
 		err = errors.New("the supervisor's answer is not one to exec")
 	case err != nil:
@@ -183,7 +178,7 @@ func (x *Command) attend(outlets []*OutputStream) (int, error) {
 	all.Wait()
 	select {
 	case sig := <-killed:
-		return 0, &Interrupted{sig}
+		return 0, exitcode.Interrupted(sig)
 	default:
 		if x.detached.Load() {
 			return 0, nil
@@ -224,16 +219,11 @@ func (x *Command) await() (int, error) {
 		case err != nil:
 			return 0, x.lost(err)
 		case frame.Error != nil:
-			return 0, newRefused(frame.Error)
+			return 0, ResponseError(frame.Error)
 		case frame.Exit != nil:
 			return *frame.Exit, nil
 		}
 	}
-}
-
-// newRefused returns a supervisor's error frame as an error.
-func newRefused(e *wire.Error) *exitcode.Refused {
-	return &exitcode.Refused{Code: e.Code, Err: report.New(report.Internal, e.Hint, "%s", e.Message)}
 }
 
 // CloseAll closes files.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -65,34 +66,32 @@ func Retry(ctx context.Context, p store.Pod, ask func() error) error {
 	}
 }
 
-// Request sends a request and returns the supervisor's answer when it is done: nil, or why it refuses.
-func Request(ctx context.Context, p store.Pod, req wire.Request) (*wire.Error, error) {
-	conn, err := Ask(ctx, p, req)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	frame, _, err := wire.ReadFrame(conn)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return frame.Error, err
+// Request sends a request to the pod's supervisor, or the next one, and returns when it is done. It
+// returns a refusal as ResponseError does.
+func Request(ctx context.Context, p store.Pod, req wire.Request) error {
+	return Retry(ctx, p, func() error {
+		conn, err := Ask(ctx, p, req)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		frame, _, err := wire.ReadFrame(conn)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && frame.Error != nil:
+			return ResponseError(frame.Error)
+		}
+		return err
+	})
 }
 
-// Stop asks the pod to stop and returns when the supervisor reports its end.
-func Stop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
-	err := Retry(ctx, p, func() error { return StopOnce(ctx, p, how) })
+// RequestStop asks the pod to stop and returns when the supervisor reports its end. A later request does
+// not give the pod more time.
+func RequestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
+	err := Request(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
 	if errors.Is(err, ErrNotRunning) {
 		return nil
-	}
-	return err
-}
-
-// StopOnce is Stop with one supervisor. A later request does not give the pod more time.
-func StopOnce(ctx context.Context, p store.Pod, how wire.StopRequest) error {
-	refusal, err := Request(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
-	if err == nil && refusal != nil {
-		return newRefused(refusal)
 	}
 	return err
 }
@@ -137,34 +136,33 @@ func StopTimeout(p store.Pod, grace *int64) time.Duration {
 	return time.Duration(plan.GraceSeconds)*time.Second + StopMargin
 }
 
-// End is Stop with a time limit, and with a hint for the user in its error.
-func End(ctx context.Context, p store.Pod, how wire.StopRequest) error {
-	limit := StopTimeout(p, how.GraceSeconds)
-	within, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := Stop(within, p, how)
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("it has not ended within %v", limit)
-	}
-	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
+// StopOptions are how Stop ends a pod. Of the zero value it stops within its own grace period, and what it
+// leaves stays.
+type StopOptions struct {
+	Grace    *int64                // seconds; nil: the pod's own
+	Remove   func(store.Pod) error // removes what is left of a stopped pod; nil: it stays
+	Kill     func(store.Pod) error // kills a pod whose supervisor does not answer; nil: that is an error
+	Progress io.Writer             // gets what is waited for; nil: not reported
 }
 
-// Down stops a pod by calling end, which requests its removal, and returns when the pod is completely
-// gone. The pod's own processes remove it. remove handles what they leave when they are killed, or are of
-// an older podrun.
-func Down(ctx context.Context, p store.Pod, end func() error, removeFunc func(store.Pod) error) error {
+// Stop stops a pod, and returns when no process of it is left. The pod's own processes remove it, if it is
+// to be removed. Remove handles what they leave when they are killed, or are of an older podrun.
+func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
+	if o.Progress != nil {
+		defer ReportWaiting(o.Progress, "stopping", p, o.Grace, nil)()
+	}
 	guard := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
-	if pid, ok := p.Monitor(); ok {
+	if pid, ok := p.Monitor(); ok && o.Remove != nil {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			guard = fd
 			defer unix.Close(fd)
 		}
 	}
-	if err := end(); err != nil {
+	if err := o.end(ctx, p); err != nil {
 		return err
+	}
+	if o.Remove == nil {
+		return WaitGone(ctx, p)
 	}
 	if guard >= 0 {
 		over, err := guardEnds(ctx, p, guard)
@@ -178,7 +176,41 @@ func Down(ctx context.Context, p store.Pod, end func() error, removeFunc func(st
 	if !p.HasRemains() {
 		return nil
 	}
-	return remove(ctx, p, removeFunc)
+	return remove(ctx, p, o.Remove)
+}
+
+// Down stops and removes a pod, as Stop does, with recorded changes of it.
+func Down(ctx context.Context, dirs store.Dirs, p store.Pod, o StopOptions) error {
+	if err := dirs.RemoveReplacement(p); err != nil {
+		return err
+	}
+	if err := Stop(ctx, p, o); err != nil {
+		return err
+	}
+	return dirs.RemoveUpdate(p)
+}
+
+// forceTime is how long a supervisor may take to answer before Kill.
+const forceTime = 3 * time.Second
+
+// end asks the supervisor to stop the pod, and waits for a limited time.
+func (o StopOptions) end(ctx context.Context, p store.Pod) error {
+	limit := StopTimeout(p, o.Grace)
+	if o.Kill != nil {
+		limit = forceTime
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := RequestStop(within, p, wire.StopRequest{GraceSeconds: o.Grace, Remove: o.Remove != nil})
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case o.Kill != nil:
+		return o.Kill(p)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("it has not ended within %v", limit)
+	}
+	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
 }
 
 // guardEnds waits until a pod's monitor has ended. over is false if the pod is no longer alive before

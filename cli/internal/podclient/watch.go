@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
@@ -60,35 +61,9 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 	}
 }
 
-// StopWithGrace asks the pod to stop and waits for its end; grace is nil for the pod's own.
-func StopWithGrace(ctx context.Context, p store.Pod, grace *int64) error {
-	return Stop(ctx, p, wire.StopRequest{GraceSeconds: grace})
-}
-
 // ResponseError returns a supervisor's error, with its exit code.
 func ResponseError(e *wire.Error) error {
-	no := newRefused(e)
-	return &exitcode.Error{Code: no.Code, Err: no.Err}
-}
-
-// Notify sends one request to the pod's supervisor and waits for its answer.
-func Notify(ctx context.Context, p store.Pod, req wire.Request) error {
-	conn, err := Ask(ctx, p, req)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(deadline)
-	}
-	frame, _, err := wire.ReadFrame(conn)
-	switch {
-	case err != nil:
-		return err
-	case frame.Error != nil:
-		return ResponseError(frame.Error)
-	}
-	return nil
+	return &exitcode.Error{Code: e.Code, Err: report.New(report.Internal, e.Hint, "%s", e.Message)}
 }
 
 // NotifyTime is how long a supervisor may take to process a notification of a changed object. A

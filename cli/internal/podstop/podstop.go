@@ -1,57 +1,24 @@
-// Package podstop stops and removes a pod, and kills it when its supervisor does not answer.
+// Package podstop ends pods, and supervisors, that do not answer.
 package podstop
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/wire"
 )
 
-// StopOptions sets how a pod is stopped.
-type StopOptions struct {
-	Grace *int64 // seconds; nil: the pod's own
-	Force bool
-
-	remove bool // also remove the pod
-}
-
-// StopAndRemove stops a pod, if it runs, and removes it.
-func StopAndRemove(ctx context.Context, said io.Writer, remove func(store.Pod) error, p store.Pod, how StopOptions) error {
-	how.remove = true
-	return podclient.Down(ctx, p, func() error { return StopOrKill(ctx, said, p, how) }, remove)
-}
-
-// StopAndRemoveVerbose is StopAndRemove for a command whose user waits for it.
-func StopAndRemoveVerbose(ctx context.Context, said io.Writer, remove func(store.Pod) error, p store.Pod, how StopOptions) error {
-	defer podclient.ReportWaiting(said, "stopping", p, how.Grace, nil)()
-	return StopAndRemove(ctx, said, remove, p, how)
-}
-
-// forceTime is how long a supervisor may take to answer before a forced stop kills the pod.
-const forceTime = 3 * time.Second
-
-// StopOrKill asks the supervisor to stop the pod, and waits for a limited time.
-func StopOrKill(ctx context.Context, said io.Writer, p store.Pod, how StopOptions) error {
-	if !how.Force {
-		return podclient.End(ctx, p, how.request())
-	}
-	within, cancel := context.WithTimeout(ctx, forceTime)
-	defer cancel()
-	err := podclient.Stop(within, p, how.request())
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	fmt.Fprintf(said, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
-	return killPod(p)
+// Force returns the options of a stop by force: at once, and also if the supervisor does not answer.
+func Force(said io.Writer) podclient.StopOptions {
+	return podclient.StopOptions{Grace: new(int64), Kill: func(p store.Pod) error {
+		fmt.Fprintf(said, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
+		return killPod(p)
+	}}
 }
 
 // RestartSupervisor makes the pod init kill a supervisor that does not answer, and start another.
@@ -95,8 +62,4 @@ func signalPodInit(p store.Pod, sig unix.Signal) error {
 		return fmt.Errorf("send a signal to the keeper of pod %s: %w", p.Name, err)
 	}
 	return nil
-}
-
-func (e StopOptions) request() wire.StopRequest {
-	return wire.StopRequest{GraceSeconds: e.Grace, Remove: e.remove}
 }

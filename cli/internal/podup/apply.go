@@ -14,7 +14,6 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/podclient"
-	"github.com/podrun/podrun/cli/internal/podstop"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest"
@@ -188,7 +187,7 @@ func (t *Target) RestartsDone(st *pod.Status) bool {
 // StopOld stops and removes the pod that the new one replaces.
 func (r *Run) StopOld(p *Target) error {
 	fmt.Fprintf(r.Env.ErrOut, "podrun: replacing pod %s\n", p.Pod.Name)
-	if err := podstop.StopAndRemoveVerbose(context.Background(), r.Env.ErrOut, r.Launcher.Remove, p.Pod, podstop.StopOptions{}); err != nil {
+	if err := podclient.Stop(context.Background(), p.Pod, podclient.StopOptions{Remove: r.Launcher.Remove, Progress: r.Env.ErrOut}); err != nil {
 		return err
 	}
 	return r.checkWithdrawn(p)

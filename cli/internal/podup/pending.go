@@ -82,9 +82,7 @@ func (r *Run) stillPending(p *Target) error {
 func retryPull(p *Target) error {
 	ctx, cancel := context.WithTimeout(context.Background(), podclient.NotifyTime)
 	defer cancel()
-	err := podclient.Retry(ctx, p.Pod, func() error {
-		return podclient.Notify(ctx, p.Pod, wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{}})
-	})
+	err := podclient.Request(ctx, p.Pod, wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{}})
 	if err != nil && p.Pod.Alive() {
 		return fmt.Errorf("try again to pull for pod %s: %w", p.Pod.Name, err)
 	}
