@@ -195,7 +195,7 @@ var directories = []directory{
 		why: "text becomes objects: it is the only package that reads YAML"},
 	{dir: "manifest/defaulting", pure: true, imports: []string{"manifest/apiutil", "manifest/podutil"},
 		why: "the API server's defaults, of the object alone"},
-	{dir: "manifest/describe", pure: true, imports: []string{"internal/report"},
+	{dir: "manifest/describe", pure: true, imports: []string{"internal/report", "manifest/podutil", "manifest/printers"},
 		why: "the text of `podrun describe` follows from the Pod alone"},
 	{dir: "manifest/manifesttest",
 		why: "only tests import it"},

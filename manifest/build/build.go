@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/util/sysctl"
 	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/manifest/decode"
@@ -45,6 +46,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		DNS:                   dns(&p.Spec),
 		RestartPolicy:         pod.RestartPolicy(p.Spec.RestartPolicy),
 		GraceSeconds:          *p.Spec.TerminationGracePeriodSeconds,
+		ActiveDeadlineSeconds: ptr.Deref(p.Spec.ActiveDeadlineSeconds, 0),
 		ShareProcessNamespace: ptr.Deref(p.Spec.ShareProcessNamespace, false),
 		HostIPC:               p.Spec.HostIPC,
 		HostPID:               p.Spec.HostPID,
@@ -53,11 +55,11 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		RequireLimits:         opt.RequireLimits,
 		ReadinessGates:        readinessGates(p),
 		HookReason:            p.Annotations[podutil.AnnotationHookReason] == "true",
-		Sysctls:               sysctls(p.Spec.SecurityContext),
+		Sysctls:               sysctls(podSecurity(p)),
 		Network:               podutil.NetworkMode(p),
 		HostLoopback:          p.Annotations[podutil.AnnotationHostLoopback] == "true",
 		Ports:                 podutil.PlanPorts(&p.Spec),
-		Group:                 fsGroup(p.Spec.SecurityContext),
+		Group:                 fsGroup(podSecurity(p)),
 		Storage:               storageLimits(p),
 		ServiceLinks:          *p.Spec.EnableServiceLinks,
 	}
@@ -65,9 +67,6 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		plan.Hostname, plan.Subdomain = opt.NodeName, ""
 	}
 	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
-	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
-		plan.ActiveDeadlineSeconds = *d
-	}
 	errs := &decode.Errors{}
 	machine := NodeCapacity{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
 	var err error
@@ -100,7 +99,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 	}
 	plan.OwnUserNS = slices.ContainsFunc(slices.Concat(plan.InitContainers, plan.Containers), hasExtraPrivileges)
 	plan.OwnUserNS = plan.OwnUserNS || plan.HostPID // a pod that sees processes of other pods must not trace them
-	if p.Spec.HostUsers != nil && !*p.Spec.HostUsers {
+	if !ptr.Deref(p.Spec.HostUsers, true) {
 		plan.OwnUserNS, plan.Users = true, &pod.IDRange{}
 	}
 	memoryQoS(p, plan, opt.NodeMemory)
@@ -116,26 +115,22 @@ func readinessGates(p *corev1.Pod) []string {
 }
 
 func sysctls(sc *corev1.PodSecurityContext) map[string]string {
-	if sc == nil || len(sc.Sysctls) == 0 {
+	if len(sc.Sysctls) == 0 {
 		return nil
 	}
 	set := map[string]string{}
 	for _, s := range sc.Sysctls {
-		set[podutil.NormalizeSysctl(s.Name)] = s.Value
+		set[sysctl.NormalizeName(s.Name)] = s.Value
 	}
 	return set
 }
 
 // fsGroup returns the group that owns the volumes.
 func fsGroup(sc *corev1.PodSecurityContext) *pod.Group {
-	if sc == nil || sc.FSGroup == nil {
+	if sc.FSGroup == nil {
 		return nil
 	}
-	g := &pod.Group{ID: int(*sc.FSGroup)}
-	if p := sc.FSGroupChangePolicy; p != nil {
-		g.OnRootMismatch = *p == corev1.FSGroupChangeOnRootMismatch
-	}
-	return g
+	return &pod.Group{ID: int(*sc.FSGroup), OnRootMismatch: ptr.Deref(sc.FSGroupChangePolicy, "") == corev1.FSGroupChangeOnRootMismatch}
 }
 
 // minNonZero returns the smallest of sizes, where 0 means none; or 0.

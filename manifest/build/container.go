@@ -62,8 +62,8 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		TTY:                b.c.TTY,
 		User:               user,
 		SupplementalGroups: b.groups(),
-		GroupsStrict:       b.groupsStrict(),
-		NonRoot:            ptr.Deref(b.nonRoot(), false),
+		GroupsStrict:       ptr.Deref(podSecurity(b.pod).SupplementalGroupsPolicy, "") == corev1.SupplementalGroupsPolicyStrict,
+		NonRoot:            b.nonRoot(),
 		RestartPolicy:      policy,
 		RestartRules:       rules,
 		Liveness:           b.probe(b.c.LivenessProbe),
@@ -71,15 +71,15 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		Startup:            b.probe(b.c.StartupProbe),
 		PostStart:          b.hook(life.PostStart),
 		PreStop:            b.hook(life.PreStop),
-		StopSignal:         b.stopSignal(),
+		StopSignal:         string(ptr.Deref(life.StopSignal, corev1.Signal(b.image.StopSignal))),
 		ReadOnlyRoot:       ptr.Deref(sc.ReadOnlyRootFilesystem, false),
-		NoNewPrivileges:    sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
+		NoNewPrivileges:    !ptr.Deref(sc.AllowPrivilegeEscalation, true),
 		Capabilities:       capabilities(sc),
 		SeccompUnconfined:  b.unconfined(),
 		Seccomp:            b.ownSeccomp(),
 		AppArmor:           b.appArmor(),
 		Privileged:         ptr.Deref(sc.Privileged, false),
-		ProcUnmasked:       sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount,
+		ProcUnmasked:       ptr.Deref(sc.ProcMount, "") == corev1.UnmaskedProcMount,
 		Mounts:             b.mounts(),
 
 		TerminationMessagePath: podutil.MountPoint(b.c.TerminationMessagePath),
@@ -123,23 +123,16 @@ func (b *builder) cwd() string {
 
 // security returns the container's own securityContext, never nil.
 func (b *builder) security() *corev1.SecurityContext {
-	if b.c.SecurityContext == nil {
-		return &corev1.SecurityContext{}
-	}
-	return b.c.SecurityContext
+	return cmp.Or(b.c.SecurityContext, &corev1.SecurityContext{})
 }
 
-// groupsStrict reports whether only the manifest adds groups.
-func (b *builder) groupsStrict() bool {
-	sc := b.pod.Spec.SecurityContext
-	return sc != nil && sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
+// podSecurity returns the pod's securityContext, never nil.
+func podSecurity(p *corev1.Pod) *corev1.PodSecurityContext {
+	return cmp.Or(p.Spec.SecurityContext, &corev1.PodSecurityContext{})
 }
 
 func (b *builder) groups() []uint32 {
-	sc := b.pod.Spec.SecurityContext
-	if sc == nil {
-		return nil
-	}
+	sc := podSecurity(b.pod)
 	var groups []uint32
 	for _, g := range sc.SupplementalGroups {
 		groups = append(groups, uint32(g))

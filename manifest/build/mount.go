@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
@@ -18,11 +19,11 @@ func (b *builder) mounts() []pod.Mount {
 	var sorted []pod.Mount
 	for _, m := range b.c.VolumeMounts {
 		one := pod.Mount{Volume: m.Name, Path: podutil.MountPoint(m.MountPath), ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr, Options: m.BindMountOptions}
-		if p := m.MountPropagation; p != nil && *p != corev1.MountPropagationNone {
-			one.Propagation = pod.Propagation(*p)
+		if p := ptr.Deref(m.MountPropagation, corev1.MountPropagationNone); p != corev1.MountPropagationNone {
+			one.Propagation = pod.Propagation(p)
 		}
-		if r := m.RecursiveReadOnly; r != nil && *r != corev1.RecursiveReadOnlyDisabled {
-			one.Recursive = pod.RecursiveReadOnly(*r)
+		if r := ptr.Deref(m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled); r != corev1.RecursiveReadOnlyDisabled {
+			one.Recursive = pod.RecursiveReadOnly(r)
 		}
 		sorted = append(sorted, one)
 	}
@@ -51,7 +52,7 @@ func (b *builder) account() *pod.Mount {
 }
 
 func automountServiceAccount(p *corev1.Pod) bool {
-	return p.Spec.AutomountServiceAccountToken == nil || *p.Spec.AutomountServiceAccountToken
+	return ptr.Deref(p.Spec.AutomountServiceAccountToken, true)
 }
 
 // serviceAccountVolume returns a name that no volume of the manifest has.

@@ -2,6 +2,7 @@ package build
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/pod"
 )
@@ -14,11 +15,11 @@ func dns(s *corev1.PodSpec) pod.DNS {
 	if c := s.DNSConfig; c != nil {
 		d.Nameservers, d.Searches = c.Nameservers, c.Searches
 		for _, o := range c.Options {
-			if o.Value != nil && *o.Value != "" {
-				d.Options = append(d.Options, o.Name+":"+*o.Value)
-			} else {
-				d.Options = append(d.Options, o.Name)
+			option := o.Name
+			if value := ptr.Deref(o.Value, ""); value != "" {
+				option += ":" + value
 			}
+			d.Options = append(d.Options, option)
 		}
 	}
 	return d

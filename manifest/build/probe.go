@@ -1,8 +1,11 @@
 package build
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/environ"
 	"github.com/podrun/podrun/manifest/podutil"
@@ -35,28 +38,14 @@ func (b *builder) probe(p *corev1.Probe) *pod.Probe {
 		out.TCP = &pod.TCPSocket{Host: t.Host, Port: b.port(t.Port)}
 	}
 	if g := p.GRPC; g != nil {
-		out.GRPC = &pod.GRPC{Port: int(g.Port), TLS: g.Mode != nil && *g.Mode == corev1.GRPCProbeModeTLS}
-		if g.Service != nil {
-			out.GRPC.Service = *g.Service
-		}
+		out.GRPC = &pod.GRPC{Port: int(g.Port), Service: ptr.Deref(g.Service, ""), TLS: ptr.Deref(g.Mode, "") == corev1.GRPCProbeModeTLS}
 	}
 	return out
 }
 
 // lifecycle returns the container's own lifecycle, never nil.
 func (b *builder) lifecycle() *corev1.Lifecycle {
-	if b.c.Lifecycle == nil {
-		return &corev1.Lifecycle{}
-	}
-	return b.c.Lifecycle
-}
-
-// stopSignal returns the manifest's signal, else the image's.
-func (b *builder) stopSignal() string {
-	if s := b.lifecycle().StopSignal; s != nil {
-		return string(*s)
-	}
-	return b.image.StopSignal
+	return cmp.Or(b.c.Lifecycle, &corev1.Lifecycle{})
 }
 
 // hook builds one of the container's hooks.
@@ -80,7 +69,7 @@ func (b *builder) handler(exec *corev1.ExecAction, get *corev1.HTTPGetAction) po
 	if get != nil {
 		h.HTTP = &pod.HTTPGet{
 			TLS: get.Scheme == corev1.URISchemeHTTPS, Host: get.Host, Port: b.port(get.Port), Path: get.Path,
-			HTTP2: get.Protocol != nil && *get.Protocol == corev1.HTTPProtocolHTTP2,
+			HTTP2: ptr.Deref(get.Protocol, "") == corev1.HTTPProtocolHTTP2,
 		}
 		for _, header := range get.HTTPHeaders {
 			h.HTTP.Headers = append(h.HTTP.Headers, pod.Header{Name: header.Name, Value: header.Value})

@@ -3,9 +3,7 @@ package build
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/bits"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,36 +22,19 @@ type NodeCapacity struct {
 	Storage int64 // bytes
 }
 
-// resourceValue returns a request or limit of a container as the kubelet does (ExtractContainerResourceValue
-// in pkg/api/v1/resource of Kubernetes): divided, and rounded up. For an unset limit it returns the
-// effective one, by the rule for the pod's limits, else the machine's capacity.
+// resourceValue returns the value of a reference to a request or limit of a container. For an unset limit it
+// returns the effective one, by the rule for the pod's limits, else the machine's capacity.
 func (b *builder) resourceValue(ref *corev1.ResourceFieldSelector) (string, error) {
 	name := cmp.Or(ref.ContainerName, b.c.Name)
 	c, effective := b.find(name)
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", name)
 	}
-	which, of, _ := strings.Cut(ref.Resource, ".")
-	list := c.Resources.Requests
-	if which == "limits" {
-		list = c.Resources.Limits
-	}
-	q := list[corev1.ResourceName(of)]
-	if which == "limits" && q.IsZero() {
+	q := podutil.ReferencedResource(c, ref)
+	if of, limit := strings.CutPrefix(ref.Resource, "limits."); limit && q.IsZero() {
 		q = b.unlimited(of, effective)
 	}
-	divisor := ref.Divisor
-	if divisor.IsZero() {
-		divisor = resource.MustParse("1")
-	}
-	if of == "cpu" {
-		return divideRoundUp(q.MilliValue(), divisor.MilliValue()), nil
-	}
-	return divideRoundUp(q.Value(), divisor.Value()), nil
-}
-
-func divideRoundUp(n, by int64) string {
-	return strconv.FormatInt(int64(math.Ceil(float64(n)/float64(by))), 10)
+	return podutil.DivideResource(q, ref), nil
 }
 
 // unlimited returns the limit of a resource for a container that sets none.

@@ -22,9 +22,9 @@ import (
 // and added ones before dropped ones, so that {drop: [ALL], add: [CHOWN]} leaves CHOWN.
 func capabilities(sc *corev1.SecurityContext) []string {
 	set := sets.New(podutil.DefaultCapabilities...)
-	if sc != nil && ptr.Deref(sc.Privileged, false) { // then nothing is added or dropped, as in containerd
+	if ptr.Deref(sc.Privileged, false) { // then nothing is added or dropped, as in containerd
 		set = podutil.AllCapabilities.Clone()
-	} else if sc != nil && sc.Capabilities != nil {
+	} else if sc.Capabilities != nil {
 		add, drop := upperCapabilities(sc.Capabilities.Add), upperCapabilities(sc.Capabilities.Drop)
 		if add.Has("ALL") {
 			set = podutil.AllCapabilities.Clone()
@@ -59,14 +59,11 @@ func upperCapabilities(list []corev1.Capability) sets.Set[string] {
 
 // appArmor returns the Plan's value for a container's profile.
 func (b *builder) appArmor() string {
-	profile := podutil.AppArmorProfile(b.pod, b.c)
-	switch {
-	case profile == nil:
-		return ""
-	case profile.Type == corev1.AppArmorProfileTypeRuntimeDefault:
+	switch profile := ptr.Deref(podutil.AppArmorProfile(b.pod, b.c), corev1.AppArmorProfile{}); profile.Type {
+	case corev1.AppArmorProfileTypeRuntimeDefault:
 		return pod.AppArmorDefault
-	case profile.Type == corev1.AppArmorProfileTypeLocalhost && profile.LocalhostProfile != nil:
-		return *profile.LocalhostProfile
+	case corev1.AppArmorProfileTypeLocalhost:
+		return ptr.Deref(profile.LocalhostProfile, "")
 	}
 	return ""
 }
@@ -91,7 +88,7 @@ func (b *builder) ownSeccomp() json.RawMessage {
 // group if it names one.
 func (b *builder) user() (string, error) {
 	user, group := b.ids()
-	if ptr.Deref(b.nonRoot(), false) {
+	if b.nonRoot() {
 		if err := b.verifyNonRoot(user); err != nil {
 			return "", err
 		}
@@ -109,28 +106,21 @@ func (b *builder) user() (string, error) {
 
 // ids returns runAsUser and runAsGroup: the container's have precedence over the pod's.
 func (b *builder) ids() (user, group *int64) {
-	own := b.security()
-	user, group = own.RunAsUser, own.RunAsGroup
-	if sc := b.pod.Spec.SecurityContext; sc != nil {
-		user, group = cmp.Or(user, sc.RunAsUser), cmp.Or(group, sc.RunAsGroup)
-	}
-	return user, group
+	own, sc := b.security(), podSecurity(b.pod)
+	return cmp.Or(own.RunAsUser, sc.RunAsUser), cmp.Or(own.RunAsGroup, sc.RunAsGroup)
 }
 
-func (b *builder) nonRoot() *bool {
-	if sc := b.pod.Spec.SecurityContext; sc != nil {
-		return cmp.Or(b.security().RunAsNonRoot, sc.RunAsNonRoot)
-	}
-	return b.security().RunAsNonRoot
+func (b *builder) nonRoot() bool {
+	return ptr.Deref(cmp.Or(b.security().RunAsNonRoot, podSecurity(b.pod).RunAsNonRoot), false)
 }
 
 // verifyNonRoot returns an error if runAsNonRoot forbids the user, in the kubelet's words
 // (verifyRunAsNonRoot in pkg/kubelet/kuberuntime): the user must be a number and not 0.
 func (b *builder) verifyNonRoot(user *int64) error {
-	who := fmt.Sprintf("(pod: %q, container: %s)", fmt.Sprintf("%s_%s(%s)", b.pod.Name, b.pod.Namespace, b.pod.UID), b.c.Name)
+	subject := fmt.Sprintf("(pod: %q, container: %s)", fmt.Sprintf("%s_%s(%s)", b.pod.Name, b.pod.Namespace, b.pod.UID), b.c.Name)
 	if user != nil {
 		if *user == 0 {
-			return fmt.Errorf("container's runAsUser breaks non-root policy %s", who)
+			return fmt.Errorf("container's runAsUser breaks non-root policy %s", subject)
 		}
 		return nil
 	}
@@ -138,12 +128,12 @@ func (b *builder) verifyNonRoot(user *int64) error {
 	uid, err := strconv.ParseInt(cmp.Or(name, "0"), 10, 64)
 	switch {
 	case err != nil:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", name, who)
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", name, subject)
 	case uid == 0:
-		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", who)
+		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", subject)
 	}
 	if msgs := validation.IsValidUserID(uid); len(msgs) > 0 {
-		return fmt.Errorf("container has runAsNonRoot and image has an invalid user id (%d). (Must be 1-(%d)): %s %s", uid, math.MaxInt32, strings.Join(msgs, "; "), who)
+		return fmt.Errorf("container has runAsNonRoot and image has an invalid user id (%d). (Must be 1-(%d)): %s %s", uid, math.MaxInt32, strings.Join(msgs, "; "), subject)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -35,10 +36,7 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 		case v.EmptyDir != nil:
 			err = b.emptyDir(v.EmptyDir, &one)
 		case v.HostPath != nil:
-			one.Kind, one.Path = pod.HostPath, path.Clean(v.HostPath.Path)
-			if v.HostPath.Type != nil {
-				one.PathType = string(*v.HostPath.Type)
-			}
+			one.Kind, one.Path, one.PathType = pod.HostPath, path.Clean(v.HostPath.Path), string(ptr.Deref(v.HostPath.Type, ""))
 		case v.PersistentVolumeClaim != nil:
 			one.Kind, one.Claim, one.ReadOnly = pod.ClaimVolume, v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly
 		case v.Ephemeral != nil:
@@ -63,10 +61,7 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 // emptyDir builds an emptyDir volume. One in memory is no larger than the pod's limit or the machine's
 // memory.
 func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume) (err error) {
-	one.Kind = pod.EmptyDir
-	if e.Mode != nil {
-		one.Mode = uint32(*e.Mode)
-	}
+	one.Kind, one.Mode = pod.EmptyDir, uint32(ptr.Deref(e.Mode, 0))
 	switch {
 	case podutil.IsHugePagesVolume(e):
 		one.Kind = pod.EmptyDirHugePages
@@ -189,21 +184,9 @@ func keyValueLines(m map[string]string) string {
 }
 
 func modeOf(own, fallback *int32) uint32 {
-	if own != nil {
-		return uint32(*own)
-	}
-	if fallback != nil {
-		return uint32(*fallback)
-	}
-	return 0o644
+	return uint32(ptr.Deref(cmp.Or(own, fallback), 0o644))
 }
 
 func userOf(own, fallback *int64) int {
-	if own != nil {
-		return int(*own)
-	}
-	if fallback != nil {
-		return int(*fallback)
-	}
-	return 0
+	return int(ptr.Deref(cmp.Or(own, fallback), 0))
 }

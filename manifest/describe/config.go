@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	labelutil "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 func (p *page) configMap(c *corev1.ConfigMap) {
@@ -51,11 +52,9 @@ func (p *page) secret(s *corev1.Secret) {
 func (p *page) service(s *corev1.Service, endpoints map[string][]string) {
 	p.nameAndNamespace(s)
 	p.labelsAndAnnotations(s)
-	p.row(0, "Selector:", formatLabels(s.Spec.Selector))
+	p.row(0, "Selector:", labelutil.FormatLabels(s.Spec.Selector))
 	p.row(0, "Type:", string(s.Spec.Type))
-	if s.Spec.IPFamilyPolicy != nil {
-		p.row(0, "IP Family Policy:", string(*s.Spec.IPFamilyPolicy))
-	}
+	rowIfSet(p, 0, "IP Family Policy:", s.Spec.IPFamilyPolicy, "%s")
 	families := make([]string, len(s.Spec.IPFamilies))
 	for i, f := range s.Spec.IPFamilies {
 		families[i] = string(f)
@@ -70,25 +69,15 @@ func (p *page) service(s *corev1.Service, endpoints map[string][]string) {
 	}
 	p.row(0, "Session Affinity:", string(s.Spec.SessionAffinity))
 	p.maybe("External Traffic Policy:", string(s.Spec.ExternalTrafficPolicy))
-	if s.Spec.InternalTrafficPolicy != nil {
-		p.row(0, "Internal Traffic Policy:", string(*s.Spec.InternalTrafficPolicy))
-	}
-	if s.Spec.TrafficDistribution != nil {
-		p.row(0, "Traffic Distribution:", *s.Spec.TrafficDistribution)
-	}
+	rowIfSet(p, 0, "Internal Traffic Policy:", s.Spec.InternalTrafficPolicy, "%s")
+	rowIfSet(p, 0, "Traffic Distribution:", s.Spec.TrafficDistribution, "%s")
 }
 
 func (p *page) servicePort(port *corev1.ServicePort, endpoints map[string][]string) {
 	name := cmp.Or(port.Name, "<unset>")
 	p.row(0, "Port:", name, fmt.Sprintf("%d/%s", port.Port, port.Protocol))
-	target := port.TargetPort.StrVal
-	if port.TargetPort.Type == intstr.Int {
-		target = fmt.Sprint(port.TargetPort.IntVal)
-	}
-	p.row(0, "TargetPort:", fmt.Sprintf("%s/%s", target, port.Protocol))
-	if port.AppProtocol != nil {
-		p.row(0, "AppProtocol:", *port.AppProtocol)
-	}
+	p.row(0, "TargetPort:", fmt.Sprintf("%s/%s", port.TargetPort.String(), port.Protocol))
+	rowIfSet(p, 0, "AppProtocol:", port.AppProtocol, "%s")
 	if port.NodePort != 0 {
 		p.row(0, "NodePort:", name, fmt.Sprintf("%d/%s", port.NodePort, port.Protocol))
 	}
@@ -121,9 +110,7 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, pods []corev1.Pod) {
 	}
 	p.row(0, "Capacity:", capacity)
 	p.row(0, "Access Modes:", modes)
-	if c.Spec.VolumeMode != nil {
-		p.row(0, "VolumeMode:", string(*c.Spec.VolumeMode))
-	}
+	rowIfSet(p, 0, "VolumeMode:", c.Spec.VolumeMode, "%s")
 	var names []string
 	for i := range pods {
 		names = append(names, pods[i].Name)
@@ -136,10 +123,7 @@ func storageClass(c *corev1.PersistentVolumeClaim) string {
 	if name, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return name
 	}
-	if c.Spec.StorageClassName != nil {
-		return *c.Spec.StorageClassName
-	}
-	return ""
+	return ptr.Deref(c.Spec.StorageClassName, "")
 }
 
 // accessModes returns each mode once, in kubectl's order and letters.

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podrun/podrun/manifest/printers"
 )
 
 func (p *page) containers(pod *corev1.Pod, title string, list []corev1.Container, statuses []corev1.ContainerStatus) {
@@ -78,7 +81,7 @@ func (p *page) containerState(s *corev1.ContainerStatus) {
 	if s.LastTerminationState.Terminated != nil {
 		p.state("Last State:", &s.LastTerminationState)
 	}
-	p.row(2, "Ready:", boolText(s.Ready))
+	p.row(2, "Ready:", printers.BoolColumn(s.Ready))
 	p.row(2, "Restart Count:", fmt.Sprint(s.RestartCount))
 }
 
@@ -155,11 +158,7 @@ func probeText(h *corev1.ProbeHandler) string {
 	case h.TCPSocket != nil:
 		return fmt.Sprintf("tcp-socket %s:%s", h.TCPSocket.Host, h.TCPSocket.Port.String())
 	case h.GRPC != nil:
-		service := ""
-		if h.GRPC.Service != nil {
-			service = *h.GRPC.Service
-		}
-		return fmt.Sprintf("grpc <pod>:%d %s", h.GRPC.Port, service)
+		return fmt.Sprintf("grpc <pod>:%d %s", h.GRPC.Port, ptr.Deref(h.GRPC.Service, ""))
 	}
 	return "unknown"
 }

@@ -2,13 +2,12 @@ package describe
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podrun/podrun/manifest/podutil"
 )
 
 // environment writes the sources of values, and never those of a Secret.
@@ -80,35 +79,19 @@ func fieldOf(pod *corev1.Pod, path string) string {
 	case "metadata.namespace":
 		return pod.Namespace
 	}
-	for prefix, m := range map[string]map[string]string{"metadata.labels['": pod.Labels, "metadata.annotations['": pod.Annotations} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok {
-			return m[strings.TrimSuffix(rest, "']")]
-		}
-	}
-	return ""
+	of, key, _ := podutil.SplitSubscriptedPath(path)
+	return map[string]map[string]string{"metadata.labels": pod.Labels, "metadata.annotations": pod.Annotations}[of][key]
 }
 
 // resourceOf returns a container's setting of a resource, divided and rounded up.
 func resourceOf(c *corev1.Container, ref *corev1.ResourceFieldSelector) string {
-	which, of, _ := strings.Cut(ref.Resource, ".")
-	list := c.Resources.Requests
-	if which == "limits" {
-		list = c.Resources.Limits
-	}
-	q, by := list[corev1.ResourceName(of)], ref.Divisor
-	if by.IsZero() {
-		by = resource.MustParse("1")
-	}
+	_, of, _ := strings.Cut(ref.Resource, ".")
 	if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage"}, of) && !strings.HasPrefix(of, corev1.ResourceHugePagesPrefix) {
 		return ""
 	}
-	n, d := q.Value(), by.Value()
-	if of == "cpu" {
-		n, d = q.MilliValue(), by.MilliValue()
-	}
-	n = int64(math.Ceil(float64(n) / float64(d)))
-	if n == 0 && (ref.Resource == "limits.cpu" || ref.Resource == "limits.memory") {
+	text := podutil.DivideResource(podutil.ReferencedResource(c, ref), ref)
+	if text == "0" && (ref.Resource == "limits.cpu" || ref.Resource == "limits.memory") {
 		return "node allocatable"
 	}
-	return strconv.FormatInt(n, 10)
+	return text
 }

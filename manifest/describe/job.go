@@ -7,6 +7,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podrun/podrun/manifest/podutil"
+	"github.com/podrun/podrun/manifest/printers"
 )
 
 func (p *page) job(j *batchv1.Job) {
@@ -15,22 +18,12 @@ func (p *page) job(j *batchv1.Job) {
 	p.labelsAndAnnotations(j)
 	p.controlledBy(j)
 	spec, status := &j.Spec, &j.Status
-	if spec.Parallelism != nil {
-		p.row(0, "Parallelism:", fmt.Sprint(*spec.Parallelism))
-	}
+	rowIfSet(p, 0, "Parallelism:", spec.Parallelism, "%d")
 	p.row(0, "Completions:", orUnset(spec.Completions, "%d"))
-	if spec.CompletionMode != nil {
-		p.row(0, "Completion Mode:", string(*spec.CompletionMode))
-	}
-	if spec.Suspend != nil {
-		p.row(0, "Suspend:", fmt.Sprint(*spec.Suspend))
-	}
-	if spec.BackoffLimit != nil {
-		p.row(0, "Backoff Limit:", fmt.Sprint(*spec.BackoffLimit))
-	}
-	if spec.TTLSecondsAfterFinished != nil {
-		p.row(0, "TTL Seconds After Finished:", fmt.Sprint(*spec.TTLSecondsAfterFinished))
-	}
+	rowIfSet(p, 0, "Completion Mode:", spec.CompletionMode, "%s")
+	rowIfSet(p, 0, "Suspend:", spec.Suspend, "%t")
+	rowIfSet(p, 0, "Backoff Limit:", spec.BackoffLimit, "%d")
+	rowIfSet(p, 0, "TTL Seconds After Finished:", spec.TTLSecondsAfterFinished, "%d")
 	if status.StartTime != nil {
 		p.row(0, "Start Time:", stamp(*status.StartTime))
 	}
@@ -40,15 +33,13 @@ func (p *page) job(j *batchv1.Job) {
 	if status.StartTime != nil && status.CompletionTime != nil {
 		p.row(0, "Duration:", duration.HumanDuration(status.CompletionTime.Sub(status.StartTime.Time)))
 	}
-	if spec.ActiveDeadlineSeconds != nil {
-		p.row(0, "Active Deadline Seconds:", fmt.Sprintf("%ds", *spec.ActiveDeadlineSeconds))
-	}
+	rowIfSet(p, 0, "Active Deadline Seconds:", spec.ActiveDeadlineSeconds, "%ds")
 	active := fmt.Sprintf("%d Active", status.Active)
 	if status.Ready != nil {
 		active += fmt.Sprintf(" (%d Ready)", *status.Ready)
 	}
 	p.row(0, "Pods Statuses:", fmt.Sprintf("%s / %d Succeeded / %d Failed", active, status.Succeeded, status.Failed))
-	if spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion {
+	if podutil.IsIndexedJob(spec) {
 		p.row(0, "Completed Indexes:", indexes(status.CompletedIndexes))
 	}
 	p.template(&spec.Template)
@@ -74,7 +65,7 @@ func (p *page) cronJob(c *batchv1.CronJob) {
 	p.row(0, "Concurrency Policy:", string(spec.ConcurrencyPolicy))
 	suspend := "<unset>"
 	if spec.Suspend != nil {
-		suspend = boolText(*spec.Suspend)
+		suspend = printers.BoolColumn(*spec.Suspend)
 	}
 	p.row(0, "Suspend:", suspend)
 	p.row(0, "Time Zone:", orUnset(spec.TimeZone, "%s"))
@@ -89,9 +80,7 @@ func (p *page) cronJob(c *batchv1.CronJob) {
 	p.row(0, "Selector:", chosen)
 	p.row(0, "Parallelism:", orUnset(job.Parallelism, "%d"))
 	p.row(0, "Completions:", orUnset(job.Completions, "%d"))
-	if job.ActiveDeadlineSeconds != nil {
-		p.row(0, "Active Deadline Seconds:", fmt.Sprintf("%ds", *job.ActiveDeadlineSeconds))
-	}
+	rowIfSet(p, 0, "Active Deadline Seconds:", job.ActiveDeadlineSeconds, "%ds")
 	p.template(&job.Template)
 	last := "<unset>"
 	if c.Status.LastScheduleTime != nil {

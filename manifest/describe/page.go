@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/internal/report"
 )
@@ -48,8 +49,12 @@ func (p *page) row(level int, cells ...string) {
 	fmt.Fprintf(p.tabs, "%s%s\n", indent, strings.Join(cells, "\t"))
 }
 
-// section begins a new set of columns.
-func (p *page) section() { p.tabs.Flush() }
+// rowIfSet writes a value unless it is unset.
+func rowIfSet[T any](p *page, level int, title string, value *T, format string) {
+	if value != nil {
+		p.row(level, title, fmt.Sprintf(format, *value))
+	}
+}
 
 func (p *page) String() string {
 	p.tabs.Flush()
@@ -127,7 +132,7 @@ func (p *page) events(events []corev1.Event) {
 		p.row(0, "Events:", none)
 		return
 	}
-	p.section()
+	p.tabs.Flush() // new columns
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	p.row(0, "Events:")
@@ -147,11 +152,5 @@ func (p *page) events(events []corev1.Event) {
 	}
 }
 
-func boolText(b bool) string {
-	if b {
-		return "True"
-	}
-	return "False"
-}
-
-func optional(b *bool) string { return fmt.Sprint(b != nil && *b) }
+// optional returns a flag that defaults to false.
+func optional(b *bool) string { return fmt.Sprint(ptr.Deref(b, false)) }

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+
+	"github.com/podrun/podrun/manifest/podutil"
 )
 
 // Pod returns the page of a pod with its status (manifest.Render). machine has the fields that only this
@@ -38,11 +41,7 @@ func (p *page) pod(pod *corev1.Pod, machine []Field) {
 	}
 	p.containers(pod, "Containers:", pod.Spec.Containers, pod.Status.ContainerStatuses)
 	if len(pod.Spec.EphemeralContainers) > 0 {
-		var list []corev1.Container
-		for i := range pod.Spec.EphemeralContainers {
-			list = append(list, corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon))
-		}
-		p.containers(pod, "Ephemeral Containers:", list, pod.Status.EphemeralContainerStatuses)
+		p.containers(pod, "Ephemeral Containers:", podutil.EphemeralContainers(pod), pod.Status.EphemeralContainerStatuses)
 	}
 	p.conditions(pod)
 	p.volumes(pod.Spec.Volumes)
@@ -55,15 +54,10 @@ func (p *page) pod(pod *corev1.Pod, machine []Field) {
 }
 
 func (p *page) head(pod *corev1.Pod) {
-	p.row(0, "Name:", pod.Name)
-	p.row(0, "Namespace:", pod.Namespace)
-	if pod.Spec.Priority != nil {
-		p.row(0, "Priority:", fmt.Sprint(*pod.Spec.Priority))
-	}
+	p.nameAndNamespace(pod)
+	rowIfSet(p, 0, "Priority:", pod.Spec.Priority, "%d")
 	p.maybe("Priority Class Name:", pod.Spec.PriorityClassName)
-	if pod.Spec.RuntimeClassName != nil {
-		p.maybe("Runtime Class Name:", *pod.Spec.RuntimeClassName)
-	}
+	p.maybe("Runtime Class Name:", ptr.Deref(pod.Spec.RuntimeClassName, ""))
 	p.maybe("Service Account:", pod.Spec.ServiceAccountName)
 	node := none
 	if pod.Spec.NodeName != "" {
@@ -73,8 +67,7 @@ func (p *page) head(pod *corev1.Pod) {
 	if pod.Status.StartTime != nil {
 		p.row(0, "Start Time:", stamp(*pod.Status.StartTime))
 	}
-	p.list("Labels:", labels(pod.Labels))
-	p.annotations(pod.Annotations)
+	p.labelsAndAnnotations(pod)
 	p.status(pod)
 	p.row(0, "IP:", pod.Status.PodIP)
 	if len(pod.Status.PodIPs) == 0 {
@@ -85,9 +78,7 @@ func (p *page) head(pod *corev1.Pod) {
 	for _, ip := range pod.Status.PodIPs {
 		p.row(1, "IP:", ip.IP)
 	}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		p.row(0, "Controlled By:", owner.Kind+"/"+owner.Name)
-	}
+	p.controlledBy(pod)
 }
 
 func (p *page) status(pod *corev1.Pod) {
@@ -121,9 +112,7 @@ func (p *page) seccomp(level, sub int, profile *corev1.SeccompProfile) {
 		return
 	}
 	p.row(level, "SeccompProfile:", string(profile.Type))
-	if profile.LocalhostProfile != nil {
-		p.row(sub, "LocalhostProfile:", *profile.LocalhostProfile)
-	}
+	rowIfSet(p, sub, "LocalhostProfile:", profile.LocalhostProfile, "%s")
 }
 
 // conditions writes the conditions, those of the readiness gates first.

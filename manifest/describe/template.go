@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,14 +51,6 @@ func selector(s *metav1.LabelSelector) string {
 		return "Failed to get selector: " + err.Error()
 	}
 	return found.String()
-}
-
-// formatLabels returns labels in one line.
-func formatLabels(m map[string]string) string {
-	if len(m) == 0 {
-		return none
-	}
-	return strings.Join(labels(m), ",")
 }
 
 // orUnset returns a value as text, or the text for an unset one.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 func (p *page) volumes(list []corev1.Volume) {
@@ -24,11 +25,7 @@ func (p *page) volume(v *corev1.VolumeSource) {
 	case v.HostPath != nil:
 		kind("HostPath (bare host directory volume)")
 		p.row(2, "Path:", v.HostPath.Path)
-		t := none
-		if v.HostPath.Type != nil {
-			t = string(*v.HostPath.Type)
-		}
-		p.row(2, "HostPathType:", t)
+		p.row(2, "HostPathType:", string(ptr.Deref(v.HostPath.Type, none)))
 	case v.EmptyDir != nil:
 		kind("EmptyDir (a temporary directory that shares a pod's lifetime)")
 		p.row(2, "Medium:", string(v.EmptyDir.Medium))

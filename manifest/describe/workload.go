@@ -6,6 +6,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	labelutil "k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 func (p *page) deployment(d *appsv1.Deployment) {
@@ -14,7 +16,7 @@ func (p *page) deployment(d *appsv1.Deployment) {
 	p.labelsAndAnnotations(d)
 	p.row(0, "Selector:", selector(d.Spec.Selector))
 	s := &d.Status
-	p.row(0, "Replicas:", fmt.Sprintf("%d desired | %d updated | %d total | %d available | %d unavailable", replicas(d.Spec.Replicas), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas, s.UnavailableReplicas))
+	p.row(0, "Replicas:", fmt.Sprintf("%d desired | %d updated | %d total | %d available | %d unavailable", ptr.Deref(d.Spec.Replicas, 1), s.UpdatedReplicas, s.Replicas, s.AvailableReplicas, s.UnavailableReplicas))
 	p.row(0, "StrategyType:", string(d.Spec.Strategy.Type))
 	p.row(0, "MinReadySeconds:", fmt.Sprint(d.Spec.MinReadySeconds))
 	if ru := d.Spec.Strategy.RollingUpdate; ru != nil {
@@ -33,7 +35,7 @@ func (p *page) replicaSet(r *appsv1.ReplicaSet, pods []corev1.Pod) {
 	p.row(0, "Selector:", metav1.FormatLabelSelector(r.Spec.Selector))
 	p.labelsAndAnnotations(r)
 	p.controlledBy(r)
-	p.row(0, "Replicas:", fmt.Sprintf("%d current / %d desired", r.Status.Replicas, replicas(r.Spec.Replicas)))
+	p.row(0, "Replicas:", fmt.Sprintf("%d current / %d desired", r.Status.Replicas, ptr.Deref(r.Spec.Replicas, 1)))
 	p.row(0, "Pods Status:", phases(pods))
 	p.template(&r.Spec.Template)
 	var list [][3]string
@@ -50,7 +52,7 @@ func (p *page) statefulSet(s *appsv1.StatefulSet, pods []corev1.Pod) {
 	p.labelsAndAnnotations(s)
 	p.maybe("Service Name:", s.Spec.ServiceName)
 	p.maybe("Pod Management Policy:", string(s.Spec.PodManagementPolicy))
-	p.row(0, "Replicas:", fmt.Sprintf("%d desired | %d total", replicas(s.Spec.Replicas), s.Status.Replicas))
+	p.row(0, "Replicas:", fmt.Sprintf("%d desired | %d total", ptr.Deref(s.Spec.Replicas, 1), s.Status.Replicas))
 	p.row(0, "Update Strategy:", string(s.Spec.UpdateStrategy.Type))
 	if ru := s.Spec.UpdateStrategy.RollingUpdate; ru != nil && ru.Partition != nil {
 		p.row(1, "Partition:", fmt.Sprint(*ru.Partition))
@@ -88,7 +90,7 @@ func (p *page) statefulSet(s *appsv1.StatefulSet, pods []corev1.Pod) {
 func (p *page) daemonSet(d *appsv1.DaemonSet, pods []corev1.Pod) {
 	p.nameAndNamespace(d)
 	p.row(0, "Selector:", selector(d.Spec.Selector))
-	p.row(0, "Node-Selector:", formatLabels(d.Spec.Template.Spec.NodeSelector))
+	p.row(0, "Node-Selector:", labelutil.FormatLabels(d.Spec.Template.Spec.NodeSelector))
 	p.labelsAndAnnotations(d)
 	p.row(0, fmt.Sprintf("Desired Number of Nodes Scheduled: %d", d.Status.DesiredNumberScheduled))
 	p.row(0, fmt.Sprintf("Current Number of Nodes Scheduled: %d", d.Status.CurrentNumberScheduled))
@@ -127,12 +129,4 @@ func (p *page) conditionReasons(list [][3]string) {
 	for _, c := range list {
 		p.row(1, c[0]+" ", c[1], c[2])
 	}
-}
-
-// replicas returns the number of replicas, 1 if unset.
-func replicas(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
 }

@@ -37,8 +37,3 @@ func IsDeviceName(name corev1.ResourceName) bool { return strings.Contains(strin
 
 // DeviceAnnotationPrefix begins the annotations that request devices for all containers.
 const DeviceAnnotationPrefix = "cdi.k8s.io/"
-
-// SortedResourceNames returns the names of a resource list, sorted.
-func SortedResourceNames(list corev1.ResourceList) []corev1.ResourceName {
-	return slices.Sorted(maps.Keys(list))
-}

@@ -76,14 +76,6 @@ func LocalSeccompProfile(p *corev1.Pod, c *corev1.Container) (string, bool) {
 	return *profile.LocalhostProfile, true
 }
 
-// NormalizeSysctl converts net/ipv4/x to net.ipv4.x, as the kubelet does.
-func NormalizeSysctl(name string) string {
-	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
-		return name
-	}
-	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
-}
-
 // DefaultCapabilities are those of a container in a user namespace that it shares with other pods. They are
 // the 11 of podman, and NET_RAW: the ping of busybox needs a raw socket.
 var DefaultCapabilities = []string{

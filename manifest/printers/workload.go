@@ -59,11 +59,7 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 		if t := w.State.Cron.Scheduled; !t.IsZero() {
 			last = podrow.Age(t, now)
 		}
-		zone := ""
-		if z := o.Spec.TimeZone; z != nil {
-			zone = *z
-		}
-		row = []string{o.Name, o.Spec.Schedule, zone, boolColumn(ptr.Deref(o.Spec.Suspend, false)), n(len(w.Jobs)), last, old}
+		row = []string{o.Name, o.Spec.Schedule, ptr.Deref(o.Spec.TimeZone, ""), BoolColumn(ptr.Deref(o.Spec.Suspend, false)), n(len(w.Jobs)), last, old}
 	}
 	if wide {
 		var names, images []string
@@ -75,8 +71,8 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 	return row, nil
 }
 
-// boolColumn returns a flag as kubectl prints it.
-func boolColumn(flag bool) string {
+// BoolColumn returns a flag as kubectl prints it.
+func BoolColumn(flag bool) string {
 	if flag {
 		return "True"
 	}

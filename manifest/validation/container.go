@@ -45,14 +45,7 @@ func validateContainer(c *corev1.Container, volumes map[string]*corev1.Volume, n
 	var errs field.ErrorList
 	errs = append(errs, validateUniqueName(c.Name, names, path.Child("name"))...)
 	names.Insert(c.Name)
-	switch at := path.Child("image"); {
-	case c.Image == "":
-		errs = append(errs, field.Required(at, ""))
-	case strings.TrimSpace(c.Image) != c.Image:
-		errs = append(errs, field.Invalid(at, c.Image, "must not have leading or trailing whitespace"))
-	default:
-		errs = append(errs, validateNoControl(c.Image, at)...)
-	}
+	errs = append(errs, validateImage(c.Image, path.Child("image"))...)
 	for name, list := range map[string][]string{"command": c.Command, "args": c.Args} {
 		for i, arg := range list {
 			errs = append(errs, validateNoNUL(arg, path.Child(name).Index(i))...)
@@ -73,10 +66,7 @@ func validateContainer(c *corev1.Container, volumes map[string]*corev1.Volume, n
 
 // validateUniqueName checks a name that must be a DNS label and differ from others.
 func validateUniqueName(name string, others sets.Set[string], path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	errs := validateName(name, path, validation.IsDNS1123Label)
+	errs := checkRequired(name, path, validation.IsDNS1123Label)
 	if others.Has(name) {
 		errs = append(errs, field.Duplicate(path, name))
 	}
@@ -85,29 +75,26 @@ func validateUniqueName(name string, others sets.Set[string], path *field.Path) 
 
 // validateInitContainer refuses fields that have no meaning for a container that must end.
 func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"lifecycle", c.Lifecycle != nil},
-		{"livenessProbe", c.LivenessProbe != nil},
-		{"readinessProbe", c.ReadinessProbe != nil},
-		{"startupProbe", c.StartupProbe != nil},
-	} {
-		if f.set {
-			errs = append(errs, field.Forbidden(path.Child(f.name), "may not be set for init containers without restartPolicy=Always"))
-		}
+	return forbidFields(path, "may not be set for init containers without restartPolicy=Always",
+		setField{"lifecycle", c.Lifecycle != nil},
+		setField{"livenessProbe", c.LivenessProbe != nil},
+		setField{"readinessProbe", c.ReadinessProbe != nil},
+		setField{"startupProbe", c.StartupProbe != nil})
+}
+
+// validateImage checks the reference of an image.
+func validateImage(reference string, path *field.Path) field.ErrorList {
+	switch {
+	case reference == "":
+		return field.ErrorList{field.Required(path, "")}
+	case strings.TrimSpace(reference) != reference:
+		return field.ErrorList{field.Invalid(path, reference, "must not have leading or trailing whitespace")}
 	}
-	return errs
+	return validateNoControl(reference, path)
 }
 
 func validatePort(number int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range validation.IsValidPortNum(int(number)) {
-		errs = append(errs, field.Invalid(path, number, msg))
-	}
-	return errs
+	return checkRule(int(number), path, validation.IsValidPortNum)
 }
 
 // The API's limits of a container's restart rules.
@@ -153,10 +140,10 @@ func validateRestart(c *corev1.Container, init bool, path *field.Path) field.Err
 
 // enumerated checks an enumeration in which the empty value means unset.
 func enumerated[T ~string](value T, path *field.Path, supported ...T) field.ErrorList {
-	if value == "" {
+	if !slices.Contains(supported, value) {
 		return field.ErrorList{field.NotSupported(path, value, supported)}
 	}
-	return oneOf(value, path, supported...)
+	return nil
 }
 
 // validateEphemeralContainer is validateEphemeralContainers of pkg/apis/core/validation.
@@ -171,33 +158,18 @@ func validateEphemeralContainer(s *corev1.PodSpec, c *corev1.EphemeralContainer,
 // ValidateEphemeralFields refuses the fields that an ephemeral container must not have.
 func ValidateEphemeralFields(c *corev1.EphemeralContainer, path *field.Path) field.ErrorList {
 	const why = "cannot be set for an Ephemeral Container"
-	var errs field.ErrorList
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"ports", len(c.Ports) > 0},
-		{"resources", len(c.Resources.Limits)+len(c.Resources.Requests)+len(c.Resources.Claims) > 0},
-		{"resizePolicy", len(c.ResizePolicy) > 0},
-		{"restartPolicy", c.RestartPolicy != nil},
-		{"restartPolicyRules", len(c.RestartPolicyRules) > 0},
-		{"livenessProbe", c.LivenessProbe != nil},
-		{"readinessProbe", c.ReadinessProbe != nil},
-		{"startupProbe", c.StartupProbe != nil},
-		{"lifecycle", c.Lifecycle != nil},
-	} {
-		if f.set {
-			errs = append(errs, field.Forbidden(path.Child(f.name), why))
-		}
-	}
+	errs := forbidFields(path, why,
+		setField{"ports", len(c.Ports) > 0},
+		setField{"resources", len(c.Resources.Limits)+len(c.Resources.Requests)+len(c.Resources.Claims) > 0},
+		setField{"resizePolicy", len(c.ResizePolicy) > 0},
+		setField{"restartPolicy", c.RestartPolicy != nil},
+		setField{"restartPolicyRules", len(c.RestartPolicyRules) > 0},
+		setField{"livenessProbe", c.LivenessProbe != nil},
+		setField{"readinessProbe", c.ReadinessProbe != nil},
+		setField{"startupProbe", c.StartupProbe != nil},
+		setField{"lifecycle", c.Lifecycle != nil})
 	for i, m := range c.VolumeMounts {
-		at := path.Child("volumeMounts").Index(i)
-		if m.SubPath != "" {
-			errs = append(errs, field.Forbidden(at.Child("subPath"), why))
-		}
-		if m.SubPathExpr != "" {
-			errs = append(errs, field.Forbidden(at.Child("subPathExpr"), why))
-		}
+		errs = append(errs, forbidFields(path.Child("volumeMounts").Index(i), why, setField{"subPath", m.SubPath != ""}, setField{"subPathExpr", m.SubPathExpr != ""})...)
 	}
 	return errs
 }

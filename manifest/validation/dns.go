@@ -14,10 +14,7 @@ import (
 )
 
 func validateHostname(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if s.Hostname != "" {
-		errs = append(errs, validateName(s.Hostname, path.Child("hostname"), validation.IsDNS1123Label)...)
-	}
+	errs := checkOptional(s.Hostname, path.Child("hostname"), validation.IsDNS1123Label)
 	o := s.HostnameOverride
 	if o == nil {
 		return errs
@@ -32,7 +29,7 @@ func validateHostname(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if len(*o) > maxNodeName {
 		errs = append(errs, field.TooLong(at, "", maxNodeName))
 	}
-	return append(errs, validateName(*o, at, validation.IsDNS1123Subdomain)...)
+	return append(errs, checkRule(*o, at, validation.IsDNS1123Subdomain)...)
 }
 
 // Limits of dnsConfig (pkg/apis/core/validation of Kubernetes).
@@ -48,23 +45,24 @@ const (
 func validateDNS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := oneOf(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
 	errs = append(errs, validateDNSConfig(s.DNSConfig, s.DNSPolicy, path.Child("dnsConfig"))...)
-	if s.Subdomain != "" {
-		errs = append(errs, validateName(s.Subdomain, path.Child("subdomain"), validation.IsDNS1123Label)...)
-	}
+	errs = append(errs, checkOptional(s.Subdomain, path.Child("subdomain"), validation.IsDNS1123Label)...)
 	for i, a := range s.HostAliases {
 		at := path.Child("hostAliases").Index(i)
 		errs = append(errs, validateAddress(a.IP, at.Child("ip"))...)
 		for j, name := range a.Hostnames {
-			errs = append(errs, validateName(name, at.Child("hostnames").Index(j), validation.IsDNS1123Subdomain)...)
+			errs = append(errs, checkRule(name, at.Child("hostnames").Index(j), validation.IsDNS1123Subdomain)...)
 		}
 	}
 	return errs
 }
 
+// badAddress is the API server's message.
+const badAddress = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
 func validateAddress(ip string, path *field.Path) field.ErrorList {
 	a, err := netip.ParseAddr(ip)
 	if err != nil || a.Zone() != "" {
-		return field.ErrorList{field.Invalid(path, ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")}
+		return field.ErrorList{field.Invalid(path, ip, badAddress)}
 	}
 	return nil
 }
@@ -96,7 +94,7 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 	}
 	for i, search := range c.Searches {
 		if search != "." {
-			errs = append(errs, validateName(trimDot(search), at.Index(i), validation.IsDNS1123SubdomainWithUnderscore)...)
+			errs = append(errs, checkRule(trimDot(search), at.Index(i), validation.IsDNS1123SubdomainWithUnderscore)...)
 		}
 	}
 	for i, o := range c.Options {

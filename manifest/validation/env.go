@@ -24,11 +24,7 @@ func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, e := range env {
 		at := path.Index(i)
-		if e.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		} else {
-			errs = append(errs, validateName(e.Name, at.Child("name"), validation.IsRelaxedEnvVarName)...)
-		}
+		errs = append(errs, checkRequired(e.Name, at.Child("name"), validation.IsRelaxedEnvVarName)...)
 		errs = append(errs, validateNoNUL(e.Value, at.Child("value"))...)
 		if e.ValueFrom != nil {
 			errs = append(errs, validateEnvSource(e, at.Child("valueFrom"))...)
@@ -88,9 +84,9 @@ func validateFieldRefOf(ref *corev1.ObjectFieldSelector, paths []string, path *f
 	if of, key, ok := podutil.SplitSubscriptedPath(ref.FieldPath); ok {
 		switch of {
 		case "metadata.labels":
-			return validateName(key, path, validation.IsQualifiedName)
+			return checkRule(key, path, validation.IsQualifiedName)
 		case "metadata.annotations":
-			return validateName(strings.ToLower(key), path, validation.IsQualifiedName)
+			return checkRule(strings.ToLower(key), path, validation.IsQualifiedName)
 		}
 		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label does not support subscript: "+ref.FieldPath)}
 	}
@@ -100,37 +96,25 @@ func validateFieldRefOf(ref *corev1.ObjectFieldSelector, paths []string, path *f
 	return nil
 }
 
-// validateObjectName checks the name of a referenced ConfigMap or Secret.
-func validateObjectName(name string, path *field.Path) field.ErrorList {
-	return validateName(name, path, func(s string) []string { return apivalidation.NameIsDNSSubdomain(s, false) })
-}
+// isObjectName is the rule for the name of a referenced ConfigMap or Secret.
+func isObjectName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }
 
 func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
-	errs := validateObjectName(name, path.Child("name"))
-	if key == "" {
-		return append(errs, field.Required(path.Child("key"), ""))
-	}
-	return append(errs, validateName(key, path.Child("key"), validation.IsConfigMapKey)...)
+	errs := checkRule(name, path.Child("name"), isObjectName)
+	return append(errs, checkRequired(key, path.Child("key"), validation.IsConfigMapKey)...)
 }
 
 func validateFileRef(r *corev1.FileKeySelector, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, f := range []struct {
-		name, value string
-		rule        func(string) []string
-	}{{"key", r.Key, validation.IsRelaxedEnvVarName}, {"volumeName", r.VolumeName, validation.IsDNS1123Label}, {"path", r.Path, nil}} {
-		switch at := path.Child(f.name); {
-		case f.value == "":
-			errs = append(errs, field.Required(at, ""))
-		case f.rule != nil:
-			errs = append(errs, validateName(f.value, at, f.rule)...)
-		case slices.Contains(strings.Split(f.value, "/"), ".."):
-			errs = append(errs, field.Invalid(at, f.value, "must not contain '..'"))
-		default:
-			errs = append(errs, validateNoControl(f.value, at)...)
-		}
+	errs := checkRequired(r.Key, path.Child("key"), validation.IsRelaxedEnvVarName)
+	errs = append(errs, checkRequired(r.VolumeName, path.Child("volumeName"), validation.IsDNS1123Label)...)
+	at := path.Child("path")
+	if r.Path == "" {
+		return append(errs, field.Required(at, ""))
 	}
-	return errs
+	if bad := validateNoDotDot(r.Path, at); len(bad) > 0 {
+		return append(errs, bad...)
+	}
+	return append(errs, validateNoControl(r.Path, at)...)
 }
 
 // validateFileVolumes checks that files of variables lie in emptyDir volumes.
@@ -158,25 +142,16 @@ func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 
 func validateEnvFrom(list []corev1.EnvFromSource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	name := func(name string, at *field.Path) {
-		if name == "" {
-			errs = append(errs, field.Required(at, ""))
-			return
-		}
-		errs = append(errs, validateObjectName(name, at)...)
-	}
 	for i, f := range list {
 		at, sources := path.Index(i), 0
-		if f.Prefix != "" {
-			errs = append(errs, validateName(f.Prefix, at.Child("prefix"), validation.IsRelaxedEnvVarName)...)
-		}
+		errs = append(errs, checkOptional(f.Prefix, at.Child("prefix"), validation.IsRelaxedEnvVarName)...)
 		if f.ConfigMapRef != nil {
 			sources++
-			name(f.ConfigMapRef.Name, at.Child("configMapRef", "name"))
+			errs = append(errs, checkRequired(f.ConfigMapRef.Name, at.Child("configMapRef", "name"), isObjectName)...)
 		}
 		if f.SecretRef != nil {
 			sources++
-			name(f.SecretRef.Name, at.Child("secretRef", "name"))
+			errs = append(errs, checkRequired(f.SecretRef.Name, at.Child("secretRef", "name"), isObjectName)...)
 		}
 		switch sources {
 		case 0:

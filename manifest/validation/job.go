@@ -152,7 +152,7 @@ func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, at
 	}
 	for i, c := range r.OnPodConditions {
 		one := at.Child("onPodConditions").Index(i)
-		errs = append(errs, validateName(string(c.Type), one.Child("type"), validation.IsQualifiedName)...)
+		errs = append(errs, checkRule(string(c.Type), one.Child("type"), validation.IsQualifiedName)...)
 		errs = append(errs, oneOf(c.Status, one.Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
 	}
 	switch codes, conditions := r.OnExitCodes != nil, len(r.OnPodConditions) > 0; {

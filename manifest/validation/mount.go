@@ -51,18 +51,13 @@ func validateSubPath(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 	return append(errs, validateNoControl(m.SubPathExpr, expr)...)
 }
 
-var (
-	propagations = []corev1.MountPropagationMode{corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone}
-	recursions   = []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}
-)
+var recursions = []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}
 
 func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p := m.MountPropagation; p != nil {
 		path := at.Child("mountPropagation")
-		if !slices.Contains(propagations, *p) {
-			errs = append(errs, field.NotSupported(path, *p, propagations))
-		}
+		errs = append(errs, enumerated(*p, path, corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)...)
 		if *p == corev1.MountPropagationBidirectional && (c.SecurityContext == nil || !ptr.Deref(c.SecurityContext.Privileged, false)) {
 			errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 		}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/util/sysctl"
 
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
@@ -37,7 +38,7 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	}
 	if sc := p.Spec.SecurityContext; sc != nil && podutil.IsHostNetwork(p) {
 		for i, s := range sc.Sysctls {
-			if strings.HasPrefix(podutil.NormalizeSysctl(s.Name), "net.") {
+			if strings.HasPrefix(sysctl.NormalizeName(s.Name), "net.") {
 				errs = append(errs, field.Invalid(spec.Child("securityContext", "sysctls").Index(i).Child("name"), s.Name, "may not be specified when 'hostNetwork' is set to true"))
 			}
 		}
@@ -53,7 +54,7 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 		switch msgs := validation.IsValidPortName(p.Name); {
 		case p.Name == "":
 		case len(msgs) > 0:
-			errs = append(errs, validateName(p.Name, at.Child("name"), validation.IsValidPortName)...)
+			errs = append(errs, checkRule(p.Name, at.Child("name"), validation.IsValidPortName)...)
 		case names.Has(p.Name):
 			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 		default:
@@ -72,7 +73,7 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 		}
 		if p.HostIP != "" {
 			if _, err := netip.ParseAddr(p.HostIP); err != nil {
-				errs = append(errs, field.Invalid(at.Child("hostIP"), p.HostIP, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+				errs = append(errs, field.Invalid(at.Child("hostIP"), p.HostIP, badAddress))
 			}
 		}
 		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // The rules are those of pkg/apis/core/validation of Kubernetes.
@@ -22,14 +23,14 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	size := 0
 	for key, value := range c.Data {
 		at := field.NewPath("data").Key(key)
-		errs = append(errs, validateName(key, at, validation.IsConfigMapKey)...)
+		errs = append(errs, checkRule(key, at, validation.IsConfigMapKey)...)
 		if _, twice := c.BinaryData[key]; twice {
 			errs = append(errs, field.Invalid(at, key, "duplicate of key present in binaryData"))
 		}
 		size += len(value)
 	}
 	for key, value := range c.BinaryData {
-		errs = append(errs, validateName(key, field.NewPath("binaryData").Key(key), validation.IsConfigMapKey)...)
+		errs = append(errs, checkRule(key, field.NewPath("binaryData").Key(key), validation.IsConfigMapKey)...)
 		size += len(value)
 	}
 	if size > corev1.MaxSecretSize {
@@ -45,7 +46,7 @@ func validateSecret(s *corev1.Secret) field.ErrorList {
 	errs := validateObjectMeta(&s.ObjectMeta)
 	data, size := field.NewPath("data"), 0
 	for key, value := range s.Data {
-		errs = append(errs, validateName(key, data.Key(key), validation.IsConfigMapKey)...)
+		errs = append(errs, checkRule(key, data.Key(key), validation.IsConfigMapKey)...)
 		size += len(value)
 	}
 	if size > corev1.MaxSecretSize {
@@ -116,13 +117,8 @@ func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) fi
 	} else if q.Sign() <= 0 {
 		errs = append(errs, field.Invalid(at, q.String(), "must be greater than zero"))
 	}
-	if name := s.StorageClassName; name != nil && *name != "" {
-		errs = append(errs, validateName(*name, spec.Child("storageClassName"), validation.IsDNS1123Subdomain)...)
-	}
-	if m := s.VolumeMode; m != nil {
-		errs = append(errs, oneOf(*m, spec.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
-	}
-	return errs
+	errs = append(errs, checkOptional(ptr.Deref(s.StorageClassName, ""), spec.Child("storageClassName"), validation.IsDNS1123Subdomain)...)
+	return append(errs, optionalOneOf(s.VolumeMode, spec.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 }
 
 func validateNamespace(n metav1.Object) field.ErrorList {

@@ -73,22 +73,13 @@ func validatePodFields(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
 	for i, gate := range s.ReadinessGates {
-		errs = append(errs, validateName(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"), validation.IsQualifiedName)...)
+		errs = append(errs, checkRule(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"), validation.IsQualifiedName)...)
 	}
 	for i, secret := range s.ImagePullSecrets {
-		if at := path.Child("imagePullSecrets").Index(i).Child("name"); secret.Name == "" {
-			errs = append(errs, field.Required(at, ""))
-		} else {
-			errs = append(errs, validateObjectName(secret.Name, at)...)
-		}
+		errs = append(errs, checkRequired(secret.Name, path.Child("imagePullSecrets").Index(i).Child("name"), isObjectName)...)
 	}
-	if s.NodeName != "" {
-		errs = append(errs, validateName(s.NodeName, path.Child("nodeName"), validation.IsDNS1123Subdomain)...)
-	}
-	if s.ServiceAccountName != "" {
-		errs = append(errs, validateName(s.ServiceAccountName, path.Child("serviceAccountName"), validation.IsDNS1123Subdomain)...)
-	}
-	return errs
+	errs = append(errs, checkOptional(s.NodeName, path.Child("nodeName"), validation.IsDNS1123Subdomain)...)
+	return append(errs, checkOptional(s.ServiceAccountName, path.Child("serviceAccountName"), validation.IsDNS1123Subdomain)...)
 }
 
 // oneOf checks an enumeration. A message lists the values in the given order. The empty value is a missing
@@ -111,13 +102,62 @@ func pullPolicy(p corev1.PullPolicy, path *field.Path) field.ErrorList {
 	return oneOf(p, path, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 }
 
-// validateName applies one of apimachinery's name rules.
-func validateName(value string, path *field.Path, rule func(string) []string) field.ErrorList {
+// optionalOneOf is oneOf for a field that may be unset.
+func optionalOneOf[T ~string](value *T, path *field.Path, supported ...T) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return oneOf(*value, path, supported...)
+}
+
+// setField is a field, and whether it is set.
+type setField struct {
+	name string
+	set  bool
+}
+
+// forbidFields refuses the fields that are set.
+func forbidFields(path *field.Path, why string, fields ...setField) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range fields {
+		if f.set {
+			errs = append(errs, field.Forbidden(path.Child(f.name), why))
+		}
+	}
+	return errs
+}
+
+// checkRule applies one of apimachinery's rules.
+func checkRule[T any](value T, path *field.Path, rule func(T) []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range rule(value) {
 		errs = append(errs, field.Invalid(path, value, msg))
 	}
 	return errs
+}
+
+// checkOptional is checkRule for a text that may be unset.
+func checkOptional(value string, path *field.Path, rule func(string) []string) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	return checkRule(value, path, rule)
+}
+
+// checkPointer is checkRule for a field that may be nil.
+func checkPointer[T any](value *T, path *field.Path, rule func(T) []string) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return checkRule(*value, path, rule)
+}
+
+// checkRequired is checkRule for a name that must be set.
+func checkRequired(name string, path *field.Path, rule func(string) []string) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return checkRule(name, path, rule)
 }
 
 // validateNoNUL refuses NUL bytes, which no system call accepts. It is podrun's own rule: the API server

@@ -50,13 +50,13 @@ func violations(object *corev1.Pod, level api.LevelVersion) string {
 	if level.Level == "" || level.Level == api.LevelPrivileged {
 		return ""
 	}
-	judge, err := evaluator()
+	checks, err := evaluator()
 	if err != nil { // Kubernetes' own checks contradict each other
 		return err.Error()
 	}
-	asks := object.DeepCopy()
-	asks.Spec.HostNetwork = podutil.IsHostNetwork(object) // also if the annotation sets it
-	result := policy.AggregateCheckResults(judge.EvaluatePod(level, &asks.ObjectMeta, &asks.Spec))
+	checked := object.DeepCopy()
+	checked.Spec.HostNetwork = podutil.IsHostNetwork(object) // also if the annotation sets it
+	result := policy.AggregateCheckResults(checks.EvaluatePod(level, &checked.ObjectMeta, &checked.Spec))
 	var detail []string
 	if !result.Allowed {
 		detail = append(detail, result.ForbiddenDetail())

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // validateProbesAndHooks checks the probes and hooks of an app container or a sidecar.
@@ -105,10 +106,7 @@ func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList 
 	one("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.tcp.Port, at.Child("port")) })
 	one("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList {
 		errs := validatePort(h.grpc.Port, at.Child("port"))
-		if m := h.grpc.Mode; m != nil && *m != corev1.GRPCProbeModePlaintext && *m != corev1.GRPCProbeModeTLS {
-			errs = append(errs, field.NotSupported(at.Child("mode"), *m, []corev1.GRPCProbeMode{corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS}))
-		}
-		return errs
+		return append(errs, enumerated(ptr.Deref(h.grpc.Mode, corev1.GRPCProbeModePlaintext), at.Child("mode"), corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)...)
 	})
 	one("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList {
 		if grace != nil && (h.sleep.Seconds < 0 || h.sleep.Seconds > *grace) {
@@ -128,19 +126,16 @@ func validateHTTPGet(h *corev1.HTTPGetAction, path *field.Path) field.ErrorList 
 		errs = append(errs, field.Required(path.Child("path"), ""))
 	}
 	errs = append(errs, validatePortOrName(h.Port, path.Child("port"))...)
-	if h.Scheme != corev1.URISchemeHTTP && h.Scheme != corev1.URISchemeHTTPS {
-		errs = append(errs, field.NotSupported(path.Child("scheme"), h.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
-	}
+	errs = append(errs, enumerated(h.Scheme, path.Child("scheme"), corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
 	for _, header := range h.HTTPHeaders {
-		errs = append(errs, validateName(header.Name, path.Child("httpHeaders"), validation.IsHTTPHeaderName)...)
+		errs = append(errs, checkRule(header.Name, path.Child("httpHeaders"), validation.IsHTTPHeaderName)...)
 	}
-	switch p := h.Protocol; {
-	case p == nil:
-	case *p != corev1.HTTPProtocolHTTP1 && *p != corev1.HTTPProtocolHTTP2:
-		errs = append(errs, field.NotSupported(path.Child("protocol"), *p, []corev1.HTTPProtocol{corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2}))
-	case *p == corev1.HTTPProtocolHTTP2 && h.Scheme != corev1.URISchemeHTTP:
-		errs = append(errs, field.Invalid(path.Child("protocol"), *p, "is only supported with HTTP (H2C)"))
-	case *p == corev1.HTTPProtocolHTTP2 && h.Host != "":
+	protocol := ptr.Deref(h.Protocol, corev1.HTTPProtocolHTTP1)
+	errs = append(errs, enumerated(protocol, path.Child("protocol"), corev1.HTTPProtocolHTTP1, corev1.HTTPProtocolHTTP2)...)
+	switch {
+	case protocol == corev1.HTTPProtocolHTTP2 && h.Scheme != corev1.URISchemeHTTP:
+		errs = append(errs, field.Invalid(path.Child("protocol"), protocol, "is only supported with HTTP (H2C)"))
+	case protocol == corev1.HTTPProtocolHTTP2 && h.Host != "":
 		errs = append(errs, field.Invalid(path.Child("host"), h.Host, `must be empty when `+"`protocol`"+` is "HTTP2"`))
 	}
 	return errs
@@ -150,7 +145,7 @@ func validatePortOrName(p intstr.IntOrString, path *field.Path) field.ErrorList 
 	if p.Type == intstr.Int {
 		return validatePort(p.IntVal, path)
 	}
-	return validateName(p.StrVal, path, validation.IsValidPortName)
+	return checkRule(p.StrVal, path, validation.IsValidPortName)
 }
 
 // stopSignals returns the API's signals for Linux.

@@ -42,7 +42,7 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 			errs = append(errs, validateDevice(name, list, at)...)
 			continue
 		}
-		errs = append(errs, validateName(string(name), at, validation.IsQualifiedName)...)
+		errs = append(errs, checkRule(string(name), at, validation.IsQualifiedName)...)
 		if q.Sign() < 0 {
 			errs = append(errs, field.Invalid(at, q.String(), apivalidation.IsNegativeErrorMsg))
 		}

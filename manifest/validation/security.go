@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -12,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/util/sysctl"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/manifest/podutil"
 )
@@ -22,20 +23,12 @@ func validatePodSecurity(sc *corev1.PodSecurityContext, hostIPC bool, path *fiel
 	}
 	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, path)
 	for i, gid := range sc.SupplementalGroups {
-		errs = append(errs, validateID(gid, path.Child("supplementalGroups").Index(i), validation.IsValidGroupID)...)
+		errs = append(errs, checkRule(gid, path.Child("supplementalGroups").Index(i), validation.IsValidGroupID)...)
 	}
-	if sc.FSGroup != nil {
-		errs = append(errs, validateID(*sc.FSGroup, path.Child("fsGroup"), validation.IsValidGroupID)...)
-	}
-	if sc.FSGroupChangePolicy != nil {
-		errs = append(errs, oneOf(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
-	}
-	if sc.SupplementalGroupsPolicy != nil {
-		errs = append(errs, oneOf(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
-	}
-	if sc.SELinuxChangePolicy != nil {
-		errs = append(errs, oneOf(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), corev1.SELinuxChangePolicyRecursive, corev1.SELinuxChangePolicyMountOption)...)
-	}
+	errs = append(errs, checkPointer(sc.FSGroup, path.Child("fsGroup"), validation.IsValidGroupID)...)
+	errs = append(errs, optionalOneOf(sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
+	errs = append(errs, optionalOneOf(sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
+	errs = append(errs, optionalOneOf(sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), corev1.SELinuxChangePolicyRecursive, corev1.SELinuxChangePolicyMountOption)...)
 	errs = append(errs, validateSysctls(sc.Sysctls, hostIPC, path.Child("sysctls"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
@@ -46,10 +39,8 @@ func validateSecurity(sc *corev1.SecurityContext, path *field.Path) field.ErrorL
 		return nil
 	}
 	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, path)
-	if sc.ProcMount != nil {
-		errs = append(errs, oneOf(*sc.ProcMount, path.Child("procMount"), corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
-	}
-	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation && sc.Privileged != nil && *sc.Privileged {
+	errs = append(errs, optionalOneOf(sc.ProcMount, path.Child("procMount"), corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
+	if !ptr.Deref(sc.AllowPrivilegeEscalation, true) && ptr.Deref(sc.Privileged, false) {
 		errs = append(errs, field.Forbidden(path, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 	}
 	if caps := sc.Capabilities; caps != nil {
@@ -78,22 +69,8 @@ func validateCapabilities(list []corev1.Capability, path *field.Path) field.Erro
 }
 
 func validateIDs(user, group *int64, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if user != nil {
-		errs = append(errs, validateID(*user, path.Child("runAsUser"), validation.IsValidUserID)...)
-	}
-	if group != nil {
-		errs = append(errs, validateID(*group, path.Child("runAsGroup"), validation.IsValidGroupID)...)
-	}
-	return errs
-}
-
-func validateID(number int64, path *field.Path, rule func(int64) []string) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range rule(number) {
-		errs = append(errs, field.Invalid(path, number, msg))
-	}
-	return errs
+	errs := checkPointer(user, path.Child("runAsUser"), validation.IsValidUserID)
+	return append(errs, checkPointer(group, path.Child("runAsGroup"), validation.IsValidGroupID)...)
 }
 
 // safeSysctls is the kubelet's list (pkg/kubelet/sysctl/safe_sysctls.go): they belong to the pod's own IPC
@@ -124,7 +101,7 @@ func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) fi
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, s := range sysctls {
-		at, name := path.Index(i), podutil.NormalizeSysctl(s.Name)
+		at, name := path.Index(i), sysctl.NormalizeName(s.Name)
 		switch {
 		case s.Name == "":
 			errs = append(errs, field.Required(at.Child("name"), ""))
@@ -145,7 +122,7 @@ func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) fi
 
 // validateHostPID checks hostPID as ValidatePodSpec of pkg/apis/core/validation does.
 func validateHostPID(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
+	if s.HostPID && ptr.Deref(s.ShareProcessNamespace, false) {
 		return field.ErrorList{field.Invalid(path.Child("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")}
 	}
 	return nil
@@ -155,24 +132,14 @@ func validateHostPID(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 // of its own, and has podrun's own rules: an ordinary user cannot map the owners of files on a disk, so such
 // a pod has only volumes that are made for it.
 func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	if s.HostUsers == nil || *s.HostUsers {
+	if ptr.Deref(s.HostUsers, true) {
 		return nil
 	}
 	const why = "when `hostUsers` is false"
-	var errs field.ErrorList
-	for name, set := range map[string]bool{"hostNetwork": s.HostNetwork, "hostPID": s.HostPID, "hostIPC": s.HostIPC} {
-		if set {
-			errs = append(errs, field.Forbidden(path.Child(name), why))
-		}
-	}
+	errs := forbidFields(path, why, setField{"hostNetwork", s.HostNetwork}, setField{"hostPID", s.HostPID}, setField{"hostIPC", s.HostIPC})
 	for i, v := range s.Volumes {
-		at := path.Child("volumes").Index(i)
-		if v.HostPath != nil {
-			errs = append(errs, field.Forbidden(at.Child("hostPath"), why+": its files belong to none of the pod's own users"))
-		}
-		if v.PersistentVolumeClaim != nil {
-			errs = append(errs, field.Forbidden(at.Child("persistentVolumeClaim"), why+": its files belong to none of the pod's own users"))
-		}
+		errs = append(errs, forbidFields(path.Child("volumes").Index(i), why+": its files belong to none of the pod's own users",
+			setField{"hostPath", v.HostPath != nil}, setField{"persistentVolumeClaim", v.PersistentVolumeClaim != nil})...)
 	}
 	return errs
 }
@@ -255,19 +222,7 @@ func validateSeccomp(s *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 	case s.Type == corev1.SeccompProfileTypeLocalhost && (s.LocalhostProfile == nil || *s.LocalhostProfile == ""):
 		errs = append(errs, field.Required(file, "must be set when seccomp type is Localhost"))
 	case s.Type == corev1.SeccompProfileTypeLocalhost:
-		errs = append(errs, validateLocalDescendingPath(*s.LocalhostProfile, file)...)
-	}
-	return errs
-}
-
-// validateLocalDescendingPath is the function of that name in pkg/apis/core/validation.
-func validateLocalDescendingPath(p string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if path.IsAbs(p) {
-		errs = append(errs, field.Invalid(at, p, "must be a relative path"))
-	}
-	if slices.Contains(strings.Split(p, "/"), "..") {
-		errs = append(errs, field.Invalid(at, p, "must not contain '..'"))
+		errs = append(errs, validateRelativePath(*s.LocalhostProfile, file)...)
 	}
 	return errs
 }

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/pod"
 )
@@ -26,11 +26,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	switch {
 	case external:
 		at := spec.Child("externalName")
-		if s.Spec.ExternalName == "" {
-			errs = append(errs, field.Required(at, ""))
-		} else {
-			errs = append(errs, validateName(trimDot(s.Spec.ExternalName), at, validation.IsDNS1123Subdomain)...)
-		}
+		errs = append(errs, checkRequired(trimDot(s.Spec.ExternalName), at, validation.IsDNS1123Subdomain)...)
 		if s.Spec.ClusterIP != "" {
 			errs = append(errs, field.Forbidden(spec.Child("clusterIP"), "may not be set when `type` is 'ExternalName'"))
 		}
@@ -40,8 +36,8 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs, validateClusterIPs(&s.Spec, spec)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 	errs = append(errs, oneOf(s.Spec.SessionAffinity, spec.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
-	if a := s.Spec.AllocateLoadBalancerNodePorts; a != nil && !*a {
-		errs = append(errs, field.Invalid(spec.Child("allocateLoadBalancerNodePorts"), *a, "podrun has no other way to a LoadBalancer than its ports of the machine; without any its type is ClusterIP"))
+	if !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
+		errs = append(errs, field.Invalid(spec.Child("allocateLoadBalancerNodePorts"), false, "podrun has no other way to a LoadBalancer than its ports of the machine; without any its type is ClusterIP"))
 	}
 	errs = append(errs, validateAffinity(&s.Spec, spec.Child("sessionAffinityConfig"))...)
 	return append(errs, validateServicePorts(&s.Spec, spec.Child("ports"))...)
@@ -68,15 +64,15 @@ func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 		if ip == corev1.ClusterIPNone && len(s.ClusterIPs) == 1 {
 			continue
 		}
-		addr, err := netip.ParseAddr(ip)
-		if err != nil || addr.Zone() != "" {
-			errs = append(errs, field.Invalid(at.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+		if bad := validateAddress(ip, at.Index(i)); bad != nil {
+			errs = append(errs, bad...)
 			continue
 		}
-		if families[addr.Is4()] {
+		is4 := netip.MustParseAddr(ip).Is4()
+		if families[is4] {
 			errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 		}
-		families[addr.Is4()] = true
+		families[is4] = true
 	}
 	return errs
 }
@@ -111,7 +107,7 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		case p.Name == "" && len(s.Ports) > 1:
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		case p.Name != "":
-			errs = append(errs, validateName(p.Name, at.Child("name"), validation.IsDNS1123Label)...)
+			errs = append(errs, checkRule(p.Name, at.Child("name"), validation.IsDNS1123Label)...)
 			if names[p.Name] {
 				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 			}
@@ -119,11 +115,7 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		}
 		errs = append(errs, validatePort(p.Port, at.Child("port"))...)
 		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
-		if p.TargetPort.Type == intstr.String {
-			errs = append(errs, validateName(p.TargetPort.StrVal, at.Child("targetPort"), validation.IsValidPortName)...)
-		} else {
-			errs = append(errs, validatePort(p.TargetPort.IntVal, at.Child("targetPort"))...)
-		}
+		errs = append(errs, validatePortOrName(p.TargetPort, at.Child("targetPort"))...)
 		if key := (number{p.Protocol, p.Port}); ports[key] {
 			errs = append(errs, field.Duplicate(at, p.Port))
 		} else {

@@ -2,10 +2,12 @@ package validation
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podrun/podrun/manifest/podutil"
@@ -31,31 +33,16 @@ func workloadUpdate(old, next *pod.Object) field.ErrorList {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")
 	may, listed := mutableFields[old.Kind]
-	names := map[string]bool{}
-	for _, m := range []map[string]any{before, after} {
-		for name := range m {
-			names[name] = true
-		}
-	}
-	for _, name := range sortedKeys(names) {
-		same := reflect.DeepEqual(before[name], after[name])
+	names := sets.KeySet(before).Union(sets.KeySet(after))
+	for _, name := range sets.List(names) {
 		if old.Kind == pod.KindJob && name == "completions" && isElasticJob(old) && isElasticJob(next) {
 			continue
 		}
-		if !same && (name == "selector" || listed && !slices.Contains(may, name)) {
+		if !reflect.DeepEqual(before[name], after[name]) && (name == "selector" || listed && !slices.Contains(may, name)) {
 			errs = append(errs, field.Invalid(spec.Child(name), field.OmitValueType{}, "field is immutable"))
 		}
 	}
 	return errs
-}
-
-func sortedKeys(m map[string]bool) []string {
-	var list []string
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // isElasticJob reports whether a Job's completions may change together with its parallelism: those of an
@@ -67,15 +54,7 @@ func isElasticJob(o *pod.Object) bool {
 
 // sameData compares two maps of text or bytes; nil equals an empty map.
 func sameData[V string | []byte](a, b map[string]V) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || string(other) != string(value) {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(a, b, func(x, y V) bool { return string(x) == string(y) })
 }
 
 // ValidateObjectUpdate checks a change of an object as the API server checks an update

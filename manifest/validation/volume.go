@@ -23,35 +23,24 @@ func validateFileMode(mode *int32, at *field.Path) field.ErrorList {
 	return nil
 }
 
-func validateFileUser(user *int64, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if user != nil {
-		for _, msg := range validation.IsValidUserID(*user) {
-			errs = append(errs, field.Invalid(at, *user, msg))
-		}
-	}
-	return errs
+// validateOwnership checks the mode and the owner of files.
+func validateOwnership(mode *int32, user *int64, modePath, userPath *field.Path) field.ErrorList {
+	return append(validateFileMode(mode, modePath), checkPointer(user, userPath, validation.IsValidUserID)...)
 }
 
-// validateSourceName checks the name of an object that is a source of files.
-func validateSourceName(name string, at *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(at, "")}
-	}
-	return validateObjectName(name, at)
+func validateDefaults(mode *int32, user *int64, at *field.Path) field.ErrorList {
+	return validateOwnership(mode, user, at.Child("defaultMode"), at.Child("defaultUser"))
 }
 
 func validateSecretSource(s *corev1.SecretVolumeSource, at *field.Path) field.ErrorList {
-	errs := validateSourceName(s.SecretName, at.Child("secretName"))
-	errs = append(errs, validateFileMode(s.DefaultMode, at.Child("defaultMode"))...)
-	errs = append(errs, validateFileUser(s.DefaultUser, at.Child("defaultUser"))...)
+	errs := checkRequired(s.SecretName, at.Child("secretName"), isObjectName)
+	errs = append(errs, validateDefaults(s.DefaultMode, s.DefaultUser, at)...)
 	return append(errs, validateItems(s.Items, sets.New[string](), at.Child("items"))...)
 }
 
 func validateConfigMapSource(c *corev1.ConfigMapVolumeSource, at *field.Path) field.ErrorList {
-	errs := validateSourceName(c.Name, at.Child("name"))
-	errs = append(errs, validateFileMode(c.DefaultMode, at.Child("defaultMode"))...)
-	errs = append(errs, validateFileUser(c.DefaultUser, at.Child("defaultUser"))...)
+	errs := checkRequired(c.Name, at.Child("name"), isObjectName)
+	errs = append(errs, validateDefaults(c.DefaultMode, c.DefaultUser, at)...)
 	return append(errs, validateItems(c.Items, sets.New[string](), at.Child("items"))...)
 }
 
@@ -65,8 +54,7 @@ func validateItems(items []corev1.KeyToPath, taken sets.Set[string], at *field.P
 			errs = append(errs, field.Required(one.Child("key"), ""))
 		}
 		errs = append(errs, validateFilePath(item.Path, taken, one.Child("path"))...)
-		errs = append(errs, validateFileMode(item.Mode, one.Child("mode"))...)
-		errs = append(errs, validateFileUser(item.User, one.Child("user"))...)
+		errs = append(errs, validateOwnership(item.Mode, item.User, one.Child("mode"), one.Child("user"))...)
 	}
 	return errs
 }
@@ -100,8 +88,7 @@ func validateFilePath(path string, taken sets.Set[string], at *field.Path) field
 }
 
 func validateDownward(d *corev1.DownwardAPIVolumeSource, at *field.Path) field.ErrorList {
-	errs := validateFileMode(d.DefaultMode, at.Child("defaultMode"))
-	errs = append(errs, validateFileUser(d.DefaultUser, at.Child("defaultUser"))...)
+	errs := validateDefaults(d.DefaultMode, d.DefaultUser, at)
 	return append(errs, validateDownwardItems(d.Items, sets.New[string](), at.Child("items"))...)
 }
 
@@ -124,8 +111,7 @@ func validateDownwardItems(items []corev1.DownwardAPIVolumeFile, taken sets.Set[
 		default:
 			errs = append(errs, field.Required(one, "one of fieldRef and resourceFieldRef is required"))
 		}
-		errs = append(errs, validateFileMode(f.Mode, one.Child("mode"))...)
-		errs = append(errs, validateFileUser(f.User, one.Child("user"))...)
+		errs = append(errs, validateOwnership(f.Mode, f.User, one.Child("mode"), one.Child("user"))...)
 	}
 	return errs
 }
@@ -134,19 +120,18 @@ func validateDownwardItems(items []corev1.DownwardAPIVolumeFile, taken sets.Set[
 var volumeFieldPaths = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
 
 func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.ErrorList {
-	errs := validateFileMode(p.DefaultMode, at.Child("defaultMode"))
-	errs = append(errs, validateFileUser(p.DefaultUser, at.Child("defaultUser"))...)
+	errs := validateDefaults(p.DefaultMode, p.DefaultUser, at)
 	taken := sets.New[string]()
 	for i, s := range p.Sources {
 		one, n := at.Child("sources").Index(i), 0
 		if s.Secret != nil {
 			n++
-			errs = append(errs, validateSourceName(s.Secret.Name, one.Child("secret", "name"))...)
+			errs = append(errs, checkRequired(s.Secret.Name, one.Child("secret", "name"), isObjectName)...)
 			errs = append(errs, validateItems(s.Secret.Items, taken, one.Child("secret", "items"))...)
 		}
 		if s.ConfigMap != nil {
 			n++
-			errs = append(errs, validateSourceName(s.ConfigMap.Name, one.Child("configMap", "name"))...)
+			errs = append(errs, checkRequired(s.ConfigMap.Name, one.Child("configMap", "name"), isObjectName)...)
 			errs = append(errs, validateItems(s.ConfigMap.Items, taken, one.Child("configMap", "items"))...)
 		}
 		if s.DownwardAPI != nil {
@@ -253,11 +238,8 @@ func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.Erro
 }
 
 func validateClaimSource(c *corev1.PersistentVolumeClaimVolumeSource, at *field.Path) field.ErrorList {
-	if c.ClaimName == "" {
-		return field.ErrorList{field.Required(at.Child("claimName"), "")}
-	}
 	// podrun's own rule: no claim can have another name, and it becomes the name of a directory.
-	return validateName(c.ClaimName, at.Child("claimName"), validation.IsDNS1123Subdomain)
+	return checkRequired(c.ClaimName, at.Child("claimName"), validation.IsDNS1123Subdomain)
 }
 
 func validateEphemeral(claim string, v *corev1.Volume, at *field.Path) field.ErrorList {
@@ -276,16 +258,7 @@ func validateEphemeral(claim string, v *corev1.Volume, at *field.Path) field.Err
 }
 
 func validateImageSource(i *corev1.ImageVolumeSource, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch ref := at.Child("reference"); {
-	case i.Reference == "":
-		errs = append(errs, field.Required(ref, ""))
-	case strings.TrimSpace(i.Reference) != i.Reference:
-		errs = append(errs, field.Invalid(ref, i.Reference, "must not have leading or trailing whitespace"))
-	default:
-		errs = append(errs, validateNoControl(i.Reference, ref)...)
-	}
-	return append(errs, pullPolicy(i.PullPolicy, at.Child("pullPolicy"))...)
+	return append(validateImage(i.Reference, at.Child("reference")), pullPolicy(i.PullPolicy, at.Child("pullPolicy"))...)
 }
 
 func validateNoDotDot(value string, at *field.Path) field.ErrorList {

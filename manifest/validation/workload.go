@@ -153,9 +153,7 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec, spec *field.Path) field.Erro
 	errs = append(errs, validateCount(&s.MinReadySeconds, spec.Child("minReadySeconds"))...)
 	errs = append(errs, validateCount(s.RevisionHistoryLimit, spec.Child("revisionHistoryLimit"))...)
 	errs = append(errs, oneOf(s.PodManagementPolicy, spec.Child("podManagementPolicy"), appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)...)
-	if s.ServiceName != "" {
-		errs = append(errs, validateName(s.ServiceName, spec.Child("serviceName"), validation.IsDNS1123Label)...)
-	}
+	errs = append(errs, checkOptional(s.ServiceName, spec.Child("serviceName"), validation.IsDNS1123Label)...)
 	if s.Ordinals != nil {
 		errs = append(errs, validateCount(&s.Ordinals.Start, spec.Child("ordinals", "start"))...)
 	}
@@ -203,7 +201,7 @@ func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) fie
 		case seen[c.Name]:
 			errs = append(errs, field.Duplicate(name, c.Name))
 		default: // it is the name of a volume, too
-			errs = append(errs, validateName(c.Name, name, validation.IsDNS1123Label)...)
+			errs = append(errs, checkRule(c.Name, name, validation.IsDNS1123Label)...)
 		}
 		seen[c.Name] = true
 		for _, text := range validation.IsDNS1123Subdomain(podutil.StatefulSetClaimName(c.Name, set, maxPods)) {
