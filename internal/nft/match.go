@@ -32,8 +32,13 @@ var (
 // HostPrefix is the prefix of one address.
 func HostPrefix(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
+// DestinationOffset is the offset of the destination in the header.
+func (f Family) DestinationOffset() uint32 { return f.SourceOffset + f.AddrSize }
+
 // MatchFamily matches packets of the family.
-func (f Family) MatchFamily() []expr.Any { return matchMeta(expr.MetaKeyNFPROTO, []byte{f.Proto}) }
+func (f Family) MatchFamily() []expr.Any {
+	return matchMeta(expr.MetaKeyNFPROTO, expr.CmpOpEq, []byte{f.Proto})
+}
 
 // MatchSource matches packets whose source is, or is not, in a prefix. The family must be known.
 func (f Family) MatchSource(p netip.Prefix, op expr.CmpOp) []expr.Any {
@@ -42,7 +47,7 @@ func (f Family) MatchSource(p netip.Prefix, op expr.CmpOp) []expr.Any {
 
 // MatchDestination matches packets of the family for a prefix.
 func (f Family) MatchDestination(p netip.Prefix) []expr.Any {
-	return append(f.MatchFamily(), f.MatchAddress(f.SourceOffset+f.AddrSize, p, expr.CmpOpEq)...)
+	return append(f.MatchFamily(), f.MatchAddress(f.DestinationOffset(), p, expr.CmpOpEq)...)
 }
 
 // MatchAddress compares an address of a packet with a prefix. For a prefix of whole bytes it loads
@@ -60,7 +65,7 @@ func (f Family) MatchAddress(offset uint32, p netip.Prefix, op expr.CmpOp) []exp
 
 // MatchOtherDestination matches packets that are not for an address. The family must be known.
 func (f Family) MatchOtherDestination(a netip.Addr) []expr.Any {
-	return f.MatchAddress(f.SourceOffset+f.AddrSize, HostPrefix(a), expr.CmpOpNeq)
+	return f.MatchAddress(f.DestinationOffset(), HostPrefix(a), expr.CmpOpNeq)
 }
 
 // MatchSYN matches the first packet of a TCP connection.
@@ -91,7 +96,7 @@ func MatchDestinationPort(port uint16) []expr.Any {
 }
 
 // MatchProtocol matches packets of a transport protocol.
-func MatchProtocol(p byte) []expr.Any { return matchMeta(expr.MetaKeyL4PROTO, []byte{p}) }
+func MatchProtocol(p byte) []expr.Any { return matchMeta(expr.MetaKeyL4PROTO, expr.CmpOpEq, []byte{p}) }
 
 // MatchICMPErrors matches ICMP errors; each element matches some types of them. The family must be
 // known.
@@ -108,7 +113,7 @@ func (f Family) MatchICMPErrors() (all [][]expr.Any) {
 func (f Family) MatchQuotedDestination(a netip.Addr) []expr.Any {
 	const icmpHeader = 8
 	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: icmpHeader + f.SourceOffset + f.AddrSize, Len: f.AddrSize},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: icmpHeader + f.DestinationOffset(), Len: f.AddrSize},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: a.AsSlice()},
 	}
 }
@@ -124,21 +129,64 @@ func MatchQuotedTransparent() []expr.Any {
 
 // MatchOtherProtocol matches packets of any other transport protocol.
 func MatchOtherProtocol(p byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte{p}}}
+	return matchMeta(expr.MetaKeyL4PROTO, expr.CmpOpNeq, []byte{p})
 }
 
 // MatchInputIndex matches packets that arrive by a link.
 func MatchInputIndex(index int) []expr.Any {
-	return matchMeta(expr.MetaKeyIIF, binaryutil.NativeEndian.PutUint32(uint32(index)))
+	return matchMeta(expr.MetaKeyIIF, expr.CmpOpEq, binaryutil.NativeEndian.PutUint32(uint32(index)))
 }
 
 // MatchOtherInputIndex matches packets that arrive by any other link.
 func MatchOtherInputIndex(index int) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyIIF, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(uint32(index))}}
+	return matchMeta(expr.MetaKeyIIF, expr.CmpOpNeq, binaryutil.NativeEndian.PutUint32(uint32(index)))
 }
 
-func matchMeta(key expr.MetaKey, value []byte) []expr.Any {
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: value}}
+// MatchInputDevice matches packets that arrive by a device.
+func MatchInputDevice(name string) []expr.Any {
+	return matchMeta(expr.MetaKeyIIFNAME, expr.CmpOpEq, deviceName(name))
+}
+
+// MatchOutputDevice matches packets that leave, or do not leave, by a device.
+func MatchOutputDevice(name string, op expr.CmpOp) []expr.Any {
+	return matchMeta(expr.MetaKeyOIFNAME, op, deviceName(name))
+}
+
+func deviceName(name string) []byte {
+	return append([]byte(name), make([]byte, unix.IFNAMSIZ-len(name))...)
+}
+
+// MatchNoState matches packets whose connection is in none of these states (expr.CtStateBit…).
+func MatchNoState(states uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
+	}
+}
+
+func matchMeta(key expr.MetaKey, op expr.CmpOp, value []byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: value}}
+}
+
+// SourceNAT replaces the source of packets by the address.
+func SourceNAT(a netip.Addr) []expr.Any {
+	proto := IPv4.Proto
+	if a.Is6() {
+		proto = IPv6.Proto
+	}
+	return []expr.Any{
+		&expr.Immediate{Register: 1, Data: a.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: uint32(proto), RegAddrMin: 1},
+	}
+}
+
+// SetMark marks a packet.
+func SetMark(mark uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
+	}
 }
 
 // Verdict ends a rule.

@@ -26,7 +26,7 @@ func Transact(change func(c *nftables.Conn) error) error {
 		return nil, io.EOF // nothing more to wait for
 	}))
 	if err != nil {
-		return fmt.Errorf("speak to nftables: %w", err)
+		return fmt.Errorf("connect to nftables: %w", err)
 	}
 	if err := change(c); err != nil {
 		return err

@@ -33,7 +33,7 @@ func Check() error {
 	}
 	c, err := nftables.New()
 	if err != nil {
-		return fmt.Errorf("speak to nftables: %w", err)
+		return fmt.Errorf("connect to nftables: %w", err)
 	}
 	for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyINet} {
 		chains, err := c.ListChainsOfTableFamily(family)

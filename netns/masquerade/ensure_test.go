@@ -33,9 +33,9 @@ func TestForeignRules(t *testing.T) {
 	}{
 		"nothing":           {&accept, nil, nftables.ChainHookForward, ""},
 		"a policy":          {&refuse, nil, nftables.ChainHookForward, "chain foreign own drops"},
-		"a rule":            {&accept, drop(), nftables.ChainHookForward, "rules in nftables' chain foreign own"},
-		"a rule on the way": {&accept, drop(), nftables.ChainHookOutput, "rules in nftables' chain foreign own"},
-		"no hook":           {nil, drop(), nil, ""},
+		"a rule":            {&accept, nft.Verdict(expr.VerdictDrop), nftables.ChainHookForward, "rules in nftables' chain foreign own"},
+		"a rule on the way": {&accept, nft.Verdict(expr.VerdictDrop), nftables.ChainHookOutput, "rules in nftables' chain foreign own"},
+		"no hook":           {nil, nft.Verdict(expr.VerdictDrop), nil, ""},
 	} {
 		for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyINet} {
 			table := &nftables.Table{Name: "foreign", Family: family}

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
@@ -29,28 +27,17 @@ func parseTableName(table string) (n int, ok bool) {
 	return n, parts == 2
 }
 
-// table is a table under construction.
-type table struct {
-	*nftables.Conn
-	*nftables.Table
-}
-
-func (t table) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority, rules ...[]expr.Any) {
-	c := t.AddChain(&nftables.Chain{Name: name, Table: t.Table, Type: kind, Hooknum: hook, Priority: priority})
-	for _, rule := range rules {
-		t.AddRule(&nftables.Rule{Table: t.Table, Chain: c, Exprs: rule})
-	}
-}
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
 // createTable makes a table in the calling thread's network if it does not exist. It asks first,
 // because a failed attempt takes the kernel longer.
-func createTable(name string, fill func(t table)) error {
-	_, there, err := listTables()
-	if err != nil || slices.ContainsFunc(there, func(t *nftables.Table) bool { return t.Name == name }) {
+func createTable(name string, fill func(t nft.Table)) error {
+	there, err := nft.ListTables(nftables.TableFamilyIPv4, func(other string) bool { return other == name })
+	if err != nil || len(there) > 0 {
 		return err
 	}
 	err = nft.Transact(func(c *nftables.Conn) error {
-		t := table{c, &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}}
+		t := nft.Table{Conn: c, Table: &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}}
 		c.CreateTable(t.Table)
 		fill(t)
 		return nil
@@ -69,15 +56,15 @@ func hostRules(n int, router netip.Addr) error {
 		return err
 	}
 	device := hostDevice(n)
-	return createTable(tableName(n), func(t table) {
-		t.chain("from", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle,
-			concat(iif(device), matchSource(router, expr.CmpOpNeq), drop()),
-			concat(iif(device), matchLoopbackDestination(), drop()),
-			concat(iif(device), matchNoState(expr.CtStateBitNEW|expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), drop()))
-		t.chain("to", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
-			concat(oif(device, expr.CmpOpEq), matchNoState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), drop()))
-		t.chain("leave", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
-			concat(matchSource(router, expr.CmpOpEq), oif(device, expr.CmpOpNeq), []expr.Any{&expr.Masq{}}))
+	return createTable(tableName(n), func(t nft.Table) {
+		t.AddChain("from", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle,
+			slices.Concat(nft.MatchInputDevice(device), nft.IPv4.MatchSource(nft.HostPrefix(router), expr.CmpOpNeq), nft.Verdict(expr.VerdictDrop)),
+			slices.Concat(nft.MatchInputDevice(device), nft.IPv4.MatchAddress(nft.IPv4.DestinationOffset(), loopback, expr.CmpOpEq), nft.Verdict(expr.VerdictDrop)),
+			slices.Concat(nft.MatchInputDevice(device), nft.MatchNoState(expr.CtStateBitNEW|expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), nft.Verdict(expr.VerdictDrop)))
+		t.AddChain("to", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
+			slices.Concat(nft.MatchOutputDevice(device, expr.CmpOpEq), nft.MatchNoState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), nft.Verdict(expr.VerdictDrop)))
+		t.AddChain("leave", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
+			slices.Concat(nft.IPv4.MatchSource(nft.HostPrefix(router), expr.CmpOpEq), nft.MatchOutputDevice(device, expr.CmpOpNeq), []expr.Any{&expr.Masq{}}))
 	})
 }
 
@@ -86,99 +73,35 @@ func hostRules(n int, router netip.Addr) error {
 func routerRules(n int, router netip.Addr) error {
 	device := routerDevice(n)
 	last := nftables.ChainPriority(int32(*nftables.ChainPriorityNATSource) + 50)
-	return createTable(device+".1", func(t table) {
-		t.chain("from", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle,
-			concat(iif(device), matchNoState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), drop()))
-		t.chain("leave", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
-			concat(oif(device, expr.CmpOpEq), []expr.Any{
-				&expr.Immediate{Register: 1, Data: router.AsSlice()},
-				&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
-			}))
-		t.chain("left", nftables.ChainTypeFilter, nftables.ChainHookPostrouting, &last,
-			concat(oif(device, expr.CmpOpEq), matchSource(router, expr.CmpOpNeq), drop()))
+	return createTable(device+".1", func(t nft.Table) {
+		t.AddChain("from", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle,
+			slices.Concat(nft.MatchInputDevice(device), nft.MatchNoState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), nft.Verdict(expr.VerdictDrop)))
+		t.AddChain("leave", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
+			slices.Concat(nft.MatchOutputDevice(device, expr.CmpOpEq), nft.SourceNAT(router)))
+		t.AddChain("left", nftables.ChainTypeFilter, nftables.ChainHookPostrouting, &last,
+			slices.Concat(nft.MatchOutputDevice(device, expr.CmpOpEq), nft.IPv4.MatchSource(nft.HostPrefix(router), expr.CmpOpNeq), nft.Verdict(expr.VerdictDrop)))
 	})
-}
-
-// listTables returns the tables of the calling thread's network and the connection to change them.
-func listTables() (*nftables.Conn, []*nftables.Table, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, nil, fmt.Errorf("speak to nftables: %w", err)
-	}
-	tables, err := c.ListTablesOfFamily(nftables.TableFamilyIPv4)
-	if err != nil {
-		return nil, nil, fmt.Errorf("list the rules of nftables: %w", err)
-	}
-	return c, tables, nil
 }
 
 // removeStaleTables removes the rules of uplinks that no longer exist and those of older versions.
 func removeStaleTables() error {
-	c, tables, err := listTables()
+	tables, err := nft.ListTables(nftables.TableFamilyIPv4, isOwnTable)
 	if err != nil {
 		return err
 	}
+	var stale []*nftables.Table
 	for _, t := range tables {
-		n, ok := parseTableName(t.Name)
-		if !ok {
-			continue
-		}
+		n, _ := parseTableName(t.Name)
 		there, err := exists(hostDevice(n))
 		if err != nil {
 			return err
 		}
 		if !there || t.Name != tableName(n) {
-			c.DelTable(t)
+			stale = append(stale, t)
 		}
 	}
-	if err := c.Flush(); err != nil && !errors.Is(err, unix.ENOENT) { // the end of another router's last pod has removed them
-		return fmt.Errorf("remove nftables rules: %w", err)
+	if err := nft.DeleteTables(stale); err != nil && !errors.Is(err, unix.ENOENT) { // the end of another router's last pod has removed them
+		return err
 	}
 	return nil
-}
-
-func concat(parts ...[]expr.Any) (rule []expr.Any) {
-	for _, p := range parts {
-		rule = append(rule, p...)
-	}
-	return rule
-}
-
-func drop() []expr.Any { return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}} }
-
-func iif(device string) []expr.Any { return matchDevice(expr.MetaKeyIIFNAME, device, expr.CmpOpEq) }
-
-func oif(device string, op expr.CmpOp) []expr.Any {
-	return matchDevice(expr.MetaKeyOIFNAME, device, op)
-}
-
-func matchDevice(key expr.MetaKey, device string, op expr.CmpOp) []expr.Any {
-	name := device + strings.Repeat("\x00", unix.IFNAMSIZ-len(device))
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: []byte(name)}}
-}
-
-// Offsets of addresses in a packet (RFC 791).
-const sourceAt, destinationAt = 12, 16
-
-func matchSource(a netip.Addr, op expr.CmpOp) []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAt, Len: 4},
-		&expr.Cmp{Op: op, Register: 1, Data: a.AsSlice()},
-	}
-}
-
-func matchLoopbackDestination() []expr.Any {
-	return []expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: destinationAt, Len: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{127}},
-	}
-}
-
-// matchNoState matches packets whose connection is in none of these states.
-func matchNoState(states uint32) []expr.Any {
-	return []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states), Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)},
-	}
 }

@@ -57,7 +57,7 @@ func matchAnswered(f nft.Family) []expr.Any {
 // loadDestination loads a packet's destination in the format of the set.
 func loadDestination(f nft.Family) []expr.Any {
 	return []expr.Any{
-		&expr.Payload{DestRegister: unix.NFT_REG32_00, Base: expr.PayloadBaseNetworkHeader, Offset: f.SourceOffset + f.AddrSize, Len: f.AddrSize},
+		&expr.Payload{DestRegister: unix.NFT_REG32_00, Base: expr.PayloadBaseNetworkHeader, Offset: f.DestinationOffset(), Len: f.AddrSize},
 		&expr.Payload{DestRegister: unix.NFT_REG32_00 + f.AddrSize/4, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 	}
 }

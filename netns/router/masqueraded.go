@@ -3,9 +3,9 @@ package router
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -60,12 +60,9 @@ func masqueradeRules() [][]expr.Any {
 	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
 		rule := append(nft.IPv4.MatchFamily(), nft.MatchProtocol(p)...)
 		for _, not := range unreachable {
-			rule = append(rule, nft.IPv4.MatchAddress(nft.IPv4.SourceOffset+nft.IPv4.AddrSize, not, expr.CmpOpNeq)...)
+			rule = append(rule, nft.IPv4.MatchAddress(nft.IPv4.DestinationOffset(), not, expr.CmpOpNeq)...)
 		}
-		rule = append(rule,
-			&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(MasqueradeMark)},
-			&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1})
-		all = append(all, append(rule, nft.Verdict(expr.VerdictAccept)...))
+		all = append(all, slices.Concat(rule, nft.SetMark(MasqueradeMark), nft.Verdict(expr.VerdictAccept)))
 	}
 	return all
 }

@@ -53,7 +53,7 @@ func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
 func createTable(s ipam.Slot, by egressMode, answering []nft.Family, rules ruleList) error {
 	there, err := listTables(map[ipam.Slot]bool{s: true})
 	if err != nil {
-		return fmt.Errorf("list nftables rules: %w", err)
+		return err
 	}
 	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName(s, by)}
 	if len(there) == 1 && there[0].Name == t.Name {
@@ -64,18 +64,12 @@ func createTable(s ipam.Slot, by egressMode, answering []nft.Family, rules ruleL
 			c.DelTable(old)
 		}
 		c.CreateTable(t)
-		chain := c.AddChain(&nftables.Chain{
-			Name: "from", Table: t, Type: nftables.ChainTypeFilter,
-			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityMangle,
-		})
 		for _, f := range answering {
 			if err := c.AddSet(answeredSet(f, t), nil); err != nil {
 				return err
 			}
 		}
-		for _, r := range rules {
-			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: r})
-		}
+		nft.Table{Conn: c, Table: t}.AddChain("from", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityMangle, rules...)
 		return nil
 	})
 	if err != nil {
@@ -91,31 +85,17 @@ func deleteTables(gone map[ipam.Slot]bool) error {
 	if err != nil || len(tables) == 0 {
 		return nil
 	}
-	err = nft.Transact(func(c *nftables.Conn) error {
-		for _, t := range tables {
-			c.DelTable(t)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("remove nftables rules: %w", err)
-	}
-	return nil
+	return nft.DeleteTables(tables)
 }
 
 // listTables returns the tables of pods, of all versions.
 func listTables(pods map[ipam.Slot]bool) ([]*nftables.Table, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, err
-	}
-	tables, err := c.ListTablesOfFamily(nftables.TableFamilyINet)
-	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
+	return nft.ListTables(nftables.TableFamilyINet, func(name string) bool {
 		var s ipam.Slot
 		var version int
-		n, _ := fmt.Sscanf(t.Name, "pod%d.%d", &s, &version)
-		return n != 2 || !pods[s]
-	}), err
+		n, _ := fmt.Sscanf(name, "pod%d.%d", &s, &version)
+		return n == 2 && pods[s]
+	})
 }
 
 // ruleList is a list of rules.
@@ -180,7 +160,7 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 func (c *ruleList) addSourceCheck(f nft.Family, own netip.Addr) {
 	other := append(f.MatchFamily(), f.MatchSource(nft.HostPrefix(own), expr.CmpOpNeq)...)
 	if f.AddrSize == nft.IPv6.AddrSize {
-		c.add(other, f.MatchAddress(f.SourceOffset+f.AddrSize, linkScope, expr.CmpOpNeq), nft.Verdict(expr.VerdictDrop))
+		c.add(other, f.MatchAddress(f.DestinationOffset(), linkScope, expr.CmpOpNeq), nft.Verdict(expr.VerdictDrop))
 		other = slices.Concat(other, f.MatchSource(linkLocal, expr.CmpOpNeq), f.MatchSource(nft.HostPrefix(netip.IPv6Unspecified()), expr.CmpOpNeq))
 	}
 	c.add(other, nft.Verdict(expr.VerdictDrop))
@@ -262,10 +242,7 @@ const unusedPort = 1
 
 // deliverLocally delivers a packet to the router, whatever its destination.
 func deliverLocally() []expr.Any {
-	return append([]expr.Any{
-		&expr.Immediate{Register: 1, Data: binaryutil.NativeEndian.PutUint32(localMark)},
-		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: 1},
-	}, nft.Verdict(expr.VerdictAccept)...)
+	return append(nft.SetMark(localMark), nft.Verdict(expr.VerdictAccept)...)
 }
 
 // dnsPort is the port of the pods' resolver, at the gateway (RFC 1035).

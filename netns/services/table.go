@@ -32,7 +32,7 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 		}
 		changed = true
 		return nft.Transact(func(c *nftables.Conn) error {
-			t := &table{Conn: c, digest: mark, empty: len(routes) == 0 && never}
+			t := &table{Table: nft.Table{Conn: c}, digest: mark, empty: len(routes) == 0 && never}
 			return t.build(ranges, routes)
 		})
 	}, router)
@@ -66,8 +66,7 @@ func currentDigest() (mark []byte, never bool, err error) {
 
 // table is a table under construction.
 type table struct {
-	*nftables.Conn
-	*nftables.Table
+	nft.Table
 	digest []byte
 	empty  bool // it has no routes and never had any
 	errs   []error
@@ -76,24 +75,23 @@ type table struct {
 // build replaces the content of each chain. The table and the chains stay, which avoids waiting for
 // the kernel to release them.
 func (t *table) build(ranges []netip.Prefix, routes []route) error {
-	t.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
+	t.Table.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
 	after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest) + 1)
 	none := t.chain("refuse", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &after)
 	out := t.chain("keep", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter)
 	for _, rule := range dropRedirects() {
-		t.rule(out, rule)
+		t.AddRule(out, rule)
 	}
 	for _, p := range ranges {
-		for _, rule := range reject(familyOf(p.Addr()).toPrefix(p)) {
-			t.rule(none, rule)
+		for _, rule := range reject(familyOf(p.Addr()).MatchDestination(p)) {
+			t.AddRule(none, rule)
 		}
 	}
 	if !t.empty {
 		t.addNAT(ranges, routes)
 	}
-	stamp := t.AddChain(&nftables.Chain{Name: "stamp", Table: t.Table})
-	t.FlushChain(stamp)
-	t.AddRule(&nftables.Rule{Table: t.Table, Chain: stamp, UserData: t.digest, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
+	stamp := t.chain("stamp", "", nil, nil)
+	t.Conn.AddRule(&nftables.Rule{Table: stamp.Table, Chain: stamp, UserData: t.digest, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
 	return errors.Join(t.errs...)
 }
 
@@ -103,30 +101,30 @@ func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
 	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	for _, f := range []family{v4, v6} {
-		set, elements := f.singleEndpoints(t.Table, routes)
+		set, elements := f.singleEndpoints(t.Table.Table, routes)
 		t.refill(set, elements)
-		t.rule(pre, f.lookupSingle(set))
+		t.AddRule(pre, f.lookupSingle(set))
 	}
 	for _, r := range routes {
 		if len(r.to) < 2 {
 			continue
 		}
 		places := r.slots()
-		set, elements := r.targets(t.Table, places)
+		set, elements := r.targets(t.Table.Table, places)
 		t.set(set, elements)
-		t.rule(pre, r.toPort(), r.pickSlot(len(places)), r.dnatBySlot(set))
+		t.AddRule(pre, r.toPort(), r.pickSlot(len(places)), r.dnatBySlot(set))
 	}
 	for _, p := range ranges {
 		f := familyOf(p.Addr())
-		if set, elements := hairpinSet(t.Table, f, routes); len(elements) > 0 {
+		if set, elements := hairpinSet(t.Table.Table, f, routes); len(elements) > 0 {
 			t.set(set, elements)
-			t.rule(post, f.matchHairpin(set), f.snat(p.Addr()))
+			t.AddRule(post, f.matchHairpin(set), nft.SourceNAT(p.Addr()))
 		}
 	}
 }
 
 func (t *table) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
-	c := t.AddChain(&nftables.Chain{Name: name, Table: t.Table, Type: kind, Hooknum: hook, Priority: priority})
+	c := t.AddChain(name, kind, hook, priority)
 	t.FlushChain(c)
 	return c
 }
@@ -149,12 +147,4 @@ func (t *table) refill(s *nftables.Set, elements []nftables.SetElement) {
 			t.errs = append(t.errs, err)
 		}
 	}
-}
-
-func (t *table) rule(c *nftables.Chain, parts ...[]expr.Any) {
-	var all []expr.Any
-	for _, p := range parts {
-		all = append(all, p...)
-	}
-	t.AddRule(&nftables.Rule{Table: t.Table, Chain: c, Exprs: all})
 }
