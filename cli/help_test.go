@@ -107,7 +107,7 @@ func TestUnknownWords(t *testing.T) {
 		"volume create x": "podrun: \"create\" is not a command of podrun volume\nhint: a PersistentVolumeClaim in a manifest makes one: podrun apply -f FILE\n",
 		"systemd status":  "podrun: \"status\" is not a command of podrun systemd\nhint: systemctl --user status podrun@NAME does that\n",
 		"scale web":       "podrun: \"scale\" is not a command of podrun\nhint: change replicas in the manifest; podrun apply -f FILE makes it so\n",
-		"create secret x": "podrun: \"x\" is not a command of podrun create secret\nhint: podrun create secret generic NAME makes one of files and words\n",
+		"create secret x": "podrun: \"x\" is not a command of podrun create secret\nhint: podrun create secret generic NAME creates one from files and values\n",
 		"play -f x":       "podrun: \"play\" is not a command of podrun\nhint: podrun up FILE runs the pods of a manifest\n",
 		"image list -q":   "podrun: \"list\" is not a command of podrun image\nhint: podrun image --help lists the commands\n",
 		"nope":            "podrun: \"nope\" is not a command of podrun\nhint: podrun --help lists the commands\n",

@@ -28,14 +28,14 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "describe",
-		Usage:     "tell all that is known of things, for people",
+		Usage:     "show the details of pods and objects",
 		ArgsUsage: "POD... | KIND [NAME...] | KIND/NAME...",
-		Description: `Tells of pods and other things what kubectl describe tells. Of a pod: what each
-container is and was told to do, how its runs ended, what it waits for, its
-conditions, volumes and events. What only this machine knows comes before the
-events: how the pod reaches the network, its cgroup, what was warned of.
+		Description: `Shows what kubectl describe shows. For a pod: each container with its
+configuration, how its runs ended, what it waits for; conditions, volumes and
+events. Before the events follows what is special to this machine: how the pod
+reaches the network, its cgroup, warnings.
 
-Of secrets it shows the sizes of values, never the values.
+For Secrets it shows the sizes of values, never the values.
 
 Examples:
   podrun describe web
@@ -46,9 +46,9 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
-			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "tell of what is in all namespaces"},
-			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "tell only of what has the labels of this `SELECTOR`: app=web,tier!=db"},
-			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "tell the events of each thing too; podrun keeps those of pods"},
+			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "describe the objects of all namespaces"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "describe only objects with the labels of this `SELECTOR`: app=web,tier!=db"},
+			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "also show events; podrun records those of pods"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{View: podevents.View{Env: env}} }),
 	}

@@ -25,10 +25,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "[POD...]",
 		Description: `Shows the events of pods, the latest last, with the kubelet's reasons: images
 pulled, containers started, killed, backing off, out of memory, a pod evicted.
-What repeats is counted. Events are kept while the pod is there, up to 100
-different ones, and not over a reboot.
+Repeated events are counted. podrun keeps up to 100 different events of a pod
+while the pod exists, until a reboot.
 
-With -w it goes on showing what happens; of pods that are named, until they are
+With -w it keeps showing new events; those of named pods until the pods are
 removed.
 
 Examples:
@@ -40,7 +40,7 @@ Examples:
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "show the events of all namespaces"},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on showing what happens"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep showing new events"},
 			&cli.StringFlag{Name: "types", Usage: "show only events of these `TYPES`: Normal, Warning"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json or yaml"},
 		},

@@ -23,14 +23,14 @@ import (
 func NewAttachCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "attach",
-		Usage:     "show what a container writes, and write to it",
+		Usage:     "attach to a running container",
 		ArgsUsage: "POD",
-		Description: `Shows what a running container writes from now on and, with -i, passes standard
-input on to it, if its manifest has stdin: true. With tty: true in the manifest
-it is at its terminal; ctrl-p ctrl-q leaves it. It ends with the container, and
-with its exit code. Several may be attached, and whoever is slow misses
-something: he holds nobody up. The container does not end when they leave;
-Ctrl-C ends attach alone, unless a terminal passes it on.
+		Description: `Shows the output of a running container from now on and, with -i, passes on
+standard input, if the manifest has stdin: true. With tty: true in the manifest
+it attaches to the container's terminal; ctrl-p ctrl-q detaches. It exits with
+the container, and with its exit code. Several clients may attach; a slow client
+loses output and never blocks the others. The container continues when they
+detach. Ctrl-C ends attach alone, unless a terminal passes it on.
 
 Examples:
   podrun attach web
@@ -41,17 +41,17 @@ Examples:
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "attach to this `CONTAINER` instead of the first"},
-			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass on standard input"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "standard input is a terminal; so is the container's"},
 			detachFlag(),
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but the output of the container"},
 		},
 		Action: func(c *cli.Context) error { return runAttach(env, c) },
 	}
 }
 
 func detachFlag() cli.Flag {
-	return &cli.StringFlag{Name: "detach-keys", Value: tty.DefaultDetachKeys, Usage: "leave a terminal by these `KEYS`: letters or ctrl-LETTER, with commas; \"\" for none"}
+	return &cli.StringFlag{Name: "detach-keys", Value: tty.DefaultDetachKeys, Usage: "detach by these `KEYS`: letters or ctrl-LETTER, with commas; \"\" for none"}
 }
 
 // detachKeys returns the detach keys of the options.

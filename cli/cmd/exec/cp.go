@@ -31,17 +31,17 @@ func NewCpCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "cp",
 		Usage:     "copy files and directories to and from containers",
 		ArgsUsage: "SOURCE DESTINATION",
-		Description: `One of the two is in a container, POD:PATH or NAMESPACE/POD:PATH, the other is a
-local path, or - for a stream of tar. As with cp, what is copied goes into a
-directory that is there, and else gets the name of the destination; SOURCE/. is
-what is in a directory. The image needs no tar. PATH begins at the container's
-working directory, and leads nowhere else than in the container, whatever links
-there are.
+		Description: `One of the two is in a container, POD:PATH or NAMESPACE/POD:PATH; the other is a
+local path, or - for a tar stream. As with cp, SOURCE is copied into an existing
+directory, and otherwise gets the name of the destination; SOURCE/. is the
+content of a directory. The image needs no tar. PATH is relative to the
+container's working directory, and never leads out of the container, whatever
+links there are.
 
-Permissions and times are kept. What comes into a container belongs to its user;
-the files of a stream to whom the stream says. What comes out is yours: links
-that lead elsewhere than to what is copied are left out, and so are devices and
-pipes.
+Permissions and times are kept. Files that are copied into a container belong to
+its user, those of a stream to the owners that the stream names. Files that are
+copied out belong to you: links that lead out of what is copied are left out,
+and so are devices and pipes.
 
 Examples:
   podrun cp page.html web:/srv/www/
@@ -52,7 +52,7 @@ Examples:
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "the `CONTAINER`, instead of the first"},
-			&cli.BoolFlag{Name: "no-preserve", Usage: "into a container: with ordinary permissions and the container's user instead of those of the files"},
+			&cli.BoolFlag{Name: "no-preserve", Usage: "into a container: use default permissions and the container's user instead of those of the files"},
 		},
 		Action: func(c *cli.Context) error { return runCp(env, c) },
 	}

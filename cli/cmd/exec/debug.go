@@ -31,13 +31,13 @@ import (
 func NewDebugCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "debug",
-		Usage:     "add a container to a pod that runs, to look into it",
+		Usage:     "add a container to a running pod, to debug it",
 		ArgsUsage: "POD [-- COMMAND [ARG...]]",
 		Description: `Adds an ephemeral container to a running pod: with an image of its own, in the
 pod's network, and with --target in the processes of one of its containers. It
-is begun at once and never restarted; nothing waits for it, and it ends with the
-pod. With -i it is attached to, as podrun attach -i does, and all that it writes
-is shown, from the first byte on. Without --image it has the image of the
+starts at once and is never restarted; nothing waits for it, and it ends with
+the pod. With -i podrun attaches to it, as podrun attach -i does, and shows all
+of its output from the first byte on. Without --image it has the image of the
 target, or of the first container.
 
 Examples:
@@ -48,21 +48,21 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
-			&cli.StringFlag{Name: "image", Usage: "its `IMAGE`"},
+			&cli.StringFlag{Name: "image", Usage: "the `IMAGE` of the container"},
 			&cli.StringFlag{Name: "image-pull-policy", Usage: "`POLICY`: Always, IfNotPresent or Never"},
-			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "its `NAME`; debugger-XXXXX if not given"},
+			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "the `NAME` of the container; debugger-XXXXX if not given"},
 			&cli.StringFlag{Name: "target", Usage: "share the processes of this `CONTAINER`"},
 			&cli.StringSliceFlag{Name: "env", Usage: "set a variable, `NAME=VALUE`"},
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "keep its standard input open, and attach to it"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give it a terminal"},
-			&cli.BoolFlag{Name: "attach", Usage: "attach to it; what -i does, unless --attach=false"},
-			&cli.BoolFlag{Name: "arguments-only", Usage: "what follows -- is for the image's own command"},
-			&cli.StringFlag{Name: "profile", Value: "general", Usage: "what it may do, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
+			&cli.BoolFlag{Name: "attach", Usage: "attach to it, as -i does unless --attach=false"},
+			&cli.BoolFlag{Name: "arguments-only", Usage: "arguments after -- are for the image's own command"},
+			&cli.StringFlag{Name: "profile", Value: "general", Usage: "its rights, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
 			&cli.StringFlag{Name: "custom", Usage: "merge this `FILE`, a part of a container's spec as JSON or YAML, into the container"},
-			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun makes no copy of a pod as `POD`"},
+			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun does not copy a pod to `POD`"},
 			cmdutil.ResultFormatFlag(),
 			detachFlag(),
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but what the container says"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but the output of the container"},
 		},
 		Action: cmdutil.Action(printers.WithResult(env, printers.Function(runDebug))),
 	}

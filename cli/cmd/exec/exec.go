@@ -28,10 +28,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "exec",
 		Usage:     "run a command in a container",
 		ArgsUsage: "POD | -f FILE -- COMMAND [ARG...]",
-		Description: `Runs a command in a running container and ends with its exit code. The command
+		Description: `Runs a command in a running container and exits with its exit code. The command
 never gets podrun's own terminal or files: its input and output are passed on.
-At a terminal ctrl-p ctrl-q leaves the command behind, which goes on. A signal
-that podrun gets is the command's; the second ends both.
+At a terminal ctrl-p ctrl-q detaches, and the command continues. podrun passes a
+signal to the command; the second one ends both.
 
 Examples:
   podrun exec web -- cat /etc/hosts
@@ -45,7 +45,7 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.StringFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run it in the pod, or the workload, of this `FILE`"},
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "run it in this `CONTAINER` instead of the first"},
-			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass standard input on"},
+			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass on standard input"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the command a terminal"},
 			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes podrun's own"},
 			&cli.StringFlag{Name: "workdir", Aliases: []string{"w"}, Usage: "run it in this `DIRECTORY` instead of the container's"},

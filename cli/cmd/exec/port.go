@@ -18,9 +18,9 @@ func NewPortCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "show the ports of this machine that lead to a pod",
 		ArgsUsage: "POD",
 		Description: `Prints one line for each port that the pod publishes by hostPort: the pod's port
-and where it is open. A pod in the host's network publishes none: its ports are
-the machine's own. Of Services of type NodePort podrun get services shows the
-ports, which lead to all of their pods.
+and the address that is forwarded to it. A pod in the host's network publishes
+none: its ports are the machine's own. podrun get services shows the ports of
+Services of type NodePort, which lead to all of their pods.
 
 Examples:
   podrun port web

@@ -21,15 +21,15 @@ import (
 func getFlags() []cli.Flag {
 	return []cli.Flag{
 		cmdutil.NamespaceFlag(),
-		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list what is in all namespaces"},
+		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list all namespaces"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,..."},
-		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on showing pods that change"},
-		&cli.BoolFlag{Name: "watch-only", Usage: "show only what changes from now on"},
+		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep showing pods that change"},
+		&cli.BoolFlag{Name: "watch-only", Usage: "show only changes from now on"},
 		&cli.BoolFlag{Name: "output-watch-events", Usage: "with --watch or --watch-only: show what each change is: ADDED, MODIFIED or DELETED"},
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show only what has the labels of this `SELECTOR`: app=web,tier!=db"},
 		&cli.StringFlag{Name: "field-selector", Usage: "show only what has fields of this `SELECTOR`: status.phase=Running"},
 		&cli.StringFlag{Name: "sort-by", Usage: "sort by the field at this `PATH`, such as .metadata.creationTimestamp"},
-		&cli.BoolFlag{Name: "no-headers", Usage: "leave the head of tables out"},
+		&cli.BoolFlag{Name: "no-headers", Usage: "omit the heads of tables"},
 		&cli.BoolFlag{Name: "show-labels", Usage: "show the labels in a column of their own"},
 	}
 }
@@ -38,15 +38,14 @@ func getFlags() []cli.Flag {
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "get",
-		Usage:     "show pods with their status, and the objects that are kept for them",
+		Usage:     "show pods with their status, and stored objects",
 		ArgsUsage: "POD... | KIND,... [NAME...] | KIND/NAME... | -f FILE",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
 KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
 (svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
-daemonset (ds), job or cronjob (cj); all are the pods, the services and what
-makes pods. The values of a secret are shown only with --show-secrets: else
-their sizes stand in their place. Namespaces are those that were made, those in
-use and the default one.
+daemonset (ds), job or cronjob (cj); "all" means pods, Services and workloads.
+The values of a Secret are shown only with --show-secrets; otherwise their sizes
+are. Namespaces are the created ones, those in use and the default one.
 
 Examples:
   podrun get pods -A -o wide

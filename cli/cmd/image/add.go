@@ -21,10 +21,10 @@ func imageLoadCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "add the images of an archive",
 		ArgsUsage: "FILE... | DIR",
 		Description: `Adds every image of an OCI archive, a docker archive (docker save, podman save,
-skopeo copy) or an OCI layout directory, under the names they were saved with.
-Archives may be compressed with gzip or zstd; - is standard input, which is also
-read without a FILE if it is a file or a pipe. Of another directory, such as a
-USB stick, it loads all archives and layouts in it.
+skopeo copy) or an OCI layout directory, under the names in it. Archives may be
+compressed with gzip or zstd; - is standard input, which is also read without a
+FILE if it is a file or a pipe. From any other directory, such as a USB stick,
+it loads all archives and layouts in it.
 
 Examples:
   podrun image load web.tar
@@ -64,12 +64,12 @@ func NewPullCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "pull",
 		Usage:     "fetch images from a registry",
 		ArgsUsage: "IMAGE...",
-		Description: `Fetches images, of each only the layers that are missing here. What was fetched
-of a layer when a pull is cut off is not fetched again by the next one. Mirrors,
-blocked and insecure registries and short names are those of registries.conf(5),
-logins those of podrun login, podman or docker; policy.json(5) says which images
-may be had. Images are had from files too, by the names that skopeo and podman
-have for them: docker-archive:FILE, oci-archive:FILE, oci:DIR and dir:DIR.
+		Description: `Pulls images; layers that exist here are not fetched again. An interrupted pull
+resumes. Mirrors, blocked and insecure registries and short names are those of
+registries.conf(5), logins those of podrun login, podman or docker;
+policy.json(5) decides which images are allowed. Images can also come from
+files, named as in skopeo and podman: docker-archive:FILE, oci-archive:FILE,
+oci:DIR and dir:DIR.
 
 Examples:
   podrun image pull busybox
@@ -108,11 +108,11 @@ Examples:
 func imageImportCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "import",
-		Usage:     "make an image from a root file system",
+		Usage:     "create an image from a root file system",
 		ArgsUsage: "ROOTFS.tar NAME",
-		Description: `Makes an image of one layer from a tar of a root file system, which may be
+		Description: `Creates an image of one layer from a tar of a root file system, which may be
 compressed with gzip or zstd; - is standard input. It has no entrypoint: the
-manifest gives the command.
+manifest sets the command.
 
 Examples:
   podrun image import rootfs.tar.gz mybase:1

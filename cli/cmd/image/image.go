@@ -14,12 +14,12 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "image",
-		Usage: "bring images onto this machine, list and remove them",
-		Description: `Pods run from images that are on this machine. They come from a registry (pull),
-an archive (load) or the root file system of a machine or container (import).
-podrun up pulls what is missing by itself, unless imagePullPolicy is Never. When
-the disk is 85 % full, images that were pulled and that nothing uses are
-removed, the ones not used for longest first, until it is 80 %.
+		Usage: "pull, load, list and remove images",
+		Description: `Pods run from local images. They come from a registry (pull), an archive (load)
+or the root file system of a machine or container (import). podrun up pulls
+missing images by itself, unless imagePullPolicy is Never. When the disk is 85 %
+full, pulled images that nothing uses are removed, the least recently used
+first, until it is 80 % full.
 
 Examples:
   podrun image load busybox.tar

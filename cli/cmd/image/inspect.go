@@ -18,11 +18,11 @@ import (
 func imageInspectCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show all that is known of images",
+		Usage:     "show the details of images",
 		ArgsUsage: "IMAGE...",
-		Description: `Shows images as JSON, with the names that docker and podman have for their
-parts: Id, RepoTags, RepoDigests, Config, RootFS, History. Layers says where
-each layer is unpacked.
+		Description: `Shows images as JSON with docker's and podman's fields: Id, RepoTags,
+RepoDigests, Config, RootFS, History. Layers has the directory of each unpacked
+layer.
 
 Examples:
   podrun image inspect busybox
@@ -82,8 +82,8 @@ func imageHistoryCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "history",
 		Usage:     "show how an image was built",
 		ArgsUsage: "IMAGE",
-		Description: `Shows the steps that made an image, the last one first, with the size of the
-layer that each has added.
+		Description: `Shows the steps that built an image, the last one first, with the size of each
+layer.
 
 Examples:
   podrun image history busybox
@@ -130,8 +130,8 @@ func imageTagCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "tag",
 		Usage:     "give an image more names",
 		ArgsUsage: "IMAGE NAME...",
-		Description: `Gives an image more names. A name that another image has moves to this one.
-podrun image rm NAME takes a name away again.
+		Description: `Gives an image more names. A name of another image moves to this one. podrun
+image rm NAME removes a name.
 
 Examples:
   podrun image tag web:1.4 registry.example.org/team/web:1.4

@@ -21,13 +21,12 @@ func NewLoginCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "login",
 		Usage:     "log in to a registry",
 		ArgsUsage: "[REGISTRY]",
-		Description: `Asks the registry whether it knows the user and the password, and keeps them for
+		Description: `Checks the user name and the password with the registry and stores them for
 pulls: in ${XDG_RUNTIME_DIR}/containers/auth.json, as podman does, which is gone
-after a restart of the machine, or in the file that --authfile or the variable
-REGISTRY_AUTH_FILE names. Where registries.conf or that file names a credential
-helper, it keeps them. Logins of docker and podman are known without this.
-Without a registry it is docker.io; REGISTRY may have a path, for some
-repositories only.
+after a reboot, or in the file of --authfile or the variable REGISTRY_AUTH_FILE.
+If registries.conf or that file names a credential helper, the helper stores
+them. podrun also uses logins of docker and podman. The default registry is
+docker.io; REGISTRY may have a path, for some repositories only.
 
 Examples:
   podrun login registry.example.org
@@ -35,10 +34,10 @@ Examples:
   podrun login --get-login registry.example.org
 `,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "the `USER`; on a terminal it is asked for"},
-			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "the `PASSWORD`; others see it in the list of processes: better is --password-stdin"},
+			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "the `USER`; on a terminal the command asks for it"},
+			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "the `PASSWORD`; other users can see it in the list of processes: prefer --password-stdin"},
 			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password from standard input"},
-			&cli.BoolFlag{Name: "get-login", Usage: "print as whom pulls are made, and log in to nothing"},
+			&cli.BoolFlag{Name: "get-login", Usage: "print the user of the stored login, and do not log in"},
 			cmdutil.AuthfileFlag(), cmdutil.TLSVerifyFlag(),
 		},
 		Action: func(c *cli.Context) error { return runLogin(env, c) },
@@ -132,16 +131,15 @@ func passwordGiven(a image.Account) error {
 func NewLogoutCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "logout",
-		Usage:     "forget the login to a registry",
+		Usage:     "remove the login to a registry",
 		ArgsUsage: "[REGISTRY]",
-		Description: `Removes the login to a registry, docker.io without one, from where podrun login
-keeps it.
+		Description: `Removes the stored login to a registry (default: docker.io).
 
 Examples:
   podrun logout registry.example.org
   podrun logout --all
 `,
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "forget all logins"}, cmdutil.AuthfileFlag()},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "remove all logins"}, cmdutil.AuthfileFlag()},
 		Action: func(c *cli.Context) error {
 			registryName, err := registryArg(c, "logout")
 			if err != nil {

@@ -23,7 +23,7 @@ func NewLsCommand(env *cmdutil.Env) *cli.Command {
 		Name:  "ls",
 		Usage: "list the images on this machine",
 		Description: `Lists the images, the last one added first. SIZE is that of the files of all
-layers; images share layers. A TEMPLATE is one of Go's, as with docker and
+layers; images share layers. TEMPLATE is a Go template, as with docker and
 podman, with the fields Name, Repository, Tag, ID, Digest, CreatedAt,
 CreatedSince and Size; json writes these as a line for each name.
 
@@ -143,7 +143,7 @@ func NewRmCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "remove images",
 		ArgsUsage: "IMAGE...",
 		Description: `Removes names of images, and an image with its last name. Layers that a pod
-still uses stay until the pod is gone and another image is removed.
+still uses stay until the pod is removed and another image is removed.
 
 Examples:
   podrun image rm busybox:1.36

@@ -19,8 +19,8 @@ func imagePruneCommand(env *cmdutil.Env) *cli.Command {
 		Name:  "prune",
 		Usage: "remove images that nothing uses",
 		Description: `Removes images that have lost their names to newer ones, and with -a all that no
-pod has and no unit, deployment, job or the like may run. What an update can be
-rolled back to stays. It asks nothing.
+pod uses and no unit, Deployment, Job or other workload may use. Images for a
+rollback stay. It does not ask for a confirmation.
 
 Examples:
   podrun image prune
@@ -28,9 +28,9 @@ Examples:
   podrun image prune -a --filter until=24h
 `,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "those with names too, if nothing uses them"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those with names, if nothing uses them"},
 			&cli.StringFlag{Name: "filter", Usage: "with `until=TIME`: only images added before, as a duration (24h) or a time (2026-01-31T12:00:00Z)"},
-			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "for those who are used to it: podrun asks nothing anyway"},
+			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "accepted for compatibility; podrun never prompts"},
 		},
 		Action: func(c *cli.Context) error { return runPrune(env, c) },
 	}

@@ -25,11 +25,11 @@ func imageSaveCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "save",
 		Usage:     "write images to an archive",
 		ArgsUsage: "IMAGE...",
-		Description: `Writes images into one archive, from which podrun image load, podman, docker and
-skopeo take them: oci-archive and docker-archive are one tar file, oci-dir is a
-directory to which later saves add. Images share layers there too. The same
-images give the same bytes. What is damaged is not saved. Without -o the archive
-goes to standard output.
+		Description: `Writes images into one archive for podrun image load, podman, docker and skopeo:
+oci-archive and docker-archive are one tar file, oci-dir is a directory to which
+later saves add. Images share layers there too. The same images give the same
+bytes. Damaged images are not saved. Without -o the archive goes to standard
+output.
 
 Examples:
   podrun image save -o web.tar web:1.4

@@ -17,15 +17,15 @@ import (
 func imageVerifyCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
-		Usage:     "read images and compare every file with what it should be",
+		Usage:     "check the files of images against their digests",
 		ArgsUsage: "[IMAGE...]",
-		Description: `Reads every file of the images, of all without a name, and compares content,
+		Description: `Reads every file of the images (default: of all images) and compares content,
 owner, mode and links with the digests. It needs no network. A damaged image is
-not used for another pod; pods that run from it go on.
+not used for another pod; pods that run from it continue.
 
-With --repair the damaged layers are fetched from the registry again. Pods that
-run keep the files they have until a container of theirs is started anew. An
-image that came from an archive is put back by podrun image load.
+With --repair damaged layers are pulled from the registry again. Running pods
+keep their files until a container restarts. podrun image load repairs an image
+that came from an archive.
 
 Examples:
   podrun image verify
@@ -33,7 +33,7 @@ Examples:
   podrun image verify docker.io/library/busybox:1.36
 `,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "repair", Usage: "fetch what is damaged again"},
+			&cli.BoolFlag{Name: "repair", Usage: "pull damaged layers again"},
 			cmdutil.TLSVerifyFlag(),
 		},
 		Action: func(c *cli.Context) error { return runVerify(env, c) },

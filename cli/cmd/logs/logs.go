@@ -29,11 +29,11 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "show what a container has written",
 		ArgsUsage: "POD... | -l SELECTOR",
 		Description: `Shows the output of the current or last instance of a container. With -f it
-waits for a container that has not started, goes on over its restarts and the
-rotation of its log, and ends when it will write no more.
+waits for a container that has not started, continues over restarts and the
+rotation of the log, and exits when the container will not write any more.
 
-On a terminal, what a container writes can colour its lines and nothing else;
---raw lets it do what it likes. In a pipe it is what was written, byte for byte.
+On a terminal, the output of a container can set colours and nothing else; --raw
+allows all control sequences. In a pipe it is what was written, byte for byte.
 
 Examples:
   podrun logs web
@@ -46,11 +46,11 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
-			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show the pods with these labels (`SELECTOR`: app=web,tier!=db); 10 lines of each unless --tail says more"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show the pods with these labels (`SELECTOR`: app=web,tier!=db); 10 lines of each unless --tail is given"},
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "show this `CONTAINER` instead of the first"},
 			&cli.BoolFlag{Name: "all-containers", Usage: "show every container, init containers first"},
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on showing what is written"},
-			&cli.IntFlag{Name: "tail", Value: -1, Usage: "show only the last `LINES` of what is there (-1: all)"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "keep showing new output"},
+			&cli.IntFlag{Name: "tail", Value: -1, Usage: "show only the last `LINES` so far (-1: all)"},
 			&cli.DurationFlag{Name: "since", Usage: "show only what is not older than this `DURATION` (90s, 5m, 2h)"},
 			&cli.StringFlag{Name: "since-time", Usage: "show only what was written from this `TIME` on (2026-01-02T15:04:05Z)"},
 			&cli.Int64Flag{Name: "limit-bytes", Usage: "show at most this many `BYTES` of each container"},
@@ -58,10 +58,10 @@ Examples:
 			&cli.BoolFlag{Name: "previous", Aliases: []string{"p"}, Usage: "show the instance before the current one"},
 			&cli.BoolFlag{Name: "prefix", Usage: "put the pod's and the container's name before every line"},
 			&cli.BoolFlag{Name: "all-pods", Usage: "of a workload, such as deployment/web, show every pod instead of the newest; with --prefix"},
-			&cli.BoolFlag{Name: "ignore-errors", Usage: "say what cannot be shown, and go on with the rest"},
+			&cli.BoolFlag{Name: "ignore-errors", Usage: "report what cannot be shown, and continue with the rest"},
 			&cli.IntFlag{Name: "max-log-requests", Usage: "with -f: refuse to follow more than this `NUMBER` of containers at once (0: any number)"},
 			&cli.DurationFlag{Name: "pod-running-timeout", Value: 20 * time.Second, Usage: "wait for this `DURATION` for the first pod of a workload"},
-			&cli.BoolFlag{Name: "raw", Usage: "on a terminal: let containers send it what they like"},
+			&cli.BoolFlag{Name: "raw", Usage: "on a terminal: pass control sequences on"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}

@@ -29,10 +29,10 @@ import (
 func NewCreateCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "create",
-		Usage: "make a configmap or a secret of files and words, or a namespace",
-		Description: `Makes objects for pods to refer to, as kubectl create does. One that is there
-already is left alone; with --dry-run -o yaml nothing is made, and what would be
-is printed, for podrun apply -f - to take.
+		Usage: "create a ConfigMap, a Secret or a Namespace",
+		Description: `Creates objects for pods to refer to, as kubectl create does. An existing object
+is not changed; --dry-run -o yaml creates nothing and prints the object, for
+podrun apply -f -.
 
 Examples:
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
@@ -47,8 +47,8 @@ Examples:
 func createSecretCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "secret",
-		Usage: "make a secret",
-		Description: `Makes a secret. It is kept in memory only: a reboot clears it.
+		Usage: "create a Secret",
+		Description: `Creates a Secret. It is kept in memory only: a reboot clears it.
 
 Examples:
   podrun create secret generic login --from-file=password=pw.txt
@@ -62,31 +62,31 @@ Examples:
 func createFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		cmdutil.NamespaceFlag(),
-		cmdutil.DryRunFlag("make nothing; -o yaml prints what would be made (=none, =client or =server)"),
+		cmdutil.DryRunFlag("create nothing; -o yaml prints the object (=none, =client or =server)"),
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print the object in this `FORMAT`: json, yaml or name"},
 	}, more...)
 }
 
 func dataFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "from-file", Usage: "a `[KEY=]FILE`: its name, or KEY, and what is in it; of a directory every file"},
-		&cli.StringSliceFlag{Name: "from-literal", Usage: "a `KEY=VALUE`"},
-		&cli.StringSliceFlag{Name: "from-env-file", Usage: "a `FILE` of KEY=VALUE lines"},
+		&cli.StringSliceFlag{Name: "from-file", Usage: "add the content of a `[KEY=]FILE` under its name or KEY; of a directory every file"},
+		&cli.StringSliceFlag{Name: "from-literal", Usage: "add a `KEY=VALUE`"},
+		&cli.StringSliceFlag{Name: "from-env-file", Usage: "add the KEY=VALUE lines of a `FILE`"},
 	}
 }
 
 func createConfigMapCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "configmap", Aliases: []string{"cm"},
-		Usage:     "make a configmap of files and words",
+		Usage:     "create a ConfigMap from files and values",
 		ArgsUsage: "NAME",
-		Description: `Makes a configmap. What is in files that are no text becomes binaryData.
+		Description: `Creates a ConfigMap. The content of files that are not text becomes binaryData.
 
 Examples:
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
   podrun create configmap settings --from-env-file=app.env --dry-run -o yaml
 `,
-		Flags: createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "its data can never be changed"})...),
+		Flags: createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "the data cannot be changed"})...),
 		Action: func(c *cli.Context) error {
 			cm := &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap")}
 			data, err := dataOf(env, c)
@@ -107,10 +107,10 @@ Examples:
 func createGenericCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "generic",
-		Usage:     "make a secret of files and words",
+		Usage:     "create a Secret from files and values",
 		ArgsUsage: "NAME",
-		Description: `Makes a secret. A value given by --from-literal can be seen by everybody on this
-machine while the command runs: --from-file=KEY=/dev/stdin takes it from a pipe.
+		Description: `Creates a Secret. All users of this machine can see a value of --from-literal
+while the command runs; --from-file=KEY=/dev/stdin reads it from a pipe.
 
 Examples:
   podrun create secret generic login --from-file=password=pw.txt
@@ -133,10 +133,10 @@ const dockerHub = "https://index.docker.io/v1/"
 func createRegistryCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "docker-registry",
-		Usage:     "make a secret for imagePullSecrets",
+		Usage:     "create a Secret for imagePullSecrets",
 		ArgsUsage: "NAME",
-		Description: `Makes a secret of type kubernetes.io/dockerconfigjson, of a user and a password
-or of an auth file, as docker login and podman login write it.
+		Description: `Creates a Secret of type kubernetes.io/dockerconfigjson from a user and a
+password, or from an auth file that docker login or podman login has written.
 
 Examples:
   podrun create secret docker-registry hub --from-file=$HOME/.docker/config.json
@@ -181,9 +181,10 @@ Examples:
 func createTLSCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "tls",
-		Usage:     "make a secret of a certificate and its key",
+		Usage:     "create a Secret from a certificate and its key",
 		ArgsUsage: "NAME",
-		Description: `Makes a secret of type kubernetes.io/tls. The key must be the certificate's.
+		Description: `Creates a Secret of type kubernetes.io/tls. The key must belong to the
+certificate.
 
 Examples:
   podrun create secret tls site --cert=site.crt --key=site.key
@@ -287,10 +288,10 @@ func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error
 func createNamespaceCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "namespace", Aliases: []string{"ns"},
-		Usage:     "make a namespace",
+		Usage:     "create a Namespace",
 		ArgsUsage: "NAME",
-		Description: `Makes a namespace. Pods and objects need none to be in it: it is for labels,
-such as those that hold its pods to a Pod Security Standard.
+		Description: `Creates a Namespace. Pods and objects do not need it: it holds labels, such as
+those that enforce a Pod Security Standard for its pods.
 
 Examples:
   podrun create namespace web

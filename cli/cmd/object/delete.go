@@ -24,14 +24,14 @@ import (
 func NewDeleteCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
-		Usage:     "delete objects that are kept for pods, or pods",
+		Usage:     "delete stored objects, or pods",
 		ArgsUsage: "KIND NAME... | KIND/NAME | KIND -l SELECTOR | -f FILE",
-		Description: `Deletes a configmap (cm), secret, persistentvolumeclaim (pvc), service (svc) or
-namespace (ns), or stops and removes a pod, or a deployment, job or the like
-with its pods, as down does. Pods that run keep what they have of a deleted
-configmap or secret. A claim is deleted with its directory, but not while a pod
-refers to it. A namespace is deleted with all that is in it, claims included;
-the default namespace cannot be deleted.
+		Description: `Deletes a ConfigMap (cm), Secret, PersistentVolumeClaim (pvc), Service (svc) or
+Namespace (ns), or stops and removes a pod, or a Deployment, Job or another
+workload with its pods, as down does. Running pods keep what they use of a
+deleted ConfigMap or Secret. A claim is deleted with its directory, but not
+while a pod refers to it. A Namespace is deleted with all its objects and pods,
+claims included; the default Namespace cannot be deleted.
 
 Examples:
   podrun delete configmap settings
@@ -43,8 +43,8 @@ Examples:
 `,
 		Flags: append([]cli.Flag{
 			cmdutil.NamespaceFlag(),
-			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "delete what is in this `FILE` (- is standard input)"},
-			&cli.BoolFlag{Name: "ignore-not-found", Usage: "what is not there is no failure"},
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "delete the objects of this `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if an object does not exist"},
 		}, resource.SelectionFlags("the objects or pods of a kind")...),
 		Action: func(c *cli.Context) error { return runDelete(env, c) },
 	}

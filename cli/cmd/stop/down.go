@@ -25,15 +25,15 @@ import (
 func NewDownCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "down",
-		Usage:     "stop and remove pods, and what makes them",
+		Usage:     "stop and remove pods and workloads",
 		ArgsUsage: "POD... | KIND/NAME... | -l SELECTOR | --all | -f FILE",
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
-their volumes, root file systems and logs. Claims stay, without --volumes. It
-also removes what is left of a pod that was killed, or that was there before a
-reboot. A deployment, job or the like is removed with its pods; if you remove
-only one of its pods, it makes another. With -f it then removes the services,
-configmaps, secrets and empty namespaces of the file, too; --keep-objects
-leaves them.
+their volumes, root file systems and logs. Claims stay, unless --volumes is
+given. It also removes the remains of pods that were killed, or that ran before
+a reboot. A Deployment, Job or another workload is removed with its pods; if
+only one of its pods is removed, it creates another. With -f the Services,
+ConfigMaps, Secrets and empty Namespaces of the file are removed after the pods;
+--keep-objects keeps them.
 
 The removal is completed even if this command is killed meanwhile.
 
@@ -50,7 +50,7 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and leave the services, configmaps and secrets of the file"},
-			&cli.BoolFlag{Name: "volumes", Usage: "delete the claims of the pods, too, with what is in them"},
+			&cli.BoolFlag{Name: "volumes", Usage: "also delete the claims of the pods, with their files"},
 		}, append(resource.SelectionFlags("the pods and workloads"), graceFlags()...)...),
 		Action: cmdutil.Action(func() cmdutil.Command { return &downOptions{podOptions: podOptions{env: env}} }),
 	}

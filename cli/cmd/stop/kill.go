@@ -25,13 +25,12 @@ func NewKillCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "kill",
 		Usage:     "send a signal to the containers of pods",
 		ArgsUsage: "POD... [-c CONTAINER]",
-		Description: `Sends a signal to the first process of every container that runs, or of those
-that are named; KILL if no other is asked for. The pod stays: what becomes of a
-container that ends is its restart policy's business. podrun stop and podrun
-down end pods.
+		Description: `Sends a signal (default: KILL) to the first process of every running container,
+or of the named one. The pod stays: its restart policy decides what happens to a
+container that ends. podrun stop and podrun down end pods.
 
-A container's first process that does not handle a signal ignores it, but for
-KILL and STOP: so the kernel has it of every first process.
+The kernel ignores a signal that a container's first process does not handle,
+except KILL and STOP.
 
 Examples:
   podrun kill web
@@ -40,7 +39,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
-			&cli.StringFlag{Name: "signal", Aliases: []string{"s"}, Value: "KILL", Usage: "this `SIGNAL`, by its name or number"},
+			&cli.StringFlag{Name: "signal", Aliases: []string{"s"}, Value: "KILL", Usage: "send this `SIGNAL`, a name or a number"},
 			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "only to this `CONTAINER`"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &killOptions{podOptions: podOptions{env: env}} }),

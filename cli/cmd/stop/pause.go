@@ -17,19 +17,19 @@ import (
 func NewPauseCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "pause",
-		Usage:     "have pods do nothing for a while",
+		Usage:     "freeze the processes of pods",
 		ArgsUsage: "POD...",
-		Description: `Holds every process of the pods' containers where it is: they use no processor
-and answer nobody, until podrun unpause. What they have in memory stays.
+		Description: `Freezes every process of the pods' containers until podrun unpause: they use no
+processor time and do not respond. Their memory is kept.
 
-A paused pod is not ready, so that Services lead to others. Its probes and hooks
-are not run, and none counts that was under way; nothing of it is started or
-restarted, and the grace of containers that were to end stands still.
-activeDeadlineSeconds goes on. podrun stop and podrun down end a paused pod as
-any other: it goes on first, to hear of it. A pod that goes on after the machine
-was restarted, or in another sandbox, is not paused.
+A paused pod is not ready, so Services use other pods. Its probes and hooks do
+not run, and results of running ones are ignored; nothing of it is started or
+restarted, and grace periods stand still. activeDeadlineSeconds continues.
+podrun stop and podrun down end a paused pod like any other: they unfreeze it
+first, so that it receives the stop signal. After a reboot, or in a new sandbox,
+the pod is not paused.
 
-It takes a cgroup of the pod's own: podrun doctor says how to come by one.
+This requires a cgroup of the pod's own: podrun doctor shows how to get one.
 
 Examples:
   podrun pause web
@@ -44,9 +44,9 @@ Examples:
 func NewUnpauseCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "unpause",
-		Usage:     "let pods go on that were paused",
+		Usage:     "unfreeze paused pods",
 		ArgsUsage: "POD...",
-		Description: `Lets the processes of paused pods go on where they were held.
+		Description: `Unfreezes the processes of paused pods; they continue where they were.
 
 Examples:
   podrun unpause web

@@ -26,9 +26,9 @@ func NewRestartCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "restart the containers of pods",
 		ArgsUsage: "POD... [-c CONTAINER] | -l SELECTOR | --all",
 		Description: `Stops the app containers and sidecars of pods gracefully, all at once, and
-starts each anew, whatever the restart policy and without back-off. The pod
-stays: its volumes, its address, its init containers are not touched. Of a pod
-that has ended it is podrun start; --selector and --all choose pods that run.
+starts them again, whatever the restart policy and without back-off. The pod
+stays: its volumes, address and init containers are not affected. A pod that has
+ended is started, as by podrun start; --selector and --all select running pods.
 
 Examples:
   podrun restart web

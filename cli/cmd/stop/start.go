@@ -21,12 +21,11 @@ import (
 func NewStartCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "start",
-		Usage:     "run pods anew that have ended",
+		Usage:     "run ended pods again",
 		ArgsUsage: "POD...",
-		Description: `Runs pods that have ended, or that were stopped, as podrun up -d with the
-manifests that they were made from would: anew, with empty volumes but for
-claims. A pod that was lost, with the machine or without, goes on. One that runs
-is left as it is.
+		Description: `Runs pods that have ended, or that were stopped, as podrun up -d with their
+manifests does: from the beginning, with empty volumes except claims. A lost
+pod, as after a power cut, continues. A running pod is left as it is.
 
 Examples:
   podrun start web

@@ -25,12 +25,12 @@ import (
 func NewStopCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "stop",
-		Usage:     "stop pods and keep what they leave",
+		Usage:     "stop pods, and keep their status and logs",
 		ArgsUsage: "POD... | -l SELECTOR | --all",
-		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). What they leave
-stays to be looked at: status, events, logs. podrun start runs them anew, podrun
-down removes them. --selector and --all choose pods that run, without those of
-deployments, jobs and the like.
+		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). Their status, events
+and logs stay. podrun start runs them again, podrun down removes them.
+--selector and --all select running pods, without those of Deployments, Jobs and
+other workloads.
 
 Examples:
   podrun stop web

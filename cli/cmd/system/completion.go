@@ -19,9 +19,9 @@ var completions embed.FS
 func NewCompletionCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
-		Usage:     "print the completion of words for a shell",
+		Usage:     "print the completion script of a shell",
 		ArgsUsage: "bash | zsh | fish",
-		Description: `Prints what has a shell complete the commands, the options and the names of
+		Description: `Prints a script by which a shell completes commands, options and the names of
 pods, containers, objects and images.
 
 Examples:

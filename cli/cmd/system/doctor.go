@@ -23,17 +23,17 @@ import (
 func NewDoctorCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "say what this machine lacks to run pods, and what to do about it",
-		Description: `Tries what pods need and prints one line for each thing: how it stands, what it
-is, what was found, and behind -> what to type where it is not as it should be.
+		Usage: "check whether this machine can run pods",
+		Description: `Tries what pods need and prints one line for each check: its level, its name and
+the result; after ->, the command that solves the problem.
 
-  ok        as it should be
-  note      pods run and lack nothing now; good to know
-  warning   pods run, and something will be missing
-  failure   no pod can run; podrun up refuses with the same words
+  ok        no problem
+  note      information; pods run without restriction
+  warning   pods run, but something does not work
+  failure   no pod can run; podrun up refuses with the same message
 
-The exit code is 0 if pods can run, 125 if they cannot. Nothing is changed, no
-network is used, and what hangs is left after some seconds.
+The exit code is 0 if pods can run, 125 if they cannot. doctor changes nothing,
+uses no network, and gives up on a check that hangs.
 
 Examples:
   podrun doctor

@@ -16,14 +16,14 @@ func NewManCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "man",
 		Usage:     "print manual pages",
 		ArgsUsage: "[COMMAND...]",
-		Description: `Prints the manual page of podrun or of a command, or with --dir writes those of
-all commands into a directory, from which man shows them.
+		Description: `Prints the manual page of podrun or of a command; --dir writes those of all
+commands into a directory, for man.
 
 Examples:
   podrun man up | man -l -
   podrun man --dir ~/.local/share/man/man1
 `,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write all pages into this `DIRECTORY`, which is made if need be"}},
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Usage: "write all pages into this `DIRECTORY`, which is created if needed"}},
 		Action: func(c *cli.Context) error {
 			if dir := c.String("dir"); dir != "" {
 				if c.Args().Present() {

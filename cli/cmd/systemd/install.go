@@ -25,11 +25,11 @@ func installCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "install",
 		Usage:     "make a unit that runs a manifest's pods",
 		ArgsUsage: "FILE",
-		Description: `Checks the manifest, keeps a copy of it in the configuration directory
+		Description: `Checks the manifest, stores a copy in the configuration directory
 (~/.config/podrun/pods, for root /etc/podrun/pods), makes podrun@NAME.service
-and enables it: the pods start with the machine. NAME is the pod's name. Doing
+and enables it: the pods start with the machine. NAME is the pod's name. Running
 it again takes the file as it is now. A .kube file of Quadlet makes the service
-that it names; what it lists stays where it is.
+that it names; the files that it lists stay where they are.
 
 Examples:
   podrun systemd install --now web.yaml
@@ -37,8 +37,8 @@ Examples:
   podrun systemd install ~/.config/containers/systemd/web.kube
 `,
 		Flags: append(unitScopeFlags(),
-			&cli.BoolFlag{Name: "now", Usage: "start the pods, or make those that run what the manifest says, with a restart if need be"},
-			&cli.StringFlag{Name: "name", Usage: "call the unit podrun@`NAME`"},
+			&cli.BoolFlag{Name: "now", Usage: "start the pods, or change running ones to match the manifest, with a restart if needed"},
+			&cli.StringFlag{Name: "name", Usage: "name the unit podrun@`NAME`"},
 		),
 		Action: func(c *cli.Context) error { return runInstall(env, c) },
 	}

@@ -16,11 +16,11 @@ import (
 func stopPostCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "stop-post",
-		Usage: "for units: end what a killed main process has left",
-		Description: `Systemd runs it after the unit's main process has ended, however that was. Pods
-of a unit that was told to stop, or that timed out, are ended: with the machine
-they keep their files, and go on later, else they are removed. Those of a unit
-that only crashed go on running: the unit's next start takes them over.
+		Usage: "for units: end pods left by a killed main process",
+		Description: `systemd runs it after the unit's main process has ended. It ends the pods of a
+unit whose stop was requested or timed out: at a shutdown they keep their files
+and continue later, otherwise they are removed. Pods of a unit that crashed
+continue: the next start of the unit takes them over.
 
 Examples:
   podrun systemd stop-post

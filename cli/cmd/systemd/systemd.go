@@ -12,9 +12,9 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "systemd",
-		Usage: "run pods as units of systemd",
-		Description: `Makes units of systemd from manifests of pods and from Quadlet's .kube files, so
-that pods start with the machine and are looked after.
+		Usage: "run pods as systemd units",
+		Description: `Makes systemd units from manifests of pods and from Quadlet's .kube files, so
+that pods start with the machine and systemd supervises them.
 
 Examples:
   podrun systemd install --now web.yaml

@@ -20,10 +20,10 @@ import (
 func uninstallCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "uninstall",
-		Usage:     "stop and remove units that install has made",
+		Usage:     "stop and remove units made by install",
 		ArgsUsage: "NAME...",
-		Description: `Stops the units, which ends their pods, and removes what install has made: the
-unit, its place in the machine's start, and the copy of the manifest.
+		Description: `Stops the units, which ends their pods, and removes the files that install has
+made: the unit, its links, and the copy of the manifest.
 
 Examples:
   podrun systemd uninstall web
@@ -38,9 +38,9 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "show",
 		Usage:     "print the unit of a file, or an installed one",
 		ArgsUsage: "FILE | NAME | --template",
-		Description: `Prints the unit that install would make of a file, or the installed unit of a
-name. The template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for
-root /etc/podrun/pods/NAME.yaml) as podrun@NAME, without install.
+		Description: `Prints the unit that install would make from a file, or an installed unit. The
+template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
+/etc/podrun/pods/NAME.yaml) as podrun@NAME, without install.
 
 Examples:
   podrun systemd show web.yaml

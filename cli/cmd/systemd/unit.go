@@ -36,8 +36,8 @@ func (u *unitFile) short() string { return strings.TrimSuffix(u.name, ".service"
 
 func unitScopeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "user", Usage: "a unit of the calling user's systemd (the default, but for root)"},
-		&cli.BoolFlag{Name: "system", Usage: "a unit of the system's; for root only"},
+		&cli.BoolFlag{Name: "user", Usage: "a unit of the user's systemd (the default, except for root)"},
+		&cli.BoolFlag{Name: "system", Usage: "a unit of the system's systemd; for root only"},
 	}
 }
 

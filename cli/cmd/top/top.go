@@ -28,14 +28,14 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "top",
 		Usage:     "show what pods use",
 		ArgsUsage: "[POD...]",
-		Description: `Shows what running pods use, and their limits: processors in thousandths over
-half a second, memory (the working set, as the kubelet has it), processes with
-their threads, bytes read from and written to disks, and for how much of the
-last 10 s something waited for processor, memory or disk (PSI, in percent).
-What the kernel does not tell is shown as "-".
+		Description: `Shows the resource usage of running pods, and their limits: processors in
+thousandths over half a second, memory (the working set, as the kubelet computes
+it), processes with their threads, bytes read from and written to disks, and the
+share of the last 10 s in which processes waited for processor, memory or disk
+(PSI, in percent). "-" stands for values that the kernel does not provide.
 
-With -w it goes on: on a terminal it shows the latest, elsewhere line after
-line.
+With -w it repeats: on a terminal it replaces the table, elsewhere it appends
+lines.
 
 Examples:
   podrun top
@@ -47,9 +47,9 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "show the pods of all namespaces"},
 			&cli.BoolFlag{Name: "containers", Usage: "show what each container uses"},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "go on showing what is used"},
-			&cli.BoolFlag{Name: "no-stream", Usage: "show what is used once, as without -w"},
-			&cli.DurationFlag{Name: "interval", Value: podstats.TopInterval, Usage: "with -w: show it anew after each `DURATION`"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep showing usage"},
+			&cli.BoolFlag{Name: "no-stream", Usage: "show usage once, as without -w"},
+			&cli.DurationFlag{Name: "interval", Value: podstats.TopInterval, Usage: "with -w: update after each `DURATION`"},
 			&cli.StringFlag{Name: "sort-by", Usage: "sort by this `COLUMN`, the highest first: cpu or memory (default: by name)"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: json"},
 		},

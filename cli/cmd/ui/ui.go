@@ -30,16 +30,14 @@ const (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "ui",
-		Usage: "show pods, logs, events and what is used, in a browser",
-		Description: `Serves a page with all pods of the user, their status, logs, events, and the
-processor and memory that they use, until Ctrl-C. The page goes on by itself,
-needs nothing from elsewhere, and only looks: it changes nothing, and wakes no
-pod that rests.
+		Usage: "show pods, logs, events and resource usage in a browser",
+		Description: `Serves a page with all pods of the user, their status, logs, events and resource
+usage, until Ctrl-C. The page updates by itself and loads nothing from other
+servers. It is read-only: it changes nothing, and wakes no supervisor.
 
 The page is for this machine alone: it is at a loopback address, or at a socket
-of your own (--socket). The address that is printed holds a token, without which
-nothing is shown; it is another one each time. From another machine, go through
-ssh.
+of your own (--socket). The printed address contains a token, without which
+nothing is shown; it is a new one each time. From another machine, use ssh.
 
 Examples:
   podrun ui

@@ -19,13 +19,13 @@ import (
 func NewApplyCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "apply",
-		Usage:     "bring what manifests say into being, and return",
+		Usage:     "create or change the objects and pods of manifests, and return",
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
-		Description: `Keeps the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces
-of manifests for pods to refer to, and starts or changes their pods, as up does;
-it does not wait for them to run, nor for images that are missing, which are
-pulled in the background. Nothing is done unless all of it is right.
-Pods that refer to an object which has changed are told; one that waits for it
+		Description: `Stores the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces
+of manifests, and starts or changes their pods, as up does. It does not wait for
+the pods to run, nor for missing images, which are pulled in the background.
+Nothing is done unless all manifests are valid.
+A changed object reaches the pods that refer to it; a pod that waits for one
 starts.
 
 Secrets are kept in memory only: a reboot clears them.
@@ -35,9 +35,9 @@ Examples:
   podrun apply -f settings.yaml -f web.yaml
 `,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply what is in this `FILE` (- is standard input)"},
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply the objects of this `FILE` (- is standard input)"},
 			cmdutil.ManifestNamespaceFlag(),
-			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create it again"},
 			cmdutil.ResultFormatFlag(),
 			cmdutil.DryRunFlag(cmdutil.DryRunUsage),
 			cmdutil.StrictFlag(),

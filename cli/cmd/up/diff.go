@@ -38,19 +38,20 @@ func NewDiffCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "diff",
 		Usage:     "show what apply would change",
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
-		Description: `Compares manifests with what is there: what podrun apply, or up, would make or
-change, as a unified diff of YAML with defaults filled in. The values of secrets
-are not shown, only which of them change. Nothing is done.
+		Description: `Compares manifests with the existing objects and prints what podrun apply, or
+up, would create or change, as a unified diff of YAML with defaults filled in.
+The values of Secrets are not shown, only which of them change. Nothing is
+changed.
 
 The exit code is 0 if nothing would change, 1 if something would, and greater if
-that could not be found out.
+the comparison failed.
 
 Examples:
   podrun diff -f web.yaml
   podrun diff web.yaml && echo as it should be
 `,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare what is in this `FILE` (- is standard input)"},
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare the objects of this `FILE` (- is standard input)"},
 			cmdutil.ManifestNamespaceFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &diffOptions{manifestOptions{env: env}} }),

@@ -30,27 +30,27 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "up",
 		Usage:     "run pods from their manifests",
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
-		Description: `Checks the manifests, brings the images onto this machine and runs the pods. In
-the foreground it shows what all containers write and ends when the pods have;
-Ctrl-C stops them gracefully and removes them, with the services, configmaps and
-secrets that were not there before; a second Ctrl-C stops them at once. With -d
-it returns when the pods are running or, with --wait, ready.
-In a unit of systemd with Type=notify it tells systemd how the pods are; podrun
-systemd makes such units.
+		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
+it shows the output of all containers and exits when the pods have ended. Ctrl-C
+stops them gracefully and removes them, with the Services, ConfigMaps and
+Secrets that it has created; a second Ctrl-C stops them at once. With -d it
+returns when the pods are running or, with --wait, ready.
+In a systemd unit with Type=notify it reports the state of the pods to systemd;
+podrun systemd makes such units.
 
-A pod that runs already follows its manifest: CPU and memory are resized in
-place, a container with another image is restarted alone, labels are noted.
-Other differences are listed and refused; --replace stops the pod and runs it
-anew, even if this command is killed meanwhile. --watch does so whenever a file
-has changed.
+A running pod is changed to match its manifest: CPU and memory are resized in
+place, a container with another image is restarted alone, labels are updated.
+Other differences are listed and refused; --replace stops the pod and creates it
+again, even if this command is killed meanwhile. --watch applies the files again
+whenever one has changed.
 
-A pod whose images are missing is Pending. They are pulled in the background,
-even after podrun up has ended, and the pod starts when all are there.
+A pod with missing images is Pending. They are pulled in the background, even
+after podrun up has exited, and the pod starts when all of them are present.
 
-Of a Deployment, Job or the like it makes the pods. In the foreground it is
-their controller; with -d a small process is, which waits until it is needed.
-With --wait a Deployment has to be rolled out and a Job to be complete: if it
-fails, the exit code is that of its last container that failed.
+For a Deployment, Job or another workload it creates the pods. In the foreground
+it is their controller; with -d a small process is, which waits until it is
+needed. With --wait a Deployment must be rolled out and a Job complete: if it
+fails, the exit code is that of the container that failed last.
 
 Examples:
   podrun up web.yaml
@@ -68,8 +68,8 @@ Examples:
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
 			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image has come"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
-			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot become what its manifest says, and run it anew"},
-			&cli.StringFlag{Name: "network", Usage: "connect pods that do not say themselves by this `MODE`: auto, masquerade, tproxy, netstack, host or none"},
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create it again"},
+			&cli.StringFlag{Name: "network", Usage: "connect pods that do not set it themselves by this `MODE`: auto, masquerade, tproxy, netstack, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			cmdutil.ResultFormatFlag(),
@@ -77,7 +77,7 @@ Examples:
 			&cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or: any, all (fail if any or all app containers failed), none (never fail because of them)"},
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
-			&cli.StringFlag{Name: "pull", Usage: "what to do about images instead of their imagePullPolicy, this time: `POLICY` is always, missing, never, or newer, which is always, but takes what is here if the registry cannot be asked"},
+			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the registry cannot be reached"},
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
 			&cli.StringFlag{Name: "log-max-files", Usage: "keep this many `FILES` of a container's log, unless the pod has the annotation " + podutil.AnnotationLogMaxFiles + " (default: 5)"},

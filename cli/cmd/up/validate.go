@@ -23,11 +23,12 @@ import (
 func NewValidateCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
-		Usage:     "check manifests and show what podrun makes of each field",
+		Usage:     "check manifests and show how podrun handles each field",
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
-		Description: `Checks manifests as up does, without starting anything. For every field it says
-whether podrun does it (ok), reads it and has no use for it on one machine
-(accepted), or does not do it yet (refused), and what the pod may use in all.
+		Description: `Checks manifests as up does, without starting anything. For every field it
+prints whether podrun supports it (ok), reads it but has no use for it on one
+machine (accepted), or does not support it (refused); then the effective limits
+of the pod.
 
 -o json prints an object with valid, objects (each with its fields) and errors
 (each with file, document, line and field).
@@ -41,7 +42,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
 			cmdutil.ManifestNamespaceFlag(),
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but what is wrong"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print errors only"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),

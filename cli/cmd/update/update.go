@@ -32,22 +32,22 @@ const updateTime = 5 * time.Minute
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "update",
-		Usage:     "take newer images of pods, and go back if they fail",
+		Usage:     "update pods to newer images, and roll back if they fail",
 		ArgsUsage: "[POD...]",
-		Description: `Asks the registries whether the names of the pods' images stand for newer ones.
-Where they do, it fetches them, stops the pod, makes it anew and watches it: if
-it is not ready in time, or does not stay so, the pod is made of the images that
-it had before. Only when it is ready the names stand for the new images, so
-after a power cut in the middle the pod comes back with the old ones. Without
-names it does so for all pods of the namespace, one after the other. A pod of a
-systemd unit is updated by a restart of the unit, with the other pods of it.
-Those of a Deployment or another workload are left to it: a changed template
-makes them anew, of the newest images.
+		Description: `Asks the registries for newer images of the names in the pods' manifests. If
+there are any, it pulls them, stops the pod, creates it again and watches it: if
+it is not ready in time, or does not stay ready, the pod is created with its
+former images. The names refer to the new images only when the pod is ready, so
+after a power cut the pod returns with the old ones. Without arguments it
+updates all pods of the namespace, one after the other. A pod of a systemd unit
+is updated by a restart of the unit, with the other pods of the unit. Pods of a
+Deployment or another workload are left to it: a changed template creates them
+again, with the newest images.
 
-Of a name that no registry has, as of images that were loaded from an archive,
-it takes what the name stands for on this machine: load the new archive, then
-update. Images by digest stay. --rollback goes back to what the pod had before
-its last update.
+For a name that no registry has, such as that of a loaded image, it uses the
+image that now has the name on this machine: load the new archive, then update.
+Images by digest stay. --rollback restores the images from before the last
+update.
 
 Examples:
   podrun update
@@ -57,10 +57,10 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
-			&cli.BoolFlag{Name: "rollback", Usage: "go back to the images before the last update"},
-			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "how long a pod may take to be ready, as a `DURATION` (90s, 5m)"},
-			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "how long it has to stay ready without a restart, as a `DURATION`"},
-			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` registries are asked: newer or never"},
+			&cli.BoolFlag{Name: "rollback", Usage: "restore the images from before the last update"},
+			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
+			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "the pod must stay ready without a restart for this `DURATION`"},
+			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to ask registries: newer or never"},
 			cmdutil.TLSVerifyFlag(),
 		},
 		Action: func(c *cli.Context) error { return run(env, c) },

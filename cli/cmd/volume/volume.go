@@ -18,9 +18,9 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "volume",
-		Usage: "list and remove the volumes that stay when their pods go",
-		Description: `A PersistentVolumeClaim is a directory. It is made when a pod first uses it and
-stays until it is removed: by volume rm, delete pvc or down --volumes.
+		Usage: "list and remove PersistentVolumeClaims",
+		Description: `A PersistentVolumeClaim is a directory. It is created when a pod first uses it
+and stays until it is removed: by volume rm, delete pvc or down --volumes.
 
 Examples:
   podrun volume ls
@@ -36,8 +36,8 @@ func volumeLsCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "ls",
 		Usage: "list the volumes",
-		Description: `Lists the claims and their directories. CLAIM is no for a directory whose claim
-is gone, USED BY the pods that have the volume.
+		Description: `Lists the claims and their directories. CLAIM is "no" for a directory without a
+claim; USED BY lists the pods that use it.
 
 Examples:
   podrun volume ls
@@ -49,7 +49,7 @@ Examples:
 func volumeInspectCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
-		Usage:     "show what is known of a volume, as JSON",
+		Usage:     "show the details of a volume, as JSON",
 		ArgsUsage: "NAME...",
 		Description: `Shows claims with their directories and the pods that use them.
 
@@ -64,9 +64,9 @@ Examples:
 func volumeRmCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "rm",
-		Usage:     "remove volumes with what is in them",
+		Usage:     "remove volumes with their files",
 		ArgsUsage: "NAME...",
-		Description: `Removes claims with their directories. One that a pod has is kept.
+		Description: `Removes claims with their directories. A claim that a pod uses is kept.
 
 Examples:
   podrun volume rm data

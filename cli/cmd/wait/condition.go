@@ -31,9 +31,9 @@ Examples:
 			Name:      "set",
 			Usage:     "set a condition of a pod",
 			ArgsUsage: "POD TYPE=STATUS...",
-			Description: `Sets conditions of a running pod to True, False or Unknown. A pod whose manifest
-names a condition in spec.readinessGates is Ready only when that is True. The
-conditions that follow from the pod (Ready and the like) cannot be set.
+			Description: `Sets conditions of a running pod to True, False or Unknown. A pod with a
+condition in spec.readinessGates is Ready only when that condition is True. The
+conditions that podrun sets (Ready and the like) cannot be set.
 
 Examples:
   podrun condition set web example.com/in-rotation=True
@@ -41,8 +41,8 @@ Examples:
 `,
 			Flags: []cli.Flag{
 				cmdutil.NamespaceFlag(),
-				&cli.StringFlag{Name: "reason", Usage: "why, as one `WORD`"},
-				&cli.StringFlag{Name: "message", Usage: "why, as a `TEXT` for people"},
+				&cli.StringFlag{Name: "reason", Usage: "the reason, one `WORD`"},
+				&cli.StringFlag{Name: "message", Usage: "the message, a `TEXT` for people"},
 			},
 			Action: cmdutil.Action(func() cmdutil.Command { return &setOptions{env: env} }),
 		}},

@@ -23,11 +23,11 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "wait",
-		Usage:     "wait until pods are as they should be",
+		Usage:     "wait for conditions of pods and workloads",
 		ArgsUsage: "POD... | --all",
-		Description: `Waits until every pod has a condition or a phase, or is gone, as kubectl wait
-does. It fails when the time is over, and at once when a pod has ended and what
-is waited for cannot come any more. Without --for it waits until pods are Ready,
+		Description: `Waits until every pod has a condition or a phase, or is removed, as kubectl wait
+does. It fails after the timeout, and at once if a pod has ended and the
+condition can no longer come. Without --for it waits until pods are Ready,
 Deployments Available and Jobs Complete.
 
 Examples:

@@ -35,7 +35,7 @@ func Help(path []string, cmd *cli.Command, app *cli.App) string {
 	}
 	b.WriteString("\nOptions:\n" + columns(append(flagRows(cmd.Flags), [2]string{"-h, --help", "show this help"})))
 	if len(path) == 0 {
-		b.WriteString("\n`podrun COMMAND --help` says more about a command.\n")
+		b.WriteString("\n`podrun COMMAND --help` shows the help of a command.\n")
 	}
 	return b.String()
 }

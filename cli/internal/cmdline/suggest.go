@@ -139,7 +139,7 @@ func moreForeignCommands(word string) string {
 func foreignSubcommand(parent, word string) string {
 	switch parent {
 	case "podrun create secret":
-		return "podrun create secret generic NAME makes one of files and words"
+		return "podrun create secret generic NAME creates one from files and values"
 	case "podrun create":
 		if _, _, kind := kindnames.ParseObjects([]string{word}); kind || slices.Contains([]string{"pod", "-f"}, word) {
 			return "write a manifest; podrun apply -f FILE makes what is in it"

@@ -31,7 +31,7 @@ func DryRunOf(c *cli.Context) DryRun {
 }
 
 // DryRunUsage is the usage text of --dry-run.
-const DryRunUsage = "make and change nothing, but say what would be: =client holds the manifests against what is there; =server tries this machine, ports and images, too"
+const DryRunUsage = "create and change nothing, but print what would be done: =client compares the manifests with the existing objects; =server also checks this machine, ports and images"
 
 // IsBoolFlag allows the flag without a value.
 func (d *DryRun) IsBoolFlag() bool { return true }

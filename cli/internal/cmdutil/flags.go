@@ -33,12 +33,12 @@ func PolicyFlag() cli.Flag {
 
 // TLSVerifyFlag returns the flag --tls-verify.
 func TLSVerifyFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "--tls-verify=false lets registries speak plain HTTP or show unknown certificates"}
+	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "--tls-verify=false allows plain HTTP and unknown certificates of registries"}
 }
 
 // AuthfileFlag returns the flag --authfile.
 func AuthfileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "authfile", Usage: "keep and look for logins in this `FILE` (or $REGISTRY_AUTH_FILE)"}
+	return &cli.StringFlag{Name: "authfile", Usage: "store and read logins in this `FILE` (or $REGISTRY_AUTH_FILE)"}
 }
 
 // ResultFormatFlag returns the flag -o of commands that create or change objects.

@@ -30,15 +30,15 @@ var Table = []struct {
 	Code int
 	When string
 }{
-	{OK, "The command did what was asked. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded. In a unit of systemd: also when `up` was told to end."},
+	{OK, "The command succeeded. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded. In a systemd unit: also when systemd has stopped `up`."},
 	{Failure, "The command failed, or the pod did. With `up --exit-code-from CONTAINER` the code is that container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
 	{Usage, "The command line or a manifest is wrong. Nothing was done."},
-	{Internal, "podrun itself could not do its part: this machine cannot run pods (`podrun doctor` says why), or `exec` could not reach the container."},
+	{Internal, "podrun itself failed: this machine cannot run pods (`podrun doctor` shows why), or `exec` could not reach the container."},
 	{CannotRun, "`exec`: the command was found but cannot be executed."},
 	{NotFound, "`exec`: the command was not found in the container."},
 	{Hangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},
 	{SIGINT, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
-	{BrokenPipe, "Nobody reads the output any more (SIGPIPE): `podrun events -w | head`."},
+	{BrokenPipe, "The reader of the output has gone (SIGPIPE): `podrun events -w | head`."},
 	{Terminated, "Ended by SIGTERM. A pod in the foreground was stopped and removed."},
 }
 
