@@ -155,11 +155,7 @@ func (o *options) printLogs(pods []*podLogs) error {
 			return err
 		}
 		for _, s := range l.streams {
-			attempt, err := podview.Instance(l.place, s.Container.Name, st, o.previous)
-			if err == nil {
-				err = crilog.Read(l.place.LogDir(s.Container.Name), attempt, s.Selection(), s.Sink)
-				err = errors.Join(err, podview.Finish(s.Sink))
-			}
+			err := s.Print(l.place, st, o.previous)
 			if err == nil {
 				continue
 			}
@@ -190,26 +186,17 @@ func followAll(ctx context.Context, pods []*podLogs) error {
 
 // follow prints the existing and new output of the pod.
 func (l *podLogs) follow(ctx context.Context) error {
-	logstream.FromLatest(l.place, l.streams)
-	ended := make(chan struct{})
-	var watchErr error
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		defer close(ended)
-		watchErr = podclient.WatchStatus(ctx, l.place, func(st *pod.Status) bool {
+	return logstream.FollowWhile(ctx, l.place, l.streams, func(ctx context.Context) error {
+		err := podclient.WatchStatus(ctx, l.place, func(st *pod.Status) bool {
 			logstream.EndFinished(l.streams, l.plan.RestartPolicy, st)
 			return logstream.AllDone(l.streams)
 		})
-		if watchErr == nil && !logstream.AllDone(l.streams) {
-			watchErr = podclient.WaitGone(ctx, l.place)
+		if err == nil && !logstream.AllDone(l.streams) {
+			err = podclient.WaitGone(ctx, l.place)
 		}
-	}()
-	err := logstream.Follow(ctx, l.place, l.streams, ended)
-	cancel()
-	<-ended
-	if errors.Is(watchErr, podclient.ErrNotRunning) || errors.Is(watchErr, context.Canceled) {
-		watchErr = nil
-	}
-	return errors.Join(err, watchErr)
+		if errors.Is(err, podclient.ErrNotRunning) || errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	})
 }

@@ -41,15 +41,7 @@ func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(we
 	if of.Previous {
 		return readPrevious(p, streams)
 	}
-	logstream.FromLatest(p, streams)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan struct{})
-	failed := make(chan error, 1)
-	go func() { failed <- s.noteFrom(ctx, p, plan.RestartPolicy, streams, ended) }()
-	err = logstream.Follow(ctx, p, streams, ended)
-	cancel()
-	return errors.Join(err, <-failed)
+	return logstream.FollowWhile(ctx, p, streams, func(ctx context.Context) error { return s.watch(ctx, p, plan.RestartPolicy, streams) })
 }
 
 // readPrevious reads the output of the instances before the current ones.
@@ -60,17 +52,10 @@ func readPrevious(p store.Pod, streams []*logstream.Stream) error {
 	}
 	var missing []string
 	for _, one := range streams {
-		attempt, err := podview.Instance(p, one.Container.Name, st, true)
 		var waits *podview.NotWritten
-		if errors.As(err, &waits) {
+		if err := one.Print(p, st, true); errors.As(err, &waits) {
 			missing = append(missing, one.Container.Name)
-			continue
-		}
-		if err == nil {
-			err = crilog.Read(p.LogDir(one.Container.Name), attempt, one.Selection(), one.Sink)
-			err = errors.Join(err, podview.Finish(one.Sink))
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
 	}
@@ -80,9 +65,8 @@ func readPrevious(p store.Pod, streams []*logstream.Stream) error {
 	return nil
 }
 
-// noteFrom ends streams according to the pod's status, and all of them when the pod ends.
-func (s *pageSource) noteFrom(ctx context.Context, p store.Pod, policy pod.RestartPolicy, streams []*logstream.Stream, ended chan struct{}) error {
-	defer close(ended)
+// watch ends streams according to the pod's status. It returns when the pod ends.
+func (s *pageSource) watch(ctx context.Context, p store.Pod, policy pod.RestartPolicy, streams []*logstream.Stream) error {
 	watched := func() ([]string, error) { return []string{p.RuntimeDir(), p.DataDir()}, nil }
 	return dirwatch.While(ctx, watched, s.lives.Changed, func() (bool, error) {
 		if !p.Exists() {

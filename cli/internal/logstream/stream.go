@@ -38,8 +38,18 @@ func NewOne(c *pod.Container, init bool, sink crilog.Sink) *Stream {
 	return &Stream{Container: c, init: init, Tail: -1, Sink: sink, done: make(chan struct{}), shown: make(chan struct{})}
 }
 
-// Selection returns which part of the first attempt is printed.
-func (s *Stream) Selection() crilog.Selection { return crilog.Selection{Tail: s.Tail, Since: s.Since} }
+// selection returns which part of the first attempt is printed.
+func (s *Stream) selection() crilog.Selection { return crilog.Selection{Tail: s.Tail, Since: s.Since} }
+
+// Print prints the output of the container's current attempt, or of the one before it.
+func (s *Stream) Print(p store.Pod, st *pod.Status, previous bool) error {
+	attempt, err := podview.Instance(p, s.Container.Name, st, previous)
+	if err != nil {
+		return err
+	}
+	err = crilog.Read(p.LogDir(s.Container.Name), attempt, s.selection(), s.Sink)
+	return errors.Join(err, podview.Finish(s.Sink))
+}
 
 func (s *Stream) end() { s.once.Do(func() { close(s.done) }) }
 
@@ -81,7 +91,7 @@ func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan st
 	errs := make([]error, len(streams))
 	var all sync.WaitGroup
 	for i, s := range streams {
-		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: s.Selection(), Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.Sink, OnSkipped: s.Missed}
+		f := &crilog.Follower{Dir: dirs[i], First: s.first, Selection: s.selection(), Wake: watcher.Wake(dirs[i]), Done: s.done, Sink: s.Sink, OnSkipped: s.Missed}
 		all.Go(func() {
 			defer close(s.shown)
 			awaitInits(ctx, streams[:i])
@@ -90,6 +100,24 @@ func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan st
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// FollowWhile follows the streams from the current attempts on, while watch runs. watch ends streams
+// according to the pod's status; its context ends with the last stream.
+func FollowWhile(ctx context.Context, p store.Pod, streams []*Stream, watch func(context.Context) error) error {
+	FromLatest(p, streams)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	var watchErr error
+	go func() {
+		defer close(ended)
+		watchErr = watch(ctx)
+	}()
+	err := Follow(ctx, p, streams, ended)
+	cancel()
+	<-ended
+	return errors.Join(err, watchErr)
 }
 
 // awaitInits waits until all output has been printed of the init containers among streams that had to end

@@ -216,14 +216,20 @@ func Location(o *manifest.Object) string {
 	return fmt.Sprintf("%s, document %d", o.File, o.Document)
 }
 
-// PodsInFiles returns the pods that files name. It ignores other errors in them: a pod must stay
-// removable when its manifest is no longer valid.
-func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod, error) {
+// namedInFiles returns the objects that files name, as written. With an error it also returns what could be
+// read.
+func namedInFiles(env *cmdutil.Env, files []string) ([]manifest.Object, error) {
 	sources, err := ReadFiles(env, files)
 	if err != nil {
 		return nil, err
 	}
-	named, err := decodeFiles(sources)
+	return decodeFiles(sources)
+}
+
+// PodsInFiles returns the pods that files name. It ignores other errors in them: a pod must stay
+// removable when its manifest is no longer valid.
+func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod, error) {
+	named, err := namedInFiles(env, files)
 	if err != nil {
 		return nil, err
 	}
@@ -344,11 +350,7 @@ func RefuseMixed(docs Documents) error {
 
 // ObjectsInFiles returns the objects that files name. It ignores other errors in the files.
 func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, error) {
-	sources, err := ReadFiles(env, files)
-	if err != nil {
-		return nil, err
-	}
-	named, err := decodeFiles(sources)
+	named, err := namedInFiles(env, files)
 	var list []kindnames.ObjectRef
 	for _, o := range named {
 		for _, k := range kindnames.All() {
@@ -362,11 +364,7 @@ func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, er
 
 // WorkloadsInFiles returns the existing workloads that files name.
 func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found []store.Workload, err error) {
-	sources, err := ReadFiles(env, files)
-	if err != nil {
-		return nil, err
-	}
-	named, err := decodeFiles(sources)
+	named, err := namedInFiles(env, files)
 	if err != nil {
 		return nil, err
 	}

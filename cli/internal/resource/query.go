@@ -12,11 +12,7 @@ import (
 
 // QueriesInFiles returns queries for the objects of files. It warns of kinds that have no effect here.
 func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error) {
-	sources, err := ReadFiles(env, files)
-	if err != nil {
-		return nil, err
-	}
-	found, err := decodeFiles(sources)
+	found, err := namedInFiles(env, files)
 	if err != nil {
 		return nil, err
 	}
