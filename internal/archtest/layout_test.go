@@ -155,7 +155,6 @@ var contextUsers = map[string]string{
 	"cli/cmd/exec":    "its commands are to become cmdutil.Commands",
 	"cli/cmd/image":   "its commands are to become cmdutil.Commands",
 	"cli/cmd/object":  "its commands are to become cmdutil.Commands",
-	"cli/cmd/stop":    "its commands are to become cmdutil.Commands",
 	"cli/cmd/system":  "its commands are to become cmdutil.Commands",
 	"cli/cmd/systemd": "its commands are to become cmdutil.Commands",
 	"cli/cmd/update":  "its commands are to become cmdutil.Commands",
