@@ -8,25 +8,29 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Help returns the text of --help for the command at path, or for the app.
-func Help(path []string, cmd *cli.Command, app *cli.App) string {
-	var b strings.Builder
-	name := strings.Join(append([]string{app.Name}, path...), " ")
-	summary := cmd.Usage
+// synopsis returns the name of a command, its summary, and what follows the name on the command line.
+func synopsis(path []string, cmd *cli.Command, app *cli.App) (name, summary, usage string) {
+	name, summary = strings.Join(append([]string{app.Name}, path...), " "), cmd.Usage
 	if len(path) == 0 {
 		summary = app.Usage
 	}
-	fmt.Fprintf(&b, "%s: %s\n\nUsage:\n  %s", name, summary, name)
 	if len(cmd.Subcommands) > 0 {
-		b.WriteString(" COMMAND")
+		usage += " COMMAND"
 	}
 	if len(cmd.Flags) > 0 && len(path) > 0 {
-		b.WriteString(" [options]")
+		usage += " [options]"
 	}
 	if cmd.ArgsUsage != "" {
-		b.WriteString(" " + cmd.ArgsUsage)
+		usage += " " + cmd.ArgsUsage
 	}
-	b.WriteString("\n")
+	return name, summary, usage
+}
+
+// Help returns the text of --help for the command at path, or for the app.
+func Help(path []string, cmd *cli.Command, app *cli.App) string {
+	var b strings.Builder
+	name, summary, usage := synopsis(path, cmd, app)
+	fmt.Fprintf(&b, "%s: %s\n\nUsage:\n  %s%s\n", name, summary, name, usage)
 	if cmd.Description != "" {
 		b.WriteString("\n" + strings.TrimRight(cmd.Description, "\n") + "\n")
 	}

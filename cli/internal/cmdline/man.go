@@ -37,22 +37,8 @@ func manName(path []string) string { return strings.Join(append([]string{"podrun
 // ManPage returns a page of section 1, in the man(7) macros.
 func ManPage(path []string, cmd *cli.Command, app *cli.App) string {
 	var b strings.Builder
-	name := strings.Join(append([]string{app.Name}, path...), " ")
-	summary := cmd.Usage
-	if len(path) == 0 {
-		summary = app.Usage
-	}
+	name, summary, usage := synopsis(path, cmd, app)
 	fmt.Fprintf(&b, ".TH %s 1 \"\" podrun \"User Commands\"\n.SH NAME\n%s \\- %s\n", strings.ToUpper(manName(path)), roff(manName(path)), roff(summary))
-	usage := ""
-	if len(cmd.Subcommands) > 0 {
-		usage += " COMMAND"
-	}
-	if len(cmd.Flags) > 0 && len(path) > 0 {
-		usage += " [options]"
-	}
-	if cmd.ArgsUsage != "" {
-		usage += " " + cmd.ArgsUsage
-	}
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n%s\n", roff(name), roff(strings.TrimSpace(usage)))
 	about, examples, _ := strings.Cut(cmd.Description, "\nExamples:\n")
 	if about = strings.TrimSpace(about); about != "" {
