@@ -3,7 +3,6 @@
 // values, references to objects, fields and files, and the variables of Services.
 //
 // It is pure: the caller passes in what the references point to.
-// It is pure: what is referred to is handed in.
 package environ
 
 import "strings"
@@ -13,7 +12,7 @@ import "strings"
 // References to unknown variables and everything else stay unchanged. The first map that has a
 // variable counts.
 func expandWith(s string, vars ...map[string]string) string {
-	out, _ := expand(s, vars)
+	out, _ := ExpandKnown(s, vars...)
 	return out
 }
 
@@ -29,13 +28,6 @@ func ExpandAll(list []string, vars ...map[string]string) []string {
 // ExpandKnown expands s and also returns the first unknown variable, or "" (kubelet:
 // ExpandContainerVolumeMounts, for subPathExpr).
 func ExpandKnown(s string, vars ...map[string]string) (out, unknown string) {
-	return expand(s, vars)
-}
-
-// Literal returns a string that expands to s, whatever the variables are.
-func Literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
-
-func expand(s string, vars []map[string]string) (out, unknown string) {
 	var b strings.Builder
 	for {
 		i := strings.IndexByte(s, '$')
@@ -70,6 +62,9 @@ func expand(s string, vars []map[string]string) (out, unknown string) {
 		}
 	}
 }
+
+// Literal returns a string that expands to s, whatever the variables are.
+func Literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 
 func lookUp(name string, vars []map[string]string) (string, bool) {
 	for _, m := range vars {

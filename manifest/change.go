@@ -33,7 +33,7 @@ func ValidatePodUpdate(o *Object, old *corev1.Pod) error {
 // SetNetwork sets the network of a Pod that Load returned, unless the Pod sets it.
 func SetNetwork(o *Object, mode string) error {
 	p := o.Pod
-	if _, says := p.Annotations[podutil.AnnotationNetwork]; says || p.Spec.HostNetwork {
+	if _, set := p.Annotations[podutil.AnnotationNetwork]; set || p.Spec.HostNetwork {
 		return nil
 	}
 	if p.Annotations == nil {

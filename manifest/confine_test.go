@@ -78,9 +78,9 @@ func TestConfinementMistakes(t *testing.T) {
 		{"  securityContext: {seLinuxChangePolicy: Often}\n", "", "seLinuxChangePolicy"},
 		{"  hostIPC: true\n  securityContext: {sysctls: [{name: kernel.shm_rmid_forced, value: '1'}]}\n", "", "is not allowed with the host's IPC"},
 	} {
-		said := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]"+c.container+"}]\n"+c.spec), "\n")
-		if !strings.Contains(said, c.want) {
-			t.Errorf("%s%s: %q, want %q", c.spec, c.container, said, c.want)
+		reported := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]"+c.container+"}]\n"+c.spec), "\n")
+		if !strings.Contains(reported, c.want) {
+			t.Errorf("%s%s: %q, want %q", c.spec, c.container, reported, c.want)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func TestAppArmorAnnotations(t *testing.T) {
 	} {
 		text := head + c.annotation + rest + c.container + "}]\n" + c.spec
 		if c.wrong != "" {
-			if said := strings.Join(mistakes(text), "\n"); !strings.Contains(said, c.wrong) {
-				t.Errorf("%s%s: %q, want %q", c.annotation, c.container, said, c.wrong)
+			if reported := strings.Join(mistakes(text), "\n"); !strings.Contains(reported, c.wrong) {
+				t.Errorf("%s%s: %q, want %q", c.annotation, c.container, reported, c.wrong)
 			}
 			continue
 		}
@@ -145,8 +145,8 @@ func TestDevicesByName(t *testing.T) {
 		{head + "=own: 1}}}]\n", "a device's name is vendor.com/class=name"},
 		{head + "v.example/c: 1}}}]\n", "only cpu, memory"},
 	} {
-		if said := strings.Join(mistakes(c.text), "\n"); !strings.Contains(said, c.want) {
-			t.Errorf("%s: %q, want %q", c.text, said, c.want)
+		if reported := strings.Join(mistakes(c.text), "\n"); !strings.Contains(reported, c.want) {
+			t.Errorf("%s: %q, want %q", c.text, reported, c.want)
 		}
 	}
 }
@@ -169,9 +169,9 @@ func TestHostUsers(t *testing.T) {
 		"  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n":         "spec.volumes[0].persistentVolumeClaim: Forbidden: when `hostUsers` is false",
 		"  volumes: [{name: v, emptyDir: {}}, {name: w, hostPath: {path: /x}}]\n": "spec.volumes[1].hostPath",
 	} {
-		said := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]}]\n  hostUsers: false\n"+more), "\n")
-		if !strings.Contains(said, want) {
-			t.Errorf("%s: %q, want %q", more, said, want)
+		reported := strings.Join(mistakes("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i, command: [x]}]\n  hostUsers: false\n"+more), "\n")
+		if !strings.Contains(reported, want) {
+			t.Errorf("%s: %q, want %q", more, reported, want)
 		}
 	}
 }

@@ -47,13 +47,13 @@ func TestSysctlTricks(t *testing.T) {
 		{"net.ipv4.ping_group_range", "0 2147483647", ""},
 	} {
 		text := fmt.Sprintf(pod, `{name: "`+c.name+`", value: "`+c.value+`"}`)
-		if said := strings.Join(mistakes(text), "\n"); c.want == "" && said != "" || !strings.Contains(said, c.want) {
-			t.Errorf("%q = %q: %q, want %q", c.name, c.value, said, c.want)
+		if reported := strings.Join(mistakes(text), "\n"); c.want == "" && reported != "" || !strings.Contains(reported, c.want) {
+			t.Errorf("%q = %q: %q, want %q", c.name, c.value, reported, c.want)
 		}
 	}
 	twice := fmt.Sprintf(pod, `{name: kernel.shm_rmid_forced, value: "1"}, {name: kernel/shm_rmid_forced, value: "0"}`)
-	if said := strings.Join(mistakes(twice), "\n"); !strings.Contains(said, "Duplicate value") {
-		t.Errorf("one of two names twice: %q", said)
+	if reported := strings.Join(mistakes(twice), "\n"); !strings.Contains(reported, "Duplicate value") {
+		t.Errorf("one of two names twice: %q", reported)
 	}
 }
 
@@ -93,12 +93,12 @@ func TestNamesAreNoPaths(t *testing.T) {
 		"namespace empty": true, "its namespace empty": true, "hostname empty": true, "subdomain empty": true,
 	}
 	for place, text := range places {
-		if said := mistakes(fmt.Sprintf(text, "abc")); said != nil {
-			t.Errorf("%s: a good name: %q", place, said)
+		if reported := mistakes(fmt.Sprintf(text, "abc")); reported != nil {
+			t.Errorf("%s: a good name: %q", place, reported)
 		}
 		for kind, name := range names {
-			if said := mistakes(fmt.Sprintf(text, name)); (said == nil) != fine[place+" "+kind] {
-				t.Errorf("%s: %s: %q", place, kind, said)
+			if reported := mistakes(fmt.Sprintf(text, name)); (reported == nil) != fine[place+" "+kind] {
+				t.Errorf("%s: %s: %q", place, kind, reported)
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func TestValidateVolumes(t *testing.T) {
 		{"gitRepo: {repository: r}", "gitRepo: not supported yet: clone in an init container, into an emptyDir"},
 		{"flexVolume: {driver: d}", "flexVolume: not supported yet: a volume of an old cloud or storage plug-in: mount it on the host and use hostPath, or a persistentVolumeClaim, which is a directory"},
 	} {
-		got := told(mistakes(podYAML("{containers: [{name: c, image: i}], volumes: [{name: v, " + test.in + "}]}")))
+		got := messagesOf(mistakes(podYAML("{containers: [{name: c, image: i}], volumes: [{name: v, " + test.in + "}]}")))
 		if want := at + test.want; got != want {
 			t.Errorf("%s:\n got %s\nwant %s", test.in, got, want)
 		}
@@ -86,7 +86,7 @@ func TestValidateMounts(t *testing.T) {
 		if !strings.Contains(in, "name:") {
 			in = "name: v, " + in
 		}
-		got := told(mistakes(podYAML("{containers: [{name: c, image: i, volumeMounts: [{mountPath: /v, " + in + "}]}], volumes: [{name: v}, {name: i, image: {reference: i}}]}")))
+		got := messagesOf(mistakes(podYAML("{containers: [{name: c, image: i, volumeMounts: [{mountPath: /v, " + in + "}]}], volumes: [{name: v}, {name: i, image: {reference: i}}]}")))
 		if want := at + test.want; got != want {
 			t.Errorf("%s:\n got %s\nwant %s", test.in, got, want)
 		}
@@ -203,15 +203,15 @@ func TestHostnameOverride(t *testing.T) {
 		"hostnameOverride: A":                          `spec.hostnameOverride: Invalid value: "A": `,
 		"hostname: a.b":                                `spec.hostname: Invalid value: "a.b": must not contain dots`,
 	} {
-		got := told(mistakes(podYAML("{containers: [{name: c, image: i}], " + in + "}")))
+		got := messagesOf(mistakes(podYAML("{containers: [{name: c, image: i}], " + in + "}")))
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s:\n got %s\nwant %s", in, got, want)
 		}
 	}
 }
 
-// told returns the messages of mistakes, without their positions in the file.
-func told(mistakes []string) string {
+// messagesOf returns the messages of mistakes, without their positions in the file.
+func messagesOf(mistakes []string) string {
 	var lines []string
 	for _, m := range mistakes {
 		_, text, _ := strings.Cut(m, ": ")

@@ -85,13 +85,13 @@ func (l *EventLog) combined(e Event) int {
 
 // similar counts the different messages of recent events like e.
 func (l *EventLog) similar(e Event) int {
-	said := map[string]bool{}
+	messages := map[string]bool{}
 	for _, old := range l.Events {
 		if old.alike(e) && old.Message != e.Message && e.Last.Sub(old.Last) <= similarWithin {
-			said[old.Message] = true
+			messages[old.Message] = true
 		}
 	}
-	return len(said)
+	return len(messages)
 }
 
 func (e Event) alike(other Event) bool { return e.Type == other.Type && e.Reason == other.Reason }

@@ -82,17 +82,15 @@ func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume
 // cannot be made later (kubelet: MakeNestedMountpoints).
 func nestedMountPoints(p *corev1.Pod, volume string) []string {
 	var dirs []string
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for _, c := range list {
-			for _, outer := range c.VolumeMounts {
-				if outer.Name != volume || outer.SubPath != "" || outer.SubPathExpr != "" {
-					continue
-				}
-				for _, inner := range c.VolumeMounts {
-					below, ok := strings.CutPrefix(podutil.MountPoint(inner.MountPath), podutil.MountPoint(outer.MountPath)+"/")
-					if ok && !strings.HasPrefix(below, "..") && !slices.Contains(dirs, below) {
-						dirs = append(dirs, below)
-					}
+	for c := range podutil.Containers(&p.Spec) {
+		for _, outer := range c.VolumeMounts {
+			if outer.Name != volume || outer.SubPath != "" || outer.SubPathExpr != "" {
+				continue
+			}
+			for _, inner := range c.VolumeMounts {
+				below, ok := strings.CutPrefix(podutil.MountPoint(inner.MountPath), podutil.MountPoint(outer.MountPath)+"/")
+				if ok && !strings.HasPrefix(below, "..") && !slices.Contains(dirs, below) {
+					dirs = append(dirs, below)
 				}
 			}
 		}

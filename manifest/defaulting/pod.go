@@ -23,10 +23,8 @@ func SetDefaultsButPullPolicy(p *corev1.Pod) {
 	}
 	defaultSpec(&p.Spec)
 	defaultVolumes(p.Spec.Volumes)
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			defaultContainer(&list[i])
-		}
+	for c := range podutil.Containers(&p.Spec) {
+		defaultContainer(c)
 	}
 	for i := range p.Spec.EphemeralContainers {
 		defaultContainer((*corev1.Container)(&p.Spec.EphemeralContainers[i].EphemeralContainerCommon))

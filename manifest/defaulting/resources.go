@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/podrun/podrun/manifest/podutil"
 )
 
 // defaultPodResources completes resources at pod level, if there are any (DefaultPodLevelResources in
@@ -45,11 +47,9 @@ func addMissing(list *corev1.ResourceList, from corev1.ResourceList) {
 }
 
 func allHaveLimit(p *corev1.Pod, name corev1.ResourceName) bool {
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			if _, ok := list[i].Resources.Limits[name]; !ok {
-				return false
-			}
+	for c := range podutil.Containers(&p.Spec) {
+		if _, ok := c.Resources.Limits[name]; !ok {
+			return false
 		}
 	}
 	return true

@@ -1,6 +1,7 @@
 package podutil
 
 import (
+	"iter"
 	"path"
 	"slices"
 
@@ -16,6 +17,19 @@ func IsSidecar(c *corev1.Container) bool {
 // restartPolicy is no sidecar: it is restarted by its own policy (KEP-5307).
 func IsSidecarOf(p *corev1.Pod, c *corev1.Container) bool {
 	return IsSidecar(c) && slices.ContainsFunc(p.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+}
+
+// Containers visits the init containers and then the app containers.
+func Containers(s *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // EphemeralContainers returns a pod's ephemeral containers, as containers.

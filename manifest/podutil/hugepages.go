@@ -19,12 +19,10 @@ func IsHugePagesVolume(e *corev1.EmptyDirVolumeSource) bool {
 // (kubelet: getPageSizeMountOption in pkg/volume/emptydir, which reports an error when the pod starts).
 func HugePagesMediumSize(s *corev1.PodSpec, medium corev1.StorageMedium) (int64, error) {
 	var sizes []int64
-	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
-		for i := range list {
-			for name := range list[i].Resources.Limits {
-				if size, ok := HugePageSize(name); ok && !slices.Contains(sizes, size) {
-					sizes = append(sizes, size)
-				}
+	for c := range Containers(s) {
+		for name := range c.Resources.Limits {
+			if size, ok := HugePageSize(name); ok && !slices.Contains(sizes, size) {
+				sizes = append(sizes, size)
 			}
 		}
 	}

@@ -48,10 +48,8 @@ func VisitImages(s *corev1.PodSpec, visit func(u ImageUse, policy *corev1.PullPo
 			visit(ImageUse{Volume: v.Name, Reference: v.Image.Reference}, &v.Image.PullPolicy)
 		}
 	}
-	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
-		for i := range list {
-			visit(ImageUse{Container: list[i].Name, Reference: list[i].Image}, &list[i].ImagePullPolicy)
-		}
+	for c := range Containers(s) {
+		visit(ImageUse{Container: c.Name, Reference: c.Image}, &c.ImagePullPolicy)
 	}
 }
 

@@ -57,11 +57,9 @@ func SeccompProfile(p *corev1.Pod, c *corev1.Container) *corev1.SeccompProfile {
 // the directory of profiles.
 func LocalSeccompProfiles(p *corev1.Pod) []string {
 	var names []string
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			if name, ok := LocalSeccompProfile(p, &list[i]); ok {
-				names = append(names, name)
-			}
+	for c := range Containers(&p.Spec) {
+		if name, ok := LocalSeccompProfile(p, c); ok {
+			names = append(names, name)
 		}
 	}
 	return names

@@ -23,12 +23,10 @@ func hugePageName(size int64) string {
 // HugePageLimits in pkg/kubelet/cm). They cannot be shared, so a container that names none has none.
 func (e *Effective) hugePages(p *corev1.Pod) {
 	names := map[corev1.ResourceName]bool{}
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			for name := range list[i].Resources.Limits {
-				if _, ok := podutil.HugePageSize(name); ok {
-					names[name] = true
-				}
+	for c := range podutil.Containers(&p.Spec) {
+		for name := range c.Resources.Limits {
+			if _, ok := podutil.HugePageSize(name); ok {
+				names[name] = true
 			}
 		}
 	}

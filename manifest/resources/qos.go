@@ -3,6 +3,8 @@ package resources
 import (
 	corev1 "k8s.io/api/core/v1"
 	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/podrun/podrun/manifest/podutil"
 )
 
 // QOSClass returns the QoS class of a Pod with its defaults: Guaranteed if every container, init containers
@@ -13,10 +15,8 @@ func QOSClass(p *corev1.Pod) corev1.PodQOSClass {
 		return qosClassOf(p.Spec.Resources)
 	}
 	var class corev1.PodQOSClass
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			class = combineQOS(class, qosClassOf(&list[i].Resources))
-		}
+	for c := range podutil.Containers(&p.Spec) {
+		class = combineQOS(class, qosClassOf(&c.Resources))
 	}
 	return class
 }
@@ -38,9 +38,9 @@ func qosClassOf(r *corev1.ResourceRequirements) corev1.PodQOSClass {
 }
 
 // combineQOS keeps a class as long as all containers have it.
-func combineQOS(so, far corev1.PodQOSClass) corev1.PodQOSClass {
-	if so == "" || so == far {
-		return far
+func combineQOS(all, next corev1.PodQOSClass) corev1.PodQOSClass {
+	if all == "" || all == next {
+		return next
 	}
 	return corev1.PodQOSBurstable
 }

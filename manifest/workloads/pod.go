@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/decode"
 	"github.com/podrun/podrun/manifest/defaulting"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/manifest/resources"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
@@ -100,13 +101,10 @@ func addJobFields(p *corev1.Pod, owner *pod.Object, m workload.Make) {
 		p.Annotations[batchv1.JobIndexFailureCountAnnotation] = strconv.Itoa(m.Failures)
 	}
 	p.Spec.Hostname = owner.Name + "-" + number
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			env := corev1.EnvVar{Name: "JOB_COMPLETION_INDEX", ValueFrom: &corev1.EnvVarSource{
-				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + batchv1.JobCompletionIndexAnnotation + "']"},
-			}}
-			list[i].Env = append(list[i].Env, env)
-		}
+	for c := range podutil.Containers(&p.Spec) {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "JOB_COMPLETION_INDEX", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + batchv1.JobCompletionIndexAnnotation + "']"},
+		}})
 	}
 }
 
