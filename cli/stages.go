@@ -81,5 +81,5 @@ func replaceOne(env *cmdutil.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	return podup.Replace(context.Background(), env, dirs, dirs.Pod(args[2], args[3]), lock)
+	return podup.FinishReplacement(context.Background(), env, dirs, dirs.Pod(args[2], args[3]), lock)
 }

@@ -84,7 +84,7 @@ func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.
 	if p != nil && p.NotifyConn != nil && !isHungUp(p.NotifyConn) {
 		return p
 	}
-	p = &podup.Target{Pod: place, Running: true}
+	p = &podup.Target{Pod: place, Action: podup.Keep}
 	if err := e.attach(ctx, p); err != nil {
 		report.Print(e.env.ErrOut, err)
 		return nil

@@ -51,11 +51,11 @@ func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.Image
 
 // putPending records a pod that waits for its images.
 func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
-	if p.ReplacesOld {
+	if p.Action == podup.Replace {
 		if err := l.StopOld(p); err != nil {
 			return err
 		}
-		p.ReplacesOld = false
+		p.Action = podup.Create
 	}
 	if p.Lock, err = l.Lock(p); err != nil {
 		return err

@@ -123,7 +123,7 @@ func (s *Service) Prepared() error {
 		return err
 	}
 	for _, p := range s.Pods {
-		if p.Running {
+		if p.RanBefore() {
 			continue
 		}
 		if err := s.connect(p); err != nil {
@@ -211,18 +211,18 @@ const takeOverTime = 10 * time.Second
 func (s *Service) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) error {
 	err := l.CompareRunning(p)
 	if errors.Is(err, cmdutil.ErrImmutable) && s.owns(p.Pod) {
-		p.ReplacesOld, err = true, nil
+		p.Action, err = podup.Replace, nil
 	}
 	if p.Pending { // this process now pulls its images
-		p.AwaitsImages, p.Running, p.Started, p.ReplacesOld = false, false, false, true
+		p.Action, p.AwaitsImages, p.Started = podup.Replace, false, false
 	}
-	if err != nil || !p.Running {
+	if err != nil || !p.RanBefore() {
 		return err
 	}
 	if err := s.attach(ctx, p); err != nil {
 		return err
 	}
-	if p.Running {
+	if p.RanBefore() {
 		fmt.Fprintf(s.env.ErrOut, "podrun: pod %s runs already: it is taken over\n", p.Pod.Name)
 	}
 	return nil
@@ -237,7 +237,7 @@ func (s *Service) attach(ctx context.Context, p *podup.Target) error {
 		case err == nil || ctx.Err() != nil:
 			return err
 		case errors.Is(err, podclient.ErrNotRunning):
-			p.Running, p.Started, p.Change = false, false, nil
+			p.Action, p.Started = podup.Create, false
 			return nil
 		case attempt == 3:
 			return fmt.Errorf("take over pod %s: %w", p.Pod.Name, err)

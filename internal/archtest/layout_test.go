@@ -137,9 +137,8 @@ var (
 	largeDirs        = map[string]string{} // by directory
 	largeFunctions   = map[string]string{} // by directory.Type.Name
 	complexFunctions = map[string]string{
-		"cli/cmd/object.runDelete":      "it is to be divided",
-		"cli/internal/rollout.awaitPod": "it is to be divided",
-		"image.Store.Ensure":            "it is to be divided",
+		"cli/cmd/object.runDelete": "it is to be divided",
+		"image.Store.Ensure":       "it is to be divided",
 	}
 	manyParameters = map[string]string{}
 )
@@ -157,7 +156,6 @@ var contextUsers = map[string]string{
 	"cli/cmd/object":  "its commands are to become cmdutil.Commands",
 	"cli/cmd/system":  "its commands are to become cmdutil.Commands",
 	"cli/cmd/systemd": "its commands are to become cmdutil.Commands",
-	"cli/cmd/update":  "its commands are to become cmdutil.Commands",
 }
 
 // allowedInits may have an init().

@@ -77,11 +77,11 @@ func (f *foreground) attendPods(ctx context.Context, signals <-chan os.Signal) e
 	defer cancel()
 	for _, p := range running {
 		switch {
-		case p.Change != nil:
+		case p.Action == podup.Change:
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s was running already and has been changed; this shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
-		case p.AwaitsImages && p.Running:
+		case p.AwaitsImages && p.RanBefore():
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s waits for its images already; this waits with it, Ctrl-C leaves it as it is\n", p.Pod.Name)
-		case p.Running:
+		case p.RanBefore():
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
 		}
 	}
@@ -107,7 +107,7 @@ func (f *foreground) attendPods(ctx context.Context, signals <-chan os.Signal) e
 	f.signaled.Store(true)
 	errs = nil
 	for _, p := range running {
-		if p.Running {
+		if p.RanBefore() {
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s goes on running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
 			continue
 		}
@@ -127,7 +127,7 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 	}
 	var own []*podup.Target
 	for _, p := range running {
-		if !p.Running {
+		if !p.RanBefore() {
 			own = append(own, p)
 		}
 	}
@@ -151,7 +151,7 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 		}
 	}()
 	for _, p := range running {
-		if p.Running { // it ran before this command
+		if p.RanBefore() { // it ran before this command
 			go func() { waitAllGone(ctx, own); leave() }()
 			break
 		}
@@ -214,7 +214,7 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 			if ctx.Err() != nil {
 				return nil // the foreground no longer follows this pod
 			}
-			if !p.Running { // only this command waits for it; a pod that ran before keeps its record
+			if !p.RanBefore() { // only this command waits for it; a pod that ran before keeps its record
 				err = errors.Join(err, podclient.RequestStop(ctx, p.Pod, wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil}))
 			}
 			return err
@@ -304,7 +304,7 @@ func (f *foreground) streams(p *podup.Target, sink func(*pod.Container) crilog.S
 		return nil
 	}
 	streams := logstream.New(p.Plan, sink)
-	before := p.Running || p.Resumed != nil
+	before := p.RanBefore() || p.Resumed != nil
 	for _, s := range streams {
 		s.Missed = logstream.MissedLines(f.env, p.Pod.Name, s.Container.Name)
 		if before {

@@ -105,7 +105,7 @@ func (s *podOutputs) join(ctx context.Context, dirs store.Dirs, w store.Workload
 	for _, p := range v.Places {
 		plan, err := p.Plan()
 		if err == nil && p.Alive() {
-			s.follow(ctx, &podup.Target{Pod: p, Plan: plan, Running: true})
+			s.follow(ctx, &podup.Target{Pod: p, Plan: plan, Action: podup.Keep})
 		}
 	}
 }

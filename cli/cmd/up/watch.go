@@ -125,10 +125,10 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 	}
 	for _, p := range l.Started() {
 		word := "unchanged"
-		if p.Change != nil {
+		switch p.Action {
+		case podup.Change:
 			word = "configured"
-		}
-		if p.ReplacesOld {
+		case podup.Replace:
 			word = "replaced"
 		}
 		_, werr := fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s %s\n", p.Pod.Name, word)
@@ -142,7 +142,7 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 func (w *fileWatcher) announce(l *podup.Run) map[*podup.Target]*podup.Successor {
 	list := map[*podup.Target]*podup.Successor{}
 	l.Targets = slices.DeleteFunc(l.Targets, func(p *podup.Target) bool {
-		if !p.ReplacesOld {
+		if p.Action != podup.Replace {
 			return false
 		}
 		i := slices.IndexFunc(w.shown, func(s *podup.Target) bool { return s.Pod == p.Pod })

@@ -91,7 +91,7 @@ func (u *updater) findOldImages(p *updatedPod) error {
 // newest returns the ID that a name has now: in its registry or, for an image from an archive, on this
 // machine.
 func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse, named pod.Image) (string, error) {
-	local := !u.ask || i.PullPolicy == image.Never
+	local := u.pullWord == "never" || i.PullPolicy == image.Never
 	if local || !u.store.FromRegistry(i.Reference) {
 		img, err := u.store.Resolve(i.Reference)
 		return img.ID, err

@@ -63,54 +63,65 @@ Examples:
 			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to ask registries: newer or never"},
 			cmdutil.TLSVerifyFlag(),
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &updater{env: env} }),
 	}
 }
 
 // updater is one run of the command.
 type updater struct {
-	env      *cmdutil.Env
+	env             *cmdutil.Env
+	names           []string // all pods of the namespace if empty
+	namespace       string
+	pull            image.PullOptions
+	pullWord        string // newer or never
+	rollback        bool
+	timeout, stable time.Duration
+
 	dirs     store.Dirs
 	launcher cmdutil.PodLauncher
 	store    *image.Store
-	pull     image.PullOptions
-	ask      bool // contact registries
-	rollback bool
-	timeout  time.Duration
-	stable   time.Duration
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	u := &updater{env: env, rollback: c.Bool("rollback"), timeout: c.Duration("timeout"), stable: c.Duration("stable"), ask: c.String("pull") == "newer"}
+// Complete reads the command line.
+func (u *updater) Complete(c *cli.Context) error {
+	u.names, u.namespace = c.Args().Slice(), c.String("namespace")
+	u.pull, u.pullWord, u.rollback = u.env.RegistryOptions(c), c.String("pull"), c.Bool("rollback")
+	u.timeout, u.stable = c.Duration("timeout"), c.Duration("stable")
+	return nil
+}
+
+// Validate checks the options.
+func (u *updater) Validate() error {
 	switch {
 	case u.timeout <= 0 || u.stable < 0:
 		return cmdutil.UsageErrorf("update", "--timeout and --stable must not be negative, and --timeout not 0")
-	case !u.ask && c.String("pull") != "never":
-		return cmdutil.UsageErrorf("update", "--pull is newer or never, not %q", c.String("pull"))
-	case u.rollback && !c.Args().Present():
+	case u.pullWord != "newer" && u.pullWord != "never":
+		return cmdutil.UsageErrorf("update", "--pull is newer or never, not %q", u.pullWord)
+	case u.rollback && len(u.names) == 0:
 		return cmdutil.UsageErrorf("update", "--rollback takes the names of pods")
 	}
-	var err error
-	if u.pull, err = env.PullOptions(c); err != nil {
+	return cmdutil.CheckAuthFile(u.pull)
+}
+
+// Run updates the pods, one group after the other.
+func (u *updater) Run(ctx context.Context) (err error) {
+	if u.dirs, err = u.env.Preflight(ctx, false); err != nil {
 		return err
 	}
-	if u.dirs, err = env.Preflight(c.Context, false); err != nil {
-		return err
-	}
-	if u.launcher, err = env.Deps.NewLauncher(u.dirs); err != nil {
+	if u.launcher, err = u.env.Deps.NewLauncher(u.dirs); err != nil {
 		return err
 	}
 	if u.store, err = cmdutil.OpenImages(u.dirs); err != nil {
 		return err
 	}
-	groups, err := u.groups(c)
+	groups, err := u.groups()
 	if err != nil {
 		return err
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signals, quiet := u.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
-		errs := []error{imagegc.Collect(env, u.dirs, u.store)}
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		errs := []error{imagegc.Collect(u.env, u.dirs, u.store)}
 		for _, g := range groups {
 			if ctx.Err() != nil {
 				break
@@ -139,11 +150,11 @@ type updatedPod struct {
 }
 
 // groups returns the groups of the selected pods.
-func (u *updater) groups(c *cli.Context) ([]*updateGroup, error) {
+func (u *updater) groups() ([]*updateGroup, error) {
 	var places []store.Pod
 	var errs []error
-	for _, word := range c.Args().Slice() {
-		p, err := resource.ResolvePod(u.dirs, c.String("namespace"), word)
+	for _, word := range u.names {
+		p, err := resource.ResolvePod(u.dirs, u.namespace, word)
 		if err != nil {
 			if strings.Contains(word, "/") {
 				err = report.New(report.Failure, "podrun image pull IMAGE fetches the newer image; a changed template, as with an annotation of today, makes new pods of it", "update is for pods: %w", err)
@@ -157,9 +168,9 @@ func (u *updater) groups(c *cli.Context) ([]*updateGroup, error) {
 		}
 		places = append(places, p)
 	}
-	if !c.Args().Present() {
+	if len(u.names) == 0 {
 		var err error
-		if places, err = u.all(c.String("namespace")); err != nil {
+		if places, err = u.all(); err != nil {
 			return nil, err
 		}
 	}
@@ -192,10 +203,10 @@ func (u *updater) groups(c *cli.Context) ([]*updateGroup, error) {
 	return groups, errors.Join(errs...)
 }
 
-// all returns the running pods of a namespace that have no owner, and pods that do not exist because a
+// all returns the running pods of the namespace that have no owner, and pods that do not exist because a
 // power failure has interrupted their update.
-func (u *updater) all(namespace string) ([]store.Pod, error) {
-	places, err := resource.ListPods(u.dirs, namespace, false)
+func (u *updater) all() ([]store.Pod, error) {
+	places, err := resource.ListPods(u.dirs, u.namespace, false)
 	if err != nil {
 		return nil, err
 	}
@@ -220,12 +231,12 @@ func (u *updater) all(namespace string) ([]store.Pod, error) {
 		return nil, err
 	}
 	for key, r := range last {
-		if p := u.dirs.Pod(key[0], key[1]); key[0] == namespace && r.Manifest != nil && !p.Exists() {
+		if p := u.dirs.Pod(key[0], key[1]); key[0] == u.namespace && r.Manifest != nil && !p.Exists() {
 			places = append(places, p)
 		}
 	}
 	if len(places) == 0 && len(makers) == 0 {
-		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(namespace))
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(u.namespace))
 	}
 	return places, nil
 }

@@ -51,18 +51,22 @@ func (r *Run) CompareRunning(p *Target) error {
 		return err
 	}
 	if plan, err := p.Pod.Plan(); err == nil && plan.ImagesPending { // nothing has been started yet
-		p.Pending, p.Plan = true, plan
-		p.AwaitsImages, p.Running, p.Started, p.ReplacesOld = d.Empty(), d.Empty(), d.Empty(), !d.Empty()
+		p.Pending, p.Plan, p.Action = true, plan, Replace
+		if d.Empty() {
+			p.Action, p.AwaitsImages, p.Started = Keep, true, true
+		}
 		return nil
 	}
 	if refused := refuseChange(p, old, d); refused != nil {
-		if p.ReplacesOld = r.Replace; r.Replace {
-			return nil
+		if !r.Replace {
+			return refused
 		}
-		return refused
+		p.Action = Replace
+		return nil
 	}
+	action := Keep
 	if !d.Empty() {
-		p.Change = &change{d, old}
+		action, p.change = Change, &change{d, old}
 		if err := r.addEphemeral(p); err != nil {
 			return err
 		}
@@ -70,7 +74,7 @@ func (r *Run) CompareRunning(p *Target) error {
 	if p.Plan, err = p.Pod.Plan(); err != nil {
 		return err
 	}
-	p.Running, p.Started = true, true
+	p.Action, p.Started = action, true
 	return nil
 }
 
@@ -97,7 +101,7 @@ func replaceHint(p *Target) string {
 
 // changes reports whether the manifest changes a container's image.
 func (t *Target) changes(container string) bool {
-	return t.Change != nil && slices.Contains(t.Change.Images, container)
+	return t.Action == Change && slices.Contains(t.change.Images, container)
 }
 
 // ApplyTime is how long a supervisor may take to change a running pod.
@@ -106,9 +110,9 @@ const ApplyTime = 30 * time.Second
 // apply makes the pod's supervisor change the running pod.
 func (r *Run) apply(p *Target) (err error) {
 	next := p.Object.Pod.DeepCopy()
-	podutil.FillSystemFields(next, p.Plan.UID, p.Change.old.CreationTimestamp.Time)
-	next.Generation = build.NextGeneration(p.Change.old, p.Object.Pod, p.Change.Difference)
-	next.Spec.EphemeralContainers = build.MergeEphemeralContainers(p.Change.old, next)
+	podutil.FillSystemFields(next, p.Plan.UID, p.change.old.CreationTimestamp.Time)
+	next.Generation = build.NextGeneration(p.change.old, p.Object.Pod, p.change.Difference)
+	next.Spec.EphemeralContainers = build.MergeEphemeralContainers(p.change.old, next)
 	text, err := manifest.Marshal(next)
 	if err != nil {
 		return err

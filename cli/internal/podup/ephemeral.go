@@ -20,9 +20,9 @@ type ephemeralTarget struct {
 // addEphemeral adds a manifest's new ephemeral containers to the run, so that their images are pulled
 // too.
 func (r *Run) addEphemeral(p *Target) error {
-	for _, i := range p.Change.Ephemeral {
+	for _, i := range p.change.Ephemeral {
 		c := p.Object.Pod.Spec.EphemeralContainers[i].DeepCopy()
-		object, err := manifest.LoadEphemeral(p.Change.old, c)
+		object, err := manifest.LoadEphemeral(p.change.old, c)
 		if err != nil {
 			return err
 		}

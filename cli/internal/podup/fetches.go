@@ -125,7 +125,7 @@ func (f *ImagePulls) Events(container string, u ImageUse) (events []pod.Event) {
 func (r *Run) fetched(p *Target) []pod.Event {
 	var events []pod.Event
 	for _, i := range manifest.Images(p.Object.Pod) {
-		if !p.Running || p.changes(i.Container) {
+		if !p.RanBefore() || p.changes(i.Container) {
 			events = append(events, r.fetches.Events(i.Container, p.Use(i))...)
 		}
 	}
@@ -143,7 +143,7 @@ func (r *Run) recordFailedPulls() error {
 		var events []pod.Event
 		for _, i := range manifest.Images(p.Object.Pod) {
 			got := r.fetches.byUse[p.Use(i)]
-			if got != nil && got.err != nil && p.Running && p.changes(i.Container) {
+			if got != nil && got.err != nil && p.changes(i.Container) {
 				events = append(events, pod.Event{Type: pod.Warning, Reason: "Failed", Container: i.Container, Last: got.ended,
 					Message: fmt.Sprintf("Failed to pull image %q: %v", i.Reference, got.err)})
 			}

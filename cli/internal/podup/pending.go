@@ -40,7 +40,7 @@ func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, al
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		p.LookedAt = began
-		p.AwaitsImages = p.AwaitsImages || !p.Running && (!p.ReplacesOld || p.Pending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.Use(i)] })
+		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.Pending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.Use(i)] })
 	}
 	return found, !slices.ContainsFunc(r.uses(), func(u ImageUse) bool { return lacking[u] }), nil
 }

@@ -19,13 +19,13 @@ import (
 func (r *Run) openPorts() error {
 	var errs []error
 	for i, p := range r.Targets {
-		if p.Running {
+		if p.RanBefore() {
 			continue
 		}
 		for _, other := range r.Targets[:i] {
 			errs = append(errs, sharedPort(p, other))
 		}
-		if !p.ReplacesOld {
+		if p.Action == Create {
 			errs = append(errs, r.open(p))
 		}
 	}

@@ -33,7 +33,7 @@ func (l *Run) replacePod(p *Target) error {
 		return err
 	}
 	p.closePorts() // the other process opens them
-	err = l.Env.Deps.ReplaceInBackground(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return Replace(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
+	err = l.Env.Deps.ReplaceInBackground(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return FinishReplacement(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
 	if err != nil {
 		return errors.Join(err, l.Dirs.RemoveReplacement(p.Pod)) // the user has seen the error
 	}
@@ -44,9 +44,9 @@ func (l *Run) replacePod(p *Target) error {
 // errWithdrawn is the error of a pod whose replacement was cancelled.
 var errWithdrawn = errors.New("it was removed by another podrun meanwhile")
 
-// Replace carries out a recorded replacement of a pod, once it has the lock. It does nothing if there is
+// FinishReplacement carries out a recorded replacement of a pod, once it has the lock. It does nothing if there is
 // no record.
-func Replace(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, lock *store.FileLock) error {
+func FinishReplacement(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, lock *store.FileLock) error {
 	if err := lock.Exclusive(); err != nil {
 		return err
 	}

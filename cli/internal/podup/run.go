@@ -67,7 +67,7 @@ func (r *Run) Prepare(ctx context.Context) error {
 	}
 	var errs []error
 	for _, p := range r.Targets {
-		if !p.Running || p.Change != nil {
+		if p.Action != Keep {
 			errs = append(errs, r.Build(p, found))
 		}
 	}
@@ -86,7 +86,9 @@ func (r *Run) inspect(ctx context.Context) error {
 		}
 		switch {
 		case p.Recreate:
-			p.ReplacesOld = p.Pod.Alive()
+			if p.Pod.Alive() {
+				p.Action = Replace
+			}
 		case !p.Pod.Alive():
 			errs = append(errs, r.resume(p))
 		case r.Unit != nil:
@@ -99,7 +101,7 @@ func (r *Run) inspect(ctx context.Context) error {
 		return err
 	}
 	for _, p := range r.Targets {
-		if !p.Running {
+		if !p.RanBefore() {
 			errs = append(errs, RefuseEphemeral(p.Object))
 		}
 	}
@@ -211,7 +213,7 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u Imag
 func (r *Run) uses() (uses []ImageUse) {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.AwaitsImages || p.Running && !p.changes(i.Container) {
+			if p.AwaitsImages || p.RanBefore() && !p.changes(i.Container) {
 				continue
 			}
 			if u := p.Use(i); !slices.Contains(uses, u) {
@@ -244,10 +246,10 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 		return err
 	}
 	var plan *pod.Plan
-	if p.Change == nil {
+	if p.Action != Change {
 		plan, err = manifest.Build(p.Object, images, opt)
 	} else {
-		plan, err = manifest.Update(p.Plan, p.Change.old, p.Object, p.Change.Difference, images, opt)
+		plan, err = manifest.Update(p.Plan, p.change.old, p.Object, p.change.Difference, images, opt)
 	}
 	if err == nil {
 		err = admission.Adapt(r.Env, plan, p.Object.Pod)
@@ -277,48 +279,53 @@ func (r *Run) Start() error {
 		return err
 	}
 	errs := make([]error, len(r.Targets))
-	ForEach(r.Targets, func(i int, p *Target) {
-		if p.Running {
-			switch {
-			case p.AwaitsImages:
-				errs[i] = retryPull(p)
-			case p.Change != nil:
-				errs[i] = r.apply(p)
-				p.Started = errs[i] == nil
-			}
-			return
-		}
-		if p.ReplacesOld && r.Replace && !p.AwaitsImages {
-			errs[i] = r.replacePod(p)
-			p.Started = errs[i] == nil
-			return
-		}
-		if p.ReplacesOld {
-			if errs[i] = r.stillPending(p); errs[i] != nil {
-				return
-			}
-			if errs[i] = r.StopOld(p); errs[i] != nil {
-				return
-			}
-		}
-		start := r.startPod
-		if p.AwaitsImages {
-			start = r.startPull
-		}
-		switch err := r.begin(p, start); {
-		case errors.Is(err, store.ErrLocked):
-			errs[i] = busyError(p.Pod)
-			return
-		case err != nil:
-			errs[i] = fmt.Errorf("cannot start pod %s: %w", p.Pod.Name, err)
-			return
-		}
-		p.Started = true
-		if p.replacement == "" { // it already matches its latest manifest
-			errs[i] = r.Dirs.RemoveReplacement(p.Pod)
-		}
-	})
+	ForEach(r.Targets, func(i int, p *Target) { errs[i] = r.carryOut(p) })
 	return errors.Join(errs...)
+}
+
+// carryOut carries out the action of a pod.
+func (r *Run) carryOut(p *Target) (err error) {
+	switch {
+	case p.Action == Keep && p.AwaitsImages:
+		return retryPull(p)
+	case p.Action == Keep:
+		return nil
+	case p.Action == Change:
+		err = r.apply(p)
+	case p.Action == Replace && r.Replace && !p.AwaitsImages:
+		err = r.replacePod(p)
+	default:
+		return r.startNew(p)
+	}
+	p.Started = err == nil
+	return err
+}
+
+// startNew starts a pod that does not run, or its puller, after stopping the pod that it replaces.
+func (r *Run) startNew(p *Target) error {
+	if p.Action == Replace {
+		if err := r.stillPending(p); err != nil {
+			return err
+		}
+		if err := r.StopOld(p); err != nil {
+			return err
+		}
+	}
+	start := r.startPod
+	if p.AwaitsImages {
+		start = r.startPull
+	}
+	switch err := r.begin(p, start); {
+	case errors.Is(err, store.ErrLocked):
+		return busyError(p.Pod)
+	case err != nil:
+		return fmt.Errorf("cannot start pod %s: %w", p.Pod.Name, err)
+	}
+	p.Started = true
+	if p.replacement != "" {
+		return nil
+	}
+	return r.Dirs.RemoveReplacement(p.Pod) // it already matches its latest manifest
 }
 
 // Started returns the pods that run now.
@@ -383,10 +390,10 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 		}
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
-		whole := !p.Running || p.Change != nil
+		whole := p.Action != Keep
 		for _, i := range manifest.Images(p.Object.Pod) {
 			_, here := found[p.Use(i)]
-			whole = whole && (here || p.Running && !p.changes(i.Container))
+			whole = whole && (here || p.RanBefore() && !p.changes(i.Container))
 		}
 		if whole {
 			errs = append(errs, r.Build(p, found))

@@ -14,18 +14,27 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
+// Action is what a run does with a pod.
+type Action int
+
+const (
+	Create  Action = iota // the pod does not run: it is created or resumed
+	Keep                  // it runs, and matches its manifest
+	Change                // it runs, and is changed to match its manifest
+	Replace               // it is created after the running pod of its name was stopped and removed
+)
+
 // Target is one pod of the manifests.
 type Target struct {
 	Object  *manifest.Object
 	Pod     store.Pod
 	Plan    *pod.Plan
-	Running bool // it ran before and matches its manifest, or was changed to match it
-	Started bool
+	Action  Action
+	Started bool // it runs now
 
-	Change        *change           // the change to a running pod; nil if there is none
+	change        *change           // set for the action Change
 	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
 	ephemeral     []ephemeralTarget // ephemeral containers that the change adds
-	ReplacesOld   bool              // another pod has to be stopped and removed first
 	Recreate      bool              // create it anew even if an equal one runs
 	replacement   string            // the ID of its replacement record; "" if there is none
 	Pinned        map[string]string // image IDs by reference, where names do not determine them
@@ -36,7 +45,6 @@ type Target struct {
 	AwaitsImages bool        // some images are missing: they are pulled while it is Pending
 	Pending      bool        // the existing pod waits for its images
 	LookedAt     time.Time   // when this command searched for the images
-	Pulled       bool        // the images arrived while this command waited
 	Waiting      *PendingPod // nil unless this process pulls them
 	Lock         *os.File    // the pod's lock, if this process takes it before the start
 
@@ -97,7 +105,7 @@ func (r *Run) resume(p *Target) error {
 		p.Resumed = &Resumption{plan.UID, old.CreationTimestamp.Time}
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s goes on: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
 	case r.Unit != nil && podview.Rebooted(p.Pod):
-		p.Plan, p.Running, p.Started = plan, true, true
+		p.Plan, p.Action, p.Started = plan, Keep, true
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s had ended before the machine was restarted: it is not run again\n", p.Pod.Name)
 	}
 	return nil
@@ -116,15 +124,18 @@ type Successor struct {
 // Outcome returns the word for what up does with a pod.
 func (t *Target) Outcome() string {
 	switch {
-	case t.Change != nil:
+	case t.Action == Change:
 		return "configured"
-	case t.Running:
+	case t.Action == Keep:
 		return "unchanged"
-	case !t.Recreate && !t.ReplacesOld && t.Pod.Exists(): // the pod was stopped, or has ended
+	case t.Action == Create && !t.Recreate && t.Pod.Exists(): // the pod was stopped, or has ended
 		return "started"
 	}
 	return "created"
 }
+
+// RanBefore reports whether the pod ran before the command, which keeps or changes it.
+func (t *Target) RanBefore() bool { return t.Action == Keep || t.Action == Change }
 
 // CloseNotify closes the descriptors of a pod's connection to systemd.
 func (t *Target) CloseNotify() {

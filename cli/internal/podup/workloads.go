@@ -67,7 +67,7 @@ func (r *Run) PodObjects() (list []manifest.Object) {
 // of the pods still runs.
 func (r *Run) DeleteCreated(ctx context.Context) error {
 	for _, p := range r.Targets {
-		if p.Running {
+		if p.RanBefore() {
 			return nil
 		}
 	}

@@ -56,7 +56,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
 		return err
 	}
-	p.AwaitsImages, p.Pulled = false, true // the next watcher of the pod reads its new state
+	p.AwaitsImages = false // the next watcher of the pod reads its new state
 	return warnOfLocalImages(env, p)
 }
 

@@ -40,53 +40,63 @@ func GoalFor(wait bool) Goal {
 // awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
 func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) error {
 	tell := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
-	if p.AwaitsImages {
+	word := to.Word
+	switch {
+	case p.AwaitsImages:
 		if err := AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return to.FailFast || !a.Retryable }); err != nil {
 			if exitcode.As(err) == nil && !errors.Is(err, context.Canceled) {
 				fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s goes on waiting for its images; podrun down %[1]s removes it\n", p.Pod.Name)
 			}
 			return err
 		}
+	case p.Action == podup.Change:
+		word = "configured"
+	case p.Action == podup.Keep:
+		word = "unchanged"
 	}
 	defer tell.WatchMounts(p)()
-	see, end := tell.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
-	var last *pod.Status
-	err := podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
-		tell.Status(st)
+	last, err := tell.awaitGoal(ctx, env, p, to, timeout)
+	if err != nil {
+		return err
+	}
+	switch last.Phase {
+	case pod.Succeeded:
+		word = "succeeded"
+	case pod.Failed:
+		return withLastLines(p.Pod, last, tell.Failure(p.Pod, last))
+	}
+	fmt.Fprintf(env.Out, "pod/%s %s\n", p.Pod.Name, word)
+	return nil
+}
+
+// awaitGoal waits until a pod has reached the goal or has ended, and returns its status.
+func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) (last *pod.Status, err error) {
+	reached := func(st *pod.Status) bool { return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal() }
+	see, end := r.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
+	err = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+		r.Status(st)
 		see(st)
 		last = st
-		return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal()
+		return reached(st)
 	})
 	end()
-	if last == nil || !(to.At(last) && p.RestartsDone(last)) && !last.Phase.Terminal() {
+	if last == nil || !reached(last) {
 		err = errors.Join(err, ctx.Err())
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.Pod.Name),
+		return nil, report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.Pod.Name),
 			"pod %s is not %s after %v: it is left as it is", p.Pod.Name, to.Word, timeout)
 	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
-		return err
+		return nil, err
+	case last != nil && to.At(last):
+		return last, nil
 	}
-	if last == nil || !to.At(last) { // it has ended, perhaps before the first request
-		if last, err = FinalStatus(ctx, p.Pod); err != nil {
-			return err
-		}
-		tell.Status(last)
+	// It has ended, perhaps before the first request.
+	if last, err = FinalStatus(ctx, p.Pod); err == nil {
+		r.Status(last)
 	}
-	switch {
-	case last.Phase == pod.Succeeded:
-		fmt.Fprintf(env.Out, "pod/%s succeeded\n", p.Pod.Name)
-	case last.Phase == pod.Failed:
-		return withLastLines(p.Pod, last, tell.Failure(p.Pod, last))
-	case p.Change != nil:
-		fmt.Fprintf(env.Out, "pod/%s configured\n", p.Pod.Name)
-	case p.Running && !p.Pulled:
-		fmt.Fprintf(env.Out, "pod/%s unchanged\n", p.Pod.Name)
-	default:
-		fmt.Fprintf(env.Out, "pod/%s %s\n", p.Pod.Name, to.Word)
-	}
-	return nil
+	return last, err
 }
 
 // AllStarted reports whether every app container has been started.

@@ -173,7 +173,7 @@ const mountsAfter = 200 * time.Millisecond
 // pod has overcome are not printed.
 func (r *Reporter) WatchMounts(p *podup.Target) (end func()) {
 	var began time.Time
-	if st, err := p.Pod.Status(); p.Running && (err != nil || st.Phase != pod.Pending) {
+	if st, err := p.Pod.Status(); p.RanBefore() && (err != nil || st.Phase != pod.Pending) {
 		began = time.Now()
 	}
 	done, over := make(chan struct{}), make(chan struct{})
