@@ -72,7 +72,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	}
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return o.run(ctx, signals, &applied{commandHooks: commandHooks{env: o.env}})
+	return o.run(ctx, signals, &applied{commandHooks: commandHooks{env: o.env, options: &o.runOptions}})
 }
 
 // applied are the hooks of apply, which does not wait for the pods.

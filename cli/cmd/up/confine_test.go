@@ -29,8 +29,9 @@ func TestHostPIDTakesACgroup(t *testing.T) {
 // A process that waits to become a pod's is no stranger in a cgroup that is looked at for hostPID.
 func TestHostPIDIsAloneInItsCgroup(t *testing.T) {
 	w := clitest.NewWorld(t)
-	f := &cmdutil.Env{Getenv: func(string) string { return "" }, Deps: w, Prespawn: &cmdutil.Prespawn{}}
-	if err := admission.RefuseHostPID(f, &pod.Plan{Name: "web", HostPID: true}); err != nil || !f.Prespawn.Over {
-		t.Errorf("%v, nothing is begun any more: %v", err, f.Prespawn.Over)
+	f := &cmdutil.Env{Getenv: func(string) string { return "" }, Deps: w}
+	prespawn := &cmdutil.Prespawn{}
+	if err := admission.RefuseHostPID(f, prespawn, &pod.Plan{Name: "web", HostPID: true}); err != nil || !prespawn.Over {
+		t.Errorf("%v, nothing is begun any more: %v", err, prespawn.Over)
 	}
 }

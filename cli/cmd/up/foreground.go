@@ -35,7 +35,7 @@ type foreground struct {
 
 // Attend prints the output of the pods, and of those of the workloads, whose controller it is.
 func (f *foreground) Attend(ctx context.Context, failed error) error {
-	f.env.Prespawn.RestoreGC()
+	f.prespawn.RestoreGC()
 	if f.watch && len(f.run.Targets)+len(f.run.Workloads) > 0 {
 		end, err := f.watchFiles(ctx)
 		if err != nil {

@@ -75,6 +75,8 @@ type runOptions struct {
 	exitCodeFrom            string
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
+
+	prespawn *cmdutil.Prespawn // nil unless a first process was started
 }
 
 func newRunOptions(env *cmdutil.Env) runOptions {

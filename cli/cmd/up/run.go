@@ -60,13 +60,13 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 		return nil, "", err
 	}
 	if len(docs.Pods) != 1 || len(docs.Workloads) > 0 {
-		env.Prespawn.End()
+		o.prespawn.End()
 	}
 	o.applyLogLimits(docs.Pods)
 	if err := o.applyNetwork(docs.Pods); err != nil {
 		return nil, "", err
 	}
-	dirs, err := env.Preflight(ctx, o.requireLimits)
+	dirs, err := o.prespawn.Preflight(ctx, env, o.requireLimits)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,7 +80,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if err := cmdutil.CheckAuthFile(o.pull); err != nil {
 		return nil, "", err
 	}
-	r := &podup.Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: o.requireLimits, Replace: o.replace, Pull: o.pull, Stored: docs.Stored, ReportTo: env.ErrOut}
+	r := &podup.Run{Env: env, Prespawn: o.prespawn, Dirs: dirs, Launcher: launcher, RequireLimits: o.requireLimits, Replace: o.replace, Pull: o.pull, Stored: docs.Stored, ReportTo: env.ErrOut}
 	r.LogLimited = o.logMaxSize+o.logMaxFiles != ""
 	if err := r.AddWorkloads(docs.Workloads); err != nil {
 		return nil, "", err
@@ -104,6 +104,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 // manifests, it starts the first process of a pod.
 type commandHooks struct {
 	env        *cmdutil.Env
+	options    *runOptions
 	retryPulls bool
 	run        *podup.Run
 	rule       rollout.ExitCodeFrom
@@ -111,7 +112,7 @@ type commandHooks struct {
 
 // BeforeLoad starts the first process of a pod.
 func (h *commandHooks) BeforeLoad(context.Context) error {
-	h.env.StartPrespawn()
+	h.options.prespawn = h.env.StartPrespawn()
 	return nil
 }
 
@@ -127,6 +128,6 @@ func (h *commandHooks) Prepared() error { return nil }
 
 // CleanUp ends the first process if no pod has used it.
 func (h *commandHooks) CleanUp(_ context.Context, err error) error {
-	h.env.Prespawn.End()
+	h.options.prespawn.End()
 	return err
 }

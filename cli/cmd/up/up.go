@@ -172,7 +172,7 @@ func (o *upOptions) Run(ctx context.Context) error {
 	}
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	command := commandHooks{env: o.env, retryPulls: true}
+	command := commandHooks{env: o.env, options: &o.runOptions, retryPulls: true}
 	switch n := systemd.NewNotifier(o.env.Getenv); {
 	case o.detach && o.woken == "":
 		return o.run(ctx, signals, &detached{commandHooks: command, upOptions: o, signals: signals})

@@ -54,8 +54,7 @@ type Env struct {
 	Namespace     string // for objects without one
 	NamespaceFlag string // the value of -n, "" if not given
 
-	Changed  *ChangedObjects // objects that the command changed, for -o; nil until known
-	Prespawn *Prespawn       // nil unless the command may start a pod right away
+	Changed *ChangedObjects // objects that the command changed, for -o; nil until known
 
 	RunAgain func(*Env, []string) int // runs another command line with the same streams
 }

@@ -30,8 +30,8 @@ type Prespawn struct {
 // collecting it takes a fifth of the command's processor time.
 const startGCPercent = 400
 
-// StartPrespawn starts the work in the background; the preflight checks use its findings. The caller has
-// to end it.
+// StartPrespawn starts the work in the background; Prespawn.Preflight uses its findings. The caller has to
+// end it.
 func (env *Env) StartPrespawn() *Prespawn {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil { // the preflight checks report it
@@ -41,7 +41,6 @@ func (env *Env) StartPrespawn() *Prespawn {
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
 	setup.AfterCgroupProbe = func() { s.begin(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) }) }
 	go func() { s.findings <- env.Deps.CheckHost(setup) }()
-	env.Prespawn = s
 	return s
 }
 
@@ -85,28 +84,27 @@ func (s *Prespawn) Process() *podinit.Prespawn {
 }
 
 // hostFindings returns the findings of the quick probes.
-func (env *Env) hostFindings(setup host.Setup) []host.Finding {
-	if s := env.Prespawn; s != nil && !s.used {
+func (s *Prespawn) hostFindings(env *Env, setup host.Setup) []host.Finding {
+	if s != nil && !s.used {
 		s.used = true
 		return <-s.findings
 	}
 	return env.Deps.CheckHost(setup)
 }
 
-// CheckHugePages returns why a pod cannot have huge pages. That depends on the processes in this cgroup.
-func (env *Env) CheckHugePages(need map[string]int64) error {
-	env.Prespawn.End()
-	return env.Deps.CheckHugePages(need)
-}
-
 // Preflight returns podrun's directories, or why no pod can run here. It creates nothing but these
 // directories.
 func (env *Env) Preflight(ctx context.Context, requireLimits bool) (store.Dirs, error) {
+	return (*Prespawn)(nil).Preflight(ctx, env, requireLimits)
+}
+
+// Preflight is Env.Preflight with the findings of a command that will start a pod. s may be nil.
+func (s *Prespawn) Preflight(ctx context.Context, env *Env, requireLimits bool) (store.Dirs, error) {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil {
 		return store.Dirs{}, setup.DirsErr
 	}
-	if err := refuse(env.hostFindings(setup), requireLimits); err != nil {
+	if err := refuse(s.hostFindings(env, setup), requireLimits); err != nil {
 		return store.Dirs{}, err
 	}
 	dirs, err := env.Dirs()

@@ -30,6 +30,7 @@ type Run struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
 	Launcher      cmdutil.PodLauncher
+	Prespawn      *cmdutil.Prespawn // nil unless a first process was started
 	RequireLimits bool
 	Pull          image.PullOptions
 	Targets       []*Target
@@ -252,7 +253,7 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 		plan, err = manifest.Update(p.Plan, p.change.old, p.Object, p.change.Difference, images, opt)
 	}
 	if err == nil {
-		err = admission.Adapt(r.Env, plan, p.Object.Pod)
+		err = admission.Adapt(r.Env, r.Prespawn, plan, p.Object.Pod)
 	}
 	if err == nil {
 		p.Plan = plan
@@ -265,7 +266,7 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 // that fails does not keep the others from starting.
 func (r *Run) Start() error {
 	defer r.Release()
-	defer r.Env.Prespawn.End()
+	defer r.Prespawn.End()
 	changed, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
 	for _, o := range changed {
 		if o.Revision == 1 {

@@ -121,7 +121,7 @@ func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 		}
 		record = nil
 	}
-	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, Prespawned: r.Env.Prespawn.Process(), Record: record})
+	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, Prespawned: r.Prespawn.Process(), Record: record})
 	if warning != "" {
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: warning: %s\n", p.Pod.Name, warning)
 	}
