@@ -20,6 +20,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/service"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -242,9 +243,27 @@ func skopeo(t testing.TB, args ...string) {
 	}
 }
 
-func newStore(t testing.TB) *Store {
+// testStore is a store with the work of the image program in this process.
+type testStore struct {
+	*Store
+	engine
+}
+
+type engine struct{ service.Service }
+
+func openStore(dir string) (*testStore, error) {
+	s, err := Open(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	e := service.New(s.Store)
+	s.backend = e
+	return &testStore{s, engine{e}}, nil
+}
+
+func newStore(t testing.TB) *testStore {
 	t.Helper()
-	s, err := Open(filepath.Join(tempDir(t), "images"))
+	s, err := openStore(filepath.Join(tempDir(t), "images"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +272,7 @@ func newStore(t testing.TB) *Store {
 }
 
 // load loads a file that must have one image.
-func load(t testing.TB, s *Store, path string) pod.Image {
+func load(t testing.TB, s *testStore, path string) pod.Image {
 	t.Helper()
 	images, err := s.Load(context.Background(), path)
 	if err != nil {
@@ -266,7 +285,7 @@ func load(t testing.TB, s *Store, path string) pod.Image {
 }
 
 // content lists everything in a store but its lock files.
-func content(t testing.TB, s *Store) []string {
+func content(t testing.TB, s *testStore) []string {
 	t.Helper()
 	var list []string
 	for _, dir := range []string{records.ImagesDir, records.NamesDir, records.LayersDir, records.StagingDir} {

@@ -28,7 +28,7 @@ import (
 // pullStage runs in another podrun process: "_pull DIR IMAGE [memory]".
 func pullStage(args []string) int {
 	limitMemory()
-	s, err := Open(args[0])
+	s, err := openStore(args[0])
 	if err == nil {
 		_, err = s.Pull(context.Background(), args[1], api.PullOptions{})
 	}
@@ -156,7 +156,7 @@ func TestPullThroughACuttingProxy(t *testing.T) {
 }
 
 // sameAsStraight compares an image with one from an uninterrupted pull.
-func sameAsStraight(t *testing.T, s *Store, ref, straight string) {
+func sameAsStraight(t *testing.T, s *testStore, ref, straight string) {
 	t.Helper()
 	got, err := s.Resolve(ref)
 	if err != nil {
@@ -234,7 +234,7 @@ func TestPullEndedLate(t *testing.T) {
 }
 
 // partialBytes returns how much of an image was received: partial files and whole layers.
-func partialBytes(t *testing.T, s *Store) (n int64) {
+func partialBytes(t *testing.T, s *testStore) (n int64) {
 	t.Helper()
 	entries, _ := os.ReadDir(filepath.Join(s.Dir, download.PartialDirName))
 	for _, e := range entries {

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 )
 
 // Inspection is everything the store records about an image. Its JSON has the field names of docker's and
@@ -77,15 +77,15 @@ func (s *Store) Inspect(ref string) (*Inspection, error) {
 }
 
 func (d *Inspection) name(n *records.Name) {
-	named, err := reference.ParseNamed(n.Name)
+	named, err := reference.ParseFull(n.Name)
 	if err != nil {
 		return
 	}
-	if _, ok := named.(reference.Tagged); ok {
+	if named.Tag != "" {
 		d.RepoTags = append(d.RepoTags, n.Name)
 	}
 	for _, digest := range []digest.Digest{n.Top, n.Digest} {
-		d.RepoDigests = append(d.RepoDigests, named.Name()+"@"+digest.String())
+		d.RepoDigests = append(d.RepoDigests, named.Repository()+"@"+digest.String())
 	}
 }
 

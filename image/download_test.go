@@ -99,7 +99,7 @@ func TestPullIsCut(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func noPartials(t *testing.T, s *Store) {
+func noPartials(t *testing.T, s *testStore) {
 	t.Helper()
 	if left, _ := os.ReadDir(filepath.Join(s.Dir, download.PartialDirName)); len(left) > 0 {
 		t.Errorf("%d partial files are left", len(left))
@@ -210,14 +210,14 @@ func TestPullStalls(t *testing.T) {
 // layer is fetched without it.
 func TestPullWithoutPartial(t *testing.T) {
 	layer := random(t, 3<<20)
-	for name, prepare := range map[string]func(t *testing.T, s *Store, c *cutter){
-		"from the beginning": func(t *testing.T, s *Store, _ *cutter) {
+	for name, prepare := range map[string]func(t *testing.T, s *testStore, c *cutter){
+		"from the beginning": func(t *testing.T, s *testStore, _ *cutter) {
 			if err := os.WriteFile(filepath.Join(s.Dir, download.PartialDirName), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"in the middle": func(_ *testing.T, s *Store, _ *cutter) { s.MaxPartial = 1 << 20 },
-		"cut as well": func(_ *testing.T, s *Store, c *cutter) {
+		"in the middle": func(_ *testing.T, s *testStore, _ *cutter) { s.MaxPartial = 1 << 20 },
+		"cut as well": func(_ *testing.T, s *testStore, c *cutter) {
 			s.MaxPartial = 1 << 20
 			c.cut = func(n int) int { return min(n, 400<<10) }
 		},

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/containers/image/v5/docker/reference"
-
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
-	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
@@ -78,7 +75,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	if err == nil {
 		return img, nil
 	}
-	copyDoes := policy == Newer && api.Reason(err) == api.ErrImagePull || policy == Unset && registry.IsTransient(err)
+	copyDoes := policy == Newer && api.Reason(err) == api.ErrImagePull || policy == Unset && api.IsTransient(err)
 	if here && copyDoes && ctx.Err() == nil {
 		if o.Warn != nil {
 			o.Warn(fmt.Errorf("the copy on this machine is used: %w", err))
@@ -103,16 +100,12 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 // by the user.
 func (s *Store) isLocal(ref string) bool {
 	name, err := records.ParseName(ref)
-	return err == nil && reference.Domain(name) == "localhost" || !s.FromRegistry(ref)
+	return err == nil && name.Domain == "localhost" || !s.FromRegistry(ref)
 }
 
 func isLatest(ref string) bool {
 	name, err := records.ParseName(ref)
-	if err != nil {
-		return false
-	}
-	tagged, ok := name.(reference.Tagged)
-	return ok && tagged.Tag() == "latest"
+	return err == nil && name.Tag == "latest"
 }
 
 // notLoadedError returns the error of a local image that is missing or unusable.

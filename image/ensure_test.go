@@ -11,7 +11,6 @@ import (
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
-	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
@@ -84,10 +83,10 @@ func TestEnsure(t *testing.T) {
 }
 
 // ensureUnset checks the behaviour without a policy. s has repo of the registry fk.
-func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
+func ensureUnset(t *testing.T, s *testStore, fk *fake, repo string) {
 	ctx, warned, asked := context.Background(), "", false
 	o := api.PullOptions{Warn: func(err error) { warned = err.Error() }, BeforePull: func() { asked = true }}
-	try := func(s *Store, ref string) (pod.Image, error) {
+	try := func(s *testStore, ref string) (pod.Image, error) {
 		warned, asked = "", false
 		return s.Ensure(ctx, ref, Unset, o)
 	}
@@ -106,7 +105,7 @@ func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
 			t.Errorf("%s of this machine: %v, asked %v", name, err, asked)
 		}
 	}
-	if _, err := try(s, "localhost/nobody"); api.Reason(err) != api.ErrImageNeverPull || registry.IsTransient(err) || asked || !strings.Contains(report.Hint(err), "podrun image import ROOTFS.tar localhost/nobody") {
+	if _, err := try(s, "localhost/nobody"); api.Reason(err) != api.ErrImageNeverPull || api.IsTransient(err) || asked || !strings.Contains(report.Hint(err), "podrun image import ROOTFS.tar localhost/nobody") {
 		t.Errorf("a local name without an image: %v, hint %q", err, report.Hint(err))
 	}
 	if _, err := try(s, strings.Replace(repo, ":latest", "", 1)+":other"); api.Reason(err) != api.ErrImagePull || !asked {
@@ -124,7 +123,7 @@ func ensureUnset(t *testing.T, s *Store, fk *fake, repo string) {
 	if _, err := s.Ensure(ctx, repo, Always, o); api.Reason(err) != api.ErrImagePull {
 		t.Errorf("Always with a copy and no registry: %v", err)
 	}
-	if _, err := try(newStore(t), repo); api.Reason(err) != api.ErrImagePull || !registry.IsTransient(err) {
+	if _, err := try(newStore(t), repo); api.Reason(err) != api.ErrImagePull || !api.IsTransient(err) {
 		t.Errorf("latest without a copy and without a registry: %v", err)
 	}
 }

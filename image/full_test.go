@@ -83,7 +83,7 @@ func fill(dir, disk, small, big string) (bool, error) {
 		return false, fmt.Errorf("mount a small disk: %w", err)
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
-	s, err := Open(filepath.Join(dir, "images"))
+	s, err := openStore(filepath.Join(dir, "images"))
 	if err != nil {
 		return false, err
 	}

@@ -130,7 +130,7 @@ func (tt guardTest) run(t *testing.T) {
 	}
 	if tt.want != "" {
 		wantError(t, err, tt.want)
-		if registry.IsTransient(err) {
+		if api.IsTransient(err) {
 			t.Error("it is tried again")
 		}
 	}
@@ -208,7 +208,7 @@ func TestLongLoginStaysAtItsAddress(t *testing.T) {
 	}
 	err = <-pulled
 	wantError(t, err, "its scheme, host or port is another")
-	if registry.IsTransient(err) {
+	if api.IsTransient(err) {
 		t.Error("it is tried again")
 	}
 }

@@ -223,12 +223,12 @@ const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 // context.
 func TestPipeWithoutEnd(t *testing.T) {
 	for name, writes := range map[string]bool{"no writer": false, "silent writer": true} {
-		for verb, do := range map[string]func(s *Store, ctx context.Context, path string) error{
-			"load": func(s *Store, ctx context.Context, path string) error {
+		for verb, do := range map[string]func(s *testStore, ctx context.Context, path string) error{
+			"load": func(s *testStore, ctx context.Context, path string) error {
 				_, err := s.LoadAll(ctx, path, nil)
 				return err
 			},
-			"import": func(s *Store, ctx context.Context, path string) error {
+			"import": func(s *testStore, ctx context.Context, path string) error {
 				_, err := s.Import(ctx, path, "x")
 				return err
 			},

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-func policied(t *testing.T, s *Store, text string) {
+func policied(t *testing.T, s *testStore, text string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.json")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -41,7 +41,7 @@ func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 // loadStage runs in another podrun process: "_load DIR PATH [memory]" prints the progress of each layer, and
 // the memory used.
 func loadStage(args []string) int {
-	s, err := Open(args[0])
+	s, err := openStore(args[0])
 	if err == nil {
 		_, err = s.Fetch(context.Background(), api.Place{Path: args[1]}, api.PullOptions{Progress: func(p api.Progress) {
 			if p.Status != api.Fetching {
@@ -61,7 +61,7 @@ func loadStage(args []string) int {
 
 // importStage runs in another podrun process: "_import DIR PATH NAME".
 func importStage(args []string) int {
-	s, err := Open(args[0])
+	s, err := openStore(args[0])
 	if err == nil {
 		_, err = s.Import(context.Background(), args[1], args[2])
 	}

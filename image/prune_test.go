@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-func namesOf(t *testing.T, s *Store) []string {
+func namesOf(t *testing.T, s *testStore) []string {
 	t.Helper()
 	list, err := s.List()
 	if err != nil {

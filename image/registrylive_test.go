@@ -152,7 +152,7 @@ func TestSecuredRegistry(t *testing.T) {
 }
 
 // newStoreWith returns another store with the settings of like.
-func newStoreWith(t *testing.T, like *Store) *Store {
+func newStoreWith(t *testing.T, like *testStore) *testStore {
 	s := newStore(t)
 	s.Config = like.Config
 	return s

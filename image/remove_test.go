@@ -16,7 +16,7 @@ import (
 )
 
 // shared loads images a (base, a) and b (base, b); b also as c.
-func shared(t *testing.T) (s *Store, a, b pod.Image) {
+func shared(t *testing.T) (s *testStore, a, b pod.Image) {
 	t.Helper()
 	base := layerTar(t, f{Name: "base", UID: 1000, GID: 1000}, f{Name: "shut/", Mode: 0o001, UID: 33}, f{Name: "shut/x", UID: 33})
 	s = newStore(t)
@@ -192,7 +192,7 @@ func TestOpenKeepsOthersOut(t *testing.T) {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err != nil {
+	if _, err := openStore(dir); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {

@@ -15,12 +15,11 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/image/api"
-	"github.com/podrun/podrun/image/archive"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-func save(t *testing.T, s *Store, o api.SaveOptions, refs ...string) string {
+func save(t *testing.T, s *testStore, o api.SaveOptions, refs ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "saved.tar")
 	file, err := os.Create(path)
@@ -28,7 +27,7 @@ func save(t *testing.T, s *Store, o api.SaveOptions, refs ...string) string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := s.Save(context.Background(), refs, archive.ToTar(file, t.TempDir()), o); err != nil {
+	if err := s.Save(context.Background(), refs, api.Target{Out: file, Scratch: t.TempDir()}, o); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -84,11 +83,7 @@ func TestSaveDir(t *testing.T) {
 	dir := filepath.Join(stick, "images")
 	to := func(refs ...string) {
 		t.Helper()
-		target, err := archive.ToDir(dir)
-		if err == nil {
-			err = s.Save(context.Background(), refs, target, api.SaveOptions{Format: api.OCIDir})
-		}
-		if err != nil {
+		if err := s.Save(context.Background(), refs, api.Target{Dir: dir}, api.SaveOptions{Format: api.OCIDir}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +158,7 @@ func TestSaveRefuses(t *testing.T) {
 		"x:1": "it is damaged: a: its content has changed", "none:1": "image is not on this machine",
 		"twice:1": "files that replace one another",
 	} {
-		err := s.Save(context.Background(), []string{ref}, archive.ToTar(new(bytes.Buffer), t.TempDir()), api.SaveOptions{Format: api.OCIArchive})
+		err := s.Save(context.Background(), []string{ref}, api.Target{Out: new(bytes.Buffer), Scratch: t.TempDir()}, api.SaveOptions{Format: api.OCIArchive})
 		wantError(t, err, want)
 	}
 }

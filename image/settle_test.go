@@ -23,7 +23,7 @@ func TestSettle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later, err := Open(s.Dir)
+	later, err := openStore(s.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // configured gives a store a registries.conf, and drop-ins, of its own.
-func configured(t *testing.T, s *Store, conf string, dropins ...string) {
+func configured(t *testing.T, s *testStore, conf string, dropins ...string) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -27,6 +27,7 @@ func configured(t *testing.T, s *Store, conf string, dropins ...string) {
 		return path
 	}
 	s.Config.SystemRegistriesConfPath = write("registries.conf", conf)
+	t.Setenv("CONTAINERS_REGISTRIES_CONF", s.Config.SystemRegistriesConfPath) // the store looks there for changes
 	s.Config.SystemRegistriesConfDirPath = filepath.Join(dir, "d")
 	s.Config.UserShortNameAliasConfPath = filepath.Join(dir, "aliases.conf")
 	for i, text := range dropins {

@@ -2,6 +2,7 @@ package image
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,25 +16,34 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/integrity"
 	"github.com/podrun/podrun/image/records"
-	"github.com/podrun/podrun/image/registry"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/pod"
 )
 
 // Store is a directory of images. Any number of processes may use it at once.
 type Store struct {
-	*registry.Client
-	disk func(dir string) (capacity, available int64, err error)
+	*records.Store
+	backend backend
+	disk    func(dir string) (capacity, available int64, err error)
 }
 
 // Open opens the store in dir, which is made if missing and kept 0700: layers hold set-id files of the
 // user's subordinate ids, which no other user may run.
-func Open(dir string) (*Store, error) {
+func Open(dir string, p *Program) (*Store, error) {
 	s, err := records.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{registry.NewClient(s), diskOf}, nil
+	return &Store{s, remote{p, s.Dir}, diskOf}, nil
+}
+
+// backend adds images to a store and writes archives: remote, or in tests service.Service.
+type backend interface {
+	Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error)
+	Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error)
+	Import(ctx context.Context, path, name string) (api.Added, error)
+	Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error
+	Candidates(ctx context.Context, ref string) ([]string, error)
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal digits), without the network.
@@ -57,8 +67,7 @@ func (s *Store) lookupReference(ref string) (*records.Name, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, _ := s.ShortNameCandidates(ref)
-	for _, n := range append(names, name) {
+	for _, n := range append(s.candidates(ref), name) {
 		rec, lerr := s.LookupName(n)
 		if lerr == nil || !errors.Is(lerr, api.ErrNotFound) {
 			return rec, lerr

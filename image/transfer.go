@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/podrun/podrun/image/api"
-	"github.com/podrun/podrun/image/archive"
-	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/integrity"
 	"github.com/podrun/podrun/pod"
 )
@@ -17,7 +15,7 @@ import (
 // a pull is interrupted, and the next pull continues from there. Errors have reason ErrImagePull,
 // InvalidImageName or SignatureValidationFailed.
 func (s *Store) Pull(ctx context.Context, ref string, o api.PullOptions) (pod.Image, error) {
-	a, err := s.Client.Pull(ctx, ref, o)
+	a, err := s.backend.Pull(ctx, ref, o)
 	if err != nil {
 		return pod.Image{}, err
 	}
@@ -44,9 +42,9 @@ func (s *Store) Load(ctx context.Context, path string) ([]pod.Image, error) {
 	return s.loadPlace(ctx, api.Place{Path: path}, nil)
 }
 
-// LoadAll loads everything that FindArchives finds, as far as possible. tell, if not nil, receives progress.
+// LoadAll loads everything that findArchives finds, as far as possible. tell, if not nil, receives progress.
 func (s *Store) LoadAll(ctx context.Context, path string, tell func(api.Progress)) ([]pod.Image, error) {
-	list, err := archive.FindArchives(path)
+	list, err := findArchives(path)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func (s *Store) LoadAll(ctx context.Context, path string, tell func(api.Progress
 }
 
 func (s *Store) loadPlace(ctx context.Context, p api.Place, tell func(api.Progress)) ([]pod.Image, error) {
-	list, err := s.archives().Load(ctx, p, tell)
+	list, err := s.backend.Load(ctx, p, tell)
 	errs := []error{err}
 	var images []pod.Image
 	for _, a := range list {
@@ -80,7 +78,7 @@ func (s *Store) loadPlace(ctx context.Context, p api.Place, tell func(api.Progre
 // Import makes an image with one layer and no command from the tar file of a root file system, plain or
 // compressed with gzip or zstd. The same file gives the same image id.
 func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error) {
-	a, err := s.archives().Import(ctx, path, name)
+	a, err := s.backend.Import(ctx, path, name)
 	if err != nil {
 		return pod.Image{}, err
 	}
@@ -90,8 +88,8 @@ func (s *Store) Import(ctx context.Context, path, name string) (pod.Image, error
 // Save writes images to w, or for OCIDir to a directory, under the names that refs gives. The same images
 // give the same bytes. Layers are rebuilt from their unpacked files and compared with their digests: damaged
 // layers are not saved.
-func (s *Store) Save(ctx context.Context, refs []string, to archive.Target, o api.SaveOptions) error {
-	return s.archives().Save(ctx, refs, to, o)
+func (s *Store) Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error {
+	return s.backend.Save(ctx, refs, to, o)
 }
 
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
@@ -111,18 +109,10 @@ func (s *Store) Repair(ctx context.Context, v api.Verified, o api.PullOptions) e
 	})
 }
 
-func (s *Store) archives() *archive.Archiver {
-	return &archive.Archiver{Ingester: s.Ingester, Checker: s.Checker}
-}
-
 // resolveAdded returns an added image, under its name.
-func (s *Store) resolveAdded(a ingest.Added) (pod.Image, error) {
+func (s *Store) resolveAdded(a api.Added) (pod.Image, error) {
 	if a.Name == "" {
 		return s.imageByID(a.ID)
 	}
 	return s.Resolve(a.Name)
 }
-
-// Memory is the memory limit of Go in a process that adds images, in bytes: for debug.SetMemoryLimit.
-// Without a limit the garbage collector would use twice as much.
-const Memory = 24 << 20

@@ -23,6 +23,8 @@ type Error struct {
 	Reason string
 	Image  string // as the caller spelt it
 	Err    error
+
+	Transient bool // the cause may disappear by itself
 }
 
 // Error returns the text of Err.
@@ -38,4 +40,11 @@ func Reason(err error) string {
 		return e.Reason
 	}
 	return ""
+}
+
+// IsTransient reports whether the cause of a failed pull may disappear by itself: a network or a registry
+// that does not answer.
+func IsTransient(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Reason == ErrImagePull && e.Transient
 }

@@ -50,3 +50,11 @@ func ParsePlace(word string) (Place, error) {
 	}
 	return Place{Transport: "docker", Path: word}, nil
 }
+
+// DisplayPath returns the path of an archive for messages.
+func DisplayPath(path string) string {
+	if path == "/dev/stdin" {
+		return "standard input"
+	}
+	return path
+}

@@ -24,21 +24,13 @@ type loader struct {
 	policy.Checker
 }
 
-// displayPath returns a path for messages.
-func displayPath(path string) string {
-	if path == "/dev/stdin" {
-		return "standard input"
-	}
-	return path
-}
-
 // archivedImage is one image of an archive.
 type archivedImage struct {
 	names []string // as written in the archive
 	fetch func(ctx context.Context) (*ingest.Candidate, error)
 }
 
-func (a *loader) load(ctx context.Context, p api.Place) ([]ingest.Added, error) {
+func (a *loader) load(ctx context.Context, p api.Place) ([]api.Added, error) {
 	f, err := a.openFiles(ctx, p.Path)
 	if err != nil {
 		return nil, err
@@ -61,7 +53,7 @@ func (a *loader) load(ctx context.Context, p api.Place) ([]ingest.Added, error) 
 	if err != nil {
 		return nil, err
 	}
-	var images []ingest.Added
+	var images []api.Added
 	var errs []error
 	for _, item := range list {
 		img, err := a.addArchived(ctx, item)
@@ -86,12 +78,12 @@ func listImages(s *records.Store, f files, transport string, raw []byte) ([]arch
 	return dockerImages(f, raw)
 }
 
-func (a *loader) addArchived(ctx context.Context, item archivedImage) (ingest.Added, error) {
+func (a *loader) addArchived(ctx context.Context, item archivedImage) (api.Added, error) {
 	var names []string
 	for _, n := range item.names {
 		name, err := records.ParseName(n)
 		if err != nil {
-			return ingest.Added{}, err
+			return api.Added{}, err
 		}
 		names = append(names, name.String())
 	}
@@ -101,7 +93,7 @@ func (a *loader) addArchived(ctx context.Context, item archivedImage) (ingest.Ad
 	}
 	c, err := item.fetch(ctx)
 	if err == nil {
-		var img ingest.Added
+		var img api.Added
 		if img, err = a.Add(ctx, c, asked, names); err == nil {
 			return img, nil
 		}
@@ -109,5 +101,5 @@ func (a *loader) addArchived(ctx context.Context, item archivedImage) (ingest.Ad
 	if asked != "" {
 		err = fmt.Errorf("image %s: %w", asked, err)
 	}
-	return ingest.Added{}, err
+	return api.Added{}, err
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
@@ -20,6 +19,7 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/integrity"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 )
 
 // The annotations of an image in an archive of podrun: the manifest by whose digest it was pulled, and the
@@ -121,8 +121,8 @@ func (w *saver) image(i *savedImage) error {
 		if strings.Contains(n.Name, "@") { // by digest, which docker's format cannot express
 			continue
 		}
-		if named, err := reference.ParseNormalizedNamed(n.Name); err == nil {
-			d.RepoTags = append(d.RepoTags, reference.FamiliarString(named))
+		if named, err := reference.Parse(n.Name); err == nil {
+			d.RepoTags = append(d.RepoTags, named.Familiar())
 		}
 	}
 	w.docker = append(w.docker, d)

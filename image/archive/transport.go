@@ -22,7 +22,7 @@ import (
 
 // Load adds the images of a place that is a file or a directory. The images that could be added are returned
 // with an error too.
-func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]ingest.Added, error) {
+func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error) {
 	a, err := s.Begin(ctx, tell)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress
 	defer a.End()
 	images, err := (&loader{a, s.Checker}).load(ctx, p)
 	if err != nil {
-		return images, fmt.Errorf("load %s: %w", displayPath(p.Path), err)
+		return images, fmt.Errorf("load %s: %w", api.DisplayPath(p.Path), err)
 	}
 	return images, nil
 }

@@ -13,6 +13,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
 )
@@ -23,14 +24,14 @@ const parallelLayers = 6
 
 // Add adds an image's layers to the store, then records the image, then its names (normalised references;
 // there may be none).
-func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string) (Added, error) {
+func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string) (api.Added, error) {
 	layersByID, err := a.layers(ctx, c.Layers, asked)
 	if err != nil {
-		return Added{}, err
+		return api.Added{}, err
 	}
 	if c.Manifest == nil {
 		if err := c.makeManifest(layersByID); err != nil {
-			return Added{}, err
+			return api.Added{}, err
 		}
 	}
 	rec := &records.Image{
@@ -43,15 +44,9 @@ func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
 	}
 	if err := a.Store.record(rec, c, names); err != nil {
-		return Added{}, err
+		return api.Added{}, err
 	}
-	return Added{rec.ID, append(names, "")[0]}, nil
-}
-
-// Added is an image that has been added.
-type Added struct {
-	ID   digest.Digest
-	Name string // the first of its names; "" if none
+	return api.Added{ID: rec.ID, Name: append(names, "")[0]}, nil
 }
 
 // layers adds layers to the store, several at a time. The first failure cancels the others; finished layers

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 )
 
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
@@ -113,8 +113,8 @@ func inventory(s *records.Store) ([]api.Verified, error) {
 			list = append(list, api.Verified{ID: rec.ID.String(), Damage: []api.Damage{{What: "its record is not there"}}})
 		}
 		list[i].Names = append(list[i].Names, rec.Name)
-		if named, err := reference.ParseNamed(rec.Name); err == nil {
-			list[i].References = append(list[i].References, reference.TrimNamed(named).Name()+"@"+rec.Top.String())
+		if named, err := reference.ParseFull(rec.Name); err == nil {
+			list[i].References = append(list[i].References, named.Repository()+"@"+rec.Top.String())
 		}
 	}
 	for i := range list {

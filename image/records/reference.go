@@ -4,28 +4,31 @@ import (
 	"net"
 	"strings"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/report"
 )
 
 // ParseName normalises a reference: it fills in docker.io/library and :latest; of a tag and a digest only
 // the digest counts, as for the kubelet.
-func ParseName(s string) (reference.Named, error) {
-	ref, err := reference.ParseNormalizedNamed(s)
+func ParseName(s string) (reference.Name, error) {
+	ref, err := reference.Parse(s)
 	if err != nil {
-		return nil, &api.Error{Reason: api.InvalidImageName, Image: s, Err: report.New(report.Usage,
+		return reference.Name{}, &api.Error{Reason: api.InvalidImageName, Image: s, Err: report.New(report.Usage,
 			"an image is named [REGISTRY/]NAME[:TAG][@sha256:DIGEST], in lower case", "image name %q: %w", s, err)}
 	}
-	if d, ok := ref.(reference.Digested); ok {
-		if err := CheckDigest(d.Digest()); err != nil {
-			return nil, &api.Error{Reason: api.InvalidImageName, Image: s, Err: err}
+	switch {
+	case ref.Digest != "":
+		if err := CheckDigest(ref.Digest); err != nil {
+			return reference.Name{}, &api.Error{Reason: api.InvalidImageName, Image: s, Err: err}
 		}
-		return reference.WithDigest(reference.TrimNamed(ref), d.Digest())
+		ref.Tag = ""
+	case ref.Tag == "":
+		ref.Tag = "latest"
 	}
-	return reference.TagNameOnly(ref), nil
+	return ref, nil
 }
 
 // ValidateName returns the error of a reference that names no image, or nil.
@@ -77,8 +80,8 @@ func CheckDigest(d digest.Digest) error {
 
 // IsLoopback reports whether the registry runs on this machine. Such a registry may use plain HTTP, as in
 // docker.
-func IsLoopback(ref reference.Named) bool {
-	host := reference.Domain(ref)
+func IsLoopback(ref reference.Name) bool {
+	host := ref.Domain
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
@@ -92,6 +95,5 @@ func IsPinned(ref string) bool {
 		return true
 	}
 	name, err := ParseName(ref)
-	_, digested := name.(reference.Digested)
-	return err == nil && digested
+	return err == nil && name.Digest != ""
 }

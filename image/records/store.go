@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/opencontainers/go-digest"
 
+	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -49,26 +49,25 @@ func Open(dir string) (*Store, error) {
 
 // LookupName finds the record of a name. A reference by digest also matches an image with that digest that
 // was pulled from the same repository under another name.
-func (s *Store) LookupName(name reference.Named) (*Name, error) {
+func (s *Store) LookupName(name reference.Name) (*Name, error) {
 	rec, err := s.ReadName(name.String())
 	if !errors.Is(err, fs.ErrNotExist) {
 		return rec, err
 	}
-	d, ok := name.(reference.Digested)
-	if !ok {
-		return nil, NotFound(reference.FamiliarString(name))
+	if name.Digest == "" {
+		return nil, NotFound(name.Familiar())
 	}
 	all, err := s.Names()
 	for _, rec := range all {
-		other, err := reference.ParseNamed(rec.Name)
-		if err == nil && other.Name() == name.Name() && (rec.Digest == d.Digest() || rec.Top == d.Digest()) {
+		other, err := reference.ParseFull(rec.Name)
+		if err == nil && other.Repository() == name.Repository() && (rec.Digest == name.Digest || rec.Top == name.Digest) {
 			return rec, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return nil, NotFound(reference.FamiliarString(name))
+	return nil, NotFound(name.Familiar())
 }
 
 // UniqueDigests returns the digests, each once, sorted.

@@ -13,10 +13,8 @@ import (
 // Tag adds a name to an image, and removes it from the image that had it.
 func (s *Store) Tag(ref, name string) error {
 	to, err := ParseName(name)
-	if err == nil {
-		if _, ok := to.(interface{ Digest() digest.Digest }); ok {
-			err = report.New(report.Usage, "give it a tag: NAME:TAG", "a name with a digest says what the image is: it cannot be given")
-		}
+	if err == nil && to.Digest != "" {
+		err = report.New(report.Usage, "give it a tag: NAME:TAG", "a name with a digest says what the image is: it cannot be given")
 	}
 	if err == nil {
 		err = s.tag(ref, to.String())

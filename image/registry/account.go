@@ -8,49 +8,28 @@ import (
 	"strings"
 
 	"github.com/containers/image/v5/docker"
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/containers/image/v5/pkg/docker/config"
 	"github.com/containers/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/download"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/report"
 )
-
-// RegistryKey validates the name of a registry as the user wrote it, and returns it in the form of auth
-// files.
-func RegistryKey(registry string) (string, error) {
-	const hint = "a registry is named HOST, HOST:PORT or HOST/PATH"
-	host, path := splitRegistryKey(registry)
-	key := strings.TrimSuffix(host+"/"+path, "/")
-	name, err := reference.ParseNormalizedNamed(host + "/x")
-	if err != nil || host == "" {
-		return "", report.New(report.Usage, hint, "%q is no registry", registry)
-	}
-	if !strings.EqualFold(reference.Domain(name), host) { // in image names it is a path of docker.io
-		return "", report.New(report.Usage, hint+"; write "+host+":443", "%q is no registry: it has neither a dot nor a port", registry)
-	}
-	if path != "" {
-		if _, err := reference.ParseNormalizedNamed(key); err != nil {
-			return "", report.New(report.Usage, hint, "%q is no registry: %w", registry, err)
-		}
-	}
-	return key, nil
-}
 
 // Login checks the account with the registry, and stores it where pulls find it: in the auth file, or with
 // the credential helper that registries.conf or the auth file names. It returns where.
 func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error) {
 	sys := accountContext(a.Registry, o)
 	host, _, _ := strings.Cut(a.Registry, "/")
-	name, err := reference.ParseNormalizedNamed(host + "/x")
+	name, err := reference.Parse(host + "/x")
 	if err != nil {
 		return "", fmt.Errorf("log in to %s: %w", a.Registry, err)
 	}
 	within, stop := context.WithTimeoutCause(ctx, download.DefaultRetryPolicy().AnswerTimeout, download.ErrStalled)
 	defer stop()
-	within, cancel := guardCredentials(within, []string{hostOf(name)})
+	within, cancel := guardCredentials(within, []string{hostOf(name.Domain)})
 	defer cancel(nil)
 	if err = docker.CheckAuth(within, sys, a.User, a.Password, host); err != nil {
 		err = download.Cause(within, err)
@@ -100,7 +79,7 @@ func LoginUser(registry string, o api.PullOptions) (string, error) {
 func accountContext(registry string, o api.PullOptions) *types.SystemContext {
 	sys := systemContext(systemConfig(), o)
 	host, _, _ := strings.Cut(registry, "/")
-	if name, err := reference.ParseNormalizedNamed(host + "/x"); err == nil && o.TLSVerify == nil && records.IsLoopback(name) {
+	if name, err := reference.Parse(host + "/x"); err == nil && o.TLSVerify == nil && records.IsLoopback(name) {
 		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
 	}
 	return sys
@@ -113,11 +92,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// IsTransient reports whether the cause of a failed pull may disappear by itself: a network or a registry
+// isTransient reports whether the cause of a failed pull may disappear by itself: a network or a registry
 // that does not answer.
-func IsTransient(err error) bool {
-	if reason := api.Reason(err); reason != "" && reason != api.ErrImagePull {
-		return false
-	}
+func isTransient(err error) bool {
 	return isTemporary(err) || isUnreachable(err) && !errors.Is(err, http.ErrSchemeMismatch)
 }

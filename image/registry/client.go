@@ -6,22 +6,24 @@ import (
 	"os"
 
 	"github.com/containers/image/v5/docker"
-	"github.com/containers/image/v5/docker/reference"
+	library "github.com/containers/image/v5/docker/reference"
 	copied "github.com/containers/image/v5/image"
 	"github.com/containers/image/v5/pkg/blobinfocache/none"
 	"github.com/containers/image/v5/types"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/credentials"
 	"github.com/podrun/podrun/image/download"
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/sleep"
 )
 
 // readManifest reads an image's manifest and config. It retries a few times if the registry is busy or the
 // connection breaks, but not if the registry is unreachable.
-func (s *Client) readManifest(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
+func (s *Client) readManifest(ctx context.Context, name reference.Name, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
 	for attempt := 0; ; attempt++ {
 		src, c, err := s.readManifestOnce(ctx, name, o)
 		if err == nil || ctx.Err() != nil || !isTemporary(err) || isUnreachable(err) || attempt == len(s.Retry.ManifestWaits) {
@@ -48,7 +50,7 @@ func systemContext(sys types.SystemContext, o api.PullOptions) *types.SystemCont
 	return &sys
 }
 
-func (s *Client) readManifestOnce(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
+func (s *Client) readManifestOnce(ctx context.Context, name reference.Name, o api.PullOptions) (*registrySource, *ingest.Candidate, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Retry.AnswerTimeout, download.ErrStalled)
 	defer cancel()
 	src, err := s.openWithLogins(ctx, name, o)
@@ -73,8 +75,9 @@ type registrySource struct {
 
 // openWithLogins opens the registry with the first of the logins for the image that it accepts, else with
 // those of the auth file, else with none.
-func (s *Client) openWithLogins(ctx context.Context, name reference.Named, o api.PullOptions) (*registrySource, error) {
-	for _, as := range credentialsFor(name, o.AuthFiles) {
+func (s *Client) openWithLogins(ctx context.Context, name reference.Name, o api.PullOptions) (*registrySource, error) {
+	for _, login := range credentials.For(name, o.AuthFiles) {
+		as := types.DockerAuthConfig(login)
 		src, err := s.openRegistry(ctx, name, o, &as)
 		if err == nil || !isDenied(err) {
 			return src, err
@@ -84,17 +87,21 @@ func (s *Client) openWithLogins(ctx context.Context, name reference.Named, o api
 }
 
 // openRegistry opens the registry with a login or, if that is nil, with the auth file's.
-func (s *Client) openRegistry(ctx context.Context, name reference.Named, o api.PullOptions, as *types.DockerAuthConfig) (*registrySource, error) {
+func (s *Client) openRegistry(ctx context.Context, name reference.Name, o api.PullOptions, as *types.DockerAuthConfig) (*registrySource, error) {
 	sys := systemContext(s.Config, o)
 	sys.DockerAuthConfig = as
 	if o.TLSVerify == nil && records.IsLoopback(name) {
 		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
 	}
-	ref, err := docker.NewReference(name)
+	named, err := library.ParseNormalizedNamed(name.String())
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := registryHosts(sys, name)
+	ref, err := docker.NewReference(named)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := registryHosts(sys, named)
 	if err != nil {
 		return nil, err
 	}

@@ -66,21 +66,21 @@ func guardCredentials(ctx context.Context, hosts []string) (context.Context, con
 
 // registryHosts returns the addresses of an image's registry and of its mirrors.
 func registryHosts(sys *types.SystemContext, name reference.Named) ([]string, error) {
-	hosts := []string{hostOf(name)}
+	hosts := []string{hostOf(reference.Domain(name))}
 	r, err := sysregistriesv2.FindRegistry(sys, name.Name())
 	if err != nil || r == nil {
 		return hosts, err
 	}
 	sources, err := r.PullSourcesFromReference(name)
 	for _, s := range sources {
-		hosts = append(hosts, hostOf(s.Reference))
+		hosts = append(hosts, hostOf(reference.Domain(s.Reference)))
 	}
 	return hosts, err
 }
 
-// hostOf returns the address that the library uses for a name.
-func hostOf(name reference.Named) string {
-	host := strings.ToLower(reference.Domain(name))
+// hostOf returns the address that the library uses for a registry.
+func hostOf(domain string) string {
+	host := strings.ToLower(domain)
 	if host == "docker.io" {
 		return "registry-1.docker.io"
 	}

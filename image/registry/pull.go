@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/containers/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
@@ -18,6 +17,7 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/policy"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -38,13 +38,13 @@ func NewClient(s *records.Store) *Client {
 // and policy.json(5) decides which images are allowed. The fetched part of a layer is kept when a pull is
 // interrupted, and the next pull continues from there. Errors have reason ErrImagePull, InvalidImageName or
 // SignatureValidationFailed.
-func (s *Client) Pull(ctx context.Context, ref string, o api.PullOptions) (ingest.Added, error) {
+func (s *Client) Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error) {
 	if _, isID := records.ParseID(ref); isID {
-		return ingest.Added{}, &api.Error{Reason: api.InvalidImageName, Image: ref, Err: report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
+		return api.Added{}, &api.Error{Reason: api.InvalidImageName, Image: ref, Err: report.New(report.Usage, "pull it by name", "pull %s: an image id cannot be pulled", ref)}
 	}
 	names, err := s.ResolveShortName(ref)
 	if err != nil {
-		return ingest.Added{}, err
+		return api.Added{}, err
 	}
 	if o.BeforePull != nil {
 		o.BeforePull()
@@ -56,33 +56,34 @@ func (s *Client) Pull(ctx context.Context, ref string, o api.PullOptions) (inges
 			return img, nil
 		}
 		reason := cmp.Or(api.Reason(err), api.ErrImagePull)
-		errs = append(errs, &api.Error{Reason: reason, Image: ref, Err: addHint(fmt.Errorf("pull %s: %w", reference.FamiliarString(name), err))})
+		errs = append(errs, &api.Error{Reason: reason, Image: ref, Transient: isTransient(err), Err: addHint(fmt.Errorf("pull %s: %w", name.Familiar(), err))})
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	if len(errs) == 1 {
-		return ingest.Added{}, errs[0]
+		return api.Added{}, errs[0]
 	}
-	return ingest.Added{}, &api.Error{Reason: api.ErrImagePull, Image: ref, Err: errors.Join(errs...)}
+	all := errors.Join(errs...)
+	return api.Added{}, &api.Error{Reason: api.ErrImagePull, Image: ref, Transient: isTransient(all), Err: all}
 }
 
-func (s *Client) pullFrom(ctx context.Context, name reference.Named, asked string, o api.PullOptions) (ingest.Added, error) {
+func (s *Client) pullFrom(ctx context.Context, name reference.Name, asked string, o api.PullOptions) (api.Added, error) {
 	a, err := s.Begin(ctx, o.Progress)
 	if err != nil {
-		return ingest.Added{}, err
+		return api.Added{}, err
 	}
 	defer a.End()
 	if err := s.RemovePartials(download.PartialAge); err != nil {
-		return ingest.Added{}, err
+		return api.Added{}, err
 	}
 	src, c, err := s.readManifest(ctx, name, o)
 	if err != nil {
-		return ingest.Added{}, err
+		return api.Added{}, err
 	}
 	defer src.image.Close()
-	if d, ok := name.(reference.Digested); ok && d.Digest() != c.Top {
-		return ingest.Added{}, fmt.Errorf("read manifest: it is %s instead of %s", c.Top, d.Digest())
+	if name.Digest != "" && name.Digest != c.Top {
+		return api.Added{}, fmt.Errorf("read manifest: it is %s instead of %s", c.Top, name.Digest)
 	}
 	c.Pulled = true
 	names := []string{name.String()}

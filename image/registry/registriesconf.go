@@ -1,18 +1,16 @@
 package registry
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
-	"github.com/containers/image/v5/docker/reference"
 	"github.com/containers/image/v5/pkg/sysregistriesv2"
 	"github.com/containers/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -31,9 +29,6 @@ func systemConfig() types.SystemContext {
 
 func describeConfig(sys *types.SystemContext) (string, error) {
 	path := sysregistriesv2.ConfigPath(sys)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "images come from the registry in their name, or docker.io; there is no registries.conf", nil
-	}
 	all, err := sysregistriesv2.GetRegistries(sys)
 	if err != nil {
 		return "", report.New(report.Failure, "correct "+path+" or its drop-ins, as registries.conf(5) has it; or remove them: podrun needs none", "%w", err)
@@ -56,40 +51,32 @@ func describeConfig(sys *types.SystemContext) (string, error) {
 	return strings.Join(said, "; "), nil
 }
 
-// isShort reports whether a name has no registry, as "busybox" and "team/web:1".
-func isShort(ref string) bool {
-	first, _, path := strings.Cut(ref, "/")
-	return !path || !strings.ContainsAny(first, ".:") && first != "localhost"
-}
-
 // ShortNameCandidates returns the names that a reference may stand for, the most likely first. A reference
 // with a registry stands for itself. For a short one registries.conf(5) decides: an alias, or its search
 // registries; without either it belongs to docker.io, as in Kubernetes.
-func (s *Client) ShortNameCandidates(ref string) ([]reference.Named, error) {
+func (s *Client) ShortNameCandidates(ref string) ([]reference.Name, error) {
 	name, err := records.ParseName(ref)
-	if err != nil || !isShort(ref) {
-		return []reference.Named{name}, err
+	if err != nil || !reference.IsShort(ref) {
+		return []reference.Name{name}, err
 	}
-	plain, err := reference.Parse(ref)
-	if err != nil {
-		return nil, err // ParseName has parsed it
-	}
-	repository := plain.(reference.Named).Name()
+	repository, _, _ := strings.Cut(ref, "@")
+	repository, _, _ = strings.Cut(repository, ":")
 	sys := s.Config
 	alias, _, err := sysregistriesv2.ResolveShortNameAlias(&sys, repository)
 	if err != nil {
 		return nil, configError(err)
 	}
 	if alias != nil {
-		return []reference.Named{withVersion(alias, name)}, nil
+		to, err := reference.Parse(alias.Name())
+		return []reference.Name{withVersion(to, name)}, err
 	}
 	hosts, err := sysregistriesv2.UnqualifiedSearchRegistries(&sys)
 	if err != nil {
 		return nil, configError(err)
 	}
-	var names []reference.Named
+	var names []reference.Name
 	for _, host := range hosts {
-		found, err := reference.ParseNormalizedNamed(host + "/" + repository)
+		found, err := reference.Parse(host + "/" + repository)
 		if err != nil {
 			return nil, configError(fmt.Errorf("search registry %q: %w", host, err))
 		}
@@ -103,7 +90,7 @@ func (s *Client) ShortNameCandidates(ref string) ([]reference.Named, error) {
 
 // ResolveShortName returns the candidates for a pull. If registries.conf requires a prompt for the registry
 // of a short name, it returns an error: the name must be written out.
-func (s *Client) ResolveShortName(ref string) ([]reference.Named, error) {
+func (s *Client) ResolveShortName(ref string) ([]reference.Name, error) {
 	names, err := s.ShortNameCandidates(ref)
 	if err != nil || len(names) < 2 {
 		return names, err
@@ -118,7 +105,7 @@ func (s *Client) ResolveShortName(ref string) ([]reference.Named, error) {
 	}
 	var all []string
 	for _, n := range names {
-		all = append(all, reference.FamiliarString(n))
+		all = append(all, n.Familiar())
 	}
 	return nil, &api.Error{Reason: api.ErrImagePull, Image: ref, Err: report.New(report.Usage,
 		"write the name with its registry, or add an alias to registries.conf, or set its short-name-mode to permissive",
@@ -126,19 +113,9 @@ func (s *Client) ResolveShortName(ref string) ([]reference.Named, error) {
 }
 
 // withVersion returns a repository with the tag or digest of another name.
-func withVersion(to, from reference.Named) reference.Named {
-	to = reference.TrimNamed(to)
-	switch v := from.(type) {
-	case reference.Digested:
-		if named, err := reference.WithDigest(to, v.Digest()); err == nil {
-			return named
-		}
-	case reference.Tagged:
-		if named, err := reference.WithTag(to, v.Tag()); err == nil {
-			return named
-		}
-	}
-	return reference.TagNameOnly(to)
+func withVersion(to, from reference.Name) reference.Name {
+	to.Tag, to.Digest = from.Tag, from.Digest
+	return to
 }
 
 func configError(err error) error {

@@ -12,10 +12,6 @@ import (
 )
 
 func TestRegistries(t *testing.T) {
-	none := &types.SystemContext{SystemRegistriesConfPath: filepath.Join(t.TempDir(), "none")}
-	if got, err := describeConfig(none); err != nil || !strings.HasSuffix(got, "there is no registries.conf") {
-		t.Errorf("got %q, %v", got, err)
-	}
 	for name, tt := range map[string]struct{ conf, want, err string }{
 		"blocked and mirrored": {
 			"[[registry]]\nprefix = \"docker.io\"\nlocation = \"docker.io\"\n[[registry.mirror]]\nlocation = \"mirror.example\"\n[[registry]]\nlocation = \"bad.example\"\nblocked = true\n",

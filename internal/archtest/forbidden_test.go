@@ -27,7 +27,7 @@ var forbiddenModules = []module{
 
 // TestForbiddenModules (S36): what is not linked cannot be attacked.
 func TestForbiddenModules(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), ".", "./"+supervisorProgram)
+	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), ".", "./"+supervisorProgram, "./"+imageProgram)
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -225,14 +225,18 @@ func TestSupervisorDeps(t *testing.T) {
 	checkDeps(t, "the supervisor program", supervisorProgram, modulePath+"/runner", notInSupervisor)
 }
 
+func TestCLIDeps(t *testing.T) {
+	checkDeps(t, "the CLI", "cli", modulePath+"/image", notInCLI, "-e", "-tags", buildTags(t)+",embedprograms")
+}
+
 func TestFastPathDeps(t *testing.T) {
 	checkDeps(t, "the fast path", fastPathProgram, modulePath+"/internal/wire", notInFastPath)
 }
 
 // checkDeps reports what a program links of what it must not. It does link known.
-func checkDeps(t *testing.T, what, dir, known string, notIn []module) {
+func checkDeps(t *testing.T, what, dir, known string, notIn []module, flags ...string) {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), "./"+dir)
+	cmd := exec.Command("go", slices.Concat([]string{"list", "-deps", "-tags", buildTags(t)}, flags, []string{"./" + dir})...)
 	cmd.Dir = root
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -8,6 +8,7 @@ const (
 	supervisorProgram = "internal/programs/supervisor"
 	netstackProgram   = "internal/programs/netstack"
 	fastPathProgram   = "cli/quick"
+	imageProgram      = "internal/programs/image"
 	reexec            = "internal/reexec"
 )
 
@@ -30,7 +31,7 @@ var layers = []struct {
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "manifest/oracle", "internal/archtest"}, flat: true},
 	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest", "test/internal/*"}},
-	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram}, flat: true},
+	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram}, flat: true},
 	{name: "command tree", dirs: []string{"cli"}},
 	{name: "commands", dirs: []string{"cli/cmd/*"}, flat: true},
 	{name: "controller", dirs: []string{"cli/controller", "cli/unit"}},
@@ -106,6 +107,16 @@ var notInSupervisor = []module{
 
 // allowedAnywhere import nothing, whatever the names of their modules are.
 var allowedAnywhere = []string{"k8s.io/apimachinery/pkg/util/duration"}
+
+// notInCLI must not be reached by the release's first program, however deep.
+var notInCLI = []module{
+	{modulePath + "/image/service", nil, "registries and signatures are the image program's"},
+	{modulePath + "/runner", nil, "pods are the supervisor program's"},
+	{"github.com/containers/image", nil, "every command would initialise a registry client"},
+	{"github.com/containers/storage", nil, "every command would initialise a registry client"},
+	{"github.com/sigstore", nil, "every command would initialise a signature library"},
+	{"golang.org/x/crypto/openpgp", nil, "every command would initialise a signature library"},
+}
 
 // notInFastPath must not be reached by the fast path, however deep.
 var notInFastPath = []module{

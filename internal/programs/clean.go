@@ -16,11 +16,14 @@ import (
 // alternating use do not unpack theirs each time.
 const keepUnused = 24 * time.Hour
 
-// supervisorPrefix begins the name of the supervisor program.
-const supervisorPrefix = "podrun-supervisor-"
+// The prefixes of the names of the programs that are looked up.
+const (
+	supervisorPrefix = "podrun-supervisor-"
+	imagePrefix      = "podrun-image-"
+)
 
 // prefixes begin the names of the programs.
-var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-"}
+var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-", imagePrefix}
 
 // inUse takes the shared lock of processes that may execute programs. It returns nil if the lock is
 // unavailable, for example on a full disk, where stopping pods must still work; then nothing is

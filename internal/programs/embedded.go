@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
@@ -28,6 +29,11 @@ var (
 	netstack []byte
 	//go:embed netstack.sum
 	netstackSum string
+
+	//go:embed image.zst
+	image []byte
+	//go:embed image.sum
+	imageSum string
 
 	//go:embed quick.zst
 	quick []byte
@@ -56,11 +62,53 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if err != nil {
 		return p, fmt.Errorf("unpack the quick front: %w", err)
 	}
+	images, _, _, err := find(dirs, imagePrefix, imageSum) // unpacked when it is needed
+	if err != nil {
+		return p, fmt.Errorf("find the image program: %w", err)
+	}
 	if p.InUse != nil {
 		// A failed removal does not prevent a pod.
-		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, front}, p.InUse, time.Now())
+		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, front, images}, p.InUse, time.Now())
 	}
 	return p, nil
+}
+
+// Image unpacks the image program once per version. It is not removed before started is called.
+func Image(dirs store.Dirs) (path string, started func(), err error) {
+	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
+		return "", nil, fmt.Errorf("unpack the image program: %w", err)
+	}
+	lock := inUse(dirs.LibexecLock())
+	if path, err = unpacked(dirs, imagePrefix, image, imageSum); err != nil {
+		return "", nil, fmt.Errorf("unpack the image program: %w", err)
+	}
+	return path, func() {
+		if lock != nil {
+			lock.Close()
+		}
+	}, nil
+}
+
+// ImageInMemory is Image without a change of podrun's directories: for a diagnosis.
+func ImageInMemory(dirs store.Dirs) (path string, started func(), err error) {
+	path, size, ok, err := find(dirs, imagePrefix, imageSum)
+	if ok || err != nil {
+		return path, func() {}, err
+	}
+	program, err := unpack(image, size)
+	if err != nil {
+		return "", nil, fmt.Errorf("unpack the image program: %w", err)
+	}
+	fd, err := unix.MemfdCreate("podrun-image", unix.MFD_CLOEXEC)
+	if err != nil {
+		return "", nil, fmt.Errorf("unpack the image program into memory: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "podrun-image")
+	if _, err := file.Write(program); err != nil {
+		file.Close()
+		return "", nil, fmt.Errorf("unpack the image program into memory: %w", err)
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { file.Close() }, nil
 }
 
 // FindSupervisor returns the supervisor program, if it is there.
@@ -86,14 +134,18 @@ func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (strin
 	if ok || err != nil {
 		return path, err
 	}
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		return "", err
-	}
-	defer d.Close()
-	program, err := d.DecodeAll(packed, make([]byte, 0, size))
+	program, err := unpack(packed, size)
 	if err != nil {
 		return "", err
 	}
 	return path, store.WriteExecutable(path, program)
+}
+
+func unpack(packed []byte, size int64) ([]byte, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.DecodeAll(packed, make([]byte, 0, size))
 }

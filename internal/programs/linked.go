@@ -7,17 +7,18 @@ import (
 	"maps"
 	"os"
 
+	"github.com/podrun/podrun/image/service"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/runner"
 )
 
-// Stages returns the entry points of the supervisor and the network stack: this program runs them
-// itself.
+// Stages returns the entry points of the other programs: this program runs them itself.
 func Stages() map[string]func([]string) int {
 	stages := runner.Stages()
 	maps.Copy(stages, netstack.Stages())
+	maps.Copy(stages, service.Stages())
 	return stages
 }
 
@@ -26,6 +27,14 @@ func FindSupervisor(store.Dirs) (string, bool) {
 	path, err := os.Executable()
 	return path, err == nil
 }
+
+// Image returns this program.
+func Image(store.Dirs) (path string, started func(), err error) {
+	return "/proc/self/exe", func() {}, nil
+}
+
+// ImageInMemory returns this program.
+func ImageInMemory(d store.Dirs) (path string, started func(), err error) { return Image(d) }
 
 // Programs returns this program.
 func Programs(store.Dirs) (podinit.Programs, error) {

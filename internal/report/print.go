@@ -13,7 +13,7 @@ import (
 func Print(w io.Writer, err error) {
 	printed := map[string]bool{}
 	var hints []string
-	for _, part := range splitJoined(err) {
+	for _, part := range Parts(err) {
 		for i, line := range strings.Split(strings.TrimRight(part.Error(), "\n"), "\n") {
 			if i == 0 {
 				fmt.Fprintf(w, "podrun: %s\n", Escape(line))
@@ -31,9 +31,9 @@ func Print(w io.Writer, err error) {
 	}
 }
 
-// splitJoined splits an errors.Join into errors that are sentences. An error that wraps several in
+// Parts splits an errors.Join into errors that are sentences. An error that wraps several in
 // one sentence is one part.
-func splitJoined(err error) []error {
+func Parts(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
@@ -42,7 +42,7 @@ func splitJoined(err error) []error {
 	var all []error
 	for _, e := range joined.Unwrap() {
 		texts = append(texts, e.Error())
-		all = append(all, splitJoined(e)...)
+		all = append(all, Parts(e)...)
 	}
 	if err.Error() != strings.Join(texts, "\n") {
 		return []error{err}
@@ -53,7 +53,7 @@ func splitJoined(err error) []error {
 // ClassOf returns the outermost class in err's chain. An error without one is a Failure. For a
 // joined error the first part that is not a Failure decides.
 func ClassOf(err error) Class {
-	for _, part := range splitJoined(err) {
+	for _, part := range Parts(err) {
 		var e *Error
 		if errors.As(part, &e) && e.Class != Failure {
 			return e.Class

@@ -53,8 +53,12 @@ func runLogin(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	program, err := env.ImageProgram()
+	if err != nil {
+		return err
+	}
 	if c.Bool("get-login") {
-		user, err := image.LoginUser(registryName, options)
+		user, err := program.LoginUser(c.Context, registryName, options)
 		if err == nil {
 			fmt.Fprintln(env.Out, report.Escape(user))
 		}
@@ -64,7 +68,7 @@ func runLogin(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	where, err := image.Login(c.Context, a, options)
+	where, err := program.Login(c.Context, a, options)
 	if err != nil {
 		return err
 	}
@@ -155,7 +159,11 @@ Examples:
 				}
 				registryName = ""
 			}
-			if err := image.Logout(registryName, options); err != nil {
+			program, err := env.ImageProgram()
+			if err != nil {
+				return err
+			}
+			if err := program.Logout(c.Context, registryName, options); err != nil {
 				return err
 			}
 			if registryName == "" {

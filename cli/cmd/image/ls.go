@@ -157,7 +157,7 @@ Examples:
 			if err != nil {
 				return err
 			}
-			s, err := image.Open(dirs.Images())
+			s, err := cmdutil.OpenImages(dirs)
 			if err != nil {
 				return err
 			}

@@ -78,19 +78,15 @@ func runSave(env *cmdutil.Env, c *cli.Context) error {
 		save := func(to image.Target) error { return s.Save(ctx, c.Args().Slice(), to, o) }
 		switch {
 		case o.Format == image.OCIDir:
-			to, err := image.ToDir(out)
-			if err != nil {
-				return err
-			}
-			return save(to)
+			return save(image.Target{Dir: out})
 		case out == "":
 			w := bufio.NewWriterSize(env.Out, 256<<10)
-			if err := save(image.ToTar(w, os.TempDir())); err != nil {
+			if err := save(image.Target{Out: w, Scratch: os.TempDir()}); err != nil {
 				return err
 			}
 			return w.Flush()
 		}
-		return writeAtomically(out, func(w io.Writer) error { return save(image.ToTar(w, filepath.Dir(out))) })
+		return writeAtomically(out, func(w io.Writer) error { return save(image.Target{Out: w, Scratch: filepath.Dir(out)}) })
 	})
 }
 
@@ -112,9 +108,8 @@ func writeAtomically(path string, write func(io.Writer) error) error {
 		return fmt.Errorf("save to %s: %w", path, err)
 	}
 	defer os.Remove(tmp.Name()) // fails once renamed
-	w := bufio.NewWriterSize(tmp, 256<<10)
-	err = write(w)
-	for _, do := range []func() error{w.Flush, tmp.Sync, tmp.Close} {
+	err = write(tmp)
+	for _, do := range []func() error{tmp.Sync, tmp.Close} {
 		if derr := do(); err == nil && derr != nil {
 			err = fmt.Errorf("save to %s: %w", path, derr)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/kindnames"
@@ -15,6 +14,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -76,10 +76,19 @@ func (env *Env) ImageStore() (*image.Store, error) {
 	return OpenImages(dirs)
 }
 
-// OpenImages opens the image store for a process that pulls images and should stay small.
+// OpenImages opens the image store.
 func OpenImages(dirs store.Dirs) (*image.Store, error) {
-	debug.SetMemoryLimit(image.Memory)
-	return image.Open(dirs.Images())
+	return image.Open(dirs.Images(), imageProgram(dirs))
+}
+
+// ImageProgram returns the image program, for what needs no store.
+func (env *Env) ImageProgram() (*image.Program, error) {
+	dirs, err := env.Dirs()
+	return imageProgram(dirs), err
+}
+
+func imageProgram(dirs store.Dirs) *image.Program {
+	return image.NewProgram(func() (string, func(), error) { return programs.Image(dirs) })
 }
 
 // Warn writes an error to stderr as a warning.

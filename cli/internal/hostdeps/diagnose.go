@@ -12,7 +12,9 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 )
 
@@ -27,7 +29,7 @@ func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
 	defer cancel()
 	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
 	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return managerFinding(ctx) }},
-		host.Probe{Name: host.Registries, Run: registriesFinding},
+		host.Probe{Name: host.Registries, Run: func() host.Finding { return registriesFinding(ctx, s) }},
 		host.Probe{Name: "SELinux", Run: func() host.Finding { return admission.SELinuxFinding(host.FindSELinux()) }})
 	return host.Check(s, more...)
 }
@@ -46,8 +48,11 @@ func managerFinding(ctx context.Context) host.Finding {
 }
 
 // registriesFinding checks the configuration of registries.
-func registriesFinding() host.Finding {
-	detail, err := image.DescribeRegistries()
+func registriesFinding(ctx context.Context, s host.Setup) host.Finding {
+	program := image.NewProgram(func() (string, func(), error) {
+		return programs.ImageInMemory(store.Dirs{Data: s.Data, Runtime: s.Runtime})
+	})
+	detail, err := program.DescribeRegistries(ctx)
 	if err != nil {
 		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Cure: report.Hint(err)}
 	}

@@ -1,4 +1,4 @@
-package archive
+package image
 
 import (
 	"fmt"
@@ -6,18 +6,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
 )
 
 // archiveSuffixes are the suffixes of files that may be archives.
 var archiveSuffixes = []string{".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".oci", ".docker"}
 
-// FindArchives returns the paths for Load: the path itself or, for a directory that is no OCI layout, the
+// findArchives returns the paths for Load: the path itself or, for a directory that is no OCI layout, the
 // archives and layouts in it. So a whole USB stick can be loaded.
-func FindArchives(path string) ([]string, error) {
+func findArchives(path string) ([]string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", displayPath(path), err)
+		return nil, fmt.Errorf("load %s: %w", api.DisplayPath(path), err)
 	}
 	if !st.IsDir() || isLayout(path) {
 		return []string{path}, nil

@@ -1,0 +1,137 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/program"
+)
+
+// Program is the image program, for requests that need no store.
+type Program struct{ client *program.Client }
+
+// NewProgram returns the image program. find returns its path, and a function to be called once it runs.
+func NewProgram(find func() (path string, started func(), err error)) *Program {
+	return &Program{&program.Client{Find: find}}
+}
+
+// Login checks an account with its registry and stores it. It returns where.
+func (p *Program) Login(ctx context.Context, a Account, o PullOptions) (string, error) {
+	f, err := p.client.Do(ctx, program.Request{Op: program.Login, Account: a, Options: o}, nil, nil)
+	return f.Text, err
+}
+
+// Logout removes a stored account, or with "" all of them.
+func (p *Program) Logout(ctx context.Context, registry string, o PullOptions) error {
+	_, err := p.client.Do(ctx, program.Request{Op: program.Logout, Account: Account{Registry: registry}, Options: o}, nil, nil)
+	return err
+}
+
+// LoginUser returns the user whose account is used for a registry.
+func (p *Program) LoginUser(ctx context.Context, registry string, o PullOptions) (string, error) {
+	f, err := p.client.Do(ctx, program.Request{Op: program.LoginUser, Account: Account{Registry: registry}, Options: o}, nil, nil)
+	return f.Text, err
+}
+
+// DescribeRegistries returns a sentence about how registries.conf(5) resolves names. Without such a file the
+// program is not started.
+func (p *Program) DescribeRegistries(ctx context.Context) (string, error) {
+	if !haveRegistriesConf() {
+		return "images come from the registry in their name, or docker.io; there is no registries.conf", nil
+	}
+	f, err := p.client.Do(ctx, program.Request{Op: program.Registries}, nil, nil)
+	return f.Text, err
+}
+
+// remote adds images to a store with the image program.
+type remote struct {
+	*Program
+	dir string
+}
+
+// Pull adds an image from a registry.
+func (r remote) Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Pull, Store: r.dir, Ref: ref, Options: o}, func(f program.Frame) {
+		if f.Begun && o.BeforePull != nil {
+			o.BeforePull()
+		}
+		tellProgress(f, o.Progress)
+	}, nil)
+	return first(f.Added), err
+}
+
+// Load adds the images of a file or a directory.
+func (r remote) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Load, Store: r.dir, Place: p}, func(f program.Frame) { tellProgress(f, tell) }, nil)
+	return f.Added, err
+}
+
+// Import makes an image from the tar file of a root file system.
+func (r remote) Import(ctx context.Context, path, name string) (api.Added, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Import, Store: r.dir, Place: api.Place{Path: path}, Ref: name}, nil, nil)
+	return first(f.Added), err
+}
+
+// Save writes images into a directory or to a tar archive.
+func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error {
+	request := program.Request{Op: program.Save, Store: r.dir, Refs: refs, Target: to, SaveOptions: o}
+	tell := func(f program.Frame) { tellProgress(f, o.Progress) }
+	out, isFile := to.Out.(*os.File)
+	if to.Dir != "" || isFile {
+		_, err := r.client.Do(ctx, request, tell, out)
+		return err
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(to.Out, in)
+		in.Close() // otherwise the program would wait for a reader
+		copied <- err
+	}()
+	_, err = r.client.Do(ctx, request, tell, out)
+	out.Close()
+	if cerr := <-copied; cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// Candidates returns the names that a reference may stand for.
+func (r remote) Candidates(ctx context.Context, ref string) ([]string, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Candidates, Store: r.dir, Ref: ref}, nil, nil)
+	return f.Names, err
+}
+
+func haveRegistriesConf() bool {
+	paths := []string{os.Getenv("CONTAINERS_REGISTRIES_CONF")}
+	if paths[0] == "" {
+		paths = []string{filepath.Join(os.Getenv("HOME"), ".config/containers/registries.conf"), "/etc/containers/registries.conf"}
+	}
+	return slices.ContainsFunc(paths, func(path string) bool {
+		_, err := os.Stat(path)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+func tellProgress(f program.Frame, tell func(api.Progress)) {
+	if f.Progress != nil && tell != nil {
+		tell(*f.Progress)
+	}
+}
+
+func first(added []api.Added) api.Added {
+	if len(added) == 0 {
+		return api.Added{}
+	}
+	return added[0]
+}
