@@ -101,5 +101,5 @@ func drawRules(n func(label string, low, high int) int, p *pod.Plan) {
 // renewed reports whether a container runs again regardless of its latest run.
 func (f *fake) renewed(name string) bool {
 	r := f.seen.container(name).Renew
-	return r == RenewAnew || r == RenewCause
+	return r == RenewReset || r == RenewCause
 }

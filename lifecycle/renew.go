@@ -14,8 +14,8 @@ type Renewal string
 const (
 	RenewNone    Renewal = ""
 	RenewSandbox Renewal = "sandbox" // in another sandbox: it runs again if it would in the same one
-	RenewAnew    Renewal = "anew"    // it runs as if for the first time, without a back-off
-	RenewCause   Renewal = "cause"   // as RenewAnew, but its own end was the cause: it has a back-off
+	RenewReset   Renewal = "anew"    // it runs as if for the first time, without a back-off
+	RenewCause   Renewal = "cause"   // as RenewReset, but its own end was the cause: it has a back-off
 )
 
 // fresh reports whether a container has not started in this sandbox, or since all containers were
@@ -99,7 +99,7 @@ func (o *Observed) sandboxGone(plan *pod.Plan) {
 	}
 	o.Sandbox = SandboxNone
 	o.Attempt++
-	o.renew(plan.InitContainers, RenewAnew)
+	o.renew(plan.InitContainers, RenewReset)
 	o.renew(plan.Containers, RenewSandbox)
 }
 
@@ -140,8 +140,8 @@ func (o *Observed) restartAll(plan *pod.Plan, c *Container, e Event) {
 		return
 	}
 	c.Renew = RenewCause
-	o.renew(plan.InitContainers, RenewAnew)
-	o.renew(plan.Containers, RenewAnew)
+	o.renew(plan.InitContainers, RenewReset)
+	o.renew(plan.Containers, RenewReset)
 	o.Restarting = true
 	o.killAll(plan, e.At, KillRestartAll)
 }
@@ -169,7 +169,7 @@ func (o *Observed) killAll(plan *pod.Plan, at Now, why KillReason) {
 
 var killingAll = map[KillReason]string{
 	KillRestartAll: "all containers of the pod will be restarted",
-	KillSandbox:    "the pod's sandbox will be made anew",
+	KillSandbox:    "the pod's sandbox will be recreated",
 }
 
 // restarted ends the restart of all containers when the last has ended.

@@ -73,7 +73,7 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 }
 
 // purged reports whether a container that ended runs again as if for the first time.
-func (c *Container) purged(ending *Ending) bool { return ending == nil && c.Renew == RenewAnew }
+func (c *Container) purged(ending *Ending) bool { return ending == nil && c.Renew == RenewReset }
 
 // crashLooping reports whether a container that ended waits for its back-off.
 func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {

@@ -114,11 +114,11 @@ func TestTheGatewayIsTheClient(t *testing.T) {
 	if code, out := w.ask("a", "/bin/nc", "-w", "1", gateway, "80"); code == 0 {
 		t.Errorf("the gateway listens: %s", out)
 	}
-	supervisor, keeper := w.processes()
+	supervisor, podInit := w.processes()
 	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for supervisorOf(keeper) == supervisor {
+	for supervisorOf(podInit) == supervisor {
 	}
 	if said, err = get("/cgi-bin/who"); err != nil || !strings.Contains(said, gateway) {
 		t.Errorf("after a supervisor's death the pod saw %q: %v", said, err)

@@ -261,27 +261,27 @@ func TestInputOutlivesSupervisors(t *testing.T) {
 			c.TTY, c.Stdin = tty, true
 			w := startWhole(t, newPlan(nil, []pod.Container{c}))
 			w.until(running)
-			supervisor, keeper := w.processes()
+			supervisor, podInit := w.processes()
 			for i := range 3 {
 				a, err := joinAt(t, w.dial(), "a", true)
 				if err != nil {
 					t.Fatal(err.Message)
 				}
-				supervisor = supervisorOf(keeper)
+				supervisor = supervisorOf(podInit)
 				if i == 1 {
 					if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 						t.Fatal(err)
 					}
 					a.say("x\n") // it arrives all the same
 					a.leave()
-					for supervisorOf(keeper) == supervisor {
+					for supervisorOf(podInit) == supervisor {
 					}
 					continue
 				}
 				a.say("x\n")
 				a.hear("got x")
 				a.leave()
-				w.asleep(keeper)
+				w.asleep(podInit)
 			}
 			for deadline := time.Now().Add(time.Minute); ; {
 				b, _ := os.ReadFile(w.place.LogFile("a", 0))

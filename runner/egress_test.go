@@ -45,8 +45,8 @@ func forwarding(t *testing.T) {
 	})
 }
 
-// leaving returns a pod whose packets leave through the kernel. It has a host port.
-func leaving(t *testing.T) *pod.Plan {
+// masqueraded returns a pod whose packets leave through the kernel. It has a host port.
+func masqueraded(t *testing.T) *pod.Plan {
 	plan := serving(t)
 	plan.Network = pod.NetworkMasquerade
 	return plan
@@ -58,9 +58,9 @@ func TestMasquerade(t *testing.T) {
 	testenv.NoLeaks(t)
 	forwarding(t)
 	answering(t, remoteHost(t), 7000)
-	w, keeper := drowsy(t, leaving(t))
+	w, podInit := hibernated(t, masqueraded(t))
 	var fd int
-	inPod := fmt.Sprintf("/proc/%d/fd/5", keeper)
+	inPod := fmt.Sprintf("/proc/%d/fd/5", podInit)
 	err := nsthread.Do(func() (err error) {
 		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
@@ -75,11 +75,11 @@ func TestMasquerade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pid := supervisorOf(keeper); pid != 0 {
+	if pid := supervisorOf(podInit); pid != 0 {
 		t.Error("a connection has woken the supervisor")
 	}
-	supervisor := w.wakeUp(keeper)
-	w.murder(supervisor, keeper)
+	supervisor := w.wakeUp(podInit)
+	w.killSupervisor(supervisor, podInit)
 	if _, err := unix.Write(fd, []byte("on\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -104,13 +104,13 @@ func TestMasquerade(t *testing.T) {
 }
 
 // wakeUp makes pod init start a supervisor.
-func (w wholePod) wakeUp(keeper int) int {
+func (w wholePod) wakeUp(podInit int) int {
 	w.t.Helper()
 	w.ask("a", "/bin/true")
-	return w.awake(keeper)
+	return w.awake(podInit)
 }
 
-// The uplink exists exactly as long as any pod needs it.
+// The masquerade device exists exactly as long as any pod needs it.
 func TestOneWayOutForAll(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -146,8 +146,8 @@ func TestOneWayOutForAll(t *testing.T) {
 	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	supervisor, keeper := third.processes()
-	third.murder(supervisor, keeper)
+	supervisor, podInit := third.processes()
+	third.killSupervisor(supervisor, podInit)
 	for deadline := time.Now().Add(time.Minute); ; {
 		out, err := exec.Command("nft", "list", "tables").CombinedOutput()
 		if strings.Contains(string(out), "podrun0") {
@@ -160,7 +160,7 @@ func TestOneWayOutForAll(t *testing.T) {
 	reaches(third)
 }
 
-// The uplink of a pod whose processes were all killed is removed when the pod goes on without needing it.
+// The masquerade device of a pod whose processes were all killed is removed when the pod goes on without needing it.
 func TestWayOutAfterACrash(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
@@ -183,9 +183,9 @@ func TestWayOutAfterACrash(t *testing.T) {
 		}
 		return strings.Contains(string(out), "podrun0")
 	}
-	_, keeper := w.processes()
-	kill9(t, w.guardOf(keeper))
-	kill9(t, keeper)
+	_, podInit := w.processes()
+	kill9(t, w.guardOf(podInit))
+	kill9(t, podInit)
 	for deadline := time.Now().Add(time.Minute); w.place.Alive(); {
 		if time.Now().After(deadline) {
 			t.Fatal("the pod lives")
@@ -299,9 +299,9 @@ func TestNetstack(t *testing.T) {
 	w := startWhole(t, plan)
 	w.until(running)
 	w.echoOrigin(53)
-	for round, then := range []func(supervisor, keeper int){
-		func(_, keeper int) { w.asleep(keeper) },
-		func(supervisor, keeper int) { w.murder(supervisor, keeper) },
+	for round, then := range []func(supervisor, podInit int){
+		func(_, podInit int) { w.asleep(podInit) },
+		func(supervisor, podInit int) { w.killSupervisor(supervisor, podInit) },
 		nil,
 	} {
 		for name, c := range map[string]struct{ script, want string }{
@@ -332,8 +332,8 @@ func TestNetstack(t *testing.T) {
 			c.Close()
 		}
 		if then != nil {
-			supervisor, keeper := w.processes()
-			then(supervisor, keeper)
+			supervisor, podInit := w.processes()
+			then(supervisor, podInit)
 			continue
 		}
 		if said, err := askFrom(remote, "udp", "10.77.0.1:8080"); err != nil || !strings.HasPrefix(string(said), "udp 10.77.0.2:") {

@@ -75,9 +75,9 @@ func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 		r.container.PauseOutput()
 		defer r.container.ResumeOutput(e.handoff)
 	}
-	said, ping := e.notifier.HibernationState()
+	status, ping := e.notifier.HibernationState()
 	e.handoff.Update(func(left *handoff.State) {
-		left.Hibernation = handoff.Hibernation{Since: clock.Boot(), Wake: wake, Idle: s.idleAfter, NotifyStatus: said}
+		left.Hibernation = handoff.Hibernation{Since: clock.Boot(), Wake: wake, Idle: s.idleAfter, NotifyStatus: status}
 		for i := range left.Runs {
 			if r := e.runs[left.Runs[i].Name]; r != nil {
 				left.Runs[i].Streams = r.container.SaveStreams(e.handoff)

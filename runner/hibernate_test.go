@@ -20,40 +20,40 @@ import (
 )
 
 // asleep waits until the pod has no supervisor.
-func (w wholePod) asleep(keeper int) {
+func (w wholePod) asleep(podInit int) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	// An emulated machine that runs other tests at the same time is slow.
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); <-tick.C {
-		if supervisorOf(keeper) == 0 {
+		if supervisorOf(podInit) == 0 {
 			return
 		}
 	}
-	w.t.Fatalf("the supervisor of keeper %d does not sleep within 2 minutes", keeper)
+	w.t.Fatalf("the supervisor of pod init %d does not sleep within 2 minutes", podInit)
 }
 
 // awake waits until the pod has a supervisor, and returns its pid.
-func (w wholePod) awake(keeper int) int {
+func (w wholePod) awake(podInit int) int {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if pid := supervisorOf(keeper); pid != 0 {
+		if pid := supervisorOf(podInit); pid != 0 {
 			return pid
 		}
 	}
-	w.t.Fatalf("keeper %d has no supervisor within a minute", keeper)
+	w.t.Fatalf("pod init %d has no supervisor within a minute", podInit)
 	return 0
 }
 
-// drowsy starts a pod whose supervisor hibernates as soon as it is idle.
-func drowsy(t *testing.T, plan *pod.Plan) (w wholePod, keeper int) {
+// hibernated starts a pod whose supervisor hibernates as soon as it is idle.
+func hibernated(t *testing.T, plan *pod.Plan) (w wholePod, podInit int) {
 	t.Helper()
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "20ms")
 	w = startWhole(t, plan)
 	w.until(running)
-	_, keeper = w.processes()
-	w.asleep(keeper)
-	return w, keeper
+	_, podInit = w.processes()
+	w.asleep(podInit)
+	return w, podInit
 }
 
 func (w wholePod) ask(container string, args ...string) (int, string) {
@@ -61,7 +61,7 @@ func (w wholePod) ask(container string, args ...string) (int, string) {
 }
 
 // A pod whose supervisor hibernates answers requests, and its supervisor hibernates again.
-func TestDozingSupervisorAnswers(t *testing.T) {
+func TestHibernatingSupervisorAnswers(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	a := shell(l, "a", "printf 'half a '; read x < /v/fifo; echo line; exec sleep 1000")
@@ -72,12 +72,12 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 	plan.InitContainers[0].Mounts = a.Mounts
 	plan.ShareProcessNamespace = true
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDirMemory, SizeLimit: 1 << 20}}
-	w, keeper := drowsy(t, plan)
+	w, podInit := hibernated(t, plan)
 	for range 3 {
 		if code, out := w.ask("a", "/bin/sh", "-c", "id -u; cat /proc/1/comm; exit 7"); code != 7 || out != "1000\npodrun-pause\n" {
 			t.Errorf("exec woke it to %d %q", code, out)
 		}
-		w.asleep(keeper)
+		w.asleep(podInit)
 	}
 	w.until(func(st *pod.Status) bool {
 		if !running(st) || st.Containers[0].RestartCount != 0 {
@@ -96,11 +96,11 @@ func TestDozingSupervisorAnswers(t *testing.T) {
 	if log != "half a line\n" {
 		t.Errorf("log %q", log)
 	}
-	w.asleep(keeper)
+	w.asleep(podInit)
 }
 
 // Events of a container during hibernation are handled: its exit with the code, its restart, and a stop.
-func TestDozingSupervisorSeesTheEnd(t *testing.T) {
+func TestHibernatingSupervisorSeesTheEnd(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	ends := shell(l, "ends", "read x < /v/fifo; echo bye > /dev/termination-log; exit 7")
@@ -111,7 +111,7 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 	plan.InitContainers[0].Mounts = ends.Mounts
 	plan.RestartPolicy, plan.GraceSeconds = pod.RestartAlways, 1
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
-	w, keeper := drowsy(t, plan)
+	w, podInit := hibernated(t, plan)
 	fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -127,14 +127,14 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 		}
 		return true
 	})
-	w.asleep(keeper)
+	w.asleep(podInit)
 	conn := w.dial()
 	defer conn.Close()
-	w.awake(keeper)
+	w.awake(podInit)
 	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Watch}); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(keeper, unix.SIGTERM); err != nil { // as systemd stops a pod
+	if err := unix.Kill(podInit, unix.SIGTERM); err != nil { // as systemd stops a pod
 		t.Fatal(err)
 	}
 	var last *pod.Status
@@ -151,10 +151,10 @@ func TestDozingSupervisorSeesTheEnd(t *testing.T) {
 }
 
 // SIGTERM alone wakes the supervisor and stops the pod.
-func TestDozingSupervisorStopsOnSignal(t *testing.T) {
+func TestHibernatingSupervisorStopsOnSignal(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "trap 'exit 3' TERM; while :; do sleep 0.01; done")}))
-	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+	w, podInit := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "trap 'exit 3' TERM; while :; do sleep 0.01; done")}))
+	if err := unix.Kill(podInit, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := w.place.WaitLock()
@@ -171,12 +171,12 @@ func TestDozingSupervisorStopsOnSignal(t *testing.T) {
 // A container that has closed its outputs does not keep its supervisor from hibernating.
 func TestSupervisorSleepsWithoutOutputs(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
-	w.sound(keeper)
+	w, podInit := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
+	w.sound(podInit)
 	for deadline := time.Now().Add(patient); ; { // it may still be on its way
-		before := switches(t, keeper)
+		before := switches(t, podInit)
 		idle(300 * time.Millisecond)
-		after := switches(t, keeper)
+		after := switches(t, podInit)
 		if after == before {
 			return
 		}
@@ -228,7 +228,7 @@ func TestDamagedSleepEndsThePod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+			w, _ := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 			if err := damage(recordOf(w.place)); err != nil {
 				t.Fatal(err)
 			}
@@ -262,9 +262,9 @@ func TestTimesAreKeptAsleep(t *testing.T) {
 // A client that sends nothing, or does not read, does not keep the pod from ending.
 func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, _ := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
+	w, _ := hibernated(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
 	w.release("never")
-	_, keeper := w.processes()
+	_, podInit := w.processes()
 	for range 3 {
 		conn := w.dial()
 		defer conn.Close()
@@ -274,7 +274,7 @@ func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Watch}); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+	if err := unix.Kill(podInit, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	w.final()
@@ -307,15 +307,15 @@ func TestLostPauseEndsTheSandbox(t *testing.T) {
 	}
 }
 
-// killPause kills the first process of the pod's shared PID namespace; with dozes it waits first until the
+// killPause kills the first process of the pod's shared PID namespace; with hibernates it waits first until the
 // supervisor hibernates.
 func (w wholePod) killPause(dozes bool) {
 	w.t.Helper()
-	supervisor, keeper := w.processes()
+	supervisor, podInit := w.processes()
 	if dozes {
-		w.sound(keeper)
+		w.sound(podInit)
 	}
-	for _, pid := range append(childrenOf(supervisor), childrenOf(keeper)...) {
+	for _, pid := range append(childrenOf(supervisor), childrenOf(podInit)...) {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(b) == "podrun-pause\n" {
 			kill9(w.t, pid)
 			return
@@ -328,23 +328,23 @@ func (w wholePod) killPause(dozes bool) {
 // processor time, and receives its events.
 func TestKeeperWithFewDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, keeper := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+	w, podInit := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	var was unix.Rlimit
-	if err := unix.Prlimit(keeper, unix.RLIMIT_NOFILE, nil, &was); err != nil {
+	if err := unix.Prlimit(podInit, unix.RLIMIT_NOFILE, nil, &was); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Prlimit(keeper, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 2, Max: was.Max}, nil); err != nil {
+	if err := unix.Prlimit(podInit, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 2, Max: was.Max}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(keeper, unix.SIGCHLD); err != nil { // it checks its descriptors again
+	if err := unix.Kill(podInit, unix.SIGCHLD); err != nil { // it checks its descriptors again
 		t.Fatal(err)
 	}
-	before := ticks(t, keeper)
+	before := ticks(t, podInit)
 	idle(500 * time.Millisecond)
-	if spent := ticks(t, keeper) - before; spent > 10 {
+	if spent := ticks(t, podInit) - before; spent > 10 {
 		t.Errorf("it has spent %d ticks of half a second", spent)
 	}
-	if err := unix.Prlimit(keeper, unix.RLIMIT_NOFILE, &was, nil); err != nil { // its supervisor inherits the limit
+	if err := unix.Prlimit(podInit, unix.RLIMIT_NOFILE, &was, nil); err != nil { // its supervisor inherits the limit
 		t.Fatal(err)
 	}
 	if code, out := w.ask("a", "echo", "heard"); code != 0 || out != "heard\n" {
@@ -394,15 +394,15 @@ func TestWokenSupervisorHandsOnNothing(t *testing.T) {
 			w := startWhole(t, plan)
 			w.until(running)
 			script := []string{"/bin/sh", "-c", attributes}
-			supervisor, keeper := w.processes()
+			supervisor, podInit := w.processes()
 			_, early := w.ask("a", script...)
 			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", supervisor)); string(b) != "podrun-superv\n" {
 				t.Fatalf("supervisor is called %q", b)
 			}
-			w.asleep(keeper)
+			w.asleep(podInit)
 			_, late := w.ask("a", script...)
 			compareText(t, "exec", early, late)
-			w.asleep(keeper)
+			w.asleep(podInit)
 			w.release("fifo")
 			w.until(func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
 			w.release("fifo") // once it waits there it has printed everything

@@ -96,19 +96,19 @@ func TestHostPIDKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, false)
 	daemon := w.daemon(0)
-	_, keeper := w.processes()
-	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+	_, podInit := w.processes()
+	if err := unix.Kill(podInit, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	w.untilAgain("it goes on", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount > 0 })
 	if lives(daemon) {
-		t.Error("what a container had left outlived the keeper")
+		t.Error("what a container had left outlived the pod init")
 	}
 	// The monitor's death ends the pod: if pod init were killed too, no other process could.
-	_, keeper = w.processes()
-	st, ok := procfs.Lookup(keeper)
+	_, podInit = w.processes()
+	st, ok := procfs.Lookup(podInit)
 	if !ok {
-		t.Fatal("no keeper")
+		t.Fatal("no pod init")
 	}
 	daemon = w.daemon(1)
 	if err := unix.Kill(st.PPID, unix.SIGKILL); err != nil {
@@ -124,11 +124,11 @@ func TestHostPIDKilled(t *testing.T) {
 // A supervisor may outlive its pod init for a moment; here the monitor is stopped to make that long. What
 // the supervisor observes then is not recorded: neither what ends with the sandbox nor what fails without
 // pod init, from which a pod would never recover.
-func TestSupervisorWithoutItsKeeper(t *testing.T) {
+func TestSupervisorWithoutItsPodInit(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, false)
-	supervisor, keeper := w.processes()
-	guard := w.guardOf(keeper)
+	supervisor, podInit := w.processes()
+	guard := w.guardOf(podInit)
 	record := func() string {
 		b, err := os.ReadFile(recordOf(w.place))
 		if err != nil {
@@ -143,10 +143,10 @@ func TestSupervisorWithoutItsKeeper(t *testing.T) {
 	}
 	defer unix.Kill(guard, unix.SIGCONT)
 	was := record()
-	kill9(t, keeper)
-	for deadline := time.Now().Add(patient); lives(keeper); idle(time.Millisecond) {
+	kill9(t, podInit)
+	for deadline := time.Now().Add(patient); lives(podInit); idle(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the keeper does not end")
+			t.Fatal("the pod init does not end")
 		}
 	}
 	// The first process of container a is the supervisor's child.

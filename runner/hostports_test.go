@@ -71,15 +71,15 @@ func served(t *testing.T, within time.Duration) {
 // as the pod lives.
 func TestAPortWakes(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, keeper := drowsy(t, serving(t))
+	w, podInit := hibernated(t, serving(t))
 	served(t, time.Minute) // the server may not listen yet
 	for range 3 {
-		w.asleep(keeper)
+		w.asleep(podInit)
 		if err := fetch(); err != nil {
 			t.Error(err)
 		}
 	}
-	w.asleep(keeper)
+	w.asleep(podInit)
 	u, err := net.Dial("udp", "127.0.0.1:8080")
 	if err != nil {
 		t.Fatal(err)
@@ -88,12 +88,12 @@ func TestAPortWakes(t *testing.T) {
 	if _, err := u.Write([]byte("?")); err != nil {
 		t.Fatal(err)
 	}
-	w.awake(keeper)
+	w.awake(podInit)
 	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil {
 		l.Close()
 		t.Error("somebody else gets the port")
 	}
-	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+	if err := unix.Kill(podInit, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := w.place.WaitLock()
@@ -115,7 +115,7 @@ func TestNoConnectionIsRefused(t *testing.T) {
 	w := startWhole(t, serving(t))
 	w.until(running)
 	served(t, time.Minute)
-	supervisor, keeper := w.processes()
+	supervisor, podInit := w.processes()
 	stop := make(chan struct{})
 	var clients sync.WaitGroup
 	for range 4 {
@@ -138,11 +138,11 @@ func TestNoConnectionIsRefused(t *testing.T) {
 		if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		for supervisorOf(keeper) == supervisor {
+		for supervisorOf(podInit) == supervisor {
 		}
 		served(t, time.Minute)
 		t.Logf("served again after %v", time.Since(begun))
-		supervisor = w.awake(keeper)
+		supervisor = w.awake(podInit)
 	}
 	close(stop)
 	clients.Wait()

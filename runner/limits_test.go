@@ -39,7 +39,7 @@ func TestLimitsOnARealHost(t *testing.T) {
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
 	plan.RestartPolicy, plan.GraceSeconds = pod.RestartAlways, 1
 	plan.Resources = pod.Resources{CPULimit: 400, MemoryLimit: 50 << 20, MemoryRequest: 50 << 20}
-	w, keeper := drowsy(t, plan)
+	w, podInit := hibernated(t, plan)
 	var group string
 	w.until(func(st *pod.Status) bool { group = st.Cgroup; return true })
 	check := func(when string) {
@@ -56,8 +56,8 @@ func TestLimitsOnARealHost(t *testing.T) {
 			t.Errorf("%s: the container sees %d %q", when, code, out)
 		}
 	}
-	check("after a doze")
-	w.asleep(keeper)
+	check("after hibernation")
+	w.asleep(podInit)
 	fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestEviction(t *testing.T) {
 }
 
 // A hibernating supervisor wakes up to measure, and hibernation loses no event.
-func TestDozingSupervisorEvicts(t *testing.T) {
+func TestHibernatingSupervisorEvicts(t *testing.T) {
 	testenv.NoLeaks(t)
 	a := shell(layer(t), "a", "read x < /v/fifo; head -c 2000000 /dev/zero > /v/f; exec sleep 1000")
 	a.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
@@ -238,10 +238,10 @@ func TestDozingSupervisorEvicts(t *testing.T) {
 	plan := newPlan([]pod.Container{init}, []pod.Container{a})
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
 	plan.Storage = []pod.Limit{{Kind: pod.VolumeLimit, Name: "v", Bytes: 1 << 20, Message: "too much"}}
-	w, _ := drowsy(t, plan)
+	w, _ := hibernated(t, plan)
 	before, err := w.place.Events()
 	if err != nil || len(before) == 0 {
-		t.Fatalf("events while it dozes: %v, %v", before, err)
+		t.Fatalf("events while it hibernates: %v, %v", before, err)
 	}
 	fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_WRONLY, 0)
 	if err != nil {

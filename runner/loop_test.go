@@ -303,7 +303,7 @@ func TestLoopProvesThatItLives(t *testing.T) {
 		}
 		<-idle
 		if took := time.Since(begun); took != 300*time.Millisecond {
-			t.Errorf("it dozes after %v", took)
+			t.Errorf("it hibernates after %v", took)
 		}
 	})
 }

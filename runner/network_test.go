@@ -62,11 +62,11 @@ func (w wholePod) neighbourOf(plan *pod.Plan, name string) wholePod {
 }
 
 // keeperNS returns a namespace of the pod's init.
-func (w wholePod) keeperNS(link string) string {
+func (w wholePod) podInitNS(link string) string {
 	w.t.Helper()
 	pid, _, ok := w.place.PodInit()
 	if !ok {
-		w.t.Fatal("the pod has no keeper")
+		w.t.Fatal("the pod has no pod init")
 	}
 	ns, err := os.Readlink(fmt.Sprintf("/proc/%d/%s", pid, link))
 	if err != nil {
@@ -79,7 +79,7 @@ func (w wholePod) keeperNS(link string) string {
 func (w wholePod) get(server netip.Addr) (out string, err error) {
 	pid, _, ok := w.place.PodInit()
 	if !ok {
-		return "", errors.New("the pod has no keeper")
+		return "", errors.New("the pod has no pod init")
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var c net.Conn
@@ -131,11 +131,11 @@ func TestNeighbours(t *testing.T) {
 	a.until(running)
 	b.until(running)
 	for _, link := range []string{"ns/user", "fd/8"} {
-		if x, y := a.keeperNS(link), b.keeperNS(link); x != y {
+		if x, y := a.podInitNS(link), b.podInitNS(link); x != y {
 			t.Errorf("%s: %s and %s", link, x, y)
 		}
 	}
-	if x, y := a.keeperNS("fd/5"), b.keeperNS("fd/5"); x == y {
+	if x, y := a.podInitNS("fd/5"), b.podInitNS("fd/5"); x == y {
 		t.Errorf("they share the network %s", x)
 	}
 	st, err := b.place.Status()
@@ -198,19 +198,19 @@ func TestTheWorld(t *testing.T) {
 		}
 		fetch("after the death of a supervisor")
 	}
-	_, keeper := w.processes()
+	_, podInit := w.processes()
 	for range 3 {
-		for deadline := time.Now().Add(time.Minute); supervisorOf(keeper) != 0; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); supervisorOf(podInit) != 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatal("the supervisor does not doze within 20 s")
+				t.Fatal("the supervisor does not hibernate within 20 s")
 			}
 		}
-		fetch("while the supervisor dozed")
+		fetch("while the supervisor hibernated")
 	}
 }
 
 // A pod whose init is killed is recreated with its addresses, and others can reach it.
-func TestAddressesOutliveTheKeeper(t *testing.T) {
+func TestAddressesOutliveThePodInit(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	a := startWhole(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
@@ -224,7 +224,7 @@ func TestAddressesOutliveTheKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := b.keeperNS("fd/5")
+	before := b.podInitNS("fd/5")
 	pid, _, _ := b.place.PodInit()
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -238,10 +238,10 @@ func TestAddressesOutliveTheKeeper(t *testing.T) {
 			t.Errorf("from %s: %q, %v", ip, out, err)
 		}
 	}
-	if after := b.keeperNS("fd/5"); after == before {
+	if after := b.podInitNS("fd/5"); after == before {
 		t.Error("it is in the same network")
 	}
-	if x, y := a.keeperNS("fd/8"), b.keeperNS("fd/8"); x != y {
+	if x, y := a.podInitNS("fd/8"), b.podInitNS("fd/8"); x != y {
 		t.Errorf("routers: %s and %s", x, y)
 	}
 }

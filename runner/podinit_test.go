@@ -138,18 +138,18 @@ func (w wholePod) dial() *net.UnixConn {
 }
 
 // processes returns the supervisor, which this wakes, and its parent, the pod init.
-func (w wholePod) processes() (supervisor, keeper int) {
+func (w wholePod) processes() (supervisor, podInit int) {
 	w.t.Helper()
 	conn := w.dial()
 	defer conn.Close()
-	keeper = peer(w.t, conn)
+	podInit = peer(w.t, conn)
 	for deadline := time.Now().Add(time.Minute); supervisor == 0; {
 		if time.Now().After(deadline) {
 			w.t.Fatal("there is no supervisor within a minute")
 		}
-		supervisor = supervisorOf(keeper)
+		supervisor = supervisorOf(podInit)
 	}
-	return supervisor, keeper
+	return supervisor, podInit
 }
 
 // peer returns the pid of the process that listens on the connection's socket. That is pod init, which
@@ -171,8 +171,8 @@ func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 }
 
 // supervisorOf returns pod init's child that is, or becomes, a supervisor; 0 if there is none.
-func supervisorOf(keeper int) int {
-	for _, pid := range childrenOf(keeper) {
+func supervisorOf(podInit int) int {
+	for _, pid := range childrenOf(podInit) {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 		if strings.HasPrefix(string(b), "podrun\x00"+reexec.Supervisor+"\x00") {
 			return pid
@@ -205,20 +205,20 @@ func TestKeeperHoldsTheSandbox(t *testing.T) {
 	plan.Containers[0].Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
 	w := startWhole(t, plan)
 	w.until(running)
-	supervisor, keeper := w.processes()
-	for pid, want := range map[int]string{supervisor: "podrun-superv\n", keeper: "podrun-podinit\n"} {
+	supervisor, podInit := w.processes()
+	for pid, want := range map[int]string{supervisor: "podrun-superv\n", podInit: "podrun-podinit\n"} {
 		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); err != nil || string(b) != want {
 			t.Errorf("process %d is %q, want %q: %v", pid, b, want, err)
 		}
 	}
 	held := map[string]string{"net": "/proc/1/fd/5", "ipc": "/proc/1/fd/6", "uts": "/proc/1/fd/7"}
 	for _, ns := range []string{"net", "ipc", "uts"} {
-		inside, err1 := os.Readlink(strings.Replace(held[ns], "/proc/1/", "/proc/"+strconv.Itoa(keeper)+"/", 1))
+		inside, err1 := os.Readlink(strings.Replace(held[ns], "/proc/1/", "/proc/"+strconv.Itoa(podInit)+"/", 1))
 		ours, err2 := os.Readlink("/proc/self/ns/" + ns)
-		below, err3 := os.Readlink("/proc/" + strconv.Itoa(keeper) + "/ns/" + ns)
+		below, err3 := os.Readlink("/proc/" + strconv.Itoa(podInit) + "/ns/" + ns)
 		above, err4 := os.Readlink("/proc/" + strconv.Itoa(supervisor) + "/ns/" + ns)
 		if err := errors.Join(err1, err2, err3, err4); err != nil || inside == ours || above != ours || below != ours || !strings.HasPrefix(inside, ns+":") {
-			t.Errorf("%s namespace: held %s, keeper %s, supervisor %s, host %s: %v", ns, inside, below, above, ours, err)
+			t.Errorf("%s namespace: held %s, pod init %s, supervisor %s, host %s: %v", ns, inside, below, above, ours, err)
 		}
 	}
 	var out string
@@ -249,11 +249,11 @@ func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 			plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
 			w := startWhole(t, plan)
 			w.until(running)
-			_, keeper := w.processes()
+			_, podInit := w.processes()
 			if after != "0" {
-				w.asleep(keeper)
+				w.asleep(podInit)
 			}
-			if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+			if err := unix.Kill(podInit, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			reapAll() // every process of the pod has become a child of PID 1 or is gone
@@ -272,12 +272,12 @@ func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 }
 
 // keeperKills is how many of a pod's inits are killed, besides supervisors and, last, the monitor.
-const keeperKills = 4
+const podInitKills = 4
 
 // Pod init is killed at any moment of its pod's life, with or without its supervisor before. Another
 // sandbox is made and the pod is served again, restart counts are right, no logged line is out of order, a
 // stop works, and nothing is left. A killed monitor is not needed.
-func TestKilledKeepers(t *testing.T) {
+func TestKilledPodInits(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	var slowest time.Duration
@@ -285,20 +285,20 @@ func TestKilledKeepers(t *testing.T) {
 		t.Setenv("PODRUN_HIBERNATE_AFTER", []string{"0", "10ms", "50ms"}[round%3])
 		w := startWhole(t, killPlan(t, l, round%2 == 0))
 		restarts := 0
-		for range keeperKills {
+		for range podInitKills {
 			idle(time.Duration(rand.Int64N(int64(120 * time.Millisecond))))
-			keeper, _, ok := w.place.PodInit()
+			podInit, _, ok := w.place.PodInit()
 			if !ok {
 				t.Fatal("the pod does not live")
 			}
-			if pid := supervisorOf(keeper); pid != 0 && rand.IntN(3) == 0 {
+			if pid := supervisorOf(podInit); pid != 0 && rand.IntN(3) == 0 {
 				unix.Kill(pid, unix.SIGKILL)
 			}
 			begun := time.Now()
-			unix.Kill(keeper, unix.SIGKILL)
-			for now := keeper; now == keeper; now, _, _ = w.place.PodInit() { // until another one has written its pid
+			unix.Kill(podInit, unix.SIGKILL)
+			for now := podInit; now == podInit; now, _, _ = w.place.PodInit() { // until another one has written its pid
 				if time.Since(begun) > patient {
-					t.Fatalf("there is no other keeper within %v", patient)
+					t.Fatalf("there is no other pod init within %v", patient)
 				}
 			}
 			st := w.untilAgain("served again", func(st *pod.Status) bool { return st.InitContainers[0].RestartCount >= 0 })
@@ -313,8 +313,8 @@ func TestKilledKeepers(t *testing.T) {
 				unix.Kill(pid, unix.SIGKILL)
 			}
 		}
-		keeper, _, _ := w.place.PodInit()
-		if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+		podInit, _, _ := w.place.PodInit()
+		if err := unix.Kill(podInit, unix.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		if st := w.final(); !st.Deleting || !st.Phase.Terminal() {
@@ -326,7 +326,7 @@ func TestKilledKeepers(t *testing.T) {
 		}
 		w.remove()
 	}
-	t.Logf("%d kills of keepers; the slowest took %v to be served again", killPods*keeperKills**torture, slowest)
+	t.Logf("%d kills of pod inits; the slowest took %v to be served again", killPods*podInitKills**torture, slowest)
 }
 
 // inOrder checks the lines of a container that counts, in every log there is.

@@ -207,23 +207,23 @@ func TestPreparedErrorsAreToldAtTheirTime(t *testing.T) {
 // A supervisor that is killed while an app is prepared leaves it to the next one, which makes it again; one
 // that hibernates leaves nothing. The app is started once.
 func TestSupervisorsEndWhilePrepared(t *testing.T) {
-	for _, doze := range []bool{false, true} {
-		t.Run(fmt.Sprint("doze ", doze), func(t *testing.T) {
+	for _, hibernate := range []bool{false, true} {
+		t.Run(fmt.Sprint("hibernate ", hibernate), func(t *testing.T) {
 			testenv.NoLeaks(t)
-			t.Setenv("PODRUN_HIBERNATE_AFTER", map[bool]string{false: "0", true: "50ms"}[doze])
+			t.Setenv("PODRUN_HIBERNATE_AFTER", map[bool]string{false: "0", true: "50ms"}[hibernate])
 			l := layer(t)
 			w := startWhole(t, withFifos(t, newPlan([]pod.Container{shell(l, "init", "cat /v/go")}, []pod.Container{shell(l, "app", "echo ran; exit 4")}), "go"))
 			w.until(func(st *pod.Status) bool { return st.InitContainers[1].State.Running != nil })
-			supervisor, keeper := w.processes()
+			supervisor, podInit := w.processes()
 			made := filepath.Join(w.place.LibcontainerDir(), "app-0", "state.json")
 			there := func() bool {
 				_, err := os.Stat(made)
 				return err == nil
 			}
-			if doze {
-				w.asleep(keeper)
+			if hibernate {
+				w.asleep(podInit)
 				if there() {
-					t.Error("it is kept prepared while the pod dozes")
+					t.Error("it is kept prepared while the pod hibernates")
 				}
 			} else if container.EmbeddedTrampoline() != nil { // otherwise nothing is made early
 				for deadline := time.Now().Add(time.Minute); !there() && time.Now().Before(deadline); {

@@ -174,14 +174,14 @@ func TestRarelyProbedPodDozes(t *testing.T) {
 	c.Readiness = probed(execHandler("true"))
 	c.Readiness.PeriodSeconds = 600
 	plan := newPlan(nil, []pod.Container{c})
-	w, keeper := drowsy(t, plan)
+	w, podInit := hibernated(t, plan)
 	if st, err := w.place.Status(); err != nil || !st.Ready() {
 		t.Errorf("asleep it is %+v, %v", st, err)
 	}
 	if code, _ := w.ask("a", "true"); code != 0 {
 		t.Errorf("exec ended with %d", code)
 	}
-	w.asleep(keeper)
+	w.asleep(podInit)
 	w.until((*pod.Status).Ready)
 }
 

@@ -33,23 +33,23 @@ func TestSupervisorsThatDieInALoop(t *testing.T) {
 	w := startWhole(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
 	w.until(running)
 	w.release("never")
-	_, keeper := w.processes()
+	_, podInit := w.processes()
 	said := func() string {
 		b, _ := os.ReadFile(w.place.SupervisorLog())
 		return string(b)
 	}
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(said(), "restarting in 0.8 s"); {
-		if pid := supervisorOf(keeper); pid != 0 {
+		if pid := supervisorOf(podInit); pid != 0 {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the keeper does not wait longer and longer: %s", said())
+			t.Fatalf("the pod init does not wait longer and longer: %s", said())
 		}
 	}
 	if n := strings.Count(said(), "restarting in 0.0 s"); n != 5 {
 		t.Errorf("%d supervisors began at once, want 5: %s", n, said())
 	}
-	if err := unix.Kill(keeper, unix.SIGTERM); err != nil {
+	if err := unix.Kill(podInit, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.final().Containers[0]; c.RestartCount != 0 || c.State.Terminated == nil || c.State.Terminated.ExitCode != 3 {
@@ -63,14 +63,14 @@ func TestKeeperReplacesTheSupervisor(t *testing.T) {
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	w.until(running)
-	hangs, keeper := w.processes()
+	hangs, podInit := w.processes()
 	if err := unix.Kill(hangs, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	for st, ok := procfs.Lookup(hangs); ok && st.State != 'T'; { // stopped: from here on it answers no client
 		st, ok = procfs.Lookup(hangs)
 	}
-	if err := unix.Kill(keeper, unix.SIGUSR1); err != nil {
+	if err := unix.Kill(podInit, unix.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
 	w.until(func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 0 })
@@ -96,7 +96,7 @@ func TestDamagedPlanEndsThePod(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+			w, _ := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 			if err := damage(filepath.Join(w.place.DataDir(), "plan.json")); err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +118,7 @@ func TestDamagedContainerIsRestarted(t *testing.T) {
 			l := layer(t)
 			plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000"), shell(l, "b", "exec sleep 1000")})
 			plan.RestartPolicy = pod.RestartAlways
-			w, _ := drowsy(t, plan)
+			w, _ := hibernated(t, plan)
 			if err := damage(filepath.Join(w.place.LibcontainerDir(), "a-0", "state.json")); err != nil {
 				t.Fatal(err)
 			}
@@ -147,10 +147,10 @@ func TestAskingOutlivesTheSupervisor(t *testing.T) {
 	plan.GraceSeconds = 60
 	w := startWhole(t, plan)
 	w.until((*pod.Status).Ready)
-	supervisor, keeper := w.processes()
+	supervisor, podInit := w.processes()
 	for range 3 {
 		w.logged("asked", strings.Count(w.output(), "asked")+1)
-		supervisor = w.murder(supervisor, keeper)
+		supervisor = w.killSupervisor(supervisor, podInit)
 	}
 	w.until(func(st *pod.Status) bool {
 		if n := st.Containers[0].RestartCount; n != 0 {
@@ -169,8 +169,8 @@ func TestAskingOutlivesTheSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.logged("hook", 1)
-	supervisor, keeper = w.processes()
-	w.murder(supervisor, keeper)
+	supervisor, podInit = w.processes()
+	w.killSupervisor(supervisor, podInit)
 	w.logged("hook", 2)
 	w.logged("bye", 1)
 }
@@ -211,14 +211,14 @@ func (w wholePod) logged(word string, times int) {
 	}
 }
 
-// murder kills a supervisor and waits for the next one.
-func (w wholePod) murder(supervisor, keeper int) (next int) {
+// killSupervisor kills a supervisor and waits for the next one.
+func (w wholePod) killSupervisor(supervisor, podInit int) (next int) {
 	w.t.Helper()
 	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 		w.t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if next = supervisorOf(keeper); next != 0 && next != supervisor {
+		if next = supervisorOf(podInit); next != 0 && next != supervisor {
 			return next
 		}
 	}
@@ -303,7 +303,7 @@ func TestSupervisorAwaitsRecord(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				return errors.New("no keeper within a minute")
+				return errors.New("no pod init within a minute")
 			}
 		}
 		return w.place.Create(plan, []byte("{}"))
@@ -352,8 +352,8 @@ func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
 		for rests := 0; rests < 1000 && time.Now().Before(end); rests++ { // consecutive checks at which it sleeps: it waits
 			switch st, ok := procfs.Lookup(supervisor); {
 			case !ok || st.Comm != "podrun-superv": // another child of pod init, if any
-				keeper, _, _ := w.place.PodInit()
-				supervisor, rests = supervisorOf(keeper), 0
+				podInit, _, _ := w.place.PodInit()
+				supervisor, rests = supervisorOf(podInit), 0
 			case st.State != 'S':
 				rests = 0
 			}
@@ -368,7 +368,7 @@ func TestLateRecordOfAnotherRuntimeDirectory(t *testing.T) {
 
 // A supervisor that is killed while it removes a sandbox may already have dropped some of the traffic
 // descriptors in pod init: the next one completes the removal with the remaining ones.
-func TestASandboxIsRemovedWithoutAllOfItsWires(t *testing.T) {
+func TestASandboxIsRemovedWithoutAllOfItsTraffic(t *testing.T) {
 	testenv.NoLeaks(t)
 	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
 	place := dirs.Pod("default", "web")

@@ -58,19 +58,19 @@ func (w wholePod) untilLogged(container string, attempt int, text string) {
 }
 
 // guardOf returns the monitor of a pod init.
-func (w wholePod) guardOf(keeper int) int {
+func (w wholePod) guardOf(podInit int) int {
 	t := w.t
 	t.Helper()
-	st, ok := procfs.Lookup(keeper)
+	st, ok := procfs.Lookup(podInit)
 	if !ok {
-		t.Fatal("the keeper has gone")
+		t.Fatal("the pod init has gone")
 	}
 	if pid, ok := w.place.Monitor(); !ok || pid != st.PPID || !podinit.IsMonitor(pid, w.place) {
 		t.Errorf("the guard is said to be %d, a guard: %t", pid, podinit.IsMonitor(pid, w.place))
 	}
 	guard, ok := procfs.Lookup(st.PPID)
 	if !ok || guard.Comm != "podrun-monitor" {
-		t.Fatalf("the keeper's parent is %+v", guard)
+		t.Fatalf("the pod init's parent is %+v", guard)
 	}
 	return guard.PID
 }
@@ -97,7 +97,7 @@ func risingPlan(t *testing.T, script string) *pod.Plan {
 // When pod init is killed, with its supervisor running or hibernating, the sandbox ends. The monitor starts
 // another pod init, whose supervisor makes another sandbox: all init containers run, then the apps, whose
 // restart counts grow; volumes and logs stay.
-func TestAnotherSandboxAfterTheKeeper(t *testing.T) {
+func TestAnotherSandboxAfterThePodInit(t *testing.T) {
 	for _, after := range []string{"0", "20ms"} {
 		t.Run(after, func(t *testing.T) {
 			testenv.NoLeaks(t)
@@ -105,13 +105,13 @@ func TestAnotherSandboxAfterTheKeeper(t *testing.T) {
 			w := startWhole(t, risingPlan(t, "exec sleep 1000"))
 			w.until(running)
 			w.logged("up", 1)
-			_, keeper := w.processes()
-			guard := w.guardOf(keeper)
+			_, podInit := w.processes()
+			guard := w.guardOf(podInit)
 			if after != "0" {
-				w.asleep(keeper)
+				w.asleep(podInit)
 			}
 			begun := time.Now()
-			kill9(t, keeper)
+			kill9(t, podInit)
 			st := w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
 			t.Logf("running again after %v", time.Since(begun))
 			if end := st.Containers[0].LastState.Terminated; end == nil || end.ExitCode != 137 || st.InitContainers[0].RestartCount != 1 {
@@ -122,8 +122,8 @@ func TestAnotherSandboxAfterTheKeeper(t *testing.T) {
 			}
 			w.untilLogged("a", 0, "up\n")
 			w.untilLogged("a", 1, "up\n")
-			if _, next := w.processes(); next == keeper || w.guardOf(next) != guard {
-				t.Errorf("keeper %d, guard %d; before %d, %d", next, w.guardOf(next), keeper, guard)
+			if _, next := w.processes(); next == podInit || w.guardOf(next) != guard {
+				t.Errorf("pod init %d, guard %d; before %d, %d", next, w.guardOf(next), podInit, guard)
 			}
 			log, err := w.place.Events()
 			if err != nil {
@@ -147,8 +147,8 @@ func TestNoOtherSandboxUnderNever(t *testing.T) {
 	plan.RestartPolicy = pod.RestartNever
 	w := startWhole(t, plan)
 	w.until(running)
-	_, keeper := w.processes()
-	kill9(t, keeper)
+	_, podInit := w.processes()
+	kill9(t, podInit)
 	st := w.final()
 	if st.Phase != pod.Failed || st.Reason != "PodSandboxLost" || !strings.Contains(st.Message, "its first process was killed") {
 		t.Errorf("the status is %+v", st)
@@ -160,15 +160,15 @@ func TestGuardKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
 	w.until(running)
-	_, keeper := w.processes()
-	kill9(t, w.guardOf(keeper))
+	_, podInit := w.processes()
+	kill9(t, w.guardOf(podInit))
 	if code, out := w.ask("a", "echo", "there"); code != 0 || out != "there\n" {
 		t.Errorf("exec: %d %q", code, out)
 	}
 	if !w.place.Alive() {
 		t.Error("the lock is free")
 	}
-	kill9(t, keeper)
+	kill9(t, podInit)
 	reapAll()
 	if w.place.Alive() {
 		t.Error("the lock is held")
@@ -181,8 +181,8 @@ func TestKeepersKilledInALoop(t *testing.T) {
 	plan := risingPlan(t, "exec sleep 1000")
 	w := startWhole(t, plan)
 	w.until(running)
-	_, keeper := w.processes()
-	guard := w.guardOf(keeper)
+	_, podInit := w.processes()
+	guard := w.guardOf(podInit)
 	said := func() string {
 		b, _ := os.ReadFile(w.place.SupervisorLog())
 		return string(b)
@@ -209,8 +209,8 @@ func TestGuardPassesStopsOn(t *testing.T) {
 	w := startWhole(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
 	w.until(running)
 	w.release("never")
-	_, keeper := w.processes()
-	if err := unix.Kill(w.guardOf(keeper), unix.SIGTERM); err != nil {
+	_, podInit := w.processes()
+	if err := unix.Kill(w.guardOf(podInit), unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.final().Containers[0]; c.State.Terminated == nil || c.State.Terminated.ExitCode != 3 {
@@ -247,9 +247,9 @@ func TestAnotherSandboxAfterThePause(t *testing.T) {
 // killAll kills all processes of a pod.
 func (w wholePod) killAll() {
 	w.t.Helper()
-	_, keeper := w.processes()
-	kill9(w.t, w.guardOf(keeper))
-	kill9(w.t, keeper)
+	_, podInit := w.processes()
+	kill9(w.t, w.guardOf(podInit))
+	kill9(w.t, podInit)
 	reapAll()
 	if w.place.Alive() {
 		w.t.Fatal("the pod lives")
@@ -308,8 +308,8 @@ func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 	if err := os.WriteFile(recordOf(w.place), []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, keeper := w.processes()
-	if err := unix.Kill(keeper, unix.SIGKILL); err != nil {
+	_, podInit := w.processes()
+	if err := unix.Kill(podInit, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
@@ -321,11 +321,11 @@ func TestPodKilledBeforeItRuns(t *testing.T) {
 	plan := risingPlan(t, "exec sleep 1000")
 	plan.RestartPolicy = pod.RestartNever
 	w := startWhole(t, plan)
-	keeper, _, ok := w.place.PodInit()
-	if !ok || podinit.IsMonitor(keeper, w.place) {
-		t.Fatalf("the keeper is said to be %d: %t", keeper, ok)
+	podInit, _, ok := w.place.PodInit()
+	if !ok || podinit.IsMonitor(podInit, w.place) {
+		t.Fatalf("the pod init is said to be %d: %t", podInit, ok)
 	}
-	unix.Kill(keeper, unix.SIGKILL)
+	unix.Kill(podInit, unix.SIGKILL)
 	w.untilAgainOrEnded()
 }
 

@@ -76,20 +76,20 @@ func TestKeeperReapsOrphans(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	w.until(running)
-	supervisor, keeper := w.processes()
+	supervisor, podInit := w.processes()
 	// The shell exits before its children, and they at once after it.
 	script := "for i in 1 2 3 4 5; do sleep 0.1 & done"
-	cmd := exec.Command("nsenter", "--pid", "--target", fmt.Sprint(keeper), "sh", "-c", script)
+	cmd := exec.Command("nsenter", "--pid", "--target", fmt.Sprint(podInit), "sh", "-c", script)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make orphans: %v: %s", err, out)
 	}
 	var left []string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if left = children(t, keeper, supervisor); len(left) == 0 {
+		if left = children(t, podInit, supervisor); len(left) == 0 {
 			return
 		}
 	}
-	t.Errorf("the keeper has not reaped: %s", strings.Join(left, "; "))
+	t.Errorf("the pod init has not reaped: %s", strings.Join(left, "; "))
 }
 
 // children returns the processes whose parent is pid, except one.

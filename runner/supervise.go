@@ -107,12 +107,12 @@ func supervise(args []string) int {
 		}
 	}
 	final := <-onOtherThreads(l.run)
-	leaving := s.control.removing.Load()
+	removing := s.control.removing.Load()
 	removed := 0
-	if final.Deleting || leaving {
+	if final.Deleting || removing {
 		removed = removeFiles(args)
 	}
-	if leaving && removed == 0 {
+	if removing && removed == 0 {
 		if err := removeSelf(s.place); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the monitor tries again
 		}
@@ -133,7 +133,7 @@ func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 
 // openPod starts a new pod, or recovers one whose supervisor has ended.
 func openPod(args []string) (*supervisor, *loop, error) {
-	keeper, was, err := podinit.Connect()
+	podInit, was, err := podinit.Connect()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,7 +153,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	if err != nil {
 		return nil, nil, reportError(was, err)
 	}
-	e := newEngine(plan, place, handoff.New(keeper, place), sandbox.PodNamespaces(plan))
+	e := newEngine(plan, place, handoff.New(podInit, place), sandbox.PodNamespaces(plan))
 	s := &supervisor{place: place, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
 	l := &loop{plan: plan, executor: e, now: clock.Now, heartbeat: e.notifier.Heartbeat, ping: e.notifier.Ping, prepare: e.prepare, replan: e.takeLatestPlan, statusChanged: e.warned}
 	if s.idleAfter > 0 {
@@ -205,13 +205,13 @@ func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	if s.listener, err = s.place.Listen(); err != nil {
 		return err
 	}
-	keeper := s.engine.handoff.PodInit
-	if err := keeper.Watch(controlName, s.listener); err != nil {
+	podInit := s.engine.handoff.PodInit
+	if err := podInit.Watch(controlName, s.listener); err != nil {
 		return err
 	}
 	s.engine.Record(&known)
 	s.engine.listenPodInit()
-	keeper.Serving()
+	podInit.Serving()
 	return nil
 }
 

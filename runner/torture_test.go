@@ -57,13 +57,13 @@ func (w wholePod) release(fifo string) {
 }
 
 // sound waits until the supervisor hibernates and no event is about to wake it.
-func (w wholePod) sound(keeper int) {
+func (w wholePod) sound(podInit int) {
 	w.t.Helper()
 	for {
-		w.asleep(keeper)
+		w.asleep(podInit)
 		before, err1 := os.Stat(recordOf(w.place))
 		idle(30 * time.Millisecond)
-		w.asleep(keeper)
+		w.asleep(podInit)
 		after, err2 := os.Stat(recordOf(w.place))
 		if err := errors.Join(err1, err2); err != nil {
 			w.t.Fatal(err)
@@ -97,11 +97,11 @@ func TestNoSignalIsLostAroundSleep(t *testing.T) {
 	for i := range 8 * *torture {
 		sig := []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}[i%3]
 		late := time.Duration(rand.Int64N(int64(8 * time.Millisecond)))
-		w, keeper := drowsy(t, withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", obedient)}), "never"))
+		w, podInit := hibernated(t, withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", obedient)}), "never"))
 		w.release("never")
-		target := keeper
+		target := podInit
 		if i%8 < 4 {
-			w.sound(keeper)
+			w.sound(podInit)
 		} else {
 			supervisor, _ := w.processes() // it wakes
 			idle(late)
@@ -123,7 +123,7 @@ func TestNoSignalIsLostAroundSleep(t *testing.T) {
 // Commands that come while the supervisor is about to hibernate are run, all of them.
 func TestExecRacesWithSleep(t *testing.T) {
 	testenv.NoLeaks(t)
-	w, _ := drowsy(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
+	w, _ := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	for i := range 10 * *torture {
 		idle(time.Duration(rand.Int64N(int64(50 * time.Millisecond))))
 		want := fmt.Sprint(i)
@@ -143,8 +143,8 @@ func TestManyEndWhileAsleep(t *testing.T) {
 		for i := range 8 {
 			list = append(list, shell(l, fmt.Sprint("c", i), fmt.Sprintf("read x < /v/fifo; printf 'last words'; exit %d", 10+i)))
 		}
-		w, keeper := drowsy(t, withFifos(t, newPlan(nil, list), "fifo"))
-		w.asleep(keeper)
+		w, podInit := hibernated(t, withFifos(t, newPlan(nil, list), "fifo"))
+		w.asleep(podInit)
 		fifo, err := os.OpenFile(filepath.Join(w.place.VolumesDir(), "v", "fifo"), os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestKilledSupervisors(t *testing.T) {
 		k.counts()
 		k.end()
 		if t.Failed() {
-			t.Fatalf("pod %d, dozing after %s", round, after)
+			t.Fatalf("pod %d, hibernating after %s", round, after)
 		}
 		k.remove()
 	}
@@ -221,7 +221,7 @@ func ended7(c pod.ContainerStatus) bool {
 type killing struct {
 	t *testing.T
 	wholePod
-	keeper int
+	podInit int
 }
 
 // strike kills the supervisor after a while, if there is one by then.
@@ -232,12 +232,12 @@ func (k *killing) strike(late time.Duration) {
 		k.t.Fatal(err)
 	}
 	defer conn.Close()
-	k.keeper = peer(k.t, conn)
+	k.podInit = peer(k.t, conn)
 	if rand.IntN(3) == 0 { // while a command runs or is being made
 		wire.WriteRequest(conn, wire.Request{Verb: wire.Exec, Exec: &wire.ExecRequest{Container: "steady", Args: []string{"sleep", "1000"}, TTY: true}})
 	}
 	idle(late)
-	if pid := supervisorOf(k.keeper); pid != 0 {
+	if pid := supervisorOf(k.podInit); pid != 0 {
 		unix.Kill(pid, unix.SIGKILL)
 	}
 }
@@ -291,12 +291,12 @@ func (k *killing) counts() {
 // end stops the pod while its supervisors are killed, and checks the result.
 func (k *killing) end() {
 	k.t.Helper()
-	if err := unix.Kill(k.keeper, unix.SIGTERM); err != nil {
+	if err := unix.Kill(k.podInit, unix.SIGTERM); err != nil {
 		k.t.Fatal(err)
 	}
 	for range 2 {
 		idle(time.Duration(rand.Int64N(int64(30 * time.Millisecond))))
-		if pid := supervisorOf(k.keeper); pid != 0 {
+		if pid := supervisorOf(k.podInit); pid != 0 {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	}

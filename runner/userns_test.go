@@ -126,7 +126,7 @@ func (w wholePod) intrusion() map[string]string {
 	w.t.Helper()
 	pid, _, ok := w.place.PodInit()
 	if !ok {
-		w.t.Fatal("the pod has no keeper")
+		w.t.Fatal("the pod has no pod init")
 	}
 	held := func(fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
 	args := []string{"--net=" + held(5)}
@@ -254,7 +254,7 @@ func TestPodsReachNoOtherPod(t *testing.T) {
 	if _, out := other.ask("c", "/bin/sh", "-c", ipcScript); out != empty {
 		t.Errorf("another pod sees %q", out)
 	}
-	supervisor, keeper := p.processes()
+	supervisor, podInit := p.processes()
 	for _, from := range []struct {
 		w wholePod
 		c string
@@ -268,8 +268,8 @@ func TestPodsReachNoOtherPod(t *testing.T) {
 	if err != nil || !running(st) || st.Containers[0].RestartCount+st.Containers[1].RestartCount != 0 {
 		t.Errorf("after signals to everybody: %+v, %v", st, err)
 	}
-	if s, k := p.processes(); s != supervisor || k != keeper {
-		t.Errorf("supervisor and keeper were %d and %d, and are %d and %d", supervisor, keeper, s, k)
+	if s, k := p.processes(); s != supervisor || k != podInit {
+		t.Errorf("supervisor and pod init were %d and %d, and are %d and %d", supervisor, podInit, s, k)
 	}
 
 	p.removeBeside()

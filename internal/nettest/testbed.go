@@ -133,7 +133,7 @@ func waitForCarrier(device string) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s is %s and hears\n%s", device, link.Attrs().OperState, received)
+			return fmt.Errorf("%s is %s and receives\n%s", device, link.Attrs().OperState, received)
 		}
 	}
 }

@@ -71,7 +71,7 @@ const defaultSendBuffer = 100 << 10
 func Exchange(protocol int, message []byte, last uint32, complaint func(sequence uint32, errno unix.Errno) error) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
-		return fmt.Errorf("speak to the kernel's network: %w", err)
+		return fmt.Errorf("connect to the kernel's network: %w", err)
 	}
 	defer unix.Close(fd)
 	if n := len(message); n > defaultSendBuffer {
@@ -83,7 +83,7 @@ func Exchange(protocol int, message []byte, last uint32, complaint func(sequence
 		err = unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 	}
 	if err != nil {
-		return fmt.Errorf("speak to the kernel's network: %w", err)
+		return fmt.Errorf("connect to the kernel's network: %w", err)
 	}
 	var first error
 	answer := make([]byte, 512) // the beginning of a part is enough
@@ -96,7 +96,7 @@ func Exchange(protocol int, message []byte, last uint32, complaint func(sequence
 			err = unix.EBADMSG
 		}
 		if err != nil { // or the kernel has refused the whole message
-			return cmp.Or(first, fmt.Errorf("hear from the kernel's network: %w", err))
+			return cmp.Or(first, fmt.Errorf("receive from the kernel's network: %w", err))
 		}
 		if binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
 			continue

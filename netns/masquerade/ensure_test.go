@@ -157,7 +157,7 @@ func TestEnsureAndRemove(t *testing.T) {
 	}
 }
 
-// Each router has an uplink of its own, also when several are made at once. The next router removes
+// Each router has a masquerade device of its own, also when several are made at once. The next router removes
 // what a killed one has left.
 func TestManyRouters(t *testing.T) {
 	w := newTestbed(t)
@@ -196,7 +196,7 @@ func TestManyRouters(t *testing.T) {
 	}
 }
 
-// Addresses that the host already uses are avoided, and so is a foreign device with an uplink's
+// Addresses that the host already uses are avoided, and so is a foreign device with a masquerade device's
 // name.
 func TestAddressesInUse(t *testing.T) {
 	w := newTestbed(t)

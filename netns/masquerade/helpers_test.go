@@ -137,7 +137,7 @@ func newTestbed(t testing.TB) *testbed {
 	return w
 }
 
-// removeAtEnd removes a router's uplink when the test ends.
+// removeAtEnd removes a router's masquerade device when the test ends.
 func (w *testbed) removeAtEnd(r router.Router) {
 	w.t.Cleanup(func() {
 		if err := Remove(r); err != nil {
@@ -213,7 +213,7 @@ func echoServer(t testing.TB, ns, at string) (to string, clients <-chan netip.Ad
 // text returns size bytes.
 func text(size int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), size/16) }
 
-// tables counts the uplinks' tables in the host's network.
+// tables counts the masquerade devices' tables in the host's network.
 func tables(t testing.TB) (n int) {
 	t.Helper()
 	names, err := tableNames()

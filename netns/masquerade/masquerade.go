@@ -7,7 +7,7 @@
 //
 // The devices disappear with the router, that is with the last pod. The rules in the host's network
 // stay when all processes are killed: they match the device alone, and the process that makes the
-// next uplink removes them.
+// next masquerade device removes them.
 package masquerade
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// maxDevices is the maximum number of uplinks: one for each router.
+// maxDevices is the maximum number of masquerade devices: one for each router.
 const maxDevices = 16
 
-// hostDevice returns the name of the device of uplink n in the host's network; routerDevice returns
+// hostDevice returns the name of the device of masquerade device n in the host's network; routerDevice returns
 // that of its other end, in the router.
 func hostDevice(n int) string   { return fmt.Sprintf("podrun%d", n) }
 func routerDevice(n int) string { return fmt.Sprintf("uplink%d", n) }
 
-// linkAddresses returns the addresses of an uplink in the host's network and in the router. They
+// linkAddresses returns the addresses of a masquerade device in the host's network and in the router. They
 // are link-local.
 func linkAddresses(n int) (host, router netip.Addr) {
 	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 88, byte(4*n + i)}) }
 	return at(1), at(2)
 }
 
-// Ensure makes the uplink of a prepared router, or its missing parts, unless Check returns an
+// Ensure makes the masquerade device of a prepared router, or its missing parts, unless Check returns an
 // error. It returns the size of the largest packet that passes all of the host's devices. The
 // caller holds a lock, so that one process at a time runs it.
 func Ensure(r router.Router) (mtu int, err error) {
@@ -49,19 +49,19 @@ func Ensure(r router.Router) (mtu int, err error) {
 	if err == nil {
 		mtu, err = smallestMTU()
 	}
-	if err != nil && made { // an existing uplink is in use by other pods
+	if err != nil && made { // an existing masquerade device is in use by other pods
 		err = errors.Join(err, Remove(r))
 	}
 	return mtu, err
 }
 
-// Repair makes the missing parts of a router's uplink that pods rely on.
+// Repair makes the missing parts of a router's masquerade device that pods rely on.
 func Repair(r router.Router) error {
 	_, err := ensure(r)
 	return err
 }
 
-// ensure also reports whether it has made the uplink.
+// ensure also reports whether it has made the masquerade device.
 func ensure(r router.Router) (made bool, err error) {
 	n, err := find(r)
 	if err == nil && n < 0 {
@@ -77,7 +77,7 @@ func ensure(r router.Router) (made bool, err error) {
 	return made, err
 }
 
-// Remove removes a router's uplink, if it has one, and its rules in the host's network. The rules
+// Remove removes a router's masquerade device, if it has one, and its rules in the host's network. The rules
 // in the router disappear with the router.
 func Remove(r router.Router) error {
 	n, err := find(r)
@@ -93,7 +93,7 @@ func Remove(r router.Router) error {
 	return nil
 }
 
-// find returns the number of the router's uplink, -1 if it has none. The two ends always exist
+// find returns the number of the router's masquerade device, -1 if it has none. The two ends always exist
 // together.
 func find(r router.Router) (n int, err error) {
 	err = r.Do(func() error {
@@ -162,7 +162,7 @@ func createPair(r router.Router) (int, error) {
 	return -1, fmt.Errorf("all of the devices %s to %s are others'", hostDevice(0), hostDevice(maxDevices-1))
 }
 
-// inUse reports whether a route or an address of the host overlaps an uplink's addresses. A default
+// inUse reports whether a route or an address of the host overlaps a masquerade device's addresses. A default
 // route to all addresses of that kind does not count: many hosts have one.
 func inUse(n int) (bool, error) {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
@@ -183,7 +183,7 @@ func inUse(n int) (bool, error) {
 	return false, nil
 }
 
-// bits is the prefix length of an uplink's network.
+// bits is the prefix length of a masquerade device's network.
 const bits = 30
 
 // smallestMTU returns the smallest MTU of the host's devices that routes lead to. Pods' packets are

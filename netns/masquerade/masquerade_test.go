@@ -172,7 +172,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// A pod cannot use foreign source addresses, and nothing can connect to it through the uplink.
+// A pod cannot use foreign source addresses, and nothing can connect to it through the masquerade device.
 func TestSpoofing(t *testing.T) {
 	w := newTestbed(t)
 	server, clients := echoServer(t, w.Remote, nettest.RemoteAddr+":0")

@@ -13,14 +13,14 @@ import (
 	"github.com/podrun/podrun/internal/nft"
 )
 
-// tableName returns the name of the table with an uplink's rules in the host's network. The name
+// tableName returns the name of the table with a masquerade device's rules in the host's network. The name
 // determines the rules: the number changes with every change of the rules.
 func tableName(n int) string { return hostDevice(n) + ".1" }
 
-// isOwnTable reports whether a table belongs to an uplink.
+// isOwnTable reports whether a table belongs to a masquerade device.
 func isOwnTable(table string) bool { _, ok := parseTableName(table); return ok }
 
-// parseTableName returns the number of the uplink that a table belongs to.
+// parseTableName returns the number of the masquerade device that a table belongs to.
 func parseTableName(table string) (n int, ok bool) {
 	var version int
 	parts, _ := fmt.Sscanf(table, "podrun%d.%d", &n, &version)
@@ -48,9 +48,9 @@ func createTable(name string, fill func(t nft.Table)) error {
 	return nil
 }
 
-// hostRules fills the host's table. From the uplink it accepts only packets of the router, of
+// hostRules fills the host's table. From the masquerade device it accepts only packets of the router, of
 // tracked connections, and not to a loopback address; they leave with the host's address. To the
-// uplink it accepts only answers, whatever else the host forwards.
+// masquerade device it accepts only answers, whatever else the host forwards.
 func hostRules(n int, router netip.Addr) error {
 	if err := removeStaleTables(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func hostRules(n int, router netip.Addr) error {
 	})
 }
 
-// routerRules fills the router's table. Outgoing packets get the router's address at the uplink or
+// routerRules fills the router's table. Outgoing packets get the router's address at the masquerade device or
 // are dropped; only answers come in.
 func routerRules(n int, router netip.Addr) error {
 	device := routerDevice(n)
@@ -83,7 +83,7 @@ func routerRules(n int, router netip.Addr) error {
 	})
 }
 
-// removeStaleTables removes the rules of uplinks that no longer exist and those of older versions.
+// removeStaleTables removes the rules of masquerade devices that no longer exist and those of older versions.
 func removeStaleTables() error {
 	tables, err := nft.ListTables(nftables.TableFamilyIPv4, isOwnTable)
 	if err != nil {

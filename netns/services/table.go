@@ -37,7 +37,7 @@ func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err
 		})
 	}, router)
 	if err != nil {
-		return false, fmt.Errorf("lead connections to Services: %w", err)
+		return false, fmt.Errorf("redirect connections to Services: %w", err)
 	}
 	return changed, nil
 }

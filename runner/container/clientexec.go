@@ -45,8 +45,8 @@ func (x *Container) setUser(s *sandbox.Sandbox, p *libcontainer.Process, user st
 	}
 	as := *x.Plan
 	as.User, as.NonRoot = user, false // runAsNonRoot does not apply: the client owns the pod
-	who, err := resolveUser(x.Rootfs(s), &as, s.IDMapped)
-	p.UID, p.GID, p.AdditionalGroups = who.uid, who.gid, who.groups
+	id, err := resolveUser(x.Rootfs(s), &as, s.IDMapped)
+	p.UID, p.GID, p.AdditionalGroups = id.uid, id.gid, id.groups
 	return err
 }
 

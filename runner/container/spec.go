@@ -49,7 +49,7 @@ var maskedPaths = []string{
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 // runtimeSpec returns the OCI runtime specification of a container. It is pure.
-func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, who Identity) *specs.Spec {
+func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, id Identity) *specs.Spec {
 	caps := c.Capabilities
 	score := max(c.OOMScoreAdj, at.oomScoreFloor)
 	s := &specs.Spec{

@@ -39,18 +39,18 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 	}
 	// The primary group is among the supplementary groups. Otherwise a set-group-id program drops it, and
 	// with it what a file denies to that group (CVE-2022-36109).
-	who := Identity{uid: u.Uid, gid: u.Gid, groups: []int{u.Gid}}
+	id := Identity{uid: u.Uid, gid: u.Gid, groups: []int{u.Gid}}
 	if !c.GroupsStrict {
-		who.groups = append(who.groups, u.Sgids...)
+		id.groups = append(id.groups, u.Sgids...)
 	}
 	for _, g := range c.SupplementalGroups {
-		who.groups = append(who.groups, int(g))
+		id.groups = append(id.groups, int(g))
 	}
-	who.groups = distinct(who.groups)
-	if n := len(who.groups); n > maxGroups {
+	id.groups = distinct(id.groups)
+	if n := len(id.groups); n > maxGroups {
 		return Identity{}, fmt.Errorf("user %q is in %d groups of the image: a process has %d at the most", c.User, n, maxGroups)
 	}
-	return who, who.checkMapped(mapped)
+	return id, id.checkMapped(mapped)
 }
 
 // PodUser returns the identity for the pod's status. Where the user namespace does not allow setgroups,

@@ -120,11 +120,11 @@ func compile(c *configs.Seccomp) ([]byte, error) {
 		return nil, err
 	}
 	cmd := reexec.Command(reexec.Spec{Name: Stage})
-	var said strings.Builder
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(profile), &said
+	var stderr strings.Builder
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(profile), &stderr
 	b, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	return b, nil
 }

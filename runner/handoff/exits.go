@@ -26,8 +26,8 @@ type trackedExit struct {
 	exit    chan podinit.Exit
 }
 
-func newExitTracker(keeper *podinit.Client) *ExitTracker {
-	return &ExitTracker{podInit: keeper, exits: map[procfs.Process]*trackedExit{}, collecting: true}
+func newExitTracker(podInit *podinit.Client) *ExitTracker {
+	return &ExitTracker{podInit: podInit, exits: map[procfs.Process]*trackedExit{}, collecting: true}
 }
 
 // Track requests the exit status of an earlier supervisor's process. If the process has exited, pod init

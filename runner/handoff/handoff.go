@@ -78,9 +78,9 @@ type Instance struct {
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
 // New returns a Store that saves to the pod's directory and keeps descriptors in pod init.
-func New(keeper *podinit.Client, place store.Pod) *Store {
-	e := &Store{PodInit: keeper, Exits: newExitTracker(keeper), path: stateFile(place), state: State{Version: stateVersion, Boot: store.BootID()}}
-	if keeper != nil {
+func New(podInit *podinit.Client, place store.Pod) *Store {
+	e := &Store{PodInit: podInit, Exits: newExitTracker(podInit), path: stateFile(place), state: State{Version: stateVersion, Boot: store.BootID()}}
+	if podInit != nil {
 		e.podInit = parentPodInit()
 	}
 	return e

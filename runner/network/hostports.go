@@ -35,8 +35,8 @@ type HostPorts struct {
 func KeptName(name string) string { return "port:" + name }
 
 // NewHostPorts returns a HostPorts without ports. Pod init holds the sockets.
-func NewHostPorts(keeper *podinit.Client) *HostPorts {
-	return &HostPorts{podInit: keeper, open: map[string]*os.File{}, NodePorts: map[string]nodePort{}}
+func NewHostPorts(podInit *podinit.Client) *HostPorts {
+	return &HostPorts{podInit: podInit, open: map[string]*os.File{}, NodePorts: map[string]nodePort{}}
 }
 
 // HostPort returns the host port that a container's port requests.

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// All of root's pods share one uplink. The first pod makes it, the last one removes it, and the leases
+// All of root's pods share one masquerade device. The first pod makes it, the last one removes it, and the leases
 // record which pods use it. Every read and change happens under the lock of leases.
 
 // setUpMasquerade makes the kernel masquerade what the pod sends, where mode requests it or where it is
@@ -63,7 +63,7 @@ func (n *Network) repairMasquerade() {
 	}
 }
 
-// dropMasquerade removes the uplink unless other pods use it. It does so if the pod's lease has it, no
+// dropMasquerade removes the masquerade device unless other pods use it. It does so if the pod's lease has it, no
 // matter which process made it.
 func (n *Network) dropMasquerade() error {
 	if n.router() == "" {
@@ -85,7 +85,7 @@ func (n *Network) dropMasquerade() error {
 	})
 }
 
-// removeMasquerade removes the uplink. The caller holds the lock.
+// removeMasquerade removes the masquerade device. The caller holds the lock.
 func (n *Network) removeMasquerade(router router.Router) error {
 	others, err := n.store.OtherLeases()
 	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Masqueraded }) {

@@ -50,8 +50,8 @@ type Network struct {
 }
 
 // New returns the network of a pod that is not set up yet. netns is the path of its namespace.
-func New(plan *pod.Plan, at store.Pod, netns string, keeper *podinit.Client, ports *HostPorts) Network {
-	return Network{plan: plan, store: at, netns: netns, podInit: keeper, Ports: ports, host: plan.Network == pod.NetworkHost}
+func New(plan *pod.Plan, at store.Pod, netns string, podInit *podinit.Client, ports *HostPorts) Network {
+	return Network{plan: plan, store: at, netns: netns, podInit: podInit, Ports: ports, host: plan.Network == pod.NetworkHost}
 }
 
 // egressServer forwards what the pod sends to addresses outside the router.
@@ -135,16 +135,16 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 	if err := n.store.RemoveEndpoint(); err != nil { // an earlier sandbox's
 		return err
 	}
-	wires, err := n.lease(mode)
+	fds, err := n.lease(mode)
 	if err != nil {
 		return err
 	}
-	for name, f := range wires {
+	for name, f := range fds {
 		if err := n.podInit.Watch(TrafficPrefix+name, f); err != nil {
-			return errors.Join(err, wires.Close())
+			return errors.Join(err, fds.Close())
 		}
 	}
-	if err := n.serveTraffic(wires); err != nil {
+	if err := n.serveTraffic(fds); err != nil {
 		return err
 	}
 	n.publisher.set(n.currentEndpoint(n.plan, false))
@@ -195,7 +195,7 @@ func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
 }
 
 // lease gets the pod's slot in the router: its previous one, or a free one.
-func (n *Network) lease(mode pod.NetworkMode) (wires router.TrafficFDs, err error) {
+func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error) {
 	err = n.withLock(func(taken map[ipam.Slot]bool) error {
 		router, err := router.Open(n.router()).Enter()
 		if err != nil {
@@ -227,29 +227,29 @@ func (n *Network) lease(mode pod.NetworkMode) (wires router.TrafficFDs, err erro
 		}
 		switch {
 		case mode == pod.NetworkNetstack:
-			wires, err = router.OpenPackets(pool, slot)
+			fds, err = router.OpenPackets(pool, slot)
 		case n.Masquerades:
-			wires, err = router.OpenMasqueraded(n.netns, pool, slot, mtu)
+			fds, err = router.OpenMasqueraded(n.netns, pool, slot, mtu)
 		default:
-			wires, err = router.OpenTraffic(pool, slot)
+			fds, err = router.OpenTraffic(pool, slot)
 		}
 		return err
 	})
-	return wires, err
+	return fds, err
 }
 
 // serveTraffic starts to forward the pod's traffic.
-func (n *Network) serveTraffic(wires router.TrafficFDs) (err error) {
+func (n *Network) serveTraffic(fds router.TrafficFDs) (err error) {
 	n.names = dns.New(n.view, dns.HostResolvConf)
 	c := egress.Config{RouterNS: n.router(), Pool: n.Pool, Slot: n.Slot, HostLoopback: n.plan.HostLoopback, Names: n.names}
-	if wires[router.TrafficPackets] != nil {
-		stack, err := stackclient.Start(podinit.NetstackProgram(), c, wires)
+	if fds[router.TrafficPackets] != nil {
+		stack, err := stackclient.Start(podinit.NetstackProgram(), c, fds)
 		if err == nil {
 			n.Egress, n.stack = stack, stack
 		}
 		return err
 	}
-	served, err := egress.Start(c, wires)
+	served, err := egress.Start(c, fds)
 	if err == nil {
 		n.Egress = served
 	}

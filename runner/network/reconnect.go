@@ -14,48 +14,48 @@ import (
 // Reconnect takes over the network that another supervisor has made: the lease is recorded, pod init holds
 // the traffic descriptors.
 func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
-	had, wires, err := n.loadLease(take)
+	had, fds, err := n.loadLease(take)
 	switch {
 	case store.IsExhausted(err):
-		return errors.Join(err, wires.Close()) // the next supervisor may succeed
-	case len(wires) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
+		return errors.Join(err, fds.Close()) // the next supervisor may succeed
+	case len(fds) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
 		n.Warn("the pod has no network any more but its own loopback: " + err.Error())
 	}
-	if err != nil || len(wires) == 0 {
-		return wires.Close() // the pod has no lease
+	if err != nil || len(fds) == 0 {
+		return fds.Close() // the pod has no lease
 	}
 	if n.Pool, err = router.Open(n.router()).CurrentPool(); err != nil {
-		return errors.Join(err, wires.Close())
+		return errors.Join(err, fds.Close())
 	}
 	n.applyLease(had)
 	if n.Masquerades {
 		go n.repairMasquerade()
 	}
 	n.publisher.published, _ = n.store.Endpoint() // on an error it is published again
-	return n.serveTraffic(wires)
+	return n.serveTraffic(fds)
 }
 
 // ReconnectForRemoval is Reconnect for a sandbox that is being removed: some of its traffic descriptors may
 // be gone already, and no process sends any more.
 func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) error {
-	had, wires, err := n.loadLease(take)
-	if err == nil && len(wires) > 0 {
+	had, fds, err := n.loadLease(take)
+	if err == nil && len(fds) > 0 {
 		n.Pool = ipam.Pool(pod.NetworksOf(had.Addresses))
 		n.applyLease(had)
 	}
-	return wires.Close()
+	return fds.Close()
 }
 
 // loadLease takes the traffic descriptors from pod init, and reads the pod's lease, if it has one.
 func (n *Network) loadLease(take func(name string) (*os.File, bool)) (store.Lease, router.TrafficFDs, error) {
-	wires := router.TrafficFDs{}
+	fds := router.TrafficFDs{}
 	for _, name := range router.TrafficNames {
 		if f, ok := take(TrafficPrefix + name); ok {
-			wires[name] = f
+			fds[name] = f
 		}
 	}
 	had, err := n.store.Lease()
-	return had, wires, err
+	return had, fds, err
 }
 
 // applyLease sets the pod's addresses and mode from its recorded lease.

@@ -80,10 +80,10 @@ func (h *Notifier) Attach(req *wire.NotifyRequest, files []*os.File) error {
 		return err
 	}
 	h.mu.Lock()
-	said := h.LastStatus
+	status := h.LastStatus
 	h.mu.Unlock()
-	if said != "" {
-		h.send(said)
+	if status != "" {
+		h.send(status)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (o *notifyTarget) write(b []byte) bool {
 
 // HibernationState returns the last status that was sent, and the interval at which pod init has to send
 // signs of life during hibernation; 0 for never.
-func (h *Notifier) HibernationState() (said string, every time.Duration) {
+func (h *Notifier) HibernationState() (status string, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.target == nil {

@@ -173,10 +173,10 @@ func (l *Log) SubscribeFromStart(a *Broadcaster, s *Subscriber) error {
 	return nil
 }
 
-// replay passes what was written so far to hear, in its original form: the content of the file, and what is
+// replay passes what was written so far to emit, in its original form: the content of the file, and what is
 // still in the pipes and was already passed to OnData. The caller holds mu.
-func (l *Log) replay(hear func(stream string, b []byte)) error {
-	again := &replayer{emit: hear, pending: map[string][]byte{}}
+func (l *Log) replay(emit func(stream string, b []byte)) error {
+	again := &replayer{emit: emit, pending: map[string][]byte{}}
 	if err := crilog.Read(l.config.Dir, l.config.attempt, crilog.All, again); err != nil {
 		return fmt.Errorf("show what was written before: %w", err)
 	}
@@ -192,7 +192,7 @@ func (l *Log) replay(hear func(stream string, b []byte)) error {
 		err = raw.Control(func(fd uintptr) {
 			var b []byte
 			b, failed = l.peek(fd)
-			hear(s.Name, b[:min(s.delivered, len(b))])
+			emit(s.Name, b[:min(s.delivered, len(b))])
 			l.releaseBuffer()
 		})
 		if err = errors.Join(err, failed); err != nil {

@@ -200,12 +200,12 @@ func (l *Log) write(b []byte) {
 	}
 }
 
-// NotifyLoss calls tell once lines are lost, or at once if some are lost already.
-func (l *Log) NotifyLoss(tell func()) {
+// NotifyLoss calls notify once lines are lost, or at once if some are lost already.
+func (l *Log) NotifyLoss(notify func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.onLoss = tell; l.lossErr != nil {
-		go tell()
+	if l.onLoss = notify; l.lossErr != nil {
+		go notify()
 	}
 }
 

@@ -122,7 +122,7 @@ func (p *process) awaitReply(verb string) (stackproto.Message, error) {
 			return m, errors.New("the process has ended")
 		}
 		if m.Verb != verb {
-			return m, fmt.Errorf("the process says %s, not %s", m.Verb, verb)
+			return m, fmt.Errorf("the process sent %s, not %s", m.Verb, verb)
 		}
 		return m, nil
 	case <-timer.C:
