@@ -116,6 +116,7 @@ var notInCLI = []module{
 	{"github.com/containers/storage", nil, "every command would initialise a registry client"},
 	{"github.com/sigstore", nil, "every command would initialise a signature library"},
 	{"golang.org/x/crypto/openpgp", nil, "every command would initialise a signature library"},
+	{"google.golang.org/protobuf", nil, "every command would initialise its registries of types"},
 }
 
 // notInFastPath must not be reached by the fast path, however deep.
