@@ -149,8 +149,7 @@ var (
 	largeDirs        = map[string]string{} // by directory
 	largeFunctions   = map[string]string{} // by directory.Type.Name
 	complexFunctions = map[string]string{
-		"cli/cmd/object.runDelete": "it is to be divided",
-		"image.Store.Ensure":       "it is to be divided",
+		"image.Store.Ensure": "it is to be divided",
 	}
 	manyParameters = map[string]string{}
 )
@@ -161,13 +160,8 @@ var contextUsers = map[string]string{
 	"cli/internal/cmdline":  "actions that are errors",
 	"cli/internal/cmdutil":  "Action, and flags that commands share",
 	"cli/internal/resource": "flags that commands share: --selector, --all",
-	"cli/internal/printers": "Function, until no command needs it",
 
-	"cli/cmd/exec":    "its commands are to become cmdutil.Commands",
-	"cli/cmd/image":   "its commands are to become cmdutil.Commands",
-	"cli/cmd/object":  "its commands are to become cmdutil.Commands",
-	"cli/cmd/system":  "its commands are to become cmdutil.Commands",
-	"cli/cmd/systemd": "its commands are to become cmdutil.Commands",
+	"cli/cmd/image": "its commands are to become cmdutil.Commands",
 }
 
 // allowedInits may have an init().

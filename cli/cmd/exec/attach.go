@@ -46,7 +46,7 @@ Examples:
 			detachFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but the output of the container"},
 		},
-		Action: func(c *cli.Context) error { return runAttach(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &attachOptions{env: env} }),
 	}
 }
 
@@ -54,57 +54,64 @@ func detachFlag() cli.Flag {
 	return &cli.StringFlag{Name: "detach-keys", Value: tty.DefaultDetachKeys, Usage: "detach by these `KEYS`: letters or ctrl-LETTER, with commas; \"\" for none"}
 }
 
-// detachKeys returns the detach keys of the options.
-func detachKeys(c *cli.Context) ([]byte, error) {
-	keys, err := tty.ParseKeys(c.String("detach-keys"))
+// parseDetachKeys parses the value of --detach-keys.
+func parseDetachKeys(command, text string) ([]byte, error) {
+	keys, err := tty.ParseKeys(text)
 	if err != nil {
-		return nil, cmdutil.UsageErrorf(c.Command.Name, "--detach-keys: %v", err)
+		return nil, cmdutil.UsageErrorf(command, "--detach-keys: %v", err)
 	}
 	return keys, nil
 }
 
-func runAttach(env *cmdutil.Env, c *cli.Context) error {
-	if c.NArg() != 1 {
-		return cmdutil.UsageErrorf("attach", "attach takes the name of one pod")
-	}
-	keys, err := detachKeys(c)
-	if err != nil {
-		return err
-	}
-	return exitcode.InContainer(attachTo(env, c, keys))
-}
-
-func attachTo(env *cmdutil.Env, c *cli.Context, keys []byte) error {
-	p, plan, err := resource.FindPodAndPlan(env, c.String("namespace"), c.Args().First())
-	if err != nil {
-		return err
-	}
-	ct, err := resource.ChooseContainer(env, p, plan, c.String("container"))
-	if err != nil {
-		return err
-	}
-	if err := attachable(p, ct, c.Bool("stdin")); err != nil {
-		return err
-	}
-	return attachAt(c.Context, env, p, ct, attachOptions{stdin: c.Bool("stdin"), tty: c.Bool("tty"), keys: keys, quiet: c.Bool("quiet")})
-}
-
 // attachOptions are the options of one attach.
 type attachOptions struct {
-	stdin, tty, quiet bool
-	fromStart         bool // also print earlier output
-	keys              []byte
+	env                  *cmdutil.Env
+	namespace, container string
+	words                []string
+	stdin, tty, quiet    bool
+	fromStart            bool // also print earlier output
+	detachKeys           string
+	keys                 []byte // detachKeys, parsed
 }
 
-// attachAt attaches to a running container, and returns an error with the container's exit code.
-func attachAt(ctx context.Context, env *cmdutil.Env, p store.Pod, ct *pod.Container, w attachOptions) error {
-	a := &attachSession{env: env, pod: p, container: ct, stdin: w.stdin, fromStart: w.fromStart, keys: w.keys, quiet: w.quiet}
-	if a.terminal = terminalFor(env, ct, a.stdin); a.terminal == nil && w.tty {
+func (o *attachOptions) Complete(c *cli.Context) error {
+	o.namespace, o.container, o.words = c.String("namespace"), c.String("container"), c.Args().Slice()
+	o.stdin, o.tty, o.quiet, o.detachKeys = c.Bool("stdin"), c.Bool("tty"), c.Bool("quiet"), c.String("detach-keys")
+	return nil
+}
+
+func (o *attachOptions) Validate() (err error) {
+	if len(o.words) != 1 {
+		return cmdutil.UsageErrorf("attach", "attach takes the name of one pod")
+	}
+	o.keys, err = parseDetachKeys("attach", o.detachKeys)
+	return err
+}
+
+func (o *attachOptions) Run(ctx context.Context) error {
+	p, plan, err := resource.FindPodAndPlan(o.env, o.namespace, o.words[0])
+	if err != nil {
+		return exitcode.InContainer(err)
+	}
+	ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
+	if err == nil {
+		err = attachable(p, ct, o.stdin)
+	}
+	if err == nil {
+		err = o.attach(ctx, p, ct)
+	}
+	return exitcode.InContainer(err)
+}
+
+// attach attaches to a running container, and returns an error with the container's exit code.
+func (o *attachOptions) attach(ctx context.Context, p store.Pod, ct *pod.Container) error {
+	a := &attachSession{env: o.env, pod: p, container: ct, stdin: o.stdin, fromStart: o.fromStart, keys: o.keys, quiet: o.quiet}
+	if a.terminal = terminalFor(o.env, ct, a.stdin); a.terminal == nil && o.tty {
 		why := "input is not a terminal or the right kind of file"
 		if !ct.TTY {
 			why = "container " + ct.Name + " did not allocate one"
 		}
-		fmt.Fprintln(env.ErrOut, "Unable to use a TTY - "+why) // as kubectl: a message, then go on without
+		fmt.Fprintln(o.env.ErrOut, "Unable to use a TTY - "+why) // as kubectl: a message, then go on without
 	}
 	code, err := a.run(ctx)
 	return containerExit("attach to", p, code, err)

@@ -54,7 +54,7 @@ Examples:
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "the `CONTAINER`, instead of the first"},
 			&cli.BoolFlag{Name: "no-preserve", Usage: "into a container: use default permissions and the container's user instead of those of the files"},
 		},
-		Action: func(c *cli.Context) error { return runCp(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &cpOptions{env: env} }),
 	}
 }
 
@@ -76,29 +76,46 @@ func parseCopyLocation(word, namespace string) (copyLocation, error) {
 	return copyLocation{namespace, before, after}, nil
 }
 
-func runCp(env *cmdutil.Env, c *cli.Context) error {
-	if c.NArg() != 2 {
+type cpOptions struct {
+	env                  *cmdutil.Env
+	namespace, container string
+	words                []string
+	plain                bool
+	from, to             copyLocation
+}
+
+func (o *cpOptions) Complete(c *cli.Context) error {
+	o.namespace, o.container, o.plain = c.String("namespace"), c.String("container"), c.Bool("no-preserve")
+	o.words = c.Args().Slice()
+	return nil
+}
+
+func (o *cpOptions) Validate() (err error) {
+	if len(o.words) != 2 {
 		return cmdutil.UsageErrorf("cp", "cp takes a source and a destination")
 	}
-	var places [2]copyLocation
-	for i := range places {
-		var err error
-		if places[i], err = parseCopyLocation(c.Args().Get(i), c.String("namespace")); err != nil {
-			return err
-		}
+	if o.from, err = parseCopyLocation(o.words[0], o.namespace); err != nil {
+		return err
 	}
-	from, to := places[0], places[1]
+	if o.to, err = parseCopyLocation(o.words[1], o.namespace); err != nil {
+		return err
+	}
 	switch {
-	case from.path == "" || to.path == "":
+	case o.from.path == "" || o.to.path == "":
 		return cmdutil.UsageErrorf("cp", "filepath can not be empty")
-	case from.pod != "" && to.pod != "":
+	case o.from.pod != "" && o.to.pod != "":
 		return cmdutil.UsageErrorf("cp", "one of src or dest must be a local file specification: copy it here, then there")
-	case from.pod == "" && to.pod == "":
+	case o.from.pod == "" && o.to.pod == "":
 		return cmdutil.UsageErrorf("cp", "one of src or dest must be a remote file specification: POD:PATH")
-	case from.pod != "":
-		return copyOut(env, c, from, to.path)
 	}
-	return copyIn(env, c, from.path, to)
+	return nil
+}
+
+func (o *cpOptions) Run(ctx context.Context) error {
+	if o.from.pod != "" {
+		return o.copyOut(ctx)
+	}
+	return o.copyIn(ctx)
 }
 
 // copyJob is a copy from or to a container.
@@ -108,12 +125,12 @@ type copyJob struct {
 	req wire.CopyRequest
 }
 
-func newCopyJob(env *cmdutil.Env, c *cli.Context, at copyLocation) (*copyJob, error) {
-	dirs, err := env.Dirs()
+func (o *cpOptions) newJob(at copyLocation) (*copyJob, error) {
+	dirs, err := o.env.Dirs()
 	if err != nil {
 		return nil, err
 	}
-	p, err := resource.FindPod(env, dirs, at.namespace, at.pod)
+	p, err := resource.FindPod(o.env, dirs, at.namespace, at.pod)
 	if err != nil {
 		return nil, err
 	}
@@ -121,23 +138,24 @@ func newCopyJob(env *cmdutil.Env, c *cli.Context, at copyLocation) (*copyJob, er
 	if err != nil {
 		return nil, err
 	}
-	ct, err := resource.ChooseContainer(env, p, plan, c.String("container"))
+	ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
 	if err != nil {
 		return nil, err
 	}
-	return &copyJob{env: env, pod: p, req: wire.CopyRequest{Container: ct.Name, Path: at.path}}, nil
+	return &copyJob{env: o.env, pod: p, req: wire.CopyRequest{Container: ct.Name, Path: at.path}}, nil
 }
 
-func copyIn(env *cmdutil.Env, c *cli.Context, from string, to copyLocation) error {
-	x, err := newCopyJob(env, c, to)
+func (o *cpOptions) copyIn(ctx context.Context) error {
+	from := o.from.path
+	x, err := o.newJob(o.to)
 	if err != nil {
 		return err
 	}
-	x.req.In, x.req.Plain = true, c.Bool("no-preserve")
+	x.req.In, x.req.Plain = true, o.plain
 	if from == "-" {
 		x.req.Whole, x.req.Owners = true, !x.req.Plain
-		return x.run(c.Context, func(_ context.Context, stream *os.File) error {
-			_, err := io.Copy(stream, env.In)
+		return x.run(ctx, func(_ context.Context, stream *os.File) error {
+			_, err := io.Copy(stream, o.env.In)
 			return err
 		})
 	}
@@ -158,20 +176,21 @@ func copyIn(env *cmdutil.Env, c *cli.Context, from string, to copyLocation) erro
 		return fmt.Errorf("cannot copy %s: %w", from, treetar.PathErrorReason(err))
 	}
 	defer root.Close()
-	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
+	return x.run(ctx, func(ctx context.Context, stream *os.File) error {
 		return root.Pack(ctx, stream, name, copyName(from), x.skipped)
 	})
 }
 
-func copyOut(env *cmdutil.Env, c *cli.Context, from copyLocation, to string) error {
-	x, err := newCopyJob(env, c, from)
+func (o *cpOptions) copyOut(ctx context.Context) error {
+	to := o.to.path
+	x, err := o.newJob(o.from)
 	if err != nil {
 		return err
 	}
-	x.req.As = copyName(from.path)
+	x.req.As = copyName(o.from.path)
 	if to == "-" {
-		return x.run(c.Context, func(_ context.Context, stream *os.File) error {
-			_, err := io.Copy(env.Out, stream)
+		return x.run(ctx, func(_ context.Context, stream *os.File) error {
+			_, err := io.Copy(o.env.Out, stream)
 			return err
 		})
 	}
@@ -190,7 +209,7 @@ func copyOut(env *cmdutil.Env, c *cli.Context, from copyLocation, to string) err
 		return fmt.Errorf("cannot copy to %s: %w", to, treetar.PathErrorReason(err))
 	}
 	defer root.Close()
-	return x.run(c.Context, func(ctx context.Context, stream *os.File) error {
+	return x.run(ctx, func(ctx context.Context, stream *os.File) error {
 		return root.Unpack(ctx, stream, name, false, treetar.Options{Skipped: x.skipped})
 	})
 }

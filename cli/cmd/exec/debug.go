@@ -64,60 +64,75 @@ Examples:
 			detachFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but the output of the container"},
 		},
-		Action: cmdutil.Action(printers.WithResult(env, printers.Function(runDebug))),
+		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &debugOptions{env: env} })),
 	}
 }
 
-func runDebug(env *cmdutil.Env, c *cli.Context) error {
-	words := c.Args().Slice()
-	switch {
-	case c.IsSet("copy-to"):
-		return cmdutil.UsageErrorf("debug", "--copy-to: podrun makes no copies of pods; podrun get pod NAME -o yaml has what another one can be made of")
-	case len(words) == 0 || words[0] == "--" || len(words) > 1 && words[1] != "--":
-		return cmdutil.UsageErrorf("debug", "debug takes the name of one pod, and after -- a command")
-	}
-	keys, err := detachKeys(c)
-	if err != nil {
-		return err
-	}
-	d := &debugSession{env: env, quiet: c.Bool("quiet")}
-	if d.dirs, err = env.Dirs(); err != nil {
-		return err
-	}
-	if d.pod, err = resource.FindPod(env, d.dirs, c.String("namespace"), words[0]); err != nil {
-		return err
-	}
-	var command []string
-	if len(words) > 2 {
-		command = words[2:]
-	}
-	if err := d.make(c, command); err != nil {
-		return err
-	}
-	env.Changed = &cmdutil.ChangedObjects{Dirs: d.dirs, Names: []kindnames.Query{{Kind: "", Names: []string{d.pod.Name}, Namespace: d.pod.Namespace}}}
-	if err := d.add(c.Context); err != nil {
-		return err
-	}
-	if !c.Bool("attach") && (c.IsSet("attach") || !c.Bool("stdin")) {
-		fmt.Fprintf(env.Out, "pod/%s: container %s added\n", d.pod.Name, d.container.Name)
-		return nil
-	}
-	return d.attach(c.Context, keys)
-}
+// debugOptions are the options of debug; it adds one ephemeral container to a pod.
+type debugOptions struct {
+	env                     *cmdutil.Env
+	namespace               string
+	words                   []string // POD [-- COMMAND]
+	image, pull, name       string
+	target, profile, custom string
+	variables               []string // NAME=VALUE
+	stdin, tty, quiet       bool
+	attaches, argumentsOnly bool
+	copyTo                  bool
+	detachKeys              string
+	keys                    []byte // detachKeys, parsed
 
-// debugSession adds one ephemeral container to a pod.
-type debugSession struct {
-	env       *cmdutil.Env
 	dirs      store.Dirs
 	pod       store.Pod
-	quiet     bool
 	stored    *corev1.Pod
 	plan      *pod.Plan
 	container *corev1.EphemeralContainer
 }
 
+func (d *debugOptions) Complete(c *cli.Context) error {
+	d.namespace, d.words = c.String("namespace"), c.Args().Slice()
+	d.image, d.pull, d.name = c.String("image"), c.String("image-pull-policy"), c.String("container")
+	d.target, d.profile, d.custom = c.String("target"), c.String("profile"), c.String("custom")
+	d.variables, d.argumentsOnly, d.copyTo = c.StringSlice("env"), c.Bool("arguments-only"), c.IsSet("copy-to")
+	d.stdin, d.tty, d.quiet, d.detachKeys = c.Bool("stdin"), c.Bool("tty"), c.Bool("quiet"), c.String("detach-keys")
+	d.attaches = c.Bool("attach") || d.stdin && !c.IsSet("attach")
+	return nil
+}
+
+func (d *debugOptions) Validate() (err error) {
+	switch {
+	case d.copyTo:
+		return cmdutil.UsageErrorf("debug", "--copy-to: podrun makes no copies of pods; podrun get pod NAME -o yaml has what another one can be made of")
+	case len(d.words) == 0 || d.words[0] == "--" || len(d.words) > 1 && d.words[1] != "--":
+		return cmdutil.UsageErrorf("debug", "debug takes the name of one pod, and after -- a command")
+	}
+	d.keys, err = parseDetachKeys("debug", d.detachKeys)
+	return err
+}
+
+func (d *debugOptions) Run(ctx context.Context) (err error) {
+	if d.dirs, err = d.env.Dirs(); err != nil {
+		return err
+	}
+	if d.pod, err = resource.FindPod(d.env, d.dirs, d.namespace, d.words[0]); err != nil {
+		return err
+	}
+	if err := d.make(); err != nil {
+		return err
+	}
+	d.env.Changed = &cmdutil.ChangedObjects{Dirs: d.dirs, Names: []kindnames.Query{{Kind: "", Names: []string{d.pod.Name}, Namespace: d.pod.Namespace}}}
+	if err := d.add(ctx); err != nil {
+		return err
+	}
+	if !d.attaches {
+		fmt.Fprintf(d.env.Out, "pod/%s: container %s added\n", d.pod.Name, d.container.Name)
+		return nil
+	}
+	return d.attach(ctx)
+}
+
 // make builds the container as kubectl debug does.
-func (d *debugSession) make(c *cli.Context, command []string) error {
+func (d *debugOptions) make() error {
 	text, err := d.pod.Manifest()
 	if err != nil {
 		return err
@@ -128,47 +143,51 @@ func (d *debugSession) make(c *cli.Context, command []string) error {
 	if d.plan, err = d.pod.Plan(); err != nil {
 		return err
 	}
-	name := c.String("container")
+	name := d.name
 	if name == "" {
 		name = "debugger-" + randomSuffix()
 		if !d.quiet {
 			fmt.Fprintf(d.env.ErrOut, "Defaulting debug container name to %s.\n", name)
 		}
 	}
-	image, pull := c.String("image"), corev1.PullPolicy(c.String("image-pull-policy"))
+	image, pull := d.image, corev1.PullPolicy(d.pull)
 	if image == "" {
 		pull = cmp.Or(pull, corev1.PullIfNotPresent) // the image is present
 		image = d.stored.Spec.Containers[0].Image
 		for _, o := range d.stored.Spec.Containers {
-			if o.Name == c.String("target") {
+			if o.Name == d.target {
 				image = o.Image
 			}
 		}
 	}
-	security, err := d.profile(c.String("profile"), name)
+	var command []string
+	if len(d.words) > 2 {
+		command = d.words[2:]
+	}
+	security, err := d.securityContext(name)
 	if err != nil {
 		return err
 	}
 	d.container = &corev1.EphemeralContainer{
-		TargetContainerName: c.String("target"),
+		TargetContainerName: d.target,
 		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: name, Image: image, ImagePullPolicy: pull, Command: command,
 			// The end of the local input ends the container's input, as with kubectl run -i.
-			Stdin: c.Bool("stdin"), StdinOnce: c.Bool("stdin"), TTY: c.Bool("tty"), SecurityContext: security,
+			Stdin: d.stdin, StdinOnce: d.stdin, TTY: d.tty, SecurityContext: security,
 			TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		},
 	}
-	if c.Bool("arguments-only") {
+	if d.argumentsOnly {
 		d.container.Args, d.container.Command = command, nil
 	}
-	for _, word := range c.StringSlice("env") {
+	for _, word := range d.variables {
 		name, value, is := strings.Cut(word, "=")
 		if !is || name == "" {
 			return cmdutil.UsageErrorf("debug", "--env: %q is not NAME=VALUE", word)
 		}
 		d.container.Env = append(d.container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
-	return d.customize(c.String("custom"))
+	return d.customize(d.custom)
 }
 
 // randomSuffix returns a random suffix that makes a name probably unique, of kubectl's letters.
@@ -181,13 +200,13 @@ func randomSuffix() string {
 	return string(b[:])
 }
 
-// profile returns the named profile. It omits CAP_SYS_PTRACE if the pod has no user namespace of its own:
+// securityContext returns that of the profile. It omits CAP_SYS_PTRACE if the pod has no user namespace of its own:
 // there, a process with that capability can trace libcontainer's init, which is visible in the container
 // before it is confined, and become the user on the host.
-func (d *debugSession) profile(name, container string) (*corev1.SecurityContext, error) {
-	security, err := profile(name)
+func (d *debugOptions) securityContext(container string) (*corev1.SecurityContext, error) {
+	security, err := profile(d.profile)
 	root := os.Geteuid() == 0
-	if err != nil || name != "general" || d.plan.OwnUserNS && !root {
+	if err != nil || d.profile != "general" || d.plan.OwnUserNS && !root {
 		return security, err
 	}
 	why := fmt.Sprintf("pod %s shares its user namespace with other pods; give a container of its manifest SYS_PTRACE, and it has one of its own", d.pod.Name)
@@ -226,7 +245,7 @@ func profile(name string) (*corev1.SecurityContext, error) {
 }
 
 // add makes the pod's supervisor start the container.
-func (d *debugSession) add(ctx context.Context) error {
+func (d *debugOptions) add(ctx context.Context) error {
 	if !d.pod.Alive() {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot debug pod %q: it is not running", d.pod.Name)
 	}
@@ -273,7 +292,7 @@ func (d *debugSession) add(ctx context.Context) error {
 
 // invalidContainer returns the error for an invalid container. It names no document, because the
 // container comes from options.
-func (d *debugSession) invalidContainer(err error) error {
+func (d *debugOptions) invalidContainer(err error) error {
 	var in *manifest.Errors
 	if !errors.As(err, &in) {
 		return err
@@ -295,7 +314,7 @@ func (d *debugSession) invalidContainer(err error) error {
 
 // attach waits until the container runs and attaches to it, with its output from the first byte on. For a
 // container that has already ended it prints the log.
-func (d *debugSession) attach(ctx context.Context, keys []byte) error {
+func (d *debugOptions) attach(ctx context.Context) error {
 	name := d.container.Name
 	last, err := d.until(ctx, func(s pod.State) bool {
 		w := s.Waiting
@@ -318,7 +337,8 @@ func (d *debugSession) attach(ctx context.Context, keys []byte) error {
 	if err != nil {
 		return err
 	}
-	err = attachAt(ctx, d.env, d.pod, ct, attachOptions{stdin: d.container.Stdin, tty: d.container.TTY, fromStart: true, keys: keys, quiet: d.quiet})
+	attach := &attachOptions{env: d.env, stdin: d.container.Stdin, tty: d.container.TTY, fromStart: true, keys: d.keys, quiet: d.quiet}
+	err = attach.attach(ctx, d.pod, ct)
 	var refused *exitcode.Error
 	if errors.As(err, &refused) && refused.Err != nil { // it may have ended in the meantime
 		within, cancel := context.WithTimeout(ctx, podup.ApplyTime)
@@ -332,7 +352,7 @@ func (d *debugSession) attach(ctx context.Context, keys []byte) error {
 }
 
 // until waits for a state of the container, or the pod's end, and returns the last state.
-func (d *debugSession) until(ctx context.Context, reached func(pod.State) bool) (last pod.State, err error) {
+func (d *debugOptions) until(ctx context.Context, reached func(pod.State) bool) (last pod.State, err error) {
 	err = podclient.WatchStatus(ctx, d.pod, func(st *pod.Status) bool {
 		if c, ok := st.Container(d.container.Name); ok {
 			last = c.State
@@ -343,7 +363,7 @@ func (d *debugSession) until(ctx context.Context, reached func(pod.State) bool) 
 }
 
 // ended prints the output of a container that has ended, and returns its exit code.
-func (d *debugSession) ended(ctx context.Context, end *pod.Terminated) error {
+func (d *debugOptions) ended(ctx context.Context, end *pod.Terminated) error {
 	err := d.env.RunAgain(d.env, []string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
 	switch {
 	case err != 0:
@@ -355,7 +375,7 @@ func (d *debugSession) ended(ctx context.Context, end *pod.Terminated) error {
 }
 
 // customize merges the user's file into the container.
-func (d *debugSession) customize(file string) error {
+func (d *debugOptions) customize(file string) error {
 	if file == "" {
 		return nil
 	}

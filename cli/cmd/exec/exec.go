@@ -5,7 +5,6 @@ package exec
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/tty"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
 
@@ -52,88 +50,103 @@ Examples:
 			&cli.StringFlag{Name: "user", Aliases: []string{"u"}, Usage: "run it as this `USER[:GROUP]`, names of the image or numbers, instead of the container's"},
 			detachFlag(),
 		},
-		Action: func(c *cli.Context) error { return run(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &execOptions{env: env} }),
 	}
 }
 
-func run(env *cmdutil.Env, c *cli.Context) error {
-	words := c.Args().Slice()
+type execOptions struct {
+	env                        *cmdutil.Env
+	namespace, container, file string
+	words                      []string // [POD] -- COMMAND
+	stdin, tty                 bool
+	variables                  []string // NAME=VALUE or NAME
+	user, workdir, detachKeys  string
+	keys                       []byte // detachKeys, parsed
+}
+
+func (o *execOptions) Complete(c *cli.Context) error {
+	o.namespace, o.container, o.file, o.words = c.String("namespace"), c.String("container"), c.String("filename"), c.Args().Slice()
+	o.stdin, o.tty, o.variables = c.Bool("stdin"), c.Bool("tty"), c.StringSlice("env")
+	o.user, o.workdir, o.detachKeys = c.String("user"), c.String("workdir"), c.String("detach-keys")
 	if c.IsSet("filename") {
-		if len(words) == 0 || words[0] != "--" {
+		if len(o.words) == 0 || o.words[0] != "--" {
 			return cmdutil.UsageErrorf("exec", "exec takes either the name of a pod or -f, not both, and after -- a command")
 		}
-		word, err := podInFile(env, c)
-		if err != nil {
-			return err
-		}
-		words = append([]string{word}, words...)
+		return o.readFile()
 	}
-	cut := slices.Index(words, "--")
+	return nil
+}
+
+func (o *execOptions) Validate() (err error) {
+	cut := slices.Index(o.words, "--")
 	switch {
-	case cut < 0 && len(words) > 1:
+	case cut < 0 && len(o.words) > 1:
 		return cmdutil.UsageErrorf("exec", "exec takes -- between the pod and the command: podrun exec POD -- COMMAND")
 	case cut != 1:
 		return cmdutil.UsageErrorf("exec", "exec takes the name of one pod, then -- and a command")
-	case len(words) == 2:
+	case len(o.words) == 2:
 		return cmdutil.UsageErrorf("exec", "you must specify at least one command for the container")
+	case o.workdir != "" && !path.IsAbs(o.workdir):
+		return cmdutil.UsageErrorf("exec", "--workdir: %q is not an absolute path", o.workdir)
 	}
-	return exitcode.InContainer(execIn(env, c, words[0], words[2:]))
+	o.keys, err = parseDetachKeys("exec", o.detachKeys)
+	return err
 }
 
-// podInFile returns the name of the only pod or workload in a file, and sets its namespace.
-func podInFile(env *cmdutil.Env, c *cli.Context) (string, error) {
-	sources, err := resource.ReadFiles(env, []string{c.String("filename")})
+func (o *execOptions) Run(ctx context.Context) error { return exitcode.InContainer(o.run(ctx)) }
+
+// readFile takes the name and the namespace of the only pod or workload in a file.
+func (o *execOptions) readFile() error {
+	sources, err := resource.ReadFiles(o.env, []string{o.file})
 	if err != nil {
-		return "", err
+		return err
 	}
 	docs, err := resource.Load(sources)
 	if err != nil {
-		return "", err
+		return err
 	}
 	found := append(docs.Pods, docs.Workloads...)
 	if len(found) != 1 {
-		return "", cmdutil.UsageErrorf("exec", "%s has %d pods and workloads: name one of them", resource.DisplayName(c.String("filename")), len(found))
+		return cmdutil.UsageErrorf("exec", "%s has %d pods and workloads: name one of them", resource.DisplayName(o.file), len(found))
 	}
-	o := &found[0]
-	word := o.Value.GetName()
-	if o.Pod == nil {
-		word = kindnames.Display(o.Stored)
+	object := &found[0]
+	word := object.Value.GetName()
+	if object.Pod == nil {
+		word = kindnames.Display(object.Stored)
 	}
-	return word, c.Set("namespace", o.Value.GetNamespace())
+	o.words, o.namespace = append([]string{word}, o.words...), object.Value.GetNamespace()
+	return nil
 }
 
-func execIn(env *cmdutil.Env, c *cli.Context, word string, command []string) error {
-	p, plan, err := resource.FindPodAndPlan(env, c.String("namespace"), word)
+func (o *execOptions) run(ctx context.Context) error {
+	p, plan, err := resource.FindPodAndPlan(o.env, o.namespace, o.words[0])
 	if err != nil {
 		return err
 	}
-	ct, err := resource.ChooseContainer(env, p, plan, c.String("container"))
+	ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
 	if err != nil {
 		return err
 	}
-	req := wire.ExecRequest{Container: ct.Name, Args: command, User: c.String("user"), Cwd: c.String("workdir")}
-	if req.Env, err = variables(env, c.StringSlice("env")); err != nil {
+	req := wire.ExecRequest{Container: ct.Name, Args: o.words[2:], User: o.user, Cwd: o.workdir}
+	if req.Env, err = variables(o.env, o.variables); err != nil {
 		return err
 	}
-	if req.Cwd != "" && !path.IsAbs(req.Cwd) {
-		return cmdutil.UsageErrorf("exec", "--workdir: %q is not an absolute path", req.Cwd)
+	x := &podclient.Command{
+		Pod: p, Container: ct.Name, Stdin: o.stdin, Keys: o.keys,
+		In: o.env.In, Out: o.env.Out, Err: o.env.ErrOut, Signals: o.env.Signals,
 	}
-	x := &execSession{env: env, pod: p, container: ct.Name, stdin: c.Bool("stdin")}
-	if x.keys, err = detachKeys(c); err != nil {
-		return err
-	}
-	if c.Bool("tty") {
-		if terminal, ok := tty.File(env.In); ok {
-			x.terminal = terminal
-			req.TTY, req.Term = true, env.Getenv("TERM")
+	if o.tty {
+		if terminal, ok := tty.File(o.env.In); ok {
+			x.Terminal = terminal
+			req.TTY, req.Term = true, o.env.Getenv("TERM")
 			cols, rows := tty.Size(terminal)
 			req.Cols, req.Rows = uint16(cols), uint16(rows)
 		} else {
 			// As kubectl: print a message and go on without a terminal.
-			fmt.Fprintln(env.ErrOut, "Unable to use a TTY - input is not a terminal or the right kind of file")
+			fmt.Fprintln(o.env.ErrOut, "Unable to use a TTY - input is not a terminal or the right kind of file")
 		}
 	}
-	code, err := x.run(c.Context, req)
+	code, err := x.Run(ctx, req)
 	return containerExit("exec in", p, code, err)
 }
 
@@ -151,24 +164,4 @@ func variables(f *cmdutil.Env, words []string) ([]string, error) {
 		env = append(env, word)
 	}
 	return env, nil
-}
-
-// execSession is one command in a container, run by the CLI.
-type execSession struct {
-	env      *cmdutil.Env
-	pod      store.Pod
-	stdin    bool     // forward standard input
-	terminal *os.File // the user's terminal, if the command gets one
-
-	container string
-	keys      []byte // detach keys
-}
-
-// run starts the command, forwards its streams and returns its exit code.
-func (x *execSession) run(ctx context.Context, req wire.ExecRequest) (int, error) {
-	c := &podclient.Command{
-		Pod: x.pod, Container: x.container, Stdin: x.stdin, Terminal: x.terminal, Keys: x.keys,
-		In: x.env.In, Out: x.env.Out, Err: x.env.ErrOut, Signals: x.env.Signals,
-	}
-	return c.Run(ctx, req)
 }

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -26,15 +27,30 @@ Examples:
   podrun port web
 `,
 		Flags:  []cli.Flag{cmdutil.NamespaceFlag()},
-		Action: func(c *cli.Context) error { return runPort(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &portOptions{env: env} }),
 	}
 }
 
-func runPort(env *cmdutil.Env, c *cli.Context) error {
-	if c.NArg() != 1 {
+type portOptions struct {
+	env       *cmdutil.Env
+	namespace string
+	words     []string
+}
+
+func (o *portOptions) Complete(c *cli.Context) error {
+	o.namespace, o.words = c.String("namespace"), c.Args().Slice()
+	return nil
+}
+
+func (o *portOptions) Validate() error {
+	if len(o.words) != 1 {
 		return cmdutil.UsageErrorf("port", "port takes the name of one pod")
 	}
-	_, plan, err := resource.FindPodAndPlan(env, c.String("namespace"), c.Args().First())
+	return nil
+}
+
+func (o *portOptions) Run(context.Context) error {
+	_, plan, err := resource.FindPodAndPlan(o.env, o.namespace, o.words[0])
 	if err != nil {
 		return err
 	}
@@ -43,7 +59,7 @@ func runPort(env *cmdutil.Env, c *cli.Context) error {
 		if !port.HostAddr().IsValid() {
 			at = "*:" + at
 		}
-		fmt.Fprintf(env.Out, "%d/%s -> %s\n", port.Number, strings.ToLower(port.Protocol), at)
+		fmt.Fprintf(o.env.Out, "%d/%s -> %s\n", port.Number, strings.ToLower(port.Protocol), at)
 	}
 	return nil
 }

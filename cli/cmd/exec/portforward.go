@@ -42,44 +42,57 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "address", Value: cli.NewStringSlice("localhost"), Usage: "listen on these `ADDRESSES` (a list with commas); localhost is 127.0.0.1 and ::1"},
 		},
-		Action: func(c *cli.Context) error { return runPortForward(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &portForwardOptions{env: env} }),
 	}
 }
 
-func runPortForward(env *cmdutil.Env, c *cli.Context) error {
-	words := c.Args().Slice()
-	if len(words) < 2 {
+type portForwardOptions struct {
+	env       *cmdutil.Env
+	namespace string
+	words     []string // a pod and ports
+	lists     []string // of --address
+	addresses []listenAddress
+}
+
+func (o *portForwardOptions) Complete(c *cli.Context) error {
+	o.namespace, o.words, o.lists = c.String("namespace"), c.Args().Slice(), c.StringSlice("address")
+	return nil
+}
+
+func (o *portForwardOptions) Validate() (err error) {
+	if len(o.words) < 2 {
 		return cmdutil.UsageErrorf("port-forward", "port-forward takes the name of a pod and at least one port")
 	}
-	addresses, err := listenAddresses(c.StringSlice("address"))
+	o.addresses, err = listenAddresses(o.lists)
+	return err
+}
+
+func (o *portForwardOptions) Run(ctx context.Context) error {
+	dirs, err := o.env.Dirs()
 	if err != nil {
 		return err
 	}
-	dirs, err := env.Dirs()
-	if err != nil {
-		return err
-	}
-	p, ports, err := forwardTarget(env, dirs, c.String("namespace"), words)
+	p, ports, err := forwardTarget(o.env, dirs, o.namespace, o.words)
 	if err != nil {
 		return err
 	}
 	if !p.Alive() {
 		return report.New(report.Failure, "podrun ps shows its state", "unable to forward port because pod is not running: %s", p.Name)
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
 	loop, err := tcp.NewLoop()
 	if err != nil {
 		return err
 	}
-	w := &forwarder{env: env, pod: p, loop: loop}
+	w := &forwarder{env: o.env, pod: p, loop: loop}
 	defer w.close()
 	for _, one := range ports {
-		if err := w.listen(addresses, one); err != nil {
+		if err := w.listen(o.addresses, one); err != nil {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(c.Context)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- podclient.WatchStatus(ctx, p, func(*pod.Status) bool { return false }) }()

@@ -86,21 +86,8 @@ Examples:
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
   podrun create configmap settings --from-env-file=app.env --dry-run -o yaml
 `,
-		Flags: createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "the data cannot be changed"})...),
-		Action: func(c *cli.Context) error {
-			cm := &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap")}
-			data, err := dataOf(env, c)
-			if err != nil {
-				return err
-			}
-			for key, value := range data {
-				putText(&cm.Data, &cm.BinaryData, key, value)
-			}
-			if c.Bool("immutable") {
-				cm.Immutable = new(true)
-			}
-			return createObject(env, c, "ConfigMap", cm)
-		},
+		Flags:  createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "the data cannot be changed"})...),
+		Action: createAction(env, "ConfigMap", (*createOptions).configMap),
 	}
 }
 
@@ -116,14 +103,8 @@ Examples:
   podrun create secret generic login --from-file=password=pw.txt
   pass show db | podrun create secret generic db --from-file=pw=/dev/stdin
 `,
-		Flags: createFlags(append(dataFlags(), &cli.StringFlag{Name: "type", Usage: "the secret's `TYPE` (Opaque if not given)"})...),
-		Action: func(c *cli.Context) error {
-			data, err := dataOf(env, c)
-			if err != nil {
-				return err
-			}
-			return createObject(env, c, "Secret", &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretType(c.String("type")), Data: data})
-		},
+		Flags:  createFlags(append(dataFlags(), &cli.StringFlag{Name: "type", Usage: "the secret's `TYPE` (Opaque if not given)"})...),
+		Action: createAction(env, "Secret", (*createOptions).genericSecret),
 	}
 }
 
@@ -148,33 +129,7 @@ Examples:
 			&cli.StringFlag{Name: "docker-email", Usage: "`ADDRESS`"},
 			&cli.StringSliceFlag{Name: "from-file", Usage: "an auth `FILE`"},
 		),
-		Action: func(c *cli.Context) error {
-			s := &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeDockerConfigJson}
-			if c.IsSet("from-file") {
-				data, err := dataOf(env, c)
-				if err != nil {
-					return err
-				}
-				for _, value := range data {
-					s.Data = map[string][]byte{corev1.DockerConfigJsonKey: value}
-				}
-				return createObject(env, c, "Secret", s)
-			}
-			user, password := c.String("docker-username"), c.String("docker-password")
-			if user == "" || password == "" {
-				return cmdutil.UsageErrorf("create secret docker-registry", "create secret docker-registry takes --docker-username and --docker-password, or --from-file")
-			}
-			entry := map[string]string{"username": user, "password": password, "auth": base64.StdEncoding.EncodeToString([]byte(user + ":" + password))}
-			if email := c.String("docker-email"); email != "" {
-				entry["email"] = email
-			}
-			text, err := json.Marshal(map[string]any{"auths": map[string]any{c.String("docker-server"): entry}})
-			if err != nil {
-				return fmt.Errorf("encode the registry's login: %w", err)
-			}
-			s.Data = map[string][]byte{corev1.DockerConfigJsonKey: text}
-			return createObject(env, c, "Secret", s)
-		},
+		Action: createAction(env, "Secret", (*createOptions).registrySecret),
 	}
 }
 
@@ -193,70 +148,149 @@ Examples:
 			&cli.StringFlag{Name: "cert", Usage: "a PEM `FILE`"},
 			&cli.StringFlag{Name: "key", Usage: "a PEM `FILE`"},
 		),
-		Action: func(c *cli.Context) error {
-			if c.String("cert") == "" || c.String("key") == "" {
-				return cmdutil.UsageErrorf("create secret tls", "create secret tls takes --cert and --key")
-			}
-			cert, err := readValue(env, c.String("cert"))
-			if err != nil {
-				return err
-			}
-			key, err := readValue(env, c.String("key"))
-			if err != nil {
-				return err
-			}
-			if _, err := tls.X509KeyPair(cert, key); err != nil {
-				return report.New(report.Usage, "", "cannot make the secret: %w", err)
-			}
-			return createObject(env, c, "Secret", &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeTLS,
-				Data: map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key}})
-		},
+		Action: createAction(env, "Secret", (*createOptions).tlsSecret),
 	}
 }
 
 func typeMeta(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 
-// createObject creates an object that does not exist yet.
-func createObject(env *cmdutil.Env, c *cli.Context, kind string, object metav1.Object) error {
-	format := c.String("output")
+// createOptions are the options of all commands of create; most commands have only some.
+type createOptions struct {
+	env    *cmdutil.Env
+	kind   string
+	object func(*createOptions) (metav1.Object, error)
+
+	words             []string
+	namespace, format string // namespace "": that of the environment
+	dryRun            cmdutil.DryRun
+
+	fromFile, fromLiteral, fromEnvFile []string
+	immutable                          bool
+	secretType                         string
+	server, user, password, email      string
+	cert, key                          string
+}
+
+func createAction(env *cmdutil.Env, kind string, object func(*createOptions) (metav1.Object, error)) cli.ActionFunc {
+	return cmdutil.Action(func() cmdutil.Command { return &createOptions{env: env, kind: kind, object: object} })
+}
+
+func (o *createOptions) Complete(c *cli.Context) error {
+	o.words, o.format, o.dryRun = c.Args().Slice(), c.String("output"), cmdutil.DryRunOf(c)
+	if c.IsSet("namespace") || o.env.Namespace != podclient.DefaultNamespace {
+		o.namespace = c.String("namespace")
+	}
+	o.fromFile, o.fromLiteral, o.fromEnvFile = c.StringSlice("from-file"), c.StringSlice("from-literal"), c.StringSlice("from-env-file")
+	o.immutable, o.secretType = c.Bool("immutable"), c.String("type")
+	o.server, o.user, o.password, o.email = c.String("docker-server"), c.String("docker-username"), c.String("docker-password"), c.String("docker-email")
+	o.cert, o.key = c.String("cert"), c.String("key")
+	return nil
+}
+
+func (o *createOptions) Validate() error {
 	switch {
-	case c.NArg() != 1:
+	case len(o.words) != 1:
 		return cmdutil.UsageErrorf("create", "create takes one name")
-	case !slices.Contains([]string{"", "json", "yaml", "name"}, format):
-		return cmdutil.UsageErrorf("create", "unknown output format %q: it is json, yaml or name", format)
+	case !slices.Contains([]string{"", "json", "yaml", "name"}, o.format):
+		return cmdutil.UsageErrorf("create", "unknown output format %q: it is json, yaml or name", o.format)
 	}
-	object.SetName(c.Args().First())
-	if c.IsSet("namespace") || env.Namespace != podclient.DefaultNamespace {
-		object.SetNamespace(c.String("namespace"))
+	return nil
+}
+
+// Run creates an object that does not exist yet.
+func (o *createOptions) Run(ctx context.Context) error {
+	object, err := o.object(o)
+	if err != nil {
+		return err
 	}
+	object.SetName(o.words[0])
+	object.SetNamespace(o.namespace)
 	var text []byte
-	var err error
-	if format == "json" || format == "yaml" { // print it as requested, without defaults
-		if text, err = printers.PrintList([]any{object}, true, printers.Format(format)); err != nil {
+	if o.format == "json" || o.format == "yaml" { // print it as requested, without defaults
+		if text, err = printers.PrintList([]any{object}, true, printers.Format(o.format)); err != nil {
 			return err
 		}
 	}
-	made, err := manifest.NewObject(kind, object)
+	made, err := manifest.NewObject(o.kind, object)
 	if err != nil {
 		return report.New(report.Usage, "", "cannot make it\n%w", err)
 	}
-	if cmdutil.DryRunOf(c) == cmdutil.DryRunNone {
-		if err := createOnce(c.Context, env, made); err != nil {
+	if o.dryRun == cmdutil.DryRunNone {
+		if err := createOnce(ctx, o.env, made); err != nil {
 			return err
 		}
 	}
 	if text != nil {
-		err = env.WriteSafe(text)
-		return err
+		return o.env.WriteSafe(text)
 	}
 	word := " created"
-	if format == "name" {
+	if o.format == "name" {
 		word = ""
-	} else if cmdutil.DryRunOf(c) != cmdutil.DryRunNone {
-		word += cmdutil.DryRunOf(c).Suffix()
+	} else if o.dryRun != cmdutil.DryRunNone {
+		word += o.dryRun.Suffix()
 	}
-	fmt.Fprintf(env.Out, "%s%s\n", kindnames.Display(made.Stored), word)
+	fmt.Fprintf(o.env.Out, "%s%s\n", kindnames.Display(made.Stored), word)
 	return nil
+}
+
+func (o *createOptions) configMap() (metav1.Object, error) {
+	cm := &corev1.ConfigMap{TypeMeta: typeMeta("ConfigMap")}
+	data, err := o.data()
+	for key, value := range data {
+		putText(&cm.Data, &cm.BinaryData, key, value)
+	}
+	if o.immutable {
+		cm.Immutable = new(true)
+	}
+	return cm, err
+}
+
+func (o *createOptions) genericSecret() (metav1.Object, error) {
+	data, err := o.data()
+	return &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretType(o.secretType), Data: data}, err
+}
+
+func (o *createOptions) registrySecret() (metav1.Object, error) {
+	s := &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeDockerConfigJson}
+	if len(o.fromFile) > 0 {
+		data, err := o.data()
+		for _, value := range data {
+			s.Data = map[string][]byte{corev1.DockerConfigJsonKey: value}
+		}
+		return s, err
+	}
+	if o.user == "" || o.password == "" {
+		return nil, cmdutil.UsageErrorf("create secret docker-registry", "create secret docker-registry takes --docker-username and --docker-password, or --from-file")
+	}
+	entry := map[string]string{"username": o.user, "password": o.password, "auth": base64.StdEncoding.EncodeToString([]byte(o.user + ":" + o.password))}
+	if o.email != "" {
+		entry["email"] = o.email
+	}
+	text, err := json.Marshal(map[string]any{"auths": map[string]any{o.server: entry}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the registry's login: %w", err)
+	}
+	s.Data = map[string][]byte{corev1.DockerConfigJsonKey: text}
+	return s, nil
+}
+
+func (o *createOptions) tlsSecret() (metav1.Object, error) {
+	if o.cert == "" || o.key == "" {
+		return nil, cmdutil.UsageErrorf("create secret tls", "create secret tls takes --cert and --key")
+	}
+	cert, err := readValue(o.env, o.cert)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readValue(o.env, o.key)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		return nil, report.New(report.Usage, "", "cannot make the secret: %w", err)
+	}
+	return &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key}}, nil
 }
 
 // createOnce stores an object, unless one of its name exists.
@@ -298,8 +332,8 @@ Examples:
   podrun create ns web --dry-run -o yaml
 `,
 		Flags: createFlags()[1:], // a namespace is in no namespace
-		Action: func(c *cli.Context) error {
-			return createObject(env, c, "Namespace", &corev1.Namespace{TypeMeta: typeMeta("Namespace")})
-		},
+		Action: createAction(env, "Namespace", func(*createOptions) (metav1.Object, error) {
+			return &corev1.Namespace{TypeMeta: typeMeta("Namespace")}, nil
+		}),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
@@ -31,9 +30,9 @@ func putText(data *map[string]string, binary *map[string][]byte, key string, val
 	}
 }
 
-// dataOf collects the keys and values of the options, as kubectl create does. A duplicate key is an
+// data collects the keys and values of the options, as kubectl create does. A duplicate key is an
 // error.
-func dataOf(env *cmdutil.Env, c *cli.Context) (map[string][]byte, error) {
+func (o *createOptions) data() (map[string][]byte, error) {
 	data := map[string][]byte{}
 	add := func(key string, value []byte) error {
 		if msgs := validation.IsConfigMapKey(key); len(msgs) > 0 {
@@ -46,10 +45,10 @@ func dataOf(env *cmdutil.Env, c *cli.Context) (map[string][]byte, error) {
 		return nil
 	}
 	var errs []error
-	for _, word := range c.StringSlice("from-file") {
-		errs = append(errs, fromFile(env, word, add))
+	for _, word := range o.fromFile {
+		errs = append(errs, fromFile(o.env, word, add))
 	}
-	for _, word := range c.StringSlice("from-literal") {
+	for _, word := range o.fromLiteral {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" { // the word is not printed: it may be a secret
 			errs = append(errs, report.New(report.Usage, "", "--from-literal takes KEY=VALUE"))
@@ -57,8 +56,8 @@ func dataOf(env *cmdutil.Env, c *cli.Context) (map[string][]byte, error) {
 		}
 		errs = append(errs, add(key, []byte(value)))
 	}
-	for _, file := range c.StringSlice("from-env-file") {
-		errs = append(errs, fromEnvFile(env, file, add))
+	for _, file := range o.fromEnvFile {
+		errs = append(errs, fromEnvFile(o.env, file, add))
 	}
 	return data, errors.Join(errs...)
 }

@@ -46,60 +46,61 @@ Examples:
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "delete the objects of this `FILE` (- is standard input)"},
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if an object does not exist"},
 		}, resource.SelectionFlags("the objects or pods of a kind")...),
-		Action: func(c *cli.Context) error { return runDelete(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &deleteOptions{env: env} }),
 	}
 }
 
-func runDelete(env *cmdutil.Env, c *cli.Context) error {
-	words, files := c.Args().Slice(), c.StringSlice("filename")
-	kind, names, ok := kindnames.ParseObjects(words)
-	about, podNames := kindnames.ParsePods(words)
-	if len(words) > 0 && !ok && !about {
-		if err := kindnames.UnsupportedError(words[0]); err != nil {
+type deleteOptions struct {
+	env            *cmdutil.Env
+	dirs           store.Dirs
+	namespace      string
+	words, files   []string
+	ignoreNotFound bool
+	chosen         *resource.Selection
+
+	kind     pod.ObjectKind // of names
+	names    []string
+	hasKind  bool // words name a kind of objects
+	hasPods  bool // words name pods
+	podNames []string
+}
+
+func (o *deleteOptions) Complete(c *cli.Context) (err error) {
+	o.namespace, o.ignoreNotFound = c.String("namespace"), c.Bool("ignore-not-found")
+	o.words, o.files = c.Args().Slice(), c.StringSlice("filename")
+	o.kind, o.names, o.hasKind = kindnames.ParseObjects(o.words)
+	o.hasPods, o.podNames = kindnames.ParsePods(o.words)
+	if len(o.words) > 0 && !o.hasKind && !o.hasPods {
+		if err := kindnames.UnsupportedError(o.words[0]); err != nil {
 			return err
 		}
 	}
-	chosen, err := resource.SelectionOf(c, len(files)+len(names)+len(podNames) > 0)
+	o.chosen, err = resource.SelectionOf(c, len(o.files)+len(o.names)+len(o.podNames) > 0)
+	return err
+}
+
+func (o *deleteOptions) Validate() error {
 	switch {
-	case err != nil:
-		return err
-	case len(files) > 0 && len(words) > 0:
+	case len(o.files) > 0 && len(o.words) > 0:
 		return cmdutil.UsageErrorf("delete", "delete takes either names or -f, not both")
-	case len(files) == 0 && !ok && !about:
+	case len(o.files) == 0 && !o.hasKind && !o.hasPods:
 		return cmdutil.UsageErrorf("delete", "delete takes a kind and names, such as configmap NAME or deployment/NAME, or -f and a file")
-	case len(files) == 0 && len(names)+len(podNames) == 0 && chosen == nil:
+	case len(o.files) == 0 && len(o.names)+len(o.podNames) == 0 && o.chosen == nil:
 		return cmdutil.UsageErrorf("delete", "delete takes the names of what is to be deleted")
 	}
-	dirs, err := env.Dirs()
+	return nil
+}
+
+func (o *deleteOptions) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
+		return err
+	}
+	targets, places, err := o.targets()
 	if err != nil {
 		return err
 	}
-	var targets []kindnames.ObjectRef
-	var places []store.Pod
-	switch {
-	case chosen != nil && about:
-		places, _, err = chosen.Pods(dirs)
-	case chosen != nil:
-		targets, err = chosen.Objects(dirs, kind)
-	case len(files) > 0:
-		if targets, err = resource.ObjectsInFiles(env, files); err == nil {
-			places, err = resource.PodsInFiles(env, dirs, files)
-		}
-	case about:
-		for _, name := range podNames {
-			p, perr := resource.ResolvePod(dirs, c.String("namespace"), name)
-			places, err = append(places, p), errors.Join(err, perr)
-		}
-	default:
-		for _, name := range names {
-			targets = append(targets, kindnames.ObjectRef{Kind: kind, Namespace: c.String("namespace"), Name: name})
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if chosen != nil && len(places)+len(targets) == 0 {
-		chosen.ReportEmpty(env)
+	if o.chosen != nil && len(places)+len(targets) == 0 {
+		o.chosen.ReportEmpty(o.env)
 		return nil
 	}
 	var workloads, spaces []kindnames.ObjectRef
@@ -113,59 +114,83 @@ func runDelete(env *cmdutil.Env, c *cli.Context) error {
 		return kindnames.IsWorkload(t.Kind) || t.Kind == pod.KindNamespace
 	})
 	missing := func(t kindnames.ObjectRef) error {
-		_, err := resource.FindObject(dirs, t.Kind, t.Namespace, t.Name)
+		_, err := resource.FindObject(o.dirs, t.Kind, t.Namespace, t.Name)
 		return err
 	}
-	if c.Bool("ignore-not-found") {
+	if o.ignoreNotFound {
 		missing = nil
 	}
-	return errors.Join(deleteWorkloads(env, c, dirs, workloads), deletePods(c.Context, env, dirs, places, c.Bool("ignore-not-found")), objects.Delete(c.Context, env, dirs, targets, missing), deleteNamespaces(env, c, dirs, spaces))
+	return errors.Join(o.deleteWorkloads(ctx, workloads), o.deletePods(ctx, places, o.ignoreNotFound), objects.Delete(ctx, o.env, o.dirs, targets, missing), o.deleteNamespaces(ctx, spaces))
+}
+
+// targets returns the objects and pods that the user named or selected.
+func (o *deleteOptions) targets() (targets []kindnames.ObjectRef, places []store.Pod, err error) {
+	switch {
+	case o.chosen != nil && o.hasPods:
+		places, _, err = o.chosen.Pods(o.dirs)
+	case o.chosen != nil:
+		targets, err = o.chosen.Objects(o.dirs, o.kind)
+	case len(o.files) > 0:
+		if targets, err = resource.ObjectsInFiles(o.env, o.files); err == nil {
+			places, err = resource.PodsInFiles(o.env, o.dirs, o.files)
+		}
+	case o.hasPods:
+		for _, name := range o.podNames {
+			p, perr := resource.ResolvePod(o.dirs, o.namespace, name)
+			places, err = append(places, p), errors.Join(err, perr)
+		}
+	default:
+		for _, name := range o.names {
+			targets = append(targets, kindnames.ObjectRef{Kind: o.kind, Namespace: o.namespace, Name: name})
+		}
+	}
+	return targets, places, err
 }
 
 // deleteWorkloads removes workloads with their pods, as down does.
-func deleteWorkloads(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, targets []kindnames.ObjectRef) error {
+func (o *deleteOptions) deleteWorkloads(ctx context.Context, targets []kindnames.ObjectRef) error {
 	var errs []error
 	for _, t := range targets {
-		v, err := resource.FindWorkload(dirs, t.Kind, t.Namespace, t.Name)
+		v, err := resource.FindWorkload(o.dirs, t.Kind, t.Namespace, t.Name)
 		if err != nil {
-			if _, rerr := dirs.Object(t.Kind, t.Namespace, t.Name); !errors.Is(rerr, fs.ErrNotExist) || !c.Bool("ignore-not-found") {
+			if _, rerr := o.dirs.Object(t.Kind, t.Namespace, t.Name); !errors.Is(rerr, fs.ErrNotExist) || !o.ignoreNotFound {
 				errs = append(errs, err)
 			}
 			continue
 		}
-		launcher, err := env.Deps.NewLauncher(dirs)
+		launcher, err := o.env.Deps.NewLauncher(o.dirs)
 		if err == nil {
-			err = controller.RemoveWorkload(c.Context, env, dirs, launcher, v.Place, podclient.StopOptions{})
+			err = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, v.Place, podclient.StopOptions{})
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(env.Out, "%s deleted\n", v.Name())
+			_, err = fmt.Fprintf(o.env.Out, "%s deleted\n", v.Name())
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func deletePods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, places []store.Pod, lenient bool) error {
+func (o *deleteOptions) deletePods(ctx context.Context, places []store.Pod, lenient bool) error {
 	places = resource.UniquePods(places)
 	errs := make([]error, len(places))
 	if len(places) == 0 {
 		return nil
 	}
-	launcher, err := env.Deps.NewLauncher(dirs)
+	launcher, err := o.env.Deps.NewLauncher(o.dirs)
 	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup
 	for i, p := range places {
-		if !p.HasRemains() && !resource.HasReplacement(dirs, p) {
+		if !p.HasRemains() && !resource.HasReplacement(o.dirs, p) {
 			if !lenient {
-				errs[i] = resource.PodNotFound(dirs, p)
+				errs[i] = resource.PodNotFound(o.dirs, p)
 			}
 			continue
 		}
 		all.Go(func() {
-			if errs[i] = podclient.Down(ctx, dirs, p, podclient.StopOptions{Remove: launcher.Remove, Progress: env.ErrOut}); errs[i] == nil {
-				fmt.Fprintf(env.Out, "pod/%s deleted\n", p.Name)
+			if errs[i] = podclient.Down(ctx, o.dirs, p, podclient.StopOptions{Remove: launcher.Remove, Progress: o.env.ErrOut}); errs[i] == nil {
+				fmt.Fprintf(o.env.Out, "pod/%s deleted\n", p.Name)
 			}
 		})
 	}

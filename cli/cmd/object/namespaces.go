@@ -1,15 +1,13 @@
 package object
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/podrun/podrun/cli/controller"
-	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podclient"
@@ -21,38 +19,38 @@ import (
 
 // deleteNamespaces deletes namespaces with their contents: workloads, then pods, then the objects that
 // pods refer to.
-func deleteNamespaces(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, targets []kindnames.ObjectRef) error {
+func (o *deleteOptions) deleteNamespaces(ctx context.Context, targets []kindnames.ObjectRef) error {
 	var errs []error
 	for _, t := range targets {
-		switch _, err := resource.FindNamespace(dirs, t.Name); {
+		switch _, err := resource.FindNamespace(o.dirs, t.Name); {
 		case t.Name == podclient.DefaultNamespace:
 			errs = append(errs, report.New(report.Failure, "podrun get all,cm,secrets,pvc lists what is in it", "cannot delete namespace %s: it is always there", t.Name))
-		case err != nil && c.Bool("ignore-not-found") && errors.Is(missingObject(dirs, t), fs.ErrNotExist):
+		case err != nil && o.ignoreNotFound && errors.Is(o.missingObject(t), fs.ErrNotExist):
 		case err != nil:
 			errs = append(errs, err)
 		default:
-			errs = append(errs, deleteNamespace(env, c, dirs, t))
+			errs = append(errs, o.deleteNamespace(ctx, t))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // missingObject returns why an object cannot be read, or nil.
-func missingObject(dirs store.Dirs, t kindnames.ObjectRef) error {
-	_, err := dirs.Object(t.Kind, "", t.Name)
+func (o *deleteOptions) missingObject(t kindnames.ObjectRef) error {
+	_, err := o.dirs.Object(t.Kind, "", t.Name)
 	if errors.Is(err, store.ErrBadName) {
 		return fs.ErrNotExist
 	}
 	return err
 }
 
-func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindnames.ObjectRef) error {
-	launcher, err := env.Deps.NewLauncher(dirs)
+func (o *deleteOptions) deleteNamespace(ctx context.Context, t kindnames.ObjectRef) error {
+	launcher, err := o.env.Deps.NewLauncher(o.dirs)
 	if err != nil {
 		return err
 	}
 	for { // one deletion may remove others, such as the Jobs of a CronJob
-		workloads, err := dirs.Workloads(t.Name, pod.Workloads()...)
+		workloads, err := o.dirs.Workloads(t.Name, pod.Workloads()...)
 		if err != nil {
 			return err
 		}
@@ -60,17 +58,17 @@ func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindna
 			break
 		}
 		w := workloads[len(workloads)-1]
-		if err := controller.RemoveWorkload(c.Context, env, dirs, launcher, w, podclient.StopOptions{}); err != nil {
+		if err := controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, podclient.StopOptions{}); err != nil {
 			return err
 		}
-		fmt.Fprintf(env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)
+		fmt.Fprintf(o.env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)
 	}
-	places, err := dirs.Pods()
+	places, err := o.dirs.Pods()
 	if err != nil {
 		return err
 	}
 	places = slices.DeleteFunc(places, func(p store.Pod) bool { return p.Namespace != t.Name })
-	if err := deletePods(c.Context, env, dirs, places, true); err != nil {
+	if err := o.deletePods(ctx, places, true); err != nil {
 		return err
 	}
 	var inside []kindnames.ObjectRef
@@ -78,20 +76,20 @@ func deleteNamespace(env *cmdutil.Env, c *cli.Context, dirs store.Dirs, t kindna
 		if k.Kind == pod.KindNamespace {
 			continue
 		}
-		list, err := dirs.Objects(k.Kind, t.Name)
+		list, err := o.dirs.Objects(k.Kind, t.Name)
 		if err != nil {
 			return err
 		}
-		for _, o := range list {
-			inside = append(inside, kindnames.ObjectRef{Kind: k.Kind, Namespace: t.Name, Name: o.Name})
+		for _, in := range list {
+			inside = append(inside, kindnames.ObjectRef{Kind: k.Kind, Namespace: t.Name, Name: in.Name})
 		}
 	}
-	if err := objects.Delete(c.Context, env, dirs, inside, nil); err != nil {
+	if err := objects.Delete(ctx, o.env, o.dirs, inside, nil); err != nil {
 		return err
 	}
-	err = dirs.DeleteObject(pod.KindNamespace, "", t.Name)
+	err = o.dirs.DeleteObject(pod.KindNamespace, "", t.Name)
 	if err == nil || errors.Is(err, fs.ErrNotExist) { // a namespace may be in use without being stored
-		_, err = fmt.Fprintf(env.Out, "namespace/%s deleted\n", t.Name)
+		_, err = fmt.Fprintf(o.env.Out, "namespace/%s deleted\n", t.Name)
 	}
 	return err
 }

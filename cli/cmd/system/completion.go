@@ -1,8 +1,8 @@
 package system
 
 import (
+	"context"
 	"embed"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,16 +30,32 @@ Examples:
   podrun completion zsh > "${fpath[1]}/_podrun"
   podrun completion fish > ~/.config/fish/completions/podrun.fish
 `,
-		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return cmdutil.UsageErrorf("completion", "completion takes the name of a shell: bash, zsh or fish")
-			}
-			text, err := completions.ReadFile("completion/podrun." + c.Args().First())
-			if err != nil {
-				return report.New(report.Usage, "podrun completion --help", "there is no completion for %q, but for bash, zsh and fish", c.Args().First())
-			}
-			_, err = fmt.Fprintf(env.Out, "%s", text)
-			return err
-		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &completionOptions{env: env} }),
 	}
+}
+
+type completionOptions struct {
+	env   *cmdutil.Env
+	words []string
+}
+
+func (o *completionOptions) Complete(c *cli.Context) error {
+	o.words = c.Args().Slice()
+	return nil
+}
+
+func (o *completionOptions) Validate() error {
+	if len(o.words) != 1 {
+		return cmdutil.UsageErrorf("completion", "completion takes the name of a shell: bash, zsh or fish")
+	}
+	return nil
+}
+
+func (o *completionOptions) Run(context.Context) error {
+	text, err := completions.ReadFile("completion/podrun." + o.words[0])
+	if err != nil {
+		return report.New(report.Usage, "podrun completion --help", "there is no completion for %q, but for bash, zsh and fish", o.words[0])
+	}
+	_, err = o.env.Out.Write(text)
+	return err
 }

@@ -43,29 +43,25 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
 		},
-		Action: func(c *cli.Context) error { return runDoctor(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &doctorOptions{jsonOptions{env: env}} }),
 	}
 }
 
-func runDoctor(env *cmdutil.Env, c *cli.Context) error {
-	format := c.String("output")
-	switch {
-	case c.Args().Present():
-		return cmdutil.UsageErrorf("doctor", "doctor takes no arguments")
-	case c.IsSet("output") && format != "json":
-		return cmdutil.UsageErrorf("doctor", "unknown output format %q: only json is supported", format)
-	}
+type doctorOptions struct{ jsonOptions }
+
+func (o *doctorOptions) Run(ctx context.Context) error {
+	env := o.env
 	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
 	var findings []host.Finding
-	err := cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
+	err := cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		findings = env.Deps.DiagnoseHost(ctx, env.HostSetup())
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if format == "json" {
+	if o.formatted {
 		err = printDiagnosis(env, findings)
 	} else {
 		err = writeFindings(env.Out, findings, tty.Colour(env.Out, env.Getenv))

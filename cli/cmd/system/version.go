@@ -1,6 +1,7 @@
 package system
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -22,20 +23,41 @@ Examples:
   podrun version
   podrun version -o json
 `,
-		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"}},
-		Action: func(c *cli.Context) error {
-			format := c.String("output")
-			switch {
-			case c.Args().Present():
-				return cmdutil.UsageErrorf("version", "version takes no arguments")
-			case c.IsSet("output") && format != "json":
-				return cmdutil.UsageErrorf("version", "unknown output format %q: only json is supported", format)
-			case format == "json":
-				return printVersionJSON(env)
-			}
-			return PrintVersion(env)
-		},
+		Flags:  []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"}},
+		Action: cmdutil.Action(func() cmdutil.Command { return &versionOptions{jsonOptions{env: env}} }),
 	}
+}
+
+// jsonOptions are the options of a command that takes nothing but -o json.
+type jsonOptions struct {
+	env             *cmdutil.Env
+	command, format string
+	words           []string
+	formatted       bool // -o is given
+}
+
+func (o *jsonOptions) Complete(c *cli.Context) error {
+	o.command, o.words, o.format, o.formatted = c.Command.Name, c.Args().Slice(), c.String("output"), c.IsSet("output")
+	return nil
+}
+
+func (o *jsonOptions) Validate() error {
+	switch {
+	case len(o.words) > 0:
+		return cmdutil.UsageErrorf(o.command, "%s takes no arguments", o.command)
+	case o.formatted && o.format != "json":
+		return cmdutil.UsageErrorf(o.command, "unknown output format %q: only json is supported", o.format)
+	}
+	return nil
+}
+
+type versionOptions struct{ jsonOptions }
+
+func (o *versionOptions) Run(context.Context) error {
+	if o.formatted {
+		return printVersionJSON(o.env)
+	}
+	return PrintVersion(o.env)
 }
 
 // PrintVersion prints the version in one line.

@@ -40,37 +40,48 @@ Examples:
 			&cli.BoolFlag{Name: "now", Usage: "start the pods, or change running ones to match the manifest, with a restart if needed"},
 			&cli.StringFlag{Name: "name", Usage: "name the unit podrun@`NAME`"},
 		),
-		Action: func(c *cli.Context) error { return runInstall(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &installOptions{unitOptions: unitOptions{env: env}} }),
 	}
 }
 
-func runInstall(env *cmdutil.Env, c *cli.Context) error {
-	if c.NArg() != 1 {
+type installOptions struct {
+	unitOptions
+	now  bool
+	name string
+}
+
+func (o *installOptions) Complete(c *cli.Context) error {
+	o.now, o.name = c.Bool("now"), c.String("name")
+	return o.unitOptions.Complete(c)
+}
+
+func (o *installOptions) Validate() error {
+	if len(o.words) != 1 {
 		return cmdutil.UsageErrorf("systemd install", "systemd install takes one file")
 	}
-	dirs, err := chooseUnitDirs(env, c)
+	return o.unitOptions.Validate()
+}
+
+func (o *installOptions) Run(ctx context.Context) error {
+	u, err := unitOf(o.env, o.dirs, o.words[0], o.name)
 	if err != nil {
 		return err
 	}
-	u, err := unitOf(env, dirs, c.Args().First(), c.String("name"))
-	if err != nil {
-		return err
-	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error { return installUnit(ctx, env, dirs, u, c.Bool("now")) })
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.install(ctx, u) })
 }
 
 // managerTime is how long the service manager may take for anything but starting or stopping a pod.
 const managerTime = 3 * time.Minute
 
-func installUnit(ctx context.Context, env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, now bool) error {
+func (o *installOptions) install(ctx context.Context, u *unitFile) error {
 	manager, err := systemd.ConnectOwn(ctx)
 	if err != nil {
 		return err
 	}
 	defer manager.Close()
-	changed, err := u.write(dirs)
+	changed, err := u.write(o.dirs)
 	if err != nil {
 		return err
 	}
@@ -99,20 +110,20 @@ func installUnit(ctx context.Context, env *cmdutil.Env, dirs systemd.UnitDirs, u
 	if err != nil {
 		return err
 	}
-	reportInstalled(env, dirs, u, changed, state, now)
+	o.reportInstalled(u, changed, state)
 	switch {
-	case !now:
+	case !o.now:
 		return nil
 	case state == "active":
-		err = startAndReport(ctx, env, manager, u, manager.ReloadOrRestart)
+		err = startAndReport(ctx, o.env, manager, u, manager.ReloadOrRestart)
 	default:
-		err = startAndReport(ctx, env, manager, u, manager.Start)
+		err = startAndReport(ctx, o.env, manager, u, manager.Start)
 	}
 	if err != nil {
-		return report.New(report.Failure, "systemctl"+userOption(dirs)+" status "+u.short()+", and journalctl"+userOption(dirs)+" -u "+u.short(), "%s does not start: %w", u.name, err)
+		return report.New(report.Failure, "systemctl"+userOption(o.dirs)+" status "+u.short()+", and journalctl"+userOption(o.dirs)+" -u "+u.short(), "%s does not start: %w", u.name, err)
 	}
 	if state != "active" {
-		fmt.Fprintf(env.Out, "%s started\n", u.name)
+		fmt.Fprintf(o.env.Out, "%s started\n", u.name)
 	}
 	return nil
 }
@@ -180,15 +191,16 @@ func put(path string, text []byte, write func(string, []byte) error) error {
 	return write(path, text)
 }
 
-func reportInstalled(env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, changed bool, state string, now bool) {
+func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string) {
+	env := o.env
 	word := "unchanged"
 	if changed {
 		word = "installed"
 	}
 	fmt.Fprintf(env.Out, "%s %s\n", u.name, word)
-	user := userOption(dirs)
+	user := userOption(o.dirs)
 	switch {
-	case now:
+	case o.now:
 	case changed && state == "active":
 		fmt.Fprintf(env.ErrOut, "podrun: the pods run as they were: systemctl%s restart %s makes them new\n", user, u.short())
 	case state != "active":
@@ -196,7 +208,7 @@ func reportInstalled(env *cmdutil.Env, dirs systemd.UnitDirs, u *unitFile, chang
 	}
 	if !u.enable {
 		fmt.Fprintf(env.ErrOut, "podrun: %s does not start with the machine: its [Install] section is empty\n", u.short())
-	} else if !dirs.System && !systemd.LingerEnabled() {
+	} else if !o.dirs.System && !systemd.LingerEnabled() {
 		fmt.Fprintf(env.ErrOut, "podrun: warning: without lingering %s starts when you log in and ends when you log out; loginctl enable-linger lets it start with the machine\n", u.short())
 	}
 }

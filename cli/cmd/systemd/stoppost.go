@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"context"
 	"errors"
 
 	"github.com/urfave/cli/v2"
@@ -25,11 +26,17 @@ continue: the next start of the unit takes them over.
 Examples:
   podrun systemd stop-post
 `,
-		Action: func(c *cli.Context) error { return runStopPost(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &stopPostOptions{env: env} }),
 	}
 }
 
-func runStopPost(env *cmdutil.Env, c *cli.Context) error {
+type stopPostOptions struct{ env *cmdutil.Env }
+
+func (o *stopPostOptions) Complete(*cli.Context) error { return nil }
+func (o *stopPostOptions) Validate() error             { return nil }
+
+func (o *stopPostOptions) Run(ctx context.Context) error {
+	env := o.env
 	unitValue, ok := systemd.OwnUnit()
 	if !ok {
 		return report.New(report.Usage, "podrun down stops pods", "stop-post is for units of systemd, and this process belongs to none")
@@ -58,17 +65,17 @@ func runStopPost(env *cmdutil.Env, c *cli.Context) error {
 	switch result := env.Getenv("SERVICE_RESULT"); {
 	case result == "timeout": // the time for the stop is over
 		close(hurry)
-	case unit.StopRequested(c.Context, env, unitValue):
+	case unit.StopRequested(ctx, env, unitValue):
 	case result == "watchdog":
-		return s.ReplaceUnresponsive(c.Context)
+		return s.ReplaceUnresponsive(ctx)
 	default:
 		return nil
 	}
 	end := s.StopPod
-	if s.ShuttingDown(c.Context) {
+	if s.ShuttingDown(ctx) {
 		end = s.ShutdownPod
 	}
 	errs := make([]error, len(s.Pods))
-	podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = end(c.Context, p, hurry) })
+	podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = end(ctx, p, hurry) })
 	return errors.Join(append(errs, s.ForgetPods())...)
 }

@@ -29,7 +29,7 @@ Examples:
   podrun systemd uninstall web
 `,
 		Flags:  unitScopeFlags(),
-		Action: func(c *cli.Context) error { return runUninstall(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &uninstallOptions{unitOptions{env: env}} }),
 	}
 }
 
@@ -50,19 +50,30 @@ Examples:
 		Flags: append(unitScopeFlags(),
 			&cli.BoolFlag{Name: "template", Usage: "print podrun@.service"},
 		),
-		Action: func(c *cli.Context) error { return runShow(env, c) },
+		Action: cmdutil.Action(func() cmdutil.Command { return &showOptions{unitOptions: unitOptions{env: env}} }),
 	}
 }
 
-func runShow(env *cmdutil.Env, c *cli.Context) error {
-	if c.NArg() != 1 && !c.Bool("template") || c.NArg() > 0 && c.Bool("template") {
+type showOptions struct {
+	unitOptions
+	template bool
+}
+
+func (o *showOptions) Complete(c *cli.Context) error {
+	o.template = c.Bool("template")
+	return o.unitOptions.Complete(c)
+}
+
+func (o *showOptions) Validate() error {
+	if len(o.words) != 1 && !o.template || len(o.words) > 0 && o.template {
 		return cmdutil.UsageErrorf("systemd show", "systemd show takes one file, one name, or --template")
 	}
-	dirs, err := chooseUnitDirs(env, c)
-	if err != nil {
-		return err
-	}
-	if c.Bool("template") {
+	return o.unitOptions.Validate()
+}
+
+func (o *showOptions) Run(context.Context) error {
+	env, dirs := o.env, o.dirs
+	if o.template {
 		program, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("find podrun's own program: %w", err)
@@ -70,7 +81,7 @@ func runShow(env *cmdutil.Env, c *cli.Context) error {
 		_, err = env.Out.Write(systemd.Template(program, dirs.System))
 		return err
 	}
-	word := c.Args().First()
+	word := o.words[0]
 	if path, text, err := installed(dirs, word); err == nil {
 		fmt.Fprintf(env.Out, "# %s\n%s", path, text)
 		return nil
@@ -110,31 +121,34 @@ func installed(dirs systemd.UnitDirs, word string) (path string, text []byte, er
 	return "", nil, missing
 }
 
-func runUninstall(env *cmdutil.Env, c *cli.Context) error {
-	if c.NArg() == 0 {
+type uninstallOptions struct{ unitOptions }
+
+func (o *uninstallOptions) Validate() error {
+	if len(o.words) == 0 {
 		return cmdutil.UsageErrorf("systemd uninstall", "systemd uninstall takes the names of units")
 	}
-	dirs, err := chooseUnitDirs(env, c)
-	if err != nil {
-		return err
-	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	return o.unitOptions.Validate()
+}
+
+func (o *uninstallOptions) Run(ctx context.Context) error {
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		manager, err := systemd.ConnectOwn(ctx)
 		if err != nil {
 			return err
 		}
 		defer manager.Close()
 		var errs []error
-		for _, word := range c.Args().Slice() {
-			errs = append(errs, uninstallUnit(ctx, env, manager, dirs, word))
+		for _, word := range o.words {
+			errs = append(errs, o.uninstall(ctx, manager, word))
 		}
 		return errors.Join(errs...)
 	})
 }
 
-func uninstallUnit(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, dirs systemd.UnitDirs, word string) error {
+func (o *uninstallOptions) uninstall(ctx context.Context, m *systemd.Manager, word string) error {
+	dirs := o.dirs
 	path, text, err := installed(dirs, word)
 	if err != nil {
 		return err
@@ -166,6 +180,6 @@ func uninstallUnit(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, di
 	if err := m.ResetFailed(soon, name); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.Out, "%s uninstalled\n", name)
+	fmt.Fprintf(o.env.Out, "%s uninstalled\n", name)
 	return nil
 }

@@ -41,19 +41,34 @@ func unitScopeFlags() []cli.Flag {
 	}
 }
 
-// chooseUnitDirs returns the directories of the user's or the system's units.
-func chooseUnitDirs(env *cmdutil.Env, c *cli.Context) (systemd.UnitDirs, error) {
+// unitOptions are the options of all commands on units.
+type unitOptions struct {
+	env          *cmdutil.Env
+	command      string // install
+	words        []string
+	user, system bool
+	dirs         systemd.UnitDirs
+}
+
+func (o *unitOptions) Complete(c *cli.Context) error {
+	o.command, o.words, o.user, o.system = c.Command.Name, c.Args().Slice(), c.Bool("user"), c.Bool("system")
+	return nil
+}
+
+// Validate chooses the directories of the user's or the system's units.
+func (o *unitOptions) Validate() (err error) {
 	root := os.Geteuid() == 0
 	switch {
-	case c.Bool("user") && c.Bool("system"):
-		return systemd.UnitDirs{}, cmdutil.UsageErrorf("systemd "+c.Command.Name, "it is either --user or --system")
-	case c.Bool("system") && !root:
-		return systemd.UnitDirs{}, report.New(report.Usage, "sudo podrun systemd "+c.Command.Name+" --system …, or leave --system out: a unit of your own starts with the machine too, with lingering",
+	case o.user && o.system:
+		return cmdutil.UsageErrorf("systemd "+o.command, "it is either --user or --system")
+	case o.system && !root:
+		return report.New(report.Usage, "sudo podrun systemd "+o.command+" --system …, or leave --system out: a unit of your own starts with the machine too, with lingering",
 			"units of the system are root's")
-	case c.Bool("user") && root:
-		return systemd.UnitDirs{}, report.New(report.Usage, "leave --user out, or do it as the user whose pods they are", "root's pods are units of the system")
+	case o.user && root:
+		return report.New(report.Usage, "leave --user out, or do it as the user whose pods they are", "root's pods are units of the system")
 	}
-	return systemd.OwnUnitDirs(env.Getenv)
+	o.dirs, err = systemd.OwnUnitDirs(o.env.Getenv)
+	return err
 }
 
 // unitOf makes the unit of a manifest or of a .kube file. name is the user's choice, or "".

@@ -75,21 +75,6 @@ func (r *resultCommand) printFailure(err error) error {
 	return errors.Join(err, perr, r.env.WriteSafe(text))
 }
 
-// Function returns the maker of a command that is one function. It goes when its users are Commands.
-func Function(do func(*cmdutil.Env, *cli.Context) error) func(*cmdutil.Env) cmdutil.Command {
-	return func(env *cmdutil.Env) cmdutil.Command { return &function{env: env, do: do} }
-}
-
-type function struct {
-	env *cmdutil.Env
-	c   *cli.Context
-	do  func(*cmdutil.Env, *cli.Context) error
-}
-
-func (f *function) Complete(c *cli.Context) error { f.c = c; return nil }
-func (f *function) Validate() error               { return nil }
-func (f *function) Run(context.Context) error     { return f.do(f.env, f.c) }
-
 func printChanged(env *cmdutil.Env, made *cmdutil.ChangedObjects, format string) error {
 	if made == nil {
 		return nil
