@@ -18,6 +18,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -28,9 +29,9 @@ import (
 func Stages() map[string]func(args []string) int {
 	stages := image.Stages()
 	maps.Copy(stages, nsprobe.Stages())
-	stages[reexec.Controller] = controller.Main
-	stages[reexec.Replacer] = replacerStage
-	stages[reexec.Puller] = pullerStage
+	stages[protocol.StageController] = controller.Main
+	stages[protocol.StageReplacer] = replacerStage
+	stages[protocol.StagePuller] = pullerStage
 	return stages
 }
 
@@ -45,7 +46,7 @@ func pullOne(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a puller takes five arguments")
 	}
-	inherited, err := store.InheritedFileLock(reexec.PullerLock)
+	inherited, err := store.InheritedFileLock(protocol.FDLock)
 	if err != nil {
 		return report.New(report.Internal, "podrun up starts pullers", "a puller needs its lock: %w", err)
 	}
@@ -77,7 +78,7 @@ func replaceOne(env *cmdutil.Env, args []string) error {
 		return report.New(report.Internal, "", "a replacer takes four arguments")
 	}
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
-	lock, err := store.InheritedFileLock(reexec.ReplacerLock)
+	lock, err := store.InheritedFileLock(protocol.FDLock)
 	if err != nil {
 		return err
 	}

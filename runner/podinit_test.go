@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
-	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
@@ -174,7 +174,7 @@ func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 func supervisorOf(podInit int) int {
 	for _, pid := range childrenOf(podInit) {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if strings.HasPrefix(string(b), "podrun\x00"+reexec.Supervisor+"\x00") {
+		if strings.HasPrefix(string(b), "podrun\x00"+protocol.StageSupervisor+"\x00") {
 			return pid
 		}
 	}

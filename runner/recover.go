@@ -12,19 +12,14 @@ import (
 
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
-	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/network"
-	"github.com/podrun/podrun/runner/notify"
 	"github.com/podrun/podrun/runner/sandbox"
 )
-
-// controlName is the name of the control socket among the descriptors that pod init holds. Names of
-// containers' descriptors contain a dot.
-const controlName = "control"
 
 // recovery is the takeover of a pod from an earlier supervisor.
 type recovery struct {
@@ -105,7 +100,7 @@ func (a *recovery) closeUnused() {
 }
 
 func (a *recovery) listener() (*net.UnixListener, error) {
-	file, ok := a.takeFile(controlName)
+	file, ok := a.takeFile(protocol.KeptControl)
 	if !ok {
 		return nil, unrecoverable{fmt.Errorf("recover the control socket: the pod init has none")}
 	}
@@ -124,8 +119,8 @@ func (a *recovery) listener() (*net.UnixListener, error) {
 
 // notifier takes over the connection to the systemd notify target.
 func (a *recovery) notifier() error {
-	socket, ok := a.takeFile(notify.SocketName)
-	output, _ := a.takeFile(notify.OutputName)
+	socket, ok := a.takeFile(protocol.KeptNotify)
+	output, _ := a.takeFile(protocol.KeptOutput)
 	defer container.CloseFiles(socket, output)
 	if !ok || a.state.Notify == nil {
 		return nil
@@ -144,7 +139,7 @@ func (a *recovery) notifier() error {
 func (a *recovery) hostPorts() error {
 	for _, p := range a.engine.plan.Published() {
 		name := network.HostPort(p).String()
-		file, ok := a.takeFile(network.KeptName(name))
+		file, ok := a.takeFile(protocol.KeptPort + name)
 		if !ok {
 			continue
 		}
@@ -153,7 +148,7 @@ func (a *recovery) hostPorts() error {
 		}
 	}
 	for name := range a.inherited.Files {
-		if port, ok := strings.CutPrefix(name, network.NodePortPrefix); ok {
+		if port, ok := strings.CutPrefix(name, protocol.KeptNodePort); ok {
 			file, _ := a.takeFile(name)
 			a.engine.hostPorts.InheritNodePort(port, file)
 		}
@@ -289,7 +284,7 @@ const initName = "runc:[2:INIT]"
 
 // isPreExec reports whether a process of this name has not executed its container's program yet, or has
 // failed to. In the latter case the start is repeated, and reports the error again.
-func isPreExec(name string) bool { return name == initName || name == trampoline.PreExecName }
+func isPreExec(name string) bool { return name == initName || name == protocol.CommShim }
 
 // recoverContainer restores the value of a running container.
 func (a *recovery) recoverContainer(r handoff.Run) error {

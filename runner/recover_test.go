@@ -15,6 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
@@ -22,7 +23,6 @@ import (
 	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/handoff"
-	"github.com/podrun/podrun/runner/network"
 )
 
 // Supervisors that die one after the other do not spin: later ones start with growing delays, which the log
@@ -387,7 +387,7 @@ func TestASandboxIsRemovedWithoutAllOfItsTraffic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept[network.TrafficPrefix+name] = uintptr(fd)
+			kept[protocol.KeptTraffic+name] = uintptr(fd)
 		}
 		some := len(kept) > 0
 		a := &recovery{engine: e, inherited: &podinit.Inherited{Died: true, Files: kept}, observed: lifecycle.Observed{Sandbox: lifecycle.SandboxRemoving}}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/podinit"
-	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
@@ -32,12 +32,12 @@ import (
 // (libcontainer gives its name), and the removal of a dead pod's files.
 func Stages() map[string]func([]string) int {
 	return map[string]func([]string) int{
-		reexec.Supervisor:  supervise,
-		reexec.RemoveFiles: removeFiles,
-		reexec.RemoveWhole: removePod,
+		protocol.StageSupervisor:  supervise,
+		protocol.StageRemoveFiles: removeFiles,
+		protocol.StageRemovePod:   removePod,
 
-		reexec.RemoveVolume: removeVolume,
-		filter.Stage:        filter.Main,
+		protocol.StageRemoveVolume: removeVolume,
+		protocol.StageFilter:       filter.Main,
 		"init": func([]string) int {
 			libcontainer.Init() // does not return
 			return 255
@@ -79,7 +79,7 @@ func supervise(args []string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)
 		if errors.As(err, new(unrecoverable)) {
-			return podinit.ExitUnrecoverable
+			return protocol.ExitUnrecoverable
 		}
 		return 1
 	}
@@ -123,7 +123,7 @@ func supervise(args []string) int {
 }
 
 // onOtherThreads runs the loop on other threads than the main one, which is locked to the main goroutine
-// (reexec.Supervisor). Each switch to a goroutine that is locked to a thread wakes that thread and two
+// (protocol.StageSupervisor). Each switch to a goroutine that is locked to a thread wakes that thread and two
 // more.
 func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 	final := make(chan *pod.Status)
@@ -206,7 +206,7 @@ func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 		return err
 	}
 	podInit := s.engine.handoff.PodInit
-	if err := podInit.Watch(controlName, s.listener); err != nil {
+	if err := podInit.Watch(protocol.KeptControl, s.listener); err != nil {
 		return err
 	}
 	s.engine.Record(&known)

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/hostdeps"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -30,12 +31,12 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a controller takes five arguments")
 	}
-	why := os.Getenv(reexec.WokenEnv)
-	os.Unsetenv(reexec.WokenEnv)
-	if why != "" && why != "gone" {
+	why := os.Getenv(protocol.EnvWokenBy)
+	os.Unsetenv(protocol.EnvWokenBy)
+	if why != "" && why != protocol.WokenByGone {
 		return nil
 	}
-	lock, err := store.InheritedFileLock(reexec.ControllerLock) // its pods must not inherit it
+	lock, err := store.InheritedFileLock(protocol.FDLock) // its pods must not inherit it
 	if err != nil {
 		return report.New(report.Internal, "podrun up starts controllers", "a controller needs its lock: %w", err)
 	}
@@ -58,7 +59,7 @@ func runProcess(env *cmdutil.Env, args []string) error {
 		if err := KeepOpenOnExec(lock.File()); err != nil {
 			return err
 		}
-		return fmt.Errorf("wait for pods: %w", reexec.UnitWait{Output: -1, Wakes: wakes}.Exec(os.Environ()))
+		return fmt.Errorf("wait for pods: %w", reexec.UnitWait{Output: -1, Wakers: wakes}.Exec(os.Environ()))
 	})
 }
 

@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
 )
 
 func main() {
-	closeFront()
+	closeCLI()
 	code, ok := run(os.Args[1:])
 	if ok {
 		os.Exit(code)
@@ -67,20 +68,17 @@ func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 // ended prints a command's error, and returns its exit code.
 func ended(err error) int { return exitcode.Report(os.Stderr, err) }
 
-// frontEnv is the variable with the descriptor of the CLI's program: see internal/reexec/fastexec.
-const frontEnv = "_PODRUN_CLI"
-
-// closeFront keeps the descriptor from other programs that this one executes. The CLI is executed by the
+// closeCLI keeps the descriptor from other programs that this one executes. The CLI is executed by the
 // descriptor's path.
-func closeFront() {
-	if fd, err := strconv.Atoi(os.Getenv(frontEnv)); err == nil {
+func closeCLI() {
+	if fd, err := strconv.Atoi(os.Getenv(protocol.EnvCLI)); err == nil {
 		unix.CloseOnExec(fd)
 	}
 }
 
 // execCLI executes the CLI with the same arguments. It returns only on failure.
 func execCLI() error {
-	program := "/proc/self/fd/" + os.Getenv(frontEnv)
+	program := "/proc/self/fd/" + os.Getenv(protocol.EnvCLI)
 	err := unix.Exec(program, os.Args, os.Environ())
 	return report.New(report.Internal, "", "execute the whole of podrun, %s: %w", program, err)
 }

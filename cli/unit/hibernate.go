@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/cli/controller"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -46,7 +47,7 @@ func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	}
 	text, err := json.Marshal(state)
 	if err == nil {
-		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakes: wakes}.Exec(append(os.Environ(), stateEnv+"="+string(text)))
+		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakers: wakes}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text)))
 	}
 	return fmt.Errorf("wait for the pods: %w", err)
 }
@@ -108,7 +109,7 @@ func (s *Service) resumeControllers(ctx context.Context, workloads []stateWorklo
 		unix.CloseOnExec(one.Lock)
 		e.own, e.locks = append(e.own, w), append(e.locks, os.NewFile(uintptr(one.Lock), "lock"))
 	}
-	if why != "gone" {
+	if why != protocol.WokenByGone {
 		signals, told := s.Signals, make(chan os.Signal, 2)
 		told <- unix.SIGTERM
 		go func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -23,11 +24,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// stateEnv is the variable that carries a service's state through the waiting loop in C: what the command
-// line does not contain.
-const stateEnv = "_PODRUN_SERVED"
-
-// savedState is the value of stateEnv, in JSON.
+// savedState is the value of protocol.EnvUnitState, in JSON: what the command line does not contain.
 type savedState struct {
 	Output int // the read end of the relay's pipe; -1 if there is none
 	Pods   []statePod
@@ -35,7 +32,7 @@ type savedState struct {
 	Workloads []stateWorkload `json:",omitempty"` // set instead of the pods, which belong to them
 }
 
-// statePod is a pod in stateEnv.
+// statePod is a pod in savedState.
 type statePod struct {
 	Namespace, Name string
 	Socket          int // -1: the pod has ended
@@ -147,7 +144,7 @@ func (s *Service) wait() error {
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), stateEnv+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text))))
 }
 
 // Resume continues after the waiting loop in C, which has ended because of why. It does not read the files
@@ -158,10 +155,10 @@ func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeF
 	}
 	s.rule, s.ready = rule, true
 	var state savedState
-	if err := json.Unmarshal([]byte(s.env.Getenv(stateEnv)), &state); err != nil {
-		return report.New(report.Internal, "", "cannot go on with the pods: read %s: %w", stateEnv, err)
+	if err := json.Unmarshal([]byte(s.env.Getenv(protocol.EnvUnitState)), &state); err != nil {
+		return report.New(report.Internal, "", "cannot go on with the pods: read %s: %w", protocol.EnvUnitState, err)
 	}
-	for _, name := range []string{stateEnv, reexec.WokenEnv} {
+	for _, name := range []string{protocol.EnvUnitState, protocol.EnvWokenBy} {
 		os.Unsetenv(name)
 	}
 	if state.Output >= 0 {
@@ -186,7 +183,7 @@ func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeF
 			p.Plan = &pod.Plan{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 		}
 	}
-	if why == "gone" {
+	if why == protocol.WokenByGone {
 		return s.reattach(ctx)
 	}
 	return s.end(ctx) // a signal

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -18,14 +17,15 @@ import (
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
-	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/pod"
 )
 
-// stateWorkload is a workload in stateEnv.
+// stateWorkload is a workload in savedState.
 type stateWorkload struct {
 	Kind            pod.ObjectKind
 	Namespace, Name string
@@ -87,8 +87,8 @@ func (e *controllerService) lockWorkloads(places []store.Workload) error {
 
 // isControllerProcess reports whether a process is a controller that `podrun up -d` has started.
 func isControllerProcess(pid int) bool {
-	b, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "cmdline"))
-	return pid > 1 && err == nil && strings.Contains(string(b), "\x00"+reexec.Controller+"\x00")
+	args := procfs.Args(pid)
+	return pid > 1 && len(args) > 1 && args[1] == protocol.StageController
 }
 
 // run runs the controllers until the workloads are over or a signal arrives.

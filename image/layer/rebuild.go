@@ -17,11 +17,9 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
-)
 
-// rebuildStage is the re-exec entry point that makes a layer's tar stream again from its recipe (on
-// descriptor 3) and its unpacked files. The process sees nothing else.
-const rebuildStage = "_rebuild"
+	"github.com/podrun/podrun/internal/protocol"
+)
 
 // rebuildOrder is its one argument, as JSON.
 type rebuildOrder struct {
@@ -51,16 +49,16 @@ const maxChanged = 100
 func rebuildMain(args []string) int {
 	var order rebuildOrder
 	out, result := io.Writer(nil), os.Stdout
-	err := fmt.Errorf("%s: no order", rebuildStage)
+	err := fmt.Errorf("%s: no order", protocol.StageRebuild)
 	if len(args) == 1 {
 		err = json.Unmarshal([]byte(args[0]), &order)
 	}
 	if order.Write {
-		out, result = os.Stdout, os.NewFile(4, "result")
+		out, result = os.Stdout, os.NewFile(protocol.FDRebuildResult, "result")
 	}
 	var r *RebuildResult
 	if err == nil {
-		r, err = runRebuild(order, os.NewFile(3, TarSplitFile), out)
+		r, err = runRebuild(order, os.NewFile(protocol.FDRebuildRecipe, TarSplitFile), out)
 	}
 	if err == nil {
 		err = json.NewEncoder(result).Encode(r)

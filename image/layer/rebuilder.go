@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -43,7 +44,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 		defer answer.Close()
 		extra = append(extra, theirs)
 	}
-	cmd := reexec.Command(reexec.Spec{Name: rebuildStage, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.StageRebuild, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
 	dropEnviron(cmd)
 	cmd.Dir, cmd.Stderr = "/", &stderr
 	if out != nil {

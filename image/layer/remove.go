@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 )
 
@@ -19,7 +20,7 @@ func RemoveTrees(dirs []string) error {
 	if len(dirs) == 0 {
 		return nil
 	}
-	cmd := reexec.Command(reexec.Spec{Name: removeStage, Args: dirs, Userns: true, Net: true})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.StageRemoveLayers, Args: dirs, Userns: true, Net: true})
 	dropEnviron(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove layers: %w: %s", err, strings.TrimSpace(string(out)))
@@ -31,7 +32,7 @@ func RemoveTrees(dirs []string) error {
 func dropEnviron(cmd *exec.Cmd) {
 	var own []string
 	for _, kv := range cmd.Env {
-		if strings.HasPrefix(kv, "_PODRUN_") {
+		if strings.HasPrefix(kv, protocol.EnvPrefix) {
 			own = append(own, kv)
 		}
 	}

@@ -14,17 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image/records"
-)
-
-// The re-exec entry points of this package.
-const (
-	unpackStage = "_unpack"
-	removeStage = "_rmlayers"
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Stages returns the re-exec entry points of this package, for main to register.
 func Stages() map[string]func(args []string) int {
-	return map[string]func(args []string) int{unpackStage: unpackMain, removeStage: removeMain, rebuildStage: rebuildMain}
+	return map[string]func(args []string) int{protocol.StageUnpack: unpackMain, protocol.StageRemoveLayers: removeMain, protocol.StageRebuild: rebuildMain}
 }
 
 // unpackOrder is the parent's request, as JSON in the one argument. The tar stream is on standard input.
@@ -33,10 +28,6 @@ type unpackOrder struct {
 	Limits Limits
 	Part   int // entries in one call of Apply
 }
-
-// tarSplitFD is the descriptor to which the child writes the layer's recipe; the one before it is the
-// store's lock.
-const tarSplitFD = 4
 
 // unpackResult is the child's result on standard output. Errors go to standard error as one line.
 type unpackResult struct {
@@ -59,10 +50,10 @@ func unpackMain(args []string) int {
 func runUnpack(args []string) (*unpackResult, error) {
 	var order unpackOrder
 	if len(args) != 1 {
-		return nil, fmt.Errorf("%s: no order", unpackStage)
+		return nil, fmt.Errorf("%s: no order", protocol.StageUnpack)
 	}
 	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
-		return nil, fmt.Errorf("%s: %w", unpackStage, err)
+		return nil, fmt.Errorf("%s: %w", protocol.StageUnpack, err)
 	}
 	debug.SetGCPercent(50) // Apply keeps every path of a part in memory: 140 bytes a file, 400 a directory
 	f := &filter{limits: order.Limits}
@@ -77,7 +68,7 @@ func runUnpack(args []string) (*unpackResult, error) {
 	if err := Confine(order.Dir, order.Limits.Bytes, 0); err != nil {
 		return nil, err
 	}
-	rec := newTarSplitWriter(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(tarSplitFD, TarSplitFile))
+	rec := newTarSplitWriter(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(protocol.FDUnpackRecipe, TarSplitFile))
 	result, err := apply(rec, f, order.Part)
 	if err == nil {
 		err = rec.close()

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -157,8 +158,8 @@ func startUnpacker(ctx context.Context, order unpackOrder, recipe, lock *os.File
 	unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 1<<20) // a smaller one works too
 	u := &unpacker{stdin: w, ctx: ctx}
 	u.cmd = reexec.Command(reexec.Spec{
-		Name: unpackStage, Args: []string{string(arg)}, Userns: true, Net: true,
-		ExtraFiles: []*os.File{lock, recipe}, // while the child holds the lock, its staging directory is not removed
+		Name: protocol.StageUnpack, Args: []string{string(arg)}, Userns: true, Net: true,
+		ExtraFiles: []*os.File{lock, recipe}, // protocol.FDUnpackLock, protocol.FDUnpackRecipe; while the child holds the lock, its staging directory is not removed
 	})
 	dropEnviron(u.cmd)
 	u.cmd.Dir = "/"

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/volumes"
@@ -23,7 +24,7 @@ import (
 // enterNamespaces is the outer entry point: root of the user namespace, in a mount namespace. It
 // continues in the other namespaces.
 func enterNamespaces(args []string) int {
-	cmd := exec.Command("/proc/self/exe", append([]string{innerStage}, args...)...)
+	cmd := exec.Command("/proc/self/exe", append([]string{protocol.StageProbeInside}, args...)...)
 	cmd.Args[0] = "podrun"
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // PID returns the pod init's pid in the PID namespace of this process, which must be a supervisor:
@@ -18,28 +20,21 @@ import (
 func PID() int { return max(1, os.Getppid()) }
 
 // namespacePath returns the path of a namespace that the pod init holds. Every process of its PID
-// namespace can open it. The numbers are those of nsenter/nsenter.h.
+// namespace can open it.
 func namespacePath(fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", PID(), fd) }
 
 // NetNS returns the path of the pod's network namespace.
-func NetNS() string { return namespacePath(5) }
+func NetNS() string { return namespacePath(protocol.FDNet) }
 
 // IPCNS returns the path of the pod's IPC namespace.
-func IPCNS() string { return namespacePath(6) }
+func IPCNS() string { return namespacePath(protocol.FDIPC) }
 
 // UTSNS returns the path of the pod's UTS namespace.
-func UTSNS() string { return namespacePath(7) }
+func UTSNS() string { return namespacePath(protocol.FDUTS) }
 
 // RouterNS returns the path of the network namespace that the pods of a user share (see
 // joinShared).
-func RouterNS() string { return namespacePath(8) }
-
-// channelFD is PODRUN_CHANNEL_FD of nsenter/nsenter.h.
-const channelFD = 3
-
-// ExitUnrecoverable is the exit code by which a supervisor reports that no other could take over:
-// the pod init ends the pod. After any other exit code it starts another supervisor.
-const ExitUnrecoverable = 125
+func RouterNS() string { return namespacePath(protocol.FDRouter) }
 
 // Client is a supervisor's connection to its pod init (nsenter/podinit.h), which outlives it. The
 // nil Client is for a supervisor without a pod init; it keeps nothing.
@@ -64,14 +59,14 @@ type Exit struct {
 // Connect opens the connection of this process, which must be a supervisor. It returns when the pod
 // init holds the pod's namespaces. inherited is nil in the first supervisor of a pod.
 func Connect() (k *Client, inherited *Inherited, err error) {
-	unix.CloseOnExec(channelFD)
-	after := os.Getenv("_PODRUN_AFTER")
-	if after == afterNothing || after == afterPodInit {
+	unix.CloseOnExec(protocol.FDChannel)
+	after := os.Getenv(protocol.EnvAfter)
+	if after == protocol.AfterNothing || after == protocol.AfterSandbox {
 		if err := awaitNamespaces(); err != nil {
 			return nil, nil, err
 		}
 	}
-	f := os.NewFile(channelFD, "keeper")
+	f := os.NewFile(protocol.FDChannel, "pod init")
 	defer f.Close()
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -79,13 +74,13 @@ func Connect() (k *Client, inherited *Inherited, err error) {
 	}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
-		return nil, nil, fmt.Errorf("connect to the pod init: descriptor %d is a %T", channelFD, conn)
+		return nil, nil, fmt.Errorf("connect to the pod init: descriptor %d is a %T", protocol.FDChannel, conn)
 	}
-	if after != "" && after != afterNothing {
-		inherited = &Inherited{Died: after != "hibernation", Lost: after == afterPodInit, Files: inheritedFiles(os.Getenv("_PODRUN_KEPT_FDS"))}
+	if after != "" && after != protocol.AfterNothing {
+		inherited = &Inherited{Died: after != protocol.AfterHibernation, Lost: after == protocol.AfterSandbox, Files: inheritedFiles(os.Getenv(protocol.EnvKeptFDs))}
 	}
-	os.Unsetenv("_PODRUN_AFTER")
-	os.Unsetenv("_PODRUN_KEPT_FDS")
+	os.Unsetenv(protocol.EnvAfter)
+	os.Unsetenv(protocol.EnvKeptFDs)
 	return &Client{socket}, inherited, nil
 }
 
@@ -102,22 +97,16 @@ func inheritedFiles(text string) map[string]uintptr {
 	return files
 }
 
-// Values of _PODRUN_AFTER: in the first supervisor of a pod's first pod init, and of a later one.
-const (
-	afterNothing = "nothing"
-	afterPodInit = "sandbox"
-)
-
 // awaitNamespaces waits for the first message to a pod init's first supervisor: the Go runtime of
 // that supervisor starts while the pod's namespaces are made.
 func awaitNamespaces() error {
-	buf := make([]byte, len("ready"))
+	buf := make([]byte, len(protocol.MsgReady))
 	for {
-		n, _, err := unix.Recvfrom(channelFD, buf, 0)
+		n, _, err := unix.Recvfrom(protocol.FDChannel, buf, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil || string(buf[:n]) != "ready" {
+		if err != nil || string(buf[:n]) != protocol.MsgReady {
 			return errors.Join(errors.New("the pod init exited before it held the pod's namespaces"), err)
 		}
 		return nil
@@ -131,10 +120,12 @@ type rawConner interface {
 
 // Keep makes the pod init hold a duplicate of a file's descriptor under a name without spaces. Once
 // Keep has returned, a later supervisor inherits the descriptor in any case.
-func (k *Client) Keep(name string, file rawConner) error { return k.keep("keep ", name, file) }
+func (k *Client) Keep(name string, file rawConner) error { return k.keep(protocol.MsgKeep, name, file) }
 
 // Watch is Keep for a file whose input also ends a hibernation.
-func (k *Client) Watch(name string, file rawConner) error { return k.keep("watch ", name, file) }
+func (k *Client) Watch(name string, file rawConner) error {
+	return k.keep(protocol.MsgWatch, name, file)
+}
 
 func (k *Client) keep(verb, name string, file rawConner) error {
 	if k == nil {
@@ -153,52 +144,50 @@ func (k *Client) KeepFD(name string, fd int) error {
 	if k == nil {
 		return nil
 	}
-	return k.sendFD("keep ", name, fd)
+	return k.sendFD(protocol.MsgKeep, name, fd)
 }
 
-// maxName bounds a name (PODRUN_KEPT_NAME).
-const maxName = 95
-
 func (k *Client) sendFD(verb, name string, fd int) error {
-	if len(name) > maxName {
+	if len(name) > protocol.MaxKeptName {
 		return fmt.Errorf("pass %s to the pod init: the name is too long", name)
 	}
-	if _, _, err := k.conn.WriteMsgUnix([]byte(verb+name), unix.UnixRights(fd), nil); err != nil {
+	if _, _, err := k.conn.WriteMsgUnix([]byte(verb+" "+name), unix.UnixRights(fd), nil); err != nil {
 		return fmt.Errorf("pass %s to the pod init: %w", name, err)
 	}
 	return nil
 }
 
 // Drop makes the pod init close the descriptor of a Keep.
-func (k *Client) Drop(name string) { k.write("drop " + name) }
+func (k *Client) Drop(name string) { k.write(protocol.MsgDrop, name) }
 
 // ForgetExit reports that an Exit is recorded. Otherwise the pod init sends it to the next
 // supervisor, too.
-func (k *Client) ForgetExit(pid int, start uint64) { k.write(fmt.Sprintf("forget %d %d", pid, start)) }
+func (k *Client) ForgetExit(pid int, start uint64) { k.write(protocol.MsgForget, pid, start) }
 
 // Serving reports that the control socket is served and kept: from now on the pod outlives its
 // supervisor.
-func (k *Client) Serving() { k.write("serving") }
+func (k *Client) Serving() { k.write(protocol.MsgServing) }
 
 // StopRecorded reports that the stop which the pod init requested is recorded.
-func (k *Client) StopRecorded() { k.write("stop-recorded") }
+func (k *Client) StopRecorded() { k.write(protocol.MsgStopRecorded) }
 
 // PodEnded reports that the pod has ended: the pod init ends with this process, with the code.
-func (k *Client) PodEnded(code int) { k.write(fmt.Sprintf("finished %d", code)) }
+func (k *Client) PodEnded(code int) { k.write(protocol.MsgFinished, code) }
 
 // Hibernate announces that this process exits and that the pod init must start another one at an
 // input of a watched descriptor, the exit of a process, a stop, or a CLOCK_BOOTTIME (0: none).
-// Until then the pod init reports at intervals (0: never) to the descriptor kept as "notify" that
+// Until then the pod init reports at intervals (0: never) to the descriptor kept as KeptNotify that
 // the pod is alive.
-func (k *Client) Hibernate(wake, ping time.Duration) {
-	k.write(fmt.Sprintf("hibernate %d %d", wake.Nanoseconds(), ping.Milliseconds()))
+func (k *Client) Hibernate(until, ping time.Duration) {
+	k.write(protocol.MsgHibernate, until.Nanoseconds(), ping.Milliseconds())
 }
 
 // write sends one message. It fails only if the pod init is gone: the kernel then kills this
 // process, too.
-func (k *Client) write(words string) {
+func (k *Client) write(word string, operands ...any) {
 	if k != nil {
-		_, _ = k.conn.Write([]byte(words))
+		text := fmt.Sprintln(append([]any{word}, operands...)...)
+		_, _ = k.conn.Write([]byte(strings.TrimSuffix(text, "\n")))
 	}
 }
 
@@ -211,7 +200,7 @@ func (k *Client) Listen(exit func(Exit), stop func()) {
 			return
 		}
 		words := string(buf[:n])
-		if words == "stop" {
+		if words == protocol.MsgStop {
 			stop()
 		} else if e, ok := parseExit(words); ok {
 			exit(e)
@@ -221,7 +210,7 @@ func (k *Client) Listen(exit func(Exit), stop func()) {
 
 func parseExit(words string) (Exit, bool) {
 	f := strings.SplitN(words, " ", 6)
-	if len(f) != 6 || f[0] != "exit" {
+	if len(f) != 6 || f[0] != protocol.MsgExit {
 		return Exit{}, false
 	}
 	pid, err1 := strconv.Atoi(f[1])

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -24,10 +25,7 @@ type NotifyTarget struct {
 	Output *os.File // receives a copy of the containers' output; nil for none
 }
 
-// notifyEnv names the descriptors and the request in the supervisor's environment.
-const notifyEnv = "_PODRUN_NOTIFY"
-
-// inheritedTarget is the JSON value of notifyEnv.
+// inheritedTarget is the JSON value of protocol.EnvNotify.
 type inheritedTarget struct {
 	Socket, Output int
 	wire.NotifyRequest
@@ -41,29 +39,25 @@ func (f *NotifyTarget) pass(cmd *exec.Cmd) {
 		return
 	}
 	a := inheritedTarget{Output: -1, NotifyRequest: f.NotifyRequest}
-	give := func(file *os.File) int {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
-		return 2 + len(cmd.ExtraFiles)
-	}
-	a.Socket = give(f.Socket)
+	a.Socket = reexec.PassFile(cmd, f.Socket)
 	if f.Output != nil {
-		a.Output = give(f.Output)
+		a.Output = reexec.PassFile(cmd, f.Output)
 	}
 	text, _ := json.Marshal(a) // numbers and a string cannot fail
-	cmd.Env = append(cmd.Env, notifyEnv+"="+string(text))
+	cmd.Env = append(cmd.Env, protocol.EnvNotify+"="+string(text))
 }
 
 // InheritedNotifyTarget returns the notify target that the supervisor received at its start: the
 // request and the descriptors (output -1: none). It may be called once.
 func InheritedNotifyTarget() (req wire.NotifyRequest, socket, output int, ok bool, err error) {
-	text := os.Getenv(notifyEnv)
+	text := os.Getenv(protocol.EnvNotify)
 	if text == "" {
 		return req, -1, -1, false, nil
 	}
-	os.Unsetenv(notifyEnv)
+	os.Unsetenv(protocol.EnvNotify)
 	var a inheritedTarget
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return req, -1, -1, false, fmt.Errorf("read %s: %w", notifyEnv, err)
+		return req, -1, -1, false, fmt.Errorf("read %s: %w", protocol.EnvNotify, err)
 	}
 	for _, fd := range []int{a.Socket, a.Output} {
 		if fd >= 0 {
@@ -73,17 +67,13 @@ func InheritedNotifyTarget() (req wire.NotifyRequest, socket, output int, ok boo
 	return a.NotifyRequest, a.Socket, a.Output, true, nil
 }
 
-// portsEnv lists, as "NAME=DESCRIPTOR …", the host ports that a supervisor inherits.
-const portsEnv = "_PODRUN_PORTS"
-
 func passPorts(cmd *exec.Cmd, ports map[string]*os.File) {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, ports[name])
-		list = append(list, fmt.Sprintf("%s=%d", name, 2+len(cmd.ExtraFiles)))
+		list = append(list, fmt.Sprintf("%s=%d", name, reexec.PassFile(cmd, ports[name])))
 	}
 	if len(list) > 0 {
-		cmd.Env = append(cmd.Env, portsEnv+"="+strings.Join(list, " "))
+		cmd.Env = append(cmd.Env, protocol.EnvPorts+"="+strings.Join(list, " "))
 	}
 }
 
@@ -91,16 +81,12 @@ func passPorts(cmd *exec.Cmd, ports map[string]*os.File) {
 // Options.Ports. It may be called once.
 func InheritedPorts() map[string]*os.File {
 	files := map[string]*os.File{}
-	for name, fd := range inheritedFiles(os.Getenv(portsEnv)) {
+	for name, fd := range inheritedFiles(os.Getenv(protocol.EnvPorts)) {
 		files[name] = os.NewFile(fd, name)
 	}
-	os.Unsetenv(portsEnv)
+	os.Unsetenv(protocol.EnvPorts)
 	return files
 }
-
-// recordEnv names the descriptor from which a pod's first supervisor reads a byte when the pod is
-// recorded.
-const recordEnv = "_PODRUN_RECORD"
 
 // pendingRecord records a pod while its processes start: writing to a disk takes as long as
 // starting them.
@@ -120,8 +106,7 @@ func startRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make record pipe: %w", err)
 	}
-	cmd.ExtraFiles = append(cmd.ExtraFiles, r)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", recordEnv, 2+len(cmd.ExtraFiles)))
+	reexec.PassFileEnv(cmd, protocol.EnvRecord, r)
 	rec := &pendingRecord{gate: r, done: make(chan error, 1)}
 	go func() {
 		err := do()
@@ -145,14 +130,14 @@ func (r *pendingRecord) wait() error {
 
 // AwaitRecord returns in a pod's first supervisor when the pod is recorded.
 func AwaitRecord() error {
-	text := os.Getenv(recordEnv)
+	text := os.Getenv(protocol.EnvRecord)
 	if text == "" {
 		return nil
 	}
-	os.Unsetenv(recordEnv)
+	os.Unsetenv(protocol.EnvRecord)
 	fd, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", recordEnv, err)
+		return fmt.Errorf("read %s: %w", protocol.EnvRecord, err)
 	}
 	f := os.NewFile(uintptr(fd), "record")
 	defer f.Close()

@@ -7,13 +7,16 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/reexec"
 )
 
 // UserNS returns the path of the user namespace of the pod's containers, or "" if they use the
 // supervisor's. In a user namespace of their own, containers have no privileges over what the
 // user's pods share, whatever their capabilities; the ids may be the same.
 func UserNS() string {
-	path := namespacePath(9)
+	path := namespacePath(protocol.FDUser)
 	if to, err := os.Readlink(path); err != nil || !strings.HasPrefix(to, "user:") {
 		return ""
 	}
@@ -26,14 +29,14 @@ func UserNS() string {
 func StartPause(user string, namespaces ...string) (pid int, err error) {
 	cmd := exec.Command("/proc/self/exe", "pause")
 	cmd.Args[0] = "podrun"
-	cmd.Env = []string{"_PODRUN_ENTER=pause"}
+	cmd.Env = []string{protocol.EnvEnter + "=" + protocol.EnterPause}
 	for _, path := range namespaces {
 		f, err := os.Open(path)
 		if err != nil {
 			return 0, err
 		}
 		defer f.Close()
-		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+		reexec.PassFile(cmd, f) // from protocol.FDPause on
 	}
 	if user == "" {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -47,8 +50,7 @@ func StartPause(user string, namespaces ...string) (pid int, err error) {
 		return 0, err
 	}
 	defer ns.Close()
-	cmd.Env = append(cmd.Env, fmt.Sprintf("_PODRUN_USERNS=%d", 3+len(cmd.ExtraFiles)))
-	cmd.ExtraFiles = append(cmd.ExtraFiles, ns)
+	reexec.PassFileEnv(cmd, protocol.EnvUserNS, ns)
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {

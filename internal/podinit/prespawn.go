@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -30,11 +31,11 @@ type Prespawn struct {
 	end   func()
 }
 
-// Limits of a message of nsenter/prespawn.c, less room for standard error and for the router's
-// descriptor and its number.
+// Limits of the message, less room for standard error and for the router's descriptor and its
+// number.
 const (
-	maxMessage      = 32768 - 64
-	maxMessageFiles = 128 - 2
+	maxMessage      = protocol.MaxPrespawnText - 64
+	maxMessageFiles = protocol.MaxPrespawnFiles - 2
 )
 
 // StartPrespawn starts a pod's first process with this program. It returns nil if it cannot start
@@ -44,7 +45,7 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	enter := reexec.EnterEnv("prespawn")
+	enter := reexec.EnterEnv(protocol.EnterPrespawn)
 	user, router, err := findShared(dirs, enter)
 	if err != nil {
 		return nil
@@ -55,16 +56,15 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 		closeAll(user)
 		return nil
 	}
-	a := &Prespawn{cmd: exec.Command(program, reexec.Supervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
+	a := &Prespawn{cmd: exec.Command(program, protocol.StageSupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
 	theirs := os.NewFile(uintptr(pair[1]), "prespawn")
 	defer theirs.Close()
 	a.cmd.Args[0] = "podrun"
 	a.cmd.Env = reexec.WithoutSystemd(append(reexec.Environ(), enter...))
 	a.cmd.Dir = "/"
-	a.cmd.ExtraFiles = []*os.File{theirs} // PODRUN_PRESPAWN_FD of nsenter/nsenter.h
+	reexec.PassFile(a.cmd, theirs) // protocol.FDPrespawn
 	if user != nil {
-		a.cmd.Env = append(a.cmd.Env, fmt.Sprintf("_PODRUN_USERNS=%d", 3+len(a.cmd.ExtraFiles)))
-		a.cmd.ExtraFiles = append(a.cmd.ExtraFiles, user)
+		reexec.PassFileEnv(a.cmd, protocol.EnvUserNS, user)
 	}
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
 	if err := a.cmd.Start(); err != nil {
@@ -109,8 +109,8 @@ func (a *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
 		return false
 	}
 	words := a.message(cmd)
-	for _, changed := range []string{"\x00_PODRUN_UIDMAP=", "\x00_PODRUN_GIDMAP="} {
-		if strings.Contains(words, changed) { // the user's ids have changed since
+	for _, changed := range []string{protocol.EnvUIDMap, protocol.EnvGIDMap} {
+		if strings.Contains(words, "\x00"+changed+"=") { // the user's ids have changed since
 			return false
 		}
 	}

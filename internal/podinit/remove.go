@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -17,9 +19,9 @@ func RemovePod(program string, d store.Dirs, p store.Pod) error {
 	if p.OwnsNothing() {
 		return p.Remove()
 	}
-	cmd := reexec.Command(reexec.Spec{Program: program, Name: reexec.RemoveFiles, Args: reexec.PodArgs(d, p), Userns: true})
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("remove files of pod %s: %w: %s", p.Name, err, strings.TrimSpace(string(said)))
+	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.StageRemoveFiles, Args: reexec.PodArgs(d, p), Userns: true})
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("remove files of pod %s: %w: %s", p.Name, err, strings.TrimSpace(string(out)))
 	}
 	return p.Remove()
 }
@@ -34,26 +36,22 @@ func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	cmd := reexec.Command(reexec.Spec{Program: program, Name: reexec.RemoveVolume, Args: []string{d.Data, d.Runtime, namespace, name}, Userns: true})
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("remove volume %s: %w: %s", name, err, strings.TrimSpace(string(said)))
+	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.StageRemoveVolume, Args: []string{d.Data, d.Runtime, namespace, name}, Userns: true})
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("remove volume %s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
 
 // IsMonitor reports whether a process is the monitor of a pod.
 func IsMonitor(pid int, p store.Pod) bool {
-	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	if err != nil || string(comm) != "podrun-monitor\n" {
-		return false
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && IsPodProcess(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), p)
+	st, ok := procfs.Lookup(pid)
+	return ok && st.Comm == protocol.CommMonitor && IsPodProcess(procfs.Args(pid), p)
 }
 
 // IsPodProcess reports whether a process with these arguments is a monitor, pod init or supervisor
 // of the pod.
 func IsPodProcess(args []string, p store.Pod) bool {
-	return len(args) == 6 && args[1] == reexec.Supervisor && args[4] == p.Namespace && args[5] == p.Name &&
+	return len(args) == 6 && args[1] == protocol.StageSupervisor && args[4] == p.Namespace && args[5] == p.Name &&
 		store.Dirs{Data: args[2], Runtime: args[3]}.Pod(p.Namespace, p.Name).DataDir() == p.DataDir()
 }

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -19,14 +22,11 @@ import (
 // the layer store belong to the ids of the process that unpacked them, so a pod with other ids gets
 // a user namespace and a router of its own.
 
-// routerFD is PODRUN_ROUTER_FD of nsenter/nsenter.h.
-const routerFD = "8"
-
 // joinShared passes to a pod's first process the namespaces that it joins. If there are none, it
 // holds the share lock, so that no other pod starts meanwhile. The caller calls done when the pod
 // init has started; done releases the lock or the namespaces. A prespawned process that is not
 // usable is stopped and set to nil.
-func joinShared(cmd *exec.Cmd, dirs store.Dirs, ahead **Prespawn) (done func(), err error) {
+func joinShared(cmd *exec.Cmd, dirs store.Dirs, prespawn **Prespawn) (done func(), err error) {
 	lock, err := dirs.ShareLock()
 	if err != nil {
 		return nil, err
@@ -40,19 +40,18 @@ func joinShared(cmd *exec.Cmd, dirs store.Dirs, ahead **Prespawn) (done func(), 
 		lock.Close()
 		return nil, err
 	}
-	suits := (*ahead).usableFor(cmd, user)
-	if !suits {
-		(*ahead).Stop()
-		*ahead = nil
+	usable := (*prespawn).usableFor(cmd, user)
+	if !usable {
+		(*prespawn).Stop()
+		*prespawn = nil
 	}
 	if router == nil {
 		return func() { lock.Close() }, nil
 	}
 	lock.Close()
-	for name, f := range map[string]*os.File{"_PODRUN_USERNS": user, "_PODRUN_ROUTER": router} {
-		if f != nil && !(suits && f == user) { // that process has joined it already
-			cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", name, 3+len(cmd.ExtraFiles)))
-			cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	for name, f := range map[string]*os.File{protocol.EnvUserNS: user, protocol.EnvRouter: router} {
+		if f != nil && !(usable && f == user) { // that process has joined it already
+			reexec.PassFileEnv(cmd, name, f)
 		}
 	}
 	return func() { closeAll(user, router) }, nil
@@ -70,14 +69,14 @@ func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error
 			continue
 		}
 		proc := "/proc/" + strconv.Itoa(pid)
-		if router, err = os.Open(proc + "/fd/" + routerFD); err != nil {
+		if router, err = os.Open(fmt.Sprintf("%s/fd/%d", proc, protocol.FDRouter)); err != nil {
 			continue // the pod is ending
 		}
 		if os.Geteuid() != 0 {
 			user, err = os.Open(proc + "/ns/user")
 		}
 		// The opened files are the pod init's if the pid still is.
-		if now, ok := startTime(pid); err == nil && ok && now == start {
+		if st, ok := procfs.Lookup(pid); err == nil && ok && st.StartTime == start {
 			return user, router, nil
 		}
 		closeAll(user, router)
@@ -95,13 +94,13 @@ func closeAll(files ...*os.File) {
 
 // sameIDs reports whether a process is in a user namespace with the ids of env; for root always.
 func sameIDs(pid int, env []string) bool {
-	for name, file := range map[string]string{"_PODRUN_UIDMAP=": "uid_map", "_PODRUN_GIDMAP=": "gid_map"} {
-		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, name) })
+	for name, file := range map[string]string{protocol.EnvUIDMap: "uid_map", protocol.EnvGIDMap: "gid_map"} {
+		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 		if i < 0 {
 			continue
 		}
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-		if err != nil || !slices.Equal(ranges(string(b)), ranges(env[i][len(name):])) {
+		if err != nil || !slices.Equal(ranges(string(b)), ranges(env[i][len(name)+1:])) {
 			return false
 		}
 	}
@@ -117,18 +116,4 @@ func ranges(text string) []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// startTime returns field 22 of /proc/PID/stat.
-func startTime(pid int) (uint64, bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, false
-	}
-	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	if len(fields) < 20 {
-		return 0, false
-	}
-	start, err := strconv.ParseUint(fields[19], 10, 64)
-	return start, err == nil
 }

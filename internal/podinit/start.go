@@ -12,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -28,14 +29,11 @@ type Programs struct {
 	InUse *store.FileLock
 }
 
-// netstackEnv passes Programs.Netstack to supervisors.
-const netstackEnv = "_PODRUN_NETSTACK"
-
 // NetstackProgram returns Programs.Netstack in a supervisor.
-func NetstackProgram() string { return os.Getenv(netstackEnv) }
+func NetstackProgram() string { return os.Getenv(protocol.EnvNetstack) }
 
-// Options are the parameters of a pod's first process. The order of the descriptors is that of
-// nsenter/nsenter.h.
+// Options are the parameters of a pod's first process. The first descriptors are
+// protocol.FDLock and FDReport.
 type Options struct {
 	Programs
 	Dirs     store.Dirs
@@ -76,9 +74,9 @@ type Options struct {
 // socket. The processes are not children of the caller; they live until the pod has ended.
 func Start(s Options) (err error) {
 	defer runtime.KeepAlive(s.InUse)
-	log, err := os.OpenFile(s.Pod.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := s.Pod.OpenSupervisorLog()
 	if err != nil {
-		return fmt.Errorf("open supervisor log: %w", err)
+		return err
 	}
 	defer log.Close()
 	r, w, err := os.Pipe()
@@ -86,11 +84,11 @@ func Start(s Options) (err error) {
 		return fmt.Errorf("make report pipe: %w", err)
 	}
 	defer r.Close()
-	cmd := exec.Command(s.Supervisor, append([]string{reexec.Supervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)...)
+	cmd := exec.Command(s.Supervisor, append([]string{protocol.StageSupervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
 	// One running thread of Go is enough for the supervisor, and for every libcontainer init, which
 	// has the supervisor's environment.
-	cmd.Env = append(reexec.Environ(), append(reexec.EnterEnv("pod"), "_PODRUN_HOSTNAME="+s.Hostname, "_PODRUN_AFTER="+afterNothing, netstackEnv+"="+s.Netstack, "GOMAXPROCS=1")...)
+	cmd.Env = append(reexec.Environ(), append(reexec.EnterEnv(protocol.EnterPod), protocol.EnvHostname+"="+s.Hostname, protocol.EnvAfter+"="+protocol.AfterNothing, protocol.EnvNetstack+"="+s.Netstack, "GOMAXPROCS=1")...)
 	cmd.Dir = "/"
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
@@ -99,10 +97,10 @@ func Start(s Options) (err error) {
 		if u := s.Users; u != nil {
 			ids = fmt.Sprintf("0 %d %d", u.First, u.Count)
 		}
-		cmd.Env = append(cmd.Env, "_PODRUN_OWN_USERNS="+ids)
+		cmd.Env = append(cmd.Env, protocol.EnvOwnUserNS+"="+ids)
 	}
 	if s.HostPID {
-		cmd.Env = append(cmd.Env, "_PODRUN_HOSTPID=1")
+		cmd.Env = append(cmd.Env, protocol.EnvHostPID+"=1")
 	}
 	s.Notify.pass(cmd)
 	passPorts(cmd, s.Ports)
@@ -125,10 +123,10 @@ func Start(s Options) (err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
 	err = runInCgroup(cmd, s.MoveToCgroup, s.Prespawn)
 	w.Close()
-	said, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
+	message, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
 	switch {
-	case len(said) > 0:
-		why, hint, _ := strings.Cut(strings.TrimSpace(string(said)), hintLine)
+	case len(message) > 0:
+		why, hint, _ := strings.Cut(strings.TrimSpace(string(message)), hintLine)
 		return report.New(report.Failure, hint, "start pod %s: %s", s.Pod.Name, why)
 	case err != nil:
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
@@ -141,38 +139,37 @@ func Start(s Options) (err error) {
 }
 
 // runInCgroup runs the pod's first process, which ends once the pod init exists.
-func runInCgroup(cmd *exec.Cmd, settle func(pid int), ahead *Prespawn) error {
+func runInCgroup(cmd *exec.Cmd, moveToCgroup func(pid int), prespawn *Prespawn) error {
 	switch {
-	case settle == nil:
+	case moveToCgroup == nil:
 		// Move this process out of the pod's cgroup: the supervisor cannot move it from its own PID
 		// namespace. On failure the supervisor finds the same error and reports it.
-		_, _ = delegation.FindAndOpen(ahead.Pids()...)
-	case ahead != nil:
-		settle(ahead.cmd.Process.Pid)
+		_, _ = delegation.FindAndOpen(prespawn.Pids()...)
+	case prespawn != nil:
+		moveToCgroup(prespawn.cmd.Process.Pid)
 	default:
-		return runGated(cmd, settle)
+		return runGated(cmd, moveToCgroup)
 	}
-	if ahead != nil {
-		return ahead.start(cmd)
+	if prespawn != nil {
+		return prespawn.start(cmd)
 	}
 	return cmd.Run()
 }
 
-// runGated starts the pod's first process and opens its gate after settle has returned.
-func runGated(cmd *exec.Cmd, settle func(pid int)) error {
+// runGated starts the pod's first process and opens its gate after moveToCgroup has returned.
+func runGated(cmd *exec.Cmd, moveToCgroup func(pid int)) error {
 	r, gate, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make gate pipe: %w", err)
 	}
 	defer gate.Close()
-	cmd.Env = append(cmd.Env, fmt.Sprintf("_PODRUN_GATE=%d", 3+len(cmd.ExtraFiles)))
-	cmd.ExtraFiles = append(cmd.ExtraFiles, r)
+	reexec.PassFileEnv(cmd, protocol.EnvGate, r)
 	err = cmd.Start()
 	r.Close()
 	if err != nil {
 		return err
 	}
-	settle(cmd.Process.Pid)
+	moveToCgroup(cmd.Process.Pid)
 	_, _ = gate.Write([]byte("x")) // fails if the process has died; Wait reports that
 	return cmd.Wait()
 }
@@ -188,7 +185,7 @@ func isServed(p store.Pod) bool {
 
 // ReportPipe returns the supervisor's end of the report pipe. When it is closed, with or without an
 // error written to it, Start returns.
-func ReportPipe() *os.File { return os.NewFile(reportFD, "report") }
+func ReportPipe() *os.File { return os.NewFile(protocol.FDReport, "report") }
 
 // hintLine separates an error from its hint in the report pipe.
 const hintLine = "\nhint: "
@@ -201,6 +198,3 @@ func ReportError(err error) {
 	}
 	fmt.Fprintln(ReportPipe(), text)
 }
-
-// reportFD is PODRUN_REPORT_FD of nsenter/nsenter.h.
-const reportFD = 4

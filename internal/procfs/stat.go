@@ -88,4 +88,10 @@ func readStat(pid int) (s Stat, err error) {
 	return s, err
 }
 
-var errMalformed = errors.New("what /proc tells of a process cannot be read")
+var errMalformed = errors.New("parse /proc/PID/stat: unknown format")
+
+// Args returns the arguments of a process; none if there is no such process.
+func Args(pid int) []string {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+}

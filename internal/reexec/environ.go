@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Environ returns the user's environment without the variables by which this program and
@@ -11,7 +13,7 @@ import (
 // none of them.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "_PODRUN_") || strings.HasPrefix(v, "_LIBCONTAINER_")
+		return strings.HasPrefix(v, protocol.EnvPrefix) || strings.HasPrefix(v, "_LIBCONTAINER_")
 	})
 }
 

@@ -7,24 +7,25 @@ import (
 	"strings"
 
 	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // UsernsEnv returns the environment that makes a program linked with reexec/nsenter enter a user
 // and mount namespace of the calling user before its main starts.
-func UsernsEnv() []string { return EnterEnv("userns") }
+func UsernsEnv() []string { return EnterEnv(protocol.EnterUserNS) }
 
 // EnterEnv returns the variables that instruct the constructor what to enter and which ids to map:
 // 0 is the user, 1 and up are the subordinate ranges. If these cannot be mapped, 0 is the only id.
 func EnterEnv(enter string) []string {
-	env := []string{"_PODRUN_ENTER=" + enter}
+	env := []string{protocol.EnvEnter + "=" + enter}
 	if os.Geteuid() == 0 {
 		return env
 	}
 	m := host.FindMapping()
 	return append(env,
-		"_PODRUN_UIDMAP="+idMap(os.Geteuid(), m.UIDs),
-		"_PODRUN_GIDMAP="+idMap(os.Getegid(), m.GIDs),
-		"_PODRUN_IDTOOLS="+m.Tools,
+		protocol.EnvUIDMap+"="+idMap(os.Geteuid(), m.UIDs),
+		protocol.EnvGIDMap+"="+idMap(os.Getegid(), m.GIDs),
+		protocol.EnvIDTools+"="+m.Tools,
 	)
 }
 

@@ -6,11 +6,12 @@
 package reexec
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 
+	"github.com/podrun/podrun/internal/protocol"
 	_ "github.com/podrun/podrun/internal/reexec/nsenter"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -18,7 +19,7 @@ import (
 // Keep the supervisor's main goroutine on the main thread, so that a goroutine that enters a
 // container's namespaces never runs on the thread that /proc/self describes.
 func init() {
-	if len(os.Args) > 1 && os.Args[1] == Supervisor {
+	if len(os.Args) > 1 && os.Args[1] == protocol.StageSupervisor {
 		runtime.LockOSThread()
 	}
 }
@@ -34,18 +35,9 @@ func Main(stages map[string]func(args []string) int) {
 	}
 }
 
-// Names of the entry points that the CLI starts and the supervisor program runs.
-const (
-	Supervisor  = "_supervisor"   // runs a pod to its end: podinit.Start
-	RemoveFiles = "_remove-files" // removes a dead pod's files: podinit.RemovePod
-	RemoveWhole = "_remove-pod"   // removes a dead pod completely; its monitor executes it: nsenter/monitor.c
-
-	RemoveVolume = "_remove-volume" // removes the directory of a claim: podinit.RemoveClaim
-)
-
 // Spec describes a run of an entry point.
 type Spec struct {
-	Name       string   // "_unpack"
+	Name       string   // protocol.Stage…
 	Args       []string // its arguments
 	Program    string   // the program with the entry point; this one if empty
 	Userns     bool     // in a user namespace of the caller's ids (none as root) and a mount namespace
@@ -64,13 +56,24 @@ func Command(s Spec) *exec.Cmd {
 	cmd.Args[0] = "podrun"
 	cmd.ExtraFiles = s.ExtraFiles
 	if s.Userns {
-		enter := []string{"userns"}
+		enter := protocol.EnterUserNS
 		if s.Net {
-			enter = append(enter, "net")
+			enter = protocol.EnterUserNSNet
 		}
-		cmd.Env = append(Environ(), EnterEnv(strings.Join(enter, ","))...)
+		cmd.Env = append(Environ(), EnterEnv(enter)...)
 	}
 	return cmd
+}
+
+// PassFile makes a command inherit a file and returns the descriptor there.
+func PassFile(cmd *exec.Cmd, f *os.File) int {
+	cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	return 2 + len(cmd.ExtraFiles) // after the standard streams
+}
+
+// PassFileEnv is PassFile with the descriptor in a variable.
+func PassFileEnv(cmd *exec.Cmd, name string, f *os.File) {
+	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", name, PassFile(cmd, f)))
 }
 
 // PodArgs returns the arguments of an entry point that works on one pod.

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // UnitWait describes the waiting loop that replaces a CLI process.
 type UnitWait struct {
 	Output  int   // a pipe that is copied to standard output; -1: none
-	Wakes   []int // the CLI is needed when one of them is readable
+	Wakers  []int // the CLI is needed when one of them is readable
 	Sockets []int // of the pods' supervisors
 }
 
@@ -20,7 +22,7 @@ type UnitWait struct {
 // systemd (NOTIFY_SOCKET), copies the output, and executes this program again, with the same
 // arguments and env, when it is needed. Exec returns on failure only.
 func (w UnitWait) Exec(env []string) error {
-	spec := slices.Concat([]int{w.Output, len(w.Sockets)}, w.Sockets, w.Wakes)
+	spec := slices.Concat([]int{w.Output, len(w.Sockets)}, w.Sockets, w.Wakers)
 	for i, fd := range spec {
 		if i == 1 || fd < 0 {
 			continue
@@ -30,9 +32,5 @@ func (w UnitWait) Exec(env []string) error {
 		}
 	}
 	text := strings.Trim(fmt.Sprint(spec), "[]")
-	return unix.Exec("/proc/self/exe", os.Args, append(env, "_PODRUN_ENTER=unitwait", "_PODRUN_UNITWAIT="+text))
+	return unix.Exec("/proc/self/exe", os.Args, append(env, protocol.EnvEnter+"="+protocol.EnterUnitWait, protocol.EnvUnitWait+"="+text))
 }
-
-// WokenEnv is set in a CLI process that the loop has executed, to the reason: "term", "int", "hup":
-// the signal; "gone": the supervisor of a pod has gone.
-const WokenEnv = "_PODRUN_WAKE_REASON"

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Pods returns the existing pods, by namespace and name.
@@ -26,7 +28,7 @@ func (d Dirs) Pods() ([]Pod, error) {
 // An error comes last.
 func (d Dirs) EachPod() iter.Seq2[Pod, error] {
 	return func(yield func(Pod, error) bool) {
-		root := filepath.Join(d.Data, "pods")
+		root := filepath.Join(d.Data, protocol.FilePods)
 		spaces, err := os.ReadDir(root)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			yield(Pod{}, fmt.Errorf("list pods: %w", err))
@@ -49,7 +51,7 @@ func (d Dirs) EachPod() iter.Seq2[Pod, error] {
 
 // WatchDirs returns the directories that change when pods come and go.
 func (d Dirs) WatchDirs() ([]string, error) {
-	root := filepath.Join(d.Data, "pods")
+	root := filepath.Join(d.Data, protocol.FilePods)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}

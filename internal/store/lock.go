@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // ErrLocked means that a living process holds the pod's lock.
@@ -70,7 +72,7 @@ func (p Pod) Monitor() (pid int, ok bool) {
 	return pid, n == 3
 }
 
-func (p Pod) lockFile() string { return filepath.Join(p.runtime, "lock") }
+func (p Pod) lockFile() string { return filepath.Join(p.runtime, protocol.FileLock) }
 
 func (p Pod) lock(cmd int) (*os.File, error) {
 	for {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -34,8 +35,8 @@ func (d Dirs) Pod(namespace, name string) Pod {
 	}
 	p := Pod{
 		Namespace: namespace, Name: name, dirs: d,
-		data:    filepath.Join(d.Data, "pods", namespace, name),
-		runtime: filepath.Join(d.Runtime, "pods", namespace, name),
+		data:    filepath.Join(d.Data, protocol.FilePods, namespace, name),
+		runtime: filepath.Join(d.Runtime, protocol.FilePods, namespace, name),
 	}
 	// A pod stays where it was started: XDG_RUNTIME_DIR may have changed, after a login that
 	// followed su or cron. A directory that a reboot has removed does not count.
@@ -70,6 +71,15 @@ func (p Pod) LogDir(container string) string { return filepath.Join(p.data, "log
 
 // SupervisorLog returns the file for the supervisor's own messages.
 func (p Pod) SupervisorLog() string { return filepath.Join(p.runtime, "supervisor.log") }
+
+// OpenSupervisorLog opens that file for a process that appends to it.
+func (p Pod) OpenSupervisorLog() (*os.File, error) {
+	f, err := os.OpenFile(p.SupervisorLog(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open supervisor log: %w", err)
+	}
+	return f, nil
+}
 
 // Exists reports whether the pod has been created and not been removed.
 func (p Pod) Exists() bool {

@@ -6,16 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-)
 
-// removingFile marks, in the runtime directory, a pod that is removed when it has ended. The
-// monitor reads it, too (internal/reexec/nsenter/monitor.c).
-const removingFile = "leaving"
+	"github.com/podrun/podrun/internal/protocol"
+)
 
 // MarkRemoving records that the pod is to be removed when it has ended. The record outlives the
 // pod's processes, but not a reboot.
 func (p Pod) MarkRemoving() error {
-	if err := os.WriteFile(filepath.Join(p.runtime, removingFile), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.runtime, protocol.FileRemoving), nil, 0o600); err != nil {
 		return fmt.Errorf("record that pod %s is to be removed: %w", p.Name, err)
 	}
 	return nil
@@ -23,7 +21,7 @@ func (p Pod) MarkRemoving() error {
 
 // Removing reports whether the pod is to be removed when it has ended.
 func (p Pod) Removing() bool {
-	_, err := os.Lstat(filepath.Join(p.runtime, removingFile))
+	_, err := os.Lstat(filepath.Join(p.runtime, protocol.FileRemoving))
 	return err == nil
 }
 
@@ -45,7 +43,7 @@ func (p Pod) RemoveSelf() error {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	}
 	os.Remove(filepath.Dir(p.data)) // the namespace's directory, if this was its last pod
-	if err := p.emptyRuntime(p.lockFile(), filepath.Join(p.runtime, removingFile)); err != nil {
+	if err := p.emptyRuntime(p.lockFile(), filepath.Join(p.runtime, protocol.FileRemoving)); err != nil {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	}
 	return nil

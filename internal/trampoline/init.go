@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Init is the configuration of a process that libcontainer makes and that executes the trampoline.
@@ -47,7 +49,9 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 }
 
 // Args returns the command line that libcontainer executes, for the arguments args of the program.
-func (b *Init) Args(args []string) []string { return append([]string{"/proc/self/fd/3"}, args...) }
+func (b *Init) Args(args []string) []string {
+	return append([]string{fmt.Sprintf("/proc/self/fd/%d", protocol.FDShimTarget)}, args...)
+}
 
 // Files returns the descriptors of the process, from 3 on.
 func (b *Init) Files() []*os.File { return []*os.File{b.file, b.theirs} }

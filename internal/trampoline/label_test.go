@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // SELinux takes the bare label, AppArmor a profile behind a word; a flag tells the program which it
@@ -18,10 +20,10 @@ func TestLabelInOrder(t *testing.T) {
 	if err != nil || !bytes.HasSuffix(plain, []byte("\x00exec tight")) {
 		t.Errorf("%v, %q", err, plain)
 	}
-	if order[4]&flagLabel == 0 && order[7]&flagLabel == 0 {
+	if order[4]&protocol.ShimLabel == 0 && order[7]&protocol.ShimLabel == 0 {
 		t.Error("the program takes the label for a profile")
 	}
-	if _, err := (&Config{Label: strings.Repeat("l", maxPath)}).encode(true); err == nil {
+	if _, err := (&Config{Label: strings.Repeat("l", protocol.MaxShimPath)}).encode(true); err == nil {
 		t.Error("a label without end is taken")
 	}
 }

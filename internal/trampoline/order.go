@@ -10,6 +10,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Config describes a process at the moment when its program is executed.
@@ -42,17 +44,11 @@ type Filter struct {
 	Program []byte // struct sock_filter, in the machine's byte order
 }
 
-// FilterStep is the size of an instruction of a Filter's program. The others are maxima of
-// config.h.
+// FilterStep is the size of an instruction of a Filter's program.
 const (
 	FilterStep = 8
-	MaxFilter  = 4096
-	MaxGroups  = 4096
-
-	maxLimits = 16
-	limitSize = 3 * 8
-	groupSize = 4
-	maxPath   = 4096
+	limitSize  = 3 * 8
+	groupSize  = 4
 )
 
 // Limit is a resource limit.
@@ -60,21 +56,6 @@ type Limit struct {
 	Type       int // unix.RLIMIT_…
 	Soft, Hard uint64
 }
-
-// PreExecName is the name of a process until it executes its program, as in /proc/PID/stat.
-// config.h has the same name.
-const PreExecName = "podrun-start"
-
-// These values are also in config.h.
-const (
-	magic = 0x70727431
-
-	flagExec       = 1
-	flagNoNewPrivs = 2
-	flagEarly      = 4
-	flagSetGroups  = 8
-	flagLabel      = 16
-)
 
 // header is struct config of config.h.
 type header struct {
@@ -92,15 +73,15 @@ type header struct {
 func (o *Config) encode(join bool) ([]byte, error) {
 	steps := len(o.Filter.Program) / FilterStep
 	switch {
-	case len(o.Filter.Program)%FilterStep != 0 || steps > MaxFilter:
+	case len(o.Filter.Program)%FilterStep != 0 || steps > protocol.MaxShimFilter:
 		return nil, fmt.Errorf("a filter for system calls of %d bytes", len(o.Filter.Program))
-	case len(o.Groups) > MaxGroups:
-		return nil, fmt.Errorf("%d groups of a process, of which there can be %d", len(o.Groups), MaxGroups)
-	case len(o.Limits) > maxLimits:
+	case len(o.Groups) > protocol.MaxShimGroups:
+		return nil, fmt.Errorf("%d groups of a process, of which there can be %d", len(o.Groups), protocol.MaxShimGroups)
+	case len(o.Limits) > protocol.MaxShimLimits:
 		return nil, fmt.Errorf("%d limits of a process", len(o.Limits))
-	case len(o.Cwd) >= maxPath:
+	case len(o.Cwd) >= protocol.MaxShimPath:
 		return nil, fmt.Errorf("change to the working directory: %w", unix.ENAMETOOLONG)
-	case len(o.AppArmor) > maxPath/2 || len(o.Label) > maxPath/2:
+	case len(o.AppArmor) > protocol.MaxShimPath/2 || len(o.Label) > protocol.MaxShimPath/2:
 		return nil, fmt.Errorf("change to the AppArmor profile or the SELinux label: %w", unix.ENAMETOOLONG)
 	}
 	profile := o.Label
@@ -108,11 +89,11 @@ func (o *Config) encode(join bool) ([]byte, error) {
 		profile = "exec " + o.AppArmor
 	}
 	h := header{
-		Magic: magic, UID: uint32(o.UID), GID: uint32(o.GID), Namespaces: uint32(o.Namespaces), FilterFlags: o.Filter.Flags,
+		Magic: protocol.ShimMagic, UID: uint32(o.UID), GID: uint32(o.GID), Namespaces: uint32(o.Namespaces), FilterFlags: o.Filter.Flags,
 		Limits: uint32(len(o.Limits)), Groups: uint32(len(o.Groups)), Filter: uint32(steps), Cwd: uint32(len(o.Cwd) + 1),
 		AppArmor: uint32(len(profile)), Bounding: o.Bounding, Permitted: o.Permitted,
 	}
-	for flag, set := range map[uint32]bool{flagExec: join, flagNoNewPrivs: o.NoNewPrivileges, flagEarly: o.FilterEarly, flagSetGroups: o.SetGroups, flagLabel: o.Label != ""} {
+	for flag, set := range map[uint32]bool{protocol.ShimExec: join, protocol.ShimNoNewPrivs: o.NoNewPrivileges, protocol.ShimFilterEarly: o.FilterEarly, protocol.ShimSetGroups: o.SetGroups, protocol.ShimLabel: o.Label != ""} {
 		if set {
 			h.Flags |= flag
 		}

@@ -10,12 +10,14 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // StartError is a failure to execute the program, or of a step before. Nothing of the process is
 // left.
 type StartError struct {
-	Step    string // "execute", "change to the working directory", …
+	step    int    // protocol.Step…
 	Program string // argv[0]
 	Errno   syscall.Errno
 	code    int
@@ -28,34 +30,28 @@ func (e *StartError) Code() int { return e.code }
 
 func (e *StartError) Error() string {
 	switch {
-	case e.Step != stepExecute && e.Step != stepInterpret:
-		return e.Step + ": " + e.Errno.Error()
-	case e.Step == stepInterpret:
-		return fmt.Sprintf("exec %q: what interprets it is not there: %v", e.Program, e.Errno)
+	case e.step != protocol.StepExecute && e.step != protocol.StepInterpreter:
+		return steps[e.step] + ": " + e.Errno.Error()
+	case e.step == protocol.StepInterpreter:
+		return fmt.Sprintf("exec %q: its interpreter does not exist: %v", e.Program, e.Errno)
 	case e.Errno == unix.ENOENT && !strings.Contains(e.Program, "/"):
 		return fmt.Sprintf("exec %q: executable file not found in $PATH", e.Program)
 	}
 	return fmt.Sprintf("exec %q: %v", e.Program, e.Errno)
 }
 
-const (
-	stepDirectory = "change to the working directory"
-	stepExecute   = "execute"
-	stepInterpret = "interpret"
-)
-
-// steps are the names of the steps of config.h, in the order of their numbers, from 2 on.
-var steps = [...]string{
-	"read the configuration", "set oom_score_adj", "set the limits of resources", "enter the container", "give up privileges",
-	stepDirectory, "keep the working directory in the container", "bound the capabilities", "hand over input and output",
-	"set the groups", "set the group", "set the user", "set the capabilities", "load the filter for system calls",
-	"change to the AppArmor profile or the SELinux label", "fork", "begin a session", stepExecute, stepInterpret,
+// steps are the names of the failed steps.
+var steps = map[int]string{
+	protocol.StepConfig: "read the configuration", protocol.StepOOM: "set oom_score_adj", protocol.StepLimits: "set the limits of resources",
+	protocol.StepEnter: "enter the container", protocol.StepPrivileges: "give up privileges", protocol.StepDirectory: "change to the working directory",
+	protocol.StepOutside: "keep the working directory in the container", protocol.StepBounding: "bound the capabilities",
+	protocol.StepStdio: "hand over input and output", protocol.StepGroups: "set the groups", protocol.StepGroup: "set the group",
+	protocol.StepUser: "set the user", protocol.StepCapabilities: "set the capabilities", protocol.StepFilter: "load the filter for system calls",
+	protocol.StepProfile: "change to the AppArmor profile or the SELinux label", protocol.StepFork: "fork", protocol.StepSession: "begin a session",
+	protocol.StepExecute: "execute", protocol.StepInterpreter: "interpret",
 }
 
-const (
-	replySize    = 8
-	replyStarted = 1
-)
+const replySize = 8
 
 // replies are all replies of the trampoline.
 type replies struct {
@@ -74,19 +70,19 @@ func (h *replies) read(channel io.Reader, program string) error {
 		}
 		what, number := int(binary.NativeEndian.Uint32(b[:4])), int(int32(binary.NativeEndian.Uint32(b[4:])))
 		switch {
-		case what == replyStarted && h.pid == 0 && number > 0:
+		case what == protocol.ShimStarted && h.pid == 0 && number > 0:
 			h.pid = number
-		case what >= 2 && what-2 < len(steps) && h.failed == nil:
-			h.failed = newStartError(steps[what-2], program, syscall.Errno(number))
+		case steps[what] != "" && h.failed == nil:
+			h.failed = newStartError(what, program, syscall.Errno(number))
 		default:
 			return fmt.Errorf("unexpected reply of the trampoline: %d %d", what, number)
 		}
 	}
 }
 
-func newStartError(step, program string, errno syscall.Errno) *StartError {
-	e := &StartError{Step: step, Program: program, Errno: errno, code: 128}
-	if step == stepExecute || step == stepInterpret || step == stepDirectory {
+func newStartError(step int, program string, errno syscall.Errno) *StartError {
+	e := &StartError{step: step, Program: program, Errno: errno, code: 128}
+	if step == protocol.StepExecute || step == protocol.StepInterpreter || step == protocol.StepDirectory {
 		e.code = 126
 		if errno == unix.ENOENT || errno == unix.ENOTDIR {
 			e.code = 127

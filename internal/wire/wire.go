@@ -20,7 +20,7 @@ const (
 	Stop Verb = "stop" // stop the pod; Frames: none until the pod has ended, then EOF
 	Exec Verb = "exec" // run a process in a container; descriptors: stdin, stdout, stderr (pipes)
 	// Notify makes the supervisor notify the client, a CLI process that serves systemd;
-	// descriptors: a SOCK_SEQPACKET socket for messages (WatchdogMessage, StatusMessage) and, if
+	// descriptors: a SOCK_SEQPACKET socket for messages (protocol.NotifyWatchdog, NotifyStatus) and, if
 	// wanted, one for the containers' output. One Frame with Status answers.
 	Notify Verb = "attach"
 	// Attach attaches the client to a container's streams; descriptors: where its output is copied
@@ -113,12 +113,6 @@ type NotifyRequest struct {
 	Every time.Duration `json:"every"`           // interval of the supervisor's watchdog messages
 	Label string        `json:"label,omitempty"` // prefix of the container's name in each line of the output
 }
-
-// Messages to a CLI process that serves systemd, in the format of sd_notify.
-const (
-	WatchdogMessage = "WATCHDOG=1"
-	StatusMessage   = "STATUS=" // followed by the pod's state in a few words
-)
 
 // StopRequest requests the end of the pod. A later one may only shorten the grace period.
 type StopRequest struct {

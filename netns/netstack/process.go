@@ -12,15 +12,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Stages returns the re-exec entry point stackproto.StageName: the stack as a process of its own,
+// Stages returns the re-exec entry point protocol.StageNetstack: the stack as a process of its own,
 // which exits when the channel to its parent closes.
 func Stages() map[string]func([]string) int {
-	return map[string]func([]string) int{stackproto.StageName: serve}
+	return map[string]func([]string) int{protocol.StageNetstack: serve}
 }
 
 func serve([]string) int {

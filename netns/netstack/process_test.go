@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/ipam"
@@ -20,7 +21,7 @@ import (
 
 // The test binary is also the program of the stack.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == stackproto.StageName {
+	if len(os.Args) > 1 && os.Args[1] == protocol.StageNetstack {
 		os.Exit(serve(nil))
 	}
 	testenv.Main(m)

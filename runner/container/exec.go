@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/runner/sandbox"
 )
@@ -82,7 +83,7 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 // trampolineCanExec reports whether a process needs nothing that only libcontainer does.
 func trampolineCanExec(c *configs.Config, p *libcontainer.Process) bool {
 	caps := p.Capabilities
-	return p.ConsoleSocket == nil && len(p.ExtraFiles) == 0 && len(p.AdditionalGroups) <= trampoline.MaxGroups &&
+	return p.ConsoleSocket == nil && len(p.ExtraFiles) == 0 && len(p.AdditionalGroups) <= protocol.MaxShimGroups &&
 		caps.Inheritable == nil && caps.Ambient == nil && slices.Equal(caps.Effective, caps.Permitted) &&
 		trampolineCanEnter(c) && inSingleCgroup(c)
 }

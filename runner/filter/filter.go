@@ -23,6 +23,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/seccomp"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/trampoline"
@@ -104,14 +105,11 @@ func decode(b []byte) (f trampoline.Filter, err error) {
 	}
 	f.Flags, f.Program = binary.NativeEndian.Uint32(b), b[headSize:]
 	n := int(binary.NativeEndian.Uint32(b[4:]))
-	if n < 1 || n > trampoline.MaxFilter || len(f.Program) != n*trampoline.FilterStep {
+	if n < 1 || n > protocol.MaxShimFilter || len(f.Program) != n*trampoline.FilterStep {
 		return trampoline.Filter{}, fmt.Errorf("a filter of %d steps has %d bytes", n, len(f.Program))
 	}
 	return f, nil
 }
-
-// Stage is the re-exec entry point that compiles: a process that prints the filter instead of loading it.
-const Stage = "_filter"
 
 // compile runs Stage and returns its output.
 func compile(c *configs.Seccomp) ([]byte, error) {
@@ -119,7 +117,7 @@ func compile(c *configs.Seccomp) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := reexec.Command(reexec.Spec{Name: Stage})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.StageFilter})
 	var stderr strings.Builder
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(profile), &stderr
 	b, err := cmd.Output()

@@ -11,11 +11,12 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 )
 
 func TestMain(m *testing.M) {
-	reexec.Main(map[string]func([]string) int{Stage: Main})
+	reexec.Main(map[string]func([]string) int{protocol.StageFilter: Main})
 	os.Exit(m.Run())
 }
 

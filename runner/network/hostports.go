@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/hostport"
@@ -31,9 +32,6 @@ type HostPorts struct {
 	dialer    *ingress.NetnsDialer // of server, if it reaches the pod through a namespace
 }
 
-// KeptName returns a port's name among the descriptors that pod init holds.
-func KeptName(name string) string { return "port:" + name }
-
 // NewHostPorts returns a HostPorts without ports. Pod init holds the sockets.
 func NewHostPorts(podInit *podinit.Client) *HostPorts {
 	return &HostPorts{podInit: podInit, open: map[string]*os.File{}, NodePorts: map[string]nodePort{}}
@@ -49,7 +47,7 @@ func (p *HostPorts) Keep(name string, file *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	file = unpolled(file)
-	if err := p.podInit.Watch(KeptName(name), file); err != nil {
+	if err := p.podInit.Watch(protocol.KeptPort+name, file); err != nil {
 		file.Close()
 		return err
 	}
@@ -197,7 +195,7 @@ func (p *HostPorts) Close() error {
 	}
 	for name, file := range p.open {
 		file.Close()
-		p.podInit.Drop(KeptName(name))
+		p.podInit.Drop(protocol.KeptPort + name)
 	}
 	clear(p.open)
 	p.active = false
@@ -219,9 +217,6 @@ type nodePort struct {
 	target services.NodePort
 	served bool
 }
-
-// NodePortPrefix is the prefix of the names of these ports among the descriptors that pod init holds.
-const NodePortPrefix = "node:"
 
 // InheritNodePort takes over a port that another supervisor has opened. Its target is set later.
 func (p *HostPorts) InheritNodePort(name string, file *os.File) {
@@ -282,7 +277,7 @@ func (p *HostPorts) openNodePort(via *Network, h hostport.Port, to services.Node
 		}
 		n.file = unpolled(bound)
 		if err = hostport.Listen(n.file, h); err == nil {
-			err = p.podInit.Watch(NodePortPrefix+name, n.file)
+			err = p.podInit.Watch(protocol.KeptNodePort+name, n.file)
 		}
 		if err != nil {
 			n.file.Close()
@@ -345,6 +340,6 @@ func (p *HostPorts) closeNodePort(name string) {
 		p.server.Remove(n.file)
 	}
 	n.file.Close()
-	p.podInit.Drop(NodePortPrefix + name)
+	p.podInit.Drop(protocol.KeptNodePort + name)
 	delete(p.NodePorts, name)
 }

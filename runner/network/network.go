@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
@@ -60,10 +61,6 @@ type egressServer interface {
 	Resume()
 	Close()
 }
-
-// TrafficPrefix is the prefix of the names of traffic descriptors among the descriptors that pod init
-// holds.
-const TrafficPrefix = "wire-"
 
 // Addresses returns the pod's own addresses, or the machine's if it uses the host's network; none without a
 // network.
@@ -140,7 +137,7 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 		return err
 	}
 	for name, f := range fds {
-		if err := n.podInit.Watch(TrafficPrefix+name, f); err != nil {
+		if err := n.podInit.Watch(protocol.KeptTraffic+name, f); err != nil {
 			return errors.Join(err, fds.Close())
 		}
 	}
@@ -274,7 +271,7 @@ func (n *Network) Disconnect() error {
 	}
 	if n.router() != "" {
 		for _, name := range router.TrafficNames {
-			n.podInit.Drop(TrafficPrefix + name)
+			n.podInit.Drop(protocol.KeptTraffic + name)
 		}
 	}
 	err := n.dropMasquerade()

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/router"
@@ -50,7 +51,7 @@ func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) e
 func (n *Network) loadLease(take func(name string) (*os.File, bool)) (store.Lease, router.TrafficFDs, error) {
 	fds := router.TrafficFDs{}
 	for _, name := range router.TrafficNames {
-		if f, ok := take(TrafficPrefix + name); ok {
+		if f, ok := take(protocol.KeptTraffic + name); ok {
 			fds[name] = f
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/handoff"
@@ -39,11 +40,6 @@ type notifyTarget struct {
 	blocked bool // the output has accepted nothing for a while
 	dropped int  // lines that were dropped since
 }
-
-const (
-	SocketName = "notify" // known to reexec/nsenter/podinit.c
-	OutputName = "notify.output"
-)
 
 // New returns the Notifier of a pod. It sends nothing if the pod is not a systemd unit.
 func New(plan *pod.Plan, left *handoff.Store) *Notifier {
@@ -124,10 +120,10 @@ func (h *Notifier) setTarget(o *notifyTarget) error {
 
 // handOver passes a target's descriptors to pod init for the next supervisor.
 func (h *Notifier) handOver(o *notifyTarget) error {
-	err := h.handoff.PodInit.KeepFD(SocketName, o.Socket)
-	h.handoff.PodInit.Drop(OutputName)
+	err := h.handoff.PodInit.KeepFD(protocol.KeptNotify, o.Socket)
+	h.handoff.PodInit.Drop(protocol.KeptOutput)
 	if o.Output >= 0 {
-		err = errors.Join(err, h.handoff.PodInit.KeepFD(OutputName, o.Output))
+		err = errors.Join(err, h.handoff.PodInit.KeepFD(protocol.KeptOutput, o.Output))
 	}
 	h.handoff.Update(func(s *handoff.State) { s.Notify = &o.NotifyRequest })
 	return err
@@ -142,11 +138,11 @@ func (o *notifyTarget) close() {
 }
 
 // Ping sends the watchdog's sign of life. Only the loop calls it: a loop that hangs does not.
-func (h *Notifier) Ping() { h.send(wire.WatchdogMessage) }
+func (h *Notifier) Ping() { h.send(protocol.NotifyWatchdog) }
 
 // SendStatus sends the pod's status to the notify target.
 func (h *Notifier) SendStatus(st *pod.Status) {
-	text := wire.StatusMessage + h.plan.Name + ": " + pod.Summarize(h.plan, st).String()
+	text := protocol.NotifyStatus + h.plan.Name + ": " + pod.Summarize(h.plan, st).String()
 	h.mu.Lock()
 	same := text == h.LastStatus
 	h.LastStatus = text

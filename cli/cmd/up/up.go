@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/cli/unit"
-	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/manifest/podutil"
@@ -100,7 +100,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
-	o.woken = o.env.Getenv(reexec.WokenEnv)
+	o.woken = o.env.Getenv(protocol.EnvWokenBy)
 	return nil
 }
 

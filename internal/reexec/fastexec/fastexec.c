@@ -7,9 +7,6 @@
 //
 // The constructor executes nothing that another user could have put there: after su or sudo, HOME
 // and XDG_DATA_HOME may be another user's.
-//
-// _PODRUN_CLI is the descriptor of this program, for commands that the fast path returns to it. If
-// it is set, the fast path has run already.
 #define _GNU_SOURCE
 #define _FILE_OFFSET_BITS 64 // on 32 bits stat would fail for large inode numbers
 #include <fcntl.h>
@@ -20,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "protocol.h"
 #include "quick.h" // PODRUN_QUICK and PODRUN_QUICK_BYTES, its name in libexec and its size; made by scripts/build
 
 static const char *quick_words[] = {"exec", "logs", "ps", "get", "down", "stop"};
@@ -63,7 +61,7 @@ __attribute__((constructor(101))) static void podrun_fastexec(int argc, char **a
 	char path[4096], number[16];
 	size_t i, known = sizeof quick_words / sizeof *quick_words;
 	int exe, dir, self = -1;
-	if (argc < 2 || getenv("_PODRUN_CLI") || getenv("_PODRUN_ENTER") || getauxval(AT_SECURE))
+	if (argc < 2 || getenv(ENV_CLI) || getenv(ENV_ENTER) || getauxval(AT_SECURE))
 		return;
 	for (i = 0; i < known && strcmp(argv[1], quick_words[i]); i++)
 		;
@@ -74,9 +72,9 @@ __attribute__((constructor(101))) static void podrun_fastexec(int argc, char **a
 		close(exe);
 	}
 	snprintf(number, sizeof number, "%d", self);
-	if (self >= 0 && setenv("_PODRUN_CLI", number, 1) == 0) {
+	if (self >= 0 && setenv(ENV_CLI, number, 1) == 0) {
 		execveat(dir, PODRUN_QUICK, argv, environ, AT_SYMLINK_NOFOLLOW);
-		unsetenv("_PODRUN_CLI");
+		unsetenv(ENV_CLI);
 	}
 	if (self >= 0)
 		close(self);

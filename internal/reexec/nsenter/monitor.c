@@ -9,7 +9,7 @@
 // The kernel does not end a pod in the host's PID namespace (hostPID). There monitor and pod init
 // are subreapers, and the one that outlives the other ends the pod.
 //
-// The monitor removes a pod that is marked as leaving (store.Pod.MarkRemoving) when its last pod
+// The monitor removes a pod that is marked for removal (store.Pod.MarkRemoving) when its last pod
 // init has ended, whether or not the command that requested it still runs. Usually the supervisor
 // has removed all but the mark and the lock; otherwise the monitor executes a program for the rest.
 #define _GNU_SOURCE
@@ -97,16 +97,16 @@ static long long restart_delay(long long born, unsigned *deaths) {
 
 // close_unneeded closes the descriptors that the pod init has now and the monitor does not need.
 static void close_unneeded(struct podrun_init_config *config) {
-	podrun_place_fd(config->router, PODRUN_ROUTER_FD);
-	podrun_place_fd(config->served, PODRUN_SERVED_FD);
-	config->router = PODRUN_ROUTER_FD;
-	config->served = PODRUN_SERVED_FD;
-	prctl(PR_SET_NAME, "podrun-monitor", 0, 0, 0);
+	podrun_place_fd(config->router, FD_ROUTER);
+	podrun_place_fd(config->served, FD_SERVED);
+	config->router = FD_ROUTER;
+	config->served = FD_SERVED;
+	prctl(PR_SET_NAME, COMM_MONITOR, 0, 0, 0);
 	podrun_report_to(2);
-	for (int fd = PODRUN_REPORT_FD; fd < PODRUN_SERVED_FD; fd++)
-		if (fd != PODRUN_ROUTER_FD)
+	for (int fd = FD_REPORT; fd < FD_SERVED; fd++)
+		if (fd != FD_ROUTER)
 			close(fd);
-	podrun_close_from(PODRUN_SERVED_FD + 1);
+	podrun_close_from(FD_SERVED + 1);
 	podrun_drop_program_pages();
 }
 
@@ -118,15 +118,15 @@ static void prepare_restart(struct podrun_init_config *config, int st, long long
 	wait_delay(config, wait);
 	config->restarted = 1;
 	podrun_set_exit_code(1);
-	unsetenv("_PODRUN_NOTIFY"); // descriptors of the first supervisor
-	unsetenv("_PODRUN_PORTS");
-	unsetenv("_PODRUN_RECORD");
-	char *after = getenv("_PODRUN_AFTER"); // overwrite in place: Go reads the original block
-	if (after && strlen(after) == strlen("sandbox"))
-		strcpy(after, "sandbox");
+	unsetenv(ENV_NOTIFY); // descriptors of the first supervisor
+	unsetenv(ENV_PORTS);
+	unsetenv(ENV_RECORD);
+	char *after = getenv(ENV_AFTER); // overwrite in place: Go reads the original block
+	if (after && strlen(after) == strlen(AFTER_SANDBOX))
+		strcpy(after, AFTER_SANDBOX);
 	int nobody = open("/dev/null", O_WRONLY);
-	if (nobody >= 0 && nobody != PODRUN_REPORT_FD) {
-		dup2(nobody, PODRUN_REPORT_FD); // so that the number stays taken
+	if (nobody >= 0 && nobody != FD_REPORT) {
+		dup2(nobody, FD_REPORT); // so that the number stays taken
 		close(nobody);
 	}
 }
@@ -137,40 +137,40 @@ static int only_lock_and_mark(void) {
 	DIR *dir = opendir(".");
 	int others = 0;
 	while (dir && (e = readdir(dir)))
-		others += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, "lock") && strcmp(e->d_name, "leaving");
+		others += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, FILE_LOCK) && strcmp(e->d_name, FILE_REMOVING);
 	if (dir)
 		closedir(dir);
 	return dir && !others;
 }
 
-// finish_removal removes what is left of a pod that is marked as leaving. argv is that of a
+// finish_removal removes what is left of a pod that is marked for removal. argv is that of a
 // supervisor: program, re-exec entry point, data root, runtime root, namespace, name. The lock's
 // path gives the runtime directory, wherever that is.
 static void finish_removal(const struct podrun_init_config *config) {
 	char **argv = config->argv, dir[PATH_MAX], data[PATH_MAX];
-	snprintf(data, sizeof data, "/proc/self/fd/%d", PODRUN_LOCK_FD);
+	snprintf(data, sizeof data, "/proc/self/fd/%d", FD_LOCK);
 	ssize_t n = readlink(data, dir, sizeof dir - 1);
 	if (n < 0)
 		return;
 	dir[n] = 0;
 	char *name = strrchr(dir, '/');
-	if (!name || strcmp(name, "/lock")) // the lock has been deleted
+	if (!name || strcmp(name, "/" FILE_LOCK)) // the lock has been deleted
 		return;
 	*name = 0;
-	if (chdir(dir) < 0 || access("leaving", F_OK) < 0)
+	if (chdir(dir) < 0 || access(FILE_REMOVING, F_OK) < 0)
 		return;
-	n = snprintf(data, sizeof data, "%s/pods/%s/%s", argv[2], argv[4], argv[5]);
+	n = snprintf(data, sizeof data, "%s/" FILE_PODS "/%s/%s", argv[2], argv[4], argv[5]);
 	if (only_lock_and_mark() && n < (ssize_t)sizeof data && access(data, F_OK) < 0 && errno == ENOENT) {
-		unlink("leaving");
-		unlink("lock");
+		unlink(FILE_REMOVING);
+		unlink(FILE_LOCK);
 		rmdir(dir);
 		if ((name = strrchr(dir, '/')))
 			*name = 0;
 		rmdir(dir); // the namespace's directory, if this was its last pod
 		return;
 	}
-	char stage[] = "_remove-pod", *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
-	if (chdir("/") < 0 || fcntl(PODRUN_LOCK_FD, F_SETFD, 0) < 0) // the program holds the lock meanwhile
+	char stage[] = STAGE_REMOVE_POD, *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
+	if (chdir("/") < 0 || fcntl(FD_LOCK, F_SETFD, 0) < 0) // the program holds the lock meanwhile
 		return;
 	podrun_clear_env();
 	sigprocmask(SIG_SETMASK, &config->old_mask, NULL);
@@ -179,14 +179,14 @@ static void finish_removal(const struct podrun_init_config *config) {
 }
 
 void podrun_monitor(char **argv, const char *hostname, int router, const char *own_userns) {
-	pid_t guard = fork();
-	if (guard < 0)
+	pid_t monitor = fork();
+	if (monitor < 0)
 		podrun_die("fork the monitor");
-	if (guard > 0)
+	if (monitor > 0)
 		_exit(0);
 
 	struct podrun_init_config config = {.argv = argv, .hostname = hostname, .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
-	if ((config.hostpid = getenv("_PODRUN_HOSTPID") != NULL))
+	if ((config.hostpid = getenv(ENV_HOST_PID) != NULL))
 		podrun_become_subreaper();
 	podrun_block_signals(&config.set, &config.old_mask);
 	config.router = podrun_move_fd_up(router >= 0 ? router : make_router()); // above the descriptors of a supervisor
@@ -207,13 +207,13 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 			st = wait_init(&config, init);
 			if (config.hostpid)
 				podrun_kill_descendants();
-			int in_order = WIFEXITED(st) && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_EXIT_UNRECOVERABLE);
+			int in_order = WIFEXITED(st) && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
 			if (in_order) {
 				finish_removal(&config);
 				_exit(WEXITSTATUS(st));
 			}
 		}
-		if (!config.restarted && eventfd_read(PODRUN_SERVED_FD, &served) < 0)
+		if (!config.restarted && eventfd_read(FD_SERVED, &served) < 0)
 			_exit(1); // the caller that starts the pod has received the error
 		prepare_restart(&config, st, restart_delay(born, &deaths));
 	}

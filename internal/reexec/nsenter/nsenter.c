@@ -1,22 +1,7 @@
 // This constructor enters namespaces before the Go runtime has started its threads, because
 // unshare(CLONE_NEWUSER) refuses a process with threads. The caller (package reexec) passes its
-// instructions in the environment. The constructor parses only numbers and paths that the caller
-// has prepared.
-//
-//   _PODRUN_ENTER    userns | pod | prespawn | pause | unitwait; after userns optional ",net"; prespawn:
-//                    a pod that is not known yet
-//   _PODRUN_UIDMAP   "0 1000 1 1 100000 65536", for newuidmap and uid_map
-//   _PODRUN_GIDMAP   the same for groups
-//   _PODRUN_IDTOOLS  directory of newuidmap and newgidmap; empty: the map has one id
-//   _PODRUN_USERNS   pod and prespawn only, optional: a descriptor of the user namespace to join instead;
-//                    pause, optional: of the user namespace in which the pause process runs
-//   _PODRUN_ROUTER   pod only, optional: a descriptor of the router's network namespace
-//   _PODRUN_HOSTNAME pod only: the pod's hostname
-//   _PODRUN_OWN_USERNS pod only, optional: its containers have a user namespace of their own; 1: with
-//                    the same ids, else the map of its users and groups
-//   _PODRUN_HOSTPID  pod only, optional: 1: the pod lives in the host's PID namespace
-//   _PODRUN_GATE     pod only, optional: a descriptor; a byte from it lets the pod start
-//   _PODRUN_UNITWAIT unitwait only: see podrun_unit_wait
+// instructions in the environment (ENV_ENTER and others of protocol.h). The constructor parses
+// only numbers and paths that the caller has prepared.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -151,17 +136,17 @@ static void become_root(int pod) {
 			podrun_die("make a mount namespace");
 		return;
 	}
-	int joined = env_fd("_PODRUN_USERNS");
+	int joined = env_fd(ENV_USER_NS);
 	if (joined >= 0)
 		join_user_namespace(joined);
 	else
-		enter_user_namespace(pod ? 0 : CLONE_NEWNS, env("_PODRUN_UIDMAP"), env("_PODRUN_GIDMAP"), env("_PODRUN_IDTOOLS"));
+		enter_user_namespace(pod ? 0 : CLONE_NEWNS, env(ENV_UID_MAP), env(ENV_GID_MAP), env(ENV_ID_TOOLS));
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("become root of the user namespace");
 }
 
 void podrun_clear_env(void) {
-	static const char *names[] = {"_PODRUN_ENTER", "_PODRUN_UIDMAP", "_PODRUN_GIDMAP", "_PODRUN_IDTOOLS", "_PODRUN_HOSTNAME", "_PODRUN_GATE", "_PODRUN_USERNS", "_PODRUN_ROUTER", "_PODRUN_OWN_USERNS", "_PODRUN_HOSTPID"};
+	static const char *names[] = {ENV_ENTER, ENV_UID_MAP, ENV_GID_MAP, ENV_ID_TOOLS, ENV_HOSTNAME, ENV_GATE, ENV_USER_NS, ENV_ROUTER, ENV_OWN_USER_NS, ENV_HOST_PID};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
 }
@@ -199,36 +184,36 @@ static void wait_gate(const char *number) {
 
 __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **argv) {
 	(void)argc;
-	const char *what = env("_PODRUN_ENTER");
+	const char *what = env(ENV_ENTER);
 	if (getenv("_LIBCONTAINER_INITPIPE")) {
 		reset_signals();
 		return;
 	}
 	if (!*what)
 		return;
-	if (!strcmp(what, "pause") && env_fd("_PODRUN_USERNS") >= 0)
-		podrun_pause_in_userns(env_fd("_PODRUN_USERNS"));
-	if (!strcmp(what, "pause"))
+	if (!strcmp(what, ENTER_PAUSE) && env_fd(ENV_USER_NS) >= 0)
+		podrun_pause_in_userns(env_fd(ENV_USER_NS));
+	if (!strcmp(what, ENTER_PAUSE))
 		podrun_pause();
-	if (!strcmp(what, "unitwait"))
-		podrun_unit_wait(argv, env("_PODRUN_UNITWAIT"));
-	int pod = !strcmp(what, "pod"), prespawn = !strcmp(what, "prespawn");
+	if (!strcmp(what, ENTER_UNIT_WAIT))
+		podrun_unit_wait(argv, env(ENV_UNIT_WAIT));
+	int pod = !strcmp(what, ENTER_POD), prespawn = !strcmp(what, ENTER_PRESPAWN);
 	if (pod)
-		report_fd = PODRUN_REPORT_FD;
+		report_fd = FD_REPORT;
 	become_root(pod || prespawn);
 	if (prespawn)
 		podrun_prespawn();
 	if (!pod && mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
-	if (strstr(what, ",net") && unshare(CLONE_NEWNET) < 0)
+	if (!strcmp(what, ENTER_USER_NS_NET) && unshare(CLONE_NEWNET) < 0)
 		podrun_die("make a network namespace");
 	if (pod) {
 		// Isolate the pod from the keys of the user's session. One keyring for the pod is enough:
 		// libcontainer would make one for each container, and the kernel lets a user have 200.
 		if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 			podrun_die("make the pod's keyring");
-		wait_gate(env("_PODRUN_GATE"));
-		podrun_monitor(argv, env("_PODRUN_HOSTNAME"), env_fd("_PODRUN_ROUTER"), env("_PODRUN_OWN_USERNS")); // returns in supervisors only
+		wait_gate(env(ENV_GATE));
+		podrun_monitor(argv, env(ENV_HOSTNAME), env_fd(ENV_ROUTER), env(ENV_OWN_USER_NS)); // returns in supervisors only
 	}
 	podrun_clear_env();
 }

@@ -3,25 +3,7 @@
 
 #include <signal.h>
 
-// Descriptors that package podinit passes to a pod's first process (internal/podinit/start.go).
-#define PODRUN_LOCK_FD 3   // the pod's lock; the monitor and the pod init hold it
-#define PODRUN_REPORT_FD 4 // errors of the start; closed once the supervisor serves
-
-// Descriptor of a prespawned process: its socket to the caller. podinit/prespawn.go has the same
-// number.
-#define PODRUN_PRESPAWN_FD 3
-
-// Descriptors of the pod init that other processes open through /proc (internal/podinit/client.go).
-#define PODRUN_NET_FD 5
-#define PODRUN_IPC_FD 6
-#define PODRUN_UTS_FD 7
-#define PODRUN_ROUTER_FD 8 // the network namespace that the pods of one user share
-#define PODRUN_USER_FD 9   // the user namespace of the pod's containers, if it has one of its own
-
-// Descriptor of a supervisor: its socket to the pod init. And the exit code by which a supervisor
-// reports that no other supervisor could take over the pod. podinit/client.go has both.
-#define PODRUN_CHANNEL_FD 3
-#define PODRUN_EXIT_UNRECOVERABLE 125
+#include "protocol.h" // descriptors, variables and words of other processes
 
 // podrun_die reports what failed, with errno, and ends the process. It writes to descriptor 2, or
 // to the one set by podrun_report_to.
@@ -35,7 +17,7 @@ void podrun_set_exit_code(int code);
 // that it executes.
 void podrun_clear_env(void);
 
-// podrun_prespawn waits at PODRUN_PRESPAWN_FD for the pod that this process belongs to, and
+// podrun_prespawn waits at FD_PRESPAWN for the pod that this process belongs to, and
 // executes the program as the first process of that pod.
 void podrun_prespawn(void) __attribute__((noreturn));
 

@@ -61,10 +61,10 @@ static void enter_empty_root(void) {
 		podrun_die("enter the empty root of the pause process");
 }
 
-// join_namespaces joins the pod's namespaces, whose descriptors are 3 and following: /proc/1 is
+// join_namespaces joins the pod's namespaces, the descriptors from FD_PAUSE on: /proc/1 is
 // visible to all containers, and it shows the network, too.
 static void join_namespaces(void) {
-	for (int fd = 3; setns(fd, 0) == 0; fd++)
+	for (int fd = FD_PAUSE; setns(fd, 0) == 0; fd++)
 		;
 	if (errno != EBADF)
 		podrun_die("enter the pod's namespaces with the pause process");
@@ -86,8 +86,8 @@ void podrun_pause(void) {
 	join_namespaces();
 	enter_empty_root();
 	drop_privileges();
-	prctl(PR_SET_NAME, "podrun-pause", 0, 0, 0);
-	podrun_close_from(3);
+	prctl(PR_SET_NAME, COMM_PAUSE, 0, 0, 0);
+	podrun_close_from(FD_PAUSE);
 	podrun_drop_program_pages();
 	for (;;) {
 		int sig;

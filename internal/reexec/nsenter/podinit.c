@@ -41,9 +41,9 @@ static struct {
 	int over;         // the pod has ended: the pod init ends with the supervisor
 	int code;         // with this exit code
 	int stopping;     // a stop was requested and is not recorded yet
-	int hibernates;       // it has announced a hibernation
-	long long wake;   // then: when to wake, CLOCK_BOOTTIME; 0: never
-	int ping;         // then: interval in milliseconds for the descriptor "notify"; 0: never
+	int hibernates;   // it has announced a hibernation
+	long long resume_at; // then: when to start the next one, CLOCK_BOOTTIME; 0: never
+	int ping;         // then: interval in milliseconds for the descriptor KEPT_NOTIFY; 0: never
 	unsigned deaths;  // quick ones, in a row
 	long long started_at;
 } supervisor = {.channel = -1};
@@ -61,33 +61,35 @@ static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WT
 
 static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
 
-// set_alarm makes PODRUN_ALARM_FD readable from a CLOCK_BOOTTIME on; 0 disarms it.
+// set_alarm makes FD_ALARM readable from a CLOCK_BOOTTIME on; 0 disarms it.
 static void set_alarm(long long nanoseconds) {
 	struct itimerspec at = {.it_value = {nanoseconds / 1000000000, nanoseconds % 1000000000}};
-	timerfd_settime(PODRUN_ALARM_FD, TFD_TIMER_ABSTIME, &at, NULL);
+	timerfd_settime(FD_ALARM, TFD_TIMER_ABSTIME, &at, NULL);
 }
+
+static void send_word(int fd, const char *word) { send(fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 // send_watchdog reports to the CLI process that serves systemd, if there is one, that the pod is
 // alive.
-static void send_watchdog(void) { send(podrun_find_kept("notify"), "WATCHDOG=1", 10, MSG_DONTWAIT | MSG_NOSIGNAL); }
+static void send_watchdog(void) { send_word(podrun_find_kept(KEPT_NOTIFY), NOTIFY_WATCHDOG); }
 
 static void handle_message(const char *words) {
-	if (!strcmp(words, "serving")) {
-		eventfd_write(PODRUN_SERVED_FD, 1);
+	if (!strcmp(words, MSG_SERVING)) {
+		eventfd_write(FD_SERVED, 1);
 		if (!supervisor.serving)
-			close(PODRUN_REPORT_FD); // the caller that starts the pod is notified after the monitor, not before
+			close(FD_REPORT); // the caller that starts the pod is notified after the monitor, not before
 		supervisor.serving = 1;
-	} else if (!strcmp(words, "stop-recorded"))
+	} else if (!strcmp(words, MSG_STOP_RECORDED))
 		supervisor.stopping = 0;
-	else if (sscanf(words, "finished %d", &supervisor.code) == 1)
+	else if (sscanf(words, MSG_FINISHED " %d", &supervisor.code) == 1)
 		supervisor.over = 1;
-	else if (sscanf(words, "hibernate %lld %d", &supervisor.wake, &supervisor.ping) == 2)
+	else if (sscanf(words, MSG_HIBERNATE " %lld %d", &supervisor.resume_at, &supervisor.ping) == 2)
 		supervisor.hibernates = 1;
 }
 
 // read_supervisor reads every message that waits in the supervisor's socket.
 static void read_supervisor(void) {
-	char words[PODRUN_MESSAGE_MAX];
+	char words[MAX_MESSAGE];
 	int n = 0;
 	while (supervisor.channel >= 0 && (n = podrun_read_message(supervisor.channel, words)) > 0)
 		handle_message(words);
@@ -117,7 +119,7 @@ static void log_and_respawn(const char *how, int what) {
 	if (wait)
 		set_alarm(podrun_now() + wait);
 	else
-		start_supervisor("death");
+		start_supervisor(AFTER_DEATH);
 }
 
 // reap_supervisor handles the exit of the supervisor.
@@ -129,14 +131,14 @@ static void reap_supervisor(int st) {
 	supervisor.pid = 0;
 	if (supervisor.over)
 		exit_pod(supervisor.code);
-	if (!supervisor.serving || (WIFEXITED(st) && WEXITSTATUS(st) == PODRUN_EXIT_UNRECOVERABLE))
+	if (!supervisor.serving || (WIFEXITED(st) && WEXITSTATUS(st) == EXIT_UNRECOVERABLE))
 		exit_pod(exit_code(st));
 	if (WIFSIGNALED(st) && is_stop(WTERMSIG(st)))
 		supervisor.stopping = 1; // the signal was meant for a supervisor that handles it
 	podrun_resend_exits();
 	if (supervisor.hibernates) {
 		supervisor.deaths = 0;
-		set_alarm(supervisor.wake);
+		set_alarm(supervisor.resume_at);
 		if (supervisor.ping > 0)
 			send_watchdog();
 	} else if (WIFSIGNALED(st)) {
@@ -160,7 +162,7 @@ static void start_supervisor(const char *after) {
 	if (pid == 0) {
 		podrun_setup_supervisor(pair[1], &mask);
 		podrun_clear_env();
-		if (podrun_pass_kept_fds() == 0 && setenv("_PODRUN_AFTER", after, 1) == 0)
+		if (podrun_pass_kept_fds() == 0 && setenv(ENV_AFTER, after, 1) == 0)
 			execv("/proc/self/exe", supervisor_argv);
 		dprintf(2, "podrun: start a supervisor: %s\n", strerror(errno));
 		_exit(1); // the pod init tries again
@@ -174,7 +176,7 @@ static void start_supervisor(const char *after) {
 	supervisor.pid = pid;
 	supervisor.channel = pair[0];
 	if (supervisor.stopping)
-		send(supervisor.channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send_word(supervisor.channel, MSG_STOP);
 }
 
 // poll_in_chunks replaces poll for more descriptors than RLIMIT_NOFILE allows by now: poll fails
@@ -199,10 +201,10 @@ static int poll_in_chunks(struct pollfd *fds, int n, int timeout) {
 // wait_event waits for an event and returns a bit for each of SIGNALS, ALARM, CHANNEL and KEPT;
 // KEPT means that a watched descriptor of a hibernating supervisor has input.
 static int wait_event(void) {
-	static struct pollfd fds[KEPT + PODRUN_KEPT_MAX];
+	static struct pollfd fds[KEPT + MAX_KEPT];
 	int n = KEPT, hibernating = supervisor.pid == 0 && supervisor.hibernates;
-	fds[SIGNALS] = (struct pollfd){.fd = PODRUN_SIGNALS_FD, .events = POLLIN};
-	fds[ALARM] = (struct pollfd){.fd = PODRUN_ALARM_FD, .events = POLLIN};
+	fds[SIGNALS] = (struct pollfd){.fd = FD_SIGNALS, .events = POLLIN};
+	fds[ALARM] = (struct pollfd){.fd = FD_ALARM, .events = POLLIN};
 	fds[CHANNEL] = (struct pollfd){.fd = supervisor.channel, .events = POLLIN | (podrun_exits_pending() ? POLLOUT : 0)};
 	for (int i = 0; hibernating && i < podrun_kept_count; i++)
 		if (podrun_kept[i].watched)
@@ -230,17 +232,17 @@ void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int ch
 	supervisor.channel = channel;
 	supervisor.started_at = podrun_now();
 	if ((supervisor.stopping = config->stop_asked))
-		send(channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send_word(channel, MSG_STOP);
 	for (;;) {
 		int found = wait_event(), st, asked = 0;
 		struct signalfd_siginfo s;
-		while (read(PODRUN_SIGNALS_FD, &s, sizeof s) == sizeof s) {
+		while (read(FD_SIGNALS, &s, sizeof s) == sizeof s) {
 			asked |= is_stop(s.ssi_signo);
 			if (s.ssi_signo == SIGUSR1 && supervisor.pid) // the supervisor does not answer
 				kill(supervisor.pid, SIGKILL);
 		}
 		if (asked && supervisor.channel >= 0)
-			send(supervisor.channel, "stop", 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+			send_word(supervisor.channel, MSG_STOP);
 		supervisor.stopping |= asked;
 		read_supervisor();
 		for (pid_t pid; (pid = podrun_reap(supervisor.pid, &st)) > 0;)
@@ -248,7 +250,7 @@ void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int ch
 				reap_supervisor(st);
 		int wanted = supervisor.hibernates && (found & 1 << KEPT || podrun_exits_pending() || supervisor.stopping);
 		if (supervisor.pid == 0 && (wanted || asked || found & 1 << ALARM))
-			start_supervisor(supervisor.hibernates ? "hibernation" : "death");
+			start_supervisor(supervisor.hibernates ? AFTER_HIBERNATION : AFTER_DEATH);
 		if (supervisor.channel >= 0)
 			podrun_send_exits(supervisor.channel);
 	}

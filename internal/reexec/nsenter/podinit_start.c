@@ -22,7 +22,7 @@
 #include "podinit.h"
 
 void podrun_setup_supervisor(int channel, const sigset_t *mask) {
-	dup2(channel, PODRUN_CHANNEL_FD); // replaces the lock, which only the monitor and the pod init hold
+	dup2(channel, FD_CHANNEL); // replaces the lock, which only the monitor and the pod init hold
 	close(channel);
 	signal(SIGTERM, SIG_DFL); // they stop the pod, even if the process that started it ignores them
 	signal(SIGINT, SIG_DFL);
@@ -31,7 +31,7 @@ void podrun_setup_supervisor(int channel, const sigset_t *mask) {
 }
 
 int podrun_move_fd_up(int fd) {
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 2 * PODRUN_FREE_FD);
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 2 * FD_FREE);
 	if (fd < 0 || moved < 0)
 		podrun_die("make a descriptor");
 	close(fd);
@@ -146,13 +146,13 @@ static struct ns_child start_ns_child(const struct podrun_init_config *config) {
 
 // place_namespaces opens the namespaces that the child has made.
 static void place_namespaces(struct ns_child m, int own_userns) {
-	place_namespace(m.pid, "net", PODRUN_NET_FD);
-	place_namespace(m.pid, "ipc", PODRUN_IPC_FD);
-	place_namespace(m.pid, "uts", PODRUN_UTS_FD);
+	place_namespace(m.pid, "net", FD_NET);
+	place_namespace(m.pid, "ipc", FD_IPC);
+	place_namespace(m.pid, "uts", FD_UTS);
 	if (own_userns)
-		place_namespace(m.pid, "user", PODRUN_USER_FD);
+		place_namespace(m.pid, "user", FD_USER);
 	else
-		close(PODRUN_USER_FD);
+		close(FD_USER);
 	close(m.channel);
 	waitpid(m.pid, NULL, 0);
 }
@@ -160,18 +160,12 @@ static void place_namespaces(struct ns_child m, int own_userns) {
 // write_pidfile writes the identity of this process into the pod's lock: its pid and its start time
 // as the /proc of the host shows them, which is still mounted, and the monitor's pid.
 static void write_pidfile(void) {
-	char text[512], *rest, line[64];
-	unsigned long long start;
-	int pid, guard, fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	rest = strrchr(text, ')');
-	if (!rest || sscanf(text, "%d", &pid) != 1 ||
-	    sscanf(rest + 1, " %*c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &guard, &start) != 2)
+	struct podrun_stat st;
+	char line[64];
+	if (!podrun_read_stat("self", &st))
 		podrun_die("read /proc/self/stat");
-	n = snprintf(line, sizeof line, "%d %llu %d\n", pid, start, guard);
-	if (pwrite(PODRUN_LOCK_FD, line, n, 0) != n || ftruncate(PODRUN_LOCK_FD, n) < 0)
+	int n = snprintf(line, sizeof line, "%d %llu %d\n", st.pid, st.start, st.ppid);
+	if (pwrite(FD_LOCK, line, n, 0) != n || ftruncate(FD_LOCK, n) < 0)
 		podrun_die("write the pod's lock");
 }
 
@@ -200,24 +194,24 @@ void podrun_init(const struct podrun_init_config *config) {
 		close(maker.channel);
 		podrun_setup_supervisor(pair[1], &config->old_mask);
 		if (config->restarted)
-			close(PODRUN_REPORT_FD); // the report has no reader
+			close(FD_REPORT); // the report has no reader
 		return;
 	}
-	prctl(PR_SET_NAME, "podrun-podinit", 0, 0, 0);
+	prctl(PR_SET_NAME, COMM_POD_INIT, 0, 0, 0);
 	close(pair[1]);
 	int channel = podrun_move_fd_up(pair[0]);
 	if (!config->own_userns) // the supervisor's Go runtime starts meanwhile
 		await_child(maker);
 	place_namespaces(maker, config->own_userns);
-	podrun_place_fd(config->router, PODRUN_ROUTER_FD);
-	podrun_place_fd(config->served, PODRUN_SERVED_FD);
-	podrun_place_fd(signalfd(-1, &config->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_SIGNALS_FD);
-	podrun_place_fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_ALARM_FD);
-	if (send(channel, "ready", 5, MSG_NOSIGNAL) != 5)
+	podrun_place_fd(config->router, FD_ROUTER);
+	podrun_place_fd(config->served, FD_SERVED);
+	podrun_place_fd(signalfd(-1, &config->set, SFD_CLOEXEC | SFD_NONBLOCK), FD_SIGNALS);
+	podrun_place_fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), FD_ALARM);
+	if (send(channel, MSG_READY, strlen(MSG_READY), MSG_NOSIGNAL) != strlen(MSG_READY))
 		podrun_die("start the supervisor");
-	podrun_place_fd(channel, PODRUN_FREE_FD);
+	podrun_place_fd(channel, FD_FREE);
 	podrun_report_to(2); // the supervisor's log from now on
-	podrun_close_from(PODRUN_FREE_FD + 1);
+	podrun_close_from(FD_FREE + 1);
 	podrun_drop_program_pages();
-	podrun_init_loop(config, supervisor, PODRUN_FREE_FD);
+	podrun_init_loop(config, supervisor, FD_FREE);
 }

@@ -14,17 +14,16 @@
 #include "nsenter.h"
 #include "podinit.h"
 
-struct podrun_kept podrun_kept[PODRUN_KEPT_MAX];
+struct podrun_kept podrun_kept[MAX_KEPT];
 int podrun_kept_count;
 
 struct exit_record {
-	int pid, status, sent;
-	unsigned long long start; // of the process, in ticks since boot
+	struct podrun_stat process;
+	int status, sent;
 	long long at;
-	char comm[16];
 };
 
-static struct exit_record exits[PODRUN_EXITS_MAX];
+static struct exit_record exits[MAX_EXITS];
 static int exits_count;
 
 long long podrun_now(void) {
@@ -59,7 +58,7 @@ static void keep(const char *name, int fd, int watched) {
 	int listens = 0;
 	socklen_t size = sizeof listens;
 	drop(name);
-	if (podrun_kept_count == PODRUN_KEPT_MAX || strlen(name) >= PODRUN_KEPT_NAME) {
+	if (podrun_kept_count == MAX_KEPT || strlen(name) > MAX_KEPT_NAME) {
 		close(fd);
 		return;
 	}
@@ -73,7 +72,7 @@ static void keep(const char *name, int fd, int watched) {
 
 static void forget(int pid, unsigned long long start) {
 	for (int i = 0; i < exits_count; i++)
-		if (exits[i].pid == pid && exits[i].start == start) {
+		if (exits[i].process.pid == pid && exits[i].process.start == start) {
 			memmove(&exits[i], &exits[i + 1], (--exits_count - i) * sizeof *exits);
 			return;
 		}
@@ -81,31 +80,31 @@ static void forget(int pid, unsigned long long start) {
 
 // handle_state_message handles messages about descriptors and exits. It returns 0 for any other.
 static int handle_state_message(const char *words, int fd) {
-	char name[PODRUN_MESSAGE_MAX];
+	char name[MAX_MESSAGE];
 	int pid;
 	unsigned long long start;
-	if (fd >= 0 && sscanf(words, "keep %159s", name) == 1)
+	if (fd >= 0 && sscanf(words, MSG_KEEP " %159s", name) == 1)
 		keep(name, fd, 0);
-	else if (fd >= 0 && sscanf(words, "watch %159s", name) == 1)
+	else if (fd >= 0 && sscanf(words, MSG_WATCH " %159s", name) == 1)
 		keep(name, fd, 1);
 	else if (fd >= 0)
 		close(fd);
-	else if (sscanf(words, "drop %159s", name) == 1)
+	else if (sscanf(words, MSG_DROP " %159s", name) == 1)
 		drop(name);
-	else if (sscanf(words, "forget %d %llu", &pid, &start) == 2)
+	else if (sscanf(words, MSG_FORGET " %d %llu", &pid, &start) == 2)
 		forget(pid, start);
 	else
 		return 0;
 	return 1;
 }
 
-int podrun_read_message(int channel, char words[PODRUN_MESSAGE_MAX]) {
+int podrun_read_message(int channel, char words[MAX_MESSAGE]) {
 	union {
 		char room[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	for (;;) {
-		struct iovec text = {words, PODRUN_MESSAGE_MAX - 1};
+		struct iovec text = {words, MAX_MESSAGE - 1};
 		struct msghdr m = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 		ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		// A supervisor that was killed with unread data resets the connection, once. The messages
@@ -125,54 +124,34 @@ int podrun_read_message(int channel, char words[PODRUN_MESSAGE_MAX]) {
 }
 
 int podrun_pass_kept_fds(void) {
-	char *list = calloc(podrun_kept_count + 1, PODRUN_KEPT_NAME + 16), *at = list;
+	char *list = calloc(podrun_kept_count + 1, MAX_KEPT_NAME + 16), *at = list;
 	if (!list)
 		return -1;
 	for (int i = 0; i < podrun_kept_count; i++) {
 		fcntl(podrun_kept[i].fd, F_SETFD, 0);
 		at += sprintf(at, "%s=%d ", podrun_kept[i].name, podrun_kept[i].fd);
 	}
-	return setenv("_PODRUN_KEPT_FDS", list, 1);
-}
-
-// read_proc_stat reads name and start time from /proc/PID/stat of a process that has not been
-// reaped.
-static void read_proc_stat(struct exit_record *e) {
-	char path[32], text[512], *name, *rest;
-	snprintf(path, sizeof path, "/proc/%d/stat", e->pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = read(fd, text, sizeof text - 1);
-	close(fd);
-	text[n < 0 ? 0 : n] = 0;
-	name = strchr(text, '(');
-	rest = strrchr(text, ')');
-	if (!name || !rest)
-		return;
-	*rest++ = 0;
-	snprintf(e->comm, sizeof e->comm, "%s", name + 1);
-	for (int field = 2; rest && field < 21; field++) // to the 22nd field
-		rest = strchr(rest + 1, ' ');
-	if (rest)
-		e->start = strtoull(rest, NULL, 10);
+	return setenv(ENV_KEPT_FDS, list, 1);
 }
 
 int podrun_reap(int supervisor, int *status) {
 	siginfo_t info = {0};
 	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 		return 0;
-	struct exit_record e = {.pid = info.si_pid, .at = podrun_now()};
-	read_proc_stat(&e);
-	if (waitpid(e.pid, status, WNOHANG) != e.pid)
+	struct exit_record e = {.at = podrun_now()};
+	char pid[16];
+	snprintf(pid, sizeof pid, "%d", info.si_pid);
+	podrun_read_stat(pid, &e.process);
+	e.process.pid = info.si_pid;
+	if (waitpid(info.si_pid, status, WNOHANG) != info.si_pid)
 		return 0;
 	e.status = *status;
-	if (e.pid == supervisor)
-		return e.pid;
-	if (exits_count == PODRUN_EXITS_MAX)
-		forget(exits[0].pid, exits[0].start);
+	if (info.si_pid == supervisor)
+		return supervisor;
+	if (exits_count == MAX_EXITS)
+		forget(exits[0].process.pid, exits[0].process.start);
 	exits[exits_count++] = e;
-	return e.pid;
+	return info.si_pid;
 }
 
 int podrun_exits_pending(void) {
@@ -183,12 +162,13 @@ int podrun_exits_pending(void) {
 }
 
 void podrun_send_exits(int channel) {
-	char words[PODRUN_MESSAGE_MAX];
+	char words[MAX_MESSAGE];
 	for (int i = 0; i < exits_count; i++) {
 		struct exit_record *e = &exits[i];
 		if (e->sent)
 			continue;
-		int n = snprintf(words, sizeof words, "exit %d %llu %d %lld %s", e->pid, e->start, e->status, e->at, e->comm);
+		const struct podrun_stat *p = &e->process;
+		int n = snprintf(words, sizeof words, MSG_EXIT " %d %llu %d %lld %s", p->pid, p->start, e->status, e->at, p->comm);
 		if (send(channel, words, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			return; // the socket is full or closed
 		e->sent = 1;

@@ -13,9 +13,6 @@
 
 #include "nsenter.h"
 
-// Limits of the message. prespawn.go has them, too, and sends nothing larger.
-enum { TEXT_MAX = 32768, FILES_MAX = 128, ARGS_MAX = 16 };
-
 // place_fds moves the received descriptors, in this order, to standard error and the numbers after
 // it. None is in the place of another: 0 to 3 were open when they arrived.
 static void place_fds(const int *fds, size_t n) {
@@ -32,19 +29,19 @@ static void place_fds(const int *fds, size_t n) {
 static ssize_t read_message(char *text) {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(FILES_MAX * sizeof(int))];
+		char room[CMSG_SPACE(MAX_PRESPAWN_FILES * sizeof(int))];
 	} control;
-	struct iovec io = {text, TEXT_MAX};
+	struct iovec io = {text, MAX_PRESPAWN_TEXT};
 	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 	ssize_t n;
-	while ((n = recvmsg(PODRUN_PRESPAWN_FD, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+	while ((n = recvmsg(FD_PRESPAWN, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;
 	if (n <= 0)
 		return 0;
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || text[n - 1] != 0 || !c || c->cmsg_type != SCM_RIGHTS)
 		_exit(125);
-	int fds[FILES_MAX];
+	int fds[MAX_PRESPAWN_FILES];
 	size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
 	memcpy(fds, CMSG_DATA(c), count * sizeof *fds);
 	place_fds(fds, count);
@@ -52,18 +49,18 @@ static ssize_t read_message(char *text) {
 }
 
 void podrun_prespawn(void) {
-	static char text[TEXT_MAX];
-	char *argv[ARGS_MAX + 1], *w = text, *end;
+	static char text[MAX_PRESPAWN_TEXT];
+	char *argv[MAX_PRESPAWN_ARGS + 1], *w = text, *end;
 	int args = 0;
 	podrun_clear_env();
-	if (send(PODRUN_PRESPAWN_FD, "x", 1, MSG_NOSIGNAL) != 1)
+	if (send(FD_PRESPAWN, "x", 1, MSG_NOSIGNAL) != 1)
 		_exit(0);
 	end = text + read_message(text);
 	if (end == text)
 		_exit(0);
-	podrun_report_to(PODRUN_REPORT_FD);
+	podrun_report_to(FD_REPORT);
 	const char *program = w;
-	for (w += strlen(w) + 1; w < end && *w && args < ARGS_MAX; w += strlen(w) + 1)
+	for (w += strlen(w) + 1; w < end && *w && args < MAX_PRESPAWN_ARGS; w += strlen(w) + 1)
 		argv[args++] = w;
 	argv[args] = NULL;
 	for (w++; w < end; w += strlen(w) + 1)

@@ -48,7 +48,7 @@ static void send_notify(const char *text) {
 
 static void send_status(int n) {
 	static char text[MAX_PODS * (MAX_STATUS + 2) + 16];
-	size_t at = snprintf(text, sizeof text, "STATUS=");
+	size_t at = snprintf(text, sizeof text, NOTIFY_STATUS);
 	for (int i = 0; i < n; i++)
 		at += snprintf(text + at, sizeof text - at, "%s%s", i ? "; " : "", pods[i].status);
 	send_notify(text);
@@ -57,13 +57,14 @@ static void send_status(int n) {
 // read_message receives one message of a supervisor. It returns 1 and sets *changed for a new
 // status, 0 if no message is there now, and -1 if there will be no more.
 static int read_message(int fd, struct pod *from, int *changed) {
-	char text[MAX_STATUS + 7];
+	char text[sizeof NOTIFY_STATUS - 1 + MAX_STATUS];
 	ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
 	if (got <= 0)
 		return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 	text[got] = 0;
-	if (!strncmp(text, "STATUS=", 7)) {
-		snprintf(from->status, sizeof from->status, "%s", text + 7);
+	size_t n = strlen(NOTIFY_STATUS);
+	if (!strncmp(text, NOTIFY_STATUS, n)) {
+		snprintf(from->status, sizeof from->status, "%s", text + n);
 		*changed = 1;
 	}
 	from->alive = 1; // any message is a ping
@@ -86,7 +87,7 @@ static int read_supervisor(int fd, struct pod *from, int n) {
 			return 1;
 	for (int i = 0; i < n; i++)
 		pods[i].alive = 0;
-	send_notify("WATCHDOG=1");
+	send_notify(NOTIFY_WATCHDOG);
 	return 1;
 }
 
@@ -136,7 +137,7 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	for (;;) {
 		int ready = poll(fds, FIRST_POD + n + wakers, every);
 		if (ready == 0)
-			send_notify("WATCHDOG=1");
+			send_notify(NOTIFY_WATCHDOG);
 		if (ready < 0) {
 			if (errno != EINTR)
 				podrun_die("wait");
@@ -177,7 +178,7 @@ void podrun_unit_wait(char **argv, const char *spec) {
 	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
 	if (fds[SIGNALS].fd < 0)
 		podrun_die("wait for signals");
-	prctl(PR_SET_NAME, "podrun-unitwait", 0, 0, 0);
+	prctl(PR_SET_NAME, COMM_UNIT_WAIT, 0, 0, 0);
 	podrun_drop_program_pages();
 	wait_until_needed(fds, n, wakers);
 	for (int i = 0; i < wakers; i++)
@@ -189,12 +190,12 @@ void podrun_unit_wait(char **argv, const char *spec) {
 	// A signal stays blocked, and so pending, until Go unblocks it: it would then end the CLI if no
 	// handler is installed yet. So the loop consumes the signal and passes its name to the CLI.
 	struct signalfd_siginfo info;
-	const char *why = "gone";
+	const char *why = WOKEN_BY_GONE;
 	if (fds[SIGNALS].revents && read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
-		why = info.ssi_signo == SIGTERM ? "term" : info.ssi_signo == SIGHUP ? "hup" : "int";
-	unsetenv("_PODRUN_ENTER");
-	unsetenv("_PODRUN_UNITWAIT");
-	setenv("_PODRUN_WAKE_REASON", why, 1);
+		why = info.ssi_signo == SIGTERM ? WOKEN_BY_TERM : info.ssi_signo == SIGHUP ? WOKEN_BY_HUP : WOKEN_BY_INT;
+	unsetenv(ENV_ENTER);
+	unsetenv(ENV_UNIT_WAIT);
+	setenv(ENV_WOKEN_BY, why, 1);
 	execv("/proc/self/exe", argv);
 	podrun_die("wake podrun");
 }

@@ -1,26 +1,10 @@
-// Messages between the supervisor and the trampoline. order.go and reply.go have the same
-// definitions.
+// Messages between the supervisor and the trampoline. order.go has the same structs; protocol.h has
+// the numbers.
 #pragma once
 
 #include <linux/types.h>
 
-#define CHANNEL 4 // a stream socket: the configuration comes in, replies go out
-#define NAME "podrun-start" // name of the process until it executes its program
-#define TARGET 3  // with EXEC: a pidfd of the container's first process; else the trampoline's own program
-
-enum {
-	EXEC = 1,       // enter the container by the pidfd; else libcontainer has done all but the last steps
-	NO_NEW_PRIVS = 2,
-	FILTER_EARLY = 4,      // with EXEC: load the filter before the process is in the container
-	SET_GROUPS = 8, // the user namespace permits it
-	LABEL = 16,     // the profile is an SELinux label
-};
-
-// Maxima of the variable parts of a configuration.
-#define MAX_GROUPS 4096
-#define MAX_FILTER 4096 // BPF_MAXINSNS
-#define MAX_LIMITS 16
-#define MAX_PATH 4096
+#include "protocol.h"
 
 struct limit {
 	__u64 type, soft, hard;
@@ -39,33 +23,9 @@ struct config {
 	__u64 bounding, permitted; // effective is as permitted; nothing is inheritable or ambient
 };
 
-#define MAGIC 0x70727431
-
-// A reply is an event and a number: the pid of the process, or an errno.
+// A reply is SHIM_STARTED with the pid of the process, or a failed step, STEP_…, with an
+// errno.
 struct reply {
 	__u32 what;
 	__s32 number;
-};
-
-enum {
-	STARTED = 1, // the process that will be the program
-	BAD_CONFIG,
-	OOM,
-	LIMITS,
-	ENTER,
-	PRIVILEGES,
-	DIRECTORY,
-	OUTSIDE, // the working directory is not in the container
-	BOUNDING,
-	STDIO,
-	GROUPS,
-	GROUP,
-	USER,
-	CAPABILITIES,
-	FILTER,
-	PROFILE,
-	FORK,
-	SESSION,
-	EXECUTE,
-	INTERPRETER, // the program exists, its interpreter does not
 };

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/egress"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
@@ -42,7 +43,7 @@ type process struct {
 }
 
 // Start starts to serve a pod through its traffic descriptors, which it takes over. program has the
-// re-exec entry point stackproto.StageName.
+// re-exec entry point protocol.StageNetstack.
 func Start(program string, c egress.Config, traffic router.TrafficFDs) (*Client, error) {
 	s := &Client{program: program, config: c, tun: -1, closing: make(chan struct{})}
 	err := s.takeTraffic(traffic)
@@ -83,7 +84,7 @@ func (s *Client) startProcess() (*process, error) {
 	}
 	end := os.NewFile(uintptr(away), "channel")
 	defer end.Close()
-	cmd := exec.Command(s.program, stackproto.StageName)
+	cmd := exec.Command(s.program, protocol.StageNetstack)
 	cmd.Args[0] = "podrun"
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/netns/ipam"
 )
 
@@ -58,15 +59,12 @@ type Channel struct {
 	mu   sync.Mutex // serializes senders
 }
 
-// channelFD is the channel's descriptor in the process of the stack.
-const channelFD = 3
-
 // InheritedChannel returns the channel that this process was started with.
 func InheritedChannel() (*Channel, error) {
-	unix.CloseOnExec(channelFD)
-	conn, err := socketOf(channelFD)
+	unix.CloseOnExec(protocol.FDNetstack)
+	conn, err := socketOf(protocol.FDNetstack)
 	if err != nil {
-		return nil, fmt.Errorf("speak to the supervisor: %w", err)
+		return nil, fmt.Errorf("open the channel to the supervisor: %w", err)
 	}
 	return &Channel{Conn: conn}, nil
 }
@@ -162,9 +160,6 @@ func SocketPair(kind int) (here *net.UnixConn, away int, err error) {
 	}
 	return here, fds[1], nil
 }
-
-// StageName is the re-exec entry point of the process of the stack.
-const StageName = "_netstack"
 
 // ResolverAddr is the address of the pod's resolver: packets to the router's own addresses do not
 // reach a stack.

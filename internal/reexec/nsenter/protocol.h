@@ -1,0 +1,97 @@
+// Code generated from internal/protocol/protocol.go by go generate. DO NOT EDIT.
+#pragma once
+
+// Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
+#define FD_LOCK 3 // CLI → first process, puller, controller, replacer: the lock that the receiver holds from now on
+#define FD_REPORT 4 // supervisor, C code before it → CLI: the text of an error, then its hint; the end of file means that the pod is served
+#define FD_PRESPAWN 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
+#define FD_NET 5 // pod init → supervisor: the pod's network namespace
+#define FD_IPC 6 // pod init → supervisor: the pod's IPC namespace
+#define FD_UTS 7 // pod init → supervisor: the pod's UTS namespace
+#define FD_ROUTER 8 // pod init → supervisor, CLI: the network namespace that the pods of one user share
+#define FD_USER 9 // pod init → supervisor: the user namespace of the pod's containers, if it has one of its own
+#define FD_CHANNEL 3 // pod init → supervisor: the SEQPACKET socket to the pod init
+#define FD_PAUSE 3 // supervisor → pause process: the first of the namespaces that it joins; the others follow
+
+// Environment variables. Environ of internal/reexec removes all of them from what a child inherits.
+#define ENV_ENTER "_PODRUN_ENTER" // Go → C constructor: what the process enters before Go starts
+#define ENV_UID_MAP "_PODRUN_UIDMAP" // Go → C constructor: the map of user ids, "0 1000 1 1 100000 65536"
+#define ENV_GID_MAP "_PODRUN_GIDMAP" // Go → C constructor: the map of group ids
+#define ENV_ID_TOOLS "_PODRUN_IDTOOLS" // Go → C constructor: directory of newuidmap and newgidmap; empty: the map has one id
+#define ENV_USER_NS "_PODRUN_USERNS" // CLI, supervisor → C constructor: descriptor of the user namespace to join; none: it is made
+#define ENV_ROUTER "_PODRUN_ROUTER" // CLI → monitor: descriptor of the router's network namespace; none: it is made
+#define ENV_HOSTNAME "_PODRUN_HOSTNAME" // CLI → monitor: the pod's hostname
+#define ENV_HOST_PID "_PODRUN_HOSTPID" // CLI → monitor: 1: the pod lives in the host's PID namespace
+#define ENV_OWN_USER_NS "_PODRUN_OWN_USERNS" // CLI → monitor: the containers have a user namespace of their own: 1 with the same ids, else the map
+#define ENV_GATE "_PODRUN_GATE" // CLI → first process: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
+#define ENV_AFTER "_PODRUN_AFTER" // CLI, monitor, pod init → supervisor: why the supervisor starts
+#define ENV_KEPT_FDS "_PODRUN_KEPT_FDS" // pod init → supervisor: the kept descriptors, "NAME=FD …"
+#define ENV_NOTIFY "_PODRUN_NOTIFY" // CLI → first supervisor: JSON with two descriptors and the request of section 8
+#define ENV_PORTS "_PODRUN_PORTS" // CLI → first supervisor: opened host ports, "NAME=FD …"
+#define ENV_RECORD "_PODRUN_RECORD" // CLI → first supervisor: descriptor with one byte when the pod is recorded
+#define ENV_UNIT_WAIT "_PODRUN_UNITWAIT" // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
+#define ENV_WOKEN_BY "_PODRUN_WOKEN_BY" // unit loop → up, controller: why the wait has ended
+
+// Values of _PODRUN_ENTER.
+#define ENTER_USER_NS_NET "userns,net" // CLI → C constructor: an empty network namespace, too
+#define ENTER_POD "pod" // CLI → C constructor: the namespaces of a pod; the process becomes the monitor
+#define ENTER_PRESPAWN "prespawn" // CLI → C constructor: the user namespace of a pod that is not known yet
+#define ENTER_PAUSE "pause" // supervisor → C constructor: the process becomes the pause process
+#define ENTER_UNIT_WAIT "unitwait" // up, controller → C constructor: the process becomes the unit loop
+
+// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place: they have one length.
+#define AFTER_SANDBOX "sandbox" // monitor → supervisor: the pod init was killed, and all kept state is lost
+#define AFTER_DEATH "death" // pod init → supervisor: the one before has died
+#define AFTER_HIBERNATION "hibernation" // pod init → supervisor: the one before has hibernated
+
+// Values of _PODRUN_WOKEN_BY.
+#define WOKEN_BY_TERM "term" // unit loop → up, controller: SIGTERM
+#define WOKEN_BY_INT "int" // unit loop → up, controller: SIGINT
+#define WOKEN_BY_HUP "hup" // unit loop → up, controller: SIGHUP
+#define WOKEN_BY_GONE "gone" // unit loop → up, controller: the supervisor of a pod has ended, or a descriptor has input
+
+// Hidden first arguments: re-exec entry points.
+#define STAGE_REMOVE_POD "_remove-pod" // monitor → supervisor program: remove all of a dead pod
+
+// Words of the channel between the pod init and a supervisor. A message is one word with its operands.
+#define MSG_KEEP "keep" // supervisor → pod init: NAME, with a descriptor: hold a duplicate of it; it replaces an existing one
+#define MSG_WATCH "watch" // supervisor → pod init: NAME, with a descriptor: the same; its input also ends a hibernation
+#define MSG_DROP "drop" // supervisor → pod init: NAME: close the descriptor
+#define MSG_FORGET "forget" // supervisor → pod init: PID START: the exit of this process is recorded
+#define MSG_SERVING "serving" // supervisor → pod init: from now on the pod outlives its supervisor; the report pipe is closed
+#define MSG_STOP_RECORDED "stop-recorded" // supervisor → pod init: the requested stop is recorded
+#define MSG_HIBERNATE "hibernate" // supervisor → pod init: AT_NS PING_MS: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never)
+#define MSG_FINISHED "finished" // supervisor → pod init: CODE: the pod has ended
+#define MSG_READY "ready" // pod init → supervisor: the namespaces are held; to the first supervisor of a pod init only
+#define MSG_EXIT "exit" // pod init → supervisor: PID START STATUS NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
+#define MSG_STOP "stop" // pod init → supervisor: stop the pod gracefully; repeated until stop-recorded
+
+// Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
+#define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of section 8
+
+// Messages of a supervisor or pod init to the process that serves systemd, in the form of sd_notify.
+#define NOTIFY_WATCHDOG "WATCHDOG=1" // supervisor, pod init → up, unit loop → systemd: the pod is alive
+#define NOTIFY_STATUS "STATUS=" // supervisor → up, unit loop → systemd: followed by the pod's state in a few words
+
+// Limits of messages.
+#define MAX_KEPT_NAME 95 // supervisor → pod init: bytes of a kept name
+#define MAX_KEPT 1000 // supervisor → pod init: kept descriptors
+#define MAX_EXITS 1000 // pod init → supervisor: exits that are not recorded
+#define MAX_MESSAGE 160 // pod init ↔ supervisor: bytes of a message
+#define MAX_PRESPAWN_TEXT 32768 // CLI → prespawned process: bytes of the message
+#define MAX_PRESPAWN_FILES 128 // CLI → prespawned process: descriptors of the message
+#define MAX_PRESPAWN_ARGS 16 // CLI → prespawned process: arguments of the program
+
+// Exit codes.
+#define EXIT_UNRECOVERABLE 125 // supervisor → pod init, monitor: no other supervisor could recover the pod, which ends
+
+// Names of processes (/proc/PID/comm).
+#define COMM_MONITOR "podrun-monitor" // monitor → CLI: the monitor
+#define COMM_POD_INIT "podrun-podinit" // pod init → supervisor: the pod init
+#define COMM_PAUSE "podrun-pause" // pause process → users: the pause process
+#define COMM_UNIT_WAIT "podrun-unitwait" // unit loop → users: the unit loop
+
+// Files that C code reads and removes. internal/store has all others.
+#define FILE_PODS "pods" // CLI → monitor: the directory of all pods, below the data and the runtime root
+#define FILE_LOCK "lock" // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
+#define FILE_REMOVING "leaving" // supervisor, puller → monitor, commands: the pod is being removed
