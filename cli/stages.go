@@ -59,11 +59,11 @@ func pullOne(env *cmdutil.Env, args []string) error {
 		}
 		return err
 	}
-	var wishes cmdutil.PullerOptions
-	if err := json.Unmarshal([]byte(args[4]), &wishes); err != nil {
+	var options cmdutil.PullerOptions
+	if err := json.Unmarshal([]byte(args[4]), &options); err != nil {
 		return fmt.Errorf("read how to pull: %w", err)
 	}
-	return podup.PullPod(context.Background(), env, dirs, p, wishes, lock)
+	return podup.PullPod(context.Background(), env, dirs, p, options, lock)
 }
 
 // replacerStage is the process that replaces a pod.

@@ -111,7 +111,7 @@ func isLatest(ref string) bool {
 // notLoadedError returns the error of a local image that is missing or unusable.
 func notLoadedError(ref string, cause error) error {
 	hint := fmt.Sprintf("podrun image load FILE or podrun image import ROOTFS.tar %s brings it; imagePullPolicy: IfNotPresent asks a registry", ref)
-	err := report.New(report.Failure, hint, "image %q is not on this machine, and a registry is not asked for such a name", ref)
+	err := report.New(report.Failure, hint, "image %q is not on this machine, and such a name is not pulled", ref)
 	if !errors.Is(cause, api.ErrNotFound) {
 		err = report.New(report.Failure, hint, "image %q cannot be used: %w", ref, cause)
 	}

@@ -116,7 +116,7 @@ func TestSecuredRegistry(t *testing.T) {
 		t.Errorf("before: %v", err)
 	}
 	_, err = registry.Login(context.Background(), api.Account{Registry: reg.addr, User: "me", Password: "wrong"}, o)
-	wantError(t, err, "does not know this user and password")
+	wantError(t, err, "refuses this user and password")
 	if _, err := os.Stat(auth); err == nil {
 		t.Error("a wrong password was kept")
 	}

@@ -49,8 +49,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestMend: a name's damaged record is restored, without a network if the image is here.
-func TestMend(t *testing.T) {
+// TestRepairLayers: a name's damaged record is restored, without a network if the image is here.
+func TestRepairLayers(t *testing.T) {
 	l := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	fk, repo := newFake(t, l)
 	for name, tt := range map[string]struct {

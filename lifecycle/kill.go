@@ -28,7 +28,7 @@ func (d *decision) kills() {
 	for _, list := range d.plan.All() {
 		for i := range list {
 			if seen := d.seen.container(list[i].Name); seen.Kill != nil {
-				d.bringDown(&list[i], seen, true)
+				d.end(&list[i], seen, true)
 			}
 		}
 	}

@@ -44,13 +44,13 @@ func (d *decision) leave() {
 
 // stopContainer issues the next stop action for a container of a pod that ends.
 func (d *decision) stopContainer(c *pod.Container, turn bool) {
-	d.bringDown(c, d.seen.container(c.Name), turn)
+	d.end(c, d.seen.container(c.Name), turn)
 }
 
-// bringDown ends the run of a container: its preStop hook, regardless of turn, then the stop signal
+// end ends the run of a container: its preStop hook, regardless of turn, then the stop signal
 // when its turn has come, then SIGKILL. All steps share one grace, except the minimum after the
 // stop signal (kubelet: killContainer in pkg/kubelet/kuberuntime).
-func (d *decision) bringDown(c *pod.Container, seen *Container, turn bool) {
+func (d *decision) end(c *pod.Container, seen *Container, turn bool) {
 	since, end := d.graceEnd(seen)
 	switch {
 	case !seen.live() || seen.KillIssued:

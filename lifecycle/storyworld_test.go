@@ -17,15 +17,15 @@ type world struct {
 	at      time.Duration // since the start of the pod
 	manual  bool
 	hangs   map[string]bool
-	dies    map[string]death
+	dies    map[string]exit
 	answers map[string]asked // by container and kind of probe or hook
 	due     []timed          // future deaths, in order
 	last    Decision
 	told    []string
 }
 
-// death is a scheduled end of a container's runs.
-type death struct {
+// exit is a scheduled end of a container's runs.
+type exit struct {
 	code  int
 	after time.Duration
 }
@@ -126,11 +126,11 @@ func (w *world) answer(a Action) {
 	w.seen.Apply(&w.plan, e)
 }
 
-// pass advances the time and stops at every wake and every death.
+// pass advances the time and stops at every wake and every exit.
 func (w *world) pass(d time.Duration) {
 	w.settle()
 	for end := w.at + d; ; w.settle() {
-		next, death := end, -1
+		next, exit := end, -1
 		if wake := w.last.Wake - bootBegin; w.last.Wake != 0 && wake < next {
 			if wake <= w.at {
 				panic("wake is not ahead")
@@ -138,16 +138,16 @@ func (w *world) pass(d time.Duration) {
 			next = wake
 		}
 		for i, t := range w.due {
-			if t.at <= next && (death < 0 || t.at < w.due[death].at) {
-				next, death = t.at, i
+			if t.at <= next && (exit < 0 || t.at < w.due[exit].at) {
+				next, exit = t.at, i
 			}
 		}
 		w.at = next
-		if death >= 0 {
-			e := w.due[death].e
+		if exit >= 0 {
+			e := w.due[exit].e
 			e.At = w.now()
 			w.seen.Apply(&w.plan, e)
-			w.due = append(w.due[:death], w.due[death+1:]...)
+			w.due = append(w.due[:exit], w.due[exit+1:]...)
 		} else if next == end {
 			return
 		}
@@ -201,7 +201,7 @@ func (w *world) step(words []string) (err error) {
 	case "hang":
 		w.hangs[plain[0]] = true
 	case "dies":
-		d := death{}
+		d := exit{}
 		if d.code, err = strconv.Atoi(plain[1]); err == nil {
 			d.after, err = time.ParseDuration(plain[2])
 		}
@@ -271,7 +271,7 @@ const firstImage = "busybox"
 
 // begin creates the pod of a story.
 func (w *world) begin(words []string) (err error) {
-	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]death{}, map[string]asked{}
+	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]exit{}, map[string]asked{}
 	w.plan = pod.Plan{Name: "web", Namespace: "default", UID: "u-1",
 		RestartPolicy: pod.RestartAlways, GraceSeconds: 30}
 	for _, word := range words {

@@ -166,7 +166,7 @@ func caps(inherited, effective, bounding string) string {
 }
 
 // S20, S25: operations that must fail in a container.
-func TestForbiddenThings(t *testing.T) {
+func TestForbiddenRequests(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))

@@ -105,7 +105,7 @@ func (s *Service) ShuttingDown(ctx context.Context) bool {
 	defer cancel()
 	going, err := systemd.IsStopping(ctx, manager)
 	if err != nil {
-		report.Print(s.env.ErrOut, report.New(report.Failure, "the pods end as with the machine, and keep their files; podrun down removes them", "ask whether the machine goes down: %w", err))
+		report.Print(s.env.ErrOut, report.New(report.Failure, "the pods end as with the machine, and keep their files; podrun down removes them", "check whether the machine shuts down: %w", err))
 		return true
 	}
 	return going

@@ -6,7 +6,7 @@ import "errors"
 var ErrNotFound = errors.New("image is not on this machine")
 
 // ErrRegistryNeeded is the error of an operation that needs a registry while PullOptions.LocalOnly is set.
-var ErrRegistryNeeded = errors.New("a registry has to be asked for the image")
+var ErrRegistryNeeded = errors.New("the image must be pulled")
 
 // The kubelet's reasons for a container that waits for its image (kubernetes pkg/kubelet/images/types.go).
 const (

@@ -49,7 +49,7 @@ func (img dockerImage) candidate(f files) (*ingest.Candidate, error) {
 	}
 	hex := strings.TrimSuffix(path.Base(img.Config), ".json")
 	if called := len(hex) == 64 && records.IsHex(hex); called && digest.FromBytes(config).Encoded() != hex {
-		return nil, fmt.Errorf("read config: it is not what its name %s says", img.Config)
+		return nil, fmt.Errorf("read config: it does not match its name %s", img.Config)
 	}
 	diffIDs, err := records.CheckConfig(config)
 	if err != nil {

@@ -46,8 +46,8 @@ func Recheck(s *records.Store, diffIDs []digest.Digest) error {
 		if err != nil {
 			return err
 		}
-		settled := filepath.Join(s.LayerDir(id), recheckedFile)
-		if _, err := os.Lstat(settled); err == nil || rec.Boot == s.Boot {
+		rechecked := filepath.Join(s.LayerDir(id), recheckedFile)
+		if _, err := os.Lstat(rechecked); err == nil || rec.Boot == s.Boot {
 			continue
 		}
 		group.Go(func() error {
@@ -61,7 +61,7 @@ func Recheck(s *records.Store, diffIDs []digest.Digest) error {
 			if len(r.Changed) > 0 {
 				return errors.Join(fmt.Errorf("layer %s is damaged: %s", id, summarize(r.Changed)), s.MarkDamaged(id, summarize(r.Changed)))
 			}
-			return ignoreNoSpace(store.WriteVolatile(settled, nil)) // lost in a power cut, it is made again
+			return ignoreNoSpace(store.WriteVolatile(rechecked, nil)) // lost in a power cut, it is made again
 		})
 	}
 	return group.Wait()

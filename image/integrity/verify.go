@@ -134,7 +134,7 @@ func verifyRecord(s *records.Store, id digest.Digest) error {
 	case err != nil:
 		return err
 	case digest.FromString(rec.Config) != id, digest.FromString(rec.Manifest) != rec.Digest, !slices.Equal(diffIDs, rec.DiffIDs):
-		return fmt.Errorf("%s is damaged: it is not what its digests say", s.ImageFile(id))
+		return fmt.Errorf("%s is damaged: it does not match its digests", s.ImageFile(id))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 func (s *Store) Tag(ref, name string) error {
 	to, err := ParseName(name)
 	if err == nil && to.Digest != "" {
-		err = report.New(report.Usage, "give it a tag: NAME:TAG", "a name with a digest says what the image is: it cannot be given")
+		err = report.New(report.Usage, "give it a tag: NAME:TAG", "a name with a digest identifies the image: it cannot be assigned")
 	}
 	if err == nil {
 		err = s.tag(ref, to.String())

@@ -35,7 +35,7 @@ func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error
 		err = download.Cause(within, err)
 	}
 	if refused := new(docker.ErrUnauthorizedForCredentials); errors.As(err, refused) {
-		return "", report.New(report.Failure, "check the user name and the password", "%s does not know this user and password", a.Registry)
+		return "", report.New(report.Failure, "check the user name and the password", "%s refuses this user and password", a.Registry)
 	}
 	if err != nil {
 		return "", addHint(fmt.Errorf("log in to %s: %w", a.Registry, err))

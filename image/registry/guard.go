@@ -193,7 +193,7 @@ func (g *credentialGuard) check(token bool) error {
 func (g *credentialGuard) refusal() error {
 	registry, scheme, why := g.known[g.current], "https", "its scheme, host or port is another"
 	if registry == nil {
-		return errors.New("a login was about to be sent before the registry was asked")
+		return errors.New("a login was about to be sent before the registry's challenge")
 	}
 	if !g.secure {
 		scheme = "http"

@@ -85,7 +85,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-func TestProbesShareOneTrial(t *testing.T) {
+func TestProbesShareOneTestPod(t *testing.T) {
 	n := 0
 	var findings []host.Finding
 	for _, p := range Probes(t.Context(), func() (string, error) { n++; return "", errors.New("no home") }) {

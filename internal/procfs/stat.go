@@ -88,7 +88,7 @@ func readStat(pid int) (s Stat, err error) {
 	return s, err
 }
 
-var errMalformed = errors.New("parse /proc/PID/stat: unknown format")
+var errMalformed = errors.New("malformed /proc/PID/stat")
 
 // Args returns the arguments of a process; none if there is no such process.
 func Args(pid int) []string {

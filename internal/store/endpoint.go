@@ -25,7 +25,7 @@ func (p Pod) WriteEndpoint(is *pod.Endpoint) error {
 		err = WriteVolatile(p.endpointFile(), b)
 	}
 	if err != nil {
-		return fmt.Errorf("tell others of pod %s: %w", p.Name, err)
+		return fmt.Errorf("publish the endpoint of pod %s: %w", p.Name, err)
 	}
 	return p.dirs.bumpVersion()
 }
@@ -51,7 +51,7 @@ func (p Pod) EndpointVersion() EndpointVersion {
 // bumpVersion changes the version.
 func (d Dirs) bumpVersion() error {
 	if err := WriteVolatile(d.versionFile(), nil); err != nil {
-		return fmt.Errorf("tell that something has changed: %w", err)
+		return fmt.Errorf("publish the change: %w", err)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (d Dirs) bumpVersion() error {
 func (p Pod) Endpoint() (*pod.Endpoint, error) {
 	var is pod.Endpoint
 	if err := readJSON(p.endpointFile(), &is); err != nil {
-		return nil, fmt.Errorf("read what others are told of pod %s: %w", p.Name, err)
+		return nil, fmt.Errorf("read the endpoint of pod %s: %w", p.Name, err)
 	}
 	return &is, nil
 }
@@ -68,7 +68,7 @@ func (p Pod) Endpoint() (*pod.Endpoint, error) {
 // RemoveEndpoint unpublishes the pod.
 func (p Pod) RemoveEndpoint() error {
 	if err := os.Remove(p.endpointFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("tell others that pod %s has gone: %w", p.Name, err)
+		return fmt.Errorf("remove the endpoint of pod %s: %w", p.Name, err)
 	}
 	return p.dirs.bumpVersion()
 }
@@ -95,7 +95,7 @@ func (p Pod) Peers() ([]Peer, error) {
 	for _, other := range pods {
 		n, lives, err := other.peer()
 		if err != nil {
-			return nil, fmt.Errorf("read what is told of pod %s: %w", other.Name, err)
+			return nil, fmt.Errorf("read the endpoint of pod %s: %w", other.Name, err)
 		}
 		if lives {
 			all = append(all, n)

@@ -67,7 +67,7 @@ func (w Workload) Object() (*pod.Object, error) {
 // ReadState reads the state into v. It leaves v unchanged if there is none.
 func (w Workload) ReadState(v any) error {
 	if err := readJSON(w.data+".json", v); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read what is known of %s %s: %w", w.Kind, w.Name, err)
+		return fmt.Errorf("read the state of %s %s: %w", w.Kind, w.Name, err)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (w Workload) WriteState(v any) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("remember what is known of %s %s: %w", w.Kind, w.Name, err)
+		return fmt.Errorf("write the state of %s %s: %w", w.Kind, w.Name, err)
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (p *kubeParser) resolve(path string) (string, error) {
 	}
 	plain := strings.ReplaceAll(path, "%%", "")
 	if strings.Contains(plain, "%") {
-		return "", errors.New("write the path out: podrun checks the manifest now and knows no specifier but %h/ at the beginning")
+		return "", errors.New("write the path out: podrun checks the manifest now and supports only the specifier %h/ at the beginning")
 	}
 	path = strings.ReplaceAll(path, "%%", "%")
 	if !filepath.IsAbs(path) {

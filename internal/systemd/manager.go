@@ -37,7 +37,7 @@ func (m *Manager) Close() error { return m.conn.Close() }
 func (m *Manager) call(ctx context.Context, method string, args ...any) *dbus.Call {
 	call := m.conn.Object(destination, "/org/freedesktop/systemd1").CallWithContext(ctx, destination+".Manager."+method, 0, args...)
 	if call.Err != nil {
-		call.Err = fmt.Errorf("ask systemd to %s: %w", method, contextError(ctx, call.Err))
+		call.Err = fmt.Errorf("request %s from systemd: %w", method, contextError(ctx, call.Err))
 	}
 	return call
 }
@@ -133,7 +133,7 @@ func (m *Manager) Active(ctx context.Context, unit string) (state, status string
 		err := m.conn.Object(destination, unitPath(unit)).
 			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, destination+"."+p.kind, p.name).Store(&v)
 		if err != nil {
-			return "", "", fmt.Errorf("ask systemd for %s of %s: %w", p.name, unit, contextError(ctx, err))
+			return "", "", fmt.Errorf("get %s of %s from systemd: %w", p.name, unit, contextError(ctx, err))
 		}
 		*p.to, _ = v.Value().(string)
 	}
@@ -164,7 +164,7 @@ func IsStopping(ctx context.Context, m delegation.Manager) (bool, error) {
 func Version(ctx context.Context, m delegation.Manager) (version string, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("ask systemd at %s: %w", m.Socket, contextError(ctx, err))
+			err = fmt.Errorf("connect to systemd at %s: %w", m.Socket, contextError(ctx, err))
 		}
 	}()
 	conn, err := dial(ctx, m.Socket)

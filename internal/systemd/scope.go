@@ -33,7 +33,7 @@ type Scope struct {
 func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup string, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("ask systemd for a scope: %w", contextError(ctx, err))
+			err = fmt.Errorf("request a scope from systemd: %w", contextError(ctx, err))
 		}
 	}()
 	conn, err := dial(ctx, m.Socket)

@@ -67,7 +67,7 @@ func TestAManagerThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			_, err := StartScope(ctx, deaf(t, tt.do), Scope{Name: "podrun-a-b", PID: 1})
-			if err == nil || !strings.Contains(err.Error(), "ask systemd for a scope: "+tt.why) {
+			if err == nil || !strings.Contains(err.Error(), "request a scope from systemd: "+tt.why) {
 				t.Errorf("got %v", err)
 			}
 			if took := time.Since(began); took > time.Minute {

@@ -69,7 +69,7 @@ func (u Unit) StopRequested(ctx context.Context, m delegation.Manager) (bool, er
 	}
 	job, _ := v.Value().([]any) // (uo): 0 for none
 	if len(job) != 2 {
-		return false, fmt.Errorf("ask systemd for the job of %s: it answered %v", u.Name, v)
+		return false, fmt.Errorf("get the job of %s from systemd: unexpected answer %v", u.Name, v)
 	}
 	path, _ := job[1].(dbus.ObjectPath)
 	if id, _ := job[0].(uint32); id == 0 {
@@ -86,12 +86,12 @@ func (u Unit) property(ctx context.Context, m delegation.Manager, kind, name str
 func getProperty(ctx context.Context, m delegation.Manager, path dbus.ObjectPath, kind, name string) (v dbus.Variant, err error) {
 	conn, err := dial(ctx, m.Socket)
 	if err != nil {
-		return v, fmt.Errorf("ask systemd for %s: %w", name, contextError(ctx, err))
+		return v, fmt.Errorf("request %s from systemd: %w", name, contextError(ctx, err))
 	}
 	defer conn.Close()
 	err = conn.Object(destination, path).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, kind, name).Store(&v)
 	if err != nil {
-		err = fmt.Errorf("ask systemd for %s: %w", name, contextError(ctx, err))
+		err = fmt.Errorf("request %s from systemd: %w", name, contextError(ctx, err))
 	}
 	return v, err
 }

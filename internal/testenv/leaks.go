@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// leakTimeout bounds the wait until ended things are gone: a thread after its goroutine, a killed
+// leakTimeout bounds the wait until ended resources are gone: a thread after its goroutine, a killed
 // process.
 const leakTimeout = 30 * time.Second
 
@@ -42,7 +42,7 @@ func noLeaks(t testing.TB, within time.Duration) {
 
 // state counts what a process holds, by a descriptive text.
 type state struct {
-	things     map[string]int
+	resources  map[string]int
 	goroutines int
 }
 
@@ -62,7 +62,7 @@ func leaksWithin(before state, within time.Duration) []string {
 		if leaks = compare(before, now); len(leaks) == 0 || time.Now().After(deadline) {
 			return leaks
 		}
-		if now.things[pidfdDescriptor] > before.things[pidfdDescriptor] {
+		if now.resources[pidfdDescriptor] > before.resources[pidfdDescriptor] {
 			runtime.GC()
 		}
 	}
@@ -80,9 +80,9 @@ func compare(before, now state) []string {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	excused := strings.Count(string(stacks), fifoOpener)
-	for _, thing := range slices.Sorted(maps.Keys(now.things)) {
-		if n := now.things[thing] - before.things[thing]; n > 0 && !(excused > 0 && strings.HasSuffix(thing, fifoName)) {
-			leaks = append(leaks, fmt.Sprintf("%s (%d)", thing, n))
+	for _, resource := range slices.Sorted(maps.Keys(now.resources)) {
+		if n := now.resources[resource] - before.resources[resource]; n > 0 && !(excused > 0 && strings.HasSuffix(resource, fifoName)) {
+			leaks = append(leaks, fmt.Sprintf("%s (%d)", resource, n))
 		}
 	}
 	if now.goroutines-excused > before.goroutines {
@@ -92,29 +92,29 @@ func compare(before, now state) []string {
 }
 
 func snapshot() (state, error) {
-	s := state{things: map[string]int{}, goroutines: runtime.NumGoroutine()}
+	s := state{resources: map[string]int{}, goroutines: runtime.NumGoroutine()}
 	for _, part := range []func(map[string]int) error{mounts, descriptors, children, namespaces} {
-		if err := part(s.things); err != nil {
+		if err := part(s.resources); err != nil {
 			return state{}, fmt.Errorf("look for leaks: %w", err)
 		}
 	}
 	return s, nil
 }
 
-func mounts(things map[string]int) error {
+func mounts(resources map[string]int) error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 5 {
-			things["mount "+f[4]]++
+			resources["mount "+f[4]]++
 		}
 	}
 	return nil
 }
 
-func descriptors(things map[string]int) error {
+func descriptors(resources map[string]int) error {
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return err
@@ -131,12 +131,12 @@ func descriptors(things map[string]int) error {
 		case "anon_inode:[eventpoll]", "anon_inode:[eventfd]":
 			continue // Go's poller, which is made when first needed
 		}
-		things["descriptor of "+target]++
+		resources["descriptor of "+target]++
 	}
 	return nil
 }
 
-func children(things map[string]int) error {
+func children(resources map[string]int) error {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
 		return err
@@ -148,14 +148,14 @@ func children(things map[string]int) error {
 		}
 		for _, pid := range strings.Fields(string(b)) {
 			name, _ := os.ReadFile("/proc/" + pid + "/comm")
-			things[fmt.Sprintf("process %s %s", pid, strings.TrimSpace(string(name)))]++
+			resources[fmt.Sprintf("process %s %s", pid, strings.TrimSpace(string(name)))]++
 		}
 	}
 	return nil
 }
 
 // namespaces counts every namespace that some thread is in and the main thread is not.
-func namespaces(things map[string]int) error {
+func namespaces(resources map[string]int) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func namespaces(things map[string]int) error {
 		for _, task := range tasks {
 			ns, err := os.Readlink("/proc/self/task/" + task.Name() + "/ns/" + kind)
 			if err == nil && ns != home {
-				things["thread in "+ns]++
+				resources["thread in "+ns]++
 			}
 		}
 	}

@@ -22,7 +22,7 @@ import (
 func WorkloadToKubernetes(stored *pod.Object) (metav1.Object, error) {
 	k, ok := decode.KindOf(string(stored.Kind))
 	if !ok {
-		return nil, fmt.Errorf("decode %s: it is of no known kind", stored.Kind)
+		return nil, fmt.Errorf("decode %s: unknown kind", stored.Kind)
 	}
 	object := k.New()
 	spec, template := workloadParts(object)

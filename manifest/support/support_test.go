@@ -74,7 +74,7 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 	}
 }
 
-func TestRowsAreSound(t *testing.T) {
+func TestRowsAreValid(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range podTable() {
 		if seen[r.Path] {

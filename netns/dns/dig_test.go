@@ -67,9 +67,9 @@ func TestDig(t *testing.T) {
 	many := crowded(100).Directory
 	v := known()
 	v.Services, v.Pods = append(v.Services, many.Services...), append(v.Pods, many.Pods...)
-	v.Services[len(v.Services)-1].Namespace = "crowd"
+	v.Services[len(v.Services)-1].Namespace = "large"
 	for i := range many.Pods {
-		v.Pods[len(v.Pods)-1-i].Namespace = "crowd"
+		v.Pods[len(v.Pods)-1-i].Namespace = "large"
 	}
 	r := New(func() *View { return v }, path)
 	t.Cleanup(r.Close)
@@ -93,9 +93,9 @@ func TestDig(t *testing.T) {
 		{"+short +tcp www.example.org", "192.0.2.1\n"},
 		{"+noall +comments none.ns.svc.cluster.local", "status: NXDOMAIN"},
 		{"+noall +authority none.ns.svc.cluster.local", "hostmaster.cluster.local. 1 7200 1800 86400 1"},
-		{"+noall +comments +ignore +bufsize=512 many.crowd.svc.cluster.local", "flags: qr aa tc rd ra"},
-		{"+noall +comments +bufsize=4096 many.crowd.svc.cluster.local", "ANSWER: 100,"},
-		{"+noall +comments +noedns many.crowd.svc.cluster.local", "ANSWER: 100,"}, // with TCP, after a truncated answer
+		{"+noall +comments +ignore +bufsize=512 many.large.svc.cluster.local", "flags: qr aa tc rd ra"},
+		{"+noall +comments +bufsize=4096 many.large.svc.cluster.local", "ANSWER: 100,"},
+		{"+noall +comments +noedns many.large.svc.cluster.local", "ANSWER: 100,"}, // with TCP, after a truncated answer
 		{"+noall +comments +edns=1 +noednsneg web.ns.svc.cluster.local", "status: BADVERS"},
 		{"+noall +comments +opcode=notify web.ns.svc.cluster.local", "status: NOTIMP"},
 	} {

@@ -18,18 +18,18 @@ func TestDigInPod(t *testing.T) {
 	testenv.Need(t, func() error { _, err := exec.LookPath("dig"); return err })
 	serve(t, "127.0.0.53", says("192.0.2.1"))
 	path, _ := hostFile(t, "nameserver 127.0.0.53\n")
-	crowd := crowded(3000)
+	large := crowded(3000)
 	v := known()
-	crowd.Services[0].Namespace = "crowd"
+	large.Services[0].Namespace = "large"
 	some := map[string]string{"some": "yes"}
-	crowd.Services = append(crowd.Services, services.Service{Namespace: "crowd", Name: "some", Selector: some})
-	for i := range crowd.Pods {
-		crowd.Pods[i].Namespace = "crowd"
+	large.Services = append(large.Services, services.Service{Namespace: "large", Name: "some", Selector: some})
+	for i := range large.Pods {
+		large.Pods[i].Namespace = "large"
 		if i < 200 {
-			crowd.Pods[i].Labels = map[string]string{"app": "db", "some": "yes"}
+			large.Pods[i].Labels = map[string]string{"app": "db", "some": "yes"}
 		}
 	}
-	v.Services, v.Pods = append(v.Services, crowd.Services...), append(v.Pods, crowd.Pods...)
+	v.Services, v.Pods = append(v.Services, large.Services...), append(v.Pods, large.Pods...)
 	r := New(func() *View { return v }, path)
 	t.Cleanup(r.Close)
 
@@ -50,8 +50,8 @@ func TestDigInPod(t *testing.T) {
 			{"+short +tcp web.ns.svc.cluster.local", "10.88.128.1\n"},
 			{"+short www.example.org", "192.0.2.1\n"},
 			{"+short -x 10.88.128.1", "web.ns.svc.cluster.local.\n"},
-			{"+noall +comments many.crowd.svc.cluster.local", "ANSWER: 3000,"}, // truncated, and repeated with TCP: 48 kB
-			{"+noall +comments +ignore +bufsize=4096 some.crowd.svc.cluster.local", "ANSWER: 200,"},
+			{"+noall +comments many.large.svc.cluster.local", "ANSWER: 3000,"}, // truncated, and repeated with TCP: 48 kB
+			{"+noall +comments +ignore +bufsize=4096 some.large.svc.cluster.local", "ANSWER: 200,"},
 		} {
 			var out []byte
 			err := nsthread.Do(func() (err error) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// crowd returns ten Services with two ports and two families, and twenty pods behind each.
-func crowd(ready bool) Directory {
+// many returns ten Services with two ports and two families, and twenty pods behind each.
+func many(ready bool) Directory {
 	var d Directory
 	for i := range 20 {
 		d.Pods = append(d.Pods, aPod(fmt.Sprint("p", i), i+2, func(p *Pod) { p.Ready = ready || i > 0 }))
@@ -24,18 +24,18 @@ func crowd(ready bool) Directory {
 
 func BenchmarkApply(b *testing.B) {
 	n := newTestbed(b)
-	n.apply(crowd(true))
+	n.apply(many(true))
 	b.Run("changed", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if !n.apply(crowd(i%2 == 1)) {
+			if !n.apply(many(i%2 == 1)) {
 				b.Fatal("nothing has changed")
 			}
 		}
 	})
 	b.Run("unchanged", func(b *testing.B) {
-		n.apply(crowd(true))
+		n.apply(many(true))
 		for b.Loop() {
-			if n.apply(crowd(true)) {
+			if n.apply(many(true)) {
 				b.Fatal("something has changed")
 			}
 		}
@@ -46,7 +46,7 @@ func BenchmarkConnect(b *testing.B) {
 	client, server := aPod("client", 200, func(p *Pod) { p.Labels = nil }), aPod("p0", 2)
 	n := newTestbed(b, client, server)
 	n.serve("p0", "TCP", 8080)
-	d := crowd(true)
+	d := many(true)
 	d.Pods = d.Pods[:1]
 	n.apply(d)
 	for name, to := range map[string]netip.AddrPort{"pod": netip.MustParseAddrPort("10.88.0.2:8080"), "service": netip.MustParseAddrPort("10.88.128.10:80")} {

@@ -169,7 +169,7 @@ func (e *Store) Warning() string {
 func (e *Store) SaveObserved(o *lifecycle.Observed) error {
 	buf := bytes.NewBuffer(e.observed[:0])
 	if err := json.NewEncoder(buf).Encode(o); err != nil {
-		return fmt.Errorf("encode what is known of the pod: %w", err)
+		return fmt.Errorf("encode the state of the pod: %w", err)
 	}
 	e.Update(func(s *State) {
 		s.Observed, e.observed = buf.Bytes(), s.Observed

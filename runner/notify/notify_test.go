@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// postedHerald returns a Notifier with a target, and the test's ends of its socket and its output.
-func postedHerald(t *testing.T, plan *pod.Plan, label string, kind int) (h *Notifier, socket, output *os.File) {
+// postedNotifier returns a Notifier with a target, and the test's ends of its socket and its output.
+func postedNotifier(t *testing.T, plan *pod.Plan, label string, kind int) (h *Notifier, socket, output *os.File) {
 	t.Helper()
 	var ours, theirs []*os.File
 	for _, k := range []int{unix.SOCK_SEQPACKET, kind} {
@@ -55,7 +55,7 @@ func readOne(t *testing.T, f *os.File) string {
 	return string(buf[:n])
 }
 
-func TestHeraldShowsLinesWithTheirContainer(t *testing.T) {
+func TestNotifyShowsLinesWithTheirContainer(t *testing.T) {
 	one, two := make([]pod.Container, 1), make([]pod.Container, 2)
 	for _, tc := range []struct {
 		plan  pod.Plan
@@ -67,7 +67,7 @@ func TestHeraldShowsLinesWithTheirContainer(t *testing.T) {
 		{pod.Plan{Containers: one, InitContainers: one}, "", "app | a\napp | b\n"},
 		{pod.Plan{Containers: one}, "web/", "web/app | a\nweb/app | b\n"},
 	} {
-		h, _, output := postedHerald(t, &tc.plan, tc.label, unix.SOCK_STREAM)
+		h, _, output := postedNotifier(t, &tc.plan, tc.label, unix.SOCK_STREAM)
 		h.CopyLines("app", []byte("a\nb\n"))
 		if got := readOne(t, output); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
@@ -77,8 +77,8 @@ func TestHeraldShowsLinesWithTheirContainer(t *testing.T) {
 }
 
 // A journal that does not read blocks no container; it gets the number of lines it misses.
-func TestHeraldDropsWhatNobodyTakes(t *testing.T) {
-	h, _, output := postedHerald(t, &pod.Plan{Name: "web", Containers: make([]pod.Container, 1)}, "", unix.SOCK_STREAM)
+func TestNotifyDropsUnreadMessages(t *testing.T) {
+	h, _, output := postedNotifier(t, &pod.Plan{Name: "web", Containers: make([]pod.Container, 1)}, "", unix.SOCK_STREAM)
 	line := append(bytes.Repeat([]byte("x"), 1<<20), '\n')
 	start := time.Now()
 	for range 3 {
@@ -103,9 +103,9 @@ func TestHeraldDropsWhatNobodyTakes(t *testing.T) {
 }
 
 // Every notify target receives the pod's status; a later target replaces the earlier one.
-func TestHeraldTellsStatusOnce(t *testing.T) {
+func TestNotifySendsStatusOnce(t *testing.T) {
 	plan := &pod.Plan{Name: "web", Containers: []pod.Container{{Name: "app"}}}
-	h, socket, _ := postedHerald(t, plan, "", unix.SOCK_STREAM)
+	h, socket, _ := postedNotifier(t, plan, "", unix.SOCK_STREAM)
 	running := &pod.Status{Phase: pod.Running, Containers: []pod.ContainerStatus{{Name: "app", Ready: true, State: pod.State{Running: &pod.RunningAt{}}}}}
 	h.SendStatus(running)
 	h.SendStatus(running)
@@ -134,7 +134,7 @@ func TestHeraldTellsStatusOnce(t *testing.T) {
 	h.CopyLines("app", []byte("it wants no output\n"))
 }
 
-func TestHeraldRefusesHalfARequest(t *testing.T) {
+func TestNotifyRefusesHalfARequest(t *testing.T) {
 	h := New(&pod.Plan{}, handoff.New(nil, store.Pod{}))
 	for _, req := range []wire.NotifyRequest{{Every: time.Second}, {}} {
 		if err := h.Attach(&req, nil); err == nil {

@@ -88,7 +88,7 @@ func (o *options) Validate() error {
 	case o.AllNamespaces && named:
 		return cmdutil.UsageErrorf("describe", "nothing can be named across all namespaces")
 	case o.hasSelector && named:
-		return cmdutil.UsageErrorf("describe", "--selector chooses what is told of: it does not go with names")
+		return cmdutil.UsageErrorf("describe", "--selector does not go with names")
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func readAccount(env *cmdutil.Env, c *cli.Context, registry string) (image.Accou
 	}
 	terminal, ok := tty.File(env.In)
 	if !ok && (a.User == "" || a.Password == "") {
-		return a, cmdutil.UsageErrorf("login", "there is no terminal to ask on: --username and --password-stdin are needed")
+		return a, cmdutil.UsageErrorf("login", "there is no terminal: --username and --password-stdin are needed")
 	}
 	if a.User == "" {
 		fmt.Fprint(env.ErrOut, "User name: ")

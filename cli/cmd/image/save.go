@@ -63,7 +63,7 @@ func runSave(env *cmdutil.Env, c *cli.Context) error {
 		out = ""
 	}
 	if _, terminal := tty.File(env.Out); out == "" && terminal {
-		return cmdutil.UsageErrorf("image save", "an archive is not for a terminal: -o FILE says where it goes")
+		return cmdutil.UsageErrorf("image save", "an archive is not for a terminal: use -o FILE")
 	}
 	s, err := env.ImageStore()
 	if err != nil {

@@ -140,7 +140,7 @@ func (o *podOptions) forEachPod(verb string, do func(store.Pod) (result string, 
 		case failed[i] == nil:
 			fmt.Fprintf(o.env.Out, "pod/%s %s\n", p.Name, results[i])
 		case errors.Is(failed[i], podclient.ErrNotRunning):
-			errs = append(errs, report.New(report.Failure, "podrun start "+p.Name+" runs it anew", "cannot %s pod %s: it is not running", verb, p.Name))
+			errs = append(errs, report.New(report.Failure, "podrun start "+p.Name+" runs it again", "cannot %s pod %s: it is not running", verb, p.Name))
 		default:
 			errs = append(errs, fmt.Errorf("cannot %s pod %s: %w", verb, p.Name, failed[i]))
 		}

@@ -73,7 +73,7 @@ func (o *restartOptions) Run(ctx context.Context) (err error) {
 	living, ended, missing := o.pods()
 	errs := []error{missing}
 	if len(ended) > 0 && len(o.only) > 0 {
-		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it anew", "pod %s has ended: there is no container to restart", ended[0].Name)
+		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it again", "pod %s has ended: there is no container to restart", ended[0].Name)
 	}
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

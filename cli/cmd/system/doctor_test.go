@@ -103,7 +103,7 @@ func TestDoctorInterrupted(t *testing.T) {
 }
 
 // up says what doctor says, before there is anything of a pod.
-func TestUpRefusesWhatTheTrialFinds(t *testing.T) {
+func TestUpRefusesWhatNsprobeFinds(t *testing.T) {
 	w := clitest.NewWorld(t)
 	w.TryErr = report.New(report.Internal, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
 	clitest.CheckResult(t, w.Run("up", w.File(clitest.OneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")

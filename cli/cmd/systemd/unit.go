@@ -74,7 +74,7 @@ func (o *unitOptions) Validate() (err error) {
 // unitOf makes the unit of a manifest or of a .kube file. name is the user's choice, or "".
 func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFile, error) {
 	if file == "-" && name == "" {
-		return nil, report.New(report.Usage, "--name NAME says it", "a unit of standard input needs a name")
+		return nil, report.New(report.Usage, "--name NAME sets it", "a unit of standard input needs a name")
 	}
 	path := file
 	if file != "-" {
@@ -93,7 +93,7 @@ func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFi
 	}
 	if filepath.Ext(path) == ".kube" {
 		if name != "" {
-			return nil, cmdutil.UsageErrorf("systemd install", "--name is not for .kube files: ServiceName= in the file says it")
+			return nil, cmdutil.UsageErrorf("systemd install", "--name is not for .kube files: ServiceName= in the file sets it")
 		}
 		return u, kubeUnit(env, u, path)
 	}
@@ -121,7 +121,7 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 		name = unitName(pods, path)
 	}
 	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
-		return report.New(report.Usage, "--name NAME says another", "%q cannot be the unit's name: %s", name, why[0])
+		return report.New(report.Usage, "--name NAME sets another", "%q cannot be the unit's name: %s", name, why[0])
 	}
 	u.name, u.enable = "podrun@"+name+".service", true
 	u.service.Name = name

@@ -51,10 +51,10 @@ type podRow struct {
 
 // Watch calls seen with all pods and events, whenever get -w would read them.
 func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
-	wishes := &printers.PrintOptions{All: true}
-	watched := func() ([]string, error) { return printers.WatchedDirs(s.dirs, nil, wishes) }
+	options := &printers.PrintOptions{All: true}
+	watched := func() ([]string, error) { return printers.WatchedDirs(s.dirs, nil, options) }
 	look := func() (bool, error) {
-		seen(s.look(wishes))
+		seen(s.look(options))
 		return true, sleep.For(ctx, lookPause)
 	}
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, pr
 }
 
 // look reads all pods and events. It returns what it cannot read as problem, next to the rest.
-func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, problem string) {
+func (s *pageSource) look(options *printers.PrintOptions) (all []webui.Object, problem string) {
 	var problems []string
 	add := func(kind, key string, v any) {
 		text, err := json.Marshal(v)
@@ -79,7 +79,7 @@ func (s *pageSource) look(wishes *printers.PrintOptions) (all []webui.Object, pr
 	if err := s.lives.Snapshot(); err != nil {
 		problems = append(problems, err.Error())
 	}
-	l, err := printers.ListPods(s.dirs, nil, wishes)
+	l, err := printers.ListPods(s.dirs, nil, options)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}

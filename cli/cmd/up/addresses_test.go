@@ -47,7 +47,7 @@ func TestManifestsOfDirectoriesAndAddresses(t *testing.T) {
 	defer server.Close()
 	clitest.CheckResult(t, w.Run("apply", "-f", server.URL+"/x"), 0, "configmap/x created\n", "")
 	for path, want := range map[string]string{
-		"/none": "the server says 404 Not Found", "/round": "redirected ten times", "/endless": "is larger than 32 MiB",
+		"/none": "the server returned 404 Not Found", "/round": "redirected ten times", "/endless": "is larger than 32 MiB",
 	} {
 		if got := w.Run("apply", "-f", server.URL+path); got.Code == 0 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: %+v", path, got)

@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-func TestNarratorSaysWhyAContainerWaits(t *testing.T) {
+func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 	crash := clitest.WaitingContainer("app", "CrashLoopBackOff", "back-off 20s restarting failed container=app pod=web_default(2fcb69e1)")
 	crash.LastState = clitest.TerminatedContainer("app", 3, "Error", "").State
 	crash.RestartCount = 2
@@ -25,7 +25,7 @@ func TestNarratorSaysWhyAContainerWaits(t *testing.T) {
 }
 
 // A message of several lines is shown as it was written, without its last line's end.
-func TestNarratorShowsMessagesAsTheyAre(t *testing.T) {
+func TestProgressShowsMessagesAsTheyAre(t *testing.T) {
 	var said strings.Builder
 	tell := rollout.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, clitest.TerminatedContainer("app", 3, "Error", "no disk\nmount\x1b it\n"))

@@ -155,7 +155,7 @@ func (o *upOptions) validateWatch() error {
 	case !o.watch:
 		return nil
 	case o.detach:
-		return cmdutil.UsageErrorf("up", "--watch is for the foreground: with -d nobody would be there to look")
+		return cmdutil.UsageErrorf("up", "--watch is for the foreground: with -d no command stays")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {

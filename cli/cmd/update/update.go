@@ -224,7 +224,7 @@ func (u *updater) all() ([]store.Pod, error) {
 	})
 	slices.Sort(makers)
 	for _, maker := range slices.Compact(makers) {
-		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are left to it: a changed template makes them anew, of the newest images\n", maker)
+		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are left to it: a changed template creates them again, with the newest images\n", maker)
 	}
 	last, err := u.dirs.Updates()
 	if err != nil {
@@ -309,7 +309,7 @@ func restoreManifest(text []byte) (*manifest.Object, error) {
 		return nil, err
 	}
 	if by := workloads.ControllerOf(pod); by != nil {
-		return nil, report.New(report.Failure, "change the template, as with an annotation of today: its pods are made anew, of the newest images", "%s %s has made it", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
+		return nil, report.New(report.Failure, "change the template, as with an annotation of today: its pods are created again, with the newest images", "%s %s has made it", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
 	}
 	podutil.ClearSystemFields(pod)
 	if text, err = manifest.Marshal(pod); err != nil {

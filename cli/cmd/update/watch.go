@@ -46,9 +46,9 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 	}
 	if !last.Phase.Terminal() && stable > 0 {
 		restarts := restartsOf(last)
-		calm, cancel := context.WithTimeout(ctx, stable)
+		stableCtx, cancel := context.WithTimeout(ctx, stable)
 		defer cancel()
-		podclient.WatchStatus(calm, p, func(st *pod.Status) bool { // until the time is over, or a pod fails
+		podclient.WatchStatus(stableCtx, p, func(st *pod.Status) bool { // until the time is over, or a pod fails
 			last = st
 			return st.Phase.Terminal() || !st.Ready() || restartsOf(st) != restarts
 		})

@@ -105,7 +105,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 func (o *options) checkWorkloads(list []store.Workload) error {
 	for _, w := range list {
 		if o.goal.implied && w.Kind != pod.KindDeployment && w.Kind != pod.KindJob {
-			return cmdutil.UsageErrorf("wait", "%s/%s is neither a deployment nor a job: --for says what to wait for", kindnames.Of(w.Kind), w.Name)
+			return cmdutil.UsageErrorf("wait", "%s/%s is neither a deployment nor a job: set --for", kindnames.Of(w.Kind), w.Name)
 		}
 	}
 	if len(list) > 0 && o.goal.phase {

@@ -77,7 +77,7 @@ func applyEdits(plan *pod.Plan, c *pod.Container, e *cdi.Edits) error {
 				one.Options = append(one.Options, option)
 			case "rw", "bind", "rbind", "private", "rprivate", "suid", "dev", "exec", "relatime":
 			default:
-				return fmt.Errorf("the mount of %s has the option %s, which podrun does not know", m.Host, option)
+				return fmt.Errorf("the mount of %s has the unknown option %s", m.Host, option)
 			}
 		}
 		addHostFile(plan, c, m.Host, "", one)

@@ -167,14 +167,14 @@ func (w *World) Ensure(_ context.Context, ref, policy string, o image.PullOption
 }
 
 // StartPuller is a puller in this process.
-func (w *World) StartPuller(dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
+func (w *World) StartPuller(dirs store.Dirs, p store.Pod, options cmdutil.PullerOptions, lock *os.File) error {
 	own, err := podup.Dup(lock)
 	if err != nil {
 		return err
 	}
 	f := &cmdutil.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: io.Discard, ErrOut: &w.said, Deps: w, PullBackOff: w.backOff}
 	w.pullers.Go(func() {
-		if err := podup.PullPod(w.T.Context(), f, dirs, p, wishes, own); err != nil {
+		if err := podup.PullPod(w.T.Context(), f, dirs, p, options, own); err != nil {
 			w.T.Errorf("the puller of pod %s: %v", p.Name, err)
 		}
 	})

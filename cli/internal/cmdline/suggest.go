@@ -68,7 +68,7 @@ func foreignCommand(word string) string {
 	case "edit", "set", "patch", "label", "annotate":
 		return "change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it"
 	case "replace":
-		return "podrun up --replace FILE stops a pod and runs it anew"
+		return "podrun up --replace FILE stops a pod and runs it again"
 	case "inspect":
 		return "podrun describe POD tells all that is known of a pod, podrun get POD -o json too"
 	case "explain":

@@ -98,8 +98,8 @@ func (Deps) NewLauncher(dirs store.Dirs) (cmdutil.PodLauncher, error) {
 }
 
 // StartPuller starts a process that pulls the images of a pod, and passes it the pod's lock.
-func (Deps) StartPuller(dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
-	text, err := json.Marshal(wishes)
+func (Deps) StartPuller(dirs store.Dirs, p store.Pod, options cmdutil.PullerOptions, lock *os.File) error {
+	text, err := json.Marshal(options)
 	if err != nil {
 		return fmt.Errorf("encode how to pull: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // UnknownError is the error for a word of `get` that is no kind.
 func UnknownError(word string) error {
-	return report.New(report.Usage, cmp.Or(UnsupportedHint(word), "podrun get --help lists the kinds"), "get does not know the kind %q", word)
+	return report.New(report.Usage, cmp.Or(UnsupportedHint(word), "podrun get --help lists the kinds"), "unknown kind %q", word)
 }
 
 // UnsupportedError returns the error for one of kubectl's words for a kind that podrun does not support;

@@ -33,7 +33,7 @@ func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed 
 	all.Wait()
 	for i, err := range failed {
 		if err != nil {
-			fmt.Fprintf(env.ErrOut, "podrun: warning: pod %s has not heard of the change: %s\n", places[i].Name, report.Escape(err.Error()))
+			fmt.Fprintf(env.ErrOut, "podrun: warning: cannot notify pod %s of the change: %s\n", places[i].Name, report.Escape(err.Error()))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) 
 		}
 		conn.Close()
 		if !IsHangup(err) { // the supervisor is ending; dial notices its end
-			return nil, fmt.Errorf("ask the supervisor of pod %s: %w", p.Name, err)
+			return nil, fmt.Errorf("connect to the supervisor of pod %s: %w", p.Name, err)
 		}
 		if err := sleep.For(ctx, PollTime); err != nil {
 			return nil, err

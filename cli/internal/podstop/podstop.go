@@ -28,7 +28,7 @@ func RestartSupervisor(p store.Pod) error { return signalPodInit(p, unix.SIGUSR1
 func killPod(p store.Pod) error {
 	if pid, ok := p.Monitor(); ok && podinit.IsMonitor(pid, p) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("end the guard of pod %s: %w", p.Name, err)
+			return fmt.Errorf("end the monitor of pod %s: %w", p.Name, err)
 		}
 	}
 	err := signalPodInit(p, unix.SIGKILL)
@@ -43,7 +43,7 @@ func killPod(p store.Pod) error {
 func signalPodInit(p store.Pod, sig unix.Signal) error {
 	conn, err := p.Dial()
 	if err != nil {
-		return fmt.Errorf("cannot find the keeper of pod %s: %w", p.Name, err)
+		return fmt.Errorf("cannot find the pod init of pod %s: %w", p.Name, err)
 	}
 	defer conn.Close()
 	raw, err := conn.SyscallConn()
@@ -53,13 +53,13 @@ func signalPodInit(p store.Pod, sig unix.Signal) error {
 	var peer *unix.Ucred
 	cerr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
 	if err = errors.Join(cerr, err); err != nil {
-		return fmt.Errorf("find the keeper of pod %s: %w", p.Name, err)
+		return fmt.Errorf("find the pod init of pod %s: %w", p.Name, err)
 	}
 	if peer.Pid <= 1 {
-		return fmt.Errorf("the keeper of pod %s cannot be seen from here", p.Name)
+		return fmt.Errorf("the pod init of pod %s is not visible from here", p.Name)
 	}
 	if err := unix.Kill(int(peer.Pid), sig); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("send a signal to the keeper of pod %s: %w", p.Name, err)
+		return fmt.Errorf("send a signal to the pod init of pod %s: %w", p.Name, err)
 	}
 	return nil
 }

@@ -57,14 +57,14 @@ func (r *Run) startPull(p *Target, lock *os.File, created time.Time) (err error)
 	if err := p.Pod.WriteStatus(&st); err != nil {
 		return err
 	}
-	wishes := cmdutil.PullerOptions{TLSVerify: r.Pull.TLSVerify, AuthFile: r.Pull.AuthFile, Pull: p.pull, RequireLimits: r.RequireLimits}
-	if wishes.AuthFile != "" {
-		if wishes.AuthFile, err = filepath.Abs(wishes.AuthFile); err != nil {
+	options := cmdutil.PullerOptions{TLSVerify: r.Pull.TLSVerify, AuthFile: r.Pull.AuthFile, Pull: p.pull, RequireLimits: r.RequireLimits}
+	if options.AuthFile != "" {
+		if options.AuthFile, err = filepath.Abs(options.AuthFile); err != nil {
 			return fmt.Errorf("find the file of logins: %w", err)
 		}
 	}
 	p.closePorts() // they are opened again when the pod starts
-	return r.Env.Deps.StartPuller(r.Dirs, p.Pod, wishes, lock)
+	return r.Env.Deps.StartPuller(r.Dirs, p.Pod, options, lock)
 }
 
 // stillPending returns an error if a pod that waited for its images has started meanwhile.

@@ -12,7 +12,7 @@ import (
 )
 
 // loadRecorded returns the run of a recorded pod.
-func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) (*Run, error) {
+func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, options cmdutil.PullerOptions, lock *os.File) (*Run, error) {
 	launcher, err := env.Deps.NewLauncher(dirs)
 	if err != nil {
 		return nil, err
@@ -33,16 +33,16 @@ func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, wishes cmdutil
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	up := &Target{Object: object, Pod: p, Plan: plan, pull: wishes.Pull, Lock: lock, Resumed: &Resumption{plan.UID, old.CreationTimestamp.Time}}
-	l := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: wishes.RequireLimits, ReportTo: env.ErrOut, Targets: []*Target{up}}
-	l.Pull = image.PullOptions{TLSVerify: wishes.TLSVerify, AuthFile: wishes.AuthFile}
+	up := &Target{Object: object, Pod: p, Plan: plan, pull: options.Pull, Lock: lock, Resumed: &Resumption{plan.UID, old.CreationTimestamp.Time}}
+	l := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: options.RequireLimits, ReportTo: env.ErrOut, Targets: []*Target{up}}
+	l.Pull = image.PullOptions{TLSVerify: options.TLSVerify, AuthFile: options.AuthFile}
 	return l, l.pinImages(up)
 }
 
 // PullPod pulls the images of a recorded pod, and starts it.
-func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, wishes cmdutil.PullerOptions, lock *os.File) error {
+func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod, options cmdutil.PullerOptions, lock *os.File) error {
 	defer lock.Close()
-	l, err := loadRecorded(env, dirs, p, wishes, lock)
+	l, err := loadRecorded(env, dirs, p, options, lock)
 	if err != nil {
 		return err
 	}

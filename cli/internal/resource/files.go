@@ -301,7 +301,7 @@ func download(address string) (io.ReadCloser, error) {
 	}
 	if answer.StatusCode != http.StatusOK {
 		answer.Body.Close()
-		return nil, report.New(report.Failure, "", "cannot fetch the manifest %s: the server says %s", address, report.Escape(answer.Status))
+		return nil, report.New(report.Failure, "", "cannot fetch the manifest %s: the server returned %s", address, report.Escape(answer.Status))
 	}
 	return answer.Body, nil
 }

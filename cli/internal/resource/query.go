@@ -90,7 +90,7 @@ func parseQueries(words []string) ([]kindnames.Query, error) {
 		}
 	}
 	if len(all) > 1 && len(words) > 1 {
-		return nil, cmdutil.UsageErrorf("get", "names go with one kind: say KIND/NAME for things of several")
+		return nil, cmdutil.UsageErrorf("get", "names go with one kind: use KIND/NAME for objects of several kinds")
 	}
 	return all, nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// TestSettle: after a restart of the machine the sizes of a layer's files are checked once, before the layer
+// TestRecheck: after a restart of the machine the sizes of a layer's files are checked once, before the layer
 // is used; a layer that lost some is fetched again silently.
-func TestSettle(t *testing.T) {
+func TestRecheck(t *testing.T) {
 	testenv.NoLeaks(t)
 	addr := startRegistry(t)
 	ref := addr + "/x:1"
@@ -28,12 +28,12 @@ func TestSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	later.Boot = "another"
-	settled := func(n int) bool { return exists(filepath.Join(image.Layers[n], "..", "settled")) }
-	if settled(0) {
-		t.Error("settled in the same run of the machine")
+	rechecked := func(n int) bool { return exists(filepath.Join(image.Layers[n], "..", "settled")) }
+	if rechecked(0) {
+		t.Error("rechecked in the same run of the machine")
 	}
-	if _, err := later.Resolve(ref); err != nil || !settled(0) || !settled(1) {
-		t.Errorf("settled %v, %v: %v", settled(0), settled(1), err)
+	if _, err := later.Resolve(ref); err != nil || !rechecked(0) || !rechecked(1) {
+		t.Errorf("rechecked %v, %v: %v", rechecked(0), rechecked(1), err)
 	}
 	os.Remove(filepath.Join(image.Layers[0], "..", "settled"))
 	if err := os.Truncate(layerPath(image, 0, "a"), 0); err != nil {
