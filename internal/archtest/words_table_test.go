@@ -3,6 +3,8 @@ package archtest
 // retiredNames are words of names, joined by _.
 var retiredNames = []retired{
 	{"outpost", "notifyConn", ""},
+	{"herald", "sdNotifier", ""},
+	{"presence", "Endpoint", ""},
 	{"crier", "endpointPublisher", ""},
 	{"estate", "handoff", ""},
 	{"hasten", "fastexec", ""},
@@ -10,11 +12,18 @@ var retiredNames = []retired{
 	{"foresee", "preflight", ""},
 	{"mourn", "reap, respawn", ""},
 	{"bury", "reap", ""},
-	{"employ", "startControllers", "^workload/"},
+	{"employ", "startControllers", ""},
 	{"employer", "unitController", ""},
 	{"audience", "broadcaster", ""},
 	{"seat", "subscriber", ""},
 	{"narrate", "progress", ""},
+	{"narrator", "progress", ""},
+	{"wishes", "options", ""},
+	{"trial", "tryPod", ""},
+	{"mend", "repair", ""},
+	{"direction", "pump, client", ""},
+	{"bring", "fetch", ""},
+	{"crowd", "many", ""},
 	{"workwords", "workloadargs", ""},
 	{"glance", "podrow", ""},
 	{"examine", "diagnose", ""},
@@ -46,7 +55,7 @@ var retiredNames = []retired{
 
 // retiredFiles are regular expressions of paths.
 var retiredFiles = []retired{
-	{`(^|/)(herald|crier|estate|outpost|foresight|employ|employdoze|mourn|narrate|narratemounts|poke|wishes|workwords|lives|stillwaits|past|turn|doze|rise|revive|takeup|tell|told|say|said|ahead|joint|meet|talk|wires|spin|stays|uplink|law|habits|house|rooms)(_test)?\.(go|c|h)$`, "see words.md", ""},
+	{`(^|/)(herald|crier|estate|outpost|foresight|presence|narrator|trial|keeper|settle|unheeded|employ|employdoze|mourn|narrate|narratemounts|poke|wishes|workwords|lives|stillwaits|past|turn|doze|rise|revive|takeup|tell|told|say|said|ahead|joint|meet|talk|wires|spin|stays|uplink|law|habits|house|rooms)(_test)?\.(go|c|h)$`, "see words.md", ""},
 	{"^internal/(brief|page|properties|testwords|trial)/", "rawsys, webui, proptest, scriptcmd, preflight", ""},
 	{"^netns/(names|uplink|stackproc)/", "dns, masquerade, netstack/stackclient", ""},
 }
