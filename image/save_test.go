@@ -179,7 +179,7 @@ func TestTag(t *testing.T) {
 		t.Errorf("c:1: %+v, %v", got, err)
 	}
 	wantError(t, s.Tag("none:1", "x:1"), "image is not on this machine")
-	wantError(t, s.Tag("a:1", "x@"+a.ID), "cannot be given")
+	wantError(t, s.Tag("a:1", "x@"+a.ID), "cannot be assigned")
 	wantError(t, s.Tag("a:1", "X"), "image name")
 	d, err := s.Inspect("mine:2")
 	if err != nil {
