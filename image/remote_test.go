@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/image/api"
-	"github.com/podrun/podrun/image/program"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -41,7 +41,7 @@ func imageProgramPID(t *testing.T) int {
 		text, _ := os.ReadFile(task)
 		for _, word := range strings.Fields(string(text)) {
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
-			if pid, err := strconv.Atoi(word); err == nil && bytes.Contains(line, []byte("\x00"+program.Stage+"\x00")) {
+			if pid, err := strconv.Atoi(word); err == nil && bytes.Contains(line, []byte("\x00"+protocol.StageImage+"\x00")) {
 				return pid
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 )
 
@@ -28,7 +29,7 @@ type Client struct {
 
 // Do sends a request and returns the last frame, with the error of the request. on, if not nil, is called
 // for the frames before it, by one goroutine. When ctx ends, the request is cancelled. output receives what
-// the program writes to Output, if not nil.
+// the program writes to protocol.FDImageOutput, if not nil.
 func (c *Client) Do(ctx context.Context, r Request, on func(Frame), output *os.File) (Frame, error) {
 	p, err := c.join(output)
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *Client) start(output *os.File) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := reexec.Command(reexec.Spec{Name: Stage, Program: path, ExtraFiles: []*os.File{far}})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.StageImage, Program: path, ExtraFiles: []*os.File{far}})
 	if output != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, output)
 	}

@@ -1,7 +1,7 @@
 // Package program is the border between podrun and the image program, the process that links the libraries
 // for registries and signatures: the messages of both sides, and the client.
 //
-// The image program is a child of the process that needs it, and serves one connection (Socket). Both sides
+// The image program is a child of the process that needs it, and serves one connection. Both sides
 // send JSON values, one on a line. A request has a number, and any number of requests may run at once. The
 // answer is any number of frames with this number, the last with Done. The program cancels all requests and
 // exits when the connection ends: when its parent has no more requests, or has died.
@@ -13,15 +13,6 @@ import (
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
-)
-
-// Stage is the re-exec entry point of the image program.
-const Stage = "_image"
-
-// The descriptors of the image program.
-const (
-	Socket = 3 // the connection
-	Output = 4 // receives the archive of a Save
 )
 
 // Op is what a request asks for.
@@ -50,7 +41,7 @@ type Request struct {
 	Place       api.Place       `json:"place,omitzero"`
 	Options     api.PullOptions `json:"options,omitzero"`
 	SaveOptions api.SaveOptions `json:"saveOptions,omitzero"`
-	Target      api.Target      `json:"target,omitzero"` // without Dir to Output
+	Target      api.Target      `json:"target,omitzero"` // without Dir to protocol.FDImageOutput
 	Account     api.Account     `json:"account,omitzero"`
 }
 

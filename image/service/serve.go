@@ -19,13 +19,14 @@ import (
 	"github.com/podrun/podrun/image/program"
 	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/image/registry"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 )
 
 // Stages returns the re-exec entry points of the image program.
 func Stages() map[string]func(args []string) int {
 	stages := layer.Stages()
-	stages[program.Stage] = main
+	stages[protocol.StageImage] = main
 	return stages
 }
 
@@ -39,9 +40,9 @@ func main([]string) int {
 	// The terminal and systemd send these to the parent too, which decides. They are not ignored, because
 	// the unpackers would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	unix.CloseOnExec(program.Socket)
-	unix.CloseOnExec(program.Output)
-	file := os.NewFile(program.Socket, "connection")
+	unix.CloseOnExec(protocol.FDImageSocket)
+	unix.CloseOnExec(protocol.FDImageOutput)
+	file := os.NewFile(protocol.FDImageSocket, "connection")
 	conn, err := net.FileConn(file)
 	if err != nil {
 		report.Print(os.Stderr, report.New(report.Internal, "podrun starts the image program", "the image program needs its connection: %w", err))
@@ -164,7 +165,7 @@ func save(ctx context.Context, in Service, r program.Request) error {
 	if r.Target.Dir != "" {
 		return in.Save(ctx, r.Refs, r.Target, r.SaveOptions)
 	}
-	file := os.NewFile(program.Output, "archive")
+	file := os.NewFile(protocol.FDImageOutput, "archive")
 	defer file.Close()
 	w := bufio.NewWriterSize(file, 256<<10)
 	r.Target.Out = w

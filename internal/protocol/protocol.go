@@ -27,6 +27,9 @@ const (
 	FDRebuildRecipe = 3 // CLI → rebuilder: the recipe
 	FDRebuildResult = 4 // CLI → rebuilder: the pipe of the result, if the stream goes to standard output
 
+	FDImageSocket = 3 // CLI → image program: the stream socket to the CLI
+	FDImageOutput = 4 // CLI → image program: the archive that a save request writes
+
 	FDShimTarget  = 3 // supervisor → exec shim: a pidfd of the container's first process; for a first process the shim's own program
 	FDShimChannel = 4 // supervisor → exec shim: the stream socket for the order and the replies
 )
@@ -97,6 +100,7 @@ const (
 	StageReplacer     = "_replace"        // CLI → CLI: replace one pod
 	StageUnpack       = "_unpack"         // CLI → CLI: unpack a layer, confined
 	StageRebuild      = "_rebuild"        // CLI → CLI: make a layer's tar stream again
+	StageImage        = "_image"          // CLI → image program: registries, archives and logins
 	StageRemoveLayers = "_rmlayers"       // CLI → CLI: remove trees with subordinate ids
 	StageProbe        = "_nsprobe"        // CLI → CLI: try the namespaces and mounts of a pod
 	StageProbeInside  = "_nsprobe-inside" // CLI → CLI: the same, in the namespaces of a pod
