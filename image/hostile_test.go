@@ -226,7 +226,7 @@ func TestHostileArchives(t *testing.T) {
 		}, "not exist"},
 		"config's name": {func(t *testing.T) string {
 			return write(t, docker(hex64+".json"), f{Name: hex64 + ".json", Content: config})
-		}, "not what its name"},
+		}, "not match its name"},
 		"layer missing": {func(t *testing.T) string { return write(t, docker("c"), f{Name: "c", Content: config}) }, "not exist"},
 		"layer wrong": {func(t *testing.T) string {
 			return write(t, docker("c"), f{Name: "c", Content: config}, f{Name: "l.tar", Content: string(layerTar(t, f{Name: "x"}))})
