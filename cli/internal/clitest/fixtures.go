@@ -81,5 +81,5 @@ spec:
 
 // NoNetworkError is what a pull says on a machine that has none yet.
 func NoNetworkError() error {
-	return &image.Error{Reason: image.ErrImagePull, Err: report.New(report.Failure, "", "%w", &net.OpError{Op: "dial", Err: syscall.ENETUNREACH})}
+	return &image.Error{Reason: image.ErrImagePull, Transient: true, Err: report.New(report.Failure, "", "%w", &net.OpError{Op: "dial", Err: syscall.ENETUNREACH})}
 }
