@@ -336,7 +336,7 @@ func TestStartErrorsAreExact(t *testing.T) {
 		{[]string{"noexec"}, "", 126, `exec "noexec": permission denied`},
 		{[]string{"/bin"}, "", 126, `exec "/bin": permission denied`},
 		{[]string{"garbage"}, "", 126, `exec "garbage": exec format error`},
-		{[]string{"orphan"}, "", 127, `exec "orphan": what interprets it is not there: no such file or directory`},
+		{[]string{"orphan"}, "", 127, `exec "orphan": its interpreter does not exist: no such file or directory`},
 		{[]string{"true"}, "/nothing", 127, `change to the working directory: no such file or directory`},
 		{[]string{"true"}, "/etc/passwd", 127, `change to the working directory: not a directory`},
 		{[]string{"true"}, "/" + strings.Repeat("x/", 3000), 125, `file name too long`},
