@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
@@ -234,16 +232,9 @@ func (c *control) markRemoving() {
 
 // checkPeer returns an error unless the peer is the pod's user, which is root in this user namespace.
 func checkPeer(conn *net.UnixConn) error {
-	raw, err := conn.SyscallConn()
+	cred, err := wire.Peer(conn)
 	if err != nil {
-		return fmt.Errorf("look at the peer: %w", err)
-	}
-	var cred *unix.Ucred
-	cerr := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err = errors.Join(cerr, err); err != nil {
-		return fmt.Errorf("look at the peer: %w", err)
+		return err
 	}
 	if cred.Uid != uint32(os.Geteuid()) {
 		return fmt.Errorf("refuse a peer with uid %d", cred.Uid)

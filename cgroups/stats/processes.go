@@ -11,22 +11,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/procfs"
 )
 
 // Processes are the processes of the host at one moment, for groups without a cgroup of their own.
 type Processes struct {
 	at    time.Time
 	proc  string // /proc
-	byPID map[int]process
+	byPID map[int]procfs.Stat
 	below map[int][]int // children
-}
-
-// process is the content of /proc/PID/stat: the parent, time on processors (including that of
-// reaped children) in clock ticks, and threads.
-type process struct {
-	parent  int
-	ticks   int64
-	threads int64
 }
 
 // ReadProcesses reads all processes.
@@ -42,7 +36,7 @@ func readProcesses(proc string) (*Processes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	all := &Processes{at: time.Now(), proc: proc, byPID: map[int]process{}, below: map[int][]int{}}
+	all := &Processes{at: time.Now(), proc: proc, byPID: map[int]procfs.Stat{}, below: map[int][]int{}}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -52,30 +46,12 @@ func readProcesses(proc string) (*Processes, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		if p, ok := parseStat(string(text)); ok {
+		if p, err := procfs.ParseStat(pid, string(text)); err == nil {
 			all.byPID[pid] = p
-			all.below[p.parent] = append(all.below[p.parent], pid)
+			all.below[p.PPID] = append(all.below[p.PPID], pid)
 		}
 	}
 	return all, nil
-}
-
-// parseStat parses /proc/PID/stat. A program can choose any name: the name ends at the last
-// parenthesis.
-func parseStat(text string) (process, bool) {
-	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	if len(f) < 18 {
-		return process{}, false
-	}
-	number := func(i int) int64 {
-		n, _ := strconv.ParseInt(f[i], 10, 64)
-		return n
-	}
-	p := process{parent: int(number(1)), threads: number(17)}
-	for i := 11; i <= 14; i++ { // utime, stime, cutime, cstime
-		p.ticks += number(i)
-	}
-	return p, true
 }
 
 // Find returns the process of this user that was executed with matching arguments; of several the
@@ -93,7 +69,7 @@ func (a *Processes) Find(match func(args []string) bool) (pid int, ok bool) {
 		}
 	}
 	for _, pid := range found {
-		if !slices.Contains(found, a.byPID[pid].parent) {
+		if !slices.Contains(found, a.byPID[pid].PPID) {
 			return pid, true
 		}
 	}
@@ -163,8 +139,8 @@ func (a *Processes) Sum(pids []int) Sample {
 	known := len(pids) <= maxSummed
 	for _, pid := range pids {
 		p := a.byPID[pid]
-		*s.CPU += time.Duration(p.ticks) * clockTick
-		*s.Pids += p.threads
+		*s.CPU += time.Duration(p.Ticks) * clockTick
+		*s.Pids += p.Threads
 		if known {
 			n, err := a.memory(pid)
 			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {

@@ -8,18 +8,6 @@ import (
 	"time"
 )
 
-func TestParseStat(t *testing.T) {
-	got, ok := parseStat("7 (a) R 1 (b) S 3 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2 3")
-	if want := (process{parent: 3, ticks: 100, threads: 5}); !ok || got != want {
-		t.Errorf("%+v, %v", got, ok)
-	}
-	for _, text := range []string{"", ")", "1 (a) S 1"} {
-		if p, ok := parseStat(text); ok {
-			t.Errorf("%q: %+v", text, p)
-		}
-	}
-}
-
 func TestProcesses(t *testing.T) {
 	args := []string{"sh", "-c", "while :; do :; done; : " + t.Name()}
 	cmd := exec.Command("/bin/sh")

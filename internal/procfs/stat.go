@@ -55,6 +55,8 @@ type Stat struct {
 	State   byte
 	PPID    int
 	Exiting bool // it has exited, or the kernel is ending it
+	Threads int64
+	Ticks   int64 // its time on processors, and that of reaped children, in clock ticks
 }
 
 // pfExiting is the kernel's PF_EXITING.
@@ -71,7 +73,13 @@ func readStat(pid int) (s Stat, err error) {
 	if err != nil {
 		return s, err
 	}
-	_, rest, _ := strings.Cut(string(b), "(")
+	return ParseStat(pid, string(b))
+}
+
+// ParseStat parses the stat file of a process. A program can choose any name: the name ends at the
+// last parenthesis.
+func ParseStat(pid int, text string) (s Stat, err error) {
+	_, rest, _ := strings.Cut(text, "(")
 	i := strings.LastIndexByte(rest, ')')
 	if i < 0 {
 		return s, errMalformed
@@ -81,9 +89,13 @@ func readStat(pid int) (s Stat, err error) {
 		return s, errMalformed
 	}
 	s.PID, s.Comm, s.State = pid, rest[:i], f[0][0]
-	s.PPID, _ = strconv.Atoi(f[1])
-	flags, _ := strconv.ParseUint(f[6], 10, 64)
-	s.Exiting = flags&pfExiting != 0 || s.State == 'Z'
+	number := func(field int) int64 { // as in proc_pid_stat(5)
+		n, _ := strconv.ParseInt(f[field-3], 10, 64)
+		return n
+	}
+	s.PPID, s.Threads = int(number(4)), number(20)
+	s.Ticks = number(14) + number(15) + number(16) + number(17) // utime, stime, cutime, cstime
+	s.Exiting = number(9)&pfExiting != 0 || s.State == 'Z'
 	s.StartTime, err = strconv.ParseUint(f[19], 10, 64)
 	return s, err
 }

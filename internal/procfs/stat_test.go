@@ -25,3 +25,15 @@ func TestSignalWithoutDescriptors(t *testing.T) {
 		t.Errorf("it has ended with %v", err)
 	}
 }
+
+func TestParseStat(t *testing.T) {
+	got, err := ParseStat(7, "7 (a) R 1 (b) S 3 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2 3")
+	if want := (Stat{Process: Process{7, 99}, Comm: "a) R 1 (b", State: 'S', PPID: 3, Threads: 5, Ticks: 100}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, text := range []string{"", ")", "1 (a) S 1"} {
+		if s, err := ParseStat(1, text); err == nil {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+}

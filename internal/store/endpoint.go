@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,11 +19,7 @@ func (p Pod) endpointFile() string { return filepath.Join(p.runtime, "presence.j
 
 // WriteEndpoint publishes the pod's endpoint.
 func (p Pod) WriteEndpoint(is *pod.Endpoint) error {
-	b, err := json.Marshal(is)
-	if err == nil {
-		err = WriteVolatile(p.endpointFile(), b)
-	}
-	if err != nil {
+	if err := writeJSON(WriteVolatile, p.endpointFile(), is); err != nil {
 		return fmt.Errorf("publish the endpoint of pod %s: %w", p.Name, err)
 	}
 	return p.dirs.bumpVersion()
@@ -80,7 +75,7 @@ type Peer struct {
 }
 
 // IsExhausted reports whether an error is a lack of descriptors or memory in this process, so that
-// it says nothing about the file.
+// nothing is known about the file.
 func IsExhausted(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }

@@ -94,7 +94,7 @@ func TestUnreadablePeer(t *testing.T) {
 		alive, aerr = p.alive()
 	})
 	if reported || !IsExhausted(err) || alive || !IsExhausted(aerr) {
-		t.Errorf("told %v, %v; alive %v, %v", reported, err, alive, aerr)
+		t.Errorf("endpoint %v, %v; alive %v, %v", reported, err, alive, aerr)
 	}
 	if n, reported, err := p.peer(); !reported || err != nil || n.UID != "a" {
 		t.Errorf("later: %+v, %v, %v", n, reported, err)
@@ -116,8 +116,8 @@ func TestEndpointVersion(t *testing.T) {
 		f       func() error
 		changes bool
 	}{
-		{"a pod tells", func() error { return p.WriteEndpoint(&pod.Endpoint{UID: "1"}) }, true},
-		{"it tells again", func() error { return p.WriteEndpoint(&pod.Endpoint{UID: "2"}) }, true},
+		{"a pod publishes", func() error { return p.WriteEndpoint(&pod.Endpoint{UID: "1"}) }, true},
+		{"it publishes again", func() error { return p.WriteEndpoint(&pod.Endpoint{UID: "2"}) }, true},
 		{"a Service is made", func() error { return d.PutObject(o) }, true},
 		{"a ConfigMap is made", func() error {
 			return d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "ns", Name: "c"})

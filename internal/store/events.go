@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,11 +98,7 @@ func sameVersion(a, b os.FileInfo) bool {
 }
 
 func (p Pod) writeEvents(file string, l *pod.EventLog) error {
-	b, err := json.Marshal(l)
-	if err != nil {
-		return fmt.Errorf("encode events: %w", err)
-	}
-	if err := WriteVolatile(filepath.Join(p.runtime, file), b); err != nil {
+	if err := writeJSON(WriteVolatile, filepath.Join(p.runtime, file), l); err != nil {
 		return fmt.Errorf("save events: %w", err)
 	}
 	return nil

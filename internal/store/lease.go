@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -32,11 +31,7 @@ func (p Pod) Lease() (Lease, error) {
 
 // WriteLease records the pod's lease. The caller holds ShareLock.
 func (p Pod) WriteLease(l Lease) error {
-	b, err := json.Marshal(l)
-	if err == nil {
-		err = WriteVolatile(p.leaseFile(), b)
-	}
-	if err != nil {
+	if err := writeJSON(WriteVolatile, p.leaseFile(), l); err != nil {
 		return fmt.Errorf("save lease of pod %s: %w", p.Name, err)
 	}
 	return nil

@@ -142,7 +142,7 @@ func TestCorruptObjects(t *testing.T) {
 		t.Errorf("%v %v", list, err)
 	}
 	if !errors.As(err, new(CorruptError)) {
-		t.Errorf("it does not say that the rest is there: %v", err)
+		t.Errorf("the error does not report that the rest is there: %v", err)
 	}
 	if _, err := d.Object(pod.KindConfigMap, "n", "a"); !strings.Contains(report.Hint(err), "podrun delete configmap a") {
 		t.Errorf("%v, hint %q", err, report.Hint(err))

@@ -122,11 +122,7 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 }
 
 func (p Pod) writePlan(plan *pod.Plan) error {
-	b, err := json.Marshal(plan)
-	if err != nil {
-		return fmt.Errorf("encode plan: %w", err)
-	}
-	if err := WriteFile(filepath.Join(p.data, planFile), b); err != nil {
+	if err := writeJSON(WriteFile, filepath.Join(p.data, planFile), plan); err != nil {
 		return fmt.Errorf("save plan: %w", err)
 	}
 	return nil

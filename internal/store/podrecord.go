@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,12 +48,9 @@ func (r podRecords[T]) pods(d Dirs) ([]Pod, error) {
 }
 
 func (r podRecords[T]) write(p Pod, v *T) error {
-	b, err := json.Marshal(v)
+	err := os.MkdirAll(filepath.Dir(r.file(p)), 0o700)
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(r.file(p)), 0o700)
-	}
-	if err == nil {
-		err = r.put(r.file(p), b)
+		err = writeJSON(r.put, r.file(p), v)
 	}
 	if err != nil {
 		return fmt.Errorf("record the %s of pod %s: %w", r.what, p.Name, err)

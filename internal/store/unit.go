@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,12 +41,9 @@ func (d Dirs) SetUnitPods(unit string, pods []Pod) error {
 	for _, p := range pods {
 		list = append(list, unitPod{p.Namespace, p.Name})
 	}
-	b, err := json.Marshal(list)
+	err = os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o700)
-	}
-	if err == nil {
-		err = WriteVolatile(path, b)
+		err = writeJSON(WriteVolatile, path, list)
 	}
 	if err != nil {
 		return fmt.Errorf("record the pods of unit %s: %w", unit, err)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,11 +73,9 @@ func (w Workload) ReadState(v any) error {
 
 // WriteState writes the state, durably.
 func (w Workload) WriteState(v any) error {
-	b, err := json.Marshal(v)
+	err := makeDirs(filepath.Dir(w.data))
 	if err == nil {
-		if err = makeDirs(filepath.Dir(w.data)); err == nil {
-			err = WriteFile(w.data+".json", b)
-		}
+		err = writeJSON(WriteFile, w.data+".json", v)
 	}
 	if err != nil {
 		return fmt.Errorf("write the state of %s %s: %w", w.Kind, w.Name, err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,15 @@ func WritePublic(path string, data []byte) error { return writeDurable(path, dat
 // WriteVolatile replaces path atomically for readers, without a sync: for tmpfs.
 func WriteVolatile(path string, data []byte) error {
 	return replace(path, data, 0o600, false)
+}
+
+// writeJSON replaces path by a value in JSON, with WriteFile or WriteVolatile.
+func writeJSON(write func(path string, data []byte) error, path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", filepath.Base(path), err)
+	}
+	return write(path, b)
 }
 
 func replace(path string, data []byte, mode os.FileMode, sync bool) (err error) {

@@ -140,6 +140,20 @@ func readRest(conn *net.UnixConn, b []byte) error {
 	return nil
 }
 
+// Peer returns the process at the other end of a connection, and its user.
+func Peer(conn *net.UnixConn) (*unix.Ucred, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("find the peer: %w", err)
+	}
+	var cred *unix.Ucred
+	cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(cerr, err); err != nil {
+		return nil, fmt.Errorf("find the peer: %w", err)
+	}
+	return cred, nil
+}
+
 func parseFiles(oob []byte) ([]*os.File, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
 )
 
 // Force returns the options of a stop by force: at once, and also if the supervisor does not answer.
-func Force(said io.Writer) podclient.StopOptions {
+func Force(out io.Writer) podclient.StopOptions {
 	return podclient.StopOptions{Grace: new(int64), Kill: func(p store.Pod) error {
-		fmt.Fprintf(said, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
+		fmt.Fprintf(out, "podrun: the supervisor of pod %s does not answer: killing it\n", p.Name)
 		return killPod(p)
 	}}
 }
@@ -46,13 +47,8 @@ func signalPodInit(p store.Pod, sig unix.Signal) error {
 		return fmt.Errorf("cannot find the pod init of pod %s: %w", p.Name, err)
 	}
 	defer conn.Close()
-	raw, err := conn.SyscallConn()
+	peer, err := wire.Peer(conn)
 	if err != nil {
-		return err
-	}
-	var peer *unix.Ucred
-	cerr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(cerr, err); err != nil {
 		return fmt.Errorf("find the pod init of pod %s: %w", p.Name, err)
 	}
 	if peer.Pid <= 1 {
