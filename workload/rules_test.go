@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// failureRule parses a rule of a story: ACTION:CODE,CODE or ACTION:CONTAINER=CODE, a "!" before the
+// failureRule parses a rule of a scenario: ACTION:CODE,CODE or ACTION:CONTAINER=CODE, a "!" before the
 // codes for all others, or ACTION:CONDITION.
 func failureRule(text string) FailureRule {
 	action, of, _ := strings.Cut(text, ":")

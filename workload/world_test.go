@@ -36,7 +36,7 @@ func newWorld() *world {
 // settle decides until nothing is due.
 func (w *world) settle() error {
 	if w.spec.Kind == "" {
-		return nil // the story has not begun
+		return nil // the scenario has not begun
 	}
 	for range 1000 {
 		for i := range w.pods { // time passes for the pods too

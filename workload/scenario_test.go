@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestStories runs the stories in testdata, one file each: a line that is not indented is a step
+// TestScenarios runs the scenarios in testdata, one file each: a line that is not indented is a step
 // or, with #, a comment; the output is indented below it.
 //
 //	spec KEY=VALUE…    the desired state changes; see set
@@ -33,10 +33,10 @@ import (
 //	status             prints the status
 //
 // A pod is ready a second after it was made.
-func TestStories(t *testing.T) {
+func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
+		t.Fatalf("no scenarios: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := tell(string(text))
+			got, err := runScenario(string(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-func tell(text string) (string, error) {
+func runScenario(text string) (string, error) {
 	var b strings.Builder
 	w := newWorld()
 	w.log = func(format string, args ...any) { fmt.Fprintf(&b, "    "+format+"\n", args...) }

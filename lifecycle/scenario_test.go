@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/golden"
 )
 
-// TestStories runs the stories in testdata, one file each. A story is a list of blocks: steps, one
+// TestScenarios runs the scenarios in testdata, one file each. A scenario is a list of blocks: steps, one
 // a line, then a line "----", then the output, up to an empty line. The runner decides and carries
 // out after each line; steps on one line, separated by "; ", are folded before the next decision.
 // Lines that begin with # are comments.
@@ -45,10 +45,10 @@ import (
 //
 // Actions that are neither manual nor hanging are answered at once: sandboxes are made, containers
 // start, probes and hooks succeed, KILL kills. Only exit answers a stop signal.
-func TestStories(t *testing.T) {
+func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
+		t.Fatalf("no scenarios: %v", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := tell(string(want))
+			got, err := runScenario(string(want))
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
@@ -65,12 +65,12 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// tell runs a story and returns it with its outputs.
-func tell(story string) (string, error) {
+// runScenario runs a scenario and returns it with its outputs.
+func runScenario(text string) (string, error) {
 	var out strings.Builder
 	var w *world
 	var steps []string
-	lines := strings.Split(strings.TrimRight(story, "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if line != "----" {
@@ -84,7 +84,7 @@ func tell(story string) (string, error) {
 			i++ // skip the output of an earlier run
 		}
 		var err error
-		if w, err = tellBlock(w, steps); err != nil {
+		if w, err = runBlock(w, steps); err != nil {
 			return "", fmt.Errorf("line %d: %w", i+1, err)
 		}
 		out.WriteString("----\n" + w.output())
@@ -96,7 +96,7 @@ func tell(story string) (string, error) {
 	return out.String(), nil
 }
 
-func tellBlock(w *world, lines []string) (*world, error) {
+func runBlock(w *world, lines []string) (*world, error) {
 	if len(lines) == 0 {
 		return nil, fmt.Errorf("no steps")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// world is the runner, the kernel and the user of a story.
+// world is the runner, the kernel and the user of a scenario.
 type world struct {
 	plan    pod.Plan
 	seen    Observed
@@ -35,7 +35,7 @@ type timed struct {
 	e  Event
 }
 
-// The clocks of a story start at odd times, so that a zero value stands out.
+// The clocks of a scenario start at odd times, so that a zero value stands out.
 const bootBegin = 1000 * time.Second
 
 var wallBegin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -86,7 +86,7 @@ func (w *world) settle() {
 			if a.Container != "" {
 				line += fmt.Sprintf(" %s#%d", a.Container, a.Attempt) + aside(a)
 			}
-			w.tell("%-7s %s", w.at, line)
+			w.printf("%-7s %s", w.at, line)
 			w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Issued, Action: &a})
 		}
 		if !w.manual {
@@ -154,7 +154,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// step runs one line of a story.
+// step runs one line of a scenario.
 func (w *world) step(words []string) (err error) {
 	args, plain := map[string]string{}, []string{}
 	for _, word := range words[1:] {
@@ -269,7 +269,7 @@ func (w *world) measured(bytes string, args map[string]string) (err error) {
 // firstImage is the image of every container until it is changed.
 const firstImage = "busybox"
 
-// begin creates the pod of a story.
+// begin creates the pod of a scenario.
 func (w *world) begin(words []string) (err error) {
 	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]exit{}, map[string]asked{}
 	w.plan = pod.Plan{Name: "web", Namespace: "default", UID: "u-1",

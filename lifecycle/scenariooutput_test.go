@@ -69,34 +69,34 @@ func stateText(s pod.State) string {
 func (w *world) show(what string) {
 	s := Status(&w.plan, &w.seen, w.now())
 	if what == "events" {
-		w.tell("%-7s events", w.at)
+		w.printf("%-7s events", w.at)
 		for _, e := range w.seen.Events.Events {
-			w.tell("  %-7s %s %s x%d %s to %s: %s", e.Type, e.Reason, e.Container, e.Count, since(e.First), since(e.Last), e.Message)
+			w.printf("  %-7s %s %s x%d %s to %s: %s", e.Type, e.Reason, e.Container, e.Count, since(e.First), since(e.Last), e.Message)
 		}
 		return
 	}
-	w.tell("%-7s %s: %s, start time %s", w.at, what, s.Phase, since(s.StartTime))
+	w.printf("%-7s %s: %s, start time %s", w.at, what, s.Phase, since(s.StartTime))
 	if what == "conditions" {
 		for _, c := range s.Conditions {
-			w.tell("  %s=%s since %s %s %s", c.Type, c.Status, since(c.LastTransition), c.Reason, c.Message)
+			w.printf("  %s=%s since %s %s %s", c.Type, c.Status, since(c.LastTransition), c.Reason, c.Message)
 		}
 		return
 	}
 	if s.Deletion != nil {
-		w.tell("  deletion at %s, grace %ds", since(s.Deletion.At), s.Deletion.GraceSeconds)
+		w.printf("  deletion at %s, grace %ds", since(s.Deletion.At), s.Deletion.GraceSeconds)
 	}
 	for _, c := range append(append([]pod.ContainerStatus(nil), s.InitContainers...), s.Containers...) {
 		image := ""
 		if c.Image != firstImage {
 			image = ", image " + c.Image
 		}
-		w.tell("  %s: %q%s", c.Name, c.ContainerID, image)
-		w.tell("    state %s", detail(c.State))
-		w.tell("    last  %s", detail(c.LastState))
+		w.printf("  %s: %q%s", c.Name, c.ContainerID, image)
+		w.printf("    state %s", detail(c.State))
+		w.printf("    last  %s", detail(c.LastState))
 	}
 }
 
-func (w *world) tell(format string, args ...any) {
+func (w *world) printf(format string, args ...any) {
 	w.told = append(w.told, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
