@@ -54,7 +54,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("compare = %d, %q, want 1, %q", regressions, lines, want)
 	}
 	for _, r := range now.ratios() {
-		if strings.HasPrefix(r.Name, "start to exec") && (r.Name != "start to exec, cold, of floor's" || r.Value != 3 || r.Target != 7) {
+		if strings.HasPrefix(r.Name, "start to exec") && (r.Name != "start to exec, cold, relative to floor" || r.Value != 3 || r.Target != 7) {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -30,7 +30,7 @@ var targets = map[string]float64{
 	"exec true": 1. / 12, "logs": 1. / 5, "ps, 50 pods": 1. / 5,
 	"CPU of a probe, exec true": 1. / 50, "CPU of a probe, httpGet": 1. / 50,
 	"PSS, 1 init + 2 apps, just started": 1. / 3, "PSS, 1 init + 2 apps, idle": 1. / 3,
-	"start to exec, cold, of floor's": 7, "start to exec, made early, of floor's": 1.5, "pod 101, of pod 2's": 1.2,
+	"start to exec, cold, relative to floor": 7, "start to exec, prepared, relative to floor": 1.5, "start of pod 101 relative to pod 2": 1.2,
 }
 
 // callsOf begins the name of a ratio of system calls.
@@ -67,7 +67,7 @@ func (r report) ratios() []ratio {
 	}
 	r.startRatios(add)
 	if s := r.Scale; s != nil {
-		add(fmt.Sprintf("pod %d, of pod 2's", s.Pods+1), s.Many.Median, s.Few.Median, s.Many.String()+" ms", "podrun: "+s.Few.String()+" ms")
+		add(fmt.Sprintf("start of pod %d relative to pod 2", s.Pods+1), s.Many.Median, s.Few.Median, s.Many.String()+" ms", "podrun: "+s.Few.String()+" ms")
 	}
 	slices.SortFunc(list, func(a, b ratio) int { return cmp.Compare(a.Name, b.Name) })
 	return list

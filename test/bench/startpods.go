@@ -30,18 +30,19 @@ type startKind struct {
 
 var startKinds = []startKind{
 	{"podrun, cold", "start to exec, cold"},
-	{"podrun, made early", "start to exec, made early"},
-	{"podrun, made early, from the end", "end to the next's exec, made early"},
-	{"podrun, in a row", "end to the next's exec, in a row"},
+	{"podrun, made early", "start to exec, prepared"},
+	{"podrun, made early, from the end", "end of init to next exec, prepared"},
+	{"podrun, in a row", "end of init to next exec, not prepared"},
 }
 
 // startNote is the page's text about them.
 const startNote = `
-*start to exec* is the time from the order to start a container, as the pod's record has it, until its program runs:
-*cold* for a container of which nothing is made before, *made early* for one that was made while an init container ran.
-*end to the next's exec* is the time from the end of an init container, whose last act is to print the time, to the next
-one's program; it includes detecting and recording the end. *In a row*: each ends at once, so that there is no time to
-make the next one early. crun: its own start in it. floor: a C program that makes the same namespaces and mounts.
+*start to exec* is the time from the decision to start a container, as the pod's record has it, until its program runs:
+*cold* for a container that is not prepared, *prepared* for one that was prepared while an init container ran.
+*end of init to next exec* is the time from the end of an init container, whose last action is to print the time, to the
+next container's program; it includes the detection and the record of the end. *Not prepared*: each init container ends at
+once, so there is no time to prepare the next one. crun: crun's own start, measured in the same way. floor: a C program that
+makes the same namespaces and mounts.
 `
 
 // startPod is a pod of init containers that stamp.
@@ -207,7 +208,7 @@ func (r report) startRatios(add func(name string, a, b float64, ours, theirs str
 	for _, kind := range startKinds {
 		for _, other := range []string{"floor", "crun"} {
 			a, b := r.Starts[kind.key], r.Starts[other]
-			add(kind.task+", of "+other+"'s", a.Median, b.Median, a.fine()+" ms", other+": "+b.fine()+" ms")
+			add(kind.task+", relative to "+other, a.Median, b.Median, a.fine()+" ms", other+": "+b.fine()+" ms")
 		}
 	}
 }
