@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/nsthread"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/clock"
@@ -36,7 +36,7 @@ type engine struct {
 	notifier  *notify.Notifier
 	hostPorts *network.HostPorts
 
-	trampoline *trampoline.Program // nil: not available
+	shim *execshim.Program // nil: not available
 
 	completed int // number of containers recorded on disk as completed: see saveCompleted
 
@@ -73,8 +73,8 @@ type run struct {
 func newEngine(plan *pod.Plan, place store.Pod, left *handoff.Store, ns sandbox.Namespaces) *engine {
 	e := &engine{
 		plan: plan, store: place, handoff: left, Namespaces: ns, sockets: nsthread.Sockets{Files: ns.NetFiles()}, notifier: notify.New(plan, left), hostPorts: network.NewHostPorts(left.PodInit),
-		trampoline: container.EmbeddedTrampoline(),
-		events:     make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: probe.NewGate(),
+		shim:   container.EmbeddedShim(),
+		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: probe.NewGate(),
 	}
 	e.prewarm = prewarm.New(&e.mu, left)
 	return e
@@ -83,7 +83,7 @@ func newEngine(plan *pod.Plan, place store.Pod, left *handoff.Store, ns sandbox.
 // newSandbox returns the value of a sandbox that will be made or that existed before.
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{
-		Plan: plan, Store: e.store, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Trampoline: e.trampoline,
+		Plan: plan, Store: e.store, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Shim: e.shim,
 		OnLines: e.notifier.CopyLines, Warn: e.warn,
 	}, attempt)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer/seccomp"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/volumes"
 )
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	stages[caller] = calls
 	reexec.Main(stages)
 	testenv.Main(m, func() error {
-		testTrampoline()
+		testShim()
 		// The cgroup and the path library keep a descriptor from their first use on.
 		if f, err := cgroups.OpenFile("/sys/fs/cgroup", "cgroup.procs", os.O_RDONLY); err == nil {
 			f.Close()
@@ -46,13 +46,13 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// testTrampoline returns the program that a release embeds.
-var testTrampoline = sync.OnceValue(func() *trampoline.Program {
-	b, err := testProgram("trampoline", "../scripts/trampoline")
+// testShim returns the program that a release embeds.
+var testShim = sync.OnceValue(func() *execshim.Program {
+	b, err := testProgram("execshim", "../scripts/execshim")
 	if err != nil {
 		panic(err)
 	}
-	p, err := trampoline.NewProgram(b)
+	p, err := execshim.NewProgram(b)
 	if err != nil {
 		panic(err)
 	}

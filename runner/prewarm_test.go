@@ -225,7 +225,7 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 				if there() {
 					t.Error("it is kept prepared while the pod hibernates")
 				}
-			} else if container.EmbeddedTrampoline() != nil { // otherwise nothing is made early
+			} else if container.EmbeddedShim() != nil { // otherwise nothing is made early
 				for deadline := time.Now().Add(time.Minute); !there() && time.Now().Before(deadline); {
 					idle(time.Millisecond)
 				}

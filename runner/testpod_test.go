@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
@@ -36,8 +36,8 @@ type testPod struct {
 	listener *net.UnixListener
 	changes  chan pod.Status
 	final    chan *pod.Status
-	alone    bool                // without the trampoline: libcontainer makes all processes
-	by       *trampoline.Program // nil: testTrampoline
+	alone    bool              // without the exec shim: libcontainer makes all processes
+	by       *execshim.Program // nil: testShim
 }
 
 // layer returns a busybox root file system that all tests of the package share.
@@ -71,7 +71,7 @@ func newPlan(inits, apps []pod.Container) *pod.Plan {
 // testEngine returns an engine without pod init: this process, PID 1, has the namespaces.
 func testEngine(plan *pod.Plan, place store.Pod) *engine {
 	e := newEngine(plan, place, handoff.New(nil, place), sandbox.Namespaces{Net: "/proc/1/ns/net", IPC: "/proc/1/ns/ipc", UTS: "/proc/1/ns/uts"})
-	e.trampoline = testTrampoline()
+	e.shim = testShim()
 	return e
 }
 
@@ -118,10 +118,10 @@ func (p *testPod) begin() {
 	}
 	e := testEngine(plan, place)
 	if p.by != nil {
-		e.trampoline = p.by
+		e.shim = p.by
 	}
 	if p.alone {
-		e.trampoline = nil
+		e.shim = nil
 	}
 	p.engine, p.control, p.listener = e, newControl(e), listener
 	p.changes, p.final = make(chan pod.Status, 256), make(chan *pod.Status, 1)

@@ -51,16 +51,18 @@ var retiredNames = []retired{
 	{"pasta", "(the mode is gone)", "^test/netbench/"},
 	{"rooms", "packages, deps", ""},
 	{"law", "layout", ""},
+	{"trampoline", "execshim", ""},
 }
 
 // retiredFiles are regular expressions of paths.
 var retiredFiles = []retired{
-	{`(^|/)(herald|crier|estate|outpost|foresight|presence|narrator|trial|keeper|settle|unheeded|employ|employdoze|mourn|narrate|narratemounts|poke|wishes|workwords|lives|stillwaits|past|turn|doze|rise|revive|takeup|tell|told|say|said|ahead|joint|meet|talk|wires|spin|stays|uplink|law|habits|house|rooms)(_test)?\.(go|c|h)$`, "the standard term (retiredNames has most of them)", ""},
+	{`(^|/)(herald|crier|estate|outpost|foresight|presence|narrator|trial|keeper|settle|unheeded|employ|employdoze|mourn|narrate|narratemounts|poke|wishes|workwords|lives|stillwaits|past|turn|doze|rise|revive|takeup|tell|told|say|said|ahead|joint|meet|talk|wires|spin|stays|uplink|law|habits|house|rooms|trampoline)(_test)?\.(go|c|h)$`, "the standard term (retiredNames has most of them)", ""},
 	{"^internal/(brief|page|properties|testwords|trial)/", "rawsys, webui, proptest, scriptcmd, preflight", ""},
 	{"^netns/(names|uplink|stackproc)/", "dns, masquerade, netstack/stackclient", ""},
 }
 
 // retiredText are regular expressions of comments, strings and documents.
 var retiredText = []retired{
+	{`[Tt]rampoline`, "exec shim", ""},
 	{`\bmourn(s|ed)?\b|\b[Bb]ur(y|ies|ied)\b|\b[Ee]mployers?\b`, "reap, log and respawn; startControllers", ""},
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/specconv"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podrun/podrun/internal/trampoline"
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/filter"
 	"github.com/podrun/podrun/runner/sandbox"
@@ -23,40 +23,40 @@ import (
 
 // confinement describes how a container's processes get their seccomp filter, their AppArmor profile and
 // their SELinux label: from libcontainer, which compiles the filter in each of them, or from the
-// trampoline, which loads a compiled filter.
+// exec shim, which loads a compiled filter.
 type confinement struct {
-	program   *trampoline.Program // nil: libcontainer does it
-	filter    trampoline.Filter
+	program   *execshim.Program // nil: libcontainer does it
+	filter    execshim.Filter
 	custom    bool   // the filter is of the user's own profile, which may forbid any system call
 	filterKey string // key of the stored filter
 	homes     homeDirs
 
-	profile string // AppArmor profile that the trampoline sets
+	profile string // AppArmor profile that the exec shim sets
 	label   string // SELinux label, likewise
 }
 
-// EmbeddedTrampoline returns this program's embedded trampoline, or nil if it has none or the host has no
+// EmbeddedShim returns this program's embedded exec shim, or nil if it has none or the host has no
 // place for the file.
-var EmbeddedTrampoline = sync.OnceValue(func() *trampoline.Program {
-	if trampoline.Embedded() == nil {
+var EmbeddedShim = sync.OnceValue(func() *execshim.Program {
+	if execshim.Embedded() == nil {
 		return nil
 	}
-	p, err := trampoline.NewProgram(trampoline.Embedded())
+	p, err := execshim.NewProgram(execshim.Embedded())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "containers start without the trampoline:", err)
+		fmt.Fprintln(os.Stderr, "containers start without the exec shim:", err)
 		return nil
 	}
 	return p
 })
 
-// newConfinement removes filter and profile from a container's configuration if the trampoline applies
+// newConfinement removes filter and profile from a container's configuration if the exec shim applies
 // them.
 func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
-	if s.Trampoline == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
+	if s.Shim == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
-	f = confinement{program: s.Trampoline, custom: c.Seccomp != nil, homes: homeDirs{&sync.Map{}}}
-	// The profile is for the container's program: libcontainer would apply it to the trampoline already.
+	f = confinement{program: s.Shim, custom: c.Seccomp != nil, homes: homeDirs{&sync.Map{}}}
+	// The profile is for the container's program: libcontainer would apply it to the exec shim already.
 	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
 	f.label, config.ProcessLabel = config.ProcessLabel, ""
 	if config.Seccomp == nil {
@@ -100,7 +100,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 	if config.Seccomp != nil {
 		return confinement{}, nil
 	}
-	f := confinement{program: s.Trampoline, custom: c.Seccomp != nil, filterKey: key, homes: homeDirs{&sync.Map{}}}
+	f := confinement{program: s.Shim, custom: c.Seccomp != nil, filterKey: key, homes: homeDirs{&sync.Map{}}}
 	if config.AppArmorProfile == "" {
 		f.profile = c.AppArmor
 	}
@@ -110,8 +110,8 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 	if key == "" {
 		return f, nil
 	}
-	if s.Trampoline == nil {
-		return f, errors.New("the trampoline that loads its seccomp filter is missing")
+	if s.Shim == nil {
+		return f, errors.New("the exec shim that loads its seccomp filter is missing")
 	}
 	var err error
 	if f.filter, err = filter.Kept(s.Store.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
@@ -129,30 +129,30 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 	return f, f.compile(s.Store.Filters(), compilable)
 }
 
-// trampolineConfig returns the trampoline's configuration for a process of the container.
-func (f *confinement) trampolineConfig(p *libcontainer.Process) *trampoline.Config {
-	return &trampoline.Config{
+// shimConfig returns the exec shim's configuration for a process of the container.
+func (f *confinement) shimConfig(p *libcontainer.Process) *execshim.Config {
+	return &execshim.Config{
 		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
 		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
 		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, FilterEarly: !f.custom, Cwd: p.Cwd, AppArmor: f.profile, Label: f.label,
 	}
 }
 
-// wrapInit makes libcontainer execute the trampoline instead of the process's program, with the
+// wrapInit makes libcontainer execute the exec shim instead of the process's program, with the
 // capabilities that this needs. It returns nil if libcontainer does everything.
-func (f *confinement) wrapInit(p *libcontainer.Process) (*trampoline.Init, error) {
+func (f *confinement) wrapInit(p *libcontainer.Process) (*execshim.Init, error) {
 	if f.program == nil {
 		return nil, nil
 	}
-	b, err := f.program.PrepareInit(f.trampolineConfig(p), p.Args)
+	b, err := f.program.PrepareInit(f.shimConfig(p), p.Args)
 	if err != nil {
 		return nil, err
 	}
 	p.Args = b.Args(p.Args)
 	p.ExtraFiles = b.Files()
 	// Ambient capabilities survive an execve of a process that is not root.
-	caps := append(CapabilityNames(trampoline.RequiredCapabilities), p.Capabilities.Permitted...)
-	bounding := append(CapabilityNames(trampoline.RequiredCapabilities), p.Capabilities.Bounding...)
+	caps := append(CapabilityNames(execshim.RequiredCapabilities), p.Capabilities.Permitted...)
+	bounding := append(CapabilityNames(execshim.RequiredCapabilities), p.Capabilities.Bounding...)
 	p.Capabilities = &configs.Capabilities{Bounding: bounding, Effective: caps, Permitted: caps, Inheritable: caps, Ambient: caps}
 	return b, nil
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/opencontainers/runc/libcontainer/specconv"
 	"github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
 // All processes of a container have its SELinux label: the first one and those of exec, probes and hooks.
-// The trampoline sets it, or libcontainer where there is no trampoline.
+// The exec shim sets it, or libcontainer where there is no exec shim.
 func TestLabelsOfProcesses(t *testing.T) {
 	c := &pod.Container{Name: "app", Label: "system_u:system_r:container_t:s0:c1,c2", FileLabel: "system_u:object_r:container_file_t:s0:c1,c2"}
 	spec := runtimeSpec(&pod.Plan{}, c, specConfig{}, Identity{})
@@ -25,13 +25,13 @@ func TestLabelsOfProcesses(t *testing.T) {
 	}
 	no := false
 	p := &libcontainer.Process{Capabilities: &configs.Capabilities{}, NoNewPrivileges: &no}
-	if config := (&configs.Config{ProcessLabel: c.Label, NoNewKeyring: true, Cgroups: &cgroups.Cgroup{}}); trampolineCanExec(config, p) {
-		t.Error("the trampoline makes processes whose label only libcontainer knows")
+	if config := (&configs.Config{ProcessLabel: c.Label, NoNewKeyring: true, Cgroups: &cgroups.Cgroup{}}); shimCanExec(config, p) {
+		t.Error("the exec shim makes processes whose label only libcontainer knows")
 	}
 	config := &configs.Config{ProcessLabel: c.Label}
-	f, err := newConfinement(&sandbox.Sandbox{Trampoline: &trampoline.Program{}}, c, config)
-	if err != nil || f.trampolineConfig(p).Label != c.Label || config.ProcessLabel != "" {
-		t.Errorf("%v, %q, %q", err, f.trampolineConfig(p).Label, config.ProcessLabel)
+	f, err := newConfinement(&sandbox.Sandbox{Shim: &execshim.Program{}}, c, config)
+	if err != nil || f.shimConfig(p).Label != c.Label || config.ProcessLabel != "" {
+		t.Errorf("%v, %q, %q", err, f.shimConfig(p).Label, config.ProcessLabel)
 	}
 	config.ProcessLabel = c.Label
 	f, err = newConfinement(&sandbox.Sandbox{}, c, config)
@@ -43,7 +43,7 @@ func TestLabelsOfProcesses(t *testing.T) {
 // Containers of a pod with the same capabilities share one filter, unless they have profiles of their own.
 func TestContainersShareTheDefaultFilter(t *testing.T) {
 	dir := t.TempDir()
-	s := &sandbox.Sandbox{Trampoline: &trampoline.Program{}, Store: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}
+	s := &sandbox.Sandbox{Shim: &execshim.Program{}, Store: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}
 	confined := func(caps []string, own string) confinement {
 		c := &pod.Container{Capabilities: caps, Seccomp: []byte(own)}
 		if own == "" {

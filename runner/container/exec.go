@@ -16,9 +16,9 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
@@ -44,7 +44,7 @@ func (p libcontainerProcess) Wait() (syscall.WaitStatus, error) {
 }
 
 // startProcess runs a process in a running container and returns when it has executed its program. The
-// trampoline makes it where the result is provably the same; libcontainer takes ten times as long.
+// exec shim makes it where the result is provably the same; libcontainer takes ten times as long.
 func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (ExecProcess, error) {
 	if err := x.freezer.Acquire(ctx); err != nil {
 		return nil, err
@@ -54,9 +54,9 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 		return nil, err
 	}
 	config := x.Libcontainer.Config()
-	if x.confinement.program != nil && trampolineCanExec(&config, p) {
-		made, err := x.execByTrampoline(ctx, &config, p)
-		if !errors.Is(err, trampoline.ErrCgroup) { // libcontainer has more ways into a cgroup
+	if x.confinement.program != nil && shimCanExec(&config, p) {
+		made, err := x.execByShim(ctx, &config, p)
+		if !errors.Is(err, execshim.ErrCgroup) { // libcontainer has more ways into a cgroup
 			if err != nil {
 				return nil, err
 			}
@@ -80,17 +80,17 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 	return libcontainerProcess{p}, nil
 }
 
-// trampolineCanExec reports whether a process needs nothing that only libcontainer does.
-func trampolineCanExec(c *configs.Config, p *libcontainer.Process) bool {
+// shimCanExec reports whether a process needs nothing that only libcontainer does.
+func shimCanExec(c *configs.Config, p *libcontainer.Process) bool {
 	caps := p.Capabilities
 	return p.ConsoleSocket == nil && len(p.ExtraFiles) == 0 && len(p.AdditionalGroups) <= protocol.MaxShimGroups &&
 		caps.Inheritable == nil && caps.Ambient == nil && slices.Equal(caps.Effective, caps.Permitted) &&
-		trampolineCanEnter(c) && inSingleCgroup(c)
+		shimCanEnter(c) && inSingleCgroup(c)
 }
 
-// trampolineCanEnter reports whether a container has none of the properties that the trampoline does not
+// shimCanEnter reports whether a container has none of the properties that the exec shim does not
 // give to a process.
-func trampolineCanEnter(c *configs.Config) bool {
+func shimCanEnter(c *configs.Config) bool {
 	return c.Seccomp == nil && c.NoNewKeyring && !c.RootlessEUID && !c.Namespaces.Contains(configs.NEWUSER) && !c.Namespaces.Contains(configs.NEWTIME) &&
 		c.AppArmorProfile == "" && c.ProcessLabel == "" && c.Personality == nil && c.Umask == nil && c.Scheduler == nil && c.IOPriority == nil &&
 		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil
@@ -113,12 +113,12 @@ var cgroup2Only = sync.OnceValue(func() bool {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// execByTrampoline lets the trampoline make a process in the container.
-func (x *Container) execByTrampoline(ctx context.Context, config *configs.Config, p *libcontainer.Process) (*trampoline.Process, error) {
-	j := &trampoline.ExecConfig{Config: *x.confinement.trampolineConfig(p), Args: p.Args}
+// execByShim lets the exec shim make a process in the container.
+func (x *Container) execByShim(ctx context.Context, config *configs.Config, p *libcontainer.Process) (*execshim.Process, error) {
+	j := &execshim.ExecConfig{Config: *x.confinement.shimConfig(p), Args: p.Args}
 	j.SetGroups, j.OOMScore = sandbox.SetgroupsAllowed(), config.OomScoreAdj
 	for _, l := range config.Rlimits {
-		j.Limits = append(j.Limits, trampoline.Limit{Type: l.Type, Soft: l.Soft, Hard: l.Hard})
+		j.Limits = append(j.Limits, execshim.Limit{Type: l.Type, Soft: l.Soft, Hard: l.Hard})
 	}
 	for _, ns := range config.Namespaces {
 		j.Namespaces |= uintptr(ns.Syscall())
@@ -147,7 +147,7 @@ func (x *Container) execByTrampoline(ctx context.Context, config *configs.Config
 	}
 	if config.Cgroups.Path != "" {
 		if j.Cgroup, err = open(filepath.Join(cgroupRoot, config.Cgroups.Path), unix.O_PATH|unix.O_DIRECTORY); err != nil {
-			return nil, errors.Join(trampoline.ErrCgroup, err)
+			return nil, errors.Join(execshim.ErrCgroup, err)
 		}
 	}
 	if j.Target, err = x.pidfd.open(x.Process); err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/podinit"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/clock"
@@ -50,10 +50,10 @@ func plainError(err error) error {
 	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "").Replace(err.Error()))
 }
 
-// startExitCode distinguishes "no such program" from "cannot be executed". The trampoline's error has a
+// startExitCode distinguishes "no such program" from "cannot be executed". The exec shim's error has a
 // type; libcontainer's arrives as text.
 func startExitCode(err error) int {
-	var bounced *trampoline.StartError
+	var bounced *execshim.StartError
 	if errors.As(err, &bounced) {
 		return bounced.Code()
 	}

@@ -57,11 +57,11 @@ func TestRootsContainersShareNoCgroup(t *testing.T) {
 		seen[config.Cgroups.Name] = true
 	}
 	p := &libcontainer.Process{Capabilities: &configs.Capabilities{}}
-	if trampolineCanExec(config, p) {
+	if shimCanExec(config, p) {
 		t.Error("a command is begun outside of the container's cgroups")
 	}
 	beRoot(t, false)
-	if !trampolineCanExec(config, p) {
+	if !shimCanExec(config, p) {
 		t.Error("an ordinary user's, which has none, is begun by libcontainer")
 	}
 }

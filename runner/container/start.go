@@ -15,22 +15,22 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/procfs"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
 // pendingInit is a container's first process that waits to execute its program.
 type pendingInit struct {
-	init       *libcontainer.Process
-	stdio      stdio
-	trampoline *trampoline.Init
+	init  *libcontainer.Process
+	stdio stdio
+	shim  *execshim.Init
 }
 
 func (w *pendingInit) close() {
 	w.stdio.close()
-	w.trampoline.Close()
+	w.shim.Close()
 }
 
 // libcontainerLogLevel limits what libcontainer's process logs to errors. By default it sends a line for
@@ -49,7 +49,7 @@ func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) 
 	if err = x.labelStreams(w.init); err != nil {
 		return err
 	}
-	if w.trampoline, err = x.confinement.wrapInit(w.init); err != nil {
+	if w.shim, err = x.confinement.wrapInit(w.init); err != nil {
 		return err
 	}
 	if err := x.Libcontainer.Start(w.init); err != nil {
@@ -79,7 +79,7 @@ func (x *Container) execInit(s *sandbox.Sandbox) error {
 		err = x.Libcontainer.Exec()
 	}
 	if err == nil {
-		err = awaitExec(w.trampoline)
+		err = awaitExec(w.shim)
 	}
 	if err != nil {
 		h.RemoveRun(x.Process)
@@ -121,7 +121,7 @@ func (w *pendingInit) kill() {
 const execTimeout = 10 * time.Second
 
 // awaitExec waits until a container's program is executed.
-func awaitExec(b *trampoline.Init) error {
+func awaitExec(b *execshim.Init) error {
 	ctx, done := context.WithTimeout(context.Background(), execTimeout)
 	defer done()
 	if err := b.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -23,10 +23,10 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"github.com/opencontainers/runc/libcontainer/seccomp"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/trampoline"
 )
 
 // Compilable reports whether a profile is only a filter. One with SECCOMP_RET_USER_NOTIF must be loaded by
@@ -65,23 +65,23 @@ var runcVersion = sync.OnceValue(func() string {
 
 // Kept returns the compiled filter that a directory holds under its Key. The error is fs.ErrNotExist if
 // there is none, or only an incomplete one.
-func Kept(dir, key string) (trampoline.Filter, error) {
+func Kept(dir, key string) (execshim.Filter, error) {
 	b, err := os.ReadFile(filepath.Join(dir, key))
 	if err != nil {
-		return trampoline.Filter{}, err
+		return execshim.Filter{}, err
 	}
 	if len(b) < sha256.Size || sha256.Sum256(b[sha256.Size:]) != [sha256.Size]byte(b) {
-		return trampoline.Filter{}, fmt.Errorf("%s is damaged: %w", filepath.Join(dir, key), os.ErrNotExist)
+		return execshim.Filter{}, fmt.Errorf("%s is damaged: %w", filepath.Join(dir, key), os.ErrNotExist)
 	}
 	return decode(b[sha256.Size:])
 }
 
 // Make compiles a profile and stores the result. If the directory has no space, the filter is compiled
 // again next time.
-func Make(dir, key string, c *configs.Seccomp) (trampoline.Filter, error) {
+func Make(dir, key string, c *configs.Seccomp) (execshim.Filter, error) {
 	b, err := compile(c)
 	if err != nil {
-		return trampoline.Filter{}, fmt.Errorf("compile seccomp profile: %w", err)
+		return execshim.Filter{}, fmt.Errorf("compile seccomp profile: %w", err)
 	}
 	f, err := decode(b)
 	if err != nil {
@@ -99,14 +99,14 @@ func Make(dir, key string, c *configs.Seccomp) (trampoline.Filter, error) {
 
 const headSize = 8 // flags and number of instructions
 
-func decode(b []byte) (f trampoline.Filter, err error) {
+func decode(b []byte) (f execshim.Filter, err error) {
 	if len(b) < headSize {
 		return f, errors.New("nothing was compiled")
 	}
 	f.Flags, f.Program = binary.NativeEndian.Uint32(b), b[headSize:]
 	n := int(binary.NativeEndian.Uint32(b[4:]))
-	if n < 1 || n > protocol.MaxShimFilter || len(f.Program) != n*trampoline.FilterStep {
-		return trampoline.Filter{}, fmt.Errorf("a filter of %d steps has %d bytes", n, len(f.Program))
+	if n < 1 || n > protocol.MaxShimFilter || len(f.Program) != n*execshim.FilterStep {
+		return execshim.Filter{}, fmt.Errorf("a filter of %d steps has %d bytes", n, len(f.Program))
 	}
 	return f, nil
 }

@@ -64,7 +64,7 @@ func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, first bool, starts []
 	}
 	for _, a := range starts {
 		c, ok := plan.Container(a.Container)
-		if p.Prepared[a.Container] != nil || !ok || s == nil || s.Trampoline == nil || !eligible(plan, c, first) {
+		if p.Prepared[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, first) {
 			continue
 		}
 		early := &Prepared{sandbox: s, plan: c, attempt: a.Attempt, first: first, Made: make(chan struct{})}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/internal/undo"
 	"github.com/podrun/podrun/netns/resolvconf"
 	"github.com/podrun/podrun/pod"
@@ -48,8 +48,8 @@ type Sandbox struct {
 
 	FoundationsReady chan struct{} // closed when everything that containers are made of exists, or has failed
 
-	Trampoline *trampoline.Program
-	onLines    func(container string, lines []byte) // receives a copy of whole lines of a container
+	Shim    *execshim.Program
+	onLines func(container string, lines []byte) // receives a copy of whole lines of a container
 }
 
 // LineSink returns onLines for one container.
@@ -69,7 +69,7 @@ type Options struct {
 	Namespaces Namespaces
 	Handoff    *handoff.Store
 	Ports      *network.HostPorts
-	Trampoline *trampoline.Program
+	Shim       *execshim.Program
 	OnLines    func(container string, lines []byte)
 	Warn       func(text string)
 }
@@ -79,7 +79,7 @@ func New(o Options, attempt int) *Sandbox {
 	s := &Sandbox{
 		Plan: o.Plan, Attempt: attempt, Store: o.Store, Dir: DirOf(o.Store),
 		Namespaces: o.Namespaces, Handoff: o.Handoff, onLines: o.OnLines,
-		Trampoline: o.Trampoline, Freezer: newFreezer(false), FoundationsReady: make(chan struct{}),
+		Shim: o.Shim, Freezer: newFreezer(false), FoundationsReady: make(chan struct{}),
 	}
 	s.Warn = func(text string) {
 		s.addWarning(text) // otherwise warnings of its creation would be lost with the last sandbox's

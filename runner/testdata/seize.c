@@ -78,7 +78,7 @@ static int holds(int pid) {
 	if (n < 0)
 		return 0;
 	target[n] = 0;
-	if (strstr(target, "podrun-trampoline"))
+	if (strstr(target, "podrun-execshim"))
 		return 1;
 	if (strstr(target, "podrun") || strstr(target, "runc") || strstr(target, "runner") || strstr(target, "memfd")) {
 		got(target);

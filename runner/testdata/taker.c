@@ -20,7 +20,7 @@ static int take(int pid) {
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	ssize_t n = readlink(path, target, sizeof target - 1);
 	target[n > 0 ? n : 0] = 0;
-	if (strstr(target, "podrun-trampoline"))
+	if (strstr(target, "podrun-execshim"))
 		return fd;
 	close(fd);
 	return -1;

@@ -1,4 +1,4 @@
-package trampoline
+package execshim
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// Init is the configuration of a process that libcontainer makes and that executes the trampoline.
-// The trampoline loads the filter, drops the capabilities needed for that, and executes the
-// process's own program. The nil Init stands for a process without trampoline.
+// Init is the configuration of a process that libcontainer makes and that executes the exec shim.
+// The exec shim loads the filter, drops the capabilities needed for that, and executes the
+// process's own program. The nil Init stands for a process without the exec shim.
 type Init struct {
 	program      string
 	ours, theirs *os.File
@@ -21,7 +21,7 @@ type Init struct {
 }
 
 // RequiredCapabilities are the capabilities that a process needs in addition when it executes the
-// trampoline: CAP_SETPCAP and CAP_SYS_ADMIN. They also prevent processes of the container that have
+// exec shim: CAP_SETPCAP and CAP_SYS_ADMIN. They also prevent processes of the container that have
 // fewer capabilities, except those with CAP_SYS_PTRACE, from tracing it before it has its filter.
 const RequiredCapabilities = 1<<8 | 1<<21
 
@@ -43,7 +43,7 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	}
 	if _, err := b.ours.Write(order); err != nil { // the socket's buffer holds the largest one
 		b.Close()
-		return nil, fmt.Errorf("send the configuration to the trampoline: %w", err)
+		return nil, fmt.Errorf("send the configuration to the exec shim: %w", err)
 	}
 	return b, nil
 }

@@ -1,4 +1,4 @@
-package trampoline
+package execshim
 
 import (
 	"encoding/binary"
@@ -53,7 +53,7 @@ var steps = map[int]string{
 
 const replySize = 8
 
-// replies are all replies of the trampoline.
+// replies are all replies of the exec shim.
 type replies struct {
 	pid    int // of the new process, if it was made
 	failed *StartError
@@ -75,7 +75,7 @@ func (h *replies) read(channel io.Reader, program string) error {
 		case steps[what] != "" && h.failed == nil:
 			h.failed = newStartError(what, program, syscall.Errno(number))
 		default:
-			return fmt.Errorf("unexpected reply of the trampoline: %d %d", what, number)
+			return fmt.Errorf("unexpected reply of the exec shim: %d %d", what, number)
 		}
 	}
 }
@@ -100,5 +100,5 @@ func newChannel() (ours, theirs *os.File, err error) {
 	if err := unix.SetNonblock(pair[1], false); err != nil {
 		return nil, nil, errors.Join(err, unix.Close(pair[0]), unix.Close(pair[1]))
 	}
-	return os.NewFile(uintptr(pair[0]), "trampoline"), os.NewFile(uintptr(pair[1]), "trampoline"), nil
+	return os.NewFile(uintptr(pair[0]), "exec shim"), os.NewFile(uintptr(pair[1]), "exec shim"), nil
 }

@@ -1,4 +1,4 @@
-package trampoline
+package execshim
 
 import (
 	"context"
@@ -24,7 +24,7 @@ var ErrCgroup = errors.New("no process can be made in the cgroup")
 // Exec makes a process in a container and returns when the process has executed its program. The
 // error may be a *StartError. If ctx ends before, nothing of the process is left.
 //
-// Nothing of the caller is reachable from the container at any time. The trampoline runs in the
+// Nothing of the caller is reachable from the container at any time. The exec shim runs in the
 // caller's PID namespace while it has the caller's privileges. The process that it makes in the
 // container has from the start only the descriptors, memory, user, capabilities and namespaces of
 // the Config. Exception, without FilterEarly: it has CAP_SYS_ADMIN of the user namespace until the
@@ -60,7 +60,7 @@ func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 		err = errors.Join(ErrCgroup, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start the trampoline: %w", err)
+		return nil, fmt.Errorf("start the exec shim: %w", err)
 	}
 	theirs.Close()
 	return j.await(ctx, ours, maker, order)
@@ -92,7 +92,7 @@ func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Proc
 	}
 	if h.pid == 0 {
 		if err == nil {
-			err = errors.Join(fmt.Errorf("the trampoline ended: %v", state), werr)
+			err = errors.Join(fmt.Errorf("the exec shim ended: %v", state), werr)
 		}
 		return nil, err
 	}
@@ -116,5 +116,5 @@ func reap(pid int) {
 	}
 }
 
-// drainTimeout bounds the wait for the last replies of a killed trampoline.
+// drainTimeout bounds the wait for the last replies of a killed exec shim.
 const drainTimeout = 10 * time.Millisecond

@@ -1,4 +1,4 @@
-package trampoline
+package execshim
 
 import (
 	"errors"
@@ -31,6 +31,6 @@ func TestTheProgramKeepsItsDescriptor(t *testing.T) {
 	p := &Program{file: program}
 	j := &ExecConfig{Args: []string{"true"}, Target: program, Stdio: [3]*os.File{program, output, program}}
 	if _, err := p.Exec(t.Context(), j); err == nil || errors.Is(err, syscall.EACCES) {
-		t.Errorf("what executes /bin/true in the place of the trampoline: %v", err)
+		t.Errorf("what executes /bin/true in the place of the exec shim: %v", err)
 	}
 }

@@ -1,9 +1,9 @@
-// Package trampoline is the Go side of the trampoline (exec shim): podrun's last program in a
+// Package execshim is the Go side of the exec shim: podrun's last program in a
 // process of a container before the container's own, a few kilobytes of C without a C library
-// (c/trampoline.c), executed from a sealed memfd. The trampoline loads a compiled system call
+// (c/execshim.c), executed from a sealed memfd. The exec shim loads a compiled system call
 // filter. It can also make a process in a running container, as libcontainer would, in a tenth of
 // the time.
-package trampoline
+package execshim
 
 import (
 	"encoding/binary"
@@ -69,7 +69,7 @@ type header struct {
 	Bounding, Permitted                      uint64
 }
 
-// encode returns the configuration in the format that the trampoline reads.
+// encode returns the configuration in the format that the exec shim reads.
 func (o *Config) encode(join bool) ([]byte, error) {
 	steps := len(o.Filter.Program) / FilterStep
 	switch {

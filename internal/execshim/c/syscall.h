@@ -1,4 +1,4 @@
-// System calls without a C library: the trampoline has none, so that it is small, starts at once,
+// System calls without a C library: the exec shim has none, so that it is small, starts at once,
 // and does nothing that cannot be read here.
 #pragma once
 
@@ -23,7 +23,7 @@ static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	__asm__ volatile("syscall" : "=a"(result) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
 	return result;
 }
-__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall trampoline_main\n");
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall execshim_main\n");
 #elif defined(__aarch64__)
 static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	register long x8 __asm__("x8") = n;
@@ -35,7 +35,7 @@ static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory", "cc");
 	return x0;
 }
-__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tmov x0, sp\n\tbl trampoline_main\n");
+__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tmov x0, sp\n\tbl execshim_main\n");
 #elif defined(__arm__)
 static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	register long r7 __asm__("r7") = n;
@@ -47,9 +47,9 @@ static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	__asm__ volatile("svc #0" : "+r"(r0) : "r"(r7), "r"(r1), "r"(r2), "r"(r3), "r"(r4) : "memory", "cc");
 	return r0;
 }
-__asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl trampoline_main\n");
+__asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl execshim_main\n");
 #else
-#error "the trampoline is written for amd64, arm64 and armv7"
+#error "the exec shim is written for amd64, arm64 and armv7"
 #endif
 
 // These take 32-bit ids where the first versions took 16-bit ones.

@@ -1,4 +1,4 @@
-package trampoline
+package execshim
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is the trampoline's program, in a file that no container can write to or make
+// Program is the exec shim's program, in a file that no container can write to or make
 // unexecutable. A process of a container can open that file: it executes a script of its own whose
 // interpreter is /proc/self/exe.
 type Program struct {
@@ -20,7 +20,7 @@ type Program struct {
 }
 
 const (
-	fileName  = "podrun-trampoline"
+	fileName  = "podrun-execshim"
 	firstFree = 16 // above every descriptor that such a process is given
 )
 
@@ -81,7 +81,7 @@ func onReadOnlyFS(program []byte) (mount, file *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("mount a file system in memory: %w", err)
 	}
-	mount = os.NewFile(uintptr(root), "podrun-trampoline's mount")
+	mount = os.NewFile(uintptr(root), "podrun-execshim's mount")
 	if err = writeReadOnly(root, program); err == nil {
 		file, err = openAbove(root, fileName, firstFree)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/internal/trampoline"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
@@ -46,9 +46,9 @@ func seenLayer(t *testing.T) string {
 }
 
 // The attributes and rights of a container's process are the same whether libcontainer alone makes it or
-// the trampoline takes part: field by field, for a container's first process, a command, and a command with
+// the exec shim takes part: field by field, for a container's first process, a command, and a command with
 // a terminal.
-func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
+func TestExecShimMakesWhatLibcontainerMakes(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := seenLayer(t)
 	var list []pod.Container
@@ -88,7 +88,7 @@ func TestTheTrampolineMakesWhatLibcontainerMakes(t *testing.T) {
 	want, got := map[string][]string{}, map[string][]string{}
 	for some := range slices.Chunk(list, 4) { // so that a pod starts in time on a slow machine
 		maps.Copy(want, lookAtAll(t, some, nil))
-		maps.Copy(got, lookAtAll(t, some, testTrampoline()))
+		maps.Copy(got, lookAtAll(t, some, testShim()))
 	}
 	for _, where := range slices.Sorted(maps.Keys(want)) {
 		compareLines(t, where, want[where], got[where])
@@ -112,7 +112,7 @@ var ownProfile = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "flags": [
 
 // lookAtAll runs containers and returns the attributes of their processes, by container and kind of
 // process.
-func lookAtAll(t *testing.T, list []pod.Container, by *trampoline.Program) map[string][]string {
+func lookAtAll(t *testing.T, list []pod.Container, by *execshim.Program) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	p := prepare(t, newPlan(nil, list))
@@ -228,9 +228,9 @@ func TestNothingIsSeenOfACommandBeforeItRuns(t *testing.T) {
 	}
 }
 
-// A container's program that executes /proc/self/exe through the kernel gets the trampoline, which does
+// A container's program that executes /proc/self/exe through the kernel gets the exec shim, which does
 // nothing without a configuration, and to which it cannot write.
-func TestTheTrampolineIsNobodysTool(t *testing.T) {
+func TestContainerCannotUseTheExecShim(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	if err := os.WriteFile(l+"/bin/evil", []byte("#!/proc/self/exe\n"), 0o755); err != nil {
@@ -249,24 +249,24 @@ func TestTheTrampolineIsNobodysTool(t *testing.T) {
 	}
 }
 
-// A container that opens the trampoline's program, through a command that is a script of /proc/self/exe,
+// A container that opens the exec shim's program, through a command that is a script of /proc/self/exe,
 // cannot make it unusable for others. The file is held open for writing and gets mode 0, as far as the
 // kernel allows: commands, probes and restarts still work.
-func TestTheTrampolineCannotBeTakenAway(t *testing.T) {
-	b, err := testProgram("trampoline", "../scripts/trampoline")
+func TestExecShimCannotBeTakenAway(t *testing.T) {
+	b, err := testProgram("execshim", "../scripts/execshim")
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory, err := trampoline.NewInMemory(b)
+	memory, err := execshim.NewInMemory(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, program := range map[string]*trampoline.Program{"on a file system of its own": testTrampoline(), "in memory": memory} {
+	for name, program := range map[string]*execshim.Program{"on a file system of its own": testShim(), "in memory": memory} {
 		t.Run(name, func(t *testing.T) { takeAway(t, program) })
 	}
 }
 
-func takeAway(t *testing.T, program *trampoline.Program) {
+func takeAway(t *testing.T, program *execshim.Program) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	install(t, l, "taker")
@@ -289,7 +289,7 @@ func takeAway(t *testing.T, program *trampoline.Program) {
 			t.Fatalf("a command: exit code %d: %s", code, out)
 		}
 	}
-	if said := p.log("taker"); (strings.Count(said, "Read-only file system") == 2) != (program == testTrampoline()) {
+	if said := p.log("taker"); (strings.Count(said, "Read-only file system") == 2) != (program == testShim()) {
 		t.Errorf("the attack: %q", said)
 	}
 	for _, c := range []string{"taker", "victim"} {

@@ -1,6 +1,6 @@
-// The trampoline is podrun's last program in a process of a container, before the container's own
+// The exec shim is podrun's last program in a process of a container, before the container's own
 // program. It loads a compiled system call filter and executes that program. Without SHIM_EXEC,
-// libcontainer has made the process, as a container's first one. With SHIM_EXEC the trampoline makes
+// libcontainer has made the process, as a container's first one. With SHIM_EXEC the exec shim makes
 // it: then it does what libcontainer's init does for a process that joins a container
 // (setns_init_linux.go, nsexec.c), in the same order where the order matters, and before the
 // process is visible from the container.
@@ -163,7 +163,7 @@ static void load_filter(void) {
 }
 
 // set_profile requests the AppArmor profile or the SELinux label for the moment when the program is
-// executed, not before: the profile may forbid the trampoline's own steps and its channel. Only the
+// executed, not before: the profile may forbid the exec shim's own steps and its channel. Only the
 // process itself can request that, in the container's own /proc.
 static void set_profile(void) {
 	__u32 fs[64] __attribute__((aligned(8))); // the kernel's struct; the type is first
@@ -268,7 +268,7 @@ static void exec_in_container(void) {
 		load_filter();
 }
 
-__attribute__((noreturn, used)) void trampoline_main(long *stack) {
+__attribute__((noreturn, used)) void execshim_main(long *stack) {
 	char **argv = (char **)(stack + 1), **env = argv + *stack + 1;
 	sys(__NR_prctl, PR_SET_NAME, COMM_SHIM);
 	must(STEP_PRIVILEGES, sys(__NR_prctl, PR_SET_DUMPABLE, 0)); // no process may trace it or open its descriptors

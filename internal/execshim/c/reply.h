@@ -1,4 +1,4 @@
-// The trampoline's replies to the supervisor, and its exits.
+// The exec shim's replies to the supervisor, and its exits.
 #pragma once
 
 #include "syscall.h"

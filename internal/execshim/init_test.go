@@ -1,4 +1,4 @@
-package trampoline
+package execshim
 
 import (
 	"context"
