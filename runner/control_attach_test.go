@@ -29,10 +29,10 @@ type attached struct {
 // joinAt attaches to a container through the connection, or returns the error.
 func joinAt(t *testing.T, conn *net.UnixConn, container string, stdin bool) (*attached, *wire.Error) {
 	t.Helper()
-	return joinBy(t, conn, wire.AttachRequest{Container: container, Stdin: stdin})
+	return attachTo(t, conn, wire.AttachRequest{Container: container, Stdin: stdin})
 }
 
-func joinBy(t *testing.T, conn *net.UnixConn, req wire.AttachRequest) (*attached, *wire.Error) {
+func attachTo(t *testing.T, conn *net.UnixConn, req wire.AttachRequest) (*attached, *wire.Error) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -304,7 +304,7 @@ func (p *testPod) joinFromStart(container string, stdin bool) (*attached, *wire.
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return joinBy(p.t, conn, wire.AttachRequest{Container: container, Stdin: stdin, FromStart: true})
+	return attachTo(p.t, conn, wire.AttachRequest{Container: container, Stdin: stdin, FromStart: true})
 }
 
 // hears waits for a text that must come next, byte by byte.

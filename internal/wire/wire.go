@@ -22,11 +22,11 @@ const (
 	// Notify makes the supervisor notify the client, a CLI process that serves systemd;
 	// descriptors: a SOCK_SEQPACKET socket for messages (protocol.NotifyWatchdog, NotifyStatus) and, if
 	// wanted, one for the containers' output. One Frame with Status answers.
-	Notify Verb = "attach"
+	Notify Verb = "notify"
 	// Attach attaches the client to a container's streams; descriptors: where its output is copied
 	// to, one pipe or, without a terminal, two. A Frame with Started brings the write end of its
 	// input, or its terminal's master; Exit reports its end.
-	Attach Verb = "join"
+	Attach Verb = "attach"
 	// Apply gives the pod another Plan, which differs in resources or in containers with another
 	// revision. One Frame, Applied or Error, answers.
 	Apply Verb = "apply"
@@ -58,8 +58,8 @@ type Request struct {
 	Verb   Verb           `json:"verb"`
 	Stop   *StopRequest   `json:"stop,omitempty"`
 	Exec   *ExecRequest   `json:"exec,omitempty"`
-	Notify *NotifyRequest `json:"attach,omitempty"`
-	Attach *AttachRequest `json:"join,omitempty"`
+	Notify *NotifyRequest `json:"notify,omitempty"`
+	Attach *AttachRequest `json:"attach,omitempty"`
 	Copy   *CopyRequest   `json:"copy,omitempty"`
 	Apply  *ApplyRequest  `json:"apply,omitempty"`
 
