@@ -42,7 +42,7 @@ type Plan struct {
 
 	// ImagesPending is set while images are missing on the machine. The Plan then lacks what the images
 	// decide, and is replaced before the pod starts.
-	ImagesPending bool `json:"awaits,omitempty"`
+	ImagesPending bool `json:"imagesPending,omitempty"`
 
 	// Resources are the effective ones of the whole pod; they set the pod cgroup's limits.
 	Resources     Resources         `json:"resources"`

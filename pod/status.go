@@ -28,7 +28,7 @@ type Status struct {
 	ShallowReadOnly bool `json:"shallowReadOnly,omitempty"`
 
 	// ImagePull is set until all images are on the machine and the pod has been started.
-	ImagePull *ImagePull `json:"awaits,omitempty"`
+	ImagePull *ImagePull `json:"imagePull,omitempty"`
 
 	InitContainers []ContainerStatus `json:"initContainers,omitempty"` // in the Plan's order
 	Containers     []ContainerStatus `json:"containers"`

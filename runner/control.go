@@ -277,7 +277,7 @@ func (c *control) watch(conn *net.UnixConn, _ *wire.Request, _ []*os.File) error
 
 // setNotifyTarget takes the descriptors of a notify target and answers with the pod's status.
 func (c *control) setNotifyTarget(conn *net.UnixConn, req *wire.NotifyRequest, files []*os.File) error {
-	if err := c.engine.notifier.Attach(req, files); err != nil {
+	if err := c.engine.notifier.SetTarget(req, files); err != nil {
 		return &wire.Error{Message: err.Error(), Code: 125}
 	}
 	c.mu.Lock()

@@ -315,7 +315,7 @@ func TestCopyHoldsNoPod(t *testing.T) {
 // requests. The exit of another pod stays recorded.
 func TestEndOfALeavingPod(t *testing.T) {
 	for name, removes := range map[string][]bool{
-		"stopped": {false}, "leaving": {true}, "leaving, then stopped": {true, false}, "stopped, then leaving": {false, true},
+		"stopped": {false}, "removing": {true}, "removing, then stopped": {true, false}, "stopped, then removing": {false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)

@@ -132,7 +132,7 @@ func (a *recovery) notifier() error {
 	if output != nil {
 		files = append(files, output)
 	}
-	return a.engine.notifier.Attach(a.state.Notify, files)
+	return a.engine.notifier.SetTarget(a.state.Notify, files)
 }
 
 // hostPorts takes over the listeners of the host ports.

@@ -164,9 +164,9 @@ const (
 
 // Files that C code reads and removes. internal/store has all others.
 const (
-	FilePods     = "pods"    // CLI → monitor: the directory of all pods, below the data and the runtime root
-	FileLock     = "lock"    // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
-	FileRemoving = "leaving" // supervisor, puller → monitor, commands: the pod is being removed
+	FilePods     = "pods"     // CLI → monitor: the directory of all pods, below the data and the runtime root
+	FileLock     = "lock"     // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
+	FileRemoving = "removing" // supervisor, puller → monitor, commands: the pod is being removed
 )
 
 // The order to the exec shim: a fixed head (struct config), then what it counts.

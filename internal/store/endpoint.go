@@ -15,7 +15,7 @@ import (
 
 // endpointFile returns the file, in the pod's runtime directory, that publishes the pod to others.
 // Only its supervisor writes it. The file of a pod that is not alive is ignored.
-func (p Pod) endpointFile() string { return filepath.Join(p.runtime, "presence.json") }
+func (p Pod) endpointFile() string { return filepath.Join(p.runtime, "endpoint.json") }
 
 // WriteEndpoint publishes the pod's endpoint.
 func (p Pod) WriteEndpoint(is *pod.Endpoint) error {
@@ -32,7 +32,7 @@ type EndpointVersion struct {
 	at    unix.Timespec
 }
 
-func (d Dirs) versionFile() string { return filepath.Join(d.Runtime, "told") }
+func (d Dirs) versionFile() string { return filepath.Join(d.Runtime, "endpoints.version") }
 
 // EndpointVersion returns the current version.
 func (p Pod) EndpointVersion() EndpointVersion {

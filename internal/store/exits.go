@@ -10,7 +10,7 @@ import (
 )
 
 // exitsFile is on disk: it outlives a reboot.
-const exitsFile = "ends.json"
+const exitsFile = "exits.json"
 
 // WriteExits records durably, by container name, the exits of containers that will not run again.
 func (p Pod) WriteExits(exits map[string]pod.Exit) error {

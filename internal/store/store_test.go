@@ -94,7 +94,7 @@ func TestStatusReachesTheDiskAtTheEnd(t *testing.T) {
 	if st, err := p.Status(); err != nil || st.Reason != "because" {
 		t.Errorf("status of an ended pod after a reboot: %+v %v", st, err)
 	}
-	removing := d.Pod("default", "leaving")
+	removing := d.Pod("default", "removing")
 	if err := removing.Create(&pod.Plan{}, nil); err != nil {
 		t.Fatal(err)
 	}

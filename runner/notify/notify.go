@@ -55,10 +55,10 @@ func (h *Notifier) AcceptInherited() error {
 	return h.setTarget(&notifyTarget{Socket: socket, Output: output, NotifyRequest: req})
 }
 
-// Attach copies the descriptors of a later notify target.
-func (h *Notifier) Attach(req *wire.NotifyRequest, files []*os.File) error {
+// SetTarget copies the descriptors of a later notify target.
+func (h *Notifier) SetTarget(req *wire.NotifyRequest, files []*os.File) error {
 	if len(files) < 1 || len(files) > 2 || req.Every <= 0 {
-		return fmt.Errorf("attach: %d descriptors, every %v", len(files), req.Every)
+		return fmt.Errorf("set the notify target: %d descriptors, every %v", len(files), req.Every)
 	}
 	o := &notifyTarget{Socket: -1, Output: -1, NotifyRequest: *req}
 	for i, fd := range []*int{&o.Socket, &o.Output} {
@@ -68,7 +68,7 @@ func (h *Notifier) Attach(req *wire.NotifyRequest, files []*os.File) error {
 		n, err := unix.FcntlInt(files[i].Fd(), unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {
 			o.close()
-			return fmt.Errorf("attach: %w", err)
+			return fmt.Errorf("set the notify target: %w", err)
 		}
 		*fd = n
 	}

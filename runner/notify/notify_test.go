@@ -29,7 +29,7 @@ func postedNotifier(t *testing.T, plan *pod.Plan, label string, kind int) (h *No
 		theirs = append(theirs, os.NewFile(uintptr(fds[1]), "theirs"))
 	}
 	h = New(plan, handoff.New(nil, store.Pod{}))
-	if err := h.Attach(&wire.NotifyRequest{Every: time.Hour, Label: label}, theirs); err != nil {
+	if err := h.SetTarget(&wire.NotifyRequest{Every: time.Hour, Label: label}, theirs); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range theirs {
@@ -121,7 +121,7 @@ func TestNotifySendsStatusOnce(t *testing.T) {
 	}
 	later, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer later.Close()
-	if err := h.Attach(&wire.NotifyRequest{Every: time.Hour}, []*os.File{theirs}); err != nil {
+	if err := h.SetTarget(&wire.NotifyRequest{Every: time.Hour}, []*os.File{theirs}); err != nil {
 		t.Fatal(err)
 	}
 	theirs.Close()
@@ -137,7 +137,7 @@ func TestNotifySendsStatusOnce(t *testing.T) {
 func TestNotifyRefusesHalfARequest(t *testing.T) {
 	h := New(&pod.Plan{}, handoff.New(nil, store.Pod{}))
 	for _, req := range []wire.NotifyRequest{{Every: time.Second}, {}} {
-		if err := h.Attach(&req, nil); err == nil {
+		if err := h.SetTarget(&req, nil); err == nil {
 			t.Errorf("%+v without descriptors was taken", req)
 		}
 	}

@@ -227,8 +227,8 @@ func (w *PendingPod) publish(change func(*pod.Status)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st := w.status
-	awaits := *st.ImagePull
-	st.ImagePull = &awaits
+	pull := *st.ImagePull
+	st.ImagePull = &pull
 	st.InitContainers, st.Containers = slices.Clone(st.InitContainers), slices.Clone(st.Containers)
 	change(&st)
 	w.status = st

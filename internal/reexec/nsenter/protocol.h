@@ -94,4 +94,4 @@
 // Files that C code reads and removes. internal/store has all others.
 #define FILE_PODS "pods" // CLI → monitor: the directory of all pods, below the data and the runtime root
 #define FILE_LOCK "lock" // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
-#define FILE_REMOVING "leaving" // supervisor, puller → monitor, commands: the pod is being removed
+#define FILE_REMOVING "removing" // supervisor, puller → monitor, commands: the pod is being removed
