@@ -183,7 +183,7 @@ func (s *session) code(text string) {
 	}
 	select {
 	case <-s.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(scriptcmd.Timeout):
 		s.ts.Fatalf("podrun does not end; the terminal shows:\n%q", s.shown())
 	}
 	s.ended = nil
