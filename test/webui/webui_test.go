@@ -151,7 +151,7 @@ const readable = `(() => {
 
 // exits: the page shows the end of a pod without a reload, in the pod's view and in the list.
 func exits(p *tab, m *machine) {
-	m.podrun("", "exec", "sample", "-c", "app", "--", "touch", "/v/end")
+	m.command(p.b.t.Context(), "exec", "sample", "-c", "app", "--", "touch", "/v/end").Run() // it may end with the container
 	p.until("the status changes by itself", `document.getElementById('status').innerText === 'Error'`)
 	p.until("the exit code of the container is shown", `document.querySelector('section[aria-label=Containers]').innerText.includes('exit code 3')`)
 	p.until("its termination message is text", "document.querySelector('section[aria-label=Containers]').innerText.includes('`<b>the end</b>`')")
