@@ -6,13 +6,13 @@ test:  ## everything: check, build, unit, namespace and whole-binary tests
 check: ## formatting, vet, the import rules, the scripts
 smoke-vm: ## a short test on a real host, in one emulated machine: limits, OOM, a unit, a power cut
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
-vm:    ## a machine of test-vm that stays up until `scripts/vm down`
+vm:    ## boot a machine of test-vm, which runs until `scripts/vm down`
 test-all: ## before a release: test, cross, demo, test-vm, a short torture, a short bench
-torture: ## races and kills of supervisors, many times
-torture-vm: ## stops, crashes, power cuts of units, and what test-vm leaves out, for hours
-demo:  ## install what is missing, build, run a pod as an ordinary user
+torture: ## stress tests: races and kills of supervisors, many times
+torture-vm: ## stress tests in machines, for hours: stops, crashes, power cuts of units, the long cases
+demo:  ## install missing packages, build, run a pod as an ordinary user
 cross: ## make bin/podrun-amd64, -arm64 and -armv7
 bench: ## compare with podman kube play, in one run
-vulncheck: ## known vulnerabilities of what is linked; needs Go's database of them
+vulncheck: ## known vulnerabilities of linked modules; needs Go's database
 build test check demo cross bench smoke-vm test-vm test-all torture torture-vm vulncheck: ; @scripts/$@
 vm: ; @scripts/vm up
