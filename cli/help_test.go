@@ -28,11 +28,11 @@ func everyCommand(app *cli.App, visit func(path []string, cmd *cli.Command)) {
 }
 
 func TestHelp(t *testing.T) {
-	w := clitest.NewWorld(t)
-	app := commandTree(&cmdutil.Env{Deps: w})
+	h := clitest.NewHost(t)
+	app := commandTree(&cmdutil.Env{Deps: h})
 	var all strings.Builder
 	show := func(args ...string) {
-		got := w.Run(args...)
+		got := h.Run(args...)
 		if got.Code != 0 || got.Err != "" {
 			t.Errorf("%v: %+v", args, got)
 		}
@@ -42,7 +42,7 @@ func TestHelp(t *testing.T) {
 	show("--help")
 	everyCommand(app, func(path []string, cmd *cli.Command) {
 		show(append(path, "--help")...)
-		if same := w.Run(append([]string{"help"}, path...)...); !strings.HasPrefix(same.Out, "podrun "+strings.Join(path, " ")+": "+cmd.Usage) {
+		if same := h.Run(append([]string{"help"}, path...)...); !strings.HasPrefix(same.Out, "podrun "+strings.Join(path, " ")+": "+cmd.Usage) {
 			t.Errorf("help %v: %+v", path, same)
 		}
 		if !strings.Contains(cmd.Description, "\nExamples:\n  podrun "+strings.Join(path, " ")) && !strings.Contains(cmd.Description, "| podrun "+strings.Join(path, " ")) {
@@ -63,20 +63,20 @@ func TestHelp(t *testing.T) {
 }
 
 func TestHelpIsAskedForInManyWays(t *testing.T) {
-	w := clitest.NewWorld(t)
-	want := w.Run("logs", "--help")
+	h := clitest.NewHost(t)
+	want := h.Run("logs", "--help")
 	for _, args := range []string{"logs -h", "logs web -h", "logs -f --help web", "help logs", "logs -fh"} {
-		if d := cmp.Diff(want, w.Run(strings.Fields(args)...), cmp.AllowUnexported(clitest.Result{})); d != "" {
+		if d := cmp.Diff(want, h.Run(strings.Fields(args)...), cmp.AllowUnexported(clitest.Result{})); d != "" {
 			t.Errorf("%s:\n%s", args, d)
 		}
 	}
-	if got := w.Run("exec", "web", "--", "ls", "--help"); strings.Contains(got.Out, "Usage") {
+	if got := h.Run("exec", "web", "--", "ls", "--help"); strings.Contains(got.Out, "Usage") {
 		t.Error("the command's own --help was taken for exec's")
 	}
 }
 
 func TestUnknownWords(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for args, want := range map[string]string{
 		"lgos web":        "podrun: \"lgos\" is not a command of podrun\nhint: did you mean podrun logs?\n",
 		"frobnicate":      "podrun: \"frobnicate\" is not a command of podrun\nhint: podrun --help lists the commands\n",
@@ -126,14 +126,14 @@ func TestUnknownWords(t *testing.T) {
 		"image load":      "podrun: image load takes the files of archives\nhint: podrun image load --help\n",
 		"validate":        "podrun: validate takes the files of pods\nhint: podrun validate --help\n",
 	} {
-		clitest.CheckResult(t, w.Run(strings.Fields(args)...), 2, "", want)
+		clitest.CheckResult(t, h.Run(strings.Fields(args)...), 2, "", want)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for _, args := range []string{"version", "--version", "-v"} {
-		got := w.Run(args)
+		got := h.Run(args)
 		if got.Code != 0 || !strings.HasPrefix(got.Out, "podrun ") || strings.Count(got.Out, "\n") != 1 {
 			t.Errorf("%s: %+v", args, got)
 		}

@@ -53,7 +53,7 @@ func Reason(err error) string { return api.Reason(err) }
 func IsTransient(err error) bool { return api.IsTransient(err) }
 
 // ParsePlace parses TRANSPORT:PATH[:NAME] as skopeo and podman do.
-func ParsePlace(word string) (api.Place, error) { return api.ParsePlace(word) }
+func ParseLocation(word string) (api.Location, error) { return api.ParseLocation(word) }
 
 // ValidateName returns the error of a reference that names no image, or nil.
 func ValidateName(ref string) error { return records.ValidateName(ref) }

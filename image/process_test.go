@@ -43,7 +43,7 @@ func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 func loadStage(args []string) int {
 	s, err := openStore(args[0])
 	if err == nil {
-		_, err = s.Fetch(context.Background(), api.Place{Path: args[1]}, api.PullOptions{Progress: func(p api.Progress) {
+		_, err = s.Fetch(context.Background(), api.Location{Path: args[1]}, api.PullOptions{Progress: func(p api.Progress) {
 			if p.Status != api.Fetching {
 				fmt.Println(p.Layer, p.Status)
 			}

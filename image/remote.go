@@ -61,30 +61,30 @@ func (r remote) Pull(ctx context.Context, ref string, o api.PullOptions) (api.Ad
 		if f.Begun && o.BeforePull != nil {
 			o.BeforePull()
 		}
-		tellProgress(f, o.Progress)
+		forwardProgress(f, o.Progress)
 	}, nil)
 	return first(f.Added), err
 }
 
 // Load adds the images of a file or a directory.
-func (r remote) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error) {
-	f, err := r.client.Do(ctx, program.Request{Op: program.Load, Store: r.dir, Place: p}, func(f program.Frame) { tellProgress(f, tell) }, nil)
+func (r remote) Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Load, Store: r.dir, Location: p}, func(f program.Frame) { forwardProgress(f, onProgress) }, nil)
 	return f.Added, err
 }
 
 // Import makes an image from the tar file of a root file system.
 func (r remote) Import(ctx context.Context, path, name string) (api.Added, error) {
-	f, err := r.client.Do(ctx, program.Request{Op: program.Import, Store: r.dir, Place: api.Place{Path: path}, Ref: name}, nil, nil)
+	f, err := r.client.Do(ctx, program.Request{Op: program.Import, Store: r.dir, Location: api.Location{Path: path}, Ref: name}, nil, nil)
 	return first(f.Added), err
 }
 
 // Save writes images into a directory or to a tar archive.
 func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error {
 	request := program.Request{Op: program.Save, Store: r.dir, Refs: refs, Target: to, SaveOptions: o}
-	tell := func(f program.Frame) { tellProgress(f, o.Progress) }
+	onProgress := func(f program.Frame) { forwardProgress(f, o.Progress) }
 	out, isFile := to.Out.(*os.File)
 	if to.Dir != "" || isFile {
-		_, err := r.client.Do(ctx, request, tell, out)
+		_, err := r.client.Do(ctx, request, onProgress, out)
 		return err
 	}
 	in, out, err := os.Pipe()
@@ -98,7 +98,7 @@ func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 		in.Close() // otherwise the program would wait for a reader
 		copied <- err
 	}()
-	_, err = r.client.Do(ctx, request, tell, out)
+	_, err = r.client.Do(ctx, request, onProgress, out)
 	out.Close()
 	if cerr := <-copied; cerr != nil {
 		return cerr
@@ -123,9 +123,9 @@ func haveRegistriesConf() bool {
 	})
 }
 
-func tellProgress(f program.Frame, tell func(api.Progress)) {
-	if f.Progress != nil && tell != nil {
-		tell(*f.Progress)
+func forwardProgress(f program.Frame, onProgress func(api.Progress)) {
+	if f.Progress != nil && onProgress != nil {
+		onProgress(*f.Progress)
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *Store) freeLayers(inUse func(string) bool) (int64, error) {
 	if alone, err := lock.TryExclusive(); err != nil || !alone {
 		return 0, err
 	}
-	rubbish, err := s.StaleStaging()
+	stale, err := s.StaleStaging()
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +54,7 @@ func (s *Store) freeLayers(inUse func(string) bool) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	rubbish = append(rubbish, retired...)
+	stale = append(stale, retired...)
 	var freed int64
 	for _, layer := range unused {
 		if rec, err := records.ReadRecord[records.Layer](filepath.Join(layer, records.LayerFile)); err == nil {
@@ -64,12 +64,12 @@ func (s *Store) freeLayers(inUse func(string) bool) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		rubbish = append(rubbish, gone)
+		stale = append(stale, gone)
 	}
 	if err := lock.Shared(); err != nil {
 		return 0, err
 	}
-	return freed, layer.RemoveTrees(rubbish)
+	return freed, layer.RemoveTrees(stale)
 }
 
 // unusedLayers lists the directories of layers that no image and no pod needs. If any image is unreadable,

@@ -40,7 +40,7 @@ func Open(dir string, p *Program) (*Store, error) {
 // backend adds images to a store and writes archives: remote, or in tests service.Service.
 type backend interface {
 	Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error)
-	Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error)
+	Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error)
 	Import(ctx context.Context, path, name string) (api.Added, error)
 	Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error
 	Candidates(ctx context.Context, ref string) ([]string, error)

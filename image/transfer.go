@@ -22,8 +22,8 @@ func (s *Store) Pull(ctx context.Context, ref string, o api.PullOptions) (pod.Im
 	return s.resolveAdded(a)
 }
 
-// Fetch adds the images of a place to the store.
-func (s *Store) Fetch(ctx context.Context, p api.Place, o api.PullOptions) ([]pod.Image, error) {
+// Fetch adds the images of a location to the store.
+func (s *Store) Fetch(ctx context.Context, p api.Location, o api.PullOptions) ([]pod.Image, error) {
 	if p.Transport == "docker" {
 		img, err := s.Pull(ctx, p.Path, o)
 		if err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Fetch(ctx context.Context, p api.Place, o api.PullOptions) ([]po
 		}
 		return []pod.Image{img}, nil
 	}
-	return s.loadPlace(ctx, p, o.Progress)
+	return s.loadFrom(ctx, p, o.Progress)
 }
 
 // Load adds every image of an OCI layout directory, an OCI archive or a docker archive; an archive may be
@@ -39,11 +39,11 @@ func (s *Store) Fetch(ctx context.Context, p api.Place, o api.PullOptions) ([]po
 // under; one without a name is found by its id. The images that could be added are returned with an error
 // too.
 func (s *Store) Load(ctx context.Context, path string) ([]pod.Image, error) {
-	return s.loadPlace(ctx, api.Place{Path: path}, nil)
+	return s.loadFrom(ctx, api.Location{Path: path}, nil)
 }
 
-// LoadAll loads everything that findArchives finds, as far as possible. tell, if not nil, receives progress.
-func (s *Store) LoadAll(ctx context.Context, path string, tell func(api.Progress)) ([]pod.Image, error) {
+// LoadAll loads everything that findArchives finds, as far as possible. onProgress, if not nil, receives progress.
+func (s *Store) LoadAll(ctx context.Context, path string, onProgress func(api.Progress)) ([]pod.Image, error) {
 	list, err := findArchives(path)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (s *Store) LoadAll(ctx context.Context, path string, tell func(api.Progress
 	var images []pod.Image
 	var errs []error
 	for _, own := range list {
-		some, err := s.loadPlace(ctx, api.Place{Path: own}, tell)
+		some, err := s.loadFrom(ctx, api.Location{Path: own}, onProgress)
 		images, errs = append(images, some...), append(errs, err)
 		if ctx.Err() != nil {
 			break
@@ -60,8 +60,8 @@ func (s *Store) LoadAll(ctx context.Context, path string, tell func(api.Progress
 	return images, errors.Join(errs...)
 }
 
-func (s *Store) loadPlace(ctx context.Context, p api.Place, tell func(api.Progress)) ([]pod.Image, error) {
-	list, err := s.backend.Load(ctx, p, tell)
+func (s *Store) loadFrom(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]pod.Image, error) {
+	list, err := s.backend.Load(ctx, p, onProgress)
 	errs := []error{err}
 	var images []pod.Image
 	for _, a := range list {
@@ -93,9 +93,9 @@ func (s *Store) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 }
 
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
-// damaged layer is not used for further pods. tell, if not nil, is called before each image is read.
-func (s *Store) Verify(ctx context.Context, refs []string, tell func(name string)) ([]api.Verified, error) {
-	return integrity.Verify(ctx, s.Store, refs, tell)
+// damaged layer is not used for further pods. onProgress, if not nil, is called before each image is read.
+func (s *Store) Verify(ctx context.Context, refs []string, onProgress func(name string)) ([]api.Verified, error) {
+	return integrity.Verify(ctx, s.Store, refs, onProgress)
 }
 
 // Repair restores a damaged image from its registry. Only the damaged layers are fetched and replaced.

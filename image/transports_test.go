@@ -14,7 +14,7 @@ import (
 )
 
 func TestParsePlace(t *testing.T) {
-	for word, want := range map[string]api.Place{
+	for word, want := range map[string]api.Location{
 		"busybox":                 {Transport: "docker", Path: "busybox", Name: ""},
 		"host:5000/x:1":           {Transport: "docker", Path: "host:5000/x:1", Name: ""},
 		"oci/x":                   {Transport: "docker", Path: "oci/x", Name: ""},
@@ -26,11 +26,11 @@ func TestParsePlace(t *testing.T) {
 		"docker-archive:x.tar:@1": {Transport: "docker-archive", Path: "x.tar", Name: "@1"},
 		"dir:/a:b":                {Transport: "dir", Path: "/a:b", Name: ""},
 	} {
-		if got, err := api.ParsePlace(word); err != nil || got != want {
+		if got, err := api.ParseLocation(word); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", word, got, err)
 		}
 	}
-	_, err := api.ParsePlace("containers-storage:x")
+	_, err := api.ParseLocation("containers-storage:x")
 	wantError(t, err, "not had from containers-storage")
 }
 
@@ -46,7 +46,7 @@ func TestTransports(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			skopeo(t, "copy", "oci:"+layout+":two", transport+":"+dir+place)
 			s := newStore(t)
-			p, err := api.ParsePlace(transport + ":" + dir + place)
+			p, err := api.ParseLocation(transport + ":" + dir + place)
 			if err != nil {
 				t.Fatal(err)
 			}

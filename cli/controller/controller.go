@@ -150,7 +150,7 @@ func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r 
 		}
 	}
 	for _, name := range d.Remove {
-		c.remove(v.Places[name])
+		c.remove(v.StoredPods[name])
 	}
 	if err := c.jobs(ctx, v, &d, r); err != nil {
 		return true, err
@@ -220,13 +220,13 @@ func (c *Controller) makePods(ctx context.Context, v *resource.WorkloadInfo, d *
 		return ctx.Err()
 	}
 	if err == nil {
-		delete(c.reported, string(v.Place.Kind)+"/"+v.Place.Name)
+		delete(c.reported, string(v.Workload.Kind)+"/"+v.Workload.Name)
 		d.State.Made()
 	} else {
-		c.reportOnce(v.Place, fmt.Errorf("%s: cannot make its pods: %w", v.Name(), err))
+		c.reportOnce(v.Workload, fmt.Errorf("%s: cannot make its pods: %w", v.Name(), err))
 		d.State.Refuse(err.Error(), time.Now())
 	}
-	return v.Place.WriteState(d.State)
+	return v.Workload.WriteState(d.State)
 }
 
 func (c *Controller) nameTaken(namespace, name string) bool {
@@ -289,7 +289,7 @@ func (c *Controller) jobs(ctx context.Context, v *resource.WorkloadInfo, d *work
 		r.acted = true
 	}
 	for _, j := range v.Jobs {
-		if _, err := c.reconcileWorkload(ctx, j.Place, r); err != nil {
+		if _, err := c.reconcileWorkload(ctx, j.Workload, r); err != nil {
 			return err
 		}
 	}

@@ -17,15 +17,15 @@ func TestPodsThatAreBeingRemovedAreNotTooMany(t *testing.T) {
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	look := func(c *Controller, names ...string) workload.Decision {
 		v := &resource.WorkloadInfo{
-			Spec:   &workload.Spec{Kind: pod.KindDeployment, Name: "w", Revision: version, Replicas: 2, Strategy: workload.Rolling, MaxSurge: 1},
-			State:  workload.State{Revisions: []workload.Revision{{Name: version, Number: 1, Size: 2}}},
-			Places: map[string]store.Pod{},
+			Spec:       &workload.Spec{Kind: pod.KindDeployment, Name: "w", Revision: version, Replicas: 2, Strategy: workload.Rolling, MaxSurge: 1},
+			State:      workload.State{Revisions: []workload.Revision{{Name: version, Number: 1, Size: 2}}},
+			StoredPods: map[string]store.Pod{},
 		}
 		for i, name := range names {
 			v.Pods = append(v.Pods, workload.Pod{
 				Name: name, UID: name, Revision: version, Index: -1, Created: started.Add(time.Duration(i) * time.Second), Alive: true, Phase: pod.Running,
 			})
-			v.Places[name] = store.Pod{Namespace: "default", Name: name}
+			v.StoredPods[name] = store.Pod{Namespace: "default", Name: name}
 		}
 		c.markRemoving(v)
 		return v.Decide(started.Add(time.Minute))

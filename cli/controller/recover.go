@@ -15,11 +15,11 @@ import (
 // finishInterrupted finishes the work of killed commands where the pods' own processes were killed too:
 // it removes pods whose removal was requested, and starts recorded replacements.
 func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
-	places, err := dirs.Pods()
+	pods, err := dirs.Pods()
 	if err != nil {
 		return // the command reports it
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		if !p.Removing() || p.Alive() {
 			continue
 		}
@@ -27,11 +27,11 @@ func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
 			report.Print(env.ErrOut, err)
 		}
 	}
-	places, err = dirs.Replacements()
+	pods, err = dirs.Replacements()
 	if err != nil {
 		report.Print(env.ErrOut, err)
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		if err := finishReplacement(env, dirs, p); err != nil {
 			report.Print(env.ErrOut, err)
 		}

@@ -24,7 +24,7 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 	if v, err := resource.LoadWorkload(dirs, w); err == nil { // otherwise it is gone
 		var pods sync.WaitGroup
 		defer pods.Wait() // a partly removed pod is no longer listed with the workload
-		for _, p := range v.Places {
+		for _, p := range v.StoredPods {
 			defer podclient.ReportWaiting(env.ErrOut, "stopping", p, how.Grace, nil)()
 			if how.Grace != nil {
 				pods.Go(func() { _ = podclient.Stop(ctx, p, how) }) // the loop below checks the result

@@ -115,8 +115,8 @@ func wallTimer(at time.Time) (fd int, err error) {
 }
 
 // LockUncontrolled makes this process the controller of those workloads that have none.
-func LockUncontrolled(places []store.Workload) (own []store.Workload, locks []*store.FileLock, err error) {
-	for _, w := range places {
+func LockUncontrolled(workloads []store.Workload) (own []store.Workload, locks []*store.FileLock, err error) {
+	for _, w := range workloads {
 		l, err := w.Lock()
 		if errors.Is(err, store.ErrLocked) {
 			continue
@@ -131,11 +131,11 @@ func LockUncontrolled(places []store.Workload) (own []store.Workload, locks []*s
 
 // loadWatched is LoadWorkload that starts to watch the files before it reads them.
 func (c *Controller) loadWatched(w store.Workload, watch *store.Watch) (*resource.WorkloadInfo, error) {
-	places, err := c.dirs.Pods()
+	pods, err := c.dirs.Pods()
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		if p.Namespace == w.Namespace {
 			if err := watch.Pod(p); err != nil {
 				return nil, err
@@ -166,7 +166,7 @@ func (c *Controller) markRemoving(v *resource.WorkloadInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range v.Pods {
-		if p := &v.Pods[i]; c.removing[v.Places[p.Name]] {
+		if p := &v.Pods[i]; c.removing[v.StoredPods[p.Name]] {
 			p.Stopping = true
 		}
 	}
@@ -189,7 +189,7 @@ func (c *Controller) sweep(v *resource.WorkloadInfo) {
 		}
 		if !p.Exists() {
 			if err := c.launcher.Remove(p); err != nil {
-				c.reportOnce(v.Place, err)
+				c.reportOnce(v.Workload, err)
 			}
 		}
 		lock.Close()

@@ -17,24 +17,24 @@ func execIn(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	place, plan, err := recorded(o.namespace, o.pod)
-	if err != nil || !place.Alive() {
+	p, plan, err := recorded(o.namespace, o.pod)
+	if err != nil || !p.Alive() {
 		return 0, false
 	}
 	if _, known := plan.Container(o.container); o.container != "" && !known {
 		return 0, false
 	}
-	container, err := podclient.Choose(os.Stderr, place, plan, o.container)
+	container, err := podclient.Choose(os.Stderr, p, plan, o.container)
 	if err != nil {
 		return codeOf(0, err), true
 	}
 	c := &podclient.Command{
-		Pod: place, Container: container.Name, Stdin: o.stdin,
+		Pod: p, Container: container.Name, Stdin: o.stdin,
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: podclient.Signals,
 	}
 	code, err = c.Run(context.Background(), wire.ExecRequest{Container: container.Name, Args: o.command})
 	if errors.Is(err, podclient.ErrNotRunning) {
-		err = report.New(report.Internal, "podrun ps shows its state", "cannot exec in pod %q: it is not running", place.Name)
+		err = report.New(report.Internal, "podrun ps shows its state", "cannot exec in pod %q: it is not running", p.Name)
 	}
 	return codeOf(code, err), true
 }

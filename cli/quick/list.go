@@ -25,25 +25,25 @@ func list(command string, words []string) (code int, ok bool) {
 	if err != nil || missing(dirs) {
 		return 0, false
 	}
-	places, err := dirs.Pods()
+	handles, err := dirs.Pods()
 	if err != nil {
 		return 0, false
 	}
-	for _, p := range places {
+	for _, p := range handles {
 		if p.Removing() && !p.Alive() { // the CLI finishes the removal
 			return 0, false
 		}
 	}
 	if !o.all {
 		var here []store.Pod
-		for _, p := range places {
+		for _, p := range handles {
 			if p.Namespace == o.namespace {
 				here = append(here, p)
 			}
 		}
-		places = here
+		handles = here
 	}
-	pods, ok := lookAt(places)
+	pods, ok := readPods(handles)
 	if !ok {
 		return 0, false
 	}
@@ -86,8 +86,8 @@ func missing(dirs store.Dirs) bool {
 	return false
 }
 
-// known is one pod with its current status, and the parts of its manifest that a row needs.
-type known struct {
+// podInfo is one pod with its current status, and the parts of its manifest that a row needs.
+type podInfo struct {
 	Metadata struct {
 		Name              string    `json:"name"`
 		Namespace         string    `json:"namespace"`
@@ -106,7 +106,7 @@ type container struct {
 	RestartPolicy string `json:"restartPolicy"`
 }
 
-func (k *known) row(now time.Time) []string {
+func (k *podInfo) row(now time.Time) []string {
 	var plan pod.Plan
 	for _, c := range k.Spec.InitContainers {
 		plan.InitContainers = append(plan.InitContainers, pod.Container{Name: c.Name, Sidecar: c.RestartPolicy == string(pod.RestartAlways)})
@@ -118,24 +118,24 @@ func (k *known) row(now time.Time) []string {
 	return line.Cells()
 }
 
-// lookAt reads pods, some concurrently. ok is false if the user has to be informed of an error of one of
+// readPods reads pods, some concurrently. ok is false if the user has to be informed of an error of one of
 // them.
-func lookAt(places []store.Pod) (pods []known, ok bool) {
+func readPods(handles []store.Pod) (pods []podInfo, ok bool) {
 	const few = 4 // fewer pods are read sooner than goroutines start
-	found := make([]*known, len(places))
+	found := make([]*podInfo, len(handles))
 	var next atomic.Int64
 	var failed atomic.Bool
 	work := func() {
-		for i := int(next.Add(1)) - 1; i < len(places); i = int(next.Add(1)) - 1 {
-			k, err := know(places[i])
-			if err != nil && places[i].Exists() { // otherwise it was removed meanwhile
+		for i := int(next.Add(1)) - 1; i < len(handles); i = int(next.Add(1)) - 1 {
+			k, err := readPod(handles[i])
+			if err != nil && handles[i].Exists() { // otherwise it was removed meanwhile
 				failed.Store(true)
 			}
 			found[i] = k
 		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(places)/few) - 1 {
+	for range min(runtime.GOMAXPROCS(0), len(handles)/few) - 1 {
 		others.Go(work)
 	}
 	work()
@@ -148,8 +148,8 @@ func lookAt(places []store.Pod) (pods []known, ok bool) {
 	return pods, !failed.Load()
 }
 
-// know reads one pod; it returns nil if the pod does not exist.
-func know(p store.Pod) (*known, error) {
+// readPod reads one pod; it returns nil if the pod does not exist.
+func readPod(p store.Pod) (*podInfo, error) {
 	if !p.Exists() {
 		return nil, nil
 	}
@@ -157,7 +157,7 @@ func know(p store.Pod) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &known{}
+	k := &podInfo{}
 	if err := json.Unmarshal(text, k); err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}

@@ -16,25 +16,25 @@ func logs(words []string) (code int, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	place, plan, err := recorded(o.namespace, o.pod)
+	p, plan, err := recorded(o.namespace, o.pod)
 	if err != nil {
 		return 0, false
 	}
-	var said bytes.Buffer
-	container, err := podclient.Choose(&said, place, plan, o.container)
+	var messages bytes.Buffer
+	container, err := podclient.Choose(&messages, p, plan, o.container)
 	if err != nil {
 		return 0, false
 	}
-	status, err := podview.StatusOf(place)
+	status, err := podview.StatusOf(p)
 	if err != nil {
 		return 0, false
 	}
-	attempt, err := podview.Instance(place, container.Name, status, o.previous)
+	attempt, err := podview.Instance(p, container.Name, status, o.previous)
 	if err != nil {
 		return 0, false
 	}
-	os.Stderr.Write(said.Bytes())
+	os.Stderr.Write(messages.Bytes())
 	sink := podview.NewLogWriter(os.Stdout, os.Getenv, o.timestamps, false).Plain()
-	err = crilog.Read(place.LogDir(container.Name), attempt, o.selection(), sink)
+	err = crilog.Read(p.LogDir(container.Name), attempt, o.selection(), sink)
 	return ended(errors.Join(err, podview.Finish(sink))), true
 }

@@ -60,9 +60,9 @@ func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 	if err != nil {
 		return store.Pod{}, nil, err
 	}
-	place := dirs.Pod(namespace, name)
-	plan, err := place.Plan()
-	return place, plan, err
+	p := dirs.Pod(namespace, name)
+	plan, err := p.Plan()
+	return p, plan, err
 }
 
 // ended prints a command's error, and returns its exit code.

@@ -27,8 +27,8 @@ func (s *Service) finish() error {
 			errs[i] = err
 			continue
 		}
-		tell := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
-		errs[i] = tell.Failure(p.Pod, st)
+		reporter := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
+		errs[i] = reporter.Failure(p.Pod, st)
 		p.Last = st
 	}
 	err := s.rule.Result(s.Pods, errs)
@@ -44,10 +44,10 @@ func (s *Service) finish() error {
 func (s *Service) end(ctx context.Context) error {
 	if s.ShuttingDown(ctx) {
 		s.notify(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
-		hurry, done := onSignal(s.Signals)
+		killNow, done := onSignal(s.Signals)
 		defer done()
 		errs := make([]error, len(s.Pods))
-		podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = s.ShutdownPod(ctx, p, hurry) })
+		podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = s.ShutdownPod(ctx, p, killNow) })
 		return errors.Join(append(errs, s.ForgetPods())...)
 	}
 	if err := s.stop(ctx, s.Pods); err != nil {
@@ -59,15 +59,15 @@ func (s *Service) end(ctx context.Context) error {
 // stop stops pods gracefully and removes them.
 func (s *Service) stop(ctx context.Context, list []*podup.Target) error {
 	s.notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTimeout(list)))
-	hurry, done := onSignal(s.Signals)
+	killNow, done := onSignal(s.Signals)
 	defer done()
 	errs := make([]error, len(list))
-	podup.ForEach(list, func(i int, p *podup.Target) { errs[i] = s.StopPod(ctx, p, hurry) })
+	podup.ForEach(list, func(i int, p *podup.Target) { errs[i] = s.StopPod(ctx, p, killNow) })
 	return errors.Join(errs...)
 }
 
-// StopPod does what `podrun down` does, and `podrun down --force` if that fails or hurry is closed.
-func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan struct{}) error {
+// StopPod does what `podrun down` does, and `podrun down --force` if that fails or killNow is closed.
+func (s *Service) StopPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
 	if !p.Pod.HasRemains() {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (s *Service) StopPod(ctx context.Context, p *podup.Target, hurry <-chan str
 	defer cancel()
 	go func() {
 		select {
-		case <-hurry:
+		case <-killNow:
 			cancel()
 		case <-within.Done():
 		}
@@ -111,32 +111,32 @@ func (s *Service) ShuttingDown(ctx context.Context) bool {
 	return going
 }
 
-// ShutdownPod stops a pod gracefully and keeps the data that it resumes with. When hurry is closed it
+// ShutdownPod stops a pod gracefully and keeps the data that it resumes with. When killNow is closed it
 // kills the pod.
-func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, hurry <-chan struct{}) error {
+func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
 	if !p.Pod.Alive() {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, podclient.StopTimeout(p.Pod, nil))
 	defer cancel()
-	ask := func(grace *int64) error {
+	request := func(grace *int64) error {
 		return podclient.RequestStop(within, p.Pod, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
 	}
 	go func() {
 		select {
-		case <-hurry:
-			_ = ask(new(int64)) // the first request returns the result
+		case <-killNow:
+			_ = request(new(int64)) // the first request returns the result
 		case <-within.Done():
 		}
 	}()
-	if err := ask(nil); err != nil {
+	if err := request(nil); err != nil {
 		return fmt.Errorf("end pod %s: %w", p.Pod.Name, err)
 	}
 	return podclient.WaitGone(ctx, p.Pod)
 }
 
 // onSignal returns a channel that is closed at a signal, until done is called.
-func onSignal[T any](signals <-chan T) (hurry <-chan struct{}, done func()) {
+func onSignal[T any](signals <-chan T) (killNow <-chan struct{}, done func()) {
 	closed, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		select {
@@ -183,11 +183,11 @@ func StopRequested(ctx context.Context, env *cmdutil.Env, unit systemd.Unit) boo
 	}
 	ctx, cancel := context.WithTimeout(ctx, managerAnswerTime)
 	defer cancel()
-	asked, err := unit.StopRequested(ctx, manager)
+	requested, err := unit.StopRequested(ctx, manager)
 	if err != nil {
 		report.Print(env.ErrOut, err)
 	}
-	return asked
+	return requested
 }
 
 // managerAnswerTime is how long the service manager may take to answer.

@@ -65,14 +65,14 @@ func (e *controllerService) listeners(ctx context.Context, state *savedState) (s
 			return nil, err
 		}
 		for _, j := range append(v.Jobs, v) {
-			for _, place := range j.Places {
+			for _, place := range j.StoredPods {
 				if !place.Alive() {
 					continue
 				}
-				if p := e.listen(ctx, place); p != nil {
-					e.Pods = append(e.Pods, p)
-					sockets = append(sockets, int(p.NotifyConn.Fd()))
-					state.Pods = append(state.Pods, statePod{place.Namespace, place.Name, int(p.NotifyConn.Fd())})
+				if t := e.listen(ctx, place); t != nil {
+					e.Pods = append(e.Pods, t)
+					sockets = append(sockets, int(t.NotifyConn.Fd()))
+					state.Pods = append(state.Pods, statePod{place.Namespace, place.Name, int(t.NotifyConn.Fd())})
 				}
 			}
 		}
@@ -81,20 +81,20 @@ func (e *controllerService) listeners(ctx context.Context, state *savedState) (s
 }
 
 func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.Target {
-	p := e.sockets[place]
-	if p != nil && p.NotifyConn != nil && !isHungUp(p.NotifyConn) {
-		return p
+	t := e.sockets[place]
+	if t != nil && t.NotifyConn != nil && !isHungUp(t.NotifyConn) {
+		return t
 	}
-	p = &podup.Target{Pod: place, Action: podup.Keep}
-	if err := e.attach(ctx, p); err != nil {
+	t = &podup.Target{Pod: place, Action: podup.Keep}
+	if err := e.attach(ctx, t); err != nil {
 		report.Print(e.env.ErrOut, err)
 		return nil
 	}
-	if p.NotifyConn == nil {
+	if t.NotifyConn == nil {
 		return nil // the pod has ended
 	}
-	e.sockets[place] = p
-	return p
+	e.sockets[place] = t
+	return t
 }
 
 // resumeControllers continues a controllerService after the waiting loop in C, which hibernate has
@@ -110,14 +110,14 @@ func (s *Service) resumeControllers(ctx context.Context, workloads []stateWorklo
 		e.own, e.locks = append(e.own, w), append(e.locks, os.NewFile(uintptr(one.Lock), "lock"))
 	}
 	if why != protocol.WokenByGone {
-		signals, told := s.Signals, make(chan os.Signal, 2)
-		told <- unix.SIGTERM
+		signals, withStop := s.Signals, make(chan os.Signal, 2)
+		withStop <- unix.SIGTERM
 		go func() {
 			for sig := range signals {
-				told <- sig
+				withStop <- sig
 			}
 		}()
-		s.Signals = told
+		s.Signals = withStop
 	}
 	return e.run(ctx)
 }

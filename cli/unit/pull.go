@@ -92,7 +92,7 @@ func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err
 	for _, p := range l.Targets {
 		if p.Waiting != nil {
 			go func() {
-				if asked, _ := p.Waiting.Sleep(rest, wait); asked {
+				if requested, _ := p.Waiting.Sleep(rest, wait); requested {
 					cancel()
 				}
 			}()

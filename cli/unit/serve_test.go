@@ -51,28 +51,28 @@ func TestExitCodeFromAContainerThatNeverRan(t *testing.T) {
 }
 
 func TestExitCodeFromRefusals(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for _, args := range [][]string{
-		{"up", "-d", "--exit-code-from", "app", w.File(clitest.OneContainer)},
-		{"up", "--exit-code-from", "nobody", w.File(clitest.OneContainer)},
+		{"up", "-d", "--exit-code-from", "app", h.File(clitest.OneContainer)},
+		{"up", "--exit-code-from", "nobody", h.File(clitest.OneContainer)},
 		{"up", "web.kube"},
 	} {
-		if got := w.Run(args...); got.Code != 2 {
+		if got := h.Run(args...); got.Code != 2 {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
 }
 
 func TestUpWithExitCodeFrom(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Log("app", 0, "stdout F hello")
 		s.End(clitest.Status(pod.Failed, clitest.TerminatedContainer("app", 3, "Error", "")))
 	}
-	if got := w.Run("up", "--exit-code-from", "app", "--quiet", w.File(clitest.OneContainer)); got.Code != 3 || got.Out != "" {
+	if got := h.Run("up", "--exit-code-from", "app", "--quiet", h.File(clitest.OneContainer)); got.Code != 3 || got.Out != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.Run("up", "--exit-code-from", "none", w.File(clitest.OneContainer)); got.Code != 0 || got.Out != "hello\n" {
+	if got := h.Run("up", "--exit-code-from", "none", h.File(clitest.OneContainer)); got.Code != 0 || got.Out != "hello\n" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -48,7 +48,7 @@ type Service struct {
 	ready         bool            // READY=1 was sent to systemd
 	startSlot     *store.FileLock // the slot for starting pods
 	stopExtending func()          // of the unit's time-out
-	attending     bool            // the start is over
+	startFinished bool            // the start is over
 
 	reporting sync.Mutex
 	lastError string // the last error that was printed
@@ -134,9 +134,9 @@ func (s *Service) Prepared() error {
 	return nil
 }
 
-// Attend waits for the pods, or runs the controllers of the workloads.
-func (s *Service) Attend(ctx context.Context, failed error) error {
-	s.attending = true
+// Wait waits for the pods, or runs the controllers of the workloads.
+func (s *Service) Wait(ctx context.Context, startErr error) error {
+	s.startFinished = true
 	for _, p := range s.Pods { // the pods' own processes hold their locks now
 		if p.Lock != nil {
 			p.Lock.Close()
@@ -144,10 +144,10 @@ func (s *Service) Attend(ctx context.Context, failed error) error {
 		}
 	}
 	switch {
-	case failed != nil && len(s.run.Workloads) > 0:
-		return failed
-	case failed != nil: // pods of the unit that do run end with it
-		return errors.Join(failed, s.stop(ctx, s.run.Started()))
+	case startErr != nil && len(s.run.Workloads) > 0:
+		return startErr
+	case startErr != nil: // pods of the unit that do run end with it
+		return errors.Join(startErr, s.stop(ctx, s.run.Started()))
 	case len(s.run.Workloads) > 0:
 		return s.runControllers(ctx)
 	}
@@ -157,7 +157,7 @@ func (s *Service) Attend(ctx context.Context, failed error) error {
 // CleanUp ends the start. A signal during it is a requested stop, which is no failure: the pods end with
 // the unit.
 func (s *Service) CleanUp(ctx context.Context, err error) error {
-	if e := exitcode.As(err); e != nil && e.Err == nil && !s.attending {
+	if e := exitcode.As(err); e != nil && e.Err == nil && !s.startFinished {
 		err = nil
 		if s.run != nil && len(s.run.Workloads) == 0 {
 			if err = errors.Join(s.endPulls(ctx, s.run, false), s.stop(ctx, s.run.Started())); err == nil {
@@ -264,7 +264,7 @@ func (s *Service) attachOnce(ctx context.Context, p *podup.Target) error {
 	if p.NotifyTarget.Output != nil {
 		files = append(files, p.NotifyTarget.Output)
 	}
-	conn, err := podclient.Ask(within, p.Pod, wire.Request{Verb: wire.Notify, Notify: &p.NotifyTarget.NotifyRequest}, files...)
+	conn, err := podclient.Send(within, p.Pod, wire.Request{Verb: wire.Notify, Notify: &p.NotifyTarget.NotifyRequest}, files...)
 	if err == nil {
 		defer conn.Close()
 		var frame wire.Frame

@@ -74,9 +74,9 @@ func (s *Service) watchAll(ctx context.Context) {
 	state := make([]*pod.Status, len(s.Pods))
 	allUp := false
 	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
-		tell := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
+		reporter := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
 		seen := func(st *pod.Status) bool {
-			tell.Status(st)
+			reporter.Status(st)
 			mu.Lock()
 			defer mu.Unlock()
 			state[i] = st
@@ -223,14 +223,14 @@ func isHungUp(socket *os.File) bool {
 
 // recordPods records that the pods belong to the unit.
 func (s *Service) recordPods() error {
-	var places []store.Pod
+	var pods []store.Pod
 	for _, p := range s.Pods {
-		places = append(places, p.Pod)
+		pods = append(pods, p.Pod)
 	}
 	if s.unit == "" {
 		return nil
 	}
-	return s.dirs.SetUnitPods(s.unit, places)
+	return s.dirs.SetUnitPods(s.unit, pods)
 }
 
 // ForgetPods removes the record that the pods are the unit's.
@@ -246,8 +246,8 @@ func (s *Service) owns(p store.Pod) bool {
 	if s.unit == "" {
 		return false
 	}
-	places, err := s.dirs.UnitPods(s.unit)
-	for _, own := range places {
+	pods, err := s.dirs.UnitPods(s.unit)
+	for _, own := range pods {
 		if err == nil && own.Namespace == p.Namespace && own.Name == p.Name {
 			return true
 		}

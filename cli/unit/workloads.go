@@ -63,8 +63,8 @@ func (s *Service) runControllers(ctx context.Context) error {
 }
 
 // lockWorkloads makes this process the controller, in place of one in the background.
-func (e *controllerService) lockWorkloads(places []store.Workload) error {
-	for _, w := range places {
+func (e *controllerService) lockWorkloads(workloads []store.Workload) error {
+	for _, w := range workloads {
 		for begun := time.Now(); ; {
 			lock, err := w.Lock()
 			if err == nil {
@@ -145,7 +145,7 @@ func (e *controllerService) grace() time.Duration {
 		if err != nil {
 			continue
 		}
-		for _, p := range v.Places {
+		for _, p := range v.StoredPods {
 			if plan, err := p.Plan(); err == nil {
 				most = max(most, plan.GraceSeconds)
 			}
@@ -173,7 +173,7 @@ func (e *controllerService) podStarted(p *podup.Target) {
 
 // reportUntilReady reports the workloads' state to systemd until they are ready.
 func (e *controllerService) reportUntilReady(ctx context.Context) {
-	said, begun := "", false
+	lastStatus, begun := "", false
 	for sleep.For(ctx, 10*podclient.PollTime) == nil {
 		var words []string
 		running, ready := 0, 0
@@ -193,8 +193,8 @@ func (e *controllerService) reportUntilReady(ctx context.Context) {
 				ready++
 			}
 		}
-		if text := strings.Join(words, "; "); text != said {
-			said = text
+		if text := strings.Join(words, "; "); text != lastStatus {
+			lastStatus = text
 			e.notify(systemd.Status(text))
 		}
 		if !begun && running == len(e.own) {

@@ -30,7 +30,7 @@ type archivedImage struct {
 	fetch func(ctx context.Context) (*ingest.Candidate, error)
 }
 
-func (a *loader) load(ctx context.Context, p api.Place) ([]api.Added, error) {
+func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) {
 	f, err := a.openFiles(ctx, p.Path)
 	if err != nil {
 		return nil, err
@@ -87,19 +87,19 @@ func (a *loader) addArchived(ctx context.Context, item archivedImage) (api.Added
 		}
 		names = append(names, name.String())
 	}
-	asked := ""
+	requested := ""
 	if len(item.names) > 0 {
-		asked = item.names[0]
+		requested = item.names[0]
 	}
 	c, err := item.fetch(ctx)
 	if err == nil {
 		var img api.Added
-		if img, err = a.Add(ctx, c, asked, names); err == nil {
+		if img, err = a.Add(ctx, c, requested, names); err == nil {
 			return img, nil
 		}
 	}
-	if asked != "" {
-		err = fmt.Errorf("image %s: %w", asked, err)
+	if requested != "" {
+		err = fmt.Errorf("image %s: %w", requested, err)
 	}
 	return api.Added{}, err
 }

@@ -47,7 +47,7 @@ func (s *Archiver) Save(ctx context.Context, refs []string, to Target, o api.Sav
 	w := &saver{s: s.Ingester, ctx: ctx, to: to, o: o, written: map[digest.Digest]v1.Descriptor{}}
 	for _, i := range list {
 		if err := w.image(i); err != nil {
-			return fmt.Errorf("save %s: %w", i.asked, err)
+			return fmt.Errorf("save %s: %w", i.requested, err)
 		}
 	}
 	if err := w.end(); err != nil {
@@ -58,9 +58,9 @@ func (s *Archiver) Save(ctx context.Context, refs []string, to Target, o api.Sav
 
 // savedImage is one image with the names to write.
 type savedImage struct {
-	asked string
-	rec   *records.Image
-	names []records.Name // the names in refs; none if refs has its id
+	requested string
+	rec       *records.Image
+	names     []records.Name // the names in refs; none if refs has its id
 }
 
 // savedImages finds images. An image that is named twice is returned once.
@@ -78,7 +78,7 @@ func savedImages(s *records.Store, refs []string) ([]*savedImage, error) {
 				return nil, err
 			}
 			i = len(list)
-			list = append(list, &savedImage{asked: ref, rec: rec})
+			list = append(list, &savedImage{requested: ref, rec: rec})
 		}
 		if name != "" && !slices.ContainsFunc(list[i].names, func(n records.Name) bool { return n.Name == name }) {
 			rec, err := s.ReadName(name)
@@ -110,7 +110,7 @@ func (w *saver) image(i *savedImage) error {
 	}
 	d := dockerImage{Config: blobPath(m.Config.Digest)}
 	for _, id := range i.rec.DiffIDs {
-		layer, err := w.layer(i.asked, id)
+		layer, err := w.layer(i.requested, id)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (w *saver) blob(mediaType string, b []byte) (v1.Descriptor, error) {
 }
 
 // layer writes a layer once.
-func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
+func (w *saver) layer(requested string, id digest.Digest) (v1.Descriptor, error) {
 	if d, ok := w.written[id]; ok {
 		return d, nil
 	}
@@ -187,9 +187,9 @@ func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
 	if err != nil {
 		return v1.Descriptor{}, err
 	}
-	told := func(status api.Status, done int64) {
+	report := func(status api.Status, done int64) {
 		if w.o.Progress != nil {
-			w.o.Progress(api.Progress{Image: asked, Layer: id.String(), Status: status, Done: done, Total: rec.Size})
+			w.o.Progress(api.Progress{Image: requested, Layer: id.String(), Status: status, Done: done, Total: rec.Size})
 		}
 	}
 	d := v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: id, Size: rec.Size}
@@ -201,10 +201,10 @@ func (w *saver) layer(asked string, id digest.Digest) (v1.Descriptor, error) {
 			return err
 		}
 	}
-	if err := integrity.StreamLayer(w.ctx, w.s.Store, rec, write, func(n int64) { told(api.Fetching, n) }); err != nil {
+	if err := integrity.StreamLayer(w.ctx, w.s.Store, rec, write, func(n int64) { report(api.Fetching, n) }); err != nil {
 		return d, fmt.Errorf("layer %s: %w", id, err)
 	}
-	told(api.Done, rec.Size)
+	report(api.Done, rec.Size)
 	w.written[id] = d
 	return d, nil
 }

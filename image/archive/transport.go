@@ -20,10 +20,10 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Load adds the images of a place that is a file or a directory. The images that could be added are returned
+// Load adds the images of a location that is a file or a directory. The images that could be added are returned
 // with an error too.
-func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error) {
-	a, err := s.Begin(ctx, tell)
+func (s *Archiver) Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error) {
+	a, err := s.Begin(ctx, onProgress)
 	if err != nil {
 		return nil, err
 	}
@@ -35,8 +35,8 @@ func (s *Archiver) Load(ctx context.Context, p api.Place, tell func(api.Progress
 	return images, nil
 }
 
-// selectImages returns the images of a list that a place names.
-func selectImages(p api.Place, list []archivedImage) ([]archivedImage, error) {
+// selectImages returns the images of a list that a location names.
+func selectImages(p api.Location, list []archivedImage) ([]archivedImage, error) {
 	if p.Name == "" {
 		return list, nil
 	}

@@ -19,12 +19,12 @@ import (
 //
 // A broken or stalled connection is replaced by a new one for the rest.
 type Download struct {
-	from     func(ctx context.Context, offset int64) (io.ReadCloser, error)
-	size     int64
-	patience RetryPolicy
-	passing  func(error) bool // whether an error is transient
-	file     *partialFile     // nil: none
-	old      int64            // bytes in file at the start
+	from        func(ctx context.Context, offset int64) (io.ReadCloser, error)
+	size        int64
+	retry       RetryPolicy
+	isTransient func(error) bool // whether an error is transient
+	file        *partialFile     // nil: none
+	old         int64            // bytes in file at the start
 
 	mu     sync.Mutex
 	moved  sync.Cond // have, piece or err has changed
@@ -50,7 +50,7 @@ type Downloader struct {
 // Start begins to fetch a blob, at the offset where an earlier pull stopped.
 func (s *Downloader) Start(ctx context.Context, b layer.Blob) *Download {
 	ctx, cancel := context.WithCancel(ctx)
-	d := &Download{from: b.OpenAt, size: b.Size, patience: s.Retry, passing: s.Retryable, cancel: cancel, done: make(chan struct{})}
+	d := &Download{from: b.OpenAt, size: b.Size, retry: s.Retry, isTransient: s.Retryable, cancel: cancel, done: make(chan struct{})}
 	d.moved.L = &d.mu
 	if p, err := s.openPartial(b.Digest, b.Size); err == nil { // on error the download has no file
 		d.file, d.old, d.have = p, p.size, p.size
@@ -85,13 +85,13 @@ func (d *Download) run(ctx context.Context) error {
 			return io.EOF
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case d.have-before >= d.patience.MinBytes || d.have == d.size:
+		case d.have-before >= d.retry.MinBytes || d.have == d.size:
 			failed = 0
 		}
-		if !d.passing(err) || failed == len(d.patience.BlobWaits) {
+		if !d.isTransient(err) || failed == len(d.retry.BlobWaits) {
 			return err
 		}
-		if err := sleep.For(ctx, d.patience.BlobWaits[failed]); err != nil {
+		if err := sleep.For(ctx, d.retry.BlobWaits[failed]); err != nil {
 			return err
 		}
 		failed++
@@ -108,7 +108,7 @@ func (d *Download) attempt(ctx context.Context) error {
 			body.Close()
 		}
 	}()
-	late := time.AfterFunc(d.patience.AnswerTimeout, func() { cancel(ErrStalled) })
+	late := time.AfterFunc(d.retry.AnswerTimeout, func() { cancel(ErrStalled) })
 	defer late.Stop()
 	var err error
 	if body, err = d.from(ctx, d.have); err != nil {
@@ -143,15 +143,15 @@ func (d *Download) watch(giveUp context.CancelCauseFunc) (stop func()) {
 	last := d.have
 	d.held = false
 	var t *time.Timer
-	t = time.AfterFunc(d.patience.StallWindow, func() {
+	t = time.AfterFunc(d.retry.StallWindow, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.have-last < d.patience.MinBytes && !d.held {
+		if d.have-last < d.retry.MinBytes && !d.held {
 			giveUp(ErrStalled)
 			return
 		}
 		last, d.held = d.have, d.piece != nil
-		t.Reset(d.patience.StallWindow)
+		t.Reset(d.retry.StallWindow)
 	})
 	return func() { t.Stop() }
 }

@@ -24,8 +24,8 @@ const parallelLayers = 6
 
 // Add adds an image's layers to the store, then records the image, then its names (normalised references;
 // there may be none).
-func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string) (api.Added, error) {
-	layersByID, err := a.layers(ctx, c.Layers, asked)
+func (a *Tx) Add(ctx context.Context, c *Candidate, requested string, names []string) (api.Added, error) {
+	layersByID, err := a.layers(ctx, c.Layers, requested)
 	if err != nil {
 		return api.Added{}, err
 	}
@@ -51,7 +51,7 @@ func (a *Tx) Add(ctx context.Context, c *Candidate, asked string, names []string
 
 // layers adds layers to the store, several at a time. The first failure cancels the others; finished layers
 // stay and are not fetched again.
-func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[digest.Digest]*records.Layer, error) {
+func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, requested string) (map[digest.Digest]*records.Layer, error) {
 	var jobs []layer.Blob
 	for _, b := range blobs { // a layer may occur twice
 		if !slices.ContainsFunc(jobs, func(j layer.Blob) bool { return j.DiffID == b.DiffID }) {
@@ -66,7 +66,7 @@ func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, asked string) (map[
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			unpacked[i], err = a.layer(ctx, asked, b)
+			unpacked[i], err = a.layer(ctx, requested, b)
 			return err
 		})
 	}

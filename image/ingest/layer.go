@@ -23,37 +23,37 @@ import (
 // one of them unpacks it.
 func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *records.Layer, err error) {
 	p := api.Progress{Image: image, Layer: b.Name(), Total: b.Size}
-	told := func(s api.Status) { p.Status = s; a.reportProgress(p) }
+	onProgress := func(s api.Status) { p.Status = s; a.reportProgress(p) }
 	defer func() {
 		if err != nil {
-			told(api.Cancelled)
+			onProgress(api.Cancelled)
 		}
 		if err != nil && ctx.Err() != nil { // whatever the error is
 			err = ctx.Err()
 		}
 	}()
 	if rec, err := integrity.ReadChecked(a.Store.Store, b.DiffID); err == nil {
-		told(api.Exists)
+		onProgress(api.Exists)
 		if b.OpenAt != nil {
 			a.Store.RemovePartial(b.Digest)
 		}
 		return rec, nil
 	}
-	told(api.Waiting)
+	onProgress(api.Waiting)
 	unlock, err := a.lockLayer(ctx, b.DiffID)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	if rec, err := integrity.ReadChecked(a.Store.Store, b.DiffID); err == nil {
-		told(api.Exists)
+		onProgress(api.Exists)
 		return rec, nil
 	}
-	rec, err = a.fetchLayer(ctx, b, func(now api.Status, n int64) { p.Done = n; told(now) })
+	rec, err = a.fetchLayer(ctx, b, func(status api.Status, n int64) { p.Done = n; onProgress(status) })
 	if err != nil {
 		return nil, err
 	}
-	told(api.Done)
+	onProgress(api.Done)
 	return rec, nil
 }
 
@@ -70,19 +70,19 @@ func (a *Tx) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func()
 }
 
 // Unpack unpacks a layer into a new directory below staging/. On error it leaves nothing behind.
-func (a *Tx) Unpack(ctx context.Context, b layer.Blob, told func(n int64)) (string, *records.Layer, error) {
+func (a *Tx) Unpack(ctx context.Context, b layer.Blob, onProgress func(n int64)) (string, *records.Layer, error) {
 	dir, err := os.MkdirTemp(filepath.Join(a.Store.Dir, records.StagingDir), "layer-")
 	if err != nil {
 		return "", nil, err
 	}
-	rec, err := a.unpackInto(ctx, dir, b, told)
+	rec, err := a.unpackInto(ctx, dir, b, onProgress)
 	if err != nil {
 		return "", nil, errors.Join(err, layer.RemoveTrees([]string{dir}))
 	}
 	return dir, rec, nil
 }
 
-func (a *Tx) unpackInto(ctx context.Context, dir string, b layer.Blob, told func(n int64)) (*records.Layer, error) {
+func (a *Tx) unpackInto(ctx context.Context, dir string, b layer.Blob, onProgress func(n int64)) (*records.Layer, error) {
 	root := filepath.Join(dir, records.LayerFS)
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (a *Tx) unpackInto(ctx context.Context, dir string, b layer.Blob, told func
 	if err != nil {
 		return nil, err
 	}
-	l, err := layer.Unpack(ctx, root, b, layer.UnpackOptions{Limits: limits, Part: a.Store.Part, Windows: a.Store.windows, Lock: a.lock.File()}, told)
+	l, err := layer.Unpack(ctx, root, b, layer.UnpackOptions{Limits: limits, Part: a.Store.Part, Windows: a.Store.windows, Lock: a.lock.File()}, onProgress)
 	if err != nil {
 		return nil, err
 	}
@@ -123,19 +123,19 @@ func (a *Tx) commit(staged string, rec *records.Layer) error {
 
 // replaceLayer renames a staged layer to its final path. An existing layer there is damaged, otherwise it
 // would have been used. Pods may run from it, so it is kept elsewhere until they have gone.
-func (a *Tx) replaceLayer(staged, place string) error {
-	err := os.Rename(staged, place)
+func (a *Tx) replaceLayer(staged, path string) error {
+	err := os.Rename(staged, path)
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
-	old, err := a.Store.NewRetiredDir(filepath.Base(place))
+	old, err := a.Store.NewRetiredDir(filepath.Base(path))
 	if err != nil {
 		return err
 	}
 	if err := os.Rename(staged, old); err != nil {
 		return err
 	}
-	err = unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, place, unix.RENAME_EXCHANGE)
+	err = unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 	if err != nil {
 		return fmt.Errorf("exchange the damaged layer: %w", err)
 	}
@@ -157,14 +157,14 @@ func syncFS(dir string) error {
 
 // fetchLayer unpacks a layer and makes it durable. A layer from a registry is fetched at the same time. It
 // is fetched again from the beginning if the part from an earlier pull turns out to be wrong.
-func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, told func(api.Status, int64)) (*records.Layer, error) {
+func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, onProgress func(api.Status, int64)) (*records.Layer, error) {
 	if b.OpenAt == nil {
-		return a.unpackAndCommit(ctx, b, told)
+		return a.unpackAndCommit(ctx, b, onProgress)
 	}
 	for {
 		d := a.Store.Start(ctx, b)
 		b.Open = d.Open
-		rec, err := a.unpackAndCommit(ctx, b, told)
+		rec, err := a.unpackAndCommit(ctx, b, onProgress)
 		d.Close()
 		ferr := d.Finish(err)
 		if err != nil && d.ShouldRestart(err) && ctx.Err() == nil {
@@ -187,17 +187,17 @@ func (a *Tx) CommitOnce(ctx context.Context, staged string, rec *records.Layer) 
 	return a.commit(staged, rec)
 }
 
-func (a *Tx) unpackAndCommit(ctx context.Context, b layer.Blob, told func(api.Status, int64)) (*records.Layer, error) {
+func (a *Tx) unpackAndCommit(ctx context.Context, b layer.Blob, onProgress func(api.Status, int64)) (*records.Layer, error) {
 	if err := a.Store.unpacks.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	last := int64(0)
-	staged, rec, err := a.Unpack(ctx, b, func(n int64) { last = n; told(api.Fetching, n) })
+	staged, rec, err := a.Unpack(ctx, b, func(n int64) { last = n; onProgress(api.Fetching, n) })
 	a.Store.unpacks.Release(1)
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
 	}
-	told(api.Storing, last)
+	onProgress(api.Storing, last)
 	if err := a.commit(staged, rec); err != nil {
 		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
 	}

@@ -26,10 +26,10 @@ type Ingester struct {
 }
 
 // New returns an Ingester for s. passing reports whether an error of a registry is transient.
-func New(s *records.Store, passing func(error) bool) *Ingester {
+func New(s *records.Store, isTransient func(error) bool) *Ingester {
 	return &Ingester{
 		Store:      s,
-		Downloader: download.Downloader{PartialDir: filepath.Join(s.Dir, download.PartialDirName), Limits: layer.LimitsFor, Retry: download.DefaultRetryPolicy(), Retryable: passing},
+		Downloader: download.Downloader{PartialDir: filepath.Join(s.Dir, download.PartialDirName), Limits: layer.LimitsFor, Retry: download.DefaultRetryPolicy(), Retryable: isTransient},
 		unpacks:    semaphore.NewWeighted(parallelUnpacks), windows: semaphore.NewWeighted(layer.WindowMemory), Part: layer.DefaultPartEntries,
 	}
 }

@@ -23,14 +23,14 @@ type Tx struct {
 }
 
 // Begin starts a transaction. If no other process uses the store, it first removes what a killed process
-// left behind. tell may be nil.
-func (s *Ingester) Begin(ctx context.Context, tell func(api.Progress)) (*Tx, error) {
+// left behind. onProgress may be nil.
+func (s *Ingester) Begin(ctx context.Context, onProgress func(api.Progress)) (*Tx, error) {
 	lock, err := s.Lock()
 	if err != nil {
 		return nil, err
 	}
 	hintPlacement(filepath.Join(s.Dir, records.StagingDir))
-	a := &Tx{Store: s, lock: lock, progress: tell}
+	a := &Tx{Store: s, lock: lock, progress: onProgress}
 	if err := a.clean(ctx); err != nil {
 		lock.Close()
 		return nil, err
@@ -52,14 +52,14 @@ func (a *Tx) clean(ctx context.Context) error {
 	if !alone {
 		return wait(ctx, a.lock.Shared)
 	}
-	rubbish, err := a.Store.StaleStaging()
+	stale, err := a.Store.StaleStaging()
 	if err != nil {
 		return err
 	}
 	if err := a.lock.Shared(); err != nil {
 		return err
 	}
-	return layer.RemoveTrees(rubbish)
+	return layer.RemoveTrees(stale)
 }
 
 // reportProgress reports progress, one call at a time.

@@ -13,7 +13,7 @@ import (
 
 // StreamLayer passes a layer's tar stream to write. It returns an error if the stream does not match the
 // layer's digest.
-func StreamLayer(ctx context.Context, s *records.Store, rec *records.Layer, write func(io.Reader) error, told func(int64)) error {
+func StreamLayer(ctx context.Context, s *records.Store, rec *records.Layer, write func(io.Reader) error, onProgress func(int64)) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func StreamLayer(ctx context.Context, s *records.Store, rec *records.Layer, writ
 		done <- answer{made, err}
 	}()
 	blob := layer.NewBlobReader(r, "", rec.Size)
-	blob.Progress = layer.EveryMiB(told)
+	blob.Progress = layer.EveryMiB(onProgress)
 	err = write(blob)
 	r.Close() // otherwise the child would wait for a reader
 	a := <-done

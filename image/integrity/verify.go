@@ -19,8 +19,8 @@ import (
 )
 
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
-// damaged layer is not used for further pods. tell, if not nil, is called before each image is read.
-func Verify(ctx context.Context, s *records.Store, refs []string, tell func(name string)) ([]api.Verified, error) {
+// damaged layer is not used for further pods. onProgress, if not nil, is called before each image is read.
+func Verify(ctx context.Context, s *records.Store, refs []string, onProgress func(name string)) ([]api.Verified, error) {
 	hold, err := s.Lease()
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func Verify(ctx context.Context, s *records.Store, refs []string, tell func(name
 	known := map[digest.Digest][]api.Damage{} // layers are shared
 	for i := range list {
 		v := &list[i]
-		if tell != nil {
-			tell(v.Name())
+		if onProgress != nil {
+			onProgress(v.Name())
 		}
 		if v.ID == "" || len(v.Damage) > 0 {
 			continue

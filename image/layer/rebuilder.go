@@ -34,7 +34,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 		return nil, err
 	}
 	extra := []*os.File{recipe}
-	var said strings.Builder
+	var stdout strings.Builder
 	var stderr tailBuffer
 	var answer, theirs *os.File
 	if out != nil {
@@ -50,7 +50,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 	if out != nil {
 		cmd.Stdout = out
 	} else {
-		cmd.Stdout = &said
+		cmd.Stdout = &stdout
 	}
 	err = cmd.Start()
 	if theirs != nil {
@@ -68,7 +68,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 		return nil, fmt.Errorf("look at layer %s: %w", id, stderrOr(&stderr, err))
 	}
 	if answer == nil {
-		rerr = json.Unmarshal([]byte(said.String()), &r)
+		rerr = json.Unmarshal([]byte(stdout.String()), &r)
 	}
 	if rerr != nil {
 		return nil, fmt.Errorf("look at layer %s: %w", id, rerr)
@@ -79,8 +79,8 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 // stderrOr returns the child's error output as an error, or err if there is none.
 func stderrOr(stderr *tailBuffer, err error) error {
 	var exit *exec.ExitError
-	if said := stderr.String(); said != "" && errors.As(err, &exit) {
-		return errors.New(said)
+	if stdout := stderr.String(); stdout != "" && errors.As(err, &exit) {
+		return errors.New(stdout)
 	}
 	return err
 }

@@ -74,17 +74,17 @@ func (t *threadSet) dropCapabilities(keep uint64) error {
 		return fmt.Errorf("handle a signal: %w", syscall.Errno(errno))
 	}
 	for end := time.Now().Add(dropTimeout); ; time.Sleep(100 * time.Microsecond) {
-		wild, err := t.privileged(keep)
-		if err != nil || len(wild) == 0 {
+		privileged, err := t.privileged(keep)
+		if err != nil || len(privileged) == 0 {
 			return err
 		}
-		for _, id := range wild {
+		for _, id := range privileged {
 			if err := unix.Tgkill(os.Getpid(), id, dropSignal); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("signal thread %d: %w", id, err)
 			}
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("threads %v keep their capabilities", wild)
+			return fmt.Errorf("threads %v keep their capabilities", privileged)
 		}
 	}
 }

@@ -65,9 +65,9 @@ type Unpacked struct {
 	records.LayerStats
 }
 
-// Unpack streams a layer's blob into a child that fills root, and checks both digests. told is called about
+// Unpack streams a layer's blob into a child that fills root, and checks both digests. onProgress is called about
 // every MiB.
-func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, told func(n int64)) (*Unpacked, error) {
+func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, onProgress func(n int64)) (*Unpacked, error) {
 	limits := job.Limits
 	if b.Size > limits.Bytes {
 		return nil, TooLargeError(limits)
@@ -78,7 +78,7 @@ func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, told fu
 	}
 	defer src.Close()
 	blob := NewBlobReader(src, b.Digest, b.Size)
-	blob.Progress = EveryMiB(told)
+	blob.Progress = EveryMiB(onProgress)
 	packed, err := detectFormat(blob)
 	if err != nil {
 		return nil, blobError(blob, err)
@@ -124,13 +124,13 @@ func TooLargeError(l Limits) error {
 		"it unpacks to more than %d bytes in %d files, which is %s", l.Bytes, l.Entries, noSpaceText)
 }
 
-// EveryMiB returns a function that calls told at most once for each MiB.
-func EveryMiB(told func(n int64)) func(n int64) {
+// EveryMiB returns a function that calls onProgress at most once for each MiB.
+func EveryMiB(onProgress func(n int64)) func(n int64) {
 	next := int64(0)
 	return func(n int64) {
 		if n >= next {
 			next = n + 1<<20
-			told(n)
+			onProgress(n)
 		}
 	}
 }
@@ -225,15 +225,15 @@ func (u *unpacker) result() (*unpackResult, error) {
 		return nil, cerr
 	}
 	if err != nil {
-		said := u.stderr.String()
-		if strings.Contains(said, unix.ENOSPC.Error()) {
-			return nil, report.New(report.Failure, "podrun image rm frees space", "unpack: %s", said)
+		message := u.stderr.String()
+		if strings.Contains(message, unix.ENOSPC.Error()) {
+			return nil, report.New(report.Failure, "podrun image rm frees space", "unpack: %s", message)
 		}
-		if strings.Contains(said, noSpaceText) {
-			return nil, report.New(report.Failure, noSpaceHint, "unpack: %s", said)
+		if strings.Contains(message, noSpaceText) {
+			return nil, report.New(report.Failure, noSpaceHint, "unpack: %s", message)
 		}
-		if said != "" {
-			return nil, fmt.Errorf("unpack: %s", said)
+		if message != "" {
+			return nil, fmt.Errorf("unpack: %s", message)
 		}
 		return nil, fmt.Errorf("unpack: %w", err)
 	}

@@ -56,12 +56,12 @@ func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
 	if err != nil {
 		return refusal(path, "correct it, as containers-policy.json(5) has it", err)
 	}
-	judge, err := signature.NewPolicyContext(policy)
+	policyContext, err := signature.NewPolicyContext(policy)
 	if err != nil {
 		return refusal(path, "", err)
 	}
-	defer judge.Destroy()
-	ok, err := judge.IsRunningImageAllowed(ctx, img)
+	defer policyContext.Destroy()
+	ok, err := policyContext.IsRunningImageAllowed(ctx, img)
 	if ok && err == nil {
 		return nil
 	}

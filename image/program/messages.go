@@ -20,8 +20,8 @@ type Op string
 
 const (
 	Pull       Op = "pull"       // Ref, Options; answers with one of Added
-	Load       Op = "load"       // Place; answers with Added, also with an error
-	Import     Op = "import"     // Place.Path, Ref; answers with one of Added
+	Load       Op = "load"       // Location; answers with Added, also with an error
+	Import     Op = "import"     // Location.Path, Ref; answers with one of Added
 	Save       Op = "save"       // Refs, SaveOptions, Target
 	Candidates Op = "candidates" // Ref; answers with Names
 	Login      Op = "login"      // Account, Options; answers with Text, where it is stored
@@ -38,7 +38,7 @@ type Request struct {
 	Store       string          `json:"store,omitempty"` // directory
 	Ref         string          `json:"ref,omitempty"`
 	Refs        []string        `json:"refs,omitempty"`
-	Place       api.Place       `json:"place,omitzero"`
+	Location    api.Location    `json:"location,omitzero"`
 	Options     api.PullOptions `json:"options,omitzero"`
 	SaveOptions api.SaveOptions `json:"saveOptions,omitzero"`
 	Target      api.Target      `json:"target,omitzero"` // without Dir to protocol.FDImageOutput

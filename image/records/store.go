@@ -23,7 +23,7 @@ const (
 	retiredDir = "retired"
 )
 
-// Store is a directory of images: their records, the places of their layers, and locks.
+// Store is a directory of images: their records, the directories of their layers, and locks.
 type Store struct {
 	Dir  string
 	Boot string // identifies the current boot of the machine

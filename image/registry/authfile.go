@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// defaultAuthFile returns the auth file if the user names none: "" for the library's own places. Without a
+// defaultAuthFile returns the auth file if the user names none: "" for the library's own locations. Without a
 // login session the first of them is below /run/containers, which root's podman makes inaccessible for other
 // users; then the user's own file is used instead.
 func defaultAuthFile(uid int, home, runtimeDir string, stat func(path string) error) string {

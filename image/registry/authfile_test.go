@@ -21,16 +21,16 @@ func TestAuthFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var asked string
+			var requested string
 			got := defaultAuthFile(tt.uid, "/home/u", tt.runtimeDir, func(path string) error {
-				asked = path
+				requested = path
 				return tt.err
 			})
 			if got != tt.want {
 				t.Errorf("file %q, want %q", got, tt.want)
 			}
-			if asked != "" && asked != "/run/containers/1000/auth.json" {
-				t.Errorf("looked at %q", asked)
+			if requested != "" && requested != "/run/containers/1000/auth.json" {
+				t.Errorf("looked at %q", requested)
 			}
 		})
 	}

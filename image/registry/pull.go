@@ -28,7 +28,7 @@ type Client struct {
 	Config types.SystemContext // the paths of registries.conf and the like; zero: the usual paths
 }
 
-// NewClient returns a Client that adds images to s, with the configuration files in their usual places.
+// NewClient returns a Client that adds images to s, with the configuration files in their usual locations.
 func NewClient(s *records.Store) *Client {
 	return &Client{ingest.New(s, func(err error) bool { return isTemporary(err) || isUnreachable(err) }), policy.Default(), systemConfig()}
 }
@@ -68,7 +68,7 @@ func (s *Client) Pull(ctx context.Context, ref string, o api.PullOptions) (api.A
 	return api.Added{}, &api.Error{Reason: api.ErrImagePull, Image: ref, Transient: isTransient(all), Err: all}
 }
 
-func (s *Client) pullFrom(ctx context.Context, name reference.Name, asked string, o api.PullOptions) (api.Added, error) {
+func (s *Client) pullFrom(ctx context.Context, name reference.Name, requested string, o api.PullOptions) (api.Added, error) {
 	a, err := s.Begin(ctx, o.Progress)
 	if err != nil {
 		return api.Added{}, err
@@ -90,7 +90,7 @@ func (s *Client) pullFrom(ctx context.Context, name reference.Name, asked string
 	if o.NoName {
 		names = nil
 	}
-	return a.Add(ctx, c, asked, names)
+	return a.Add(ctx, c, requested, names)
 }
 
 // addHint adds the usual remedy to an error, if there is one.

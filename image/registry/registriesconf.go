@@ -42,13 +42,13 @@ func describeConfig(sys *types.SystemContext) (string, error) {
 			mirrored++
 		}
 	}
-	said := []string{"images come from the registry in their name, or docker.io"}
+	facts := []string{"images come from the registry in their name, or docker.io"}
 	if len(all) > 0 {
-		said = append(said, fmt.Sprintf("%s has %d registries, %d blocked, %d with mirrors", path, len(all), blocked, mirrored))
+		facts = append(facts, fmt.Sprintf("%s has %d registries, %d blocked, %d with mirrors", path, len(all), blocked, mirrored))
 	} else {
-		said = append(said, path+" changes nothing")
+		facts = append(facts, path+" changes nothing")
 	}
-	return strings.Join(said, "; "), nil
+	return strings.Join(facts, "; "), nil
 }
 
 // ShortNameCandidates returns the names that a reference may stand for, the most likely first. A reference

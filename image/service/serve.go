@@ -138,18 +138,18 @@ func (s *server) run(ctx context.Context, r program.Request) (f program.Frame, e
 	if err != nil {
 		return f, err
 	}
-	tell := func(p api.Progress) { s.send(program.Frame{ID: r.ID, Progress: &p}) }
-	r.Options.Progress, r.SaveOptions.Progress = tell, tell
+	onProgress := func(p api.Progress) { s.send(program.Frame{ID: r.ID, Progress: &p}) }
+	r.Options.Progress, r.SaveOptions.Progress = onProgress, onProgress
 	r.Options.BeforePull = func() { s.send(program.Frame{ID: r.ID, Begun: true}) }
 	switch r.Op {
 	case program.Pull:
 		f.Added = make([]api.Added, 1)
 		f.Added[0], err = in.Pull(ctx, r.Ref, r.Options)
 	case program.Load:
-		f.Added, err = in.Load(ctx, r.Place, tell)
+		f.Added, err = in.Load(ctx, r.Location, onProgress)
 	case program.Import:
 		f.Added = make([]api.Added, 1)
-		f.Added[0], err = in.Import(ctx, r.Place.Path, r.Ref)
+		f.Added[0], err = in.Import(ctx, r.Location.Path, r.Ref)
 	case program.Save:
 		err = save(ctx, in, r)
 	case program.Candidates:

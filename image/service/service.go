@@ -14,13 +14,13 @@ import (
 // Service adds images to a store.
 type Service struct{ *registry.Client }
 
-// New returns a Service for a store, with the configuration files in their usual places.
+// New returns a Service for a store, with the configuration files in their usual locations.
 func New(s *records.Store) Service { return Service{registry.NewClient(s)} }
 
 // Load adds the images of a file or a directory. The images that could be added are returned with an error
 // too.
-func (s Service) Load(ctx context.Context, p api.Place, tell func(api.Progress)) ([]api.Added, error) {
-	return s.archives().Load(ctx, p, tell)
+func (s Service) Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error) {
+	return s.archives().Load(ctx, p, onProgress)
 }
 
 // Import makes an image from the tar file of a root file system.

@@ -223,8 +223,8 @@ func spareMemory(p *corev1.Pod) int64 {
 	if p.Spec.Resources == nil || p.Spec.Resources.Requests.Memory().IsZero() {
 		return 0
 	}
-	asked := helpers.AggregateContainerRequests(p, helpers.PodResourcesOptions{})
-	spare := p.Spec.Resources.Requests.Memory().Value() - asked.Memory().Value()
+	requested := helpers.AggregateContainerRequests(p, helpers.PodResourcesOptions{})
+	spare := p.Spec.Resources.Requests.Memory().Value() - requested.Memory().Value()
 	return max(spare, 0) / int64(len(p.Spec.Containers)+len(p.Spec.InitContainers))
 }
 

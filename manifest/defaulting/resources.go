@@ -23,8 +23,8 @@ func defaultPodResources(p *corev1.Pod) {
 	// A limit is the sum of the containers' limits, if each has one, but not below the request.
 	limits := helpers.AggregateContainerLimits(p, helpers.PodResourcesOptions{})
 	for name, limit := range limits {
-		request, asked := r.Requests[name]
-		if !asked || !allHaveLimit(p, name) {
+		request, requested := r.Requests[name]
+		if !requested || !allHaveLimit(p, name) {
 			delete(limits, name)
 		} else if limit.Cmp(request) < 0 {
 			limits[name] = request

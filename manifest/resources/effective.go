@@ -124,7 +124,7 @@ func declaredAmounts(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 // a request.
 func effective(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	s := declaredAmounts(p, name)
-	asked := func(i int, c requestAndLimit, init bool) amount {
+	requested := func(i int, c requestAndLimit, init bool) amount {
 		if init && !podutil.IsSidecar(&p.Spec.InitContainers[i]) {
 			return c.request
 		}
@@ -133,7 +133,7 @@ func effective(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	limit := combine(p, s, func(_ int, c requestAndLimit, _ bool) amount { return c.limit })
 	request := limit
 	if anyRequest(s) {
-		request = combine(p, s, asked)
+		request = combine(p, s, requested)
 	}
 	request = s.pod.request.or(request).or(s.pod.limit)
 	if limit.set {
@@ -142,10 +142,10 @@ func effective(p *corev1.Pod, name corev1.ResourceName) podAmounts {
 	whole := requestAndLimit{request, s.pod.limit.or(limit)}
 	s.pod = whole
 	for i, c := range s.inits {
-		s.inits[i] = requestAndLimit{asked(i, c, true).or(whole.request.atMost(c.limit)), c.limit.or(whole.limit)}
+		s.inits[i] = requestAndLimit{requested(i, c, true).or(whole.request.atMost(c.limit)), c.limit.or(whole.limit)}
 	}
 	for i, c := range s.apps {
-		s.apps[i] = requestAndLimit{asked(i, c, false).or(whole.request), c.limit.or(whole.limit)}
+		s.apps[i] = requestAndLimit{requested(i, c, false).or(whole.request), c.limit.or(whole.limit)}
 	}
 	return s
 }

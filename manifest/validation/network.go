@@ -18,12 +18,12 @@ import (
 // ValidateNetwork checks the pod's network and its ports of the host.
 func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	mode, asked := p.Annotations[podutil.AnnotationNetwork]
+	mode, annotated := p.Annotations[podutil.AnnotationNetwork]
 	at := meta.Child("annotations").Key(podutil.AnnotationNetwork)
-	if asked {
+	if annotated {
 		errs = append(errs, oneOf(mode, at, pod.NetworkModes...)...)
 	}
-	if asked && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
+	if annotated && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
 		errs = append(errs, field.Invalid(at, mode, "must be host, or not be there, when `hostNetwork` is true"))
 	}
 	if loopback, ok := p.Annotations[podutil.AnnotationHostLoopback]; ok {
@@ -87,11 +87,11 @@ func validateHostPorts(s *corev1.PodSpec, hostNetwork bool, path *field.Path) fi
 	var errs field.ErrorList
 	type taken struct {
 		pod.Port
-		beside bool
-		at     *field.Path
+		concurrent bool
+		at         *field.Path
 	}
 	var before []taken
-	podutil.VisitPorts(s, path, func(c *corev1.Container, p *corev1.ContainerPort, beside bool, at *field.Path) {
+	podutil.VisitPorts(s, path, func(c *corev1.Container, p *corev1.ContainerPort, concurrent bool, at *field.Path) {
 		if hostNetwork && p.HostPort != p.ContainerPort {
 			errs = append(errs, field.Invalid(at.Child("hostPort"), p.HostPort, "must match `containerPort` when `hostNetwork` is true"))
 			return
@@ -99,12 +99,12 @@ func validateHostPorts(s *corev1.PodSpec, hostNetwork bool, path *field.Path) fi
 		this := podutil.PlanPort(c, p)
 		for _, b := range before {
 			// A container that has ended may leave its port to a later one.
-			if same := b.HostIP == this.HostIP && b.Number == this.Number; this.Clashes(b.Port) && (beside && b.beside || !same) {
+			if same := b.HostIP == this.HostIP && b.Number == this.Number; this.Clashes(b.Port) && (concurrent && b.concurrent || !same) {
 				errs = append(errs, field.Duplicate(at.Child("hostPort"), fmt.Sprintf("%s/%s/%d", p.Protocol, p.HostIP, p.HostPort)))
 				break
 			}
 		}
-		before = append(before, taken{this, beside, at})
+		before = append(before, taken{this, concurrent, at})
 	})
 	return errs
 }

@@ -123,12 +123,12 @@ func (o *options) print(text string) error {
 
 func (o *options) pods(words []string) error {
 	o.Words = words
-	places, err := o.Pods()
+	pods, err := o.Pods()
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, p := range places {
+	for _, p := range pods {
 		text, labels, err := o.podPage(p)
 		switch {
 		case err != nil && (len(words) > 0 || p.Exists()): // else it was removed meanwhile

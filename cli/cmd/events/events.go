@@ -54,7 +54,7 @@ type options struct {
 	watch  bool
 	format string // "", wide, json or yaml
 
-	sheet  podview.Table
+	table  podview.Table
 	headed bool // the header was printed
 }
 
@@ -89,14 +89,14 @@ func (o *options) Run(ctx context.Context) (err error) {
 	if o.Dirs, err = o.Env.Dirs(); err != nil {
 		return err
 	}
-	places, err := o.Pods()
+	pods, err := o.Pods()
 	if err != nil {
 		return err
 	}
 	if o.watch {
-		return o.Env.UntilInterrupted(ctx, func(ctx context.Context) error { return o.follow(ctx, places) })
+		return o.Env.UntilInterrupted(ctx, func(ctx context.Context) error { return o.follow(ctx, pods) })
 	}
-	all, err := o.Read(places)
+	all, err := o.Read(pods)
 	if err != nil {
 		return err
 	}
@@ -148,5 +148,5 @@ func (o *options) printRows(events []corev1.Event) error {
 		}
 		rows = append(rows, row)
 	}
-	return o.sheet.Print(o.Env.Out, rows)
+	return o.table.Print(o.Env.Out, rows)
 }

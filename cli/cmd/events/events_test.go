@@ -22,14 +22,14 @@ import (
 func ago(d time.Duration) time.Time { return time.Now().Add(-d) }
 
 func TestEvents(t *testing.T) {
-	w := clitest.NewWorld(t)
-	clitest.CheckResult(t, w.Run("events"), 0, "", "No events found in default namespace.\n")
-	clitest.CheckResult(t, w.Run("events", "-A"), 0, "", "No events found\n")
-	s := w.UpDetached(clitest.ThreeContainers, nil)
+	h := clitest.NewHost(t)
+	clitest.CheckResult(t, h.Run("events"), 0, "", "No events found in default namespace.\n")
+	clitest.CheckResult(t, h.Run("events", "-A"), 0, "", "No events found\n")
+	s := h.UpDetached(clitest.ThreeContainers, nil)
 	var log pod.EventLog
 	backOff := pod.Event{Type: pod.Warning, Reason: "BackOff", Container: "app", Message: "Back-off", Last: ago(65 * time.Second)}
 	s.AddEvents(&log, backOff, backOff, pod.Event{Type: pod.Normal, Reason: "Started", Container: "app", Message: "Container started", Last: ago(61 * time.Second)})
-	got := w.Run("events", "web")
+	got := h.Run("events", "web")
 	want := `LAST SEEN  TYPE  REASON  OBJECT  MESSAGE
 65s (x2 over 65s)  Warning  BackOff  Pod/web{app}  Back-off
 61s  Normal  Started  Pod/web{app}  Container started
@@ -40,30 +40,30 @@ func TestEvents(t *testing.T) {
 	if clitest.OneSpace(got.Out) != want || got.Code != 0 || got.Err != "" {
 		t.Errorf("%d %s\n%s", got.Code, got.Err, got.Out)
 	}
-	clitest.CheckResult(t, w.Run("events", "web", "--types", "Warning,bad"), 2, "", "podrun: unknown type of events \"bad\": it is Normal or Warning\nhint: podrun events --help\n")
-	if got := clitest.OneSpace(w.Run("events", "--types=warning", "-A").Out); got != "NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE\ndefault  65s (x2 over 65s)  Warning  BackOff  Pod/web{app}  Back-off\n" {
+	clitest.CheckResult(t, h.Run("events", "web", "--types", "Warning,bad"), 2, "", "podrun: unknown type of events \"bad\": it is Normal or Warning\nhint: podrun events --help\n")
+	if got := clitest.OneSpace(h.Run("events", "--types=warning", "-A").Out); got != "NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE\ndefault  65s (x2 over 65s)  Warning  BackOff  Pod/web{app}  Back-off\n" {
 		t.Errorf("%s", got)
 	}
-	if got := clitest.OneSpace(w.Run("events", "--types=Warning", "-o", "wide").Out); !strings.Contains(got, "\n65s (x2 over 65s)  Warning  BackOff  Pod/web  spec.containers{app}  podrun  Back-off  65s  2  web.") {
+	if got := clitest.OneSpace(h.Run("events", "--types=Warning", "-o", "wide").Out); !strings.Contains(got, "\n65s (x2 over 65s)  Warning  BackOff  Pod/web  spec.containers{app}  podrun  Back-off  65s  2  web.") {
 		t.Errorf("%s", got)
 	}
 	var list corev1.EventList
-	if err := json.Unmarshal([]byte(w.Run("events", "-o", "json").Out), &list); err != nil || len(list.Items) != 5 || list.Items[0].Count != 2 || list.Kind != "EventList" {
+	if err := json.Unmarshal([]byte(h.Run("events", "-o", "json").Out), &list); err != nil || len(list.Items) != 5 || list.Items[0].Count != 2 || list.Kind != "EventList" {
 		t.Errorf("%v: %+v", err, list)
 	}
-	clitest.CheckResult(t, w.Run("events", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
-	clitest.CheckResult(t, w.Run("events", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun events --help\n")
-	clitest.CheckResult(t, w.Run("events", "-o", "name"), 2, "", "podrun: unknown output format \"name\": it is wide, json or yaml\nhint: podrun events --help\n")
+	clitest.CheckResult(t, h.Run("events", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("events", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun events --help\n")
+	clitest.CheckResult(t, h.Run("events", "-o", "name"), 2, "", "podrun: unknown output format \"name\": it is wide, json or yaml\nhint: podrun events --help\n")
 }
 
 // What a container or an image says never reaches the terminal as it is.
 func TestEventsAreEscaped(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	var log pod.EventLog
 	s.AddEvents(&log, pod.Event{Type: pod.Warning, Reason: "Failed", Message: "Error: \x1b]52;c;aGk=\x07\u202e\n\x1b[2J\u009b", Last: time.Now()})
 	for _, args := range []string{"events", "events -o wide", "events -o json", "events -o yaml"} {
-		got := w.Run(strings.Fields(args)...)
+		got := h.Run(strings.Fields(args)...)
 		obeyed := "\x1b\x07\u009b\u202e"
 		if strings.HasSuffix(args, "yaml") { // it has no way to spell what only a terminal minds, and which show takes away there
 			obeyed = "\x1b\x07\u009b"
@@ -75,11 +75,11 @@ func TestEventsAreEscaped(t *testing.T) {
 }
 
 func TestWatchEvents(t *testing.T) {
-	w := clitest.NewWorld(t)
-	all := w.Begin("", "events", "-w") // before there is any pod
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	all := h.Begin("", "events", "-w") // before there is any pod
+	s := h.UpDetached(clitest.OneContainer, nil)
 	all.WaitOutput("already present on machine")
-	one := w.Begin("", "events", "web", "-w", "-o", "json")
+	one := h.Begin("", "events", "web", "-w", "-o", "json")
 	one.WaitOutput(`"reason": "Pulled"`)
 	var log pod.EventLog
 	for i := range 3 {
@@ -97,7 +97,7 @@ func TestWatchEvents(t *testing.T) {
 		t.Errorf("%d heads:\n%s", n, all.Out.String())
 	}
 	s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
-	if got := w.Run("down", "web"); got.Code != 0 {
+	if got := h.Run("down", "web"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	if got := one.Wait(); got.Code != 0 { // its pod is gone
@@ -106,22 +106,22 @@ func TestWatchEvents(t *testing.T) {
 	all.Interrupt()
 }
 
-// pulling is a world whose registry has to be asked.
-type pulling struct{ *clitest.World }
+// pulling is a host whose images have to be pulled.
+type pulling struct{ *clitest.Host }
 
 func (w pulling) Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error) {
 	for _, layer := range []string{"a", "b"} {
 		o.Progress(image.Progress{Image: ref, Layer: layer, Status: image.Fetching, Done: 10, Total: 600})
 		o.Progress(image.Progress{Image: ref, Layer: layer, Status: image.Done, Done: 600, Total: 600})
 	}
-	return w.World.Ensure(ctx, ref, policy, o)
+	return w.Host.Ensure(ctx, ref, policy, o)
 }
 
 func TestEventsOfAPull(t *testing.T) {
 	var f podup.ImagePulls
 	u := podup.ImageUse{Ref: "busybox:1", Policy: image.IfNotPresent}
 	f.Begin(u)
-	if _, err := (pulling{clitest.NewWorld(t)}).Ensure(t.Context(), u.Ref, u.Policy, image.PullOptions{Progress: f.Update}); err != nil {
+	if _, err := (pulling{clitest.NewHost(t)}).Ensure(t.Context(), u.Ref, u.Policy, image.PullOptions{Progress: f.Update}); err != nil {
 		t.Fatal(err)
 	}
 	f.End(u, nil)
@@ -141,21 +141,21 @@ b Pulled: Container image "busybox:1" already present on machine`
 
 // A pod that runs tells of the images that its new manifest needs.
 func TestEventsOfAChangedImage(t *testing.T) {
-	w, file := clitest.RunningPod(t)
+	h, file := clitest.RunningPod(t)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := w.File(strings.Replace(string(text), "image: example,", "image: busybox:2,", 1))
-	w.ImageErr = errors.New("no such tag \x1b[2J")
-	if got := w.Run("up", "-d", other); got.Code != 1 {
+	other := h.File(strings.Replace(string(text), "image: example,", "image: busybox:2,", 1))
+	h.ImageErr = errors.New("no such tag \x1b[2J")
+	if got := h.Run("up", "-d", other); got.Code != 1 {
 		t.Fatalf("%+v", got)
 	}
-	w.ImageErr = nil
-	if got := w.Run("up", "-d", "--timeout", "1ms", other); strings.Contains(got.Err, "cannot") {
+	h.ImageErr = nil
+	if got := h.Run("up", "-d", "--timeout", "1ms", other); strings.Contains(got.Err, "cannot") {
 		t.Fatalf("%+v", got)
 	}
-	got := clitest.OneSpace(w.Run("events", "web").Out)
+	got := clitest.OneSpace(h.Run("events", "web").Out)
 	for _, want := range []string{
 		`Warning  Failed  Pod/web{app}  Failed to pull image "busybox:2": no such tag \u001b[2J`,
 		`Normal  Pulled  Pod/web{app}  Container image "busybox:2" already present on machine`,
@@ -168,12 +168,12 @@ func TestEventsOfAChangedImage(t *testing.T) {
 
 // Files that are not there any more, or rubbish, do no harm.
 func TestEventsOfABrokenPod(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	if err := os.WriteFile(s.Pod.RuntimeDir()+"/events.json", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := w.Run("events", "web")
+	got := h.Run("events", "web")
 	if got.Code != 1 || !strings.HasPrefix(got.Err, "podrun: read events of pod web: ") {
 		t.Errorf("%+v", got)
 	}

@@ -13,41 +13,41 @@ import (
 )
 
 // follow prints the existing events, and then each new one. It ends when all named pods are gone.
-func (o *options) follow(ctx context.Context, places []store.Pod) error {
+func (o *options) follow(ctx context.Context, pods []store.Pod) error {
 	seen := map[string]int32{} // the count of each event when it was printed
-	watched := func() ([]string, error) { return o.watched(places) }
+	watched := func() ([]string, error) { return o.watched(pods) }
 	return dirwatch.While(ctx, watched, nil, func() (bool, error) {
 		var err error
-		if places, err = o.remaining(places); err != nil {
+		if pods, err = o.remaining(pods); err != nil {
 			return false, err
 		}
-		all, err := o.Read(places)
+		all, err := o.Read(pods)
 		if err == nil {
 			err = o.printChanges(all, seen)
 		}
-		return len(places) > 0 || len(o.Words) == 0, err
+		return len(pods) > 0 || len(o.Words) == 0, err
 	})
 }
 
 // watched returns the directories in which new events or pods appear.
-func (o *options) watched(places []store.Pod) (dirs []string, err error) {
+func (o *options) watched(pods []store.Pod) (dirs []string, err error) {
 	if len(o.Words) == 0 {
 		if dirs, err = o.Dirs.WatchDirs(); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		dirs = append(dirs, p.RuntimeDir(), p.DataDir())
 	}
 	return dirs, nil
 }
 
 // remaining returns the pods that are still watched.
-func (o *options) remaining(places []store.Pod) ([]store.Pod, error) {
+func (o *options) remaining(pods []store.Pod) ([]store.Pod, error) {
 	if len(o.Words) == 0 {
 		return o.Pods()
 	}
-	return slices.DeleteFunc(places, func(p store.Pod) bool { return !p.Exists() }), nil
+	return slices.DeleteFunc(pods, func(p store.Pod) bool { return !p.Exists() }), nil
 }
 
 // printChanges prints events that are new or have a higher count, and removes dropped ones from seen.

@@ -63,7 +63,7 @@ func (a *attachSession) run(ctx context.Context) (code int, err error) {
 		} else if !a.quiet {
 			fmt.Fprintf(a.env.ErrOut, "podrun: the supervisor of pod %s was lost, another has taken over; podrun logs %[1]s has what may be missing here%s\n", a.pod.Name, a.eol())
 		}
-		code, err := a.attend(conn)
+		code, err := a.forward(conn)
 		switch {
 		case errors.Is(err, tty.ErrDetached):
 			restore()
@@ -119,7 +119,7 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 		j.outlets = append(j.outlets, &podclient.OutputStream{Src: r, Dst: dst})
 	}
 	req := wire.AttachRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
-	if j.UnixConn, err = podclient.Ask(ctx, a.pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
+	if j.UnixConn, err = podclient.Send(ctx, a.pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
 		return j, err
 	}
 	frame, files, err := wire.ReadFrame(j.UnixConn)
@@ -210,8 +210,8 @@ func (a *attachSession) feed() {
 	}
 }
 
-// attend prints the container's output until the container ends or the user detaches.
-func (a *attachSession) attend(j *attachConn) (code int, err error) {
+// forward prints the container's output until the container ends or the user detaches.
+func (a *attachSession) forward(j *attachConn) (code int, err error) {
 	defer j.Close()
 	var all sync.WaitGroup
 	errs := make([]error, len(j.outlets))

@@ -241,7 +241,7 @@ func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) 
 		stream, theirs = w, r
 	}
 	defer stream.Close()
-	conn, err := podclient.Ask(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, theirs)
+	conn, err := podclient.Send(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, theirs)
 	theirs.Close()
 	if errors.Is(err, podclient.ErrNotRunning) {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot copy: pod %q is not running", x.pod.Name)

@@ -16,18 +16,18 @@ import (
 )
 
 // execWorld has a running pod of one container whose execs do what do says.
-func execWorld(t *testing.T, do func(*clitest.ExecClient)) *clitest.World {
+func execWorld(t *testing.T, do func(*clitest.ExecClient)) *clitest.Host {
 	t.Helper()
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.Exec = do
-	return w
+	return h
 }
 
 func TestExec(t *testing.T) {
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		c.Started()
 		in, _ := io.ReadAll(c.Files[0])
 		fmt.Fprintf(c.Files[1], "%s %q in %q", c.Req.Container, c.Req.Args, in)
@@ -35,13 +35,13 @@ func TestExec(t *testing.T) {
 		c.Close()
 		c.Exit(len(c.Req.Args) - 1)
 	})
-	clitest.CheckResult(t, w.Begin("not passed on", "exec", "web", "--", "true").Wait(), 0, `app ["true"] in ""`, "complaint")
-	clitest.CheckResult(t, w.Begin("text", "exec", "web", "-i", "-c", "app", "--", "sh", "-c", "x -c y", "--", "-i").Wait(), 4,
+	clitest.CheckResult(t, h.Begin("not passed on", "exec", "web", "--", "true").Wait(), 0, `app ["true"] in ""`, "complaint")
+	clitest.CheckResult(t, h.Begin("text", "exec", "web", "-i", "-c", "app", "--", "sh", "-c", "x -c y", "--", "-i").Wait(), 4,
 		`app ["sh" "-c" "x -c y" "--" "-i"] in "text"`, "complaint")
 }
 
 func TestExecFailures(t *testing.T) {
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		code := map[string]int{"nosuch": 127, "noexec": 126, "broken": 125}[c.Req.Args[0]]
 		c.Fail("run "+c.Req.Args[0]+": it cannot be", code)
 	})
@@ -60,10 +60,10 @@ func TestExecFailures(t *testing.T) {
 		"without --":     {"exec web ls", 2, "podrun: exec takes -- between the pod and the command: podrun exec POD -- COMMAND\nhint: podrun exec --help\n"},
 		"two pods":       {"exec web web2 -- ls", 2, "podrun: exec takes the name of one pod, then -- and a command\nhint: podrun exec --help\n"},
 	} {
-		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, w.Run(strings.Fields(tc.args)...), tc.code, "", tc.err) })
+		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, h.Run(strings.Fields(tc.args)...), tc.code, "", tc.err) })
 	}
-	w.Supervisor("default", "web").Kill()
-	clitest.CheckResult(t, w.Run("exec", "web", "--", "ls"), 125, "", "podrun: cannot exec in pod \"web\": it is not running\nhint: podrun ps shows its state\n")
+	h.Supervisor("default", "web").Kill()
+	clitest.CheckResult(t, h.Run("exec", "web", "--", "ls"), 125, "", "podrun: cannot exec in pod \"web\": it is not running\nhint: podrun ps shows its state\n")
 }
 
 // What the command wrote is shown to the last byte, and a child of it that keeps
@@ -72,13 +72,13 @@ func TestExecShowsAllAndWaitsForNobody(t *testing.T) {
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	text := strings.Repeat("0123456789abcdef", 4000) // nearly fills the pipe
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		c.Started()
 		io.WriteString(c.Files[1], text)
 		c.Exit(0)
 		<-release
 	})
-	got := w.Run("exec", "web", "--", "daemon")
+	got := h.Run("exec", "web", "--", "daemon")
 	if got.Code != 0 || got.Out != text || got.Err != "" {
 		t.Errorf("code %d, %d bytes of %d, %q", got.Code, len(got.Out), len(text), got.Err)
 	}
@@ -86,23 +86,23 @@ func TestExecShowsAllAndWaitsForNobody(t *testing.T) {
 
 func TestExecPassesSignalsOn(t *testing.T) {
 	left := make(chan error, 1)
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		c.Started()
 		fmt.Fprintln(c.Files[1], "ready")
 		msg, err := wire.ReadControl(c.Conn)
 		fmt.Fprintf(c.Files[1], "got signal %d, error %v\n", msg.Signal, err)
 		if c.Req.Args[0] == "stubborn" {
-			left <- c.Gone()
+			left <- c.WaitDisconnected()
 			return
 		}
 		c.Exit(128 + msg.Signal)
 	})
-	p := w.Begin("", "exec", "web", "--", "polite")
+	p := h.Begin("", "exec", "web", "--", "polite")
 	p.WaitOutput("ready")
 	p.Signals <- syscall.SIGTERM
 	clitest.CheckResult(t, p.Wait(), 143, "ready\ngot signal 15, error <nil>\n", "")
 
-	p = w.Begin("", "exec", "web", "--", "stubborn")
+	p = h.Begin("", "exec", "web", "--", "stubborn")
 	p.WaitOutput("ready")
 	p.Signals <- syscall.SIGINT
 	p.WaitOutput("got signal 2")
@@ -116,23 +116,23 @@ func TestExecPassesSignalsOn(t *testing.T) {
 }
 
 func TestExecSupervisorDies(t *testing.T) {
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		c.Started()
 		c.Conn.Close()
 	})
-	got := w.Run("exec", "web", "--", "ls")
+	got := h.Run("exec", "web", "--", "ls")
 	if got.Code != 125 || !strings.Contains(got.Err, "lost the supervisor of pod web before the command ended") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestExecWithoutATerminalGoesOn(t *testing.T) {
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		c.Started()
 		fmt.Fprintf(c.Files[1], "tty %v", c.Req.TTY)
 		c.Exit(0)
 	})
-	clitest.CheckResult(t, w.Run("exec", "-it", "web", "--", "sh"), 0, "tty false",
+	clitest.CheckResult(t, h.Run("exec", "-it", "web", "--", "sh"), 0, "tty false",
 		"Unable to use a TTY - input is not a terminal or the right kind of file\n")
 }
 
@@ -144,7 +144,7 @@ func TestExecTerminal(t *testing.T) {
 	}
 	before := mode(t, terminal)
 	resized := make(chan struct{})
-	w := execWorld(t, func(c *clitest.ExecClient) {
+	h := execWorld(t, func(c *clitest.ExecClient) {
 		master, slave, err := pty.Open()
 		if err != nil {
 			t.Error(err)
@@ -169,7 +169,7 @@ func TestExecTerminal(t *testing.T) {
 		c.Exit(5)
 	})
 	var out clitest.Buffer
-	p := w.BeginWith(terminal, &out, "exec", "-it", "web", "--", "sh")
+	p := h.BeginWith(terminal, &out, "exec", "-it", "web", "--", "sh")
 	clitest.WaitFor(t, &out, "33 x 77, xterm> ")
 	if mode(t, terminal).Lflag&unix.ICANON != 0 {
 		t.Error("the user's terminal is not in raw mode")

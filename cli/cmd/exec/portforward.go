@@ -211,12 +211,12 @@ func connectInside(p store.Pod, port int) (conn *net.TCPConn, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	err = podclient.Retry(ctx, p, func() error {
-		asked, err := podclient.Ask(ctx, p, wire.Request{Verb: wire.Connect, Connect: &wire.ConnectRequest{Port: port}})
+		supervisor, err := podclient.Send(ctx, p, wire.Request{Verb: wire.Connect, Connect: &wire.ConnectRequest{Port: port}})
 		if err != nil {
 			return err
 		}
-		defer asked.Close()
-		frame, files, err := wire.ReadFrame(asked)
+		defer supervisor.Close()
+		frame, files, err := wire.ReadFrame(supervisor)
 		defer podclient.CloseAll(files)
 		switch {
 		case err != nil:

@@ -27,15 +27,15 @@ func line(t *testing.T, out, name string) string {
 }
 
 func TestPs(t *testing.T) {
-	w := clitest.NewWorld(t)
-	clitest.CheckResult(t, w.Run("ps"), 0, "", "No resources found in default namespace.\n")
-	clitest.CheckResult(t, w.Run("get", "pods", "-A"), 0, "", "No resources found\n")
-	s := w.UpDetached(clitest.ThreeContainers, nil)
+	h := clitest.NewHost(t)
+	clitest.CheckResult(t, h.Run("ps"), 0, "", "No resources found in default namespace.\n")
+	clitest.CheckResult(t, h.Run("get", "pods", "-A"), 0, "", "No resources found\n")
+	s := h.UpDetached(clitest.ThreeContainers, nil)
 	st := clitest.Status(pod.Running, clitest.RunningContainer("app"), clitest.RunningContainer("log-shipper"))
 	st.InitContainers = []pod.ContainerStatus{clitest.TerminatedContainer("prepare", 0, "Completed", "")}
 	s.Publish(st)
 	for _, args := range []string{"ps", "get pods", "get web", "get pod web", "get pods/web", "ps web"} {
-		got := w.Run(strings.Fields(args)...)
+		got := h.Run(strings.Fields(args)...)
 		if got.Code != 0 || got.Err != "" || !strings.HasPrefix(got.Out, "NAME   READY   STATUS    RESTARTS   AGE\n") {
 			t.Errorf("%s: %+v", args, got)
 		}
@@ -43,9 +43,9 @@ func TestPs(t *testing.T) {
 			t.Errorf("%s: %q", args, l)
 		}
 	}
-	clitest.CheckResult(t, w.Run("ps", "-o", "name"), 0, "pod/web\n", "")
-	clitest.CheckResult(t, w.Run("ps", "-n", "other"), 0, "", "No resources found in other namespace.\n")
-	got := strings.Fields(w.Run("ps", "-A", "-o", "wide").Out)
+	clitest.CheckResult(t, h.Run("ps", "-o", "name"), 0, "pod/web\n", "")
+	clitest.CheckResult(t, h.Run("ps", "-n", "other"), 0, "", "No resources found in other namespace.\n")
+	got := strings.Fields(h.Run("ps", "-A", "-o", "wide").Out)
 	want := strings.Fields("NAMESPACE NAME READY STATUS RESTARTS AGE IP NODE NOMINATED NODE READINESS GATES default web 2/2 Running 0 AGE <none> " + resource.NodeName() + " <none> <none>")
 	if len(got) == len(want) {
 		want[len(want)-5] = got[len(got)-5] // its age
@@ -53,22 +53,22 @@ func TestPs(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	clitest.CheckResult(t, w.Run("get"), 2, "", "podrun: get takes a kind, such as pods, services or deployments, or the names of pods\nhint: podrun get --help\n")
-	clitest.CheckResult(t, w.Run("get", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun get --help\n")
-	clitest.CheckResult(t, w.Run("ps", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
-	clitest.CheckResult(t, w.Run("get", "nosuch", "-o", "yaml"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("get"), 2, "", "podrun: get takes a kind, such as pods, services or deployments, or the names of pods\nhint: podrun get --help\n")
+	clitest.CheckResult(t, h.Run("get", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun get --help\n")
+	clitest.CheckResult(t, h.Run("ps", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("get", "nosuch", "-o", "yaml"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
 }
 
 // A pod whose processes are gone is not shown as running: nobody is there to say so.
 func TestPsOfALostPod(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	s.Kill()
-	if l := line(t, w.Run("ps").Out, "web"); l != "web 0/1 ContainerStatusUnknown 0" {
+	if l := line(t, h.Run("ps").Out, "web"); l != "web 0/1 ContainerStatusUnknown 0" {
 		t.Errorf("%q", l)
 	}
 	var p corev1.Pod
-	if err := yaml.Unmarshal([]byte(w.Run("get", "web", "-o", "yaml").Out), &p); err != nil {
+	if err := yaml.Unmarshal([]byte(h.Run("get", "web", "-o", "yaml").Out), &p); err != nil {
 		t.Fatal(err)
 	}
 	end := p.Status.ContainerStatuses[0].State.Terminated
@@ -81,18 +81,18 @@ func TestPsOfALostPod(t *testing.T) {
 }
 
 func TestGetSaysNotFoundOnce(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for _, args := range []string{"get web", "get pods web", "get web -o yaml", "ps web"} {
-		clitest.CheckResult(t, w.Run(strings.Fields(args)...), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
+		clitest.CheckResult(t, h.Run(strings.Fields(args)...), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
 	}
-	clitest.CheckResult(t, w.Run("get", "pods"), 0, "", "No resources found in default namespace.\n")
+	clitest.CheckResult(t, h.Run("get", "pods"), 0, "", "No resources found in default namespace.\n")
 }
 
 func TestGetObjects(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	for _, format := range []string{"json", "yaml"} {
-		got := w.Run("get", "web", "-o", format)
+		got := h.Run("get", "web", "-o", format)
 		var p corev1.Pod
 		if err := yaml.Unmarshal([]byte(got.Out), &p); err != nil || got.Code != 0 {
 			t.Fatalf("%s: %v %+v", format, err, got)
@@ -106,7 +106,7 @@ func TestGetObjects(t *testing.T) {
 		Kind  string
 		Items []corev1.Pod
 	}
-	got := w.Run("get", "pods", "-o", "json")
+	got := h.Run("get", "pods", "-o", "json")
 	if err := json.Unmarshal([]byte(got.Out), &list); err != nil || list.Kind != "List" || len(list.Items) != 1 {
 		t.Errorf("%v %+v", err, got)
 	}
@@ -114,10 +114,10 @@ func TestGetObjects(t *testing.T) {
 
 // Nothing that a manifest or a container says reaches the terminal as a command.
 func TestPsEscapes(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	s.Publish(clitest.Status(pod.Pending, clitest.WaitingContainer("app", "\x1b]52;c;aGk=\x07Evil\u202e", "")))
-	got := w.Run("ps")
+	got := h.Run("ps")
 	if strings.ContainsAny(got.Out, "\x1b\x07\u202e") || !strings.Contains(got.Out, `\u001b]52;c;aGk=\u0007Evil\u202e`) {
 		t.Errorf("%q", got.Out)
 	}

@@ -11,17 +11,17 @@ import (
 
 // Things of one kind, of several, or by name are chosen, put in order and printed.
 func TestListing(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for _, text := range []string{
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: b, labels: {app: web}}, data: {size: 10Mi, num: '3000000'}}",
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: db}}, data: {size: 9Mi, esc: \"\\e[2J\"}}",
 		"{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [{port: 80}]}}",
 	} {
-		if got := w.Run("apply", "-f", w.File(text)); got.Code != 0 {
+		if got := h.Run("apply", "-f", h.File(text)); got.Code != 0 {
 			t.Fatalf("%+v", got)
 		}
 	}
-	s := w.UpDetached(clitest.ThreeContainers, nil)
+	s := h.UpDetached(clitest.ThreeContainers, nil)
 	s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app"), clitest.RunningContainer("log-shipper")))
 	for args, want := range map[string]string{
 		"get cm -o name":                                             "configmap/a\nconfigmap/b\n",
@@ -40,29 +40,29 @@ func TestListing(t *testing.T) {
 		"get cm a --no-headers -o custom-columns=E:.data.esc,X:.no":  "\\u001b[2J   <none>\n",
 		"get pods -o jsonpath={range.items[*]}{.metadata.name}{end}": "web",
 	} {
-		clitest.CheckResult(t, w.Run(strings.Fields(args)...), 0, want, "")
+		clitest.CheckResult(t, h.Run(strings.Fields(args)...), 0, want, "")
 	}
-	got := w.Run("get", "svc,cm,pvc", "--show-labels")
+	got := h.Run("get", "svc,cm,pvc", "--show-labels")
 	if f := strings.Fields(got.Out); got.Err != "" || !strings.HasPrefix(got.Out, "NAME        TYPE ") || !strings.Contains(got.Out, "\n\nNAME          DATA   AGE   LABELS\nconfigmap/a   2      ") || f[len(f)-1] != "app=web" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.Run("ps", "--no-headers"); !strings.HasPrefix(got.Out, "web   0/2") {
+	if got := h.Run("ps", "--no-headers"); !strings.HasPrefix(got.Out, "web   0/2") {
 		t.Errorf("%+v", got)
 	}
-	got = w.Run("get", "cm/a", "secret/x")
+	got = h.Run("get", "cm/a", "secret/x")
 	if got.Code != 1 || !strings.Contains(got.Out, "configmap/a") || !strings.Contains(got.Err, `secret "x" not found`) {
 		t.Errorf("%+v", got)
 	}
-	clitest.CheckResult(t, w.Run("get", "cm", "-l", "app=none"), 0, "", "No resources found in default namespace.\n")
+	clitest.CheckResult(t, h.Run("get", "cm", "-l", "app=none"), 0, "", "No resources found in default namespace.\n")
 }
 
 // Pods are shown again when something of their rows changes, and not else.
 func TestWatchPods(t *testing.T) {
-	w := clitest.NewWorld(t)
-	all := w.Begin("", "ps", "-w") // before there is any pod
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	all := h.Begin("", "ps", "-w") // before there is any pod
+	s := h.UpDetached(clitest.OneContainer, nil)
 	all.WaitOutput("web    ")
-	names := w.Begin("", "get", "pod", "web", "-w", "-o", "name")
+	names := h.Begin("", "get", "pod", "web", "-w", "-o", "name")
 	names.WaitOutput("pod/web")
 	s.Publish(clitest.Status(pod.Running, clitest.TerminatedContainer("app", 1, "Error", "")))
 	all.WaitOutput("web    0/1     Error")
@@ -78,12 +78,12 @@ func TestWatchPods(t *testing.T) {
 	if n := strings.Count(all.Out.String(), "NAME "); n != 1 {
 		t.Errorf("%d heads:\n%s", n, all.Out.String())
 	}
-	if got := w.Run("down", "web"); got.Code != 0 {
+	if got := h.Run("down", "web"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	if got := names.Wait(); got.Code != 0 { // its pod is gone
 		t.Errorf("%+v", got)
 	}
 	all.Interrupt()
-	clitest.CheckResult(t, w.Run("get", "pod", "web", "-w"), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("get", "pod", "web", "-w"), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
 }

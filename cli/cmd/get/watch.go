@@ -21,7 +21,7 @@ type podWatch struct {
 	*options
 	names []string // empty: all
 
-	sheet  podview.Table
+	table  podview.Table
 	headed bool // the header was printed
 	shown  map[string]watchedPod
 }
@@ -176,7 +176,7 @@ func (v *podWatch) show(l *internalprinters.Listing, changes []podChange) error 
 		rows = rows[1:]
 	}
 	v.headed = true
-	return v.sheet.Print(v.env.Out, rows)
+	return v.table.Print(v.env.Out, rows)
 }
 
 func (v *podWatch) showNames(kind string, changes []podChange) error {

@@ -10,15 +10,15 @@ import (
 // A word for another kind of object is not taken for the name of a pod, and one for a
 // workload stands for a pod of it.
 func TestWordsThatNameNoPods(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for _, args := range []string{"logs svc/web", "exec svc/web -- ls", "port svc/web"} {
-		got := w.Run(strings.Fields(args)...)
+		got := h.Run(strings.Fields(args)...)
 		if want := "podrun: \"svc/web\" does not name a pod\nhint: podrun get service shows those there are, podrun ps the pods\n"; got.Err != want {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
 	for _, args := range []string{"exec deploy/web -- ls", "port-forward deploy/web 80", "port deploy/web"} {
-		got := w.Run(strings.Fields(args)...)
+		got := h.Run(strings.Fields(args)...)
 		if want := "podrun: deployment.apps \"web\" not found\nhint: podrun get deployment.apps lists those of a namespace\n"; got.Err != want {
 			t.Errorf("%s: %+v", args, got)
 		}

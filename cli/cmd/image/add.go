@@ -45,11 +45,11 @@ Examples:
 			if len(files) == 0 {
 				return cmdutil.UsageErrorf("image load", "image load takes the files of archives")
 			}
-			return addImages(c.Context, env, "loading", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+			return addImages(c.Context, env, "loading", func(ctx context.Context, s *image.Store, onProgress func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
 				var errs []error
 				for _, word := range files {
-					images, err := s.LoadAll(ctx, input(word), tell)
+					images, err := s.LoadAll(ctx, input(word), onProgress)
 					all, errs = append(all, images...), append(errs, err)
 				}
 				return all, errors.Join(errs...)
@@ -86,15 +86,15 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return addImages(c.Context, env, "fetching", func(ctx context.Context, s *image.Store, tell func(image.Progress)) ([]pod.Image, error) {
+			return addImages(c.Context, env, "fetching", func(ctx context.Context, s *image.Store, onProgress func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
 				var errs []error
 				for _, ref := range c.Args().Slice() {
-					options.Progress = tell
-					place, err := image.ParsePlace(ref)
+					options.Progress = onProgress
+					location, err := image.ParseLocation(ref)
 					if err == nil {
 						var images []pod.Image
-						images, err = s.Fetch(ctx, place, options)
+						images, err = s.Fetch(ctx, location, options)
 						all = append(all, images...)
 					}
 					errs = append(errs, err)

@@ -108,7 +108,7 @@ func (o *options) ignoreError(err error) error {
 
 // podLogs are the selected containers of one pod.
 type podLogs struct {
-	place   store.Pod
+	pod     store.Pod
 	plan    *pod.Plan
 	streams []*logstream.Stream
 }
@@ -128,7 +128,7 @@ func (o *options) logsOf(p store.Pod, out *podview.LogWriter) (*podLogs, error) 
 		}
 		return s
 	}
-	l := &podLogs{place: p, plan: plan}
+	l := &podLogs{pod: p, plan: plan}
 	if o.allContainers {
 		l.streams = logstream.New(plan, sink)
 	} else {
@@ -150,12 +150,12 @@ func (o *options) logsOf(p store.Pod, out *podview.LogWriter) (*podLogs, error) 
 func (o *options) printLogs(pods []*podLogs) error {
 	var errs []error
 	for _, l := range pods {
-		st, err := podview.StatusOf(l.place)
+		st, err := podview.StatusOf(l.pod)
 		if err != nil {
 			return err
 		}
 		for _, s := range l.streams {
-			err := s.Print(l.place, st, o.previous)
+			err := s.Print(l.pod, st, o.previous)
 			if err == nil {
 				continue
 			}
@@ -186,13 +186,13 @@ func followAll(ctx context.Context, pods []*podLogs) error {
 
 // follow prints the existing and new output of the pod.
 func (l *podLogs) follow(ctx context.Context) error {
-	return logstream.FollowWhile(ctx, l.place, l.streams, func(ctx context.Context) error {
-		err := podclient.WatchStatus(ctx, l.place, func(st *pod.Status) bool {
+	return logstream.FollowWhile(ctx, l.pod, l.streams, func(ctx context.Context) error {
+		err := podclient.WatchStatus(ctx, l.pod, func(st *pod.Status) bool {
 			logstream.EndFinished(l.streams, l.plan.RestartPolicy, st)
 			return logstream.AllDone(l.streams)
 		})
 		if err == nil && !logstream.AllDone(l.streams) {
-			err = podclient.WaitGone(ctx, l.place)
+			err = podclient.WaitGone(ctx, l.pod)
 		}
 		if errors.Is(err, podclient.ErrNotRunning) || errors.Is(err, context.Canceled) {
 			return nil

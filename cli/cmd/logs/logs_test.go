@@ -11,8 +11,8 @@ import (
 const defaulted = "Defaulted container \"app\" out of: app, log-shipper, prepare (init)\n"
 
 func TestLogs(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(strings.Replace(clitest.ThreeContainers, "{name: web}", "{name: web, labels: {app: web}}", 1), func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	s := h.UpDetached(strings.Replace(clitest.ThreeContainers, "{name: web}", "{name: web, labels: {app: web}}", 1), func(s *clitest.Supervisor) {
 		s.Log("prepare", 0, "stdout F prepared")
 		s.Log("app", 0, "stdout F first life")
 		s.Log("app", 1, "stdout F one", "stderr P two ", "stderr F halves", "stdout F three", "stdout P no newline")
@@ -77,15 +77,15 @@ func TestLogs(t *testing.T) {
 		"a path for a name":      {"logs ../../etc", 1, "", "podrun: pod \"../../etc\" not found\nhint: podrun ps lists the pods\n"},
 		"a path for a namespace": {"logs -n .. web", 1, "", "podrun: pod \"web\" not found in namespace \"..\"\nhint: podrun ps -A lists the pods of all namespaces\n"},
 	} {
-		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, w.Run(strings.Fields(tc.args)...), tc.code, tc.out, tc.err) })
+		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, h.Run(strings.Fields(tc.args)...), tc.code, tc.out, tc.err) })
 	}
 }
 
 // While a container waits in back-off, its current log is that of its last life,
 // as with the kubelet, and so is its previous one.
 func TestLogsDuringBackOff(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, func(s *clitest.Supervisor) {
 		s.Log("app", 0, "stdout F zero")
 		s.Log("app", 1, "stdout F one")
 	})
@@ -93,21 +93,21 @@ func TestLogsDuringBackOff(t *testing.T) {
 	crash.RestartCount = 1
 	crash.LastState.Terminated = &pod.Terminated{ExitCode: 1}
 	s.Publish(clitest.Status(pod.Running, crash))
-	clitest.CheckResult(t, w.Run("logs", "web"), 0, "one\n", "")
-	clitest.CheckResult(t, w.Run("logs", "-p", "web"), 0, "one\n", "")
+	clitest.CheckResult(t, h.Run("logs", "web"), 0, "one\n", "")
+	clitest.CheckResult(t, h.Run("logs", "-p", "web"), 0, "one\n", "")
 }
 
 func TestLogsHonoursTheDefaultContainerAnnotation(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	text := strings.Replace(clitest.ThreeContainers, "{name: web}", `{name: web, annotations: {kubectl.kubernetes.io/default-container: log-shipper}}`, 1)
-	w.UpDetached(text, func(s *clitest.Supervisor) { s.Log("log-shipper", 0, "stdout F chosen") })
-	clitest.CheckResult(t, w.Run("logs", "web"), 0, "chosen\n", "")
+	h.UpDetached(text, func(s *clitest.Supervisor) { s.Log("log-shipper", 0, "stdout F chosen") })
+	clitest.CheckResult(t, h.Run("logs", "web"), 0, "chosen\n", "")
 }
 
 func TestLogsFollow(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(strings.Replace(clitest.ThreeContainers, "Never", "OnFailure", 1), nil)
-	p := w.Begin("", "logs", "-f", "web", "-c", "app") // nothing is there yet: it waits
+	h := clitest.NewHost(t)
+	s := h.UpDetached(strings.Replace(clitest.ThreeContainers, "Never", "OnFailure", 1), nil)
+	p := h.Begin("", "logs", "-f", "web", "-c", "app") // nothing is there yet: it waits
 	s.Log("app", 0, "stdout F one")
 	p.WaitOutput("one\n")
 	s.Publish(clitest.Status(pod.Running, clitest.TerminatedContainer("app", 1, "Error", "")))
@@ -117,18 +117,18 @@ func TestLogsFollow(t *testing.T) {
 	s.End(clitest.Status(pod.Failed, clitest.TerminatedContainer("app", 1, "Error", "")))
 	clitest.CheckResult(t, p.Wait(), 0, "one\ntwo\nlast\n", "")
 	// Of a pod that has ended it shows what there is, and ends.
-	clitest.CheckResult(t, w.Run("logs", "-f", "web", "-c", "app"), 0, "two\nlast\n", "")
+	clitest.CheckResult(t, h.Run("logs", "-f", "web", "-c", "app"), 0, "two\nlast\n", "")
 }
 
 // An init container that is done will not write again: nobody waits for the pod.
 func TestLogsFollowOfADoneInitContainer(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.ThreeContainers, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.ThreeContainers, nil)
 	st := clitest.Status(pod.Pending, clitest.WaitingContainer("app", "PodInitializing", ""))
 	st.InitContainers = []pod.ContainerStatus{clitest.RunningContainer("prepare")}
 	s.Publish(st)
 	s.Log("prepare", 0, "stdout F one")
-	p := w.Begin("", "logs", "-f", "web", "-c", "prepare")
+	p := h.Begin("", "logs", "-f", "web", "-c", "prepare")
 	p.WaitOutput("one\n")
 	s.Log("prepare", 0, "stdout F two")
 	st.InitContainers = []pod.ContainerStatus{clitest.TerminatedContainer("prepare", 0, "Completed", "")}
@@ -138,9 +138,9 @@ func TestLogsFollowOfADoneInitContainer(t *testing.T) {
 
 func TestLogsFollowLosesNothing(t *testing.T) {
 	const lines = 100_000
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
-	p := w.Begin("", "logs", "-f", "web")
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
+	p := h.Begin("", "logs", "-f", "web")
 	batch := make([]string, 0, 100)
 	for n := range lines {
 		batch = append(batch, "stdout F line "+strings.Repeat("x", n%200))

@@ -95,11 +95,11 @@ func (o *deleteOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	targets, places, err := o.targets()
+	targets, pods, err := o.targets()
 	if err != nil {
 		return err
 	}
-	if o.chosen != nil && len(places)+len(targets) == 0 {
+	if o.chosen != nil && len(pods)+len(targets) == 0 {
 		o.chosen.ReportEmpty(o.env)
 		return nil
 	}
@@ -120,31 +120,31 @@ func (o *deleteOptions) Run(ctx context.Context) (err error) {
 	if o.ignoreNotFound {
 		missing = nil
 	}
-	return errors.Join(o.deleteWorkloads(ctx, workloads), o.deletePods(ctx, places, o.ignoreNotFound), objects.Delete(ctx, o.env, o.dirs, targets, missing), o.deleteNamespaces(ctx, spaces))
+	return errors.Join(o.deleteWorkloads(ctx, workloads), o.deletePods(ctx, pods, o.ignoreNotFound), objects.Delete(ctx, o.env, o.dirs, targets, missing), o.deleteNamespaces(ctx, spaces))
 }
 
 // targets returns the objects and pods that the user named or selected.
-func (o *deleteOptions) targets() (targets []kindnames.ObjectRef, places []store.Pod, err error) {
+func (o *deleteOptions) targets() (targets []kindnames.ObjectRef, pods []store.Pod, err error) {
 	switch {
 	case o.chosen != nil && o.hasPods:
-		places, _, err = o.chosen.Pods(o.dirs)
+		pods, _, err = o.chosen.Pods(o.dirs)
 	case o.chosen != nil:
 		targets, err = o.chosen.Objects(o.dirs, o.kind)
 	case len(o.files) > 0:
 		if targets, err = resource.ObjectsInFiles(o.env, o.files); err == nil {
-			places, err = resource.PodsInFiles(o.env, o.dirs, o.files)
+			pods, err = resource.PodsInFiles(o.env, o.dirs, o.files)
 		}
 	case o.hasPods:
 		for _, name := range o.podNames {
 			p, perr := resource.ResolvePod(o.dirs, o.namespace, name)
-			places, err = append(places, p), errors.Join(err, perr)
+			pods, err = append(pods, p), errors.Join(err, perr)
 		}
 	default:
 		for _, name := range o.names {
 			targets = append(targets, kindnames.ObjectRef{Kind: o.kind, Namespace: o.namespace, Name: name})
 		}
 	}
-	return targets, places, err
+	return targets, pods, err
 }
 
 // deleteWorkloads removes workloads with their pods, as down does.
@@ -160,7 +160,7 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, targets []kindnames
 		}
 		launcher, err := o.env.Deps.NewLauncher(o.dirs)
 		if err == nil {
-			err = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, v.Place, podclient.StopOptions{})
+			err = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, v.Workload, podclient.StopOptions{})
 		}
 		if err == nil {
 			_, err = fmt.Fprintf(o.env.Out, "%s deleted\n", v.Name())
@@ -170,10 +170,10 @@ func (o *deleteOptions) deleteWorkloads(ctx context.Context, targets []kindnames
 	return errors.Join(errs...)
 }
 
-func (o *deleteOptions) deletePods(ctx context.Context, places []store.Pod, lenient bool) error {
-	places = resource.UniquePods(places)
-	errs := make([]error, len(places))
-	if len(places) == 0 {
+func (o *deleteOptions) deletePods(ctx context.Context, pods []store.Pod, lenient bool) error {
+	pods = resource.UniquePods(pods)
+	errs := make([]error, len(pods))
+	if len(pods) == 0 {
 		return nil
 	}
 	launcher, err := o.env.Deps.NewLauncher(o.dirs)
@@ -181,7 +181,7 @@ func (o *deleteOptions) deletePods(ctx context.Context, places []store.Pod, leni
 		return err
 	}
 	var all sync.WaitGroup
-	for i, p := range places {
+	for i, p := range pods {
 		if !p.HasRemains() && !resource.HasReplacement(o.dirs, p) {
 			if !lenient {
 				errs[i] = resource.PodNotFound(o.dirs, p)

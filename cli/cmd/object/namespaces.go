@@ -63,12 +63,12 @@ func (o *deleteOptions) deleteNamespace(ctx context.Context, t kindnames.ObjectR
 		}
 		fmt.Fprintf(o.env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)
 	}
-	places, err := o.dirs.Pods()
+	pods, err := o.dirs.Pods()
 	if err != nil {
 		return err
 	}
-	places = slices.DeleteFunc(places, func(p store.Pod) bool { return p.Namespace != t.Name })
-	if err := o.deletePods(ctx, places, true); err != nil {
+	pods = slices.DeleteFunc(pods, func(p store.Pod) bool { return p.Namespace != t.Name })
+	if err := o.deletePods(ctx, pods, true); err != nil {
 		return err
 	}
 	var inside []kindnames.ObjectRef

@@ -83,21 +83,21 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	workloads, places, missing := o.targets()
+	workloads, pods, missing := o.targets()
 	var kept []kindnames.ObjectRef // to be removed after the pods
 	if len(o.files) > 0 && !o.keepObjects {
 		if kept, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
 			return errors.Join(missing, err)
 		}
 	}
-	o.warnOfUnits(places)
+	o.warnOfUnits(pods)
 	var claims []objects.ClaimRef
 	if o.volumes {
-		if claims = claimsOf(places); len(workloads) > 0 {
+		if claims = claimsOf(pods); len(workloads) > 0 {
 			return cmdutil.UsageErrorf("down", "--volumes is for pods: podrun volume rm removes the claims of a workload")
 		}
 	}
-	if err = o.remove(ctx, workloads, places); err == nil { // otherwise pods may still need the objects
+	if err = o.remove(ctx, workloads, pods); err == nil { // otherwise pods may still need the objects
 		err = objects.DeleteWithPods(ctx, o.env, o.dirs, kept)
 	}
 	return errors.Join(err, missing, o.removeFreeVolumes(claims))
@@ -107,14 +107,14 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 // others. As with kubectl delete, missing ones do not prevent the removal of the others.
 func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 	if o.chosen != nil {
-		workloads, places, err := o.chosen.WorkloadsAndPods(o.dirs)
-		if len(workloads)+len(places) == 0 && err == nil {
+		workloads, pods, err := o.chosen.WorkloadsAndPods(o.dirs)
+		if len(workloads)+len(pods) == 0 && err == nil {
 			o.chosen.ReportEmpty(o.env)
 		}
-		return workloads, places, err
+		return workloads, pods, err
 	}
 	var workloads []store.Workload
-	var found, places []store.Pod
+	var found, pods []store.Pod
 	var err error
 	if len(o.files) > 0 {
 		var perr error
@@ -135,17 +135,17 @@ func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 	}
 	for _, p := range resource.UniquePods(found) {
 		if p.HasRemains() || resource.HasReplacement(o.dirs, p) {
-			places = append(places, p)
+			pods = append(pods, p)
 		} else {
 			err = errors.Join(err, resource.PodNotFound(o.dirs, p))
 		}
 	}
-	return workloads, places, err
+	return workloads, pods, err
 }
 
 // remove removes workloads and pods.
-func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, places []store.Pod) error {
-	if len(workloads)+len(places) == 0 {
+func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, pods []store.Pod) error {
+	if len(workloads)+len(pods) == 0 {
 		return nil
 	}
 	launcher, err := o.env.Deps.NewLauncher(o.dirs)
@@ -154,14 +154,14 @@ func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, pl
 	}
 	how := o.how(o.env)
 	how.Remove = launcher.Remove
-	names := make([]string, len(workloads)+len(places))
+	names := make([]string, len(workloads)+len(pods))
 	errs := make([]error, len(names))
 	var all sync.WaitGroup
 	for i, w := range workloads {
 		names[i] = kindnames.Of(w.Kind) + "/" + w.Name
 		all.Go(func() { errs[i] = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, how) })
 	}
-	for i, p := range places {
+	for i, p := range pods {
 		i += len(workloads)
 		names[i] = "pod/" + p.Name
 		all.Go(func() { errs[i] = podclient.Down(ctx, o.dirs, p, how) })
@@ -176,8 +176,8 @@ func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, pl
 }
 
 // warnOfUnits warns about pods that systemd would start again, and prints how to stop their units.
-func (o *podOptions) warnOfUnits(places []store.Pod) {
-	for _, p := range places {
+func (o *podOptions) warnOfUnits(pods []store.Pod) {
+	for _, p := range pods {
 		switch unit, err := o.dirs.UnitOf(p); {
 		case err != nil:
 			report.Print(o.env.ErrOut, err)
@@ -192,9 +192,9 @@ func (o *podOptions) warnOfUnits(places []store.Pod) {
 }
 
 // claimsOf returns the claims of pods.
-func claimsOf(places []store.Pod) []objects.ClaimRef {
+func claimsOf(pods []store.Pod) []objects.ClaimRef {
 	var list []objects.ClaimRef
-	for _, p := range places {
+	for _, p := range pods {
 		plan, err := p.Plan()
 		if err != nil {
 			continue // incomplete, or partly removed: volume ls lists its claims

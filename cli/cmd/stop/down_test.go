@@ -31,12 +31,12 @@ func TestDown(t *testing.T) {
 		"by file":       {[]string{"down", "-f", "FILE"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(t)
-			s := w.UpDetached(clitest.OneContainer, nil)
+			h := clitest.NewHost(t)
+			s := h.UpDetached(clitest.OneContainer, nil)
 			for i := range tc.args {
 				if tc.args[i] == "FILE" {
 					// It may have become invalid meanwhile.
-					tc.args[i] = w.File(strings.Replace(clitest.OneContainer, "busybox:1", "", 1))
+					tc.args[i] = h.File(strings.Replace(clitest.OneContainer, "busybox:1", "", 1))
 				}
 			}
 			go func() {
@@ -46,54 +46,54 @@ func TestDown(t *testing.T) {
 				}
 				s.End(stopped())
 			}()
-			clitest.CheckResult(t, w.Run(tc.args...), 0, "pod/web deleted\n", "")
+			clitest.CheckResult(t, h.Run(tc.args...), 0, "pod/web deleted\n", "")
 			if s.Pod.HasRemains() {
 				t.Error("the pod was not removed")
 			}
-			if !s.Leaving.Load() {
+			if !s.RemoveRequested.Load() {
 				t.Error("the supervisor was not told that the pod is removed next")
 			}
-			clitest.CheckResult(t, w.Run("down", "web"), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
+			clitest.CheckResult(t, h.Run("down", "web"), 1, "", "podrun: pod \"web\" not found\nhint: podrun ps lists the pods\n")
 		})
 	}
 }
 
 // What a pod that is only stopped leaves is kept for after a power cut.
 func TestStopKeepsThePod(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	go func() {
 		<-s.Stops
 		s.End(stopped())
 	}()
-	clitest.CheckResult(t, w.Run("stop", "web"), 0, "pod/web stopped\n", "")
-	if s.Leaving.Load() || !s.Pod.Exists() {
+	clitest.CheckResult(t, h.Run("stop", "web"), 0, "pod/web stopped\n", "")
+	if s.RemoveRequested.Load() || !s.Pod.Exists() {
 		t.Error("the pod was to be removed")
 	}
 }
 
 // What is left of a pod is removed, however it ended.
 func TestDownOfRemains(t *testing.T) {
-	for name, leave := range map[string]func(*clitest.World, *clitest.Supervisor){
-		"it ended":       func(_ *clitest.World, s *clitest.Supervisor) { s.End(stopped()) },
-		"it was killed":  func(_ *clitest.World, s *clitest.Supervisor) { s.Kill() },
-		"after a reboot": func(_ *clitest.World, s *clitest.Supervisor) { s.Kill(); os.RemoveAll(s.Pod.RuntimeDir()) },
-		"half made":      func(_ *clitest.World, s *clitest.Supervisor) { s.Kill(); os.Remove(s.Pod.DataDir() + "/plan.json") },
-		"only a lock":    func(_ *clitest.World, s *clitest.Supervisor) { s.Kill(); os.RemoveAll(s.Pod.DataDir()) },
-		"a damaged plan": func(_ *clitest.World, s *clitest.Supervisor) {
+	for name, leave := range map[string]func(*clitest.Host, *clitest.Supervisor){
+		"it ended":       func(_ *clitest.Host, s *clitest.Supervisor) { s.End(stopped()) },
+		"it was killed":  func(_ *clitest.Host, s *clitest.Supervisor) { s.Kill() },
+		"after a reboot": func(_ *clitest.Host, s *clitest.Supervisor) { s.Kill(); os.RemoveAll(s.Pod.RuntimeDir()) },
+		"half made":      func(_ *clitest.Host, s *clitest.Supervisor) { s.Kill(); os.Remove(s.Pod.DataDir() + "/plan.json") },
+		"only a lock":    func(_ *clitest.Host, s *clitest.Supervisor) { s.Kill(); os.RemoveAll(s.Pod.DataDir()) },
+		"a damaged plan": func(_ *clitest.Host, s *clitest.Supervisor) {
 			s.Kill()
 			os.WriteFile(s.Pod.DataDir()+"/plan.json", []byte("{"), 0o600)
 		},
-		"a damaged status": func(_ *clitest.World, s *clitest.Supervisor) {
+		"a damaged status": func(_ *clitest.Host, s *clitest.Supervisor) {
 			s.Kill()
 			os.WriteFile(s.Pod.RuntimeDir()+"/status.json", nil, 0o600)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(t)
-			s := w.UpDetached(clitest.OneContainer, nil)
-			leave(w, s)
-			clitest.CheckResult(t, w.Run("down", "web"), 0, "pod/web deleted\n", "")
+			h := clitest.NewHost(t)
+			s := h.UpDetached(clitest.OneContainer, nil)
+			leave(h, s)
+			clitest.CheckResult(t, h.Run("down", "web"), 0, "pod/web deleted\n", "")
 			if s.Pod.HasRemains() {
 				t.Error("the pod was not removed")
 			}
@@ -102,7 +102,7 @@ func TestDownOfRemains(t *testing.T) {
 }
 
 func TestDownRefusals(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for name, tc := range map[string]struct {
 		args string
 		code int
@@ -117,16 +117,16 @@ func TestDownRefusals(t *testing.T) {
 		"unknown":        {"down web other", 1, "podrun: pod \"web\" not found\npodrun: pod \"other\" not found\nhint: podrun ps lists the pods\n"},
 		"path":           {"down ../x", 1, "podrun: pod \"../x\" not found\nhint: podrun ps lists the pods\n"},
 	} {
-		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, w.Run(strings.Fields(tc.args)...), tc.code, "", tc.err) })
+		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, h.Run(strings.Fields(tc.args)...), tc.code, "", tc.err) })
 	}
 }
 
 // As with kubectl delete, a pod that is not there keeps nobody from removing another.
 func TestDownRemovesWhatIsThere(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	s.End(stopped())
-	clitest.CheckResult(t, w.Run("down", "other", "web"), 1, "pod/web deleted\n", "podrun: pod \"other\" not found\nhint: podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("down", "other", "web"), 1, "pod/web deleted\n", "podrun: pod \"other\" not found\nhint: podrun ps lists the pods\n")
 	if s.Pod.HasRemains() {
 		t.Error("the pod was not removed")
 	}
@@ -137,12 +137,12 @@ func TestDownForceKillsADeafSupervisor(t *testing.T) {
 	if os.Getenv("PODRUN_TEST_DEAF") != "" {
 		deaf()
 	}
-	w := clitest.NewWorld(t)
-	w.UpDetached(clitest.OneContainer, nil).End(stopped())
-	p := w.Dirs.Pod("default", "web")
+	h := clitest.NewHost(t)
+	h.UpDetached(clitest.OneContainer, nil).End(stopped())
+	p := h.Dirs.Pod("default", "web")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDownForceKillsADeafSupervisor$")
 	cmd.Path = "/proc/self/exe"
-	cmd.Env = append(os.Environ(), "PODRUN_TEST_DEAF="+w.Dirs.Data+":"+w.Dirs.Runtime)
+	cmd.Env = append(os.Environ(), "PODRUN_TEST_DEAF="+h.Dirs.Data+":"+h.Dirs.Runtime)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestDownForceKillsADeafSupervisor(t *testing.T) {
 		}
 		return err == nil && p.Alive()
 	})
-	got := w.Run("down", "--force", "web")
+	got := h.Run("down", "--force", "web")
 	if got.Code != 0 || !strings.Contains(got.Err, "the supervisor of pod web does not answer: killing it") {
 		t.Errorf("%+v", got)
 	}
@@ -177,9 +177,9 @@ func deaf() {
 
 // systemd would start a unit's pod again: what ends it for good is said.
 func TestDownOfAUnitsPod(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, nil)
-	if err := w.Dirs.SetUnitPods("podrun@web.service", []store.Pod{w.Dirs.Pod("default", "other"), s.Pod}); err != nil {
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, nil)
+	if err := h.Dirs.SetUnitPods("podrun@web.service", []store.Pod{h.Dirs.Pod("default", "other"), s.Pod}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -190,6 +190,6 @@ func TestDownOfAUnitsPod(t *testing.T) {
 	if os.Geteuid() == 0 {
 		systemctl = "systemctl"
 	}
-	clitest.CheckResult(t, w.Run("down", "web"), 0, "pod/web deleted\n",
+	clitest.CheckResult(t, h.Run("down", "web"), 0, "pod/web deleted\n",
 		"podrun: pod web belongs to podrun@web.service, which may start it again; "+systemctl+" stop podrun@web.service ends both\n")
 }

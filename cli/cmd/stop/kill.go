@@ -109,7 +109,7 @@ func signalOf(word string) (number int, name string, err error) {
 // existingPods returns the pods that the words name, and an error about the others.
 func (o *podOptions) existingPods() ([]store.Pod, error) {
 	words, err := resource.PodNames(o.env, o.dirs, o.namespace, o.words, false)
-	var places []store.Pod
+	var pods []store.Pod
 	errs := []error{err}
 	for _, word := range words {
 		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
@@ -117,9 +117,9 @@ func (o *podOptions) existingPods() ([]store.Pod, error) {
 			errs = append(errs, err)
 			continue
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
-	return resource.UniquePods(places), errors.Join(errs...)
+	return resource.UniquePods(pods), errors.Join(errs...)
 }
 
 // forEachPod calls do for every pod that the words name, and prints the result of each.
@@ -127,15 +127,15 @@ func (o *podOptions) forEachPod(verb string, do func(store.Pod) (result string, 
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	places, err := o.existingPods()
-	results, failed := make([]string, len(places)), make([]error, len(places))
+	pods, err := o.existingPods()
+	results, failed := make([]string, len(pods)), make([]error, len(pods))
 	var all sync.WaitGroup
-	for i, p := range places {
+	for i, p := range pods {
 		all.Go(func() { results[i], failed[i] = do(p) })
 	}
 	all.Wait()
 	errs := []error{err}
-	for i, p := range places {
+	for i, p := range pods {
 		switch {
 		case failed[i] == nil:
 			fmt.Fprintf(o.env.Out, "pod/%s %s\n", p.Name, results[i])

@@ -127,22 +127,22 @@ func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error 
 	if err != nil {
 		return err
 	}
-	p := &podup.Target{Pod: place, Plan: plan}
+	t := &podup.Target{Pod: place, Plan: plan}
 	if err := bumpRevisions(plan, o.only); err != nil {
 		return err
 	}
-	p.RestartCounts = p.Restarting()
-	if err := podclient.Retry(ctx, place, func() error { return p.ApplyOnce(ctx, text) }); err != nil {
+	t.RestartCounts = t.Restarting()
+	if err := podclient.Retry(ctx, place, func() error { return t.ApplyOnce(ctx, text) }); err != nil {
 		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
 	defer podclient.ReportWaiting(o.env.ErrOut, "restarting", place, nil, func(c pod.ContainerStatus) bool {
-		before, asked := p.RestartCounts[c.Name]
-		return asked && c.RestartCount <= before
+		before, restarting := t.RestartCounts[c.Name]
+		return restarting && c.RestartCount <= before
 	})()
 	var last *pod.Status
 	err = podclient.WatchStatus(ctx, place, func(st *pod.Status) bool {
 		last = st
-		return o.goal.At(st) && p.RestartsDone(st) || st.Phase.Terminal()
+		return o.goal.At(st) && t.RestartsDone(st) || st.Phase.Terminal()
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

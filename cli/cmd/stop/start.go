@@ -57,25 +57,25 @@ func (o *startOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Preflight(ctx, false); err != nil {
 		return err
 	}
-	places, missing := o.unownedPods("start")
-	if len(places) == 0 {
+	pods, missing := o.unownedPods("start")
+	if len(pods) == 0 {
 		return missing
 	}
-	o.warnOfUnits(places)
+	o.warnOfUnits(pods)
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return errors.Join(missing, o.startAgain(ctx, places, signals))
+	return errors.Join(missing, o.startAgain(ctx, pods, signals))
 }
 
 // startAgain starts pods from their stored manifests.
-func (o *startOptions) startAgain(ctx context.Context, places []store.Pod, signals <-chan os.Signal) error {
+func (o *startOptions) startAgain(ctx context.Context, pods []store.Pod, signals <-chan os.Signal) error {
 	launcher, err := o.env.Deps.NewLauncher(o.dirs)
 	if err != nil {
 		return err
 	}
 	l := &podup.Run{Env: o.env, Dirs: o.dirs, Launcher: launcher, ReportTo: o.env.ErrOut}
 	defer l.Release()
-	for _, p := range places {
+	for _, p := range pods {
 		text, err := p.Manifest()
 		if err != nil {
 			return err

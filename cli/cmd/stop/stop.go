@@ -64,20 +64,20 @@ func (o *stopOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	places, missing := o.unownedPods("stop")
+	pods, missing := o.unownedPods("stop")
 	if o.chosen != nil {
-		if places, missing = o.chosen.Running(o.env, o.dirs, "stop", false); len(places) == 0 && missing == nil {
+		if pods, missing = o.chosen.Running(o.env, o.dirs, "stop", false); len(pods) == 0 && missing == nil {
 			o.chosen.ReportEmpty(o.env)
 		}
 	}
-	o.warnOfUnits(places)
-	errs := make([]error, len(places))
+	o.warnOfUnits(pods)
+	errs := make([]error, len(pods))
 	var all sync.WaitGroup
-	for i, p := range places {
+	for i, p := range pods {
 		all.Go(func() { errs[i] = podclient.Stop(ctx, p, o.how(o.env)) })
 	}
 	all.Wait()
-	for i, p := range places {
+	for i, p := range pods {
 		if errs[i] == nil {
 			fmt.Fprintf(o.env.Out, "pod/%s stopped\n", p.Name)
 		}
@@ -88,7 +88,7 @@ func (o *stopOptions) Run(ctx context.Context) (err error) {
 // unownedPods returns the pods that the words name. It rejects pods of workloads, which would be replaced by
 // new ones.
 func (o *podOptions) unownedPods(verb string) ([]store.Pod, error) {
-	var places []store.Pod
+	var pods []store.Pod
 	var errs []error
 	for _, word := range o.words {
 		if kind, _, known := kindnames.ParseObjects([]string{word}); known && kindnames.IsWorkload(kind) && strings.Contains(word, "/") {
@@ -103,9 +103,9 @@ func (o *podOptions) unownedPods(verb string) ([]store.Pod, error) {
 			errs = append(errs, err)
 			continue
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
-	return resource.UniquePods(places), errors.Join(errs...)
+	return resource.UniquePods(pods), errors.Join(errs...)
 }
 
 func refuseOwned(p store.Pod, verb string) error {

@@ -188,11 +188,11 @@ func (f Completer) pods(namespace, after string) (out []candidate) {
 	if err != nil {
 		return nil
 	}
-	places, err := resource.ListPods(dirs, cmp.Or(namespace, f.Namespace), false)
+	pods, err := resource.ListPods(dirs, cmp.Or(namespace, f.Namespace), false)
 	if err != nil {
 		return nil
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		out = append(out, candidate{p.Name + after, "pod"})
 	}
 	return out

@@ -9,9 +9,9 @@ import (
 
 // What a word can become: commands, options, their values, and the names there are.
 func TestComplete(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.UpDetached(clitest.ThreeContainers, nil)
-	if got := w.Run("apply", "-f", w.File("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")); got.Code != 0 {
+	h := clitest.NewHost(t)
+	h.UpDetached(clitest.ThreeContainers, nil)
+	if got := h.Run("apply", "-f", h.File("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	for args, want := range map[string]string{
@@ -42,7 +42,7 @@ func TestComplete(t *testing.T) {
 		"|":                  "up",
 	} {
 		words := strings.Split(strings.TrimSuffix(args, "|"), " ")
-		got := w.Run(append([]string{"__complete"}, words...)...)
+		got := h.Run(append([]string{"__complete"}, words...)...)
 		var have []string
 		for line := range strings.Lines(got.Out) {
 			word, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
@@ -55,5 +55,5 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s: %q, want %q; %+v", args, strings.Join(have, " "), want, got)
 		}
 	}
-	clitest.CheckResult(t, w.Run("completion", "tcsh"), 2, "", "podrun: there is no completion for \"tcsh\", but for bash, zsh and fish\nhint: podrun completion --help\n")
+	clitest.CheckResult(t, h.Run("completion", "tcsh"), 2, "", "podrun: there is no completion for \"tcsh\", but for bash, zsh and fish\nhint: podrun completion --help\n")
 }

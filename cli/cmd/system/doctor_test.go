@@ -28,8 +28,8 @@ func everyLevel() []host.Finding {
 }
 
 func TestDoctor(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Findings = everyLevel()
+	h := clitest.NewHost(t)
+	h.Findings = everyLevel()
 	for name, tc := range map[string]struct {
 		args   []string
 		env    map[string]string
@@ -42,13 +42,13 @@ func TestDoctor(t *testing.T) {
 		"JSON has no colour": {[]string{"doctor", "--output=json"}, map[string]string{"CLICOLOR_FORCE": "1"}, "doctor.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := w.Env
-			defer func() { w.Env = old }()
-			w.Env = map[string]string{"HOME": old["HOME"], "XDG_RUNTIME_DIR": old["XDG_RUNTIME_DIR"], "TERM": "xterm"}
+			old := h.Env
+			defer func() { h.Env = old }()
+			h.Env = map[string]string{"HOME": old["HOME"], "XDG_RUNTIME_DIR": old["XDG_RUNTIME_DIR"], "TERM": "xterm"}
 			for k, v := range tc.env {
-				w.Env[k] = v
+				h.Env[k] = v
 			}
-			got := w.Run(tc.args...)
+			got := h.Run(tc.args...)
 			golden.Check(t, filepath.Join("testdata", tc.golden), got.Out)
 			if got.Code != exitcode.Internal || got.Err != "" {
 				t.Errorf("code %d, said %q", got.Code, got.Err)
@@ -68,46 +68,46 @@ func TestDoctorsVerdict(t *testing.T) {
 		host.Warning: {0, "pods can run here: 0 failures, 1 warning, 0 notes, 1 ok"},
 		host.Failure: {125, "no pod can run here: 1 failure, 0 warnings, 0 notes, 1 ok"},
 	} {
-		w := clitest.NewWorld(t)
-		w.Findings = []host.Finding{ok, {Name: "b", Level: level, Detail: "d", Cure: "c"}}
-		got := w.Run("doctor")
+		h := clitest.NewHost(t)
+		h.Findings = []host.Finding{ok, {Name: "b", Level: level, Detail: "d", Cure: "c"}}
+		got := h.Run("doctor")
 		lines := strings.Split(strings.TrimSpace(got.Out), "\n")
 		if got.Code != want.code || lines[len(lines)-1] != want.summary {
 			t.Errorf("%s: code %d, %q", level, got.Code, got.Out)
 		}
 		var d system.Diagnosis
-		got = w.Run("doctor", "-o", "json")
+		got = h.Run("doctor", "-o", "json")
 		if err := json.Unmarshal([]byte(got.Out), &d); err != nil || got.Code != want.code || d.CanRun != (want.code == 0) || d.Summary != want.summary {
 			t.Errorf("%s: code %d, %v, %+v", level, got.Code, err, d)
 		}
-		if diff := cmp.Diff(w.Findings, d.Probes); diff != "" {
+		if diff := cmp.Diff(h.Findings, d.Probes); diff != "" {
 			t.Error(diff)
 		}
 	}
 }
 
 func TestDoctorsUsage(t *testing.T) {
-	w := clitest.NewWorld(t)
-	clitest.CheckResult(t, w.Run("doctor", "web"), 2, "", "podrun: doctor takes no arguments\nhint: podrun doctor --help\n")
-	clitest.CheckResult(t, w.Run("doctor", "-o", "yaml"), 2, "", "podrun: unknown output format \"yaml\": only json is supported\nhint: podrun doctor --help\n")
+	h := clitest.NewHost(t)
+	clitest.CheckResult(t, h.Run("doctor", "web"), 2, "", "podrun: doctor takes no arguments\nhint: podrun doctor --help\n")
+	clitest.CheckResult(t, h.Run("doctor", "-o", "yaml"), 2, "", "podrun: unknown output format \"yaml\": only json is supported\nhint: podrun doctor --help\n")
 }
 
 // Ctrl-C ends what is tried, and nothing is printed.
 func TestDoctorInterrupted(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Hangs = make(chan struct{})
-	p := w.Begin("", "doctor")
-	<-w.Hangs
+	h := clitest.NewHost(t)
+	h.Hangs = make(chan struct{})
+	p := h.Begin("", "doctor")
+	<-h.Hangs
 	p.Signals <- syscall.SIGINT
 	clitest.CheckResult(t, p.Wait(), 130, "", "")
 }
 
 // up says what doctor says, before there is anything of a pod.
 func TestUpRefusesWhatNsprobeFinds(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.TryErr = report.New(report.Internal, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
-	clitest.CheckResult(t, w.Run("up", w.File(clitest.OneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")
-	if left, err := os.ReadDir(w.Dirs.Data); err != nil || len(left) > 0 {
+	h := clitest.NewHost(t)
+	h.TryErr = report.New(report.Internal, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")
+	if left, err := os.ReadDir(h.Dirs.Data); err != nil || len(left) > 0 {
 		t.Errorf("left in the data directory: %v, %v", left, err)
 	}
 }

@@ -19,9 +19,9 @@ func TestManualPages(t *testing.T) {
 		_, err := exec.LookPath("mandoc")
 		return err
 	})
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	dir := filepath.Join(t.TempDir(), "man1")
-	clitest.CheckResult(t, w.Run("man", "--dir", dir), 0, "", "")
+	clitest.CheckResult(t, h.Run("man", "--dir", dir), 0, "", "")
 	pages, err := filepath.Glob(filepath.Join(dir, "podrun*.1"))
 	if err != nil || len(pages) < 30 {
 		t.Fatalf("%d pages, %v", len(pages), err)
@@ -49,6 +49,6 @@ func TestManualPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clitest.CheckResult(t, w.Run("man", "image", "ls"), 0, string(one), "")
-	clitest.CheckResult(t, w.Run("man", "imag"), 2, "", "podrun: \"imag\" is not a command of podrun\nhint: did you mean podrun image?\n")
+	clitest.CheckResult(t, h.Run("man", "image", "ls"), 0, string(one), "")
+	clitest.CheckResult(t, h.Run("man", "imag"), 2, "", "podrun: \"imag\" is not a command of podrun\nhint: did you mean podrun image?\n")
 }

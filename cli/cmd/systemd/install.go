@@ -220,15 +220,15 @@ func startAndReport(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, u
 	}
 	done := make(chan error, 1)
 	go func() { done <- do(ctx, u.name) }()
-	said := ""
+	lastStatus := ""
 	for tick := time.NewTicker(time.Second); ; {
 		select {
 		case err := <-done:
 			tick.Stop()
 			return err
 		case <-tick.C:
-			if _, status, err := m.Active(ctx, u.name); err == nil && status != said && status != "" {
-				said = status
+			if _, status, err := m.Active(ctx, u.name); err == nil && status != lastStatus && status != "" {
+				lastStatus = status
 				fmt.Fprintf(env.ErrOut, "podrun: %s: %s\n", u.short(), report.Escape(status))
 			}
 		}

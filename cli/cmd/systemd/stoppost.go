@@ -45,8 +45,8 @@ func (o *stopPostOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	places, err := dirs.UnitPods(unitValue.Name)
-	if err != nil || len(places) == 0 {
+	pods, err := dirs.UnitPods(unitValue.Name)
+	if err != nil || len(pods) == 0 {
 		return err
 	}
 	launcher, err := env.Deps.NewLauncher(dirs)
@@ -55,16 +55,16 @@ func (o *stopPostOptions) Run(ctx context.Context) error {
 	}
 	s := unit.NewService(env, dirs, launcher, systemd.NewNotifier(env.Getenv))
 	s.Quiet = true
-	for _, place := range places {
-		p := &podup.Target{Pod: place}
-		if p.Plan, err = place.Plan(); err == nil {
-			s.Pods = append(s.Pods, p)
+	for _, place := range pods {
+		t := &podup.Target{Pod: place}
+		if t.Plan, err = place.Plan(); err == nil {
+			s.Pods = append(s.Pods, t)
 		}
 	}
-	hurry := make(chan struct{})
+	killNow := make(chan struct{})
 	switch result := env.Getenv("SERVICE_RESULT"); {
 	case result == "timeout": // the time for the stop is over
-		close(hurry)
+		close(killNow)
 	case unit.StopRequested(ctx, env, unitValue):
 	case result == "watchdog":
 		return s.ReplaceUnresponsive(ctx)
@@ -76,6 +76,6 @@ func (o *stopPostOptions) Run(ctx context.Context) error {
 		end = s.ShutdownPod
 	}
 	errs := make([]error, len(s.Pods))
-	podup.ForEach(s.Pods, func(i int, p *podup.Target) { errs[i] = end(ctx, p, hurry) })
+	podup.ForEach(s.Pods, func(i int, t *podup.Target) { errs[i] = end(ctx, t, killNow) })
 	return errors.Join(append(errs, s.ForgetPods())...)
 }

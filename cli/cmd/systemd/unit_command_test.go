@@ -20,8 +20,8 @@ spec:
 `
 
 func TestShowUnit(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	h := clitest.NewHost(t)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -30,7 +30,7 @@ func TestShowUnit(t *testing.T) {
 		}
 		return path
 	}
-	config := w.Env["XDG_CONFIG_HOME"]
+	config := h.Env["XDG_CONFIG_HOME"]
 	for name, tc := range map[string]struct {
 		file, text string
 		want       []string
@@ -43,7 +43,7 @@ func TestShowUnit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			write("x.yaml", clitest.OneContainer)
-			got := w.Run("systemd", "show", write(tc.file, tc.text))
+			got := h.Run("systemd", "show", write(tc.file, tc.text))
 			if got.Code != 0 || got.Err != "" {
 				t.Fatalf("%+v", got)
 			}
@@ -54,15 +54,15 @@ func TestShowUnit(t *testing.T) {
 			}
 		})
 	}
-	if got := w.Run("systemd", "show", "--template"); got.Code != 0 || !strings.Contains(got.Out, "up %E/podrun/pods/%i.yaml\n") {
+	if got := h.Run("systemd", "show", "--template"); got.Code != 0 || !strings.Contains(got.Out, "up %E/podrun/pods/%i.yaml\n") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestUnitRefusals(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Env["XDG_CONFIG_HOME"] = t.TempDir()
-	bad := w.File("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {}\n")
+	h := clitest.NewHost(t)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	bad := h.File("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {}\n")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -72,7 +72,7 @@ func TestUnitRefusals(t *testing.T) {
 		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "either --user or --system"},
 		"the system's":         {[]string{"install", "--system", "x"}, 2, "units of the system are root's"},
 		"a bad manifest":       {[]string{"install", bad}, 2, "spec.containers: Required value"},
-		"a bad name":           {[]string{"install", "--name", "A B", w.File(clitest.OneContainer)}, 2, `"A B" cannot be the unit's name`},
+		"a bad name":           {[]string{"install", "--name", "A B", h.File(clitest.OneContainer)}, 2, `"A B" cannot be the unit's name`},
 		"standard input":       {[]string{"install", "-"}, 2, "needs a name"},
 		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun's`},
 		"a path to uninstall":  {[]string{"show", "../web"}, 1, "there is no unit"},
@@ -80,13 +80,13 @@ func TestUnitRefusals(t *testing.T) {
 		"an unknown command":   {[]string{"instal"}, 2, "did you mean podrun systemd install?"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Run(append([]string{"systemd"}, tc.args...)...)
+			got := h.Run(append([]string{"systemd"}, tc.args...)...)
 			if got.Code != tc.code || !strings.Contains(got.Err, tc.want) {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
-	entries, err := os.ReadDir(w.Env["XDG_CONFIG_HOME"])
+	entries, err := os.ReadDir(h.Env["XDG_CONFIG_HOME"])
 	if err != nil || len(entries) > 0 {
 		t.Errorf("something was made: %v %v", entries, err)
 	}

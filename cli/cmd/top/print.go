@@ -44,12 +44,12 @@ func (o *options) table(uses []podstats.Usage, head bool) [][]string {
 			of = u.Containers
 		}
 		for _, u := range of {
-			names := []string{u.Place.Name}
+			names := []string{u.Pod.Name}
 			if o.containers {
 				names = append(names, u.Name)
 			}
 			if o.AllNamespaces {
-				names = append([]string{u.Place.Namespace}, names...)
+				names = append([]string{u.Pod.Namespace}, names...)
 			}
 			s := u.Sample
 			rows = append(rows, append(names, cores(u.CPU), cores(s.Limits.CPU), inMi(s.Memory), inMi(s.Limits.Memory), whole(s.Pids),
@@ -106,7 +106,7 @@ func (o *options) printLines(uses []podstats.Usage, now time.Time) error {
 		rows[i] = append([]string{at}, rows[i]...)
 	}
 	o.headed = true
-	return o.sheet.Print(o.Env.Out, rows)
+	return o.printer.Print(o.Env.Out, rows)
 }
 
 // fitting returns a table cut to the size of a screen; 0 means no limit.

@@ -67,8 +67,8 @@ type options struct {
 	interval    time.Duration
 	hasInterval bool
 
-	sheet  podview.Table
-	headed bool // the header was printed
+	printer podview.Table
+	headed  bool // the header was printed
 }
 
 // Complete implements cmdutil.Command.

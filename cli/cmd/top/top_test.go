@@ -35,13 +35,13 @@ func cgroup(t *testing.T, dir string, memory int, without ...string) {
 }
 
 // measured starts a pod with a cgroup of its own.
-func measured(w *clitest.World, without ...string) (cg string) {
-	w.T.Helper()
-	s := w.UpDetached(clitest.ThreeContainers, nil)
-	cg = w.T.TempDir()
-	cgroup(w.T, cg, 40, without...)
-	cgroup(w.T, cg+"/app", 10, without...)
-	cgroup(w.T, cg+"/log-shipper", 30, without...)
+func measured(h *clitest.Host, without ...string) (cg string) {
+	h.T.Helper()
+	s := h.UpDetached(clitest.ThreeContainers, nil)
+	cg = h.T.TempDir()
+	cgroup(h.T, cg, 40, without...)
+	cgroup(h.T, cg+"/app", 10, without...)
+	cgroup(h.T, cg+"/log-shipper", 30, without...)
 	st := clitest.Status(pod.Running, clitest.RunningContainer("app"), clitest.RunningContainer("log-shipper"))
 	st.InitContainers = []pod.ContainerStatus{clitest.TerminatedContainer("prepare", 0, "Completed", "")}
 	st.Cgroup = cg
@@ -52,9 +52,9 @@ func measured(w *clitest.World, without ...string) (cg string) {
 const topHead = "CPU(cores)  LIMIT  MEMORY(bytes)  LIMIT  PIDS  READ  WRITTEN  PSI(cpu)  PSI(memory)  PSI(io)\n"
 
 func TestTop(t *testing.T) {
-	w := clitest.NewWorld(t)
-	clitest.CheckResult(t, w.Run("top"), 0, "", "No running pods found in default namespace.\n")
-	measured(w)
+	h := clitest.NewHost(t)
+	clitest.CheckResult(t, h.Run("top"), 0, "", "No running pods found in default namespace.\n")
+	measured(h)
 	const row = "0m  500m  %dMi  64Mi  3  1Ki  3Mi  1.50  0.00  0.25\n"
 	for args, want := range map[string]string{
 		"top":                               "NAME  " + topHead + "web  " + fmt.Sprintf(row, 40),
@@ -69,13 +69,13 @@ func TestTop(t *testing.T) {
 		"top nosuch":                        "",
 		"top -n other --containers":         "",
 	} {
-		got := w.Run(strings.Fields(args)...)
+		got := h.Run(strings.Fields(args)...)
 		if clitest.OneSpace(strings.ReplaceAll(got.Out, " \n", "\n")) != want || (got.Err == "") != (want != "") || strings.Contains(got.Err, "panic") {
 			t.Errorf("%s: %d %q\n%s", args, got.Code, got.Err, got.Out)
 		}
 	}
 	var list []podstats.UsageJSON
-	if err := json.Unmarshal([]byte(w.Run("top", "-o", "json").Out), &list); err != nil || len(list) != 1 || len(list[0].Containers) != 2 ||
+	if err := json.Unmarshal([]byte(h.Run("top", "-o", "json").Out), &list); err != nil || len(list) != 1 || len(list[0].Containers) != 2 ||
 		*list[0].Memory != 40<<20 || *list[0].Limits.CPU != 500 || *list[0].Containers[1].Written != 3<<20 || *list[0].Pressure.CPU != 1.5 {
 		t.Errorf("%v: %+v", err, list)
 	}
@@ -83,9 +83,9 @@ func TestTop(t *testing.T) {
 
 // Where a controller is missing the rest is shown, and what is missing is said once.
 func TestTopWithoutAController(t *testing.T) {
-	w := clitest.NewWorld(t)
-	measured(w, "memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
-	p := w.Begin("", "top", "-w", "--interval", "200ms")
+	h := clitest.NewHost(t)
+	measured(h, "memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
+	p := h.Begin("", "top", "-w", "--interval", "200ms")
 	clitest.Eventually(t, "three lines", func() bool { return strings.Count(p.Out.String(), " web ") >= 3 })
 	if n := strings.Count(p.Err.String(), "memory, disk, pressure: not told"); n != 1 {
 		t.Errorf("said %d times: %s", n, p.Err.String())
@@ -103,9 +103,9 @@ func TestTopWithoutAController(t *testing.T) {
 // The use of processors is that of the time between two looks, of one container from
 // its newest instance.
 func TestTopRates(t *testing.T) {
-	w := clitest.NewWorld(t)
-	cg := measured(w)
-	p := w.Begin("", "top", "-w", "--containers", "--interval", "200ms", "-o", "json")
+	h := clitest.NewHost(t)
+	cg := measured(h)
+	p := h.Begin("", "top", "-w", "--containers", "--interval", "200ms", "-o", "json")
 	p.WaitOutput("cpuMillicores")
 	if err := os.WriteFile(cg+"/app/cpu.stat", []byte("usage_usec 100000000\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -123,8 +123,8 @@ func TestTopRates(t *testing.T) {
 		return false
 	})
 	p.Interrupt()
-	w.Supervisor("default", "web").Kill()
-	if got := w.Run("top", "web"); got.Code != 1 || got.Err != "podrun: pod web is not running: it uses nothing\nhint: podrun ps lists the pods\n" {
+	h.Supervisor("default", "web").Kill()
+	if got := h.Run("top", "web"); got.Code != 1 || got.Err != "podrun: pod web is not running: it uses nothing\nhint: podrun ps lists the pods\n" {
 		t.Errorf("%+v", got)
 	}
 }

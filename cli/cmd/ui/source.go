@@ -102,9 +102,9 @@ func (s *pageSource) look(options *printers.PrintOptions) (all []webui.Object, p
 		add("pods", e.Key(), podRow{row[1], row[2], count, object})
 	}
 	events := &podevents.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true}
-	places, err := events.Pods()
+	pods, err := events.Pods()
 	if err == nil {
-		for _, p := range places { // a pod that cannot be read does not hide the others
+		for _, p := range pods { // a pod that cannot be read does not hide the others
 			list, err := events.Read([]store.Pod{p})
 			if err != nil {
 				problems = append(problems, err.Error())
@@ -131,14 +131,14 @@ func (s *pageSource) Use() ([]webui.Usage, error) {
 	var out []webui.Usage
 	for i := range uses {
 		u := &uses[i]
-		out = append(out, webui.Usage{Key: u.Place.Namespace + "/" + u.Place.Name, CPU: u.CPU, Memory: u.Sample.Memory, Detail: u.JSON()})
+		out = append(out, webui.Usage{Key: u.Pod.Namespace + "/" + u.Pod.Name, CPU: u.CPU, Memory: u.Sample.Memory, Detail: u.JSON()})
 	}
 	s.lives.Check()
 	return out, nil
 }
 
-// place finds the pod and the containers of a request for logs.
-func (s *pageSource) place(of webui.LogRequest) (store.Pod, *pod.Plan, error) {
+// podAndPlan finds the pod and the containers of a request for logs.
+func (s *pageSource) podAndPlan(of webui.LogRequest) (store.Pod, *pod.Plan, error) {
 	p, err := resource.ExistingPod(s.dirs, of.Namespace, of.Pod)
 	if err != nil {
 		return p, nil, err

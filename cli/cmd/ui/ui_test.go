@@ -22,13 +22,13 @@ import (
 )
 
 func TestUIListensHereAlone(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	file := w.File("no socket")
+	file := h.File("no socket")
 	const ssh = "hint: go through ssh from the other machine: ssh -L 7633:127.0.0.1:7633 HOST podrun ui\n"
 	const help = "hint: podrun ui --help\n"
 	here := func(a string) string {
@@ -56,19 +56,19 @@ func TestUIListensHereAlone(t *testing.T) {
 		"no such directory": {"--socket /nosuch/x", 1, "podrun: cannot show the page: listen unix /nosuch/x: bind: no such file or directory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clitest.CheckResult(t, w.Run(append([]string{"ui"}, strings.Fields(tc.args)...)...), tc.code, "", tc.err)
+			clitest.CheckResult(t, h.Run(append([]string{"ui"}, strings.Fields(tc.args)...)...), tc.code, "", tc.err)
 		})
 	}
 }
 
 // visit begins podrun ui, and gives what asks its API.
-func visit(w *clitest.World, dial func(ctx context.Context, network, address string) (net.Conn, error), args ...string) (*clitest.Process, func(path string) *bufio.Reader) {
-	w.T.Helper()
-	p := w.Begin("", append([]string{"ui"}, args...)...)
-	w.T.Cleanup(func() {
+func visit(h *clitest.Host, dial func(ctx context.Context, network, address string) (net.Conn, error), args ...string) (*clitest.Process, func(path string) *bufio.Reader) {
+	h.T.Helper()
+	p := h.Begin("", append([]string{"ui"}, args...)...)
+	h.T.Cleanup(func() {
 		p.Signals <- syscall.SIGTERM
 		if got := p.Wait(); got.Code != 0 {
-			w.T.Errorf("ui ends with %+v", got)
+			h.T.Errorf("ui ends with %+v", got)
 		}
 	})
 	p.WaitOutput("\n")
@@ -76,21 +76,21 @@ func visit(w *clitest.World, dial func(ctx context.Context, network, address str
 	address, token, _ := strings.Cut(strings.TrimSpace(p.Out.String()), "/#token=")
 	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	return p, func(path string) *bufio.Reader {
-		w.T.Helper()
-		ctx, cancel := context.WithTimeout(w.T.Context(), clitest.Timeout)
-		w.T.Cleanup(cancel)
+		h.T.Helper()
+		ctx, cancel := context.WithTimeout(h.T.Context(), clitest.Timeout)
+		h.T.Cleanup(cancel)
 		r, err := http.NewRequestWithContext(ctx, "GET", address+path, nil)
 		if err != nil {
-			w.T.Fatal(err)
+			h.T.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 		answer, err := client.Do(r)
 		if err != nil {
-			w.T.Fatal(err)
+			h.T.Fatal(err)
 		}
-		w.T.Cleanup(func() { answer.Body.Close() })
+		h.T.Cleanup(func() { answer.Body.Close() })
 		if answer.StatusCode != http.StatusOK {
-			w.T.Fatalf("%s: %s", path, answer.Status)
+			h.T.Fatalf("%s: %s", path, answer.Status)
 		}
 		return bufio.NewReader(answer.Body)
 	}
@@ -136,11 +136,11 @@ func (s pageState) status(key string) string {
 }
 
 func TestUIShowsWhatChanges(t *testing.T) {
-	w := clitest.NewWorld(t)
-	_, ask := visit(w, nil, "--port", "0", "--address", "localhost")
+	h := clitest.NewHost(t)
+	_, ask := visit(h, nil, "--port", "0", "--address", "localhost")
 	state := ask("/api/state")
 	heard(t, state, "there are no pods", func(s pageState) bool { return s.Pods.Keys != nil && len(s.Pods.Keys) == 0 })
-	s := w.UpDetached(clitest.OneContainer, nil)
+	s := h.UpDetached(clitest.OneContainer, nil)
 	heard(t, state, "a pod comes", func(s pageState) bool { return s.status("default/web") == "1/1 Running 0 Running" })
 
 	if err := s.Pod.WriteEvents(&pod.EventLog{Events: []pod.Event{{Type: "Normal", Reason: "Started", Message: "Container started", Count: 1, First: time.Now(), Last: time.Now()}}}); err != nil {
@@ -160,7 +160,7 @@ func TestUIShowsWhatChanges(t *testing.T) {
 	heard(t, state, "a status changes", func(s pageState) bool { return s.status("default/web") == "0/1 CrashLoopBackOff 2 Running" })
 	s.Kill() // of which no file tells
 	heard(t, state, "a pod is killed", func(s pageState) bool { return strings.HasSuffix(s.status("default/web"), " Failed") })
-	if got := w.Run("down", "web"); got.Code != 0 {
+	if got := h.Run("down", "web"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	heard(t, state, "a pod goes", func(s pageState) bool { return s.Pods.Keys != nil && !slices.Contains(s.Pods.Keys, "default/web") })
@@ -168,8 +168,8 @@ func TestUIShowsWhatChanges(t *testing.T) {
 
 // Whoever looks at the page does not wake a pod that rests: nobody asks its supervisor.
 func TestUIAsksNoSupervisor(t *testing.T) {
-	w := clitest.NewWorld(t)
-	s := w.UpDetached(clitest.OneContainer, func(s *clitest.Supervisor) { s.Log("app", 0, "stdout F here") })
+	h := clitest.NewHost(t)
+	s := h.UpDetached(clitest.OneContainer, func(s *clitest.Supervisor) { s.Log("app", 0, "stdout F here") })
 	s.Listener.Close() // and another takes its place, which tells
 	var asked atomic.Int32
 	l, err := s.Pod.Listen()
@@ -187,7 +187,7 @@ func TestUIAsksNoSupervisor(t *testing.T) {
 			conn.Close()
 		}
 	}()
-	_, ask := visit(w, nil, "--port", "0")
+	_, ask := visit(h, nil, "--port", "0")
 	state, logs := ask("/api/state"), ask("/api/logs?namespace=default&pod=web")
 	heard(t, logs, "a line", func(m pageLines) bool { return strings.Contains(fmt.Sprint(m.Lines), "here") })
 	heard(t, state, "what is used, twice", func(m struct{ Use []any }) bool { return m.Use != nil })
@@ -209,9 +209,9 @@ type pageLines struct {
 }
 
 func TestUILogs(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	long := strings.Repeat("x", ui.MaxPageLine)
-	s := w.UpDetached(clitest.ThreeContainers, func(s *clitest.Supervisor) {
+	s := h.UpDetached(clitest.ThreeContainers, func(s *clitest.Supervisor) {
 		s.Log("prepare", 0, "stdout F prepared")
 		s.Log("app", 0, "stdout F first life")
 		s.Log("app", 1, "stdout F one", "stderr P two ", "stderr F halves", "stdout F \x1b[31mred\x1b[0m\x1b]0;title\x07\xff", "stdout P "+long, "stdout F 23", "stdout P no newline")
@@ -222,7 +222,7 @@ func TestUILogs(t *testing.T) {
 	st := clitest.Status(pod.Running, app, clitest.WaitingContainer("log-shipper", "ContainerCreating", ""))
 	st.InitContainers = []pod.ContainerStatus{clitest.TerminatedContainer("prepare", 0, "Completed", "")}
 	s.Publish(st)
-	_, ask := visit(w, nil, "--port", "0")
+	_, ask := visit(h, nil, "--port", "0")
 	all := func(query string) (lines []string, failed string) {
 		heard(t, ask("/api/logs?namespace=default&"+query), "the end of "+query, func(m pageLines) bool {
 			for _, l := range m.Lines {
@@ -264,8 +264,8 @@ func TestUILogs(t *testing.T) {
 }
 
 func TestUISocket(t *testing.T) {
-	w := clitest.NewWorld(t)
-	path := filepath.Join(w.Env["HOME"], "ui.sock")
+	h := clitest.NewHost(t)
+	path := filepath.Join(h.Env["HOME"], "ui.sock")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestUISocket(t *testing.T) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
-	p, ask := visit(w, dial, "--socket", path)
+	p, ask := visit(h, dial, "--socket", path)
 	st, err := os.Stat(path)
 	if err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("the socket is %v: %v", st.Mode(), err)
@@ -289,5 +289,5 @@ func TestUISocket(t *testing.T) {
 		t.Errorf("it says %s", p.Err.String())
 	}
 	heard(t, ask("/api/state"), "there are no pods", func(s pageState) bool { return s.Pods.Keys != nil })
-	clitest.CheckResult(t, w.Run("ui", "--socket", path), 1, "", "podrun: cannot show the page at "+path+": somebody listens there\nhint: name another path, or use the page that is there\n")
+	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot show the page at "+path+": somebody listens there\nhint: name another path, or use the page that is there\n")
 }

@@ -13,7 +13,7 @@ import (
 
 // A directory stands for its manifests, an address for what is there.
 func TestManifestsOfDirectoriesAndAddresses(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"b.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}", "a.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}`,
@@ -27,9 +27,9 @@ func TestManifestsOfDirectoriesAndAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clitest.CheckResult(t, w.Run("apply", "-f", dir), 0, "configmap/a created\nconfigmap/b created\n", "")
+	clitest.CheckResult(t, h.Run("apply", "-f", dir), 0, "configmap/a created\nconfigmap/b created\n", "")
 	empty := t.TempDir()
-	clitest.CheckResult(t, w.Run("apply", "-f", empty), 2, "", "podrun: there are no manifests in the directory "+empty+": no file ends in .yaml, .yml or .json\n")
+	clitest.CheckResult(t, h.Run("apply", "-f", empty), 2, "", "podrun: there are no manifests in the directory "+empty+": no file ends in .yaml, .yml or .json\n")
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("/x", func(out http.ResponseWriter, _ *http.Request) {
@@ -45,11 +45,11 @@ func TestManifestsOfDirectoriesAndAddresses(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	clitest.CheckResult(t, w.Run("apply", "-f", server.URL+"/x"), 0, "configmap/x created\n", "")
+	clitest.CheckResult(t, h.Run("apply", "-f", server.URL+"/x"), 0, "configmap/x created\n", "")
 	for path, want := range map[string]string{
 		"/none": "the server returned 404 Not Found", "/round": "redirected ten times", "/endless": "is larger than 32 MiB",
 	} {
-		if got := w.Run("apply", "-f", server.URL+path); got.Code == 0 || !strings.Contains(got.Err, want) {
+		if got := h.Run("apply", "-f", server.URL+path); got.Code == 0 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}

@@ -96,8 +96,8 @@ func (a *applied) Prepared() error {
 	return nil
 }
 
-// Attend prints the outcomes, and starts the controllers of workloads.
-func (a *applied) Attend(_ context.Context, err error) error {
+// Wait prints the outcomes, and starts the controllers of workloads.
+func (a *applied) Wait(_ context.Context, err error) error {
 	for _, p := range a.run.Started() {
 		_, werr := fmt.Fprintf(a.env.Out, "pod/%s %s\n", p.Pod.Name, a.outcomes[p])
 		if p.AwaitsImages {

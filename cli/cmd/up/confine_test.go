@@ -13,23 +13,23 @@ import (
 
 // A pod in the host's PID namespace takes a cgroup; nothing else does.
 func TestHostPIDTakesACgroup(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "nothing is delegated", Cure: "delegate it"}}
+	h := clitest.NewHost(t)
+	h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "nothing is delegated", Cure: "delegate it"}}
 	shared := strings.Replace(clitest.OneContainer, "spec:", "spec:\n  hostPID: true", 1)
-	got := w.Begin(shared, "up", "-d", "-").Wait()
+	got := h.Begin(shared, "up", "-d", "-").Wait()
 	want := "podrun: pod web: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: nothing is delegated\nhint: delegate it\n"
 	if got.Code != 125 || got.Err != want {
 		t.Errorf("exit code %d, stderr %q, want %q", got.Code, got.Err, want)
 	}
-	if w.Dirs.Pod("default", "web").Exists() {
+	if h.Dirs.Pod("default", "web").Exists() {
 		t.Error("the pod was made")
 	}
 }
 
 // A process that waits to become a pod's is no stranger in a cgroup that is looked at for hostPID.
 func TestHostPIDIsAloneInItsCgroup(t *testing.T) {
-	w := clitest.NewWorld(t)
-	f := &cmdutil.Env{Getenv: func(string) string { return "" }, Deps: w}
+	h := clitest.NewHost(t)
+	f := &cmdutil.Env{Getenv: func(string) string { return "" }, Deps: h}
 	prespawn := &cmdutil.Prespawn{}
 	if err := admission.RefuseHostPID(f, prespawn, &pod.Plan{Name: "web", HostPID: true}); err != nil || !prespawn.Over {
 		t.Errorf("%v, nothing is begun any more: %v", err, prespawn.Over)

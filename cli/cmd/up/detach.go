@@ -42,10 +42,10 @@ func (d *detached) Prepared() error {
 	return nil
 }
 
-// Attend waits for the pods and workloads, which have controllers of their own.
-func (d *detached) Attend(ctx context.Context, failed error) error {
+// Wait waits for the pods and workloads, which have controllers of their own.
+func (d *detached) Wait(ctx context.Context, startErr error) error {
 	workloads := d.run.WorkloadRefs()
-	errs := []error{failed}
+	errs := []error{startErr}
 	for _, w := range workloads {
 		errs = append(errs, controller.EnsureRunning(d.env, d.run.Dirs, w))
 	}
@@ -54,16 +54,16 @@ func (d *detached) Attend(ctx context.Context, failed error) error {
 	}
 	goal := rollout.GoalFor(d.wait)
 	goal.FailFast = d.failFast
-	podErr, err := attendBoth(ctx, d.run, d.signals, func(signals <-chan os.Signal) error {
+	podErr, err := waitForBoth(ctx, d.run, d.signals, func(signals <-chan os.Signal) error {
 		return rollout.AwaitPods(ctx, d.env, d.run.Started(), goal, d.timeout, signals)
 	}, func(signals <-chan os.Signal) error {
 		return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return d.awaitWorkloads(ctx, workloads) })
 	})
-	return errors.Join(failed, podErr, err)
+	return errors.Join(startErr, podErr, err)
 }
 
-// attendBoth attends the pods and the workloads of a run concurrently. Both get the signals.
-func attendBoth(ctx context.Context, r *podup.Run, signals <-chan os.Signal, pods, workloads func(<-chan os.Signal) error) (podErr, workloadErr error) {
+// waitForBoth waits for the pods and the workloads of a run concurrently. Both get the signals.
+func waitForBoth(ctx context.Context, r *podup.Run, signals <-chan os.Signal, pods, workloads func(<-chan os.Signal) error) (podErr, workloadErr error) {
 	switch {
 	case len(r.Targets) == 0 && len(r.Workloads) == 0:
 		return nil, nil

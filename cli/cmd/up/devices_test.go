@@ -9,12 +9,12 @@ import (
 
 // A device that cannot be had is refused with its container, and where descriptions are.
 func TestDevicesThatAreNotThere(t *testing.T) {
-	w := clitest.NewWorld(t)
-	got := w.Begin(strings.Replace(clitest.OneContainer, "name: web", "name: web, annotations: {cdi.k8s.io/a: v.example/c=none}", 1), "up", "-d", "-").Wait()
+	h := clitest.NewHost(t)
+	got := h.Begin(strings.Replace(clitest.OneContainer, "name: web", "name: web, annotations: {cdi.k8s.io/a: v.example/c=none}", 1), "up", "-d", "-").Wait()
 	if got.Code == 0 || !strings.Contains(got.Err, "container app of pod web: no file describes the device v.example/c=none") || !strings.Contains(got.Err, "/etc/cdi") {
 		t.Errorf("exit code %d, stderr %q", got.Code, got.Err)
 	}
-	if w.Dirs.Pod("default", "web").Exists() {
+	if h.Dirs.Pod("default", "web").Exists() {
 		t.Error("the pod was made")
 	}
 }

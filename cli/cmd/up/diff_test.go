@@ -45,13 +45,13 @@ func TestDiffAfterApply(t *testing.T) {
 		if workload.MatchString(text) {
 			continue // apply starts its controller, a process that goes on after the test
 		}
-		w := clitest.NewWorld(t)
-		w.Script = func(*clitest.Supervisor) {}
-		if got := w.Begin(text, "apply", "-").Wait(); got.Code != 0 {
+		h := clitest.NewHost(t)
+		h.Script = func(*clitest.Supervisor) {}
+		if got := h.Begin(text, "apply", "-").Wait(); got.Code != 0 {
 			continue // it is of what apply refuses, which other tests check
 		}
 		applied++
-		if got := w.Begin(text, "diff", "-").Wait(); got.Code != 0 || got.Out != "" {
+		if got := h.Begin(text, "diff", "-").Wait(); got.Code != 0 || got.Out != "" {
 			t.Errorf("%s: diff ends with %d:\n%s%s", name, got.Code, got.Out, got.Err)
 		}
 	}

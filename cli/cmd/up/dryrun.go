@@ -34,11 +34,11 @@ func (o *runOptions) runDry(ctx context.Context) error {
 	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
 		return err
 	}
-	var said []string
+	var lines []string
 	var errs []error
 	for _, o := range slices.Concat(docs.Stored, docs.Workloads) {
 		k, err := objects.Compare(env, dirs, &o)
-		said, errs = append(said, kindnames.Display(o.Stored)+" "+k.Verb), append(errs, err)
+		lines, errs = append(lines, kindnames.Display(o.Stored)+" "+k.Verb), append(errs, err)
 	}
 	for i := range docs.Pods {
 		o := &docs.Pods[i]
@@ -52,12 +52,12 @@ func (o *runOptions) runDry(ctx context.Context) error {
 		case bytes.Equal(old, next):
 			word = "unchanged"
 		}
-		said, errs = append(said, "pod/"+o.Pod.Name+" "+word), append(errs, err)
+		lines, errs = append(lines, "pod/"+o.Pod.Name+" "+word), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	for _, line := range said {
+	for _, line := range lines {
 		fmt.Fprintln(env.Out, line, "(dry run)")
 	}
 	return nil

@@ -33,13 +33,13 @@ type foreground struct {
 	signaled atomic.Bool // a signal has ended the foreground
 }
 
-// Attend prints the output of the pods, and of those of the workloads, whose controller it is.
-func (f *foreground) Attend(ctx context.Context, failed error) error {
+// Wait prints the output of the pods, and of those of the workloads, whose controller it is.
+func (f *foreground) Wait(ctx context.Context, startErr error) error {
 	f.prespawn.RestoreGC()
 	if f.watch && len(f.run.Targets)+len(f.run.Workloads) > 0 {
 		end, err := f.watchFiles(ctx)
 		if err != nil {
-			return errors.Join(failed, err)
+			return errors.Join(startErr, err)
 		}
 		defer end()
 	}
@@ -50,14 +50,14 @@ func (f *foreground) Attend(ctx context.Context, failed error) error {
 		}
 	}()
 	if err != nil {
-		return errors.Join(failed, err)
+		return errors.Join(startErr, err)
 	}
-	podErr, err := attendBoth(ctx, f.run, f.signals, func(signals <-chan os.Signal) error {
-		return f.attendPods(ctx, signals)
+	podErr, err := waitForBoth(ctx, f.run, f.signals, func(signals <-chan os.Signal) error {
+		return f.followPods(ctx, signals)
 	}, func(signals <-chan os.Signal) error {
-		return f.attendWorkloads(ctx, own, signals)
+		return f.followWorkloads(ctx, own, signals)
 	})
-	return errors.Join(failed, err, podErr)
+	return errors.Join(startErr, err, podErr)
 }
 
 // CleanUp removes the objects that the command has created, if a signal has ended it.
@@ -68,10 +68,10 @@ func (f *foreground) CleanUp(ctx context.Context, err error) error {
 	return f.commandHooks.CleanUp(ctx, err)
 }
 
-// attendPods prints the output of the pods until they have ended. At the first signal it stops the pods
+// followPods prints the output of the pods until they have ended. At the first signal it stops the pods
 // that this command has started, at the second it kills them; then it removes them. Pods that ran before
 // keep running.
-func (f *foreground) attendPods(ctx context.Context, signals <-chan os.Signal) error {
+func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) error {
 	env, running := f.env, f.run.Started()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,10 +91,10 @@ func (f *foreground) attendPods(ctx context.Context, signals <-chan os.Signal) e
 		defer close(ended)
 		streams := f.allStreams(running)
 		podup.ForEach(running, func(i int, p *podup.Target) {
-			errs[i] = attendOne(ctx, env, p, streams[i])
+			errs[i] = followUntilReplaced(ctx, env, p, streams[i])
 			for next := p.Successor.Take(); next != nil && ctx.Err() == nil; next = p.Successor.Take() {
 				own := f.allStreams(append(slices.Clone(running[:i]), next))[i]
-				errs[i] = attendOne(ctx, env, next, own)
+				errs[i] = followUntilReplaced(ctx, env, next, own)
 				latest[i] = next
 			}
 		})
@@ -196,18 +196,18 @@ func removePod(env *cmdutil.Env, launcher cmdutil.PodLauncher, p store.Pod) erro
 	return nil
 }
 
-// attendOne attends a pod that another may replace meanwhile.
-func attendOne(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
+// followUntilReplaced follows a pod until it ends or --watch replaces it.
+func followUntilReplaced(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
 	ctx, leave := p.Successor.Show(ctx)
 	defer leave()
-	return attend(ctx, env, p, streams)
+	return followPod(ctx, env, p, streams)
 }
 
-// attend prints one pod's output and state changes until it ends. It returns an error unless the pod
+// followPod prints one pod's output and state changes until it ends. It returns an error unless the pod
 // succeeded.
-func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
+func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
 	ended := make(chan struct{})
-	tell := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	reporter := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	if p.AwaitsImages {
 		controlled := workloads.ControllerOf(p.Object.Pod) != nil
 		if err := rollout.AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return !controlled && !a.Retryable }); err != nil {
@@ -220,13 +220,13 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 			return err
 		}
 	}
-	defer tell.WatchMounts(p)()
+	defer reporter.WatchMounts(p)()
 	var last *pod.Status
 	var watchErr error
 	go func() {
 		defer close(ended)
 		watchErr = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
-			tell.Status(st)
+			reporter.Status(st)
 			logstream.EndFinished(streams, p.Plan.RestartPolicy, st)
 			last = st
 			return p.Successor != nil && st.Phase.Terminal() // a replacement may exist
@@ -251,11 +251,11 @@ func attend(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*l
 		if err != nil {
 			return err
 		}
-		tell.Status(st)
+		reporter.Status(st)
 		last = st
 	}
 	p.Last = last
-	return tell.Failure(p.Pod, last)
+	return reporter.Failure(p.Pod, last)
 }
 
 // allStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a

@@ -32,9 +32,9 @@ func (f *foreground) lockWorkloads() (own []store.Workload, locks []*store.FileL
 	return own, locks, err
 }
 
-// attendWorkloads runs the controller of workloads, and prints the output of their pods, until the
+// followWorkloads runs the controller of workloads, and prints the output of their pods, until the
 // workloads are over or removed. At the first signal it removes them.
-func (f *foreground) attendWorkloads(ctx context.Context, own []store.Workload, signals <-chan os.Signal) error {
+func (f *foreground) followWorkloads(ctx context.Context, own []store.Workload, signals <-chan os.Signal) error {
 	if len(own) == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ type podOutputs struct {
 func (s *podOutputs) follow(ctx context.Context, p *podup.Target) {
 	streams := s.streams(p, func(c *pod.Container) crilog.Sink { return s.view.Prefixed(p.Pod.Name + "/" + c.Name + " | ") })
 	s.all.Go(func() {
-		err := attend(ctx, s.env, p, streams)
+		err := followPod(ctx, s.env, p, streams)
 		if err != nil && ctx.Err() == nil && p.Last != nil && !p.Last.Deleting && !errors.Is(err, podclient.ErrNotRunning) {
 			report.Print(s.env.ErrOut, err)
 		}
@@ -102,7 +102,7 @@ func (s *podOutputs) join(ctx context.Context, dirs store.Dirs, w store.Workload
 	if err != nil {
 		return // its controller reports the error
 	}
-	for _, p := range v.Places {
+	for _, p := range v.StoredPods {
 		plan, err := p.Plan()
 		if err == nil && p.Alive() {
 			s.follow(ctx, &podup.Target{Pod: p, Plan: plan, Action: podup.Keep})

@@ -10,9 +10,9 @@ import (
 // A user or group that the machine has no id for would keep its container waiting for
 // ever: up refuses before anything is made.
 func TestUpRefusesIDsThatAPodDoesNotHave(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	manifest := strings.Replace(clitest.OneContainer, "spec:", "spec:\n  securityContext: {runAsUser: 65537, runAsGroup: 65536, supplementalGroups: [70000]}", 1)
-	got := w.Begin(manifest, "up", "-d", "-").Wait()
+	got := h.Begin(manifest, "up", "-d", "-").Wait()
 	want := `podrun: container app of pod web runs with user id 65537, and a pod of this user has only the ids 0 to 65536
 podrun: container app of pod web runs with group id 70000, and a pod of this user has only the ids 0 to 65536
 hint: ask for more ids
@@ -20,7 +20,7 @@ hint: ask for more ids
 	if got.Code != 125 || got.Err != want {
 		t.Errorf("exit code %d, stderr %q, want %q", got.Code, got.Err, want)
 	}
-	if w.Dirs.Pod("default", "web").Exists() {
+	if h.Dirs.Pod("default", "web").Exists() {
 		t.Error("the pod was made")
 	}
 }

@@ -20,9 +20,9 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 		"hang up":   {[]os.Signal{syscall.SIGHUP}, 129},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(t)
+			h := clitest.NewHost(t)
 			asked := make(chan struct{}) // once: two requests may overtake each other
-			w.Script = func(s *clitest.Supervisor) {
+			h.Script = func(s *clitest.Supervisor) {
 				s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 				s.Log("app", 0, "stdout F up")
 				if grace := <-s.Stops; grace != nil {
@@ -39,7 +39,7 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 				st.Deleting = true
 				s.End(st)
 			}
-			p := w.Begin("", "up", w.File(clitest.OneContainer))
+			p := h.Begin("", "up", h.File(clitest.OneContainer))
 			p.WaitOutput("up\n")
 			for i, sig := range tc.signals {
 				p.Signals <- sig
@@ -50,7 +50,7 @@ func TestInterruptStopsAndRemoves(t *testing.T) {
 			if got.Code != tc.code || got.Out != "up\ngoing\n" {
 				t.Errorf("%+v", got)
 			}
-			if w.Dirs.Pod("default", "web").HasRemains() {
+			if h.Dirs.Pod("default", "web").HasRemains() {
 				t.Error("the pod was not removed")
 			}
 		})

@@ -17,73 +17,73 @@ func unknownManifest() error {
 }
 
 // waitsHere is a world in which a pod waits for its image, with an hour between attempts.
-func waitsHere(t *testing.T, err error, words ...string) *clitest.World {
+func waitsHere(t *testing.T, err error, words ...string) *clitest.Host {
 	t.Helper()
-	w := clitest.NewWorld(t)
-	w.ImageErr = err
-	w.Script = func(s *clitest.Supervisor) { s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app"))) }
-	w.Run(append(words, w.File(clitest.OneContainer))...)
+	h := clitest.NewHost(t)
+	h.ImageErr = err
+	h.Script = func(s *clitest.Supervisor) { s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app"))) }
+	h.Run(append(words, h.File(clitest.OneContainer))...)
 	clitest.Eventually(t, "the pod waits", func() bool {
-		st, err := w.Dirs.Pod("default", "web").Status()
+		st, err := h.Dirs.Pod("default", "web").Status()
 		return err == nil && st.ImagePull != nil && len(st.Containers) == 1 && st.Containers[0].State.Waiting != nil && st.Containers[0].State.Waiting.Reason != "ContainerCreating"
 	})
-	return w
+	return h
 }
 
-func come(w *clitest.World) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	w.ImageErr = nil
+func come(h *clitest.Host) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.ImageErr = nil
 }
 
 // While its image is missing a pod is there, and all verbs take it for one.
 func TestPendingPodIsThere(t *testing.T) {
-	w := waitsHere(t, unknownManifest(), "apply")
+	h := waitsHere(t, unknownManifest(), "apply")
 	for _, c := range []struct{ command, want string }{
 		{"get pods", "Err"}, {"ps", "0/1"}, {"describe web", "ErrImagePull"}, {"events web", "Failed to pull image \"busybox:1\": manifest unknown"},
 		{"get web -o yaml", "phase: Pending"}, {"get web -o yaml", "reason: PodSandboxNotReady"}, {"events web", "Pulling image"},
 	} {
-		if got := w.Run(strings.Fields(c.command)...); got.Code != 0 || !strings.Contains(got.Out, c.want) {
+		if got := h.Run(strings.Fields(c.command)...); got.Code != 0 || !strings.Contains(got.Out, c.want) {
 			t.Errorf("%s lacks %q: %+v", c.command, c.want, got)
 		}
 	}
-	if got := w.Run("logs", "web"); got.Code != 1 || !strings.Contains(got.Err, "waiting to start") {
+	if got := h.Run("logs", "web"); got.Code != 1 || !strings.Contains(got.Err, "waiting to start") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.Run("exec", "web", "--", "true"); got.Code == 0 || !strings.Contains(got.Err, "pod web waits for its images") {
+	if got := h.Run("exec", "web", "--", "true"); got.Code == 0 || !strings.Contains(got.Err, "pod web waits for its images") {
 		t.Errorf("%+v", got)
 	}
-	clitest.CheckResult(t, w.Run("wait", "--for=phase=Pending", "web"), 0, "pod/web condition met\n", "")
-	clitest.CheckResult(t, w.Run("down", "web"), 0, "pod/web deleted\n", "")
-	if w.Dirs.Pod("default", "web").HasRemains() {
+	clitest.CheckResult(t, h.Run("wait", "--for=phase=Pending", "web"), 0, "pod/web condition met\n", "")
+	clitest.CheckResult(t, h.Run("down", "web"), 0, "pod/web deleted\n", "")
+	if h.Dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod is left")
 	}
 }
 
 // The same manifest again has the images tried at once, and the pod runs when they have come.
 func TestPendingPodStarts(t *testing.T) {
-	w := waitsHere(t, unknownManifest(), "up", "-d")
-	come(w)
-	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web running\n", "")
-	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web unchanged\n", "")
-	if plan, err := w.Dirs.Pod("default", "web").Plan(); err != nil || plan.ImagesPending || plan.Containers[0].ImageID == "" {
+	h := waitsHere(t, unknownManifest(), "up", "-d")
+	come(h)
+	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
+	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web unchanged\n", "")
+	if plan, err := h.Dirs.Pod("default", "web").Plan(); err != nil || plan.ImagesPending || plan.Containers[0].ImageID == "" {
 		t.Errorf("%+v, %v", plan, err)
 	}
 }
 
 // Another manifest takes the place of one of which nothing was started.
 func TestPendingPodIsReplaced(t *testing.T) {
-	w := waitsHere(t, unknownManifest(), "apply")
-	before, err := w.Dirs.Pod("default", "web").Plan()
+	h := waitsHere(t, unknownManifest(), "apply")
+	before, err := h.Dirs.Pod("default", "web").Plan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	come(w)
-	got := w.Run("up", "-d", w.File(strings.Replace(clitest.OneContainer, "busybox:1", "busybox:2", 1)))
+	come(h)
+	got := h.Run("up", "-d", h.File(strings.Replace(clitest.OneContainer, "busybox:1", "busybox:2", 1)))
 	if got.Code != 0 || got.Out != "pod/web running\n" {
 		t.Fatalf("%+v", got)
 	}
-	after, err := w.Dirs.Pod("default", "web").Plan()
+	after, err := h.Dirs.Pod("default", "web").Plan()
 	if err != nil || after.UID == before.UID || after.Containers[0].Image != "busybox:2" {
 		t.Errorf("%+v, %v", after, err)
 	}
@@ -99,84 +99,84 @@ func TestUpFailFast(t *testing.T) {
 		{clitest.NoNetworkError(), []string{"up", "-d", "--fail-fast"}},
 		{unknownManifest(), []string{"up", "-d"}},
 	} {
-		w := clitest.NewWorld(t)
-		w.ImageErr = c.err
-		got := w.Run(append(c.words, w.File(clitest.OneContainer))...)
+		h := clitest.NewHost(t)
+		h.ImageErr = c.err
+		got := h.Run(append(c.words, h.File(clitest.OneContainer))...)
 		if got.Code != 1 || !strings.Contains(got.Err, "cannot use image busybox:1") || !strings.Contains(got.Err, "pod web goes on waiting") {
 			t.Errorf("%v: %+v", c.words, got)
 		}
-		if st, err := w.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Pending {
+		if st, err := h.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Pending {
 			t.Errorf("%v: %+v, %v", c.words, st, err)
 		}
 	}
-	w := clitest.NewWorld(t)
-	clitest.CheckResult(t, w.Run("up", "--fail-fast", w.File(clitest.OneContainer)), 2, "", "podrun: --fail-fast is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n")
+	h := clitest.NewHost(t)
+	clitest.CheckResult(t, h.Run("up", "--fail-fast", h.File(clitest.OneContainer)), 2, "", "podrun: --fail-fast is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n")
 }
 
 // An image that is never to be pulled is waited for, too.
 func TestNeverPulledIsWaitedFor(t *testing.T) {
-	w := waitsHere(t, &image.Error{Reason: image.ErrImageNeverPull, Err: errors.New("not present")}, "up", "-d")
-	if got := w.Run("describe", "web"); !strings.Contains(got.Out, "ErrImageNeverPull") || !strings.Contains(got.Out, `Container image "busybox:1" is not present with pull policy of Never`) {
+	h := waitsHere(t, &image.Error{Reason: image.ErrImageNeverPull, Err: errors.New("not present")}, "up", "-d")
+	if got := h.Run("describe", "web"); !strings.Contains(got.Out, "ErrImageNeverPull") || !strings.Contains(got.Out, `Container image "busybox:1" is not present with pull policy of Never`) {
 		t.Errorf("%+v", got)
 	}
-	come(w)
-	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web running\n", "")
+	come(h)
+	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 }
 
 // A foreground whose image cannot come leaves nothing.
 func TestForegroundLeavesNoPendingPod(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.ImageErr = unknownManifest()
-	if got := w.Run("up", w.File(clitest.OneContainer)); got.Code != 1 || !strings.Contains(got.Err, "manifest unknown") {
+	h := clitest.NewHost(t)
+	h.ImageErr = unknownManifest()
+	if got := h.Run("up", h.File(clitest.OneContainer)); got.Code != 1 || !strings.Contains(got.Err, "manifest unknown") {
 		t.Errorf("%+v", got)
 	}
-	if w.Dirs.Pod("default", "web").HasRemains() {
+	if h.Dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod is left")
 	}
 }
 
 // What ends a pending pod without removing it leaves its record, and up makes it anew.
 func TestPendingPodIsStopped(t *testing.T) {
-	w := waitsHere(t, clitest.NoNetworkError(), "apply")
-	clitest.CheckResult(t, w.Run("stop", "web"), 0, "pod/web stopped\n", "")
-	if st, err := w.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Failed || st.ImagePull != nil {
+	h := waitsHere(t, clitest.NoNetworkError(), "apply")
+	clitest.CheckResult(t, h.Run("stop", "web"), 0, "pod/web stopped\n", "")
+	if st, err := h.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Failed || st.ImagePull != nil {
 		t.Fatalf("%+v, %v", st, err)
 	}
-	come(w)
-	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web running\n", "")
+	come(h)
+	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 }
 
 // A pod whose image cannot be run as its manifest wants is tried again, too.
 func TestPendingPodThatCannotBeMade(t *testing.T) {
-	w := waitsHere(t, clitest.NoNetworkError(), "apply")
-	w.Mu.Lock()
-	w.StartErr = errors.New("no room")
-	w.Mu.Unlock()
-	come(w)
-	p := w.Begin("", "up", "-d", w.File(clitest.OneContainer))
+	h := waitsHere(t, clitest.NoNetworkError(), "apply")
+	h.Mu.Lock()
+	h.StartErr = errors.New("no room")
+	h.Mu.Unlock()
+	come(h)
+	p := h.Begin("", "up", "-d", h.File(clitest.OneContainer))
 	if got := p.Wait(); got.Code != 1 || !strings.Contains(got.Err, "no room") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.Run("describe", "web"); !strings.Contains(got.Out, "CreatePodSandboxError") || !strings.Contains(got.Out, "FailedCreatePodSandBox") {
+	if got := h.Run("describe", "web"); !strings.Contains(got.Out, "CreatePodSandboxError") || !strings.Contains(got.Out, "FailedCreatePodSandBox") {
 		t.Errorf("%+v", got)
 	}
-	w.Mu.Lock()
-	w.StartErr = nil
-	w.Mu.Unlock()
-	clitest.CheckResult(t, w.Run("up", "-d", w.File(clitest.OneContainer)), 0, "pod/web running\n", "")
+	h.Mu.Lock()
+	h.StartErr = nil
+	h.Mu.Unlock()
+	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 }
 
 // A client that is interrupted leaves the pod to its puller.
 func TestInterruptedClientLeavesThePull(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.ImageErr = clitest.NoNetworkError()
-	p := w.Begin("", "up", "-d", w.File(clitest.OneContainer))
+	h := clitest.NewHost(t)
+	h.ImageErr = clitest.NoNetworkError()
+	p := h.Begin("", "up", "-d", h.File(clitest.OneContainer))
 	p.WaitOutput("ImagePullBackOff")
 	p.Signals <- syscall.SIGINT
 	if got := p.Wait(); got.Code != 130 || !strings.Contains(got.Err, "pod web is left as it is") {
 		t.Errorf("%+v", got)
 	}
-	if !w.Dirs.Pod("default", "web").Alive() {
+	if !h.Dirs.Pod("default", "web").Alive() {
 		t.Error("nobody pulls")
 	}
 }

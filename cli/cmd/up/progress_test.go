@@ -14,10 +14,10 @@ func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 	crash.LastState = clitest.TerminatedContainer("app", 3, "Error", "").State
 	crash.RestartCount = 2
 	var said strings.Builder
-	tell := rollout.Reporter{Out: &said, Pod: "web"}
+	reporter := rollout.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, crash)
-	tell.Status(&st)
-	tell.Status(&st)
+	reporter.Status(&st)
+	reporter.Status(&st)
 	want := "podrun: pod web: container app (restart 2) exited with code 3; waits: CrashLoopBackOff: back-off 20s\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
@@ -27,9 +27,9 @@ func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 // A message of several lines is shown as it was written, without its last line's end.
 func TestProgressShowsMessagesAsTheyAre(t *testing.T) {
 	var said strings.Builder
-	tell := rollout.Reporter{Out: &said, Pod: "web"}
+	reporter := rollout.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, clitest.TerminatedContainer("app", 3, "Error", "no disk\nmount\x1b it\n"))
-	tell.Status(&st)
+	reporter.Status(&st)
 	want := "podrun: pod web: container app exited with code 3: no disk\n  mount\\u001b it\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
@@ -38,14 +38,14 @@ func TestProgressShowsMessagesAsTheyAre(t *testing.T) {
 
 // What was said when a container ended is not said in full again when the pod does.
 func TestUpSaysAContainersMessageOnce(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	bad := clitest.TerminatedContainer("app", 3, "Error", "no disk")
-	w.Script = func(s *clitest.Supervisor) {
+	h.Script = func(s *clitest.Supervisor) {
 		s.Publish(clitest.Status(pod.Running, bad, clitest.RunningContainer("log-shipper")))
 	}
-	p := w.Begin("", "up", w.File(clitest.ThreeContainers))
+	p := h.Begin("", "up", h.File(clitest.ThreeContainers))
 	p.WaitOutput("no disk")
-	w.Supervisor("default", "web").End(clitest.Status(pod.Failed, bad, clitest.TerminatedContainer("log-shipper", 0, "Completed", "")))
+	h.Supervisor("default", "web").End(clitest.Status(pod.Failed, bad, clitest.TerminatedContainer("log-shipper", 0, "Completed", "")))
 	clitest.CheckResult(t, p.Wait(), 1, "", `podrun: pod web: container app exited with code 3: no disk
 podrun: pod web failed: container app exited with code 3
 hint: podrun logs web shows its output, podrun down web removes it

@@ -11,9 +11,9 @@ import (
 // Who waits for a pod is told which of its volumes are not there, and why.
 func TestUpSaysWhichVolumesAreNotThere(t *testing.T) {
 	for _, how := range [][]string{{"up", "-d"}, {"up"}} {
-		w := clitest.NewWorld(t)
+		h := clitest.NewHost(t)
 		next := make(chan bool)
-		w.Script = func(s *clitest.Supervisor) {
+		h.Script = func(s *clitest.Supervisor) {
 			s.Publish(clitest.Status(pod.Pending, clitest.WaitingContainer("app", "ContainerCreating", "")))
 			var log pod.EventLog
 			for _, text := range []string{`configmap "later" not found`, `configmap "later" not found`, `secret "key" not found`} {
@@ -25,7 +25,7 @@ func TestUpSaysWhichVolumesAreNotThere(t *testing.T) {
 			<-next
 			s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 		}
-		p := w.Begin("", append(how, w.File(clitest.OneContainer))...)
+		p := h.Begin("", append(how, h.File(clitest.OneContainer))...)
 		p.WaitOutput(`secret "key" not found`)
 		close(next)
 		got := p.Wait()
@@ -40,8 +40,8 @@ podrun: pod web: a volume is not there: FailedMount: MountVolume.SetUp failed fo
 
 // What a running pod has got over is not told again.
 func TestUpOfARunningPodTellsNoOldTrouble(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		var log pod.EventLog
 		log.Add(pod.Event{Type: pod.Warning, Reason: "FailedMount", Message: "old", Last: time.Now()})
 		if err := s.Pod.WriteEvents(&log); err != nil {
@@ -49,9 +49,9 @@ func TestUpOfARunningPodTellsNoOldTrouble(t *testing.T) {
 		}
 		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 	}
-	file := w.File(clitest.OneContainer)
-	if got := w.Run("up", "-d", file); got.Code != 0 {
+	file := h.File(clitest.OneContainer)
+	if got := h.Run("up", "-d", file); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	clitest.CheckResult(t, w.Run("up", "-d", file), 0, "pod/web unchanged\n", "")
+	clitest.CheckResult(t, h.Run("up", "-d", file), 0, "pod/web unchanged\n", "")
 }

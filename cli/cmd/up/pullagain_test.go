@@ -15,19 +15,19 @@ import (
 // among its events. Another up has an attempt made now.
 func TestUpWaitsForARegistry(t *testing.T) {
 	for _, words := range [][]string{{"up", "-d"}, {"up"}} {
-		w := clitest.NewWorld(t)
-		w.ImageErrs = []error{clitest.NoNetworkError()}
-		w.Script = func(s *clitest.Supervisor) {
+		h := clitest.NewHost(t)
+		h.ImageErrs = []error{clitest.NoNetworkError()}
+		h.Script = func(s *clitest.Supervisor) {
 			s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 		}
-		file := w.File(clitest.OneContainer)
-		first := w.Begin("", append(words, file)...)
+		file := h.File(clitest.OneContainer)
+		first := h.Begin("", append(words, file)...)
 		first.WaitOutput("back-off")
-		clitest.Eventually(t, "the pod waits to pull again", func() bool { return strings.Contains(w.Run("events", "web").Out, "Error: ImagePullBackOff") })
-		second := w.Run("up", "-d", file)
+		clitest.Eventually(t, "the pod waits to pull again", func() bool { return strings.Contains(h.Run("events", "web").Out, "Error: ImagePullBackOff") })
+		second := h.Run("up", "-d", file)
 		got := first.Wait()
-		if got.Code != 0 || second.Code != 0 || w.Asked() != 2 {
-			t.Fatalf("%+v, then %+v, asked %d times", got, second, w.Asked())
+		if got.Code != 0 || second.Code != 0 || h.Pulls() != 2 {
+			t.Fatalf("%+v, then %+v, asked %d times", got, second, h.Pulls())
 		}
 		for _, want := range []string{
 			"cannot use image busybox:1: dial: network is unreachable",
@@ -37,7 +37,7 @@ func TestUpWaitsForARegistry(t *testing.T) {
 				t.Errorf("%q is not said in\n%s", want, got.Err)
 			}
 		}
-		events := w.Run("events", "web")
+		events := h.Run("events", "web")
 		for _, want := range []string{"Pulling image", "Failed to pull image", "Error: ErrImagePull", "Back-off pulling image", "Error: ImagePullBackOff"} {
 			if !strings.Contains(events.Out, want) {
 				t.Errorf("no event %q in\n%s", want, events.Out)
@@ -49,36 +49,36 @@ func TestUpWaitsForARegistry(t *testing.T) {
 // What will not be better by itself is an error at once: several images, of which one
 // does not exist, too.
 func TestUpDoesNotWaitForWhatIsWrong(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.ImageErrs = []error{&image.Error{Reason: image.ErrImagePull, Err: errors.New("manifest unknown")}}
-	if got := w.Run("up", "-d", w.File(clitest.OneContainer)); got.Code != 1 || w.Asked() != 1 || strings.Contains(got.Err, "BackOff") {
-		t.Errorf("%+v, asked %d times", got, w.Asked())
+	h := clitest.NewHost(t)
+	h.ImageErrs = []error{&image.Error{Reason: image.ErrImagePull, Err: errors.New("manifest unknown")}}
+	if got := h.Run("up", "-d", h.File(clitest.OneContainer)); got.Code != 1 || h.Pulls() != 1 || strings.Contains(got.Err, "BackOff") {
+		t.Errorf("%+v, asked %d times", got, h.Pulls())
 	}
-	w = clitest.NewWorld(t)
-	w.ImageErrs = []error{clitest.NoNetworkError(), &image.Error{Reason: image.SignatureValidationFailed, Err: errors.New("refused")}}
+	h = clitest.NewHost(t)
+	h.ImageErrs = []error{clitest.NoNetworkError(), &image.Error{Reason: image.SignatureValidationFailed, Err: errors.New("refused")}}
 	two := strings.Replace(clitest.OneContainer, "  - {name: app,", "  - {name: other, image: other}\n  - {name: app,", 1)
-	if got := w.Run("up", "-d", w.File(two)); got.Code != 1 || w.Asked() != 2 || strings.Contains(got.Err, "BackOff") {
-		t.Errorf("%+v, asked %d times", got, w.Asked())
+	if got := h.Run("up", "-d", h.File(two)); got.Code != 1 || h.Pulls() != 2 || strings.Contains(got.Err, "BackOff") {
+		t.Errorf("%+v, asked %d times", got, h.Pulls())
 	}
 }
 
 // --timeout ends the waiting of the command, and the pod goes on waiting. Ctrl-C of a foreground
 // removes the pod.
 func TestUpGivesUpWaitingForARegistry(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.ImageErr = clitest.NoNetworkError()
-	got := w.Run("up", "-d", "--timeout", "200ms", w.File(clitest.OneContainer))
+	h := clitest.NewHost(t)
+	h.ImageErr = clitest.NoNetworkError()
+	got := h.Run("up", "-d", "--timeout", "200ms", h.File(clitest.OneContainer))
 	if got.Code != 1 || !strings.Contains(got.Err, "not all images of pod web came within the --timeout") {
 		t.Errorf("%+v", got)
 	}
-	clitest.CheckResult(t, w.Run("down", "web"), 0, "pod/web deleted\n", "")
-	p := w.Begin("", "up", w.File(clitest.OneContainer))
+	clitest.CheckResult(t, h.Run("down", "web"), 0, "pod/web deleted\n", "")
+	p := h.Begin("", "up", h.File(clitest.OneContainer))
 	p.WaitOutput("ImagePullBackOff")
 	p.Signals <- syscall.SIGINT
 	if got := p.Wait(); got.Code != 130 {
 		t.Errorf("%+v", got)
 	}
-	if w.Dirs.Pod("default", "web").HasRemains() {
+	if h.Dirs.Pod("default", "web").HasRemains() {
 		t.Error("something of the pod was made")
 	}
 }
@@ -86,28 +86,28 @@ func TestUpGivesUpWaitingForARegistry(t *testing.T) {
 // --pull goes before what the manifest says, this time only.
 func TestUpPull(t *testing.T) {
 	for word, want := range map[string]string{"": image.Unset, "always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer} {
-		w := clitest.NewWorld(t)
-		w.Script = func(s *clitest.Supervisor) {
+		h := clitest.NewHost(t)
+		h.Script = func(s *clitest.Supervisor) {
 			s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 		}
 		words := []string{"up"}
 		if word != "" {
 			words = append(words, "--pull="+word)
 		}
-		if got := w.Run(append(words, w.File(clitest.OneContainer))...); got.Code != 0 || w.Policies["busybox:1"] != want {
-			t.Errorf("%s: %+v, policy %q", word, got, w.Policies["busybox:1"])
+		if got := h.Run(append(words, h.File(clitest.OneContainer))...); got.Code != 0 || h.Policies["busybox:1"] != want {
+			t.Errorf("%s: %+v, policy %q", word, got, h.Policies["busybox:1"])
 		}
 	}
-	w := clitest.NewWorld(t)
-	clitest.CheckResult(t, w.Run("up", "--pull=sometimes", w.File(clitest.OneContainer)), 2, "", "podrun: --pull takes always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
+	h := clitest.NewHost(t)
+	clitest.CheckResult(t, h.Run("up", "--pull=sometimes", h.File(clitest.OneContainer)), 2, "", "podrun: --pull takes always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
 }
 
 // Unused images go when the disk is nearly full, before anything is fetched, and that is said.
 func TestUpMakesRoom(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Pruned = image.Pruned{Images: make([]image.Info, 2), Bytes: 3e6}
-	w.ImageErrs = []error{errors.New("none")}
-	got := w.Run("up", "-d", w.File(clitest.OneContainer))
+	h := clitest.NewHost(t)
+	h.Pruned = image.Pruned{Images: make([]image.Info, 2), Bytes: 3e6}
+	h.ImageErrs = []error{errors.New("none")}
+	got := h.Run("up", "-d", h.File(clitest.OneContainer))
 	if room, none := strings.Index(got.Err, "podrun: the disk is nearly full: 2 unused images removed, 3.0 MB freed\n"), strings.Index(got.Err, "none"); room < 0 || none < room {
 		t.Errorf("%+v", got)
 	}

@@ -30,19 +30,19 @@ spec:
 // The Secrets of a pod, of the same file or kept before, go along with its images; those
 // that are no logins are said.
 func TestImagePullSecrets(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Logins = map[string][]string{}
-	if got := w.Run("create", "secret", "generic", "opaque", "--from-literal=a=b"); got.Code != 0 {
+	h := clitest.NewHost(t)
+	h.Logins = map[string][]string{}
+	if got := h.Run("create", "secret", "generic", "opaque", "--from-literal=a=b"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	got := w.Run("apply", "-f", w.File(withSecrets))
+	got := h.Run("apply", "-f", h.File(withSecrets))
 	if got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if l := w.Logins["here/x"]; len(l) != 1 || l[0] != `{"auths":{"here":{"auth":"YTpi"}}}` {
+	if l := h.Logins["here/x"]; len(l) != 1 || l[0] != `{"auths":{"here":{"auth":"YTpi"}}}` {
 		t.Errorf("here: %q", l)
 	}
-	if l := w.Logins["there/y"]; len(l) != 0 {
+	if l := h.Logins["there/y"]; len(l) != 0 {
 		t.Errorf("there: %q", l)
 	}
 	for _, want := range []string{

@@ -22,7 +22,7 @@ func TestUpRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args  []string
 		stdin string
-		with  func(*clitest.World)
+		with  func(*clitest.Host)
 		code  int
 		err   string
 	}{
@@ -33,46 +33,46 @@ func TestUpRefusals(t *testing.T) {
 		"started by another": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 1,
 			err:  "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n",
-			with: func(w *clitest.World) { w.StartErr = fmt.Errorf("lock pod web: %w", store.ErrLocked) },
+			with: func(h *clitest.Host) { h.StartErr = fmt.Errorf("lock pod web: %w", store.ErrLocked) },
 		},
 		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
 		"bad manifest":   {args: []string{"up", "-"}, stdin: bad, code: 2, err: manifestError},
 		"the same twice": {args: []string{"up", "-", "-f", "X"}, stdin: clitest.OneContainer, code: 2, err: "podrun: pod default/web is there twice: in X, document 1 and in standard input, document 1\n"},
 		"this host": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 125, err: "podrun: podrun cannot run pods here: there are no user namespaces\nhint: switch them on\n",
-			with: func(w *clitest.World) {
-				w.Findings = []host.Finding{{Name: "user namespaces", Level: host.Failure, Detail: "there are no user namespaces", Cure: "switch them on"}}
+			with: func(h *clitest.Host) {
+				h.Findings = []host.Finding{{Name: "user namespaces", Level: host.Failure, Detail: "there are no user namespaces", Cure: "switch them on"}}
 			},
 		},
 		"limits": {
 			args: []string{"up", "--require-limits", "-"}, stdin: clitest.OneContainer, code: 1,
 			err: "podrun: limits are not enforced: cgroup v1, and --require-limits was given\nhint: boot with v2\n",
-			with: func(w *clitest.World) {
-				w.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: cgroup v1", Cure: "boot with v2"}}
+			with: func(h *clitest.Host) {
+				h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: cgroup v1", Cure: "boot with v2"}}
 			},
 		},
 		"image": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 1, err: "podrun: cannot use image busybox:1: it is not there\nhint: load it\n",
-			with: func(w *clitest.World) { w.ImageErr = report.New(report.Failure, "load it", "it is not there") },
+			with: func(h *clitest.Host) { h.ImageErr = report.New(report.Failure, "load it", "it is not there") },
 		},
 		"start": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 1, err: "podrun: cannot start pod web: no more processes\n",
-			with: func(w *clitest.World) { w.StartErr = errors.New("no more processes") },
+			with: func(h *clitest.Host) { h.StartErr = errors.New("no more processes") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(t)
+			h := clitest.NewHost(t)
 			if tc.with != nil {
-				tc.with(w)
+				tc.with(h)
 			}
 			for i, a := range tc.args {
 				if a == "X" {
-					tc.args[i] = w.File(clitest.OneContainer)
+					tc.args[i] = h.File(clitest.OneContainer)
 					tc.err = strings.ReplaceAll(tc.err, "in X", "in "+tc.args[i])
 				}
 			}
-			clitest.CheckResult(t, w.Begin(tc.stdin, tc.args...).Wait(), tc.code, "", tc.err)
-			if w.Dirs.Pod("default", "web").HasRemains() {
+			clitest.CheckResult(t, h.Begin(tc.stdin, tc.args...).Wait(), tc.code, "", tc.err)
+			if h.Dirs.Pod("default", "web").HasRemains() {
 				t.Error("something was left behind")
 			}
 		})
@@ -81,8 +81,8 @@ func TestUpRefusals(t *testing.T) {
 
 // Two supervisors for one name must not be: the loser of the race is told.
 func TestUpLosesTheLock(t *testing.T) {
-	w := clitest.NewWorld(t)
-	p := w.Dirs.Pod("default", "web")
+	h := clitest.NewHost(t)
+	p := h.Dirs.Pod("default", "web")
 	if err := os.MkdirAll(filepath.Dir(p.RuntimeDir()), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -91,5 +91,5 @@ func TestUpLosesTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lock.Close() })
-	clitest.CheckResult(t, w.Run("up", w.File(clitest.OneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n")
 }

@@ -19,19 +19,20 @@ type hooks interface {
 	Loaded(*podup.Run, rollout.ExitCodeFrom) error
 	// Prepared is called before the first pod is started.
 	Prepared() error
-	// Attend attends the pods. failed is the error of those that could not be started.
-	Attend(ctx context.Context, failed error) error
+	// Wait waits for the started pods as the command requires. startErr is the error of pods that were not
+	// started.
+	Wait(ctx context.Context, startErr error) error
 	// CleanUp gets the error of the steps before, and returns that of the command.
 	CleanUp(ctx context.Context, err error) error
 }
 
-// run loads the manifests, prepares the pods, starts them, attends them, and cleans up.
+// run loads the manifests, prepares the pods, starts and follows them, and cleans up.
 func (o *runOptions) run(ctx context.Context, signals <-chan os.Signal, h hooks) error {
-	return h.CleanUp(ctx, o.attend(ctx, signals, h))
+	return h.CleanUp(ctx, o.runSteps(ctx, signals, h))
 }
 
-// attend is run without the clean-up.
-func (o *runOptions) attend(ctx context.Context, signals <-chan os.Signal, h hooks) error {
+// runSteps is run without the clean-up.
+func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h hooks) error {
 	if err := h.BeforeLoad(ctx); err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (o *runOptions) attend(ctx context.Context, signals <-chan os.Signal, h hoo
 	if err := h.Prepared(); err != nil {
 		return err
 	}
-	return h.Attend(ctx, r.Start())
+	return h.Wait(ctx, r.Start())
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.

@@ -13,18 +13,18 @@ import (
 )
 
 func TestUpShowsOneContainerAsItIs(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 		s.Log("app", 0, "stdout F hello", "stderr P no new", "stderr P line")
 		s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 	}
-	clitest.CheckResult(t, w.Run("up", w.File(clitest.OneContainer)), 0, "hello\nno newline", "")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 0, "hello\nno newline", "")
 }
 
 func TestUpPrefixesSeveralContainers(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Log("prepare", 0, "stdout F prepared", "stdout P half a ")
 		s.Log("prepare", 0, "stdout F line")
 		s.Log("app", 0, "stdout F one", "stdout P end")
@@ -32,22 +32,22 @@ func TestUpPrefixesSeveralContainers(t *testing.T) {
 	}
 	// Though all of it is there at once, an init container speaks before those that
 	// start after it.
-	clitest.CheckResult(t, w.Run("up", w.File(clitest.ThreeContainers)), 0, "prepare | prepared\nprepare | half a line\napp | one\napp | end\n", "")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.ThreeContainers)), 0, "prepare | prepared\nprepare | half a line\napp | one\napp | end\n", "")
 }
 
 func TestUpColoursContainers(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Env["CLICOLOR_FORCE"] = "1"
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Env["CLICOLOR_FORCE"] = "1"
+	h.Script = func(s *clitest.Supervisor) {
 		s.Log("app", 0, "stdout F one")
 		s.End(clitest.Status(pod.Succeeded))
 	}
-	clitest.CheckResult(t, w.Run("up", w.File(clitest.ThreeContainers)), 0, "\x1b[33mapp         |\x1b[0m one\n", "")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.ThreeContainers)), 0, "\x1b[33mapp         |\x1b[0m one\n", "")
 }
 
 func TestUpFollowsRestarts(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Log("app", 0, "stdout F first")
 		crash := clitest.WaitingContainer("app", "CrashLoopBackOff", "back-off 10s restarting failed container=app")
 		crash.RestartCount = 1
@@ -56,7 +56,7 @@ func TestUpFollowsRestarts(t *testing.T) {
 		s.Log("app", 1, "stdout F second")
 		s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 	}
-	got := w.Run("up", w.File(strings.Replace(clitest.OneContainer, "Never", "OnFailure", 1)))
+	got := h.Run("up", h.File(strings.Replace(clitest.OneContainer, "Never", "OnFailure", 1)))
 	if got.Code != 0 || got.Out != "first\nsecond\n" {
 		t.Errorf("%+v", got)
 	}
@@ -75,14 +75,14 @@ func TestUpSaysWhyThePodFailed(t *testing.T) {
 			"DeadlineExceeded: Pod was active on the node longer than the specified deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := clitest.NewWorld(t)
-			w.Script = func(s *clitest.Supervisor) { s.End(tc.end) }
-			got := w.Run("up", w.File(clitest.OneContainer))
+			h := clitest.NewHost(t)
+			h.Script = func(s *clitest.Supervisor) { s.End(tc.end) }
+			got := h.Run("up", h.File(clitest.OneContainer))
 			want := "podrun: pod web failed: " + tc.want + "\nhint: podrun logs web shows its output, podrun down web removes it\n"
 			if got.Code != 1 || !strings.HasSuffix(got.Err, want) {
 				t.Errorf("%+v", got)
 			}
-			if _, err := w.Dirs.Pod("default", "web").Plan(); err != nil {
+			if _, err := h.Dirs.Pod("default", "web").Plan(); err != nil {
 				t.Errorf("the record of the pod is gone: %v", err)
 			}
 		})
@@ -90,58 +90,58 @@ func TestUpSaysWhyThePodFailed(t *testing.T) {
 }
 
 func TestUpSaysWarningsOnce(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		st := clitest.Status(pod.Running, clitest.RunningContainer("app"))
 		st.Warnings = []string{"limits are not enforced: no cgroup"}
 		s.Publish(st)
 		st.Phase = pod.Succeeded
 		s.End(st)
 	}
-	clitest.CheckResult(t, w.Run("up", w.File(clitest.OneContainer)), 0, "", "podrun: pod web: warning: limits are not enforced: no cgroup\n")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 0, "", "podrun: pod web: warning: limits are not enforced: no cgroup\n")
 }
 
 func TestUpSupervisorKilled(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 		s.Log("app", 0, "stdout F the last word")
 		s.Kill()
 	}
-	got := w.Run("up", w.File(clitest.OneContainer))
+	got := h.Run("up", h.File(clitest.OneContainer))
 	if got.Code != 1 || got.Out != "the last word\n" || !strings.Contains(got.Err, "killed from outside") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestUpJoinsARunningPod(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		for range rollout.ContextLines {
 			s.Log("app", 0, "stdout F old")
 		}
 		s.Log("app", 0, "stdout F recent")
 		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 	}
-	file := w.File(clitest.OneContainer)
-	if got := w.Run("up", "-d", file); got.Code != 0 {
+	file := h.File(clitest.OneContainer)
+	if got := h.Run("up", "-d", file); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	p := w.Begin("", "up", file)
+	p := h.Begin("", "up", file)
 	p.WaitOutput("recent\n")
 	p.Signals <- syscall.SIGINT
 	got := p.Wait()
 	if got.Code != 130 || got.Out != strings.Repeat("old\n", rollout.ContextLines-1)+"recent\n" || !strings.Contains(got.Err, "pod web goes on running") {
 		t.Errorf("%+v", got)
 	}
-	if !w.Dirs.Pod("default", "web").Alive() {
+	if !h.Dirs.Pod("default", "web").Alive() {
 		t.Error("the pod that ran before was stopped")
 	}
 }
 
 func TestUpSeveralPods(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Log("app", 0, "stdout F I am "+s.Pod.Name)
 		if s.Pod.Name == "bad" {
 			s.End(clitest.Status(pod.Failed, clitest.TerminatedContainer("app", 1, "Error", "")))
@@ -150,7 +150,7 @@ func TestUpSeveralPods(t *testing.T) {
 		s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 	}
 	bad := strings.Replace(clitest.OneContainer, "name: web", "name: bad", 1)
-	got := w.Run("up", w.File(clitest.OneContainer+"---"+bad))
+	got := h.Run("up", h.File(clitest.OneContainer+"---"+bad))
 	if got.Code != 1 || !strings.Contains(got.Out, "web/app | I am web\n") || !strings.Contains(got.Out, "bad/app | I am bad\n") ||
 		!strings.Contains(got.Err, "pod bad failed") || strings.Contains(got.Err, "pod web failed") {
 		t.Errorf("%+v", got)
@@ -164,12 +164,12 @@ func TestUpCannotWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { full.Close() })
-	w := clitest.NewWorld(t)
-	w.Script = func(s *clitest.Supervisor) {
+	h := clitest.NewHost(t)
+	h.Script = func(s *clitest.Supervisor) {
 		s.Log("app", 0, "stdout F hello")
 		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 	}
-	got := w.BeginWith(strings.NewReader(""), full, "up", w.File(clitest.OneContainer)).Wait()
+	got := h.BeginWith(strings.NewReader(""), full, "up", h.File(clitest.OneContainer)).Wait()
 	if got.Code != 1 || !strings.Contains(got.Err, "cannot show the output of pod web, which goes on running: write /dev/full: no space left on device") {
 		t.Errorf("%+v", got)
 	}
@@ -185,13 +185,13 @@ func TestUpOnATerminal(t *testing.T) {
 		user, terminal := clitest.OpenTerminal(t)
 		var shown clitest.Buffer
 		go io.Copy(&shown, user)
-		w := clitest.NewWorld(t)
-		w.Env["TERM"] = term
-		w.Script = func(s *clitest.Supervisor) {
+		h := clitest.NewHost(t)
+		h.Env["TERM"] = term
+		h.Script = func(s *clitest.Supervisor) {
 			s.Log("app", 0, "stdout F \x1b[1mbold\x1b[0m\x1b[2J")
 			s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 		}
-		if got := w.BeginWith(strings.NewReader(""), terminal, "up", w.File(clitest.OneContainer)).Wait(); got.Code != 0 || got.Err != "" {
+		if got := h.BeginWith(strings.NewReader(""), terminal, "up", h.File(clitest.OneContainer)).Wait(); got.Code != 0 || got.Err != "" {
 			t.Errorf("%+v", got)
 		}
 		clitest.WaitFor(t, &shown, "\n")

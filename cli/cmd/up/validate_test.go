@@ -8,7 +8,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	limits := `
 apiVersion: v1
 kind: Pod
@@ -44,7 +44,7 @@ spec:
 		"nothing": {"", 2, nil, "podrun: standard input is not a manifest that podrun can run\n  standard input: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := w.Begin(tc.stdin, "validate", "-").Wait()
+			got := h.Begin(tc.stdin, "validate", "-").Wait()
 			if got.Code != tc.code || !strings.HasPrefix(got.Err, tc.err) || (tc.err == "") != (got.Err == "") {
 				t.Errorf("%+v", got)
 			}
@@ -62,9 +62,9 @@ spec:
 
 // What can be decoded is shown field by field, though it cannot be run.
 func TestValidateShowsWhatIsRefused(t *testing.T) {
-	w := clitest.NewWorld(t)
-	file := w.File(strings.Replace(clitest.OneContainer, "command: [sh]", `volumeDevices: [{name: disk, devicePath: /dev/xvda}]`, 1))
-	got := w.Run("validate", file)
+	h := clitest.NewHost(t)
+	file := h.File(strings.Replace(clitest.OneContainer, "command: [sh]", `volumeDevices: [{name: disk, devicePath: /dev/xvda}]`, 1))
+	got := h.Run("validate", file)
 	if got.Code != 2 || !strings.Contains(got.Out, "  refused   spec.containers[0].volumeDevices") ||
 		!strings.Contains(got.Err, "line 9: spec.containers[0].volumeDevices") {
 		t.Errorf("%+v", got)

@@ -12,8 +12,8 @@ import (
 // Who waits for a pod is told what for when it takes a while, and whenever that is something
 // else, once each.
 func TestUpSaysWhatItWaitsFor(t *testing.T) {
-	w := clitest.NewWorld(t)
-	w.Still = time.Millisecond
+	h := clitest.NewHost(t)
+	h.WaitHintAfter = time.Millisecond
 	lacks := func(kind, why string) pod.Status {
 		st := clitest.Status(pod.Running, clitest.RunningContainer("app"))
 		st.Conditions = []pod.Condition{{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "False", Message: why}}
@@ -23,7 +23,7 @@ func TestUpSaysWhatItWaitsFor(t *testing.T) {
 		return st
 	}
 	next := make(chan bool)
-	w.Script = func(s *clitest.Supervisor) {
+	h.Script = func(s *clitest.Supervisor) {
 		s.Publish(lacks("Initialized", "containers with incomplete status: [prepare]"))
 		<-next
 		var log pod.EventLog
@@ -37,7 +37,7 @@ func TestUpSaysWhatItWaitsFor(t *testing.T) {
 		<-next
 		s.Publish(lacks("Ready", `the status of pod readiness gate "x/y" is not "True", but False`))
 	}
-	p := w.Begin("", "up", "-d", "--wait", w.File(clitest.OneContainer))
+	p := h.Begin("", "up", "-d", "--wait", h.File(clitest.OneContainer))
 	for _, want := range []string{"prepare]", "app]"} {
 		p.WaitOutput(want)
 		next <- true

@@ -30,7 +30,7 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 	case u.rollback:
 		return u.findOldImages(p)
 	}
-	running := runningImages(p.place)
+	running := runningImages(p.pod)
 	var seen []string
 	for _, i := range manifest.Images(p.object.Pod) {
 		if slices.Contains(seen, i.Reference) || image.IsPinned(i.Reference) {
@@ -64,7 +64,7 @@ func (u *updater) finishTagging(p *updatedPod) error {
 		return err
 	}
 	p.record.State = state
-	return u.dirs.WriteUpdate(p.place, p.record)
+	return u.dirs.WriteUpdate(p.pod, p.record)
 }
 
 // findOldImages finds the images before the last update.
@@ -73,9 +73,9 @@ func (u *updater) findOldImages(p *updatedPod) error {
 	case p.record == nil:
 		return report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "it has not been updated: there is nothing to go back to")
 	case p.record.State == store.UpdateUndone:
-		return report.New(report.Failure, "podrun update "+p.place.Name+" takes the newest images", "it is back at what it was before already")
+		return report.New(report.Failure, "podrun update "+p.pod.Name+" takes the newest images", "it is back at what it was before already")
 	}
-	running := runningImages(p.place)
+	running := runningImages(p.pod)
 	for _, i := range p.record.Images {
 		if p.record.State == store.UpdateTrying && running[i.Ref] != i.New { // it was interrupted before
 			continue
@@ -108,7 +108,7 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	case err == nil:
 		shown.Done(i.Reference)
 	case report.Hint(err) == "" && image.IsTransient(err):
-		err = report.New(report.Failure, "the pod goes on as it is; try again later, or take what is on this machine: podrun update --pull never "+p.place.Name, "%w", err)
+		err = report.New(report.Failure, "the pod goes on as it is; try again later, or take what is on this machine: podrun update --pull never "+p.pod.Name, "%w", err)
 	}
 	return img.ID, err
 }
@@ -141,7 +141,7 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 			}
 		}
 		r := &store.Update{State: store.UpdateTrying, Boot: store.BootID(), At: time.Now().UTC(), Images: p.images, Manifest: p.manifest}
-		if err := u.dirs.WriteUpdate(p.place, r); err != nil {
+		if err := u.dirs.WriteUpdate(p.pod, r); err != nil {
 			return err
 		}
 	}
@@ -167,9 +167,9 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 		if err := u.end(p, images, tagging, state); err != nil {
 			return err
 		}
-		fmt.Fprintf(u.env.Out, "pod/%s %s\n", p.place.Name, word)
+		fmt.Fprintf(u.env.Out, "pod/%s %s\n", p.pod.Name, word)
 		for _, i := range p.images {
-			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: %s: %.19s -> %.19s\n", p.place.Name, report.Escape(i.Ref), i.Old, i.New)
+			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: %s: %.19s -> %.19s\n", p.pod.Name, report.Escape(i.Ref), i.Old, i.New)
 		}
 	}
 	return nil
@@ -188,19 +188,19 @@ func swapped(images []store.UpdatedImage) []store.UpdatedImage {
 func (u *updater) end(p *updatedPod, images []store.UpdatedImage, tagging, state store.UpdateState) error {
 	if len(images) == 0 {
 		if p.stale || p.record == nil {
-			return u.dirs.RemoveUpdate(p.place)
+			return u.dirs.RemoveUpdate(p.pod)
 		}
 		return nil
 	}
 	r := &store.Update{State: tagging, Boot: store.BootID(), At: time.Now().UTC(), Images: images, Manifest: p.manifest}
-	if err := u.dirs.WriteUpdate(p.place, r); err != nil {
+	if err := u.dirs.WriteUpdate(p.pod, r); err != nil {
 		return err
 	}
 	if err := u.tag(images, state == store.UpdateDone); err != nil {
 		return err
 	}
 	r.State = state
-	return u.dirs.WriteUpdate(p.place, r)
+	return u.dirs.WriteUpdate(p.pod, r)
 }
 
 // tag moves names to the new or to the old images.
@@ -249,7 +249,7 @@ func (u *updater) replace(ctx context.Context, g *updateGroup, forward bool) err
 				fixed[i.Ref] = i.New
 			}
 		}
-		l.Targets = append(l.Targets, &podup.Target{Object: p.object, Pod: p.place, Recreate: true, Pinned: fixed})
+		l.Targets = append(l.Targets, &podup.Target{Object: p.object, Pod: p.pod, Recreate: true, Pinned: fixed})
 	}
 	defer l.Release()
 	if err := l.Prepare(ctx); err != nil {

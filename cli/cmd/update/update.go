@@ -140,7 +140,7 @@ type updateGroup struct {
 
 // updatedPod is one pod of an update.
 type updatedPod struct {
-	place  store.Pod
+	pod    store.Pod
 	record *store.Update // of the previous update; nil: there was none
 	stale  bool          // the previous update was interrupted
 	object *manifest.Object
@@ -151,7 +151,7 @@ type updatedPod struct {
 
 // groups returns the groups of the selected pods.
 func (u *updater) groups() ([]*updateGroup, error) {
-	var places []store.Pod
+	var pods []store.Pod
 	var errs []error
 	for _, word := range u.names {
 		p, err := resource.ResolvePod(u.dirs, u.namespace, word)
@@ -166,17 +166,17 @@ func (u *updater) groups() ([]*updateGroup, error) {
 			errs = append(errs, resource.PodNotFound(u.dirs, p))
 			continue
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
 	if len(u.names) == 0 {
 		var err error
-		if places, err = u.all(); err != nil {
+		if pods, err = u.all(); err != nil {
 			return nil, err
 		}
 	}
 	var groups []*updateGroup
-	for _, p := range resource.UniquePods(places) {
-		g := &updateGroup{pods: []*updatedPod{{place: p}}}
+	for _, p := range resource.UniquePods(pods) {
+		g := &updateGroup{pods: []*updatedPod{{pod: p}}}
 		unit, err := u.dirs.UnitOf(p)
 		if err != nil {
 			errs = append(errs, err)
@@ -196,7 +196,7 @@ func (u *updater) groups() ([]*updateGroup, error) {
 			continue
 		}
 		for _, p := range all {
-			g.pods = append(g.pods, &updatedPod{place: p})
+			g.pods = append(g.pods, &updatedPod{pod: p})
 		}
 		groups = append(groups, g)
 	}
@@ -206,12 +206,12 @@ func (u *updater) groups() ([]*updateGroup, error) {
 // all returns the running pods of the namespace that have no owner, and pods that do not exist because a
 // power failure has interrupted their update.
 func (u *updater) all() ([]store.Pod, error) {
-	places, err := resource.ListPods(u.dirs, u.namespace, false)
+	pods, err := resource.ListPods(u.dirs, u.namespace, false)
 	if err != nil {
 		return nil, err
 	}
 	var makers []string
-	places = slices.DeleteFunc(places, func(p store.Pod) bool {
+	pods = slices.DeleteFunc(pods, func(p store.Pod) bool {
 		k, err := resource.LoadPod(p)
 		if err != nil {
 			return false
@@ -232,25 +232,25 @@ func (u *updater) all() ([]store.Pod, error) {
 	}
 	for key, r := range last {
 		if p := u.dirs.Pod(key[0], key[1]); key[0] == u.namespace && r.Manifest != nil && !p.Exists() {
-			places = append(places, p)
+			pods = append(pods, p)
 		}
 	}
-	if len(places) == 0 && len(makers) == 0 {
+	if len(pods) == 0 && len(makers) == 0 {
 		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(u.namespace))
 	}
-	return places, nil
+	return pods, nil
 }
 
 // group updates the pods of a group.
 func (u *updater) group(ctx context.Context, g *updateGroup) error {
 	for _, p := range g.pods {
-		lock, err := u.dirs.LockUpdate(p.place)
+		lock, err := u.dirs.LockUpdate(p.pod)
 		if err != nil {
 			return err
 		}
 		defer lock.Close()
 		if alone, err := lock.TryExclusive(); err != nil || !alone {
-			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun", p.place.Name))
+			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun", p.pod.Name))
 		}
 		if err := u.load(p); err != nil {
 			return err
@@ -264,13 +264,13 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 	changes := false
 	for _, p := range g.pods {
 		if err := u.findChanges(ctx, p); err != nil {
-			return fmt.Errorf("update pod %s: %w", p.place.Name, err)
+			return fmt.Errorf("update pod %s: %w", p.pod.Name, err)
 		}
 		changes = changes || len(p.images) > 0 || p.stale
 	}
 	if !changes {
 		for _, p := range g.pods {
-			fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.place.Name)
+			fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.pod.Name)
 		}
 		return nil
 	}
@@ -279,10 +279,10 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 
 // load reads a pod's manifest and records.
 func (u *updater) load(p *updatedPod) (err error) {
-	if p.record, err = u.dirs.Update(p.place); err != nil {
+	if p.record, err = u.dirs.Update(p.pod); err != nil {
 		return err
 	}
-	text, err := p.place.Manifest()
+	text, err := p.pod.Manifest()
 	if err != nil && p.record != nil && p.record.Manifest != nil {
 		text, err = p.record.Manifest, nil
 		p.stale = true
@@ -292,7 +292,7 @@ func (u *updater) load(p *updatedPod) (err error) {
 	}
 	p.object, err = restoreManifest(text)
 	if err != nil {
-		return fmt.Errorf("read manifest of pod %s: %w", p.place.Name, err)
+		return fmt.Errorf("read manifest of pod %s: %w", p.pod.Name, err)
 	}
 	return nil
 }

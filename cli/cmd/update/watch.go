@@ -16,7 +16,7 @@ import (
 // watch waits until the pods are ready, and checks that they stay ready for the time stable.
 func (u *updater) watch(ctx context.Context, g *updateGroup, stable time.Duration) error {
 	for _, p := range g.pods {
-		if err := u.watchPod(ctx, p.place, stable); err != nil {
+		if err := u.watchPod(ctx, p.pod, stable); err != nil {
 			return err
 		}
 	}
@@ -24,12 +24,12 @@ func (u *updater) watch(ctx context.Context, g *updateGroup, stable time.Duratio
 }
 
 func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duration) error {
-	tell := rollout.Reporter{Out: u.env.ErrOut, Pod: p.Name}
+	reporter := rollout.Reporter{Out: u.env.ErrOut, Pod: p.Name}
 	var last *pod.Status
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	err := podclient.WatchStatus(within, p, func(st *pod.Status) bool {
-		tell.Status(st)
+		reporter.Status(st)
 		last = st
 		return st.Ready() || st.Phase.Terminal()
 	})
@@ -99,9 +99,9 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	var errs []error
 	untouched := g.unit == ""
 	for _, p := range g.pods {
-		now := runningImages(p.place)
+		now := runningImages(p.pod)
 		for _, i := range p.images {
-			untouched = untouched && now[i.Ref] == i.Old && p.place.Alive()
+			untouched = untouched && now[i.Ref] == i.Old && p.pod.Alive()
 		}
 		if u.rollback { // the previous images are the newer ones
 			errs = append(errs, u.end(p, swapped(p.images), store.UpdateTagging, store.UpdateDone))
@@ -112,7 +112,7 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(cause, err)
 	}
-	names := g.pods[0].place.Name
+	names := g.pods[0].pod.Name
 	if !untouched {
 		err := u.replace(ctx, g, false)
 		if err == nil {
@@ -136,10 +136,10 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 
 // forget removes the manifest from a pod's update record, because the pod exists again.
 func (u *updater) forget(p *updatedPod) error {
-	r, err := u.dirs.Update(p.place)
+	r, err := u.dirs.Update(p.pod)
 	if err != nil || r == nil || r.Manifest == nil {
 		return err
 	}
 	r.Manifest = nil
-	return u.dirs.WriteUpdate(p.place, r)
+	return u.dirs.WriteUpdate(p.pod, r)
 }

@@ -12,17 +12,17 @@ import (
 
 // withClaims is a world with claims: used by a pod that is down, free, never used, and a
 // directory whose claim is gone.
-func withClaims(t *testing.T) *clitest.World {
+func withClaims(t *testing.T) *clitest.Host {
 	t.Helper()
-	w := clitest.NewWorld(t)
+	h := clitest.NewHost(t)
 	for _, name := range []string{"used", "free", "new"} {
 		o := &pod.Object{Kind: pod.KindClaim, Namespace: "default", Name: name, UID: "u", Revision: 1, Claim: &pod.Claim{AccessModes: []string{"ReadWriteOnce"}, Request: 1 << 30}}
-		if err := w.Dirs.PutObject(o); err != nil {
+		if err := h.Dirs.PutObject(o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, name := range []string{"used", "free", "lost"} {
-		dir, err := w.Dirs.ClaimDir("default", name)
+		dir, err := h.Dirs.ClaimDir("default", name)
 		if err == nil {
 			err = os.MkdirAll(filepath.Join(dir, "data"), 0o700)
 		}
@@ -31,80 +31,80 @@ func withClaims(t *testing.T) *clitest.World {
 		}
 	}
 	plan := &pod.Plan{Version: pod.PlanVersion, Namespace: "default", Name: "web", Volumes: []pod.Volume{{Name: "v", Kind: pod.ClaimVolume, Claim: "used"}}}
-	if err := w.Dirs.Pod("default", "web").Create(plan, []byte("{}")); err != nil {
+	if err := h.Dirs.Pod("default", "web").Create(plan, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	return w
+	return h
 }
 
 func TestVolumeLs(t *testing.T) {
-	w := withClaims(t)
-	code, out, _ := said(w, "volume", "ls")
+	h := withClaims(t)
+	code, out, _ := said(h, "volume", "ls")
 	want := `NAMESPACE   NAME   CLAIM   USED BY   PATH
 default     free   yes     <none>    DIR/free
 default     lost   no      <none>    DIR/lost
 default     new    yes     <none>    <none>
 default     used   yes     web       DIR/used
 `
-	dir, _ := w.Dirs.ClaimDir("default", "free")
+	dir, _ := h.Dirs.ClaimDir("default", "free")
 	if got := strings.ReplaceAll(out, filepath.Dir(dir), "DIR"); code != 0 || got != want {
 		t.Errorf("exit %d\n%s", code, got)
 	}
-	code, out, errs := said(w, "volume", "inspect", "used", "none")
+	code, out, errs := said(h, "volume", "inspect", "used", "none")
 	if code == 0 || !strings.Contains(out, `"usedBy": [`) || !strings.Contains(out, `"requestBytes": 1073741824`) || !strings.Contains(errs, "volume \"none\" not found in namespace \"default\"") {
 		t.Errorf("exit %d %s %s", code, out, errs)
 	}
 }
 
 func TestVolumeRm(t *testing.T) {
-	w := withClaims(t)
-	code, out, errs := said(w, "volume", "rm", "used", "free", "lost", "new", "../x")
+	h := withClaims(t)
+	code, out, errs := said(h, "volume", "rm", "used", "free", "lost", "new", "../x")
 	if code == 0 || out != "persistentvolumeclaim/free deleted\npersistentvolumeclaim/lost deleted\npersistentvolumeclaim/new deleted\n" ||
 		!strings.Contains(errs, "cannot remove volume used: pod web has it") || !strings.Contains(errs, "podrun down web") || !strings.Contains(errs, "volume \"../x\" not found") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
-	left, err := w.Dirs.Volumes()
-	objects, oerr := w.Dirs.Objects(pod.KindClaim, "")
+	left, err := h.Dirs.Volumes()
+	objects, oerr := h.Dirs.Objects(pod.KindClaim, "")
 	if err != nil || oerr != nil || len(left) != 1 || len(objects) != 1 {
 		t.Errorf("left: %v, %v; %v, %v", left, objects, err, oerr)
 	}
 }
 
 func TestDownVolumes(t *testing.T) {
-	w := withClaims(t)
+	h := withClaims(t)
 	other := &pod.Plan{Version: pod.PlanVersion, Namespace: "default", Name: "db", Volumes: []pod.Volume{
 		{Name: "v", Kind: pod.ClaimVolume, Claim: "used"}, {Name: "w", Kind: pod.ClaimVolume, Claim: "free"}}}
-	if err := w.Dirs.Pod("default", "db").Create(other, []byte("{}")); err != nil {
+	if err := h.Dirs.Pod("default", "db").Create(other, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := said(w, "down", "db", "--volumes")
+	code, out, errs := said(h, "down", "db", "--volumes")
 	if code != 0 || out != "pod/db deleted\npersistentvolumeclaim/free deleted\n" || !strings.Contains(errs, "persistentvolumeclaim/used is kept: pod web has it") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
-	if code, out, _ := said(w, "down", "web"); code != 0 || out != "pod/web deleted\n" {
+	if code, out, _ := said(h, "down", "web"); code != 0 || out != "pod/web deleted\n" {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	if left, err := w.Dirs.Volumes(); err != nil || len(left) != 2 {
+	if left, err := h.Dirs.Volumes(); err != nil || len(left) != 2 {
 		t.Errorf("down without --volumes: %v, %v", left, err)
 	}
 }
 
 func TestDeleteClaimWithItsDirectory(t *testing.T) {
-	w := withClaims(t)
-	if code, _, errs := said(w, "delete", "pvc", "used"); code == 0 || !strings.Contains(errs, "pod web uses it") {
+	h := withClaims(t)
+	if code, _, errs := said(h, "delete", "pvc", "used"); code == 0 || !strings.Contains(errs, "pod web uses it") {
 		t.Errorf("exit %d %s", code, errs)
 	}
-	if code, out, errs := said(w, "delete", "pvc", "free"); code != 0 || out != "persistentvolumeclaim/free deleted\n" {
+	if code, out, errs := said(h, "delete", "pvc", "free"); code != 0 || out != "persistentvolumeclaim/free deleted\n" {
 		t.Errorf("exit %d %s %s", code, out, errs)
 	}
-	dir, _ := w.Dirs.ClaimDir("default", "free")
+	dir, _ := h.Dirs.ClaimDir("default", "free")
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory is still there: %v", err)
 	}
 }
 
 // said is the exit code and the outputs of a command.
-func said(w *clitest.World, args ...string) (code int, out, errs string) {
-	r := w.Run(args...)
+func said(h *clitest.Host, args ...string) (code int, out, errs string) {
+	r := h.Run(args...)
 	return r.Code, r.Out, r.Err
 }

@@ -95,7 +95,7 @@ func (o *setOptions) Run(ctx context.Context) error {
 		return err
 	}
 	for _, w := range o.wanted {
-		conn, err := podclient.Ask(ctx, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
+		conn, err := podclient.Send(ctx, p, wire.Request{Verb: wire.SetCondition, Condition: &w})
 		if err != nil {
 			return report.New(report.Failure, "podrun ps shows its state", "cannot set condition %s of pod %s: %w", w.Type, p.Name, err)
 		}

@@ -119,18 +119,18 @@ func (o *options) pods(words []string) ([]store.Pod, error) {
 	if o.all {
 		return resource.ListPods(o.dirs, o.namespace, o.allNamespaces)
 	}
-	var places []store.Pod
+	var pods []store.Pod
 	var errs []error
 	for _, word := range words {
 		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
 		switch {
 		case err == nil:
-			places = append(places, p)
+			pods = append(pods, p)
 		case !o.goal.gone: // for --for=delete a missing pod is no error
 			errs = append(errs, err)
 		}
 	}
-	return places, errors.Join(errs...)
+	return pods, errors.Join(errs...)
 }
 
 // limit returns the time for which the command waits.
@@ -150,13 +150,13 @@ const (
 )
 
 // waitForPods waits for all pods concurrently, and prints each one that meets the condition.
-func (o *options) waitForPods(ctx context.Context, places []store.Pod) error {
+func (o *options) waitForPods(ctx context.Context, pods []store.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, o.limit())
 	defer cancel()
-	errs := make([]error, len(places))
+	errs := make([]error, len(pods))
 	var printing sync.Mutex
 	var waiting sync.WaitGroup
-	for i, p := range places {
+	for i, p := range pods {
 		waiting.Go(func() {
 			errs[i] = o.goal.await(ctx, p, o.timeout == 0)
 			switch {

@@ -35,9 +35,9 @@ func deviceDirs(env *cmdutil.Env) []string {
 // files and device nodes, variables, groups and hooks. find reads the descriptions.
 func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, names []string) (*cdi.Edits, error)) error {
 	var errs []error
-	give := func(asked []corev1.Container, containers []pod.Container) {
-		for i := range asked {
-			names := podutil.DeviceNames(p, &asked[i])
+	give := func(specs []corev1.Container, containers []pod.Container) {
+		for i := range specs {
+			names := podutil.DeviceNames(p, &specs[i])
 			if len(names) == 0 {
 				continue
 			}
@@ -47,7 +47,7 @@ func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, na
 			}
 			if err != nil {
 				errs = append(errs, report.New(report.Failure, "devices are described by the files of the Container Device Interface in "+strings.Join(dirs, ", "),
-					"container %s of pod %s: %w", asked[i].Name, plan.Name, err))
+					"container %s of pod %s: %w", specs[i].Name, plan.Name, err))
 			}
 		}
 	}

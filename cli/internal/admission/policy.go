@@ -19,10 +19,10 @@ import (
 // CheckPodSecurity refuses pods that --policy or the labels of their namespaces forbid, and prints the
 // warnings of these labels. For workloads it checks the template.
 func CheckPodSecurity(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents, level string) error {
-	asked := validation.PodSecurity{}
+	required := validation.PodSecurity{}
 	if level != "" {
 		var err error
-		if asked, err = validation.PodSecurityLevel(level); err != nil {
+		if required, err = validation.PodSecurityLevel(level); err != nil {
 			return report.New(report.Usage, "", "--policy is privileged, baseline or restricted, not %q", level)
 		}
 	}
@@ -45,7 +45,7 @@ func CheckPodSecurity(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents
 				return err
 			}
 		}
-		for _, p := range []validation.PodSecurity{asked, its} {
+		for _, p := range []validation.PodSecurity{required, its} {
 			forbidden, warning := p.Evaluate(o.Pod)
 			if forbidden != "" {
 				errs = append(errs, report.New(report.Usage, "", "%s: pod %s is %w: %s", resource.Location(&o), o.Pod.Name, cmdutil.ErrForbidden, forbidden))

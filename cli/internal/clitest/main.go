@@ -1,4 +1,4 @@
-// Package clitest is a machine for tests of commands: real directories, a fake image store, and fake
+// Package clitest is a fake host for tests of commands: real directories, a fake image store, and fake
 // supervisors that serve real sockets. Only tests import it.
 package clitest
 

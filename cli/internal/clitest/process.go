@@ -23,37 +23,37 @@ import (
 var commandLine func(*cmdutil.Env, []string) int
 
 // Run runs a command line to its end.
-func (w *World) Run(args ...string) Result { return w.Begin("", args...).Wait() }
+func (h *Host) Run(args ...string) Result { return h.Begin("", args...).Wait() }
 
 // Begin starts a command line; stdin is text.
-func (w *World) Begin(stdin string, args ...string) *Process {
-	return w.BeginWith(strings.NewReader(stdin), nil, args...)
+func (h *Host) Begin(stdin string, args ...string) *Process {
+	return h.BeginWith(strings.NewReader(stdin), nil, args...)
 }
 
-// BeginWith starts a command line with these streams; stdout nil is kept in the Process.
-func (w *World) BeginWith(stdin io.Reader, stdout io.Writer, args ...string) *Process {
-	p := &Process{t: w.T, Signals: make(chan os.Signal, 8), code: make(chan int, 1)}
+// BeginWith starts a command line with these streams; if stdout is nil, Process.Out gets the output.
+func (h *Host) BeginWith(stdin io.Reader, stdout io.Writer, args ...string) *Process {
+	p := &Process{t: h.T, Signals: make(chan os.Signal, 8), code: make(chan int, 1)}
 	out := io.Writer(&p.Out)
 	if stdout != nil {
 		out = stdout
 	}
-	f := &cmdutil.Env{
-		Getenv: func(key string) string { return w.Env[key] },
-		In:     stdin, Out: out, ErrOut: &p.Err, Deps: w,
+	env := &cmdutil.Env{
+		Getenv: func(key string) string { return h.Env[key] },
+		In:     stdin, Out: out, ErrOut: &p.Err, Deps: h,
 		Signals: func(sigs ...os.Signal) (<-chan os.Signal, func()) {
 			if sigs[0] == syscall.SIGWINCH {
 				return podclient.Signals(sigs...)
 			}
 			return p.Signals, func() {}
 		},
-		WaitHintAfter: cmp.Or(w.Still, time.Hour),
-		PullBackOff:   w.backOff,
+		WaitHintAfter: cmp.Or(h.WaitHintAfter, time.Hour),
+		PullBackOff:   h.backOff,
 	}
-	go func() { p.code <- commandLine(f, append([]string{"podrun"}, args...)) }()
+	go func() { p.code <- commandLine(env, append([]string{"podrun"}, args...)) }()
 	return p
 }
 
-// Process is a command that runs.
+// Process is a running command.
 type Process struct {
 	t        *testing.T
 	Out, Err Buffer
@@ -61,7 +61,7 @@ type Process struct {
 	code     chan int
 }
 
-// Result is how a command has ended.
+// Result is the result of a command.
 type Result struct {
 	Code     int
 	Out, Err string

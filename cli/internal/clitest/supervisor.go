@@ -17,23 +17,23 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Supervisor is a fake one: it serves the control socket and holds the lock.
+// Supervisor is a fake supervisor: it serves the control socket and holds the lock.
 type Supervisor struct {
-	t        *testing.T
-	Pod      store.Pod
-	Plan     *pod.Plan
-	lock     *os.File
-	Listener *net.UnixListener
-	Stops    chan *int64 // the graces of stop requests
-	Leaving  atomic.Bool // one of them was to remove the pod
-	Exec     func(*ExecClient)
+	t               *testing.T
+	Pod             store.Pod
+	Plan            *pod.Plan
+	lock            *os.File
+	Listener        *net.UnixListener
+	Stops           chan *int64 // grace periods of the stop requests
+	RemoveRequested atomic.Bool // by one of the stop requests
+	Exec            func(*ExecClient)
 
-	Mu      sync.Mutex
-	Refuses string // what it says to another plan
-	status  *pod.Status
-	changed chan struct{}
-	ended   chan struct{}
-	over    sync.Once
+	Mu         sync.Mutex
+	ApplyError string // answer to apply requests; "": they succeed
+	status     *pod.Status
+	changed    chan struct{}
+	ended      chan struct{}
+	endOnce    sync.Once
 }
 
 func (s *Supervisor) serve() {
@@ -55,7 +55,7 @@ func (s *Supervisor) serve() {
 				s.apply(conn, req.Apply)
 			case wire.Stop:
 				if req.Stop.Remove {
-					s.Leaving.Store(true)
+					s.RemoveRequested.Store(true)
 				}
 				s.Stops <- req.Stop.GraceSeconds
 				<-s.ended
@@ -71,18 +71,18 @@ func (s *Supervisor) serve() {
 	}
 }
 
-// apply records the plan, as a real one does, and says so, or says s.refuses.
+// apply records the plan, as a real supervisor does, or answers with ApplyError.
 func (s *Supervisor) apply(conn *net.UnixConn, req *wire.ApplyRequest) {
 	s.Mu.Lock()
-	refuses := s.Refuses
+	applyError := s.ApplyError
 	s.Mu.Unlock()
 	var plan pod.Plan
 	if err := json.Unmarshal(req.Plan, &plan); err != nil {
 		s.t.Error(err)
 	}
 	frame := wire.Frame{Applied: true}
-	if refuses != "" {
-		frame = wire.Frame{Error: &wire.Error{Message: refuses, Code: 1}}
+	if applyError != "" {
+		frame = wire.Frame{Error: &wire.Error{Message: applyError, Code: 1}}
 	} else if err := s.Pod.Update(&plan, req.Manifest); err != nil {
 		s.t.Error(err)
 	}
@@ -112,7 +112,7 @@ func (s *Supervisor) watch(conn *net.UnixConn) {
 	}
 }
 
-// Publish makes a status known, on disk and to watchers.
+// Publish writes a status to disk and sends it to watchers.
 func (s *Supervisor) Publish(st pod.Status) {
 	st.Version = pod.StatusVersion
 	if err := s.Pod.WriteStatus(&st); err != nil {
@@ -125,15 +125,15 @@ func (s *Supervisor) Publish(st pod.Status) {
 	s.changed = make(chan struct{})
 }
 
-// End is the orderly end of the pod, after its last status.
+// End publishes the last status and ends the supervisor.
 func (s *Supervisor) End(st pod.Status) {
 	s.Publish(st)
 	s.Kill()
 }
 
-// Kill ends the supervisor without a word.
+// Kill closes the socket and releases the lock without a status.
 func (s *Supervisor) Kill() {
-	s.over.Do(func() {
+	s.endOnce.Do(func() {
 		close(s.ended)
 		s.Listener.Close()
 		s.lock.Close()
@@ -164,21 +164,21 @@ type ExecClient struct {
 	Files []*os.File
 }
 
-// Started tells the client that its command runs.
+// Started reports to the client that its command runs.
 func (c *ExecClient) Started(master ...*os.File) {
 	wire.WriteFrame(c.Conn, wire.Frame{Started: true}, master...)
 }
 
-// Exit tells the client how its command has ended.
+// Exit sends the exit code to the client.
 func (c *ExecClient) Exit(code int) { wire.WriteFrame(c.Conn, wire.Frame{Exit: &code}) }
 
-// Fail refuses the command.
+// Fail sends an error to the client.
 func (c *ExecClient) Fail(message string, code int) {
 	wire.WriteFrame(c.Conn, wire.Frame{Error: &wire.Error{Message: message, Code: code}})
 }
 
-// Gone waits until the client has left.
-func (c *ExecClient) Gone() error {
+// WaitDisconnected waits until the client closes its connection.
+func (c *ExecClient) WaitDisconnected() error {
 	for {
 		if _, err := wire.ReadControl(c.Conn); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -189,13 +189,14 @@ func (c *ExecClient) Gone() error {
 	}
 }
 
+// Close closes the files of the request.
 func (c *ExecClient) Close() {
 	for _, f := range c.Files {
 		f.Close()
 	}
 }
 
-// AddEvents adds to the supervisor's events and publishes them.
+// AddEvents adds events to log and writes it to the pod.
 func (s *Supervisor) AddEvents(log *pod.EventLog, events ...pod.Event) {
 	s.t.Helper()
 	for _, e := range events {

@@ -23,9 +23,9 @@ type Deps interface {
 	Prespawn(store.Dirs) *podinit.Prespawn                   // nil if it cannot be started
 	OpenImages(store.Dirs) (ImageStore, error)
 	NewLauncher(store.Dirs) (PodLauncher, error)
-	// ReplaceInBackground runs a recorded replacement of a pod in another process, which outlives this
-	// one. Tests run it in this process, with here.
-	ReplaceInBackground(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, here func() error) error
+	// RunReplacer runs a recorded replacement of a pod in a process that survives this one, and waits for
+	// it. Tests call inProcess instead.
+	RunReplacer(dirs store.Dirs, p store.Pod, lock *store.FileLock, out io.Writer, inProcess func() error) error
 	// StartPuller starts the puller of a pod that waits for its images. The puller takes over the pod's
 	// lock.
 	StartPuller(store.Dirs, store.Pod, PullerOptions, *os.File) error

@@ -77,12 +77,12 @@ func (w *LivenessWatcher) Watch(ctx context.Context) {
 
 // living returns the names of the living pods.
 func (w *LivenessWatcher) living() (string, error) {
-	places, err := w.dirs.Pods()
+	pods, err := w.dirs.Pods()
 	if err != nil {
 		return "", err
 	}
 	var names []string
-	for _, p := range places {
+	for _, p := range pods {
 		if p.Alive() {
 			names = append(names, p.Namespace+"/"+p.Name)
 		}

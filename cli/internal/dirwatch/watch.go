@@ -64,9 +64,9 @@ func (w *Watcher) listen() {
 	for {
 		select {
 		case e := <-w.notify.Events:
-			w.rouse(filepath.Dir(e.Name))
+			w.wakeUp(filepath.Dir(e.Name))
 		case <-w.notify.Errors: // events were dropped: anything may have changed
-			w.rouseAll()
+			w.wakeAll()
 		case <-w.stop:
 			return
 		}
@@ -80,23 +80,23 @@ func (w *Watcher) tick() {
 	for {
 		select {
 		case <-t.C:
-			w.rouseAll()
+			w.wakeAll()
 		case <-w.stop:
 			return
 		}
 	}
 }
 
-func (w *Watcher) rouseAll() {
+func (w *Watcher) wakeAll() {
 	for dir := range w.wake {
-		w.rouse(dir)
+		w.wakeUp(dir)
 	}
 }
 
-func (w *Watcher) rouse(dir string) {
-	for _, who := range []chan struct{}{w.wake[dir], w.any} {
+func (w *Watcher) wakeUp(dir string) {
+	for _, ch := range []chan struct{}{w.wake[dir], w.any} {
 		select {
-		case who <- struct{}{}:
+		case ch <- struct{}{}:
 		default: // the last change is not read yet
 		}
 	}

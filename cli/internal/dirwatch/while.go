@@ -6,15 +6,15 @@ import (
 )
 
 // While calls look once, and again at each change in the directories that watched returns or when the
-// channel of poked, which may be nil, is closed. It returns when look returns false or ctx ends.
-func While(ctx context.Context, watched func() ([]string, error), poked func() <-chan struct{}, look func() (more bool, err error)) error {
+// channel of refresh, which may be nil, is closed. It returns when look returns false or ctx ends.
+func While(ctx context.Context, watched func() ([]string, error), refresh func() <-chan struct{}, look func() (more bool, err error)) error {
 	for {
 		dirs, err := watched()
 		if err != nil {
 			return err
 		}
 		watcher := Watch(dirs...)
-		more, err := whileSame(ctx, watcher, dirs, watched, poked, look)
+		more, err := whileSame(ctx, watcher, dirs, watched, refresh, look)
 		watcher.Close()
 		if err != nil || !more {
 			return err
@@ -23,11 +23,11 @@ func While(ctx context.Context, watched func() ([]string, error), poked func() <
 }
 
 // whileSame calls look until the set of watched directories changes.
-func whileSame(ctx context.Context, watcher *Watcher, dirs []string, watched func() ([]string, error), poked func() <-chan struct{}, look func() (bool, error)) (more bool, err error) {
+func whileSame(ctx context.Context, watcher *Watcher, dirs []string, watched func() ([]string, error), refresh func() <-chan struct{}, look func() (bool, error)) (more bool, err error) {
 	for {
 		var news <-chan struct{}
-		if poked != nil {
-			news = poked()
+		if refresh != nil {
+			news = refresh()
 		}
 		// Look once more after the watch has started, so that no change in between is missed.
 		if more, err := look(); err != nil || !more {

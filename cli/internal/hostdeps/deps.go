@@ -54,10 +54,9 @@ func (Deps) TryPod(ctx context.Context, dirs store.Dirs) error {
 	return store.WriteVolatile(mark, nil)
 }
 
-// ReplaceInBackground runs the replacer process and waits for its end. The process writes its output to
-// said.
-func (Deps) ReplaceInBackground(dirs store.Dirs, p store.Pod, lock *store.FileLock, said io.Writer, _ func() error) error {
-	err := reexec.ReplacerCommand(dirs, p, lock, said).Run()
+// RunReplacer runs the replacer process and waits for its end. The process writes its output to out.
+func (Deps) RunReplacer(dirs store.Dirs, p store.Pod, lock *store.FileLock, out io.Writer, _ func() error) error {
+	err := reexec.ReplacerCommand(dirs, p, lock, out).Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
 		return &exitcode.Error{Code: exit.ExitCode()} // it has printed the reason
 	}

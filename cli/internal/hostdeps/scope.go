@@ -35,13 +35,13 @@ func startInScope(s *podinit.Options, plan *pod.Plan) (warning func() string) {
 	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
-	patience := unitScopeTime
+	timeout := unitScopeTime
 	if unit == nil {
-		unit, patience = &systemd.Unit{}, scopeTime
+		unit, timeout = &systemd.Unit{}, scopeTime
 	}
 	var failed error
 	s.MoveToCgroup = func(pid int) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		name := plan.Namespace + "-" + plan.Name
 		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{

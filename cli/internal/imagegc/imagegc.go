@@ -70,11 +70,11 @@ func (u *InUse) load() {
 }
 
 func (u *InUse) addPods() error {
-	places, err := u.dirs.Pods()
+	pods, err := u.dirs.Pods()
 	if err != nil {
 		return err
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		if !p.Exists() {
 			continue
 		}

@@ -101,11 +101,11 @@ func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []ki
 
 // PodThatRefersTo returns the name of a pod that refers to an object, or "".
 func PodThatRefersTo(dirs store.Dirs, t kindnames.ObjectRef) (string, error) {
-	places, err := dirs.Pods()
+	pods, err := dirs.Pods()
 	if err != nil {
 		return "", err
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		plan, err := p.Plan()
 		if err == nil && p.Namespace == t.Namespace && plan.Refers(t.Kind, t.Name) {
 			return p.Name, nil

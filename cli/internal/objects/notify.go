@@ -20,20 +20,20 @@ func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed 
 	if len(changed) == 0 {
 		return
 	}
-	places, err := dirs.Pods()
+	pods, err := dirs.Pods()
 	if err != nil {
 		report.Print(env.ErrOut, err)
 		return
 	}
 	var all sync.WaitGroup
-	failed := make([]error, len(places))
-	for i, p := range places {
+	failed := make([]error, len(pods))
+	for i, p := range pods {
 		all.Go(func() { failed[i] = notifyPod(ctx, p, changed) })
 	}
 	all.Wait()
 	for i, err := range failed {
 		if err != nil {
-			fmt.Fprintf(env.ErrOut, "podrun: warning: cannot notify pod %s of the change: %s\n", places[i].Name, report.Escape(err.Error()))
+			fmt.Fprintf(env.ErrOut, "podrun: warning: cannot notify pod %s of the change: %s\n", pods[i].Name, report.Escape(err.Error()))
 		}
 	}
 }

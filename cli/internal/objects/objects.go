@@ -25,7 +25,7 @@ import (
 
 // Apply stores the objects of manifests. It checks all of them before it changes one. It reports the
 // result of each, as kubectl apply does, and returns those that have changed.
-func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, said io.Writer) ([]*pod.Object, error) {
+func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.Writer) ([]*pod.Object, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, said io
 			}
 			changed = append(changed, k.Object)
 		}
-		fmt.Fprintf(said, "%s %s\n", kindnames.Display(k.Object), k.Verb)
+		fmt.Fprintf(out, "%s %s\n", kindnames.Display(k.Object), k.Verb)
 	}
 	return changed, nil
 }

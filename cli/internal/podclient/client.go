@@ -31,7 +31,7 @@ var ErrNotRunning = errors.New("the pod is not running")
 
 // Ask sends a request to the pod's supervisor. It waits for a pod that was just started. The connection
 // is closed when ctx ends.
-func Ask(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
+func Send(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
 	for {
 		conn, err := dial(ctx, p)
 		if err != nil {

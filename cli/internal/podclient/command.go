@@ -40,7 +40,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	stdin, outlets, theirs, err := x.pipes()
 	defer CloseAll(theirs)
 	if err == nil {
-		x.conn, err = Ask(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, theirs...)
+		x.conn, err = Send(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, theirs...)
 	}
 	for _, o := range outlets {
 		defer o.Src.Close()
@@ -72,7 +72,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	if x.Stdin {
 		go x.feed(stdin)
 	}
-	code, err := x.attend(outlets)
+	code, err := x.forward(outlets)
 	if x.detached.Load() {
 		fmt.Fprintf(x.Err, "\r\npodrun: detached; the command goes on in container %s of pod %s\r\n", x.Container, x.Pod.Name)
 	}
@@ -162,8 +162,8 @@ func (x *Command) feed(stdin *os.File) {
 	}
 }
 
-// attend forwards output and signals until the command has ended and all of its output has been printed.
-func (x *Command) attend(outlets []*OutputStream) (int, error) {
+// forward forwards output and signals until the command has ended and all of its output has been printed.
+func (x *Command) forward(outlets []*OutputStream) (int, error) {
 	var all sync.WaitGroup
 	errs := make([]error, len(outlets))
 	for i, o := range outlets {

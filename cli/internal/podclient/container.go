@@ -17,7 +17,7 @@ const defaultContainer = "kubectl.kubernetes.io/default-container"
 
 // Choose returns the container for a command: the named one, else the one of the pod's annotation, else
 // the first. If it chooses among several containers it reports that, in kubectl's words.
-func Choose(said io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
+func Choose(out io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
 	if name != "" {
 		return Named(plan, name)
 	}
@@ -26,10 +26,10 @@ func Choose(said io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Cont
 		if c, err := Named(plan, preferred); err == nil {
 			return c, nil
 		}
-		fmt.Fprintf(said, "Default container name %q not found in pod %s\n", report.Escape(preferred), plan.Name)
+		fmt.Fprintf(out, "Default container name %q not found in pod %s\n", report.Escape(preferred), plan.Name)
 	}
 	if len(plan.Containers)+len(plan.InitContainers) > 1 {
-		fmt.Fprintf(said, "Defaulted container %q out of: %s\n", c.Name, containerNames(plan))
+		fmt.Fprintf(out, "Defaulted container %q out of: %s\n", c.Name, containerNames(plan))
 	}
 	return c, nil
 }

@@ -51,9 +51,9 @@ func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 
 // Retry repeats ask while the supervisor hangs up and the pod is alive, because another supervisor will
 // answer. Once the pod is gone it returns ErrNotRunning.
-func Retry(ctx context.Context, p store.Pod, ask func() error) error {
+func Retry(ctx context.Context, p store.Pod, request func() error) error {
 	for {
-		err := ask()
+		err := request()
 		switch {
 		case !IsHangup(err):
 			return err
@@ -70,7 +70,7 @@ func Retry(ctx context.Context, p store.Pod, ask func() error) error {
 // returns a refusal as ResponseError does.
 func Request(ctx context.Context, p store.Pod, req wire.Request) error {
 	return Retry(ctx, p, func() error {
-		conn, err := Ask(ctx, p, req)
+		conn, err := Send(ctx, p, req)
 		if err != nil {
 			return err
 		}

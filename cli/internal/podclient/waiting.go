@@ -20,7 +20,7 @@ const (
 // ReportWaiting prints what is waited for while containers of a pod are stopped, if that takes a while,
 // until end is called. verb is the operation on the pod; grace is nil for its own; waits, if not nil,
 // selects the containers.
-func ReportWaiting(said io.Writer, verb string, p store.Pod, grace *int64, waits func(pod.ContainerStatus) bool) (end func()) {
+func ReportWaiting(out io.Writer, verb string, p store.Pod, grace *int64, waits func(pod.ContainerStatus) bool) (end func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	began := time.Now()
 	go func() {
@@ -36,7 +36,7 @@ func ReportWaiting(said io.Writer, verb string, p store.Pod, grace *int64, waits
 				if left := (StopTimeout(p, grace) - StopMargin - time.Since(began)).Round(time.Second); left > 0 {
 					limit = fmt.Sprintf(", for up to %d s", left/time.Second)
 				}
-				fmt.Fprintf(said, "podrun: %s pod %s%s: %s\n", verb, p.Name, limit, which)
+				fmt.Fprintf(out, "podrun: %s pod %s%s: %s\n", verb, p.Name, limit, which)
 			}
 		}
 	}()

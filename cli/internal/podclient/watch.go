@@ -34,7 +34,7 @@ func WatchStatusAndLayers(ctx context.Context, p store.Pod, seen func(*pod.Statu
 }
 
 func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
-	conn, err := Ask(ctx, p, wire.Request{Verb: wire.Watch})
+	conn, err := Send(ctx, p, wire.Request{Verb: wire.Watch})
 	if err != nil {
 		return err
 	}

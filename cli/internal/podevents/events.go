@@ -30,7 +30,7 @@ func (v *View) Pods() ([]store.Pod, error) {
 	if len(v.Words) == 0 {
 		return resource.ListPods(v.Dirs, v.Namespace, v.AllNamespaces)
 	}
-	var places []store.Pod
+	var pods []store.Pod
 	words, err := resource.PodNames(v.Env, v.Dirs, v.Namespace, v.Words, false)
 	if err != nil {
 		return nil, err
@@ -40,15 +40,15 @@ func (v *View) Pods() ([]store.Pod, error) {
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
-	return places, nil
+	return pods, nil
 }
 
 // Read returns the events of pods, the latest last. A pod that is removed meanwhile has none.
-func (v *View) Read(places []store.Pod) ([]corev1.Event, error) {
+func (v *View) Read(pods []store.Pod) ([]corev1.Event, error) {
 	var all []corev1.Event
-	for _, p := range places {
+	for _, p := range pods {
 		events, err := p.Events()
 		if err != nil {
 			return nil, err

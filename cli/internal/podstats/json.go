@@ -16,7 +16,7 @@ func (u *Usage) JSON() UsageJSON {
 		out.Limits = &l
 	}
 	if u.Name == "" {
-		out.Namespace, out.Name = u.Place.Namespace, u.Place.Name
+		out.Namespace, out.Name = u.Pod.Namespace, u.Pod.Name
 		out.Time = new(s.At.UTC())
 	}
 	for i := range u.Containers {

@@ -21,7 +21,7 @@ import (
 
 // Usage is the resource usage of a pod, or of one of its containers, at one time.
 type Usage struct {
-	Place      store.Pod
+	Pod        store.Pod
 	Name       string // of the container; "" for the pod
 	Sample     stats.Sample
 	CPU        *int64 // thousandths of a processor, since the previous sample
@@ -29,18 +29,18 @@ type Usage struct {
 	Containers []Usage
 }
 
-func (u *Usage) key() string { return u.Place.Namespace + "/" + u.Place.Name + "/" + u.Name }
+func (u *Usage) key() string { return u.Pod.Namespace + "/" + u.Pod.Name + "/" + u.Name }
 
 // Sample samples the usage of all pods. It does not connect to supervisors, so those that hibernate
 // continue to do so.
 func (v *View) Sample() ([]Usage, error) {
-	places, err := v.pods()
+	pods, err := v.pods()
 	if err != nil {
 		return nil, err
 	}
 	var processes *stats.Processes
 	var uses []Usage
-	for _, p := range places {
+	for _, p := range pods {
 		st, err := p.Status()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it is being created, or was just removed
@@ -48,7 +48,7 @@ func (v *View) Sample() ([]Usage, error) {
 		if err != nil {
 			return nil, err
 		}
-		u := Usage{Place: p}
+		u := Usage{Pod: p}
 		if st.Cgroup != "" {
 			err = v.byCgroup(&u, st)
 		} else {
@@ -88,7 +88,7 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 		if err != nil {
 			return err
 		}
-		u.Containers = append(u.Containers, Usage{Place: u.Place, Name: c.Name, Sample: s})
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: s})
 	}
 	return nil
 }
@@ -96,21 +96,21 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 // byProcesses sums the usage of the processes of a pod that has no cgroup of its own.
 func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 	u.summed = true
-	v.reportOnce("pod " + u.Place.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
-	keeper, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.Place) })
+	v.reportOnce("pod " + u.Pod.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
+	keeper, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.Pod) })
 	if !ok {
 		return
 	}
 	var pids []int
 	below := all.Below(keeper)
 	for _, c := range runningContainers(st) {
-		inner, err := u.Place.InitPID(c.Name, c.RestartCount)
+		inner, err := u.Pod.InitPID(c.Name, c.RestartCount)
 		if err != nil {
 			continue // it has just ended
 		}
 		own := all.Inside(below, inner)
 		pids = append(pids, own...)
-		u.Containers = append(u.Containers, Usage{Place: u.Place, Name: c.Name, Sample: all.Sum(own)})
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(own)})
 	}
 	u.Sample = all.Sum(pids)
 }
@@ -195,7 +195,7 @@ func (v *View) pods() ([]store.Pod, error) {
 		all, err := resource.ListPods(v.Dirs, v.Namespace, v.AllNamespaces)
 		return slices.DeleteFunc(all, func(p store.Pod) bool { return !p.Alive() }), err
 	}
-	var places []store.Pod
+	var pods []store.Pod
 	for _, word := range v.Words {
 		p, err := resource.ExistingPod(v.Dirs, v.Namespace, word)
 		if err != nil {
@@ -204,9 +204,9 @@ func (v *View) pods() ([]store.Pod, error) {
 		if !p.Alive() {
 			return nil, report.New(report.Failure, "podrun ps lists the pods", "pod %s is not running: it uses nothing", p.Name)
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
-	return places, nil
+	return pods, nil
 }
 
 // reportOnce prints a remark to stderr once.

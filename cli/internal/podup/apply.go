@@ -140,7 +140,7 @@ func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
 	}
-	conn, err := podclient.Ask(ctx, t.Pod, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
+	conn, err := podclient.Send(ctx, t.Pod, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
 	if err != nil {
 		return err
 	}

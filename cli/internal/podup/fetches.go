@@ -50,7 +50,7 @@ func (f *ImagePulls) End(u ImageUse, err error) {
 }
 
 // asked records that a registry is asked.
-func (f *ImagePulls) asked(u ImageUse) {
+func (f *ImagePulls) notePull(u ImageUse) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.byUse[u].pulled = true

@@ -222,14 +222,14 @@ const shownPull = time.Second
 
 // waitForRetry waits until the next attempt is due, or ctx ends. asked reports that a client has
 // requested the attempt.
-func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (asked bool) {
+func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (requested bool) {
 	shown := min(shownPull, wait/2)
-	if asked, over := p.Waiting.Sleep(ctx, shown); asked || over {
-		return asked
+	if requested, over := p.Waiting.Sleep(ctx, shown); requested || over {
+		return requested
 	}
 	r.BackOff(p)
-	asked, _ = p.Waiting.Sleep(ctx, wait-shown)
-	return asked
+	requested, _ = p.Waiting.Sleep(ctx, wait-shown)
+	return requested
 }
 
 // BackOff publishes that a pod waits for the next attempt to pull its images.

@@ -22,19 +22,19 @@ import (
 // and serves its control socket, as the supervisor does later.
 type PendingPod struct {
 	env      *cmdutil.Env
-	place    store.Pod
+	pod      store.Pod
 	plan     *pod.Plan
 	stop     context.CancelCauseFunc // ends the pull
 	retry    chan struct{}           // receives a request for an attempt now
 	over     chan struct{}           // closed when the pod no longer waits
 	listener *net.UnixListener
 
-	mu      sync.Mutex
-	asked   *wire.StopRequest // the stop that a client has requested
-	status  pod.Status
-	layers  []numberedLayer
-	changes int           // number of changes of layers
-	changed chan struct{} // closed when the status or a layer changes
+	mu            sync.Mutex
+	requestedStop *wire.StopRequest // the stop that a client has requested
+	status        pod.Status
+	layers        []numberedLayer
+	changes       int           // number of changes of layers
+	changed       chan struct{} // closed when the status or a layer changes
 }
 
 // numberedLayer is a layer with the number of its latest change.
@@ -48,8 +48,8 @@ var errStopped = errors.New("the pod was stopped")
 
 // NewPending publishes that a pod waits for its images. The caller holds the pod's lock; stop ends the
 // pull.
-func NewPending(env *cmdutil.Env, place store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*PendingPod, error) {
-	w := &PendingPod{env: env, place: place, plan: plan, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{}), status: pendingStatus(plan)}
+func NewPending(env *cmdutil.Env, p store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*PendingPod, error) {
+	w := &PendingPod{env: env, pod: p, plan: plan, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{}), status: pendingStatus(plan)}
 	return w, w.open()
 }
 
@@ -90,10 +90,10 @@ func pendingStatus(plan *pod.Plan) pod.Status {
 
 // open serves the pod's control socket.
 func (w *PendingPod) open() (err error) {
-	if err := w.place.WriteStatus(&w.status); err != nil {
+	if err := w.pod.WriteStatus(&w.status); err != nil {
 		return err
 	}
-	if w.listener, err = w.place.Listen(); err != nil {
+	if w.listener, err = w.pod.Listen(); err != nil {
 		return err
 	}
 	w.over = make(chan struct{})
@@ -128,8 +128,8 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 	if err != nil || req == nil {
 		return
 	}
-	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun events " + w.place.Name + " shows how its images come",
-		Message: fmt.Sprintf("pod %s waits for its images: no container of it runs yet", w.place.Name)}}
+	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun events " + w.pod.Name + " shows how its images come",
+		Message: fmt.Sprintf("pod %s waits for its images: no container of it runs yet", w.pod.Name)}}
 	switch req.Verb {
 	case wire.Watch:
 		w.serveWatch(conn, over)
@@ -139,7 +139,7 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 			return
 		}
 		if req.Stop.Remove { // if the pod starts nevertheless, it removes itself
-			if err := w.place.MarkRemoving(); err != nil {
+			if err := w.pod.MarkRemoving(); err != nil {
 				report.Print(w.env.ErrOut, err)
 			}
 		}
@@ -233,7 +233,7 @@ func (w *PendingPod) publish(change func(*pod.Status)) {
 	change(&st)
 	w.status = st
 	w.notifyWatchers()
-	if err := w.place.WriteStatus(&st); err != nil {
+	if err := w.pod.WriteStatus(&st); err != nil {
 		report.Print(w.env.ErrOut, err)
 	}
 }
@@ -256,7 +256,7 @@ func ForEachStatus(st *pod.Status, do func(c *pod.ContainerStatus)) {
 }
 
 // Sleep waits until the time has passed, a client requests an attempt, or ctx ends.
-func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (asked, over bool) {
+func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (requested, over bool) {
 	select {
 	case <-w.retry:
 		return true, false
@@ -278,8 +278,8 @@ func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (asked, over bo
 func (w *PendingPod) RequestStop(how *wire.StopRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.asked == nil || how.Remove {
-		w.asked = how
+	if w.requestedStop == nil || how.Remove {
+		w.requestedStop = how
 	}
 }
 
@@ -287,7 +287,7 @@ func (w *PendingPod) RequestStop(how *wire.StopRequest) {
 func (w *PendingPod) StopRequested() *wire.StopRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.asked
+	return w.requestedStop
 }
 
 // leave publishes the end of a pod that was stopped before it started. At shutdown it changes nothing,

@@ -61,7 +61,7 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 		if ctx.Err() != nil {
 			return l.EndPull(up)
 		}
-		if asked, _ := up.Waiting.Sleep(ctx, 0); asked { // requested since this attempt began
+		if requested, _ := up.Waiting.Sleep(ctx, 0); requested { // requested since this attempt began
 			attempt = -1
 			continue
 		}

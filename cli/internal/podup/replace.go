@@ -33,7 +33,7 @@ func (l *Run) replacePod(p *Target) error {
 		return err
 	}
 	p.closePorts() // the other process opens them
-	err = l.Env.Deps.ReplaceInBackground(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return FinishReplacement(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
+	err = l.Env.Deps.RunReplacer(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return FinishReplacement(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
 	if err != nil {
 		return errors.Join(err, l.Dirs.RemoveReplacement(p.Pod)) // the user has seen the error
 	}

@@ -142,9 +142,9 @@ func (r *Run) Ensure(ctx context.Context) (map[ImageUse]pod.Image, error) {
 	return byUse, errors.Join(append(errs, r.recordFailedPulls())...)
 }
 
-// pullImages makes images available, concurrently; with here it asks no registry. failed holds those that
+// pullImages makes images available, concurrently; with localOnly it contacts no registry. failed holds those that
 // are not available.
-func (r *Run) pullImages(ctx context.Context, uses []ImageUse, here bool) (byUse map[ImageUse]pod.Image, failed map[ImageUse]error, err error) {
+func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (byUse map[ImageUse]pod.Image, failed map[ImageUse]error, err error) {
 	images, err := r.Env.Deps.OpenImages(r.Dirs)
 	if err != nil {
 		return nil, nil, err
@@ -159,7 +159,7 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, here bool) (byUse
 	shown := progress.New(r.Env, "fetching")
 	defer shown.End()
 	options := r.Pull
-	options.LocalOnly = here
+	options.LocalOnly = localOnly
 	options.Progress = func(e image.Progress) {
 		shown.Update(e)
 		r.fetches.Update(e)
@@ -193,7 +193,7 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, here bool) (byUse
 // ensureImage makes one image available. Pods that wait for it get an event of its pull.
 func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageUse, options image.PullOptions) (pod.Image, error) {
 	options.AuthFiles = r.Logins(u)
-	options.BeforePull = func() { r.fetches.asked(u) }
+	options.BeforePull = func() { r.fetches.notePull(u) }
 	options.Warn = func(err error) { r.copied(u, err) }
 	ref, policy := u.Ref, u.Policy
 	if u.id != "" {

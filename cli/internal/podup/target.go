@@ -114,11 +114,11 @@ func (r *Run) resume(p *Target) error {
 // Successor passes the pod that --watch makes to the foreground, which shows the pod before it. A nil
 // Successor belongs to a pod that is not watched.
 type Successor struct {
-	mu     sync.Mutex
-	busy   chan struct{} // closed when the current replacement is done; nil if there is none
-	next   *Target       // the new pod, until the foreground takes it
-	leave  func()        // cancels the context in which the old pod is shown
-	closed bool          // the pod is being stopped: no replacement may begin
+	mu            sync.Mutex
+	busy          chan struct{} // closed when the current replacement is done; nil if there is none
+	next          *Target       // the new pod, until the foreground takes it
+	stopFollowing func()        // cancels the context in which the old pod is shown
+	closed        bool          // the pod is being stopped: no replacement may begin
 }
 
 // Outcome returns the word for what up does with a pod.
@@ -174,8 +174,8 @@ func (r *Successor) End(next *Target) {
 	r.next = next
 	close(r.busy)
 	r.busy = nil
-	if next != nil && r.leave != nil { // the directory now belongs to the new pod
-		r.leave()
+	if next != nil && r.stopFollowing != nil { // the directory now belongs to the new pod
+		r.stopFollowing()
 	}
 }
 
@@ -185,7 +185,7 @@ func (r *Successor) Show(ctx context.Context) (context.Context, context.CancelFu
 	if r != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.leave = leave
+		r.stopFollowing = leave
 	}
 	return ctx, leave
 }

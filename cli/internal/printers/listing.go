@@ -70,11 +70,11 @@ func podHead(wide bool) []string {
 // ListPods returns the named pods, or all of the namespace.
 func ListPods(dirs store.Dirs, names []string, w *PrintOptions) (*Listing, error) {
 	l := &Listing{Kind: "pod", Head: podHead}
-	var places []store.Pod
+	var pods []store.Pod
 	var errs []error
 	if len(names) == 0 {
 		var err error
-		if places, err = resource.ListPods(dirs, w.Namespace, w.All); err != nil {
+		if pods, err = resource.ListPods(dirs, w.Namespace, w.All); err != nil {
 			return nil, err
 		}
 	}
@@ -84,9 +84,9 @@ func ListPods(dirs store.Dirs, names []string, w *PrintOptions) (*Listing, error
 			errs = append(errs, err)
 			continue
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		k, err := resource.LoadPod(p)
 		switch {
 		case err == nil:
@@ -133,12 +133,12 @@ func listWorkloads(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listin
 		})
 	}
 	if len(a.Names) == 0 {
-		places, err := dirs.Workloads(w.namespaceOf(a.Kind), a.Kind)
+		workloads, err := dirs.Workloads(w.namespaceOf(a.Kind), a.Kind)
 		if err != nil {
 			return nil, err
 		}
-		for _, place := range places {
-			if v, err := resource.LoadWorkload(dirs, place); !errors.Is(err, fs.ErrNotExist) {
+		for _, w := range workloads {
+			if v, err := resource.LoadWorkload(dirs, w); !errors.Is(err, fs.ErrNotExist) {
 				add(v, err)
 			}
 		}
@@ -205,11 +205,11 @@ func WatchedDirs(dirs store.Dirs, names []string, w *PrintOptions) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	places, err := resource.ListPods(dirs, w.Namespace, w.All)
+	pods, err := resource.ListPods(dirs, w.Namespace, w.All)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		if len(names) == 0 || slices.Contains(names, p.Name) {
 			list = append(list, p.RuntimeDir())
 		}

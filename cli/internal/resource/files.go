@@ -233,7 +233,7 @@ func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod
 	if err != nil {
 		return nil, err
 	}
-	var places []store.Pod
+	var pods []store.Pod
 	for _, o := range named {
 		if o.Pod == nil {
 			continue
@@ -242,9 +242,9 @@ func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod
 		if err != nil {
 			return nil, err
 		}
-		places = append(places, p)
+		pods = append(pods, p)
 	}
-	return places, nil
+	return pods, nil
 }
 
 // manifestEndings are the endings of manifests in a directory, as in kubectl.
@@ -379,7 +379,7 @@ func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found 
 			errs = append(errs, err)
 			continue
 		}
-		found = append(found, v.Place)
+		found = append(found, v.Workload)
 	}
 	return found, errors.Join(errs...)
 }

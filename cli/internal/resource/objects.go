@@ -69,9 +69,9 @@ func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
 			use(o.Namespace, o.CreatedAt)
 		}
 	}
-	places, err := ListPods(dirs, "", true)
+	pods, err := ListPods(dirs, "", true)
 	errs = append(errs, err)
-	for _, p := range places {
+	for _, p := range pods {
 		use(p.Namespace, podclient.MetadataOf(p).CreationTimestamp)
 	}
 	return used, errors.Join(errs...)
@@ -103,12 +103,12 @@ func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	if s == nil || len(s.Selector) == 0 {
 		return nil, nil
 	}
-	places, err := dirs.Pods()
+	pods, err := dirs.Pods()
 	if err != nil {
 		return nil, err
 	}
 	var all []Endpoint
-	for _, p := range places {
+	for _, p := range pods {
 		is, err := p.Endpoint()
 		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
 			continue // it has no published record: it is ending, or has no network

@@ -75,11 +75,11 @@ var ErrNoPods = errors.New("has no pods")
 
 // ListPods returns the pods of a namespace, or of all.
 func ListPods(dirs store.Dirs, namespace string, all bool) ([]store.Pod, error) {
-	places, err := dirs.Pods()
+	pods, err := dirs.Pods()
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(places, func(p store.Pod) bool {
+	return slices.DeleteFunc(pods, func(p store.Pod) bool {
 		return !p.Exists() || !all && p.Namespace != namespace
 	}), nil
 }
@@ -106,10 +106,10 @@ func LoadPod(p store.Pod) (PodInfo, error) {
 }
 
 // UniquePods removes duplicates.
-func UniquePods(places []store.Pod) []store.Pod {
+func UniquePods(pods []store.Pod) []store.Pod {
 	var out []store.Pod
 	seen := map[store.Pod]bool{}
-	for _, p := range places {
+	for _, p := range pods {
 		if !seen[p] {
 			seen[p] = true
 			out = append(out, p)
@@ -200,7 +200,7 @@ func SplitWorkloads(dirs store.Dirs, namespace string, words []string) (found []
 			errs = append(errs, err)
 			continue
 		}
-		found = append(found, v.Place)
+		found = append(found, v.Workload)
 	}
 	return found, rest, errors.Join(errs...)
 }

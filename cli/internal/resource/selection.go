@@ -69,7 +69,7 @@ func (s *Selection) Pods(dirs store.Dirs) ([]store.Pod, []PodInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var places []store.Pod
+	var pods []store.Pod
 	var list []PodInfo
 	var errs []error
 	for _, p := range all {
@@ -79,10 +79,10 @@ func (s *Selection) Pods(dirs store.Dirs) ([]store.Pod, []PodInfo, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case s.labels.Matches(k.Manifest.Labels):
-			places, list = append(places, p), append(list, k)
+			pods, list = append(pods, p), append(list, k)
 		}
 	}
-	return places, list, errors.Join(errs...)
+	return pods, list, errors.Join(errs...)
 }
 
 // Objects returns the selected objects of kinds, except those that another object owns.
@@ -123,9 +123,9 @@ func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store
 	if err != nil {
 		return nil, nil, err
 	}
-	places, list, err := s.Pods(dirs)
+	pods, list, err := s.Pods(dirs)
 	var alone []store.Pod
-	for i, p := range places {
+	for i, p := range pods {
 		if !s.goesWith(dirs, list[i], p, makers) {
 			alone = append(alone, p)
 		}
@@ -155,9 +155,9 @@ func (s *Selection) goesWith(dirs store.Dirs, k PodInfo, p store.Pod, makers []s
 // Running returns the selected pods that run. It omits pods of workloads if the verb does not apply to
 // them.
 func (s *Selection) Running(f *cmdutil.Env, dirs store.Dirs, verb string, owned bool) ([]store.Pod, error) {
-	places, list, err := s.Pods(dirs)
+	pods, list, err := s.Pods(dirs)
 	var living []store.Pod
-	for i, p := range places {
+	for i, p := range pods {
 		by := workloads.ControllerOf(list[i].Manifest)
 		switch {
 		case !p.Alive():

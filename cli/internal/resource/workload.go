@@ -16,22 +16,22 @@ import (
 
 // WorkloadInfo is a workload with its current state.
 type WorkloadInfo struct {
-	Place      store.Workload
+	Workload   store.Workload
 	Object     *pod.Object
 	Spec       *workload.Spec
 	State      workload.State
 	Pods       []workload.Pod
-	Places     map[string]store.Pod // its pods, by name
+	StoredPods map[string]store.Pod // its pods, by name
 	Status     map[string]*pod.Status
 	Incomplete []store.Pod     // incomplete pods with names of its pods
 	Jobs       []*WorkloadInfo // the Jobs of a CronJob
 }
 
 // LoadWorkload reads a workload. It returns fs.ErrNotExist if there is none.
-func LoadWorkload(dirs store.Dirs, place store.Workload) (*WorkloadInfo, error) {
-	v := &WorkloadInfo{Place: place, Places: map[string]store.Pod{}, Status: map[string]*pod.Status{}}
+func LoadWorkload(dirs store.Dirs, w store.Workload) (*WorkloadInfo, error) {
+	v := &WorkloadInfo{Workload: w, StoredPods: map[string]store.Pod{}, Status: map[string]*pod.Status{}}
 	var err error
-	if v.Object, err = place.Object(); err != nil {
+	if v.Object, err = w.Object(); err != nil {
 		return nil, err
 	}
 	if v.Spec, err = workloads.NewSpec(v.Object); err != nil {
@@ -40,7 +40,7 @@ func LoadWorkload(dirs store.Dirs, place store.Workload) (*WorkloadInfo, error) 
 	if v.Spec.Cron.Zone, err = timeZone(v.Object); err != nil {
 		return nil, err
 	}
-	if err := place.ReadState(&v.State); err != nil {
+	if err := w.ReadState(&v.State); err != nil {
 		return nil, err
 	}
 	if v.Object.Kind == pod.KindCronJob {
@@ -62,11 +62,11 @@ func timeZone(o *pod.Object) (*time.Location, error) {
 }
 
 func (v *WorkloadInfo) loadPods(dirs store.Dirs) error {
-	places, err := dirs.Pods()
+	pods, err := dirs.Pods()
 	if err != nil {
 		return err
 	}
-	for _, p := range places {
+	for _, p := range pods {
 		if p.Namespace != v.Object.Namespace {
 			continue
 		}
@@ -87,7 +87,7 @@ func (v *WorkloadInfo) loadPods(dirs store.Dirs) error {
 		if by == nil || by.Owner.UID != v.Object.UID {
 			continue
 		}
-		v.Places[p.Name], v.Status[p.Name] = p, k.Status
+		v.StoredPods[p.Name], v.Status[p.Name] = p, k.Status
 		v.Pods = append(v.Pods, observe(p, k, by))
 	}
 	return nil

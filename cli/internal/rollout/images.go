@@ -21,7 +21,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 	bars := progress.New(env, "fetching")
 	defer bars.End()
 	var failed *pod.ImagePull // the failure that ends the wait
-	why, told := "they are being pulled", 0
+	why, reported := "they are being pulled", 0
 	err := podclient.WatchStatusAndLayers(ctx, p.Pod, func(st *pod.Status) bool {
 		now := st.ImagePull
 		switch {
@@ -34,8 +34,8 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 			failed = now
 			return true
 		}
-		if now.Attempts > told {
-			told = now.Attempts
+		if now.Attempts > reported {
+			reported = now.Attempts
 			reportPullRetry(env, p, st)
 		}
 		return false

@@ -39,7 +39,7 @@ func GoalFor(wait bool) Goal {
 
 // awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
 func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) error {
-	tell := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	reporter := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	word := to.Word
 	switch {
 	case p.AwaitsImages:
@@ -54,8 +54,8 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 	case p.Action == podup.Keep:
 		word = "unchanged"
 	}
-	defer tell.WatchMounts(p)()
-	last, err := tell.awaitGoal(ctx, env, p, to, timeout)
+	defer reporter.WatchMounts(p)()
+	last, err := reporter.awaitGoal(ctx, env, p, to, timeout)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 	case pod.Succeeded:
 		word = "succeeded"
 	case pod.Failed:
-		return withLastLines(p.Pod, last, tell.Failure(p.Pod, last))
+		return withLastLines(p.Pod, last, reporter.Failure(p.Pod, last))
 	}
 	fmt.Fprintf(env.Out, "pod/%s %s\n", p.Pod.Name, word)
 	return nil
@@ -173,7 +173,7 @@ func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to G
 	}
 	err := cmdutil.Interruptible(ctx, signals, wait)
 	warnOfLogout(env, pods, systemd.LingerEnabled)
-	if said := exitcode.As(err); said != nil && said.Err == nil {
+	if status := exitcode.As(err); status != nil && status.Err == nil {
 		for _, p := range pods {
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s is left as it is; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
 		}

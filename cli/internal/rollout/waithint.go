@@ -21,7 +21,7 @@ func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duratio
 		defer close(over)
 		tick := time.NewTicker(after)
 		defer tick.Stop()
-		said, more := "", "; Ctrl-C leaves it as it is, --timeout gives up"
+		lastReason, more := "", "; Ctrl-C leaves it as it is, --timeout gives up"
 		if bounded {
 			more = ""
 		}
@@ -34,10 +34,10 @@ func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duratio
 			mu.Lock()
 			why := missingFor(last, to)
 			mu.Unlock()
-			if why == "" || why == said {
+			if why == "" || why == lastReason {
 				continue
 			}
-			said = why
+			lastReason = why
 			r.report(fmt.Sprintf("it is not %s yet: %s%s%s", to.Word, why, lastProbeFailure(p, why), more))
 			more = ""
 		}

@@ -120,11 +120,11 @@ func WithLastOutput(env *cmdutil.Env, v *resource.WorkloadInfo, err error) error
 	if last == nil {
 		return err
 	}
-	said := withLastLines(v.Places[last.Name], v.Status[last.Name], err)
+	reported := withLastLines(v.StoredPods[last.Name], v.Status[last.Name], err)
 	if e := exitcode.As(err); e != nil {
-		return &exitcode.Error{Code: e.Code, Err: said}
+		return &exitcode.Error{Code: e.Code, Err: reported}
 	}
-	return said
+	return reported
 }
 
 // JobFailures returns the failures of Jobs that are over.

@@ -20,8 +20,8 @@ const (
 	RootTar   = "tarball" // a root file system: only Import accepts it
 )
 
-// Place is the location of an image: a registry and a name, or a file or directory.
-type Place struct {
+// Location is where an image is: a registry and a name, or a file or directory.
+type Location struct {
 	Transport string // "docker", or one of those for files; "": detected from the file
 	Path      string // the file or directory; of "docker" the name
 	Name      string // selects an image in there, by name or by "@" and a number from 0; "": all
@@ -29,26 +29,26 @@ type Place struct {
 
 // ParsePlace parses TRANSPORT:PATH[:NAME] as skopeo and podman do (docker://NAME, oci:DIR, oci-archive:FILE,
 // docker-archive:FILE, dir:DIR). A word without a transport is a name.
-func ParsePlace(word string) (Place, error) {
+func ParseLocation(word string) (Location, error) {
 	transport, rest, ok := strings.Cut(word, ":")
 	if !ok {
-		return Place{Transport: "docker", Path: word}, nil
+		return Location{Transport: "docker", Path: word}, nil
 	}
 	switch transport {
 	case "docker":
 		if name, ok := strings.CutPrefix(rest, "//"); ok {
-			return Place{Transport: transport, Path: name}, nil
+			return Location{Transport: transport, Path: name}, nil
 		}
 	case Dir:
-		return Place{Transport: transport, Path: rest}, nil
+		return Location{Transport: transport, Path: rest}, nil
 	case OCILayout, OCIArchive, DockerArchive:
 		path, name, _ := strings.Cut(rest, ":")
-		return Place{transport, path, name}, nil
+		return Location{transport, path, name}, nil
 	case "containers-storage", "docker-daemon", "sif", "ostree", "tarball", "atomic":
-		return Place{}, report.New(report.Usage, "save it to a file there, and podrun image load FILE here",
+		return Location{}, report.New(report.Usage, "save it to a file there, and podrun image load FILE here",
 			"%s: images are not had from %s", word, transport)
 	}
-	return Place{Transport: "docker", Path: word}, nil
+	return Location{Transport: "docker", Path: word}, nil
 }
 
 // DisplayPath returns the path of an archive for messages.
