@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/host"
 )
 
-// The page of doctor -o json names every probe that there is, in their order.
-func TestDoctorsPage(t *testing.T) {
+// TestDoctorDocumentation checks that the page of doctor -o json lists all probes in their order.
+func TestDoctorDocumentation(t *testing.T) {
 	text, err := os.ReadFile(referenceDir + "doctor.md")
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ var hostileCorpus = map[string][]f{
 	"a name that lies":           {{Name: "a\n/UPCANARY", Content: "evil"}, {Name: "a\\..\\..\\UPCANARY", Content: "evil"}},
 }
 
-// TestHostileCorpus: S8. With those of TestHostileNames there are fifty.
+// TestHostileCorpus: with those of TestHostileNames there are fifty.
 func TestHostileCorpus(t *testing.T) {
 	for name, entries := range hostileCorpus {
 		t.Run(name, func(t *testing.T) { reachesNothing(t, entries) })

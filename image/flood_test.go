@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/image/api"
 )
 
-// TestRedirects: S12. A registry that redirects requests for its blobs causes no leak of a password, and
+// TestRedirects: a registry that redirects requests for its blobs causes no leak of a password, and
 // neither does a token server.
 func TestRedirects(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})

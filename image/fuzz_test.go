@@ -26,7 +26,7 @@ const (
 	usualFuzzed = 60
 )
 
-// TestHostileLayersMadeUp: S8. It generates layers whose entries refer to one another in every way that tar
+// TestHostileLayersMadeUp generates layers whose entries refer to one another in every way that tar
 // allows, some with changed bytes. Refused or unpacked, they do not change a canary outside, the unpacker
 // ends, and nothing is left behind.
 func TestHostileLayersMadeUp(t *testing.T) {

@@ -69,7 +69,7 @@ func TestHostileRegistry(t *testing.T) {
 			}
 		})
 	}
-	t.Run("foreign URLs", func(t *testing.T) { // S12: no other server is asked
+	t.Run("foreign URLs", func(t *testing.T) { // no other server is contacted
 		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the manifest's URL was asked") }))
 		defer other.Close()
 		l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}, Edit: func(_ *v1.Image, m *v1.Manifest) {

@@ -85,7 +85,7 @@ func TestConfinementMistakes(t *testing.T) {
 	}
 }
 
-// TestNonRootUsersOfImages: S13. An image's user is interpreted as by the kernel.
+// TestNonRootUsersOfImages: an image's user is interpreted as by the kernel.
 func TestNonRootUsersOfImages(t *testing.T) {
 	const nonRoot = ", securityContext: {runAsNonRoot: true}"
 	for user, want := range map[string]string{

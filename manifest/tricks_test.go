@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSysctlTricks: S19. Only the kubelet's safe sysctls are accepted, by their exact names and with
+// TestSysctlTricks: only the kubelet's safe sysctls are accepted, by their exact names and with
 // numbers, with any use of separators, "=" and "+" (CVE-2022-0811).
 func TestSysctlTricks(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i}]\n  securityContext: {sysctls: [%s]}\n"
@@ -57,7 +57,7 @@ func TestSysctlTricks(t *testing.T) {
 	}
 }
 
-// TestNamesAreNoPaths: S18. Every name that becomes part of a path is refused if the path would lead
+// TestNamesAreNoPaths: every name that becomes part of a path is refused if the path would lead
 // elsewhere, or the name is invalid or too long (CVE-2025-0750, CVE-2025-62725, CVE-2024-10220).
 func TestNamesAreNoPaths(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"

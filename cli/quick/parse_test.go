@@ -13,7 +13,7 @@ func TestParseExec(t *testing.T) {
 		{"exec --stdin --container main --namespace shop web.0 -- -- x", "shop web.0 main true [-- x]"},
 		{"exec web -c exec -- exec", "default web exec false [exec]"},
 
-		// These are for the whole front.
+		// The CLI handles these.
 		{"exec", ""},
 		{"exec web -n a -n b -- true", ""},
 		{"exec web", ""},
@@ -46,8 +46,8 @@ func TestParseExec(t *testing.T) {
 	}
 }
 
-// The namespace of the environment is that of words which name none. One that is no name
-// is for the whole front.
+// TestNamespaceOfTheEnvironment checks that the environment's namespace is the default, and that an invalid
+// one is left to the CLI.
 func TestNamespaceOfTheEnvironment(t *testing.T) {
 	parse := func(words ...string) string {
 		o, ok := parseExec(append(words, "web", "--", "true"))
@@ -79,7 +79,7 @@ func TestParseLogs(t *testing.T) {
 		{"web -t", "{default web  -1 0 true false}"},
 		{"web --previous --container main --namespace shop --since 90s --tail 12", "{shop web main 12 90000000000 false true}"},
 
-		// These are for the whole front.
+		// The CLI handles these.
 		{"", ""},
 		{"web db", ""},
 		{"pod/web", ""},
@@ -122,7 +122,7 @@ func TestParseEnding(t *testing.T) {
 		{"-n shop web", "shop web"},
 		{"web.0 --namespace shop", "shop web.0"},
 
-		// These are for the whole front.
+		// The CLI handles these.
 		{"", ""},
 		{"web db", ""},
 		{"web -n", ""},
@@ -158,7 +158,7 @@ func TestParseList(t *testing.T) {
 		{"get -n shop po", "{shop false false}"},
 		{"get pod", "{default false false}"},
 
-		// These are for the whole front.
+		// The CLI handles these.
 		{"ps web", ""},
 		{"ps -a", ""},
 		{"ps -w", ""},

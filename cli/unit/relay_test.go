@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is written before, while and after the relay is handed over comes out once and
-// in order, and its end is seen though the pipe changed hands.
+// TestRelayIsHandedOver checks that output before, during and after the handover of the relay is printed once
+// and in order, and that its end is noticed.
 func TestRelayIsHandedOver(t *testing.T) {
 	out, into, err := os.Pipe()
 	if err != nil {

@@ -31,7 +31,7 @@ func TestExitCodeFrom(t *testing.T) {
 			t.Errorf("--exit-code-from %s: %d, want %d", tc.rule, got, tc.want)
 		}
 	}
-	// What is no container's failure stays one.
+	// Failures other than those of containers remain failures.
 	stoppedByOther := &pod.Status{Phase: pod.Failed, Deleting: true}
 	err := &exitcode.Error{Code: 7}
 	if got := rollout.ExitNone.Result([]*podup.Target{{Last: stoppedByOther}}, []error{err}); exitcode.Of(got) != 7 {
@@ -42,8 +42,8 @@ func TestExitCodeFrom(t *testing.T) {
 	}
 }
 
-// A container that never ran has not succeeded.
-func TestExitCodeFromAContainerThatNeverRan(t *testing.T) {
+// TestExitCodeOfUnstartedContainer checks that a container that was never started counts as failed.
+func TestExitCodeOfUnstartedContainer(t *testing.T) {
 	st := &pod.Status{Phase: pod.Failed, Containers: []pod.ContainerStatus{clitest.WaitingContainer("app", "PodInitializing", "")}}
 	if got := rollout.ExitCodeFrom("app").Code([]*podup.Target{{Last: st}}); got != 1 {
 		t.Errorf("exit code %d", got)

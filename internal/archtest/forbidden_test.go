@@ -25,7 +25,7 @@ var forbiddenModules = []module{
 	{"plugin", nil, "no code is loaded"},
 }
 
-// TestForbiddenModules (S36): what is not linked cannot be attacked.
+// TestForbiddenModules: what is not linked cannot be attacked.
 func TestForbiddenModules(t *testing.T) {
 	cmd := exec.Command("go", "list", "-deps", "-tags", buildTags(t), ".", "./"+supervisorProgram, "./"+imageProgram)
 	cmd.Dir = root

@@ -74,9 +74,9 @@ func RemoveEphemeralContainers(data []byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// NeedsOwnUserNS reports whether a debug container, the one in alone, has more privileges in its user
-// namespace than the pod is isolated for (Plan.OwnUserNS): it could reach the network of the user's other pods,
-// or trace processes that are made for the pod.
+// NeedsOwnUserNS reports whether a debug container, the only one of alone, needs a user namespace of its own,
+// which the pod does not have (Plan.OwnUserNS). In the shared one it could reach the network of
+// the user's other pods, or trace processes that are made for the pod.
 func NeedsOwnUserNS(plan, alone *pod.Plan) bool {
 	return !plan.OwnUserNS && hasExtraPrivileges(alone.Containers[0])
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// The page of a pod says how it reaches the network, and why not in another way.
-func TestNetworkWords(t *testing.T) {
+// TestNetworkText checks the text of each network mode, with the reason why another mode is not used.
+func TestNetworkText(t *testing.T) {
 	for want, st := range map[string]pod.Status{
 		"auto (masquerade for root, or tproxy, or netstack where the kernel cannot)": {},
 		"masquerade (the kernel leads packets out)":                                  {Network: pod.NetworkMasquerade},

@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 	clitest.CheckResult(t, h.Run("events", "-o", "name"), 2, "", "podrun: unknown output format \"name\": it is wide, json or yaml\nhint: podrun events --help\n")
 }
 
-// What a container or an image says never reaches the terminal as it is.
+// TestEventsAreEscaped checks that control characters of containers and images do not reach the terminal.
 func TestEventsAreEscaped(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)
@@ -139,7 +139,7 @@ b Pulled: Container image "busybox:1" already present on machine`
 	}
 }
 
-// A pod that runs tells of the images that its new manifest needs.
+// TestEventsOfAChangedImage checks that a running pod has events of the images that a changed manifest needs.
 func TestEventsOfAChangedImage(t *testing.T) {
 	h, file := clitest.RunningPod(t)
 	text, err := os.ReadFile(file)
@@ -166,7 +166,7 @@ func TestEventsOfAChangedImage(t *testing.T) {
 	}
 }
 
-// Files that are not there any more, or rubbish, do no harm.
+// TestEventsOfABrokenPod checks that missing and invalid files of a pod are no error.
 func TestEventsOfABrokenPod(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)

@@ -48,9 +48,9 @@ hint: podrun logs web shows its output, podrun down web removes it
 	}
 }
 
-// A container that could not be made has not been running, however the phase is
-// called.
-func TestUpDetachedDoesNotCallAFailedStartRunning(t *testing.T) {
+// TestUpDetachedFailedStart checks that up -d does not report a container as running that was not created,
+// whatever the phase.
+func TestUpDetachedFailedStart(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Script = func(s *clitest.Supervisor) {
 		c := clitest.WaitingContainer("app", "CrashLoopBackOff", "back-off 10s")

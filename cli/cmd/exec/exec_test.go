@@ -66,9 +66,9 @@ func TestExecFailures(t *testing.T) {
 	clitest.CheckResult(t, h.Run("exec", "web", "--", "ls"), 125, "", "podrun: cannot exec in pod \"web\": it is not running\nhint: podrun ps shows its state\n")
 }
 
-// What the command wrote is shown to the last byte, and a child of it that keeps
-// the pipe open keeps nobody waiting.
-func TestExecShowsAllAndWaitsForNobody(t *testing.T) {
+// TestExecOutput checks that exec prints all output of the command, and does not wait for a child that keeps
+// the pipe open.
+func TestExecOutput(t *testing.T) {
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	text := strings.Repeat("0123456789abcdef", 4000) // nearly fills the pipe
@@ -136,7 +136,8 @@ func TestExecWithoutATerminalGoesOn(t *testing.T) {
 		"Unable to use a TTY - input is not a terminal or the right kind of file\n")
 }
 
-// A terminal: the user's is put into raw mode and back, sizes and bytes go both ways.
+// TestExecTerminal checks that the user's terminal is put into raw mode and restored, and that sizes and
+// bytes are forwarded.
 func TestExecTerminal(t *testing.T) {
 	user, terminal := clitest.OpenTerminal(t) // the test is the user, podrun has the terminal
 	if err := pty.Setsize(user, &pty.Winsize{Rows: 33, Cols: 77}); err != nil {

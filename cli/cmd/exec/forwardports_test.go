@@ -8,9 +8,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Ports of a Service stand for those of its pods; a local one that is not named is the
-// Service's.
-func TestServicePortWords(t *testing.T) {
+// TestServicePortArguments checks that ports of a Service are mapped to ports of its pods; the default local
+// port is the Service's.
+func TestServicePortArguments(t *testing.T) {
 	o := &pod.Object{Name: "web", Service: &pod.Service{Ports: []pod.ServicePort{
 		{Name: "http", Protocol: "TCP", Port: 80, TargetPort: 8080}, {Name: "admin", Protocol: "TCP", Port: 81, TargetName: "adm"}, {Name: "dns", Protocol: "UDP", Port: 53, TargetPort: 53},
 	}}}

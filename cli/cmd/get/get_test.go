@@ -59,7 +59,7 @@ func TestPs(t *testing.T) {
 	clitest.CheckResult(t, h.Run("get", "nosuch", "-o", "yaml"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
 }
 
-// A pod whose processes are gone is not shown as running: nobody is there to say so.
+// TestPsOfALostPod checks that a pod without a supervisor is not listed as running.
 func TestPsOfALostPod(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)
@@ -112,7 +112,7 @@ func TestGetObjects(t *testing.T) {
 	}
 }
 
-// Nothing that a manifest or a container says reaches the terminal as a command.
+// TestPsEscapes checks that control characters of manifests and containers do not reach the terminal.
 func TestPsEscapes(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)

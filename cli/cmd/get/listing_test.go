@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Things of one kind, of several, or by name are chosen, put in order and printed.
+// TestListing checks the selection, order and output of objects of one kind, of several kinds and by name.
 func TestListing(t *testing.T) {
 	h := clitest.NewHost(t)
 	for _, text := range []string{
@@ -56,7 +56,7 @@ func TestListing(t *testing.T) {
 	clitest.CheckResult(t, h.Run("get", "cm", "-l", "app=none"), 0, "", "No resources found in default namespace.\n")
 }
 
-// Pods are shown again when something of their rows changes, and not else.
+// TestWatchPods checks that a pod is printed again when its row changes, and only then.
 func TestWatchPods(t *testing.T) {
 	h := clitest.NewHost(t)
 	all := h.Begin("", "ps", "-w") // before there is any pod

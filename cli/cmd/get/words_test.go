@@ -7,9 +7,9 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-// A word for another kind of object is not taken for the name of a pod, and one for a
-// workload stands for a pod of it.
-func TestWordsThatNameNoPods(t *testing.T) {
+// TestObjectArguments checks the errors of commands on pods for a Service, and for a Deployment that does not
+// exist.
+func TestObjectArguments(t *testing.T) {
 	h := clitest.NewHost(t)
 	for _, args := range []string{"logs svc/web", "exec svc/web -- ls", "port svc/web"} {
 		got := h.Run(strings.Fields(args)...)

@@ -81,8 +81,8 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// While a container waits in back-off, its current log is that of its last life,
-// as with the kubelet, and so is its previous one.
+// TestLogsDuringBackOff checks that in back-off the current log and the previous one are those of the last
+// instance, as with the kubelet.
 func TestLogsDuringBackOff(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, func(s *clitest.Supervisor) {
@@ -120,7 +120,8 @@ func TestLogsFollow(t *testing.T) {
 	clitest.CheckResult(t, h.Run("logs", "-f", "web", "-c", "app"), 0, "two\nlast\n", "")
 }
 
-// An init container that is done will not write again: nobody waits for the pod.
+// TestLogsFollowOfADoneInitContainer checks that logs -f of a completed init container does not wait for the
+// pod.
 func TestLogsFollowOfADoneInitContainer(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.ThreeContainers, nil)

@@ -58,7 +58,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// What a pod that is only stopped leaves is kept for after a power cut.
+// TestStopKeepsThePod checks that stop keeps the pod's files, which start and a reboot need.
 func TestStopKeepsThePod(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)
@@ -72,7 +72,7 @@ func TestStopKeepsThePod(t *testing.T) {
 	}
 }
 
-// What is left of a pod is removed, however it ended.
+// TestDownOfRemains checks that down removes the files of a pod without a supervisor.
 func TestDownOfRemains(t *testing.T) {
 	for name, leave := range map[string]func(*clitest.Host, *clitest.Supervisor){
 		"it ended":       func(_ *clitest.Host, s *clitest.Supervisor) { s.End(stopped()) },
@@ -121,8 +121,9 @@ func TestDownRefusals(t *testing.T) {
 	}
 }
 
-// As with kubectl delete, a pod that is not there keeps nobody from removing another.
-func TestDownRemovesWhatIsThere(t *testing.T) {
+// TestDownRemovesTheOthers checks that a missing pod does not prevent the removal of others, as with kubectl
+// delete.
+func TestDownRemovesTheOthers(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)
 	s.End(stopped())
@@ -132,15 +133,15 @@ func TestDownRemovesWhatIsThere(t *testing.T) {
 	}
 }
 
-// A supervisor that listens and never answers is killed by --force, and only then.
-func TestDownForceKillsADeafSupervisor(t *testing.T) {
+// TestDownForceKillsUnresponsiveSupervisor checks that only --force kills a supervisor that does not answer.
+func TestDownForceKillsUnresponsiveSupervisor(t *testing.T) {
 	if os.Getenv("PODRUN_TEST_DEAF") != "" {
 		deaf()
 	}
 	h := clitest.NewHost(t)
 	h.UpDetached(clitest.OneContainer, nil).End(stopped())
 	p := h.Dirs.Pod("default", "web")
-	cmd := exec.Command(os.Args[0], "-test.run=^TestDownForceKillsADeafSupervisor$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDownForceKillsUnresponsiveSupervisor$")
 	cmd.Path = "/proc/self/exe"
 	cmd.Env = append(os.Environ(), "PODRUN_TEST_DEAF="+h.Dirs.Data+":"+h.Dirs.Runtime)
 	if err := cmd.Start(); err != nil {
@@ -175,7 +176,8 @@ func deaf() {
 	select {}
 }
 
-// systemd would start a unit's pod again: what ends it for good is said.
+// TestDownOfAUnitsPod checks that down warns that systemd starts the pod again, and names the command that
+// prevents it.
 func TestDownOfAUnitsPod(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, nil)

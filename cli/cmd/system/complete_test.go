@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-// What a word can become: commands, options, their values, and the names there are.
+// TestComplete checks the completion of commands, options, their values and names.
 func TestComplete(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.UpDetached(clitest.ThreeContainers, nil)

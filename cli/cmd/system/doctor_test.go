@@ -92,7 +92,7 @@ func TestDoctorsUsage(t *testing.T) {
 	clitest.CheckResult(t, h.Run("doctor", "-o", "yaml"), 2, "", "podrun: unknown output format \"yaml\": only json is supported\nhint: podrun doctor --help\n")
 }
 
-// Ctrl-C ends what is tried, and nothing is printed.
+// TestDoctorInterrupted checks that Ctrl-C ends the probes, and that nothing is printed.
 func TestDoctorInterrupted(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Hangs = make(chan struct{})
@@ -102,8 +102,8 @@ func TestDoctorInterrupted(t *testing.T) {
 	clitest.CheckResult(t, p.Wait(), 130, "", "")
 }
 
-// up says what doctor says, before there is anything of a pod.
-func TestUpRefusesWhatNsprobeFinds(t *testing.T) {
+// TestUpFailsOnNsprobeFinding checks that up fails with doctor's finding before it creates files of the pod.
+func TestUpFailsOnNsprobeFinding(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.TryErr = report.New(report.Internal, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
 	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")

@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// Every command has a manual page in which mandoc finds nothing wrong, and which has all
-// that --help says.
+// TestManualPages checks that every command has a manual page that mandoc accepts and that contains the text
+// of --help.
 func TestManualPages(t *testing.T) {
 	testenv.Need(t, func() error {
 		_, err := exec.LookPath("mandoc")

@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// What is somebody else's is not overwritten.
-func TestAUnitOfSomebodyElse(t *testing.T) {
+// TestInstallKeepsForeignUnit checks that a unit which podrun has not written is not overwritten.
+func TestInstallKeepsForeignUnit(t *testing.T) {
 	dirs := systemd.UnitDirs{Units: t.TempDir(), Manifests: t.TempDir()}
 	u := &unitFile{name: "podrun@web.service", manifest: []byte("a")}
 	u.service.Manifest = filepath.Join(dirs.Manifests, "web.yaml")

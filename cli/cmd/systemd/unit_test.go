@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A drop-in of a .kube file counts, the most specific of a name.
+// TestKubeDropIns checks that drop-ins of a .kube file apply, and that the most specific one of a name wins.
 func TestKubeDropIns(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

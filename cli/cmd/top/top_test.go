@@ -81,8 +81,9 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// Where a controller is missing the rest is shown, and what is missing is said once.
-func TestTopWithoutAController(t *testing.T) {
+// TestTopWithoutCgroupController checks that a missing cgroup controller is reported once, and that the other
+// values are shown.
+func TestTopWithoutCgroupController(t *testing.T) {
 	h := clitest.NewHost(t)
 	measured(h, "memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
 	p := h.Begin("", "top", "-w", "--interval", "200ms")
@@ -100,8 +101,7 @@ func TestTopWithoutAController(t *testing.T) {
 	p.Interrupt()
 }
 
-// The use of processors is that of the time between two looks, of one container from
-// its newest instance.
+// TestTopRates checks that the CPU usage is that between two samples, and of a container's newest instance.
 func TestTopRates(t *testing.T) {
 	h := clitest.NewHost(t)
 	cg := measured(h)

@@ -166,8 +166,8 @@ func TestUIShowsWhatChanges(t *testing.T) {
 	heard(t, state, "a pod goes", func(s pageState) bool { return s.Pods.Keys != nil && !slices.Contains(s.Pods.Keys, "default/web") })
 }
 
-// Whoever looks at the page does not wake a pod that rests: nobody asks its supervisor.
-func TestUIAsksNoSupervisor(t *testing.T) {
+// TestUIConnectsToNoSupervisor checks that the page does not wake hibernating supervisors.
+func TestUIConnectsToNoSupervisor(t *testing.T) {
 	h := clitest.NewHost(t)
 	s := h.UpDetached(clitest.OneContainer, func(s *clitest.Supervisor) { s.Log("app", 0, "stdout F here") })
 	s.Listener.Close() // and another takes its place, which tells

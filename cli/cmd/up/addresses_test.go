@@ -11,8 +11,9 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-// A directory stands for its manifests, an address for what is there.
-func TestManifestsOfDirectoriesAndAddresses(t *testing.T) {
+// TestManifestsOfDirectoriesAndURLs checks that a directory stands for its manifests, and a URL for its
+// content.
+func TestManifestsOfDirectoriesAndURLs(t *testing.T) {
 	h := clitest.NewHost(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{

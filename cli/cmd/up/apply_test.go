@@ -35,8 +35,9 @@ func TestUpResizesARunningPod(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "-d", file), 0, "pod/web configured\n", "")
 }
 
-// What the supervisor refuses is not recorded: the next up tries it again.
-func TestUpSaysWhyAResizeIsRefused(t *testing.T) {
+// TestUpReportsFailedResize checks that a change which the supervisor rejects is not recorded, so that the
+// next up tries it again.
+func TestUpReportsFailedResize(t *testing.T) {
 	h, file := clitest.RunningPod(t)
 	s := h.Supervisor("default", "web")
 	s.Mu.Lock()

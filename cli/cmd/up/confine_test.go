@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A pod in the host's PID namespace takes a cgroup; nothing else does.
-func TestHostPIDTakesACgroup(t *testing.T) {
+// TestHostPIDNeedsCgroup checks that only a pod in the host's PID namespace needs a cgroup.
+func TestHostPIDNeedsCgroup(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "nothing is delegated", Cure: "delegate it"}}
 	shared := strings.Replace(clitest.OneContainer, "spec:", "spec:\n  hostPID: true", 1)
@@ -26,8 +26,9 @@ func TestHostPIDTakesACgroup(t *testing.T) {
 	}
 }
 
-// A process that waits to become a pod's is no stranger in a cgroup that is looked at for hostPID.
-func TestHostPIDIsAloneInItsCgroup(t *testing.T) {
+// TestHostPIDIgnoresPrespawnedProcess checks that the prespawned first process does not count as a foreign
+// process of the cgroup.
+func TestHostPIDIgnoresPrespawnedProcess(t *testing.T) {
 	h := clitest.NewHost(t)
 	f := &cmdutil.Env{Getenv: func(string) string { return "" }, Deps: h}
 	prespawn := &cmdutil.Prespawn{}

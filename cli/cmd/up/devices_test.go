@@ -7,8 +7,9 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-// A device that cannot be had is refused with its container, and where descriptions are.
-func TestDevicesThatAreNotThere(t *testing.T) {
+// TestMissingDevices checks that a missing device is an error that names the container and the directories of
+// the CDI specifications.
+func TestMissingDevices(t *testing.T) {
 	h := clitest.NewHost(t)
 	got := h.Begin(strings.Replace(clitest.OneContainer, "name: web", "name: web, annotations: {cdi.k8s.io/a: v.example/c=none}", 1), "up", "-d", "-").Wait()
 	if got.Code == 0 || !strings.Contains(got.Err, "container app of pod web: no file describes the device v.example/c=none") || !strings.Contains(got.Err, "/etc/cdi") {

@@ -7,9 +7,9 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-// A user or group that the machine has no id for would keep its container waiting for
-// ever: up refuses before anything is made.
-func TestUpRefusesIDsThatAPodDoesNotHave(t *testing.T) {
+// TestUpFailsOnUnmappedIDs checks that up fails before it creates anything if a user or group ID is not
+// mapped.
+func TestUpFailsOnUnmappedIDs(t *testing.T) {
 	h := clitest.NewHost(t)
 	manifest := strings.Replace(clitest.OneContainer, "spec:", "spec:\n  securityContext: {runAsUser: 65537, runAsGroup: 65536, supplementalGroups: [70000]}", 1)
 	got := h.Begin(manifest, "up", "-d", "-").Wait()

@@ -16,7 +16,7 @@ func unknownManifest() error {
 	return &image.Error{Reason: image.ErrImagePull, Err: errors.New("manifest unknown")}
 }
 
-// waitsHere is a world in which a pod waits for its image, with an hour between attempts.
+// waitsHere returns a host on which a pod waits for its image, with an hour between attempts.
 func waitsHere(t *testing.T, err error, words ...string) *clitest.Host {
 	t.Helper()
 	h := clitest.NewHost(t)
@@ -36,8 +36,8 @@ func come(h *clitest.Host) {
 	h.ImageErr = nil
 }
 
-// While its image is missing a pod is there, and all verbs take it for one.
-func TestPendingPodIsThere(t *testing.T) {
+// TestPendingPodInCommands checks that all commands find a pod whose image is missing.
+func TestPendingPodInCommands(t *testing.T) {
 	h := waitsHere(t, unknownManifest(), "apply")
 	for _, c := range []struct{ command, want string }{
 		{"get pods", "Err"}, {"ps", "0/1"}, {"describe web", "ErrImagePull"}, {"events web", "Failed to pull image \"busybox:1\": manifest unknown"},
@@ -60,7 +60,8 @@ func TestPendingPodIsThere(t *testing.T) {
 	}
 }
 
-// The same manifest again has the images tried at once, and the pod runs when they have come.
+// TestPendingPodStarts checks that up of the same manifest retries the pull at once, and that the pod starts
+// after it.
 func TestPendingPodStarts(t *testing.T) {
 	h := waitsHere(t, unknownManifest(), "up", "-d")
 	come(h)
@@ -71,7 +72,7 @@ func TestPendingPodStarts(t *testing.T) {
 	}
 }
 
-// Another manifest takes the place of one of which nothing was started.
+// TestPendingPodIsReplaced checks that another manifest replaces a pod that was not started yet.
 func TestPendingPodIsReplaced(t *testing.T) {
 	h := waitsHere(t, unknownManifest(), "apply")
 	before, err := h.Dirs.Pod("default", "web").Plan()
@@ -89,8 +90,8 @@ func TestPendingPodIsReplaced(t *testing.T) {
 	}
 }
 
-// With --fail-fast the first attempt that fails is an error, else only one that cannot pass; the
-// pod stays.
+// TestUpFailFast checks that with --fail-fast the first failed pull is an error, otherwise only a permanent
+// failure; the pod stays.
 func TestUpFailFast(t *testing.T) {
 	for _, c := range []struct {
 		err   error
@@ -113,8 +114,8 @@ func TestUpFailFast(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "--fail-fast", h.File(clitest.OneContainer)), 2, "", "podrun: --fail-fast is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n")
 }
 
-// An image that is never to be pulled is waited for, too.
-func TestNeverPulledIsWaitedFor(t *testing.T) {
+// TestPendingPodWithPullPolicyNever checks that a pod also waits for an image with imagePullPolicy Never.
+func TestPendingPodWithPullPolicyNever(t *testing.T) {
 	h := waitsHere(t, &image.Error{Reason: image.ErrImageNeverPull, Err: errors.New("not present")}, "up", "-d")
 	if got := h.Run("describe", "web"); !strings.Contains(got.Out, "ErrImageNeverPull") || !strings.Contains(got.Out, `Container image "busybox:1" is not present with pull policy of Never`) {
 		t.Errorf("%+v", got)
@@ -123,8 +124,9 @@ func TestNeverPulledIsWaitedFor(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 }
 
-// A foreground whose image cannot come leaves nothing.
-func TestForegroundLeavesNoPendingPod(t *testing.T) {
+// TestForegroundRemovesPendingPod checks that up in the foreground removes the pod if its image cannot be
+// pulled.
+func TestForegroundRemovesPendingPod(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.ImageErr = unknownManifest()
 	if got := h.Run("up", h.File(clitest.OneContainer)); got.Code != 1 || !strings.Contains(got.Err, "manifest unknown") {
@@ -135,7 +137,8 @@ func TestForegroundLeavesNoPendingPod(t *testing.T) {
 	}
 }
 
-// What ends a pending pod without removing it leaves its record, and up makes it anew.
+// TestPendingPodIsStopped checks that the record of a stopped pending pod stays, and that up creates the pod
+// again.
 func TestPendingPodIsStopped(t *testing.T) {
 	h := waitsHere(t, clitest.NoNetworkError(), "apply")
 	clitest.CheckResult(t, h.Run("stop", "web"), 0, "pod/web stopped\n", "")
@@ -146,8 +149,9 @@ func TestPendingPodIsStopped(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 }
 
-// A pod whose image cannot be run as its manifest wants is tried again, too.
-func TestPendingPodThatCannotBeMade(t *testing.T) {
+// TestPendingPodWithFailedStart checks that the failed start of a pulled pod is an error with events, and
+// that the next up starts the pod.
+func TestPendingPodWithFailedStart(t *testing.T) {
 	h := waitsHere(t, clitest.NoNetworkError(), "apply")
 	h.Mu.Lock()
 	h.StartErr = errors.New("no room")
@@ -166,8 +170,8 @@ func TestPendingPodThatCannotBeMade(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
 }
 
-// A client that is interrupted leaves the pod to its puller.
-func TestInterruptedClientLeavesThePull(t *testing.T) {
+// TestInterruptedUpKeepsPuller checks that the puller continues when up -d is interrupted.
+func TestInterruptedUpKeepsPuller(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.ImageErr = clitest.NoNetworkError()
 	p := h.Begin("", "up", "-d", h.File(clitest.OneContainer))

@@ -24,8 +24,9 @@ func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 	}
 }
 
-// A message of several lines is shown as it was written, without its last line's end.
-func TestProgressShowsMessagesAsTheyAre(t *testing.T) {
+// TestProgressKeepsLines checks that a message of several lines is printed unchanged, without its last
+// newline.
+func TestProgressKeepsLines(t *testing.T) {
 	var said strings.Builder
 	reporter := rollout.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, clitest.TerminatedContainer("app", 3, "Error", "no disk\nmount\x1b it\n"))
@@ -36,8 +37,9 @@ func TestProgressShowsMessagesAsTheyAre(t *testing.T) {
 	}
 }
 
-// What was said when a container ended is not said in full again when the pod does.
-func TestUpSaysAContainersMessageOnce(t *testing.T) {
+// TestUpPrintsContainerMessageOnce checks that the message of an ended container is not repeated when the pod
+// ends.
+func TestUpPrintsContainerMessageOnce(t *testing.T) {
 	h := clitest.NewHost(t)
 	bad := clitest.TerminatedContainer("app", 3, "Error", "no disk")
 	h.Script = func(s *clitest.Supervisor) {

@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Who waits for a pod is told which of its volumes are not there, and why.
-func TestUpSaysWhichVolumesAreNotThere(t *testing.T) {
+// TestUpPrintsMissingVolumes checks that up prints the missing volumes of a waiting pod and the reason.
+func TestUpPrintsMissingVolumes(t *testing.T) {
 	for _, how := range [][]string{{"up", "-d"}, {"up"}} {
 		h := clitest.NewHost(t)
 		next := make(chan bool)
@@ -38,8 +38,9 @@ podrun: pod web: a volume is not there: FailedMount: MountVolume.SetUp failed fo
 	}
 }
 
-// What a running pod has got over is not told again.
-func TestUpOfARunningPodTellsNoOldTrouble(t *testing.T) {
+// TestUpOmitsResolvedMountFailures checks that up of a running pod does not print mount failures that are
+// over.
+func TestUpOmitsResolvedMountFailures(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Script = func(s *clitest.Supervisor) {
 		var log pod.EventLog

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// A pod waits for a registry that does not answer, and the command reports it; the pod has it
-// among its events. Another up has an attempt made now.
+// TestUpWaitsForARegistry checks that the pod waits for a registry that does not answer, with an event and a
+// message, and that another up retries at once.
 func TestUpWaitsForARegistry(t *testing.T) {
 	for _, words := range [][]string{{"up", "-d"}, {"up"}} {
 		h := clitest.NewHost(t)
@@ -46,9 +46,9 @@ func TestUpWaitsForARegistry(t *testing.T) {
 	}
 }
 
-// What will not be better by itself is an error at once: several images, of which one
-// does not exist, too.
-func TestUpDoesNotWaitForWhatIsWrong(t *testing.T) {
+// TestUpFailsOnPermanentPullError checks that a permanent pull error fails at once, also if only one of
+// several images has it.
+func TestUpFailsOnPermanentPullError(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.ImageErrs = []error{&image.Error{Reason: image.ErrImagePull, Err: errors.New("manifest unknown")}}
 	if got := h.Run("up", "-d", h.File(clitest.OneContainer)); got.Code != 1 || h.Pulls() != 1 || strings.Contains(got.Err, "BackOff") {
@@ -62,9 +62,9 @@ func TestUpDoesNotWaitForWhatIsWrong(t *testing.T) {
 	}
 }
 
-// --timeout ends the waiting of the command, and the pod goes on waiting. Ctrl-C of a foreground
-// removes the pod.
-func TestUpGivesUpWaitingForARegistry(t *testing.T) {
+// TestUpTimeoutWhilePulling checks that --timeout ends the command but not the pod's wait, and that Ctrl-C in
+// the foreground removes the pod.
+func TestUpTimeoutWhilePulling(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.ImageErr = clitest.NoNetworkError()
 	got := h.Run("up", "-d", "--timeout", "200ms", h.File(clitest.OneContainer))
@@ -83,7 +83,7 @@ func TestUpGivesUpWaitingForARegistry(t *testing.T) {
 	}
 }
 
-// --pull goes before what the manifest says, this time only.
+// TestUpPull checks that --pull overrides the manifest, for this command only.
 func TestUpPull(t *testing.T) {
 	for word, want := range map[string]string{"": image.Unset, "always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer} {
 		h := clitest.NewHost(t)
@@ -102,8 +102,9 @@ func TestUpPull(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "--pull=sometimes", h.File(clitest.OneContainer)), 2, "", "podrun: --pull takes always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
 }
 
-// Unused images go when the disk is nearly full, before anything is fetched, and that is said.
-func TestUpMakesRoom(t *testing.T) {
+// TestUpCollectsImages checks that unused images are removed before a pull if the disk is nearly full, and
+// that this is reported.
+func TestUpCollectsImages(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Pruned = image.Pruned{Images: make([]image.Info, 2), Bytes: 3e6}
 	h.ImageErrs = []error{errors.New("none")}

@@ -27,8 +27,8 @@ spec:
   containers: [{name: c, image: there/y}]
 `
 
-// The Secrets of a pod, of the same file or kept before, go along with its images; those
-// that are no logins are said.
+// TestImagePullSecrets checks that a pull uses the pod's Secrets, from the same file or stored, and that
+// Secrets of another type are reported.
 func TestImagePullSecrets(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Logins = map[string][]string{}

@@ -79,8 +79,8 @@ func TestUpRefusals(t *testing.T) {
 	}
 }
 
-// Two supervisors for one name must not be: the loser of the race is told.
-func TestUpLosesTheLock(t *testing.T) {
+// TestUpFailsOnLockedPod checks that up fails with a message if another process holds the pod's lock.
+func TestUpFailsOnLockedPod(t *testing.T) {
 	h := clitest.NewHost(t)
 	p := h.Dirs.Pod("default", "web")
 	if err := os.MkdirAll(filepath.Dir(p.RuntimeDir()), 0o700); err != nil {

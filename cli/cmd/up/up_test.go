@@ -157,7 +157,7 @@ func TestUpSeveralPods(t *testing.T) {
 	}
 }
 
-// Where the output cannot go, the user hears of it while the pod runs.
+// TestUpCannotWrite checks that a failed write of the output is reported while the pod runs.
 func TestUpCannotWrite(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -175,8 +175,8 @@ func TestUpCannotWrite(t *testing.T) {
 	}
 }
 
-// On a terminal every line has its container's name and colour, and the terminal
-// obeys podrun alone.
+// TestUpOnATerminal checks that on a terminal every line has a coloured prefix, and that output of containers
+// cannot control the terminal.
 func TestUpOnATerminal(t *testing.T) {
 	for term, want := range map[string]string{
 		"xterm": "\x1b[36mapp |\x1b[0m \x1b[1mbold\x1b[0m\\u001b[2J\x1b[0m\r\n",

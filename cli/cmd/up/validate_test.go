@@ -60,8 +60,8 @@ spec:
 	}
 }
 
-// What can be decoded is shown field by field, though it cannot be run.
-func TestValidateShowsWhatIsRefused(t *testing.T) {
+// TestValidateFields checks that validate lists the fields of a manifest that decodes but cannot be run.
+func TestValidateFields(t *testing.T) {
 	h := clitest.NewHost(t)
 	file := h.File(strings.Replace(clitest.OneContainer, "command: [sh]", `volumeDevices: [{name: disk, devicePath: /dev/xvda}]`, 1))
 	got := h.Run("validate", file)

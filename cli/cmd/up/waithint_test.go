@@ -9,9 +9,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Who waits for a pod is told what for when it takes a while, and whenever that is something
-// else, once each.
-func TestUpSaysWhatItWaitsFor(t *testing.T) {
+// TestUpPrintsWaitHint checks that a long wait of up prints its reason, and each new reason once.
+func TestUpPrintsWaitHint(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.WaitHintAfter = time.Millisecond
 	lacks := func(kind, why string) pod.Status {

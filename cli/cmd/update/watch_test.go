@@ -6,8 +6,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// What did not do is named, and how it ended: the pod that knew it is gone by then.
-func TestAilment(t *testing.T) {
+// TestProblemSuffix checks that problemSuffix names the failed container and its exit code.
+func TestProblemSuffix(t *testing.T) {
 	ended := &pod.Terminated{ExitCode: 3, Reason: "Error"}
 	for want, c := range map[string]pod.ContainerStatus{
 		"":                                     {Name: "app", Ready: true},

@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// withClaims is a world with claims: used by a pod that is down, free, never used, and a
+// withClaims returns a host with claims: used by a pod that is down, free, never used, and a
 // directory whose claim is gone.
 func withClaims(t *testing.T) *clitest.Host {
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Who may have huge pages may still not mount their file system: root alone may.
-func TestVolumesOfHugePagesAreRoots(t *testing.T) {
+// TestHugePageVolumesNeedRoot checks that only root can mount the file system of huge pages.
+func TestHugePageVolumesNeedRoot(t *testing.T) {
 	plan := &pod.Plan{Name: "web", Resources: pod.Resources{HugePages: map[string]int64{"2MB": 2 << 20}},
 		Volumes: []pod.Volume{{Name: "v", Kind: pod.EmptyDirHugePages, PageSize: 2 << 20}}}
 	if err := refuseHugeVolumes(plan, 0); err != nil {
@@ -27,8 +27,8 @@ func TestVolumesOfHugePagesAreRoots(t *testing.T) {
 	}
 }
 
-// What a host cannot do about AppArmor is said before anything is made; the default profile
-// is one that some runtime has loaded.
+// TestAppArmorOfTheHost checks that AppArmor options which the host does not support are errors, and that the
+// default profile is one that a container runtime has loaded.
 func TestAppArmorOfTheHost(t *testing.T) {
 	loaded := func(names ...string) host.AppArmor {
 		return host.AppArmor{Enabled: true, Try: func(profile string) error {
@@ -66,8 +66,8 @@ func TestAppArmorOfTheHost(t *testing.T) {
 	}
 }
 
-// What only root's pods can have is refused before anything is made.
-func TestMasqueradeIsRoots(t *testing.T) {
+// TestMasqueradeNeedsRoot checks that options that need root are errors before anything is created.
+func TestMasqueradeNeedsRoot(t *testing.T) {
 	plan := &pod.Plan{Name: "web", Network: pod.NetworkMasquerade}
 	if err := refuseMasquerade(plan, 0); err != nil {
 		t.Error(err)

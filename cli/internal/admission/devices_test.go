@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Devices become mounts of the host's files, variables that win, groups and hooks; a mount
-// of the container's own at the same place stays.
+// TestDevicesBecomeMounts checks that CDI devices become mounts of host files, environment variables that
+// override, groups and hooks; a mount of the container at the same path stays.
 func TestDevicesBecomeMounts(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Annotations = map[string]string{"cdi.k8s.io/a": "v.example/c=every"}

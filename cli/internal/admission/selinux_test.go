@@ -59,8 +59,8 @@ func labelledPod(name string, ofPod, ofSecond *corev1.SELinuxOptions) (*pod.Plan
 	return plan, p
 }
 
-// A container has its own options, then the pod's, then the policy's for containers, and
-// the pod's categories; privileged ones have spc_t; files have the label of who mounts them.
+// TestLabels checks the precedence of a container's options, the pod's and the policy's, the pod's
+// categories, spc_t of privileged containers, and the label of files.
 func TestLabels(t *testing.T) {
 	level := podLevel(&pod.Plan{Namespace: "default", Name: "web"})
 	for name, c := range map[string]struct {
@@ -113,7 +113,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// What all containers of a pod use is for all of them, if one has categories of its own.
+// TestSharedLabels checks that shared files get no categories if one container has categories of its own.
 func TestSharedLabels(t *testing.T) {
 	plan, p := labelledPod("web", nil, &corev1.SELinuxOptions{Level: "s0:c1,c2"})
 	plan.Volumes = []pod.Volume{{Name: "dir", Kind: pod.Files}, {Name: "claim", Kind: pod.ClaimVolume}}
@@ -124,7 +124,7 @@ func TestSharedLabels(t *testing.T) {
 	}
 }
 
-// Where there is no SELinux, labels are taken and mean nothing.
+// TestLabelsWithoutSELinux checks that labels are ignored on a host without SELinux.
 func TestLabelsWithoutSELinux(t *testing.T) {
 	plan, p := labelledPod("web", &corev1.SELinuxOptions{Type: "none_t"}, nil)
 	if err := applySELinux(plan, p, host.SELinux{}); err != nil || plan.FileLabel != "" || plan.Containers[0].Label != "" {
@@ -132,7 +132,7 @@ func TestLabelsWithoutSELinux(t *testing.T) {
 	}
 }
 
-// A pod has the same categories whenever it is made, and others than its neighbours.
+// TestPodLevel checks that a pod always gets the same categories, and other pods get others.
 func TestPodLevel(t *testing.T) {
 	seen := map[string]string{}
 	for i := range 4 {
@@ -152,8 +152,9 @@ func TestPodLevel(t *testing.T) {
 	}
 }
 
-// Doctor says what containers' label is, or why they have none, and never that no pod runs.
-func TestLabelsOfTheHost(t *testing.T) {
+// TestDiagnoseSELinux checks that doctor shows the label of containers or why they have none, never as an
+// error.
+func TestDiagnoseSELinux(t *testing.T) {
 	enforcing, silent, none := policy("container_t"), policy("container_t"), policy()
 	enforcing.Enforcing = true
 	silent.Labels = func([]string) (string, string, error) { return "", "", nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Pods with users of their own get ranges that overlap neither each other nor, where there
-// are enough ids, those of other pods; nobody is never among them.
+// TestUserRanges checks that the ID ranges of pods with a user namespace do not overlap, in one run nor with
+// other pods if there are enough IDs, and never contain nobody.
 func TestUserRanges(t *testing.T) {
 	for ids, want := range map[uint64]string{
 		1:       "[]",

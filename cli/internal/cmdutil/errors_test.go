@@ -42,7 +42,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// A port that is root's has not been taken by somebody, whom ss would show.
+// TestListenHint checks that the hint for a privileged port does not suggest that another process uses it.
 func TestListenHint(t *testing.T) {
 	for err, want := range map[error]string{
 		syscall.EACCES:     "are root's",

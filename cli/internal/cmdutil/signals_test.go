@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/cli/internal/exitcode"
 )
 
-// A command that only waits ends when the other end of its output is closed, and not
-// before; an output that is no pipe never ends it.
+// TestWhileRead checks that WhileRead ends when the reader of the output pipe closes it, not before, and
+// never for an output that is no pipe.
 func TestWhileRead(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

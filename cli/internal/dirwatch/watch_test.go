@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Where directories cannot be watched, followers are woken all the same.
+// TestWatchFallsBack checks that followers are woken by a timer if directories cannot be watched.
 func TestWatchFallsBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	w := Watch(dir)

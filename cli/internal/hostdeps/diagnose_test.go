@@ -14,8 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// A pod's namespaces are tried once after each start of the machine, and nothing but
-// the mark of it stays.
+// TestTryOnce checks that a pod's namespaces are tried once per boot, and that only the mark stays.
 func TestTryOnce(t *testing.T) {
 	testenv.Need(t, testenv.Pods)
 	base := t.TempDir()
@@ -75,15 +74,15 @@ func TestLowestDir(t *testing.T) {
 	}
 }
 
-// A manager that answers is fine, and so is none.
+// TestManager checks that a service manager that answers, and a missing one, are OK.
 func TestManager(t *testing.T) {
 	if f := managerFinding(t.Context()); f.Detail == "" || (f.Level == host.OK) != (f.Cure == "") {
 		t.Errorf("got %+v", f)
 	}
 }
 
-// A service manager that accepts and says nothing is a warning, in time.
-func TestAManagerThatHangs(t *testing.T) {
+// TestManagerTimeout checks that a service manager that does not answer is a warning after a timeout.
+func TestManagerTimeout(t *testing.T) {
 	dir, err := os.MkdirTemp("", "run-") // short: a socket's path has 108 bytes
 	if err != nil {
 		t.Fatal(err)

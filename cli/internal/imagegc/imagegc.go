@@ -21,8 +21,8 @@ import (
 )
 
 // InUse finds what uses images: pods, workloads, units, and updates that may be rolled back. It reads
-// them at the first question, at which time no pod can be created: earlier it could miss one. After an
-// error everything counts as used.
+// them on first use: only then is it certain that no pod can be created meanwhile. After an error everything
+// counts as used.
 type InUse struct {
 	env    *cmdutil.Env
 	dirs   store.Dirs
@@ -33,7 +33,7 @@ type InUse struct {
 	Err    error
 }
 
-// NewInUse returns the images in use, which are read at the first question.
+// NewInUse returns the images in use, which are read on first use.
 func NewInUse(env *cmdutil.Env, dirs store.Dirs) *InUse {
 	return &InUse{env: env, dirs: dirs, layers: map[string]bool{}, ids: map[string]bool{}, names: map[string]bool{}}
 }

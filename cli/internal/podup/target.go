@@ -111,13 +111,13 @@ func (r *Run) resume(p *Target) error {
 	return nil
 }
 
-// Successor passes the pod that --watch makes to the foreground, which shows the pod before it. A nil
+// Successor hands the pod that --watch recreates to the foreground, which still follows the old one. A nil
 // Successor belongs to a pod that is not watched.
 type Successor struct {
 	mu            sync.Mutex
 	busy          chan struct{} // closed when the current replacement is done; nil if there is none
 	next          *Target       // the new pod, until the foreground takes it
-	stopFollowing func()        // cancels the context in which the old pod is shown
+	stopFollowing func()        // cancels the context in which the foreground follows the old pod
 	closed        bool          // the pod is being stopped: no replacement may begin
 }
 

@@ -35,7 +35,8 @@ func TestProgressInAPipe(t *testing.T) {
 	}
 }
 
-// A long pull is heard of once a minute.
+// TestLongProgressInAPipe checks that a long pull prints its progress once a minute if the output is no
+// terminal.
 func TestLongProgressInAPipe(t *testing.T) {
 	p, out := newTestProgress(0)
 	for n := range 150 { // seconds

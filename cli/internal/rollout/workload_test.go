@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// What a workload waits for is said as kubectl rollout status says it.
-func TestRolloutSaysWhatItWaitsFor(t *testing.T) {
+// TestRolloutText checks that the text of an unfinished rollout is that of kubectl rollout status.
+func TestRolloutText(t *testing.T) {
 	stuck := []pod.Condition{{Type: "Progressing", Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no progress"}}
 	for _, tt := range []struct {
 		kind       pod.ObjectKind

@@ -10,9 +10,9 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// After a power cut a controller removes the pods of before, and makes others: those of before are
-// locked meanwhile, and are told of as they were at the end.
-func TestPodsThatAreBeingRemovedAreNotTooMany(t *testing.T) {
+// TestPodsInRemovalAreNotSuperfluous checks that pods which the controller is removing since a reboot do not
+// count as running ones.
+func TestPodsInRemovalAreNotSuperfluous(t *testing.T) {
 	const version = "a"
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	look := func(c *Controller, names ...string) workload.Decision {
