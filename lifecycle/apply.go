@@ -4,42 +4,42 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Apply folds one event. An event that does not fit the state (late, repeated, of another attempt,
+// Apply applies one event. An event that does not fit the state (late, repeated, of another attempt,
 // or of no container of the plan) changes nothing.
 //
-// news is false for a probe that starts or repeats its last answer: Status stays the same, and a
-// supervisor that recovers the pod does not need the event.
-func (o *Observed) Apply(plan *pod.Plan, e Event) (news bool) {
-	if o.Accepted == nil {
+// statusChanged is false if a probe only started, or had the same result as before: Status stays the same,
+// and a supervisor that recovers the pod does not need the event.
+func (o *Observed) Apply(plan *pod.Plan, e Event) (statusChanged bool) {
+	if o.StartTime == nil {
 		at := e.At
-		o.Accepted = &at
+		o.StartTime = &at
 	}
 	was := o.moment(e.Container)
 	// The deadline is applied before the event, so that a deadline in the past wins.
-	o.Ending = o.ending(plan, e.At)
-	if o.disturbed(plan, e) {
+	o.Ending = o.currentTeardown(plan, e.At)
+	if o.ranDuringPause(plan, e) {
 		e.Outcome, e.Message = Unknown, "the pod was paused meanwhile"
 	}
-	o.fold(plan, e)
+	o.applyEvent(plan, e)
 	if o.Ending == nil {
-		o.Ending = o.ended(plan, e.At)
+		o.Ending = o.teardownAtEnd(plan, e.At)
 	}
-	o.restarted(plan)
-	o.replace(plan, e.At)
+	o.endRestartAll(plan)
+	o.endOutdatedRuns(plan, e.At)
 	o.noteEvents(plan, was, e)
-	if was.goesOn(o, e) {
+	if was.onlyProbeRoutine(o, e) {
 		return false
 	}
 	o.noteConditions(plan, e.At)
 	return true
 }
 
-// fold changes the facts that an event is about; Apply derives the rest from them.
-func (o *Observed) fold(plan *pod.Plan, e Event) {
+// applyEvent changes the facts that an event is about; Apply derives the rest from them.
+func (o *Observed) applyEvent(plan *pod.Plan, e Event) {
 	switch e.Kind {
 	case Issued:
 		o.issued(plan, e.At, e.Action)
-	case SandboxReady, SandboxLost, SandboxGone, SandboxDied:
+	case SandboxReady, SandboxFailed, SandboxRemoved, SandboxKilled:
 		if e.Attempt == o.Attempt {
 			o.sandboxEvent(plan, e)
 		}
@@ -47,27 +47,27 @@ func (o *Observed) fold(plan *pod.Plan, e Event) {
 		if e.Attempt == o.Attempt {
 			o.volumesFailed(e)
 		}
-	case Remembered:
-		o.remember(plan, e)
+	case Restored:
+		o.restoreRun(plan, e)
 	case Started, StartFailed, Exited, Probed, Hooked:
 		o.containerEvent(plan, e)
 	case ObjectChanged:
 		o.tryAgain(e.At)
-	case PauseWanted, ResumeWanted, Frozen, Thawed:
+	case PauseRequested, ResumeRequested, Frozen, Thawed:
 		o.pauseEvent(e)
 	case ConditionSet:
 		o.setCondition(e)
-	case Adopted:
-		o.adopt(plan, e)
-	case StopAsked:
+	case Recovered:
+		o.resetInFlight(plan, e)
+	case StopRequested:
 		o.Deleting = o.Deleting || e.Reason != pod.ReasonTerminated
-		o.askStop(plan, e)
+		o.beginStop(plan, e)
 	case StorageMeasured:
 		o.measured(plan, e)
 	}
 }
 
-// containerEvent folds an event about a container's latest run.
+// containerEvent applies an event about a container's latest run.
 func (o *Observed) containerEvent(plan *pod.Plan, e Event) {
 	c, ok := o.Containers[e.Container]
 	if !ok || c.Attempt != e.Attempt {
@@ -76,7 +76,7 @@ func (o *Observed) containerEvent(plan *pod.Plan, e Event) {
 	planned, ok := plan.Container(e.Container)
 	switch {
 	case e.Kind != Probed && e.Kind != Hooked:
-		c.fold(e)
+		c.applyEvent(e)
 		o.restartAll(plan, c, e)
 	case !ok || o.Ending != nil && (e.Kind == Probed && e.Probe != Readiness || e.Hook == PostStart):
 		// A pod that ends ignores such an outcome.
@@ -87,7 +87,7 @@ func (o *Observed) containerEvent(plan *pod.Plan, e Event) {
 	}
 }
 
-// adopt drops what was under way when the supervisor died: probes and preStop hooks run again; a
+// resetInFlight resets what was under way when the supervisor died: probes and preStop hooks run again; a
 // postStart hook does not run twice (kubelet: after its own restart it starts no container that
 // runs).
 //
@@ -96,16 +96,16 @@ func (o *Observed) containerEvent(plan *pod.Plan, e Event) {
 //
 // Probes of several pods or containers must not all run at once when supervisors start: Seed gives
 // each probe its own delay of up to its period (kubelet: worker.run in pkg/kubelet/prober).
-func (o *Observed) adopt(plan *pod.Plan, e Event) {
-	o.Storage.Asked = false
-	o.Pause.adopt()
+func (o *Observed) resetInFlight(plan *pod.Plan, e Event) {
+	o.Storage.Issued = false
+	o.Pause.repeatAction()
 	for name, c := range o.Containers {
 		if c.State != RunRunning {
 			continue
 		}
 		planned, _ := plan.Container(name)
 		for _, kind := range []ProbeKind{Startup, Liveness, Readiness} {
-			c.probe(kind).adopt(c.Up, planned, kind, e)
+			c.probe(kind).reset(c.StartedBoot, planned, kind, e)
 		}
 		if c.PostStart.Issued != nil && c.PostStart.Outcome == "" {
 			c.PostStart.Outcome = Success
@@ -116,7 +116,7 @@ func (o *Observed) adopt(plan *pod.Plan, e Event) {
 	}
 }
 
-// issued folds the intent to carry out an action.
+// issued records the intent to carry out an action.
 func (o *Observed) issued(plan *pod.Plan, at Now, a *Action) {
 	if a == nil {
 		return
@@ -133,7 +133,7 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a *Action) {
 	case FreezeSandbox, ThawSandbox:
 		o.Pause.issued(a.Kind)
 	case MeasureStorage:
-		o.Storage.Asked = true
+		o.Storage.Issued = true
 	case StartContainer:
 		if planned, ok := plan.Container(a.Container); ok {
 			o.issuedStart(planned, at, *a)
@@ -191,24 +191,24 @@ func (c *Container) issuedSignal(at Now, kind ActionKind) {
 	}
 }
 
-// fold folds an event of the latest run.
-func (c *Container) fold(e Event) {
+// applyEvent applies an event of the latest run.
+func (c *Container) applyEvent(e Event) {
 	switch {
 	case e.Kind == Started && c.State == RunStarting:
 		c.State, c.ID, c.User, c.Started = RunRunning, e.ContainerID, e.User, e.At.Wall
-		c.Up = e.At.Boot
+		c.StartedBoot = e.At.Boot
 		c.KillIssued = false // it was sent before there was a process
 	case e.Kind == StartFailed && c.State == RunStarting && neverMade(e.Reason):
 		c.State, c.Ended = RunUnmade, e.At.Boot
 		c.Unmade = &pod.Waiting{Reason: e.Reason, Message: e.Message}
-		if c.Again && e.Reason == ReasonCreateConfigError {
-			c.Ended -= makeAgain
+		if c.TryAgain && e.Reason == ReasonCreateConfigError {
+			c.Ended -= createRetry
 		}
 	case e.Kind == StartFailed && c.State == RunStarting:
 		c.end(e, failedStart(e))
 	case e.Kind == Exited && c.live():
 		if c.Started.IsZero() {
-			c.Started = c.Issued.Wall // it ended before the runner saw it run
+			c.Started = c.Issued.Wall // it ended before the supervisor saw it run
 		}
 		c.end(e, exited(e))
 	}

@@ -31,22 +31,22 @@ func TestApplyIntents(t *testing.T) {
 		want   []Action
 	}{
 		{"a stop signal to a container still starting is sent again when it runs",
-			[]Event{{At: at(2), Kind: StopAsked}, intent(2, StopContainer, 0), seen(3, Started, 0)},
+			[]Event{{At: at(2), Kind: StopRequested}, intent(2, StopContainer, 0), seen(3, Started, 0)},
 			3, []Action{{Kind: StopContainer, Container: "a"}}},
 		{"a stop signal that is repeated gives no new time",
-			[]Event{seen(2, Started, 0), {At: at(3), Kind: StopAsked}, intent(3, StopContainer, 0), intent(32, StopContainer, 0)},
+			[]Event{seen(2, Started, 0), {At: at(3), Kind: StopRequested}, intent(3, StopContainer, 0), intent(32, StopContainer, 0)},
 			33, []Action{{Kind: KillContainer, Container: "a"}}},
 		{"a start that is repeated is not a new run",
 			[]Event{seen(2, Started, 0), seen(3, Exited, 0), intent(3, StartContainer, 0)},
 			3, []Action{{Kind: StartContainer, Container: "a", Attempt: 1}}},
 		{"a start while the container runs is none",
-			[]Event{seen(2, Started, 0), intent(3, StartContainer, 1), {At: at(3), Kind: StopAsked}},
+			[]Event{seen(2, Started, 0), intent(3, StartContainer, 1), {At: at(3), Kind: StopRequested}},
 			3, []Action{{Kind: StopContainer, Container: "a"}}},
 		{"a sandbox that is gone unasked is made anew",
-			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxGone}},
+			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxRemoved}},
 			3, []Action{{Kind: CreateSandbox, Attempt: 1}}},
 		{"what became of an earlier sandbox says nothing of this one",
-			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxDied, Attempt: 1}},
+			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxKilled, Attempt: 1}},
 			3, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func (o *Observed) gate(kind string) int {
 	return slices.IndexFunc(o.Gates, func(c pod.Condition) bool { return c.Type == kind })
 }
 
-// setCondition folds a condition set by a user.
+// setCondition applies a condition set by a user.
 func (o *Observed) setCondition(e Event) {
 	if e.Condition == "" || OwnCondition(e.Condition) {
 		return
@@ -121,7 +121,7 @@ func readiness(plan *pod.Plan, o *Observed, p pod.Phase) pod.Condition {
 	case pod.Failed:
 		return pod.Condition{Status: isFalse, Reason: "PodFailed"}
 	}
-	if o.Pause.holds() {
+	if o.Pause.mayBeFrozen() {
 		return pod.Condition{Status: isFalse, Reason: pod.ReasonPaused, Message: "the pod is paused"}
 	}
 	var unready []string
@@ -155,7 +155,7 @@ func initializedCondition(plan *pod.Plan, o *Observed, p pod.Phase) pod.Conditio
 	}
 	var incomplete []string
 	for i := range plan.InitContainers {
-		if c := &plan.InitContainers[i]; !passed(c, initRole(c), o.container(c.Name)) {
+		if c := &plan.InitContainers[i]; !letsNextStart(c, initRole(c), o.container(c.Name)) {
 			incomplete = append(incomplete, c.Name)
 		}
 	}
@@ -197,7 +197,7 @@ func transitions(list []pod.Condition) []Transition {
 // timed returns the conditions with their times. A condition changed by no event since (because a
 // deadline has passed) changes now.
 func (o *Observed) timed(plan *pod.Plan, now Now) []pod.Condition {
-	list := conditions(plan, o, phase(plan, o, o.ending(plan, now)))
+	list := conditions(plan, o, phase(plan, o, o.currentTeardown(plan, now)))
 	for i := range list {
 		list[i].LastTransition = now.Wall
 		if t, ok := o.transition(list[i].Type); ok && t.Status == list[i].Status {
@@ -207,16 +207,16 @@ func (o *Observed) timed(plan *pod.Plan, now Now) []pod.Condition {
 	return list
 }
 
-// up reports whether the status shows a container as running: its process runs and its postStart
+// isRunning reports whether the status shows a container as running: its process runs and its postStart
 // hook has succeeded. Before that the kubelet shows it as being created.
-func up(planned *pod.Container, c *Container) bool {
+func isRunning(planned *pod.Container, c *Container) bool {
 	return c.State == RunRunning && (planned.PostStart == nil || c.PostStart.Outcome == Success)
 }
 
 // started reports whether a container counts as started: it is up and its startup probe, if any,
 // has succeeded (kubelet: isContainerStarted in pkg/kubelet/prober).
 func started(planned *pod.Container, c *Container) bool {
-	return up(planned, c) && (planned.Startup == nil || c.Startup.Result == Success)
+	return isRunning(planned, c) && (planned.Startup == nil || c.Startup.Result == Success)
 }
 
 // ready reports whether a container counts as ready. An init container is ready after it has
@@ -224,7 +224,7 @@ func started(planned *pod.Container, c *Container) bool {
 // succeeds.
 func ready(planned *pod.Container, r role, c *Container) bool {
 	if r == roleInit {
-		return passed(planned, r, c)
+		return letsNextStart(planned, r, c)
 	}
 	return started(planned, c) && (planned.Readiness == nil || c.Readiness.Result == Success)
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Decide returns the actions that are due now. It changes nothing. After the actions are folded as
+// Decide returns the actions that are due now. It changes nothing. After the actions are applied as
 // Issued, another call returns none.
 //
 // The actions of one Decision are independent of each other and may run at the same time. Wake
 // already takes them into account.
 func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
-	d := &decision{plan: plan, seen: o, now: now, ending: o.ending(plan, now)}
-	held := d.hold()
+	d := &decision{plan: plan, seen: o, now: now, ending: o.currentTeardown(plan, now)}
+	paused := d.advancePause()
 	switch {
-	case held:
+	case paused:
 	case d.ending != nil:
 		d.stop()
 	case o.Sandbox == SandboxNone && now.Boot < o.Retry:
@@ -26,17 +26,17 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 	case o.Sandbox == SandboxBroken && o.idle(plan):
 		d.do(RemoveSandbox, "", o.Attempt)
 	case o.Sandbox == SandboxBroken, o.Restarting:
-		d.kills()
+		d.endKilledRuns()
 	case o.Sandbox == SandboxUp:
 		d.startEphemeral()
 		if d.startInits() {
 			d.startApps()
 		}
 		d.measure()
-		d.kills()
+		d.endKilledRuns()
 	}
-	if !held {
-		d.askAll()
+	if !paused {
+		d.issueProbesAndHooks()
 	}
 	if d.ending == nil {
 		if at, ok := o.deadline(plan, now); ok {
@@ -55,8 +55,8 @@ type decision struct {
 	ending *Ending
 }
 
-// askAll issues probes and postStart hooks of running containers.
-func (d *decision) askAll() {
+// issueProbesAndHooks issues probes and postStart hooks of running containers.
+func (d *decision) issueProbesAndHooks() {
 	for _, list := range [][]pod.Container{d.plan.InitContainers, d.plan.Containers} {
 		for i := range list {
 			c := &list[i]
@@ -89,7 +89,7 @@ func (d *decision) act(a Action) {
 	d.Actions = append(d.Actions, a)
 }
 
-// wakeAt requests another decision at a Boot time in the future.
+// wakeAt requests another decision at a CLOCK_BOOTTIME in the future.
 func (d *decision) wakeAt(at time.Duration) {
 	if d.Wake == 0 || at < d.Wake {
 		d.Wake = at

@@ -11,7 +11,7 @@ import (
 type Cause string
 
 const (
-	EndAsked      Cause = "asked"      // by the user
+	EndRequested  Cause = "requested"  // by the user
 	EndDeadline   Cause = "deadline"   // activeDeadlineSeconds have passed
 	EndInitFailed Cause = "initFailed" // an init container failed under policy Never
 	EndCompleted  Cause = "completed"  // no app container runs or will run again
@@ -28,24 +28,24 @@ const minimumGrace = 2 * time.Second
 type Ending struct {
 	Cause    Cause         `json:"cause"`
 	Since    Now           `json:"since"`
-	GraceEnd time.Duration `json:"graceEnd"`          // Boot time at which the grace is used up
+	GraceEnd time.Duration `json:"graceEnd"`          // CLOCK_BOOTTIME at which the grace is used up
 	AtOnce   bool          `json:"atOnce,omitempty"`  // the requested grace was 0: SIGKILL without a stop signal
-	Reason   string        `json:"reason,omitempty"`  // of the pod, if the cause gives one
-	Message  string        `json:"message,omitempty"` // as Reason
+	Reason   string        `json:"reason,omitempty"`  // the pod's reason, if the cause gives one
+	Message  string        `json:"message,omitempty"` // the pod's message, if the cause gives one
 }
 
-// begin returns a teardown with the plan's grace.
-func begin(plan *pod.Plan, cause Cause, at Now) *Ending {
+// newTeardown returns a teardown with the plan's grace.
+func newTeardown(plan *pod.Plan, cause Cause, at Now) *Ending {
 	return &Ending{Cause: cause, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
 }
 
-// ending returns the teardown of the pod at a time, or nil.
-func (o *Observed) ending(plan *pod.Plan, now Now) *Ending {
+// currentTeardown returns the teardown of the pod at a time, or nil.
+func (o *Observed) currentTeardown(plan *pod.Plan, now Now) *Ending {
 	if o.Ending != nil {
 		return o.Ending
 	}
 	if at, ok := o.deadline(plan, now); ok && now.Boot >= at {
-		e := begin(plan, EndDeadline, now)
+		e := newTeardown(plan, EndDeadline, now)
 		e.Reason = reasonDeadline
 		e.Message = "Pod was active on the node longer than the specified deadline"
 		return e
@@ -53,26 +53,26 @@ func (o *Observed) ending(plan *pod.Plan, now Now) *Ending {
 	return nil
 }
 
-// deadline returns the Boot time at which activeDeadlineSeconds have passed. Initialization counts.
+// deadline returns the CLOCK_BOOTTIME at which activeDeadlineSeconds have passed. Initialization counts.
 func (o *Observed) deadline(plan *pod.Plan, now Now) (at time.Duration, ok bool) {
 	if plan.ActiveDeadlineSeconds <= 0 {
 		return 0, false
 	}
 	begun := now
-	if o.Accepted != nil {
-		begun = *o.Accepted
+	if o.StartTime != nil {
+		begun = *o.StartTime
 	}
 	return begun.Boot + seconds(plan.ActiveDeadlineSeconds), true
 }
 
-// ended returns the teardown of a pod that ends by itself, or nil.
-func (o *Observed) ended(plan *pod.Plan, at Now) *Ending {
+// teardownAtEnd returns the teardown of a pod that ends by itself, or nil.
+func (o *Observed) teardownAtEnd(plan *pod.Plan, at Now) *Ending {
 	for i := range plan.InitContainers {
 		c := &plan.InitContainers[i]
 		if r := initRole(c); r == roleInit {
 			seen := o.container(c.Name)
 			if finished(plan, c, r, seen) && !succeeded(r, seen.End) {
-				return begin(plan, EndInitFailed, at)
+				return newTeardown(plan, EndInitFailed, at)
 			}
 		}
 	}
@@ -81,38 +81,38 @@ func (o *Observed) ended(plan *pod.Plan, at Now) *Ending {
 			return nil
 		}
 	}
-	return begin(plan, EndCompleted, at)
+	return newTeardown(plan, EndCompleted, at)
 }
 
-// askStop begins the teardown, or shortens the current one: a later request never gives a container
+// beginStop begins the teardown, or shortens the current one: a later request never gives a container
 // more time.
-func (o *Observed) askStop(plan *pod.Plan, e Event) {
-	asked := plan.GraceSeconds
+func (o *Observed) beginStop(plan *pod.Plan, e Event) {
+	requested := plan.GraceSeconds
 	if e.GraceSeconds != nil {
-		asked = *e.GraceSeconds
+		requested = *e.GraceSeconds
 	}
-	end := e.At.Boot + grace(asked)
+	end := e.At.Boot + grace(requested)
 	if o.Ending == nil {
-		o.Ending = &Ending{Cause: EndAsked, Since: e.At, GraceEnd: end}
+		o.Ending = &Ending{Cause: EndRequested, Since: e.At, GraceEnd: end}
 		if e.Reason == pod.ReasonTerminated {
 			o.Ending.Cause, o.Ending.Reason = EndShutdown, e.Reason
 			o.Ending.Message = "Pod was terminated in response to imminent node shutdown."
 		}
 	}
 	o.Ending.GraceEnd = min(o.Ending.GraceEnd, end)
-	if at := e.At.Wall.Add(grace(asked)); o.Deleting && (o.Deletion == nil || at.Before(o.Deletion.At)) {
-		o.Deletion = &pod.Deletion{At: at, GraceSeconds: int64(grace(asked) / time.Second)}
+	if at := e.At.Wall.Add(grace(requested)); o.Deleting && (o.Deletion == nil || at.Before(o.Deletion.At)) {
+		o.Deletion = &pod.Deletion{At: at, GraceSeconds: int64(grace(requested) / time.Second)}
 	}
-	if e.GraceSeconds != nil && asked == 0 {
+	if e.GraceSeconds != nil && requested == 0 {
 		o.Ending.AtOnce = true
 	}
 }
 
-// lost returns the teardown of a pod whose sandbox could not be made, or died and is not replaced.
+// teardownOfLostSandbox returns the teardown of a pod whose sandbox could not be made, or died and is not replaced.
 // The reason of a failed creation is that of the kubelet's event.
-func (o *Observed) lost(e Event) *Ending {
+func (o *Observed) teardownOfLostSandbox(e Event) *Ending {
 	end := &Ending{Cause: EndLost, Since: e.At, GraceEnd: e.At.Boot}
-	if o.Sandbox == SandboxCreating && e.Kind == SandboxLost {
+	if o.Sandbox == SandboxCreating && e.Kind == SandboxFailed {
 		end.Reason, end.Message = "FailedCreatePodSandBox", "Failed to create pod sandbox"
 	} else {
 		end.Reason, end.Message = "PodSandboxLost", "Pod sandbox is gone"
@@ -132,7 +132,7 @@ func grace(s int64) time.Duration {
 	return seconds(s)
 }
 
-// seconds returns a duration that can be added to any Boot time without overflow.
+// seconds returns a duration that can be added to any boot-clock time without overflow.
 func seconds(s int64) time.Duration {
 	return time.Duration(min(s, math.MaxInt32)) * time.Second
 }

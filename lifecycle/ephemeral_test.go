@@ -63,7 +63,7 @@ func TestEphemeral(t *testing.T) {
 	plan = &more
 	decide(string(StartContainer) + " f")
 	o.Apply(plan, Event{At: at(), Kind: Started, Container: "f", ContainerID: "f"})
-	o.Apply(plan, Event{At: at(), Kind: StopAsked})
+	o.Apply(plan, Event{At: at(), Kind: StopRequested})
 	decide(string(StopContainer)+" a", string(StopContainer)+" f")
 	o.Apply(plan, Event{At: at(), Kind: Exited, Container: "a"})
 	decide()

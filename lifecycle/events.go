@@ -37,9 +37,9 @@ func (o *Observed) moment(container string) moment {
 	return moment{sandbox: o.Sandbox, attempt: o.Attempt, ending: o.Ending != nil, paused: o.Pause.paused(), events: o.Events.Seq, c: *o.container(container)}
 }
 
-// goesOn reports whether a folded event was only the routine of a probe: the probe was started, or
+// onlyProbeRoutine reports whether an applied event was only the routine of a probe: the probe was started, or
 // its outcome changed no result.
-func (was moment) goesOn(o *Observed, e Event) bool {
+func (was moment) onlyProbeRoutine(o *Observed, e Event) bool {
 	if was.events != o.Events.Seq || was.ending != (o.Ending != nil) {
 		return false
 	}
@@ -55,10 +55,10 @@ func (o *Observed) note(at Now, kind pod.EventType, reason, container, message s
 	o.Events.Add(pod.Event{Type: kind, Reason: reason, Container: container, Message: message, Last: at.Wall})
 }
 
-// noteEvents records what a folded event has changed.
+// noteEvents records what an applied event has changed.
 func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
-	if o.Sandbox != was.sandbox && (e.Kind == SandboxLost || e.Kind == SandboxDied) {
-		o.noteLost(was, e)
+	if o.Sandbox != was.sandbox && (e.Kind == SandboxFailed || e.Kind == SandboxKilled) {
+		o.noteSandboxFailure(was, e)
 	}
 	if e.Kind == Warned {
 		o.note(e.At, pod.Warning, e.Reason, "", e.Message)
@@ -75,7 +75,7 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	if o.Attempt != was.attempt {
 		o.note(e.At, pod.Normal, eventChanged, "", "Pod sandbox changed, it will be killed and re-created.")
 	}
-	o.noteAsked(plan, was, e)
+	o.noteProbeOrHook(plan, was, e)
 	if c := o.container(e.Container); c.State != was.c.State {
 		o.noteRun(plan, e, c, was.ending)
 	}
@@ -97,16 +97,16 @@ func (o *Observed) noteEvents(plan *pod.Plan, was moment, e Event) {
 	}
 }
 
-// noteLost records a sandbox that could not be made, or died.
-func (o *Observed) noteLost(was moment, e Event) {
-	if was.sandbox == SandboxCreating && e.Kind == SandboxLost {
-		o.note(e.At, pod.Warning, eventNoSandbox, "", with("Failed to create pod sandbox", e.Message))
+// noteSandboxFailure records a sandbox that could not be made, or died.
+func (o *Observed) noteSandboxFailure(was moment, e Event) {
+	if was.sandbox == SandboxCreating && e.Kind == SandboxFailed {
+		o.note(e.At, pod.Warning, eventNoSandbox, "", joinMessage("Failed to create pod sandbox", e.Message))
 		return
 	}
-	o.note(e.At, pod.Warning, eventLostSandbox, "", with("Pod sandbox is gone", e.Message))
+	o.note(e.At, pod.Warning, eventLostSandbox, "", joinMessage("Pod sandbox is gone", e.Message))
 }
 
-func with(text, more string) string {
+func joinMessage(text, more string) string {
 	if more == "" {
 		return text
 	}

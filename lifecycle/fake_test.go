@@ -21,14 +21,14 @@ type fake struct {
 	number  int  // of earlier sandboxes
 	broken  bool // no container can start in it
 	procs   map[string]*proc
-	inbox   []Event // events that have happened and are not folded yet
+	inbox   []Event // events that have happened and are not applied yet
 
-	questions []question // probes and hooks under way
+	underWay []probeOrHook // probes and hooks under way
 
-	asked  bool // a stop was requested
-	atOnce bool // with a grace of 0
-	bounds []time.Duration
-	last   Decision
+	stopRequested bool // a stop was requested
+	atOnce        bool // with a grace of 0
+	bounds        []time.Duration
+	last          Decision
 
 	phase       pod.Phase
 	initialized bool
@@ -74,7 +74,7 @@ func (f *fake) apply(e Event) {
 	f.seen.Apply(f.plan, e)
 }
 
-// happen queues an event, which is folded some time later.
+// happen queues an event, which is applied some time later.
 func (f *fake) happen(e Event) { f.inbox = append(f.inbox, e) }
 
 // names returns the containers in a state, in the plan's order.
@@ -141,7 +141,7 @@ func (f *fake) randomStep() {
 // mayRepeat reports whether an event may be delivered twice. A probe's outcome may not: it has no
 // number, and the supervisor that started the probe dies with all its probes (Adopted).
 func mayRepeat(kind EventKind) bool {
-	return !slices.Contains([]EventKind{Issued, StopAsked, SandboxLost, SandboxReady, SandboxDied, VolumesFailed, Adopted, Probed}, kind)
+	return !slices.Contains([]EventKind{Issued, StopRequested, SandboxFailed, SandboxReady, SandboxKilled, VolumesFailed, Recovered, Probed}, kind)
 }
 
 // see delivers one event, not always the oldest.
@@ -157,7 +157,7 @@ func (f *fake) see() {
 		f.proc(e.Container).seenEnd = f.boot
 		f.noteRenewed()
 	}
-	if e.Kind == SandboxGone {
+	if e.Kind == SandboxRemoved {
 		f.another()
 	}
 	if e.Kind == SandboxReady && f.sandbox != SandboxUp {
@@ -165,7 +165,7 @@ func (f *fake) see() {
 	}
 }
 
-// sleep waits as the runner does.
+// sleep waits as the supervisor does.
 func (f *fake) sleep() {
 	if f.last.Wake != 0 {
 		f.boot = max(f.boot, f.last.Wake-bootBegin)
@@ -207,7 +207,7 @@ func (f *fake) sandboxAnswers() {
 		if f.number > 0 {
 			f.sandbox = SandboxNone // it may be tried again
 		}
-		f.happen(Event{Kind: SandboxLost, Attempt: f.number, Message: "no luck"})
+		f.happen(Event{Kind: SandboxFailed, Attempt: f.number, Message: "no luck"})
 	case f.sandbox == SandboxCreating && f.draw("volumes fail?", 0, 9) == 0:
 		f.sandbox = SandboxNone // it is tried again
 		f.happen(Event{Kind: VolumesFailed, Attempt: f.number, Message: "no luck"})
@@ -216,18 +216,18 @@ func (f *fake) sandboxAnswers() {
 		f.happen(Event{Kind: SandboxReady, Attempt: f.number})
 	case f.sandbox == SandboxRemoving:
 		f.sandbox = SandboxDown
-		f.happen(Event{Kind: SandboxGone, Attempt: f.number})
+		f.happen(Event{Kind: SandboxRemoved, Attempt: f.number})
 	}
 }
 
 // askStop requests a stop with or without a grace of its own.
 func (f *fake) askStop() {
 	g := int64(f.draw("grace", -1, 60))
-	e := Event{Kind: StopAsked, GraceSeconds: &g}
+	e := Event{Kind: StopRequested, GraceSeconds: &g}
 	if f.draw("own grace?", 0, 1) == 0 {
 		g, e.GraceSeconds = f.plan.GraceSeconds, nil
 	}
-	f.asked = true
+	f.stopRequested = true
 	f.atOnce = f.atOnce || e.GraceSeconds != nil && g == 0
 	f.bounds = append(f.bounds, f.boot+max(time.Duration(g), -time.Duration(g))*time.Second)
 	f.apply(e)
@@ -249,7 +249,7 @@ func (f *fake) stopAndFinish() {
 			f.startOne(f.draw("fails?", 0, 4) == 0)
 		case f.sandbox == SandboxCreating, f.sandbox == SandboxRemoving:
 			f.sandboxAnswers()
-		case len(f.questions) > 0 && f.draw("answers?", 0, 1) == 0:
+		case len(f.underWay) > 0 && f.draw("answers?", 0, 1) == 0:
 			f.answerOne()
 		case f.last.Wake != 0 && f.draw("obeys?", 0, 1) == 0:
 			f.sleep()

@@ -10,13 +10,13 @@ func (f *fake) die() {
 	if f.sandbox == SandboxNone || f.sandbox == SandboxDown {
 		return
 	}
-	f.inbox, f.questions = nil, nil
+	f.inbox, f.underWay = nil, nil
 	for _, p := range f.procs {
 		if p.live() {
 			p.state, p.code, p.oom = RunEnded, 137, false
 		}
 	}
-	f.apply(Event{Kind: SandboxDied, Attempt: f.number, Message: "no luck"})
+	f.apply(Event{Kind: SandboxKilled, Attempt: f.number, Message: "no luck"})
 	for name, p := range f.procs {
 		if c := f.seen.container(name); c.State == RunEnded && c.Ended == f.now().Boot {
 			p.seenEnd = f.boot
@@ -84,7 +84,7 @@ func (f *fake) breakSandbox() {
 		return
 	}
 	f.broken = true
-	f.apply(Event{Kind: SandboxLost, Attempt: f.number, Message: "broken"})
+	f.apply(Event{Kind: SandboxFailed, Attempt: f.number, Message: "broken"})
 }
 
 // drawRules gives some container a rule that restarts all containers.

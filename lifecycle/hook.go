@@ -16,7 +16,7 @@ const (
 
 // HookRun is the state of a hook of a container's latest run. A hook runs once.
 type HookRun struct {
-	Issued  *time.Duration `json:"issued,omitempty"` // Boot time
+	Issued  *time.Duration `json:"issued,omitempty"` // CLOCK_BOOTTIME
 	Outcome Outcome        `json:"outcome,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over 
 // proposal.
 func (d *decision) stopReason(seen *Container) string {
 	switch {
-	case d.ending != nil && d.ending.Cause == EndAsked, d.ending == nil && seen.Kill.Why == KillReplaced:
+	case d.ending != nil && d.ending.Cause == EndRequested, d.ending == nil && seen.Kill.Why == KillReplaced:
 		return reasonDelete
 	case d.ending == nil && seen.Kill.Why != KillPostStart:
 		return reasonHealth
@@ -74,7 +74,7 @@ func (d *decision) stopReason(seen *Container) string {
 	return reasonDependency
 }
 
-// issuedHook folds the intent to run a hook.
+// issuedHook records the intent to run a hook.
 func (c *Container) issuedHook(planned *pod.Container, at Now, kind HookKind) {
 	if PlannedHook(planned, kind) == nil || c.State != RunRunning {
 		return
@@ -85,7 +85,7 @@ func (c *Container) issuedHook(planned *pod.Container, at Now, kind HookKind) {
 	}
 }
 
-// hooked folds a hook's outcome. A failed postStart hook ends the run; a failed preStop hook
+// hooked applies a hook's outcome. A failed postStart hook ends the run; a failed preStop hook
 // changes nothing.
 func (c *Container) hooked(plan *pod.Plan, planned *pod.Container, e Event) {
 	if PlannedHook(planned, e.Hook) == nil || c.State != RunRunning || e.Outcome == "" {

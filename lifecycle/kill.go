@@ -19,12 +19,12 @@ const (
 type Kill struct {
 	Why      KillReason    `json:"why"`
 	Since    Now           `json:"since"`
-	GraceEnd time.Duration `json:"graceEnd"`         // Boot time at which the grace is used up
+	GraceEnd time.Duration `json:"graceEnd"`         // CLOCK_BOOTTIME at which the grace is used up
 	AtOnce   bool          `json:"atOnce,omitempty"` // SIGKILL without a hook or a stop signal
 }
 
-// kills ends runs while the pod continues.
-func (d *decision) kills() {
+// endKilledRuns ends runs while the pod continues.
+func (d *decision) endKilledRuns() {
 	for _, list := range d.plan.All() {
 		for i := range list {
 			if seen := d.seen.container(list[i].Name); seen.Kill != nil {

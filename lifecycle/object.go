@@ -3,15 +3,15 @@ package lifecycle
 // tryAgain ends the wait of volumes and containers that could not be made because an object of the
 // plan was missing: it may exist now. This does not count as a restart.
 func (o *Observed) tryAgain(at Now) {
-	if o.Held > 0 && o.Sandbox == SandboxNone {
-		o.Held, o.Retry = 1, at.Boot
+	if o.VolumeFailures > 0 && o.Sandbox == SandboxNone {
+		o.VolumeFailures, o.Retry = 1, at.Boot
 	}
 	for _, c := range o.Containers {
 		if c.State == RunStarting {
-			c.Again = true // its start may have read the object just before
+			c.TryAgain = true // its start may have read the object just before
 		}
 		if c.State == RunUnmade && c.Unmade.Reason == ReasonCreateConfigError {
-			c.Ended = at.Boot - makeAgain
+			c.Ended = at.Boot - createRetry
 		}
 	}
 }

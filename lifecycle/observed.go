@@ -7,27 +7,27 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Observed is the state of one pod: the fold of its events and nothing else. The zero value is a
+// Observed is the state of one pod: the result of its events and nothing else. The zero value is a
 // pod that has not started. Its JSON is the state from which a supervisor recovers the pod.
 type Observed struct {
-	// Accepted is the time of the first event: the pod's start time, from which
+	// StartTime is the time of the first event, from which
 	// activeDeadlineSeconds counts.
-	Accepted *Now `json:"accepted,omitempty"`
+	StartTime *Now `json:"startTime,omitempty"`
 
-	Sandbox    SandboxState          `json:"sandbox,omitempty"`
-	Attempt    int                   `json:"attempt,omitempty"`    // of the sandbox: the number of earlier ones
-	Retry      time.Duration         `json:"retry,omitempty"`      // Boot time before which no sandbox is made
-	Held       int                   `json:"held,omitempty"`       // consecutive sandboxes that were not made because volumes failed
-	Restarting bool                  `json:"restarting,omitempty"` // all containers are being stopped, to start again
-	Deleting   bool                  `json:"deleting,omitempty"`   // a stop was requested
-	Deletion   *pod.Deletion         `json:"deletion,omitempty"`   // as Deleting; its grace
-	Ending     *Ending               `json:"ending,omitempty"`     // nil: the pod continues
-	Containers map[string]*Container `json:"containers,omitempty"`
-	Conditions []Transition          `json:"conditions,omitempty"`
-	Events     pod.EventLog          `json:"events,omitzero"`  // the pod's events, for users
-	Storage    Storage               `json:"storage,omitzero"` // disk use of the pod
-	Pause      Pause                 `json:"pause,omitzero"`
-	Gates      []pod.Condition       `json:"gates,omitempty"` // conditions that users have set, each type once
+	Sandbox        SandboxState          `json:"sandbox,omitempty"`
+	Attempt        int                   `json:"attempt,omitempty"`        // of the sandbox: the number of earlier ones
+	Retry          time.Duration         `json:"retry,omitempty"`          // CLOCK_BOOTTIME before which no sandbox is made
+	VolumeFailures int                   `json:"volumeFailures,omitempty"` // consecutive sandboxes that were not made because volumes failed
+	Restarting     bool                  `json:"restarting,omitempty"`     // all containers are being stopped, to start again
+	Deleting       bool                  `json:"deleting,omitempty"`       // a stop was requested
+	Deletion       *pod.Deletion         `json:"deletion,omitempty"`       // the requested deletion with its grace; nil: none
+	Ending         *Ending               `json:"ending,omitempty"`         // nil: the pod continues
+	Containers     map[string]*Container `json:"containers,omitempty"`
+	Conditions     []Transition          `json:"conditions,omitempty"`
+	Events         pod.EventLog          `json:"events,omitzero"`  // the pod's events, for users
+	Storage        Storage               `json:"storage,omitzero"` // disk use of the pod
+	Pause          Pause                 `json:"pause,omitzero"`
+	Gates          []pod.Condition       `json:"gates,omitempty"` // conditions that users have set, each type once
 }
 
 // SandboxState is the state of the sandbox.
@@ -61,33 +61,33 @@ type Container struct {
 	ID      string   `json:"id,omitempty"`
 
 	Image   string    `json:"image,omitempty"`   // of the latest run, as its plan has it
-	ImageID string    `json:"imageID,omitempty"` // as Image
+	ImageID string    `json:"imageID,omitempty"` // id of Image
 	User    *pod.User `json:"user,omitempty"`    // of the latest run whose process ran
 
 	Revision int `json:"revision,omitempty"` // revision of the plan's container that the latest run has
 
 	Renew   Renewal       `json:"renew,omitempty"`  // why everything has restarted since the latest run
 	Issued  Now           `json:"issued"`           // when the latest start was issued
-	Started time.Time     `json:"started,omitzero"` // when the runner saw the latest run
-	Ended   time.Duration `json:"ended,omitempty"`  // Boot time of the latest end
+	Started time.Time     `json:"started,omitzero"` // when the supervisor saw the latest run
+	Ended   time.Duration `json:"ended,omitempty"`  // CLOCK_BOOTTIME of the latest end
 
-	Up        time.Duration `json:"up,omitempty"` // Boot time at which the runner saw the latest run
-	PostStart HookRun       `json:"postStart,omitzero"`
-	PreStop   HookRun       `json:"preStop,omitzero"`
-	Startup   ProbeRun      `json:"startup,omitzero"`
-	Liveness  ProbeRun      `json:"liveness,omitzero"`
-	Readiness ProbeRun      `json:"readiness,omitzero"`
+	StartedBoot time.Duration `json:"startedBoot,omitempty"` // CLOCK_BOOTTIME at which the supervisor saw the latest run
+	PostStart   HookRun       `json:"postStart,omitzero"`
+	PreStop     HookRun       `json:"preStop,omitzero"`
+	Startup     ProbeRun      `json:"startup,omitzero"`
+	Liveness    ProbeRun      `json:"liveness,omitzero"`
+	Readiness   ProbeRun      `json:"readiness,omitzero"`
 
 	Kill       *Kill          `json:"kill,omitempty"`       // the deliberate end of the latest run
-	StopIssued *time.Duration `json:"stopIssued,omitempty"` // Boot time of StopContainer to the latest run
+	StopIssued *time.Duration `json:"stopIssued,omitempty"` // CLOCK_BOOTTIME of StopContainer to the latest run
 	KillIssued bool           `json:"killIssued,omitempty"` // KillContainer was issued to the latest run
 
-	End     *pod.Terminated `json:"end,omitempty"`     // of the latest run that ended
-	PrevEnd *pod.Terminated `json:"prevEnd,omitempty"` // of the one before it
+	End     *pod.Terminated `json:"end,omitempty"`     // end of the latest run that ended
+	PrevEnd *pod.Terminated `json:"prevEnd,omitempty"` // end of the run before End's
 
-	Backoff time.Duration `json:"backoff,omitempty"` // set by the latest restart; see delay
-	Unmade  *pod.Waiting  `json:"unmade,omitempty"`  // why, while State is RunUnmade
-	Again   bool          `json:"again,omitempty"`   // an object that it refers to has changed since its start was issued
+	Backoff  time.Duration `json:"backoff,omitempty"`  // set by the latest restart; see delay
+	Unmade   *pod.Waiting  `json:"unmade,omitempty"`   // why, while State is RunUnmade
+	TryAgain bool          `json:"tryAgain,omitempty"` // an object that it refers to has changed since its start was issued
 }
 
 // live reports whether a process of the container may exist.
@@ -116,8 +116,8 @@ func (o *Observed) idle(plan *pod.Plan) bool {
 	return !slices.ContainsFunc(plan.All(), o.anyLive)
 }
 
-// over reports whether the pod ends and nothing of it is left.
-func (o *Observed) over(plan *pod.Plan, ending *Ending) bool {
+// podEnded reports whether the pod ends and nothing of it is left.
+func (o *Observed) podEnded(plan *pod.Plan, ending *Ending) bool {
 	gone := o.Sandbox == SandboxNone || o.Sandbox == SandboxDown
 	return ending != nil && gone && o.idle(plan)
 }

@@ -11,7 +11,7 @@ type PauseState string
 
 const (
 	PauseNone     PauseState = ""
-	PauseAsked    PauseState = "asked"    // nothing new starts; containers that are starting come to run first
+	PausePending  PauseState = "pending"  // nothing new starts; containers that are starting come to run first
 	PauseFreezing PauseState = "freezing" // FreezeSandbox was issued
 	PauseOn       PauseState = "on"       // no process of a container runs
 	PauseEnding   PauseState = "ending"   // the pause is ending
@@ -23,31 +23,31 @@ const (
 // that has to end is resumed first. Kubernetes has no such feature.
 type Pause struct {
 	State PauseState    `json:"state,omitempty"`
-	Since time.Duration `json:"since,omitempty"` // Boot time of the request
-	Until time.Duration `json:"until,omitempty"` // Boot time at which the previous pause was over
+	Since time.Duration `json:"since,omitempty"` // CLOCK_BOOTTIME of the request
+	Until time.Duration `json:"until,omitempty"` // CLOCK_BOOTTIME at which the previous pause was over
 }
 
-// holds reports whether processes may be frozen.
-func (p *Pause) holds() bool { return p.State != PauseNone && p.State != PauseAsked }
+// mayBeFrozen reports whether processes may be frozen.
+func (p *Pause) mayBeFrozen() bool { return p.State != PauseNone && p.State != PausePending }
 
 // paused reports whether the status shows the pod as paused: until the last process runs again.
-func (p *Pause) paused() bool { return p.holds() && p.State != PauseFreezing }
+func (p *Pause) paused() bool { return p.mayBeFrozen() && p.State != PauseFreezing }
 
-// hold advances a pause, and reports whether it excludes all other actions.
-func (d *decision) hold() bool {
+// advancePause advances a pause, and reports whether it excludes all other actions.
+func (d *decision) advancePause() bool {
 	p := d.seen.Pause.State
-	over := d.ending != nil || d.seen.Sandbox != SandboxUp || d.seen.Restarting
+	needsRunning := d.ending != nil || d.seen.Sandbox != SandboxUp || d.seen.Restarting
 	switch {
-	case p == PauseNone, p == PauseAsked && over:
+	case p == PauseNone, p == PausePending && needsRunning:
 		return false
-	case p == PauseAsked:
+	case p == PausePending:
 		if !d.seen.starting() {
 			d.do(FreezeSandbox, "", d.seen.Attempt)
 		}
-	case p == PauseEnding, p != PauseThawing && over:
+	case p == PauseEnding, p != PauseThawing && needsRunning:
 		d.do(ThawSandbox, "", d.seen.Attempt)
 	}
-	return !over
+	return !needsRunning
 }
 
 // starting reports whether a container is being made.
@@ -60,15 +60,15 @@ func (o *Observed) starting() bool {
 	return false
 }
 
-// pauseEvent folds requests of users and the results of freezing and thawing.
+// pauseEvent applies requests of users and the results of freezing and thawing.
 func (o *Observed) pauseEvent(e Event) {
 	p := &o.Pause
 	switch {
-	case e.Kind == PauseWanted && p.State == PauseNone && o.Ending == nil && o.Sandbox == SandboxUp:
-		p.State, p.Since = PauseAsked, e.At.Boot
-	case e.Kind == ResumeWanted && p.State == PauseAsked:
+	case e.Kind == PauseRequested && p.State == PauseNone && o.Ending == nil && o.Sandbox == SandboxUp:
+		p.State, p.Since = PausePending, e.At.Boot
+	case e.Kind == ResumeRequested && p.State == PausePending:
 		o.resumed(e.At.Boot)
-	case e.Kind == ResumeWanted && (p.State == PauseFreezing || p.State == PauseOn):
+	case e.Kind == ResumeRequested && (p.State == PauseFreezing || p.State == PauseOn):
 		p.State = PauseEnding
 	case e.Kind == Frozen && p.State == PauseFreezing:
 		p.State = PauseOn
@@ -77,21 +77,21 @@ func (o *Observed) pauseEvent(e Event) {
 	}
 }
 
-// issued folds the intent to freeze or to thaw.
+// issued records the intent to freeze or to thaw.
 func (p *Pause) issued(kind ActionKind) {
 	switch {
-	case kind == FreezeSandbox && p.State == PauseAsked:
+	case kind == FreezeSandbox && p.State == PausePending:
 		p.State = PauseFreezing
-	case kind == ThawSandbox && p.holds():
+	case kind == ThawSandbox && p.mayBeFrozen():
 		p.State = PauseThawing
 	}
 }
 
-// adopt repeats an action that a previous supervisor may not have carried out.
-func (p *Pause) adopt() {
+// repeatAction makes Decide repeat an action that a previous supervisor may not have carried out.
+func (p *Pause) repeatAction() {
 	switch p.State {
 	case PauseFreezing:
-		p.State = PauseAsked
+		p.State = PausePending
 	case PauseThawing:
 		p.State = PauseEnding
 	}
@@ -113,8 +113,8 @@ func (o *Observed) resumed(now time.Duration) {
 	o.Pause = Pause{Until: now}
 }
 
-// disturbed reports whether an event is the outcome of a probe that ran during a pause.
-func (o *Observed) disturbed(plan *pod.Plan, e Event) bool {
+// ranDuringPause reports whether an event is the outcome of a probe that ran during a pause.
+func (o *Observed) ranDuringPause(plan *pod.Plan, e Event) bool {
 	c, ok := o.Containers[e.Container]
 	if e.Kind != Probed || !ok || c.Attempt != e.Attempt {
 		return false

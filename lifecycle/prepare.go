@@ -12,7 +12,7 @@ import (
 // containers.
 type Preparation struct {
 	Starts []Action      // StartContainer, each as Decide would issue it
-	Wake   time.Duration // look again at this Boot time; 0: only on an event
+	Wake   time.Duration // look again at this CLOCK_BOOTTIME; 0: only on an event
 }
 
 // A prepared container takes about 6 MB of memory. So there are few of them, and the pod's limit,
@@ -31,7 +31,7 @@ const (
 // end. Containers that are starting do not share the processors with later ones. Nothing is
 // prepared for a pod that ends, is paused, or restarts as a whole.
 func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
-	d := &decision{plan: plan, seen: o, now: now, ending: o.ending(plan, now)}
+	d := &decision{plan: plan, seen: o, now: now, ending: o.currentTeardown(plan, now)}
 	switch {
 	case d.ending != nil || o.Restarting || o.Pause.State != PauseNone:
 		return Preparation{}
@@ -48,7 +48,7 @@ func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 
 // prepareNext prepares for a sandbox in which containers run.
 func (d *decision) prepareNext() {
-	plan, front := d.plan, d.front()
+	plan, front := d.plan, d.firstBlockingInit()
 	for i := 0; i <= front && i < len(plan.InitContainers); i++ {
 		d.prepareRestart(&plan.InitContainers[i], initRole(&plan.InitContainers[i]))
 	}

@@ -53,7 +53,7 @@ func TestPrepare(t *testing.T) {
 			seen:   map[string]*Container{"i1": done(), "i2": running()}, want: "b-0",
 		},
 		"the pod is paused": {
-			change: func(_ *pod.Plan, o *Observed) { o.Pause.State = PauseAsked },
+			change: func(_ *pod.Plan, o *Observed) { o.Pause.State = PausePending },
 			seen:   map[string]*Container{"i1": running()},
 		},
 		"the pod ends": {

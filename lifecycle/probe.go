@@ -29,7 +29,7 @@ const (
 
 // ProbeRun is the state of one probe of a container's latest run.
 type ProbeRun struct {
-	Next     time.Duration `json:"next,omitempty"` // Boot time of the next; 0: it has not run yet
+	Next     time.Duration `json:"next,omitempty"` // CLOCK_BOOTTIME of the next; 0: it has not run yet
 	UnderWay bool          `json:"underWay,omitempty"`
 	Last     Outcome       `json:"last,omitempty"`   // the latest that is not Unknown
 	InARow   int           `json:"inARow,omitempty"` // how often Last has occurred in a row
@@ -69,7 +69,7 @@ func (c *Container) probe(kind ProbeKind) *ProbeRun {
 // does not.
 func (d *decision) probes(c *pod.Container, stopping bool) {
 	seen := d.seen.container(c.Name)
-	if !up(c, seen) {
+	if !isRunning(c, seen) {
 		return
 	}
 	if c.Startup != nil && seen.Startup.Result != Success {
@@ -93,7 +93,7 @@ func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
 	}
 	at := run.Next
 	if at == 0 {
-		at = seen.Up + seconds(PlannedProbe(c, kind).InitialDelaySeconds)
+		at = seen.StartedBoot + seconds(PlannedProbe(c, kind).InitialDelaySeconds)
 	}
 	if d.now.Boot < at {
 		d.wakeAt(at)
@@ -102,9 +102,9 @@ func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
 	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: seen.Attempt, Probe: kind})
 }
 
-// adopt drops a probe that was under way with an earlier supervisor, and its count, for a run that
+// reset ends a probe that was under way with an earlier supervisor, and its count, for a run that
 // is up since then; planned is nil if the plan has no such container.
-func (r *ProbeRun) adopt(up time.Duration, planned *pod.Container, kind ProbeKind, e Event) {
+func (r *ProbeRun) reset(up time.Duration, planned *pod.Container, kind ProbeKind, e Event) {
 	r.UnderWay, r.Last, r.InARow = false, "", 0
 	if planned == nil || e.Seed == 0 || PlannedProbe(planned, kind) == nil {
 		return
@@ -116,7 +116,7 @@ func (r *ProbeRun) adopt(up time.Duration, planned *pod.Container, kind ProbeKin
 	r.Next = max(e.At.Boot+late, up+seconds(spec.InitialDelaySeconds))
 }
 
-// issuedProbe folds the intent to probe.
+// issuedProbe records the intent to probe.
 func (c *Container) issuedProbe(planned *pod.Container, at Now, kind ProbeKind) {
 	spec := PlannedProbe(planned, kind)
 	if spec == nil || c.State != RunRunning {
@@ -126,7 +126,7 @@ func (c *Container) issuedProbe(planned *pod.Container, at Now, kind ProbeKind) 
 	run.UnderWay, run.Next = true, at.Boot+max(seconds(spec.PeriodSeconds), time.Second)
 }
 
-// probed folds a probe's outcome and applies the thresholds: a failed startup or liveness probe
+// probed applies a probe's outcome and applies the thresholds: a failed startup or liveness probe
 // ends the run.
 func (c *Container) probed(plan *pod.Plan, planned *pod.Container, e Event) {
 	spec := PlannedProbe(planned, e.Probe)
@@ -171,9 +171,9 @@ const (
 	eventPreStop      = "FailedPreStopHook"
 )
 
-// noteAsked records a probe's or a hook's outcome, and the container's end if the outcome causes
+// noteProbeOrHook records a probe's or a hook's outcome, and the container's end if the outcome causes
 // it.
-func (o *Observed) noteAsked(plan *pod.Plan, was moment, e Event) {
+func (o *Observed) noteProbeOrHook(plan *pod.Plan, was moment, e Event) {
 	c := o.container(e.Container)
 	switch e.Kind {
 	case Probed:
@@ -186,7 +186,7 @@ func (o *Observed) noteAsked(plan *pod.Plan, was moment, e Event) {
 			if e.Hook == PreStop {
 				reason, text = eventPreStop, "PreStopHook failed"
 			}
-			o.note(e.At, pod.Warning, reason, e.Container, with(text, e.Message))
+			o.note(e.At, pod.Warning, reason, e.Container, joinMessage(text, e.Message))
 		}
 	}
 	if planned, ok := plan.Container(e.Container); ok && was.c.Kill == nil && c.Kill != nil && !c.Kill.AtOnce {

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { proptest.Main(m, "10000") }
 
 // TestProperties applies random events, late, repeated and out of order, to random pods, then stops
-// them. It checks every action when it is issued (judge_test.go).
+// them. It checks every action when it is issued (invariants_test.go).
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &fake{T: t, plan: drawPlan(t), procs: map[string]*proc{}}
@@ -48,11 +48,11 @@ func drawPlan(t *rapid.T) *pod.Plan {
 	if n("asked?", 0, 1) == 1 {
 		for i := range p.InitContainers {
 			if p.InitContainers[i].Sidecar {
-				drawOutfit(n, &p.InitContainers[i])
+				drawProbesAndHooks(n, &p.InitContainers[i])
 			}
 		}
 		for i := range p.Containers {
-			drawOutfit(n, &p.Containers[i])
+			drawProbesAndHooks(n, &p.Containers[i])
 		}
 		drawPriority(n, p)
 	}
@@ -62,7 +62,7 @@ func drawPlan(t *rapid.T) *pod.Plan {
 	return p
 }
 
-// replay folds the journal again. The result must be the same, which shows that only events change
+// replay applies the journal again. The result must be the same, which shows that only events change
 // Observed; and it must survive JSON.
 func (f *fake) replay() {
 	var again, read Observed
@@ -85,7 +85,7 @@ func (f *fake) replay() {
 }
 
 func TestApplyToleratesAnything(t *testing.T) {
-	kinds := []EventKind{Issued, SandboxReady, SandboxLost, SandboxDied, SandboxGone, VolumesFailed, ObjectChanged, Remembered, Started, StartFailed, Exited, StopAsked, Probed, Hooked, Adopted, ConditionSet, PauseWanted, ResumeWanted, Frozen, Thawed, "", "unheard"}
+	kinds := []EventKind{Issued, SandboxReady, SandboxFailed, SandboxKilled, SandboxRemoved, VolumesFailed, ObjectChanged, Restored, Started, StartFailed, Exited, StopRequested, Probed, Hooked, Recovered, ConditionSet, PauseRequested, ResumeRequested, Frozen, Thawed, "", "unheard"}
 	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, FreezeSandbox, ThawSandbox, "", "unheard"}
 	rapid.Check(t, func(t *rapid.T) {
 		plan := drawPlan(t)

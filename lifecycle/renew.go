@@ -14,7 +14,7 @@ type Renewal string
 const (
 	RenewNone    Renewal = ""
 	RenewSandbox Renewal = "sandbox" // in another sandbox: it runs again if it would in the same one
-	RenewReset   Renewal = "anew"    // it runs as if for the first time, without a back-off
+	RenewReset   Renewal = "reset"   // it runs as if for the first time, without a back-off
 	RenewCause   Renewal = "cause"   // as RenewReset, but its own end was the cause: it has a back-off
 )
 
@@ -33,32 +33,32 @@ const (
 	messageRestartingAll = "The container is removed because RestartAllContainers in place"
 )
 
-// sandboxEvent folds an event of the sandbox. Containers cannot outlive it.
+// sandboxEvent applies an event of the sandbox. Containers cannot outlive it.
 func (o *Observed) sandboxEvent(plan *pod.Plan, e Event) {
 	switch {
 	case e.Kind == SandboxReady && o.Sandbox == SandboxCreating:
-		o.Sandbox, o.Held = SandboxUp, 0
-	case e.Kind == SandboxLost:
-		o.sandboxLost(plan, e)
-	case e.Kind == SandboxDied:
-		o.sandboxDied(plan, e)
-	case e.Kind == SandboxGone:
-		o.sandboxGone(plan)
+		o.Sandbox, o.VolumeFailures = SandboxUp, 0
+	case e.Kind == SandboxFailed:
+		o.sandboxFailed(plan, e)
+	case e.Kind == SandboxKilled:
+		o.sandboxKilled(plan, e)
+	case e.Kind == SandboxRemoved:
+		o.sandboxRemoved(plan)
 	}
 }
 
-// sandboxLost folds that the sandbox could not be made, or is unusable.
-func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
+// sandboxFailed applies the event that the sandbox could not be made, or is unusable.
+func (o *Observed) sandboxFailed(plan *pod.Plan, e Event) {
 	switch {
 	case o.Ending != nil && o.Sandbox == SandboxCreating:
 		o.Sandbox = SandboxDown
 	case o.Sandbox == SandboxCreating && o.Attempt > 0:
 		o.Sandbox, o.Retry = SandboxNone, e.At.Boot+sandboxRetry
 	case o.Sandbox == SandboxCreating:
-		o.Ending, o.Sandbox = o.lost(e), SandboxDown
+		o.Ending, o.Sandbox = o.teardownOfLostSandbox(e), SandboxDown
 	case o.Sandbox == SandboxUp:
-		if o.Ending == nil && !o.another(plan) {
-			o.Ending = o.lost(e)
+		if o.Ending == nil && !o.mayRecreateSandbox(plan) {
+			o.Ending = o.teardownOfLostSandbox(e)
 			o.Ending.AtOnce = true
 		}
 		o.Sandbox = SandboxBroken
@@ -68,27 +68,27 @@ func (o *Observed) sandboxLost(plan *pod.Plan, e Event) {
 	}
 }
 
-// sandboxDied folds that the sandbox is gone with all processes in it.
-func (o *Observed) sandboxDied(plan *pod.Plan, e Event) {
+// sandboxKilled applies the event that the sandbox is gone with all processes in it.
+func (o *Observed) sandboxKilled(plan *pod.Plan, e Event) {
 	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
 		return
 	}
-	another := o.another(plan)
-	if o.Ending == nil && !another {
-		o.Ending = o.lost(e)
+	recreate := o.mayRecreateSandbox(plan)
+	if o.Ending == nil && !recreate {
+		o.Ending = o.teardownOfLostSandbox(e)
 	}
 	for _, list := range plan.All() {
 		for i := range list {
 			if c := o.container(list[i].Name); c.live() {
-				c.fold(Event{At: e.At, Kind: Exited, ExitCode: 137, Reason: reasonUnknown, Message: "the pod's sandbox is gone"})
+				c.applyEvent(Event{At: e.At, Kind: Exited, ExitCode: 137, Reason: reasonUnknown, Message: "the pod's sandbox is gone"})
 			}
 		}
 	}
-	o.sandboxGone(plan)
+	o.sandboxRemoved(plan)
 }
 
-// sandboxGone folds the removal of the sandbox. A pod that continues gets another.
-func (o *Observed) sandboxGone(plan *pod.Plan) {
+// sandboxRemoved applies the removal of the sandbox. A pod that continues gets another.
+func (o *Observed) sandboxRemoved(plan *pod.Plan) {
 	if o.Sandbox == SandboxNone || o.Sandbox == SandboxDown {
 		return
 	}
@@ -103,9 +103,9 @@ func (o *Observed) sandboxGone(plan *pod.Plan) {
 	o.renew(plan.Containers, RenewSandbox)
 }
 
-// another reports whether the kubelet makes another sandbox after one has died: not under policy
+// mayRecreateSandbox reports whether the kubelet makes another sandbox after one has died: not under policy
 // Never once a container was made (computePodActions in pkg/kubelet/kuberuntime).
-func (o *Observed) another(plan *pod.Plan) bool {
+func (o *Observed) mayRecreateSandbox(plan *pod.Plan) bool {
 	if plan.RestartPolicy != pod.RestartNever {
 		return true
 	}
@@ -127,7 +127,7 @@ func (o *Observed) renew(list []pod.Container, how Renewal) {
 	}
 }
 
-// restartAll folds the end of a container's run that restarts the whole pod (the action
+// restartAll applies the end of a container's run that restarts the whole pod (the action
 // RestartAllContainers of its rules; kubelet: ShouldAllContainersRestart in pkg/kubelet/container,
 // and SyncPod). The other containers are killed without a grace and without their hooks. Nothing
 // starts until all are gone.
@@ -151,7 +151,7 @@ func restartsAll(planned *pod.Container, c *Container) bool {
 	if c.Kill != nil && (c.Kill.Why == KillRestartAll || c.Kill.Why == KillSandbox) {
 		return false
 	}
-	rule, ok := ruled(planned.RestartRules, c.End.ExitCode)
+	rule, ok := matchingRule(planned.RestartRules, c.End.ExitCode)
 	return ok && rule.All
 }
 
@@ -172,8 +172,8 @@ var killingAll = map[KillReason]string{
 	KillSandbox:    "the pod's sandbox will be recreated",
 }
 
-// restarted ends the restart of all containers when the last has ended.
-func (o *Observed) restarted(plan *pod.Plan) {
+// endRestartAll ends the restart of all containers when the last has ended.
+func (o *Observed) endRestartAll(plan *pod.Plan) {
 	o.Restarting = o.Restarting && o.Ending == nil && !o.idle(plan)
 }
 
@@ -206,9 +206,9 @@ func restartingCondition(o *Observed, p pod.Phase) pod.Condition {
 	return c
 }
 
-// remember folds the latest run of a container from before a reboot: the run has ended, and there
-// was a sandbox.
-func (o *Observed) remember(plan *pod.Plan, e Event) {
+// restoreRun applies the latest run of a container that the disk records from before a reboot: the run has
+// ended, and there was a sandbox.
+func (o *Observed) restoreRun(plan *pod.Plan, e Event) {
 	if _, ok := plan.Container(e.Container); !ok || o.Containers[e.Container] != nil || o.Ending != nil {
 		return
 	}
@@ -237,10 +237,10 @@ func Done(plan *pod.Plan, o *Observed) (names []string) {
 	return names
 }
 
-// replace ends the runs of app containers and sidecars that have another revision in the changed
+// endOutdatedRuns ends the runs of app containers and sidecars that have another revision in the changed
 // plan. A plain init container uses the new revision in its next run, if there is one (kubelet:
 // computePodActions). A new definition starts without a back-off.
-func (o *Observed) replace(plan *pod.Plan, at Now) {
+func (o *Observed) endOutdatedRuns(plan *pod.Plan, at Now) {
 	if o.Ending != nil {
 		return
 	}

@@ -51,7 +51,7 @@ func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool
 		return policy != pod.RestartNever
 	case r == roleInit && succeeded(r, c.End):
 		return false
-	case isRuled(planned.RestartRules, c.End.ExitCode):
+	case matchesRule(planned.RestartRules, c.End.ExitCode):
 		return true
 	case policy == pod.RestartNever:
 		return false
@@ -62,8 +62,8 @@ func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool
 	}
 }
 
-// ruled returns the first rule that matches an exit code, if any.
-func ruled(rules []pod.RestartRule, code int) (pod.RestartRule, bool) {
+// matchingRule returns the first rule that matches an exit code, if any.
+func matchingRule(rules []pod.RestartRule, code int) (pod.RestartRule, bool) {
 	for _, r := range rules {
 		if slices.Contains(r.ExitCodes, code) != r.NotIn {
 			return r, true
@@ -72,8 +72,8 @@ func ruled(rules []pod.RestartRule, code int) (pod.RestartRule, bool) {
 	return pod.RestartRule{}, false
 }
 
-func isRuled(rules []pod.RestartRule, code int) bool {
-	_, ok := ruled(rules, code)
+func matchesRule(rules []pod.RestartRule, code int) bool {
+	_, ok := matchingRule(rules, code)
 	return ok
 }
 
@@ -109,7 +109,7 @@ func (c *Container) nextBackoff() time.Duration {
 	return backoffBase
 }
 
-// restartAt returns the Boot time of the next run, after one that ended.
+// restartAt returns the CLOCK_BOOTTIME of the next run, after one that ended.
 func (c *Container) restartAt() time.Duration { return c.Ended + c.delay() }
 
 // backoffMessage returns the kubelet's message, word for word.

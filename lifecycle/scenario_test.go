@@ -11,8 +11,8 @@ import (
 )
 
 // TestScenarios runs the scenarios in testdata, one file each. A scenario is a list of blocks: steps, one
-// a line, then a line "----", then the output, up to an empty line. The runner decides and carries
-// out after each line; steps on one line, separated by "; ", are folded before the next decision.
+// a line, then a line "----", then the output, up to an empty line. The supervisor decides and carries
+// out after each line; steps on one line, separated by "; ", are applied before the next decision.
 // Lines that begin with # are comments.
 //
 // Steps:
@@ -26,17 +26,18 @@ import (
 //	+DURATION                  time passes, with a decision at every wake
 //	exit NAME CODE [oom] [limit=L] [signal=N] [attempt=N] [message=TEXT]
 //	started NAME | start-failed NAME [code=N] [reason=R] [message=TEXT]
-//	sandbox ready | lost [TEXT] | gone
+//	sandbox ready | failed [TEXT] | killed [TEXT] | removed
+//	volumes failed TEXT
 //	stop [grace=N]
 //	measured BYTES [over=TEXT] [took=D]
 //	answers NAME KIND OUTCOME|hang [message=TEXT]
 //	                           how probes or hooks of this kind are answered from now on
 //	probed NAME KIND OUTCOME | hooked NAME KIND OUTCOME
 //	condition TYPE STATUS      a user sets a condition
-//	adopted                    another supervisor recovers the pod
+//	recovered                  another supervisor recovers the pod
 //	pause | unpause            a user pauses or resumes the pod
 //	changed NAME… the plan has another revision of these containers, with another image
-//	asked NAME…                the same, because a user requests a restart
+//	restart NAME…              the same, because a user requests a restart
 //	deadline N                 the plan has another activeDeadlineSeconds
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered

@@ -8,8 +8,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// asked describes how a container's probes or hooks of a kind are answered.
-type asked struct {
+// outcomeFor describes how a container's probes or hooks of a kind are answered.
+type outcomeFor struct {
 	outcome Outcome
 	message string
 }
@@ -17,24 +17,24 @@ type asked struct {
 func (w *world) askStep(verb string, plain []string, args map[string]string) (known bool, err error) {
 	switch verb {
 	case "answers":
-		w.answers[plain[0]+" "+plain[1]] = asked{Outcome(plain[2]), args["message"]}
+		w.answers[plain[0]+" "+plain[1]] = outcomeFor{Outcome(plain[2]), args["message"]}
 	case "probed":
-		return true, w.fold(Event{Kind: Probed, Container: plain[0], Probe: ProbeKind(plain[1]), Outcome: Outcome(plain[2])}, args)
+		return true, w.apply(Event{Kind: Probed, Container: plain[0], Probe: ProbeKind(plain[1]), Outcome: Outcome(plain[2])}, args)
 	case "hooked":
-		return true, w.fold(Event{Kind: Hooked, Container: plain[0], Hook: HookKind(plain[1]), Outcome: Outcome(plain[2])}, args)
+		return true, w.apply(Event{Kind: Hooked, Container: plain[0], Hook: HookKind(plain[1]), Outcome: Outcome(plain[2])}, args)
 	case "condition":
-		return true, w.fold(Event{Kind: ConditionSet, Condition: plain[0], Status: plain[1]}, args)
+		return true, w.apply(Event{Kind: ConditionSet, Condition: plain[0], Status: plain[1]}, args)
 	case "object":
-		return true, w.fold(Event{Kind: ObjectChanged}, args)
-	case "adopted":
+		return true, w.apply(Event{Kind: ObjectChanged}, args)
+	case "recovered":
 		seed, _ := strconv.ParseUint(args["seed"], 10, 64)
-		return true, w.fold(Event{Kind: Adopted, Seed: seed}, args)
-	case "remembered":
+		return true, w.apply(Event{Kind: Recovered, Seed: seed}, args)
+	case "restored":
 		code, err := strconv.Atoi(plain[1])
 		if err != nil {
 			return true, err
 		}
-		e := Event{At: w.now(), Kind: Remembered, Container: plain[0], ExitCode: code, Reason: args["reason"]}
+		e := Event{At: w.now(), Kind: Restored, Container: plain[0], ExitCode: code, Reason: args["reason"]}
 		err = number(args, "attempt", &e.Attempt)
 		w.seen.Apply(&w.plan, e)
 		return true, err
@@ -44,8 +44,8 @@ func (w *world) askStep(verb string, plain []string, args map[string]string) (kn
 	return true, nil
 }
 
-// asked answers a probe or a hook, unless it hangs.
-func (w *world) asked(a Action) {
+// answerProbeOrHook answers a probe or a hook, unless it hangs.
+func (w *world) answerProbeOrHook(a Action) {
 	kind, as := string(a.Probe), Probed
 	if a.Kind == RunHook {
 		kind, as = string(a.Hook), Hooked

@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// world is the runner, the kernel and the user of a scenario.
+// world is the supervisor, the kernel and the user of a scenario.
 type world struct {
 	plan    pod.Plan
 	seen    Observed
@@ -18,8 +18,8 @@ type world struct {
 	manual  bool
 	hangs   map[string]bool
 	dies    map[string]exit
-	answers map[string]asked // by container and kind of probe or hook
-	due     []timed          // future deaths, in order
+	answers map[string]outcomeFor // by container and kind of probe or hook
+	due     []timed               // future deaths, in order
 	last    Decision
 	told    []string
 }
@@ -42,9 +42,9 @@ var wallBegin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (w *world) now() Now { return Now{Boot: bootBegin + w.at, Wall: wallBegin.Add(w.at)} }
 
-// fold applies an event. An event about a container is about its latest attempt, unless args name
+// apply applies an event. An event about a container is about its latest attempt, unless args name
 // another.
-func (w *world) fold(e Event, args map[string]string) error {
+func (w *world) apply(e Event, args map[string]string) error {
 	e.At = w.now()
 	if e.Container != "" {
 		e.Attempt = w.seen.container(e.Container).Attempt
@@ -97,7 +97,7 @@ func (w *world) settle() {
 	}
 }
 
-// answer folds the event that follows an action when all goes well.
+// answer applies the event that follows an action when all goes well.
 func (w *world) answer(a Action) {
 	e := Event{At: w.now(), Container: a.Container, Attempt: a.Attempt}
 	switch {
@@ -108,7 +108,7 @@ func (w *world) answer(a Action) {
 	case a.Kind == ThawSandbox:
 		e.Kind = Thawed
 	case a.Kind == RemoveSandbox:
-		e.Kind = SandboxGone
+		e.Kind = SandboxRemoved
 	case a.Kind == StartContainer && !w.hangs[a.Container]:
 		e.Kind, e.ContainerID = Started, fmt.Sprintf("%s-%d", a.Container, a.Attempt)
 		if d, ok := w.dies[a.Container]; ok {
@@ -116,7 +116,7 @@ func (w *world) answer(a Action) {
 				Kind: Exited, Container: a.Container, Attempt: a.Attempt, ExitCode: d.code}})
 		}
 	case a.Kind == RunProbe, a.Kind == RunHook:
-		w.asked(a)
+		w.answerProbeOrHook(a)
 		return
 	case a.Kind == KillContainer:
 		e.Kind, e.Signal = Exited, 9
@@ -176,26 +176,29 @@ func (w *world) step(words []string) (err error) {
 		if err != nil {
 			return err
 		}
-		return w.fold(Event{Kind: Exited, Container: plain[0], ExitCode: code, OOMKilled: plain[2] == "oom", OOMLimit: OOMLimit(args["limit"])}, args)
+		return w.apply(Event{Kind: Exited, Container: plain[0], ExitCode: code, OOMKilled: plain[2] == "oom", OOMLimit: OOMLimit(args["limit"])}, args)
 	case "started":
-		return w.fold(Event{Kind: Started, Container: plain[0]}, args)
+		return w.apply(Event{Kind: Started, Container: plain[0]}, args)
 	case "start-failed":
-		return w.fold(Event{Kind: StartFailed, Container: plain[0]}, args)
-	case "sandbox":
-		kind, ok := map[string]EventKind{"ready": SandboxReady, "lost": SandboxLost, "died": SandboxDied, "gone": SandboxGone, "held": VolumesFailed}[plain[0]]
+		return w.apply(Event{Kind: StartFailed, Container: plain[0]}, args)
+	case "sandbox", "volumes":
+		kind, ok := map[string]EventKind{"ready": SandboxReady, "failed": SandboxFailed, "killed": SandboxKilled, "removed": SandboxRemoved}[plain[0]]
+		if verb == "volumes" {
+			kind, ok = VolumesFailed, plain[0] == "failed"
+		}
 		if !ok {
 			return fmt.Errorf("unknown sandbox event")
 		}
-		return w.fold(Event{Kind: kind, Attempt: w.seen.Attempt, Message: strings.ReplaceAll(strings.TrimSpace(strings.Join(plain[1:], " ")), " / ", "\n")}, nil)
+		return w.apply(Event{Kind: kind, Attempt: w.seen.Attempt, Message: strings.ReplaceAll(strings.TrimSpace(strings.Join(plain[1:], " ")), " / ", "\n")}, nil)
 	case "stop":
 		return w.stop(args)
-	case "changed", "asked":
-		w.changed(plain, verb == "asked")
+	case "changed", "restart":
+		w.changed(plain, verb == "restart")
 	case "deadline":
 		w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(plain[0], 10, 64)
 		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Replanned})
 	case "pause", "unpause":
-		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: map[string]EventKind{"pause": PauseWanted, "unpause": ResumeWanted}[verb]})
+		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: map[string]EventKind{"pause": PauseRequested, "unpause": ResumeRequested}[verb]})
 	case "manual", "auto":
 		w.manual = verb == "manual"
 	case "hang":
@@ -222,7 +225,7 @@ func (w *world) step(words []string) (err error) {
 }
 
 func (w *world) stop(args map[string]string) error {
-	e := Event{At: w.now(), Kind: StopAsked}
+	e := Event{At: w.now(), Kind: StopRequested}
 	if s, ok := args["grace"]; ok {
 		g, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
@@ -238,12 +241,12 @@ func (w *world) stop(args map[string]string) error {
 }
 
 // changed gives containers another revision.
-func (w *world) changed(names []string, asked bool) {
+func (w *world) changed(names []string, restart bool) {
 	for _, list := range [][]pod.Container{w.plan.InitContainers, w.plan.Containers} {
 		for i := range list {
 			if slices.Contains(names, list[i].Name) {
-				list[i].Revision, list[i].RestartRequested = list[i].Revision+1, asked
-				if !asked {
+				list[i].Revision, list[i].RestartRequested = list[i].Revision+1, restart
+				if !restart {
 					list[i].Image = fmt.Sprintf("%s:%d", firstImage, list[i].Revision)
 				}
 			}
@@ -271,7 +274,7 @@ const firstImage = "busybox"
 
 // begin creates the pod of a scenario.
 func (w *world) begin(words []string) (err error) {
-	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]exit{}, map[string]asked{}
+	w.hangs, w.dies, w.answers = map[string]bool{}, map[string]exit{}, map[string]outcomeFor{}
 	w.plan = pod.Plan{Name: "web", Namespace: "default", UID: "u-1",
 		RestartPolicy: pod.RestartAlways, GraceSeconds: 30}
 	for _, word := range words {

@@ -14,22 +14,22 @@ import (
 // apps.
 func (d *decision) startInits() (initialized bool) {
 	inits := d.plan.InitContainers
-	front := d.front()
-	for i := 0; i < front && i < len(inits); i++ {
+	blocking := d.firstBlockingInit()
+	for i := 0; i < blocking && i < len(inits); i++ {
 		if inits[i].Sidecar {
 			d.start(&inits[i], roleSidecar)
 		}
 	}
-	if front == len(inits) {
+	if blocking == len(inits) {
 		return true
 	}
-	d.start(&inits[front], initRole(&inits[front]))
+	d.start(&inits[blocking], initRole(&inits[blocking]))
 	return false
 }
 
-// front returns the index of the init container that blocks all after it, or the number of init
+// firstBlockingInit returns the index of the init container that blocks all after it, or the number of init
 // containers if there is none.
-func (d *decision) front() int {
+func (d *decision) firstBlockingInit() int {
 	inits := d.plan.InitContainers
 	for i := range d.plan.Containers {
 		if !d.seen.container(d.plan.Containers[i].Name).fresh() {
@@ -41,7 +41,7 @@ func (d *decision) front() int {
 		if c.fresh() {
 			continue
 		}
-		if passed(&inits[i], initRole(&inits[i]), c) {
+		if letsNextStart(&inits[i], initRole(&inits[i]), c) {
 			return i + 1
 		}
 		return i
@@ -49,8 +49,8 @@ func (d *decision) front() int {
 	return 0
 }
 
-// passed reports whether an init container lets the next one start.
-func passed(planned *pod.Container, r role, c *Container) bool {
+// letsNextStart reports whether an init container lets the next one start.
+func letsNextStart(planned *pod.Container, r role, c *Container) bool {
 	if r == roleSidecar {
 		return started(planned, c)
 	}
@@ -83,7 +83,7 @@ func (d *decision) starting(c *pod.Container) bool {
 		return true
 	}
 	seen := d.seen.container(c.Name)
-	return seen.live() && !up(c, seen)
+	return seen.live() && !isRunning(c, seen)
 }
 
 // priority returns the highest priority of the app containers that are not ready and may still
@@ -99,9 +99,9 @@ func (d *decision) priority() (highest int, ordered bool) {
 	return highest, ordered
 }
 
-// makeAgain is the delay before podrun tries again to make a container, whatever the restart
+// createRetry is the delay before podrun tries again to make a container, whatever the restart
 // policy: it has not run (kubelet: backOffPeriod).
-const makeAgain = 10 * time.Second
+const createRetry = 10 * time.Second
 
 // neverMade reports whether a start failed before the container existed: that is no run, has no
 // exit code and counts as no restart.
@@ -115,8 +115,8 @@ func (d *decision) start(c *pod.Container, r role) {
 	switch {
 	case seen.State == RunNone:
 		d.do(StartContainer, c.Name, 0)
-	case seen.State == RunUnmade && d.now.Boot < seen.Ended+makeAgain:
-		d.wakeAt(seen.Ended + makeAgain)
+	case seen.State == RunUnmade && d.now.Boot < seen.Ended+createRetry:
+		d.wakeAt(seen.Ended + createRetry)
 	case seen.State == RunUnmade:
 		d.do(StartContainer, c.Name, seen.Attempt)
 	case seen.live(), finished(d.plan, c, r, seen):

@@ -9,7 +9,7 @@ import (
 // Status returns the pod's status as the kubelet would compute it. Its times are those of the
 // events, or now if there was none. The caller adds BootID and Warnings.
 func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
-	ending := o.ending(plan, now)
+	ending := o.currentTeardown(plan, now)
 	s := pod.Status{
 		Version:        pod.StatusVersion,
 		Phase:          phase(plan, o, ending),
@@ -21,8 +21,8 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 		Containers:     containerStatuses(plan, o, ending, plan.Containers, true),
 		Ephemeral:      ephemeralStatuses(plan, o, ending),
 	}
-	if o.Accepted != nil {
-		s.StartTime = o.Accepted.Wall
+	if o.StartTime != nil {
+		s.StartTime = o.StartTime.Wall
 	}
 	switch {
 	case ending != nil:
@@ -56,13 +56,13 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 		Started: started(c, seen), Ready: ready(c, r, seen),
 	}
 	switch {
-	case up(c, seen):
+	case isRunning(c, seen):
 		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
 		s.LastState = terminated(seen.End)
 	case o.Restarting && seen.State == RunEnded:
 		s.State.Waiting = &pod.Waiting{Reason: reasonRestartingAll, Message: messageRestartingAll}
 		s.LastState = terminated(seen.End)
-	case seen.State == RunEnded && !seen.purged(ending) && !crashLooping(plan, c, ending, r, seen):
+	case seen.State == RunEnded && !seen.willRunAnew(ending) && !crashLooping(plan, c, ending, r, seen):
 		s.State = terminated(seen.End)
 		s.LastState = terminated(seen.PrevEnd)
 	default:
@@ -72,8 +72,8 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 	return s
 }
 
-// purged reports whether a container that ended runs again as if for the first time.
-func (c *Container) purged(ending *Ending) bool { return ending == nil && c.Renew == RenewReset }
+// willRunAnew reports whether a container that ended runs again as if for the first time.
+func (c *Container) willRunAnew(ending *Ending) bool { return ending == nil && c.Renew == RenewReset }
 
 // crashLooping reports whether a container that ended waits for its back-off.
 func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
@@ -115,7 +115,7 @@ func phase(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 		}
 	}
 	p := phaseOfContainers(plan, o, ending)
-	if o.over(plan, ending) && !p.Terminal() {
+	if o.podEnded(plan, ending) && !p.Terminal() {
 		return pod.Failed // a required container never ran
 	}
 	return p
@@ -137,7 +137,7 @@ func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 	for i := range plan.Containers {
 		planned := &plan.Containers[i]
 		switch c := o.container(planned.Name); {
-		case up(planned, c):
+		case isRunning(planned, c):
 		case c.End == nil:
 			waiting = true
 		default:
@@ -161,8 +161,8 @@ func phaseOfContainers(plan *pod.Plan, o *Observed, ending *Ending) pod.Phase {
 func (o *Observed) initWaits(planned *pod.Container, r role, c *Container) bool {
 	switch {
 	case r == roleInit:
-		return !passed(planned, r, c)
-	case !up(planned, c):
+		return !letsNextStart(planned, r, c)
+	case !isRunning(planned, c):
 		return c.End == nil
 	default:
 		return !started(planned, c) && !o.initialized()

@@ -11,7 +11,7 @@ import (
 // removed when no container is left.
 func (d *decision) stop() {
 	if d.seen.idle(d.plan) {
-		d.leave()
+		d.removeSandbox()
 		return
 	}
 	for i := range d.plan.Containers {
@@ -32,8 +32,8 @@ func (d *decision) stop() {
 	}
 }
 
-// leave removes the sandbox, the last step of an ending.
-func (d *decision) leave() {
+// removeSandbox removes the sandbox, the last step of an ending.
+func (d *decision) removeSandbox() {
 	switch d.seen.Sandbox {
 	case SandboxUp, SandboxBroken:
 		d.do(RemoveSandbox, "", d.seen.Attempt)
@@ -72,7 +72,7 @@ func (d *decision) end(c *pod.Container, seen *Container, turn bool) {
 	}
 }
 
-// killAt kills a container at a Boot time, or waits for it.
+// killAt kills a container at a CLOCK_BOOTTIME, or waits for it.
 func (d *decision) killAt(c *pod.Container, seen *Container, at time.Duration) {
 	if d.now.Boot < at {
 		d.wakeAt(at)

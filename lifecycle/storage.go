@@ -9,10 +9,10 @@ import (
 
 // Storage is the state of the pod's disk use. It stays empty if the plan has no limit.
 type Storage struct {
-	Asked bool          `json:"asked,omitempty"` // MeasureStorage was issued and not answered yet
-	Bytes int64         `json:"bytes,omitempty"` // at the last measurement
-	Every time.Duration `json:"every,omitempty"` // how often it is measured
-	Next  time.Duration `json:"next,omitempty"`  // Boot time of the next measurement; 0: now
+	Issued bool          `json:"issued,omitempty"` // MeasureStorage was issued and not answered yet
+	Bytes  int64         `json:"bytes,omitempty"`  // at the last measurement
+	Every  time.Duration `json:"every,omitempty"`  // how often it is measured
+	Next   time.Duration `json:"next,omitempty"`   // CLOCK_BOOTTIME of the next measurement; 0: now
 }
 
 // The kubelet checks the limits every 10 s (monitoringInterval of its eviction manager), with
@@ -32,7 +32,7 @@ const evictionGrace = time.Second
 func (d *decision) measure() {
 	s := d.seen.Storage
 	switch {
-	case len(d.plan.Storage) == 0 || s.Asked:
+	case len(d.plan.Storage) == 0 || s.Issued:
 	case d.now.Boot < s.Next:
 		d.wakeAt(s.Next)
 	default:
@@ -40,13 +40,13 @@ func (d *decision) measure() {
 	}
 }
 
-// measured folds a measurement.
+// measured applies a measurement.
 func (o *Observed) measured(plan *pod.Plan, e Event) {
 	s := &o.Storage
-	if !s.Asked {
+	if !s.Issued {
 		return
 	}
-	s.Asked = false
+	s.Issued = false
 	switch {
 	case e.Bytes != s.Bytes, s.Every == 0:
 		s.Every = measureFirst
@@ -69,7 +69,7 @@ const (
 	maxMountRetry = 2*time.Minute + 2*time.Second
 )
 
-// volumesFailed folds that volumes could not be made: the sandbox is not made either, and the
+// volumesFailed applies the event that volumes could not be made: the sandbox is not made either, and the
 // containers wait. If the sandbox is up, its volumes stay unchanged.
 func (o *Observed) volumesFailed(e Event) {
 	if o.Sandbox != SandboxCreating {
@@ -81,10 +81,10 @@ func (o *Observed) volumesFailed(e Event) {
 		return
 	}
 	wait := mountRetry
-	for range o.Held {
+	for range o.VolumeFailures {
 		wait = min(2*wait, maxMountRetry)
 	}
-	o.Held++
+	o.VolumeFailures++
 	o.Retry = e.At.Boot + wait
 }
 

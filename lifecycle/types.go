@@ -1,7 +1,7 @@
 // Package lifecycle decides what happens to a pod next, as the kubelet would.
 //
-// It is pure: it has no access to processes, files or clocks. The runner folds events into an
-// Observed, calls Decide, carries out the actions and folds their results.
+// It is pure: it has no access to processes, files or clocks. The supervisor applies events to an
+// Observed, calls Decide, carries out the actions and applies their results.
 package lifecycle
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Now is one reading of the two clocks. Boot (CLOCK_BOOTTIME) drives every delay, because boards
-// have no clock of their own and wall clocks jump; Wall is for display only.
+// Now is one reading of the two clocks. Boot (CLOCK_BOOTTIME) drives every delay, because single-board
+// computers have no RTC and wall clocks jump; Wall is for display only.
 type Now struct {
 	Boot time.Duration `json:"boot"`
 	Wall time.Time     `json:"wall"`
@@ -21,34 +21,34 @@ type Now struct {
 type EventKind string
 
 const (
-	Issued       EventKind = "issued"       // the runner is about to carry Action out
-	SandboxReady EventKind = "sandboxReady" // namespaces, volumes and the pod cgroup exist
-	SandboxLost  EventKind = "sandboxLost"  // it could not be made, or no container can start in it any more: Message
+	Issued        EventKind = "issued"        // the supervisor is about to carry Action out
+	SandboxReady  EventKind = "sandboxReady"  // namespaces, volumes and the pod cgroup exist
+	SandboxFailed EventKind = "sandboxFailed" // it could not be made, or no container can start in it any more: Message
 	// VolumesFailed: volumes could not be made, or updated: Message, one line for each. Before that
 	// they block the sandbox.
-	VolumesFailed EventKind = "volumesFailed"
-	SandboxDied   EventKind = "sandboxDied" // it is gone with all processes in it: Message
-	SandboxGone   EventKind = "sandboxGone" // removed, as requested
-	Started       EventKind = "started"     // the container's process runs: ContainerID
-	StartFailed   EventKind = "startFailed" // it never ran: Reason, Message, ExitCode
-	Exited        EventKind = "exited"      // its process ended: ExitCode or Signal, OOMKilled, Message
-	Replanned     EventKind = "replanned"   // the plan has changed
-	StopAsked     EventKind = "stopAsked"   // the user stops the pod: GraceSeconds, or nil for the Plan's; or, with Reason Terminated, the machine shuts down
+	VolumesFailed  EventKind = "volumesFailed"
+	SandboxKilled  EventKind = "sandboxKilled"  // all its processes were killed, and it is gone: Message
+	SandboxRemoved EventKind = "sandboxRemoved" // removed, as requested
+	Started        EventKind = "started"        // the container's process runs: ContainerID
+	StartFailed    EventKind = "startFailed"    // it never ran: Reason, Message, ExitCode
+	Exited         EventKind = "exited"         // its process ended: ExitCode or Signal, OOMKilled, Message
+	Replanned      EventKind = "replanned"      // the plan has changed
+	StopRequested  EventKind = "stopRequested"  // the user stops the pod: GraceSeconds, or nil for the Plan's; or, with Reason Terminated, the machine shuts down
 
 	// StorageMeasured carries the pod's disk use: Message of the exceeded limit, or "", Bytes in
 	// all, and Took, the time of the count.
 	StorageMeasured EventKind = "storageMeasured"
-	Probed          EventKind = "probed"        // Probe has run: Outcome, Message
-	Hooked          EventKind = "hooked"        // Hook has run: Outcome, Message
-	Adopted         EventKind = "adopted"       // a new supervisor has recovered the pod: no probe or hook is under way; Seed
-	Remembered      EventKind = "remembered"    // for a pod without other state after a reboot: Container's latest run was Attempt: ExitCode, Reason, Message
-	ObjectChanged   EventKind = "objectChanged" // an object of the plan has appeared or changed: volumes and containers that could not be made are tried again
-	Warned          EventKind = "warned"        // adds an event to the pod: Reason, Message
-	PauseWanted     EventKind = "pauseWanted"   // the user pauses the containers
-	ResumeWanted    EventKind = "resumeWanted"  // the user resumes them
-	Frozen          EventKind = "frozen"        // no process of a container runs any more
-	Thawed          EventKind = "thawed"        // all of them run again
-	ConditionSet    EventKind = "conditionSet"  // the user has set Condition to Status, with Reason and Message
+	Probed          EventKind = "probed"          // Probe has run: Outcome, Message
+	Hooked          EventKind = "hooked"          // Hook has run: Outcome, Message
+	Recovered       EventKind = "recovered"       // a new supervisor has recovered the pod: no probe or hook is under way; Seed
+	Restored        EventKind = "restored"        // for a pod without other state after a reboot: Container's latest run was Attempt: ExitCode, Reason, Message
+	ObjectChanged   EventKind = "objectChanged"   // an object of the plan has appeared or changed: volumes and containers that could not be made are tried again
+	Warned          EventKind = "warned"          // adds an event to the pod: Reason, Message
+	PauseRequested  EventKind = "pauseRequested"  // the user pauses the containers
+	ResumeRequested EventKind = "resumeRequested" // the user resumes them
+	Frozen          EventKind = "frozen"          // no process of a container runs any more
+	Thawed          EventKind = "thawed"          // all of them run again
+	ConditionSet    EventKind = "conditionSet"    // the user has set Condition to Status, with Reason and Message
 )
 
 // Reasons of a StartFailed whose container was never made: it is tried again. With any other reason
@@ -115,7 +115,7 @@ const (
 	RunHook        ActionKind = "runHook"        // → Hooked, if the container does not end first
 )
 
-// Action is an order to the runner. Attempt is the container's restart count.
+// Action is an order to the supervisor. Attempt is the container's restart count.
 type Action struct {
 	Kind      ActionKind `json:"kind"`
 	Container string     `json:"container,omitempty"`
@@ -128,6 +128,6 @@ type Action struct {
 // Decision is the result of Decide.
 type Decision struct {
 	Actions []Action
-	Wake    time.Duration // decide again at this Boot time at the latest; 0: only on an event
-	Done    bool          // nothing is left to do, ever: the runner may exit
+	Wake    time.Duration // decide again at this CLOCK_BOOTTIME at the latest; 0: only on an event
+	Done    bool          // nothing is left to do, ever: the supervisor may exit
 }

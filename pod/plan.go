@@ -12,8 +12,9 @@ import (
 // PlanVersion is written into every Plan; a reader rejects a newer one.
 const PlanVersion = 1
 
-// Plan is one pod with everything decided: the supervisor does no defaulting, no look-up and needs
-// no Kubernetes type. manifest.Build makes it; it is stored as plan.json.
+// Plan is one pod with all defaults applied. The supervisor needs no Kubernetes type. It resolves only
+// references to objects, user names and $(VAR), when it makes a container. manifest.Build makes the
+// Plan; it is stored as plan.json.
 type Plan struct {
 	Version   int    `json:"version"`
 	Namespace string `json:"namespace"`
@@ -35,7 +36,7 @@ type Plan struct {
 	ShareProcessNamespace bool          `json:"shareProcessNamespace,omitempty"`
 	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
 	HostPID               bool          `json:"hostPID,omitempty"`      // the host's processes
-	OwnUserNS             bool          `json:"apart,omitempty"`        // its containers have a user namespace of their own
+	OwnUserNS             bool          `json:"ownUserNS,omitempty"`    // its containers have a user namespace of their own
 	Users                 *IDRange      `json:"users,omitempty"`        // ids of its own; nil: those of all pods of the user
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables contain the addresses of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
@@ -127,7 +128,7 @@ type Container struct {
 	Revision int `json:"revision,omitempty"`
 
 	// RestartRequested reports that the latest change was only a request to restart the container.
-	RestartRequested bool `json:"asked,omitempty"`
+	RestartRequested bool `json:"restartRequested,omitempty"`
 
 	// Args is the whole argv; $(VAR) in it is expanded when the container is created, and Args[0]
 	// is looked up in its PATH. Env, KEY=value, has the image's variables and the container's

@@ -48,8 +48,8 @@ type ImagePull struct {
 	Error     string        `json:"error,omitempty"`
 	Reason    string        `json:"reason,omitempty"` // ErrImagePull and the like, or ""
 	Hint      string        `json:"hint,omitempty"`
-	Retryable bool          `json:"passes,omitempty"` // the next attempt may succeed without any change by the user
-	Next      time.Duration `json:"next,omitempty"`   // from the end of the last attempt to the next
+	Retryable bool          `json:"retryable,omitempty"` // the next attempt may succeed without any change by the user
+	Next      time.Duration `json:"next,omitempty"`      // from the end of the last attempt to the next
 }
 
 // Phase is the PodPhase of Kubernetes.

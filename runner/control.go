@@ -202,7 +202,7 @@ func unknown(_ *control, _ *net.UnixConn, req *wire.Request, _ []*os.File) error
 
 // stop stops the pod and returns when it has ended.
 func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) error {
-	ev := lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: req.GraceSeconds}
+	ev := lifecycle.Event{Kind: lifecycle.StopRequested, GraceSeconds: req.GraceSeconds}
 	if req.Shutdown {
 		ev.Reason = pod.ReasonTerminated
 	}

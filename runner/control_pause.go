@@ -35,9 +35,9 @@ func (e *engine) cannotPause() error {
 
 // pauseOrResume pauses or resumes the pod for a client and answers when that is done.
 func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest, _ []*os.File) error {
-	kind := lifecycle.ResumeWanted
+	kind := lifecycle.ResumeRequested
 	if req.Paused {
-		kind = lifecycle.PauseWanted
+		kind = lifecycle.PauseRequested
 		if err := c.engine.cannotPause(); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (c *control) pauseOrResume(conn *net.UnixConn, req *wire.PauseRequest, _ []
 		return wire.WriteFrame(conn, wire.Frame{Applied: true})
 	}
 	if req.Paused {
-		c.engine.emit(lifecycle.Event{Kind: lifecycle.ResumeWanted})
+		c.engine.emit(lifecycle.Event{Kind: lifecycle.ResumeRequested})
 	}
 	return &wire.Error{Message: "its processes did not freeze or thaw in time", Code: 1, Hint: "podrun ps and podrun events show what it does"}
 }

@@ -175,7 +175,7 @@ func (e *engine) listenPodInit() {
 		e.mu.Lock()
 		e.stopAsked = true
 		e.mu.Unlock()
-		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+		e.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 	})
 }
 

@@ -309,10 +309,10 @@ func TestLostPauseEndsTheSandbox(t *testing.T) {
 
 // killPause kills the first process of the pod's shared PID namespace; with hibernates it waits first until the
 // supervisor hibernates.
-func (w wholePod) killPause(dozes bool) {
+func (w wholePod) killPause(hibernates bool) {
 	w.t.Helper()
 	supervisor, podInit := w.processes()
-	if dozes {
+	if hibernates {
 		w.sound(podInit)
 	}
 	for _, pid := range append(childrenOf(supervisor), childrenOf(podInit)...) {

@@ -103,7 +103,7 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 		for {
 			select {
 			case ev := <-e.Events():
-				if ev.Kind == lifecycle.StartFailed || ev.Kind == lifecycle.SandboxLost {
+				if ev.Kind == lifecycle.StartFailed || ev.Kind == lifecycle.SandboxFailed {
 					t.Fatalf("%+v", ev)
 				}
 				if ev.Kind == kind {
@@ -137,7 +137,7 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 		}
 	}
 	e.Do(lifecycle.Action{Kind: lifecycle.RemoveSandbox})
-	await(lifecycle.SandboxGone)
+	await(lifecycle.SandboxRemoved)
 }
 
 func TestMeter(t *testing.T) {

@@ -56,7 +56,7 @@ func (k *fakeKernel) Do(a lifecycle.Action) {
 	case lifecycle.CreateSandbox:
 		k.emit(lifecycle.Event{Kind: lifecycle.SandboxReady})
 	case lifecycle.RemoveSandbox:
-		k.emit(lifecycle.Event{Kind: lifecycle.SandboxGone})
+		k.emit(lifecycle.Event{Kind: lifecycle.SandboxRemoved})
 	case lifecycle.StartContainer:
 		k.start(a)
 	case lifecycle.StopContainer:
@@ -142,7 +142,7 @@ func TestLoopStopsGracefullyAndKillsTheDeaf(t *testing.T) {
 		go func() {
 			time.Sleep(time.Minute)
 			grace := int64(10)
-			k.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: &grace})
+			k.emit(lifecycle.Event{Kind: lifecycle.StopRequested, GraceSeconds: &grace})
 		}()
 		final, _ := runLoop(t, testPlan(pod.RestartAlways, nil, []string{"good", "deaf"}), k)
 		want := []string{
@@ -168,7 +168,7 @@ func TestLoopCrashLoopForAnHour(t *testing.T) {
 		k := newFakeKernel(map[string]behaviour{"a": {after: time.Millisecond, code: 1}})
 		go func() {
 			time.Sleep(time.Hour)
-			k.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+			k.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 		}()
 		_, seen := runLoop(t, testPlan(pod.RestartAlways, nil, []string{"a"}), k)
 		starts := 0
@@ -204,7 +204,7 @@ func (k lostSandbox) Do(a lifecycle.Action) {
 	if a.Kind != lifecycle.CreateSandbox {
 		panic("an action without a sandbox: " + a.Kind)
 	}
-	k.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Message: "no overlay here"})
+	k.emit(lifecycle.Event{Kind: lifecycle.SandboxFailed, Message: "no overlay here"})
 }
 
 // A loop that recovers a pod publishes a status at once, even if it only starts a probe and nothing else
@@ -237,7 +237,7 @@ func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 			rounds++
 			return k.now()
 		}
-		l.observed.Apply(plan, lifecycle.Event{At: k.now(), Kind: lifecycle.Adopted})
+		l.observed.Apply(plan, lifecycle.Event{At: k.now(), Kind: lifecycle.Recovered})
 		k.began = k.began.Add(-10 * time.Second) // so that a probe is due
 		l.run()
 		if got := k.done[asked]; !strings.HasPrefix(got, string(lifecycle.RunProbe)) {

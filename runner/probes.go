@@ -61,7 +61,7 @@ func (e *engine) runProbe(x *container.Container, p *pod.Probe) (outcome lifecyc
 		if p.Exec != nil {
 			outcome, message = x.ProbeExec(p.Exec, timeout)
 		} else {
-			outcome, message = e.getProber().Ask(x.Context(), &p.Handler, timeout)
+			outcome, message = e.getProber().Run(x.Context(), &p.Handler, timeout)
 		}
 		if outcome != lifecycle.Unknown {
 			break

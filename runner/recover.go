@@ -73,7 +73,7 @@ func (s *supervisor) recover(was *podinit.Inherited) (lifecycle.Observed, error)
 		}
 	}
 	if was.Died {
-		a.observed.Apply(e.plan, lifecycle.Event{At: clock.Now(), Kind: lifecycle.Adopted, Seed: rand.Uint64()})
+		a.observed.Apply(e.plan, lifecycle.Event{At: clock.Now(), Kind: lifecycle.Recovered, Seed: rand.Uint64()})
 	}
 	e.Record(&a.observed)
 	for _, order := range a.repeat {

@@ -65,7 +65,7 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 		}
 		left = e.handoff.Reset()
 	}
-	if known.Accepted == nil { // a new pod
+	if known.StartTime == nil { // a new pod
 		return known, nil
 	}
 	e.warnings, e.cgroup = left.Warnings, left.Cgroup
@@ -76,8 +76,8 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 		st.Pause, st.Cgroup, st.Runs, st.Leftovers, st.Notify, st.Hibernation = procfs.Process{}, "", nil, nil, nil, handoff.Hibernation{}
 	})
 	at := clock.Now()
-	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.Adopted, Seed: rand.Uint64()})
-	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.SandboxDied, Attempt: known.Attempt, Message: why})
+	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.Recovered, Seed: rand.Uint64()})
+	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.SandboxKilled, Attempt: known.Attempt, Message: why})
 	return known, nil
 }
 
@@ -138,7 +138,7 @@ func loadFromDisk(e *engine) (lifecycle.Observed, error) {
 				continue
 			}
 			ev := lifecycle.Event{
-				At: clock.Now(), Kind: lifecycle.Remembered, Container: name, Attempt: runs[len(runs)-1],
+				At: clock.Now(), Kind: lifecycle.Restored, Container: name, Attempt: runs[len(runs)-1],
 				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the container's end was not seen: " + rebooted,
 			}
 			if end, ok := ends[name]; ok && end.Attempt == ev.Attempt {

@@ -52,7 +52,7 @@ func (e *engine) createSandbox(s *sandbox.Sandbox) {
 	defer e.addBusy(-1)
 	plan, attempt := s.Plan, s.Attempt
 	if err := s.Create(e.abandonSandbox); err != nil {
-		kind := lifecycle.SandboxLost
+		kind := lifecycle.SandboxFailed
 		if errors.As(err, new(sandbox.VolumeErrors)) {
 			kind = lifecycle.VolumesFailed
 		}
@@ -90,7 +90,7 @@ func (e *engine) removeSandbox(attempt int) {
 			fmt.Fprintln(os.Stderr, "remove sandbox:", err)
 		}
 	}
-	e.emit(lifecycle.Event{Kind: lifecycle.SandboxGone, Attempt: attempt, Message: message})
+	e.emit(lifecycle.Event{Kind: lifecycle.SandboxRemoved, Attempt: attempt, Message: message})
 }
 
 // freeze freezes or thaws the containers' processes and emits an event when that is done.
@@ -117,7 +117,7 @@ func (e *engine) freeze(frozen bool) {
 				fmt.Fprintln(os.Stderr, err)
 			}
 			if err != nil && frozen {
-				kind = lifecycle.ResumeWanted
+				kind = lifecycle.ResumeRequested
 			}
 		}
 		e.emit(lifecycle.Event{Kind: kind})
@@ -153,7 +153,7 @@ func (e *engine) reportSandboxLost(s *sandbox.Sandbox) {
 	lost := e.sandbox == s
 	e.mu.Unlock()
 	if lost {
-		e.emit(lifecycle.Event{Kind: lifecycle.SandboxLost, Attempt: s.Attempt, Message: "the first process of the shared PID namespace has ended"})
+		e.emit(lifecycle.Event{Kind: lifecycle.SandboxFailed, Attempt: s.Attempt, Message: "the first process of the shared PID namespace has ended"})
 	}
 }
 

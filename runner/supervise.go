@@ -175,7 +175,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	}
 	if err == nil && place.Removing() { // the client may be gone, and the request not recorded
 		s.control.removing.Store(true)
-		e.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+		e.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 	}
 	return s, l, err
 }
@@ -231,7 +231,7 @@ func (s *supervisor) stopOnSignal() {
 			s.flushed <- struct{}{}
 			continue
 		}
-		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked})
+		s.engine.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 	}
 }
 

@@ -143,7 +143,7 @@ func (p *testPod) begin() {
 // stop ends the pod within a grace period and returns its final status.
 func (p *testPod) stop(grace int64) *pod.Status {
 	p.t.Helper()
-	p.engine.emit(lifecycle.Event{Kind: lifecycle.StopAsked, GraceSeconds: &grace})
+	p.engine.emit(lifecycle.Event{Kind: lifecycle.StopRequested, GraceSeconds: &grace})
 	return p.ended()
 }
 

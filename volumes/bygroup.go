@@ -18,10 +18,9 @@ func (e *OpenedByGroup) Error() string {
 	return fmt.Sprintf("%s is accessible to this user only through a supplementary group", e.Path)
 }
 
-// CheckGroups returns an *OpenedByGroup if the calling process has any right to an open file that
-// it would not have without its supplementary groups: to the file, or to a directory above it. host
-// is as for OpenHostPath. It asks the kernel for each right, because in a user namespace all groups
-// from outside have the same number.
+// CheckGroups returns an *OpenedByGroup if access of the calling process to an open file, or to a
+// directory above it, depends on a supplementary group. host is as for OpenHostPath. The kernel checks
+// each right, because in a user namespace all groups from outside have the same number.
 func CheckGroups(host string, f *os.File) error {
 	path, err := os.Readlink(descriptor(f))
 	if err != nil {
@@ -58,9 +57,9 @@ func IsOpenedByGroup(path string) bool {
 
 func descriptor(f *os.File) string { return fmt.Sprintf("/proc/thread-self/fd/%d", f.Fd()) }
 
-// byGroup reports whether the calling process has one of some rights to a file neither as its
-// owner, nor as a named user or by its own group, nor like everybody else. Its real IDs equal its
-// effective ones, so it uses access(2); faccessat2(2) may be missing or forbidden.
+// byGroup reports whether the calling process has any of the rights to a file only because of a
+// supplementary group. Its real IDs equal its effective ones, so access(2) suffices; faccessat2(2) may be
+// missing or forbidden.
 func byGroup(path string, rights uint32) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {

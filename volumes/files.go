@@ -57,9 +57,9 @@ func checkFilePath(name string) error {
 	return nil
 }
 
-// WriteFiles makes the files, by their relative paths, the only ones in the existing directory dir,
-// beside empty directories, dirs, which are mount points. A concurrent reader sees all old files or
-// all new ones. If group is set, the files get it. The previous files stay readable, without a
+// WriteFiles replaces the content of the existing directory dir by files, keyed by relative path, and by
+// the empty directories dirs (mount points). A concurrent reader finds all old files or all new ones. If
+// group is set, the files get it. The previous files stay readable, without a
 // name, until SweepFiles or the next but one WriteFiles. It neither follows nor trusts anything in
 // dir: a process that can write to dir cannot redirect a write (CVE-2025-9566). Directories, links,
 // and files without another owner belong to root, which is the number here of the pod's ID 0.

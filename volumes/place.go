@@ -131,9 +131,9 @@ func parentFor(root *os.File, name string, owner int) (*os.File, error) {
 	return placeFor(root, name, true, 0o755, owner)
 }
 
-// HasPlace reports whether a volume has a file of that name (a slash, and a path) as a mount point
-// for another volume, or one could be made. A name that involves symbolic links counts as one: the
-// process that mounts follows them with care.
+// HasPlace reports whether name, an absolute path below the volume, exists or, with mayMake, can be made
+// as a mount point for another volume. Paths through symbolic links count as existing: the process that
+// mounts resolves them.
 func HasPlace(volume, name string, mayMake bool) bool {
 	top, err := openPath(volume)
 	if err != nil {

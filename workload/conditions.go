@@ -54,8 +54,8 @@ func (d *decider) conditions() {
 		d.condition("Available", false, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
 	}
 	d.progress()
-	if d.State.Refused != "" {
-		d.condition("ReplicaFailure", true, "FailedCreate", d.State.Refused)
+	if d.State.CreateError != "" {
+		d.condition("ReplicaFailure", true, "FailedCreate", d.State.CreateError)
 	} else {
 		d.dropCondition("ReplicaFailure")
 	}

@@ -19,7 +19,7 @@ func (d *decider) daemonSet() {
 	switch {
 	case len(outdated) == 0:
 	case d.spec.MaxSurge > 0 && len(active) == 0: // the new one first
-		if !d.held() {
+		if !d.mustWait() {
 			d.Make = append(d.Make, Make{Revision: d.spec.Revision, Index: -1})
 		}
 		return

@@ -98,8 +98,8 @@ func (d *decider) replicas() {
 	d.prune()
 	if d.spec.Kind == pod.KindDeployment {
 		d.conditions()
-	} else if d.State.Refused != "" {
-		d.condition("ReplicaFailure", true, "FailedCreate", d.State.Refused)
+	} else if d.State.CreateError != "" {
+		d.condition("ReplicaFailure", true, "FailedCreate", d.State.CreateError)
 	} else {
 		d.dropCondition("ReplicaFailure")
 	}
@@ -128,7 +128,7 @@ func (d *decider) note() {
 	if d.spec.Kind == pod.KindDeployment && d.spec.ProgressDeadline > 0 {
 		d.condition("Progressing", true, "NewReplicaSetCreated", fmt.Sprintf("There is a new version: %q.", d.spec.Name+"-"+d.spec.Revision))
 	}
-	d.State.Refused, d.State.Refusals = "", 0
+	d.State.CreateError, d.State.CreateFailures = "", 0
 	d.State.Failures = 0
 }
 

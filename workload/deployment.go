@@ -173,7 +173,7 @@ func (d *decider) fill(have []*Pod, size int, revision string) {
 		for _, p := range have[:len(have)-size] {
 			d.remove(p)
 		}
-	case len(have) < size && !d.held():
+	case len(have) < size && !d.mustWait():
 		for range size - len(have) {
 			d.Make = append(d.Make, Make{Revision: revision, Index: -1})
 		}

@@ -62,19 +62,19 @@ func (d *decider) failed(p *Pod) {
 	s.FailedAt = p.Ended
 }
 
-// held reports whether no pod may be made yet, and schedules the next attempt.
-func (d *decider) held() bool {
-	held := false
+// mustWait reports whether no pod may be made yet, and schedules the next attempt.
+func (d *decider) mustWait() bool {
+	wait := false
 	for _, until := range []time.Time{
 		after(d.State.FailedAt, delay(d.State.Failures)),
-		after(d.State.RefusedAt, delay(d.State.Refusals+1)),
+		after(d.State.CreateFailedAt, delay(d.State.CreateFailures+1)),
 	} {
 		if d.now.Before(until) {
 			d.wakeAt(until)
-			held = true
+			wait = true
 		}
 	}
-	return held
+	return wait
 }
 
 func after(t time.Time, wait time.Duration) time.Time {
@@ -84,11 +84,13 @@ func after(t time.Time, wait time.Duration) time.Time {
 	return t.Add(wait)
 }
 
-// Refuse records that a pod could not be made, and why: the delay before the next attempt grows.
-func (s *State) Refuse(why string, now time.Time) {
-	s.Refused, s.RefusedAt = why, now
-	s.Refusals++
+// RecordCreateFailure records why a pod could not be made: the delay before the next attempt grows.
+func (s *State) RecordCreateFailure(why string, now time.Time) {
+	s.CreateError, s.CreateFailedAt = why, now
+	s.CreateFailures++
 }
 
-// Made records that a pod was made.
-func (s *State) Made() { s.Refused, s.Refusals, s.RefusedAt = "", 0, time.Time{} }
+// RecordCreated records that a pod was made.
+func (s *State) RecordCreated() {
+	s.CreateError, s.CreateFailures, s.CreateFailedAt = "", 0, time.Time{}
+}

@@ -190,7 +190,7 @@ func (d *decider) scaleJob(active []*Pod, stopping int) {
 	}
 	for _, until := range []time.Time{
 		failed,
-		after(d.State.RefusedAt, delay(d.State.Refusals+1)),
+		after(d.State.CreateFailedAt, delay(d.State.CreateFailures+1)),
 	} {
 		if d.now.Before(until) {
 			d.wakeAt(until)

@@ -85,7 +85,7 @@ func (d *decider) build(have map[int]*Pod) bool {
 	for i := d.spec.FirstOrdinal; i < d.spec.FirstOrdinal+d.spec.Replicas; i++ {
 		p := have[i]
 		switch {
-		case p == nil && !d.held():
+		case p == nil && !d.mustWait():
 			d.Make = append(d.Make, Make{Name: fmt.Sprintf("%s-%d", d.spec.Name, i), Revision: d.revisionAt(i), Index: i})
 			whole = false
 		case p == nil || !p.active():

@@ -94,11 +94,11 @@ type State struct {
 	Failures int       `json:"failures,omitempty"` // pods in a row that failed soon
 	FailedAt time.Time `json:"failedAt,omitzero"`  // the last of them
 
-	// Refused is the reason why no pod could be made, and Refusals the number of consecutive
+	// CreateError is the reason why no pod could be made, and CreateFailures the number of consecutive
 	// failures.
-	Refused   string    `json:"refused,omitempty"`
-	Refusals  int       `json:"refusals,omitempty"`
-	RefusedAt time.Time `json:"refusedAt,omitzero"`
+	CreateError    string    `json:"createError,omitempty"`
+	CreateFailures int       `json:"createFailures,omitempty"`
+	CreateFailedAt time.Time `json:"createFailedAt,omitzero"`
 
 	Job  JobState  `json:"job,omitzero"`
 	Cron CronState `json:"cron,omitzero"`

@@ -71,11 +71,11 @@ func (w *world) act(d Decision) {
 	}
 	for _, m := range d.Make {
 		if w.refuse != "" {
-			w.state.Refuse(w.refuse, w.now)
+			w.state.RecordCreateFailure(w.refuse, w.now)
 			w.log("refused")
 			break
 		}
-		w.state.Made()
+		w.state.RecordCreated()
 		w.made++
 		name := m.Name
 		if name == "" {

@@ -221,10 +221,10 @@ func (c *Controller) makePods(ctx context.Context, v *resource.WorkloadInfo, d *
 	}
 	if err == nil {
 		delete(c.reported, string(v.Workload.Kind)+"/"+v.Workload.Name)
-		d.State.Made()
+		d.State.RecordCreated()
 	} else {
 		c.reportOnce(v.Workload, fmt.Errorf("%s: cannot make its pods: %w", v.Name(), err))
-		d.State.Refuse(err.Error(), time.Now())
+		d.State.RecordCreateFailure(err.Error(), time.Now())
 	}
 	return v.Workload.WriteState(d.State)
 }

@@ -59,7 +59,7 @@ func runProcess(env *cmdutil.Env, args []string) error {
 		if err := KeepOpenOnExec(lock.File()); err != nil {
 			return err
 		}
-		return fmt.Errorf("wait for pods: %w", reexec.UnitWait{Output: -1, Wakers: wakes}.Exec(os.Environ()))
+		return fmt.Errorf("wait for pods: %w", reexec.UnitLoop{Output: -1, Wakers: wakes}.Exec(os.Environ()))
 	})
 }
 

@@ -13,14 +13,14 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// hibernateAfter is how long a controller waits in Go for the next event, before it waits in C: during a
+// idleBeforeUnitLoop is how long a controller waits in Go for the next event before it executes the unit loop: during a
 // roll-out events follow each other quickly.
-const hibernateAfter = 2 * time.Second
+const idleBeforeUnitLoop = 2 * time.Second
 
 // Run reconciles the workloads until none needs a controller. If nothing happens for a while it calls
-// doze, if set, with the descriptors that wake the controller. doze returns only on failure, or nil if it
+// execUnitLoop, if set, with the descriptors that wake the controller. execUnitLoop returns only on failure, or nil if it
 // cannot wait now.
-func (c *Controller) Run(ctx context.Context, doze func(wakes ...int) error) error {
+func (c *Controller) Run(ctx context.Context, execUnitLoop func(wakes ...int) error) error {
 	stop := context.AfterFunc(ctx, c.wake)
 	defer stop()
 	for quiet := time.Now(); ctx.Err() == nil; {
@@ -37,16 +37,16 @@ func (c *Controller) Run(ctx context.Context, doze func(wakes ...int) error) err
 			r.watch.Close()
 			continue
 		}
-		if doze != nil && !r.busy && time.Since(quiet) >= hibernateAfter {
-			if err := c.hibernate(r, doze); err != nil {
+		if execUnitLoop != nil && !r.busy && time.Since(quiet) >= idleBeforeUnitLoop {
+			if err := c.waitInUnitLoop(r, execUnitLoop); err != nil {
 				return err
 			}
 			quiet = time.Now()
 			continue
 		}
 		limit := time.Time{}
-		if doze != nil && !r.busy {
-			limit = quiet.Add(hibernateAfter)
+		if execUnitLoop != nil && !r.busy {
+			limit = quiet.Add(idleBeforeUnitLoop)
 		}
 		happened, err := c.wait(r, limit)
 		r.watch.Close()
@@ -84,8 +84,8 @@ func (c *Controller) wait(r pass, limit time.Time) (happened bool, err error) {
 	}
 }
 
-// hibernate waits in C.
-func (c *Controller) hibernate(r pass, doze func(wakes ...int) error) error {
+// waitInUnitLoop executes the unit loop, with the descriptors that end its wait.
+func (c *Controller) waitInUnitLoop(r pass, execUnitLoop func(wakes ...int) error) error {
 	defer r.watch.Close()
 	wakes := []int{r.watch.FD()}
 	if !r.wake.IsZero() {
@@ -96,7 +96,7 @@ func (c *Controller) hibernate(r pass, doze func(wakes ...int) error) error {
 		defer unix.Close(timer)
 		wakes = append(wakes, timer)
 	}
-	return doze(wakes...)
+	return execUnitLoop(wakes...)
 }
 
 // wallTimer returns a descriptor that becomes readable at a time of the wall clock, or when the clock is

@@ -1,5 +1,5 @@
-// Command quick is the fast path: it runs `podrun exec`, `logs`, `ps`, `down` and `stop` in a program
-// without Kubernetes' types, registries and flags, which starts in a quarter of the time. The podrun
+// Command quick is the fast path: it runs `podrun exec`, `logs`, `ps`, `get pods`, `down` and `stop` in a
+// program without Kubernetes' types, registries and flags, which starts in a quarter of the time. The podrun
 // binary contains it and executes it before its own Go code starts (internal/reexec/fastexec).
 //
 // It handles only the plain form of a command. For everything else, including wrong arguments and missing

@@ -116,7 +116,7 @@ func (s *Service) status(state []*pod.Status) string {
 	return systemd.Status(strings.Join(list, "; "))
 }
 
-// wait notifies systemd that the pods are ready and executes the waiting loop in C. It returns only on
+// wait notifies systemd that the pods are ready and executes the unit loop. It returns only on
 // failure.
 func (s *Service) wait() error {
 	if !s.ready {
@@ -144,10 +144,10 @@ func (s *Service) wait() error {
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", reexec.UnitWait{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", reexec.UnitLoop{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text))))
 }
 
-// Resume continues after the waiting loop in C, which has ended because of why. It does not read the files
+// Resume continues after the unit loop, which has ended because of why. It does not read the files
 // of the command line, which may have changed.
 func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeFrom) (err error) {
 	if s.launcher, err = s.env.Deps.NewLauncher(s.dirs); err != nil {

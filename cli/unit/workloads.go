@@ -104,7 +104,7 @@ func (e *controllerService) run(ctx context.Context) (err error) {
 		go e.reportUntilReady(ctx)
 	}
 	done := make(chan error, 1)
-	go func() { done <- e.c.Run(ctx, func(wakes ...int) error { return e.hibernate(ctx, wakes) }) }()
+	go func() { done <- e.c.Run(ctx, func(wakes ...int) error { return e.execUnitLoop(ctx, wakes) }) }()
 	select {
 	case err := <-done:
 		if err == nil && e.rule != rollout.ExitNone {

@@ -77,7 +77,7 @@ var pureFiles = map[string]string{
 	"netns/dns/service.go":        "records follow from the directory",
 	"netns/dns/answer.go":         "answers follow from the directory",
 	"netns/dns/message.go":        "answers follow from the question",
-	"netns/services/directory.go": "routes follow from the directory",
+	"netns/services/catalog.go": "routes follow from the catalog",
 	"netns/services/rules.go":     "rules follow from the routes",
 }
 

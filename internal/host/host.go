@@ -56,8 +56,8 @@ const (
 // service, delays the caller no longer. A slow board takes a second.
 const Timeout = 20 * time.Second
 
-// Check runs every probe of the table, and more. It starts no program, changes nothing, and returns
-// after at most Setup.Timeout.
+// Check runs the probes of this package and more, the cgroup probe first. It starts no program, changes
+// nothing, and returns after at most Setup.Timeout.
 func Check(s Setup, more ...Probe) []Finding {
 	v := newProber(s)
 	// This one runs before other probes start processes: these would count as foreign processes in

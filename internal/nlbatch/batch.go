@@ -66,9 +66,9 @@ func RequestAck(part []byte) {
 const defaultSendBuffer = 100 << 10
 
 // Exchange sends a message of many parts to the kernel and reads its errors until the part with the
-// number last is answered. It returns the first error that complaint returns. All answers are there
+// number last is answered. It returns the first error that onError returns. All answers are there
 // when the message has been sent.
-func Exchange(protocol int, message []byte, last uint32, complaint func(sequence uint32, errno unix.Errno) error) error {
+func Exchange(protocol int, message []byte, last uint32, onError func(sequence uint32, errno unix.Errno) error) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
 		return fmt.Errorf("connect to the kernel's network: %w", err)
@@ -104,7 +104,7 @@ func Exchange(protocol int, message []byte, last uint32, complaint func(sequence
 		sequence := binary.NativeEndian.Uint32(answer[8:])
 		errno := unix.Errno(-int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])))
 		if errno != 0 && first == nil {
-			first = complaint(sequence, errno)
+			first = onError(sequence, errno)
 		}
 		if sequence == last {
 			return first

@@ -18,7 +18,8 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// NotifyTarget is what a pod's supervisor receives from a CLI process that serves systemd.
+// NotifyTarget describes the main process of the pod's systemd unit to the pod's supervisor, which
+// notifies it.
 type NotifyTarget struct {
 	wire.NotifyRequest
 	Socket *os.File // see wire.Notify

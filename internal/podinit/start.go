@@ -32,8 +32,8 @@ type Programs struct {
 // NetstackProgram returns Programs.Netstack in a supervisor.
 func NetstackProgram() string { return os.Getenv(protocol.EnvNetstack) }
 
-// Options are the parameters of a pod's first process. The first descriptors are
-// protocol.FDLock and FDReport.
+// Options are the parameters of a pod's first process. The process gets protocol.FDLock and FDReport
+// before all other files.
 type Options struct {
 	Programs
 	Dirs     store.Dirs
@@ -45,7 +45,7 @@ type Options struct {
 	// them from now on.
 	Ports map[string]*os.File
 
-	// Notify, if not nil, is the CLI process that serves systemd for the pod.
+	// Notify, if not nil, is the main process of the pod's systemd unit.
 	Notify *NotifyTarget
 
 	// OwnUserNS gives the pod's containers a user namespace of their own: UserNS. Its ids are those

@@ -55,7 +55,7 @@ const (
 	EnvRecord    = "_PODRUN_RECORD"     // CLI → first supervisor: descriptor with one byte when the pod is recorded
 	EnvNetstack  = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the program of the network stack
 	EnvPuller    = "_PODRUN_PULLER"     // CLI → puller: the process only starts the puller and ends
-	EnvUnitWait  = "_PODRUN_UNITWAIT"   // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
+	EnvUnitLoop  = "_PODRUN_UNITLOOP"   // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
 	EnvUnitState = "_PODRUN_UNIT_STATE" // up, controller → the next up or controller, through the unit loop: its state, in JSON
 	EnvWokenBy   = "_PODRUN_WOKEN_BY"   // unit loop → up, controller: why the wait has ended
 	EnvCLI       = "_PODRUN_CLI"        // CLI → fast path: descriptor of the CLI's program (O_PATH); where it is set the fast path does not run again
@@ -68,7 +68,7 @@ const (
 	EnterPod       = "pod"        // CLI → C constructor: the namespaces of a pod; the process becomes the monitor
 	EnterPrespawn  = "prespawn"   // CLI → C constructor: the user namespace of a pod that is not known yet
 	EnterPause     = "pause"      // supervisor → C constructor: the process becomes the pause process
-	EnterUnitWait  = "unitwait"   // up, controller → C constructor: the process becomes the unit loop
+	EnterUnitLoop  = "unitloop"   // up, controller → C constructor: the process becomes the unit loop
 )
 
 // Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place: they have one length.
@@ -131,7 +131,7 @@ const (
 	KeptTraffic  = "traffic-"      // supervisor → next supervisor: the beginning of the name of a descriptor for traffic
 )
 
-// Messages of a supervisor or pod init to the process that serves systemd, in the form of sd_notify.
+// Messages of a supervisor or pod init to the main process of the pod's systemd unit, in the form of sd_notify.
 const (
 	NotifyWatchdog = "WATCHDOG=1" // supervisor, pod init → up, unit loop → systemd: the pod is alive
 	NotifyStatus   = "STATUS="    // supervisor → up, unit loop → systemd: followed by the pod's state in a few words
@@ -158,7 +158,7 @@ const (
 	CommMonitor  = "podrun-monitor"  // monitor → CLI: the monitor
 	CommPodInit  = "podrun-podinit"  // pod init → supervisor: the pod init
 	CommPause    = "podrun-pause"    // pause process → users: the pause process
-	CommUnitWait = "podrun-unitwait" // unit loop → users: the unit loop
+	CommUnitLoop = "podrun-unitloop" // unit loop → users: the unit loop
 	CommShim     = "podrun-start"    // exec shim → supervisor: the exec shim, until it executes its program
 )
 

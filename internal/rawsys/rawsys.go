@@ -59,10 +59,10 @@ func EpollCtl(epoll, op, fd int, event *unix.EpollEvent) error {
 	return err
 }
 
-// EpollWait is epoll_wait(2) with a timeout of so many milliseconds: 0, or as few as this process
-// can do without one of its processors.
-func EpollWait(epoll int, events []unix.EpollEvent, patience int) (int, error) {
-	return call(unix.SYS_EPOLL_PWAIT, epoll, unsafe.Pointer(unsafe.SliceData(events)), uintptr(len(events)), uintptr(patience))
+// EpollWait is epoll_wait(2). It occupies a processor of the Go scheduler (a P) while it waits, so
+// timeoutMS must be short.
+func EpollWait(epoll int, events []unix.EpollEvent, timeoutMS int) (int, error) {
+	return call(unix.SYS_EPOLL_PWAIT, epoll, unsafe.Pointer(unsafe.SliceData(events)), uintptr(len(events)), uintptr(timeoutMS))
 }
 
 // Socket is socket(2) for a non-blocking socket.

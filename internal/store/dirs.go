@@ -1,5 +1,6 @@
-// Package store defines where podrun stores its state: paths, locks and durable writes. No other
-// package knows a path.
+// Package store defines where podrun stores its state: paths, locks and durable writes. Other Go
+// packages get every path from here, except those below the images' directory (image/records). C code
+// has the file names of internal/protocol and the path of libexec.
 //
 // A pod has two directories. The one under Data is on disk and is written only when something must
 // outlive a reboot. The one under Runtime is on tmpfs, so that an idle pod writes nothing to flash.
@@ -175,7 +176,7 @@ func (d Dirs) OverlayMark() (string, error) {
 	return filepath.Join(d.Runtime, fmt.Sprintf("overlay-%x", st.Dev)), nil
 }
 
-// Libexec returns the directory of the unpacked supervisor program.
+// Libexec returns the directory of the unpacked programs.
 func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
 
 // LibexecLock returns the lock that processes share while they may execute a program in Libexec,

@@ -14,8 +14,8 @@ type Lease struct {
 	// Masqueraded means that the pod's outgoing packets are handled by the kernel alone, with the
 	// masquerading rules that all pods of root share. NoMasqueradeReason is the reason if that was
 	// tried and failed.
-	Masqueraded        bool   `json:"leaves,omitempty"`
-	NoMasqueradeReason string `json:"stays,omitempty"`
+	Masqueraded        bool   `json:"masqueraded,omitempty"`
+	NoMasqueradeReason string `json:"noMasqueradeReason,omitempty"`
 }
 
 func (p Pod) leaseFile() string { return filepath.Join(p.runtime, "lease.json") }

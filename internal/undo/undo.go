@@ -17,8 +17,7 @@ type step struct {
 	undo func() error
 }
 
-// Push records how to undo the last step. what completes the error "undo: ...", as in "unmount
-// /run/x".
+// Push records how to undo the last step. what names the step in errors, such as "unmount /run/x".
 func (s *Stack) Push(what string, undo func() error) {
 	s.steps = append(s.steps, step{what, undo})
 }

@@ -1,5 +1,5 @@
 // Package wire defines the messages between the commands and a pod's supervisor over the pod's
-// control socket, and the names of inherited descriptors.
+// control socket.
 //
 // One connection carries one Request with the descriptors that it needs (SCM_RIGHTS), then messages
 // in both directions: Frames from the supervisor, Controls from the client. The end of the
@@ -19,7 +19,7 @@ type Verb string
 const (
 	Stop Verb = "stop" // stop the pod; Frames: none until the pod has ended, then EOF
 	Exec Verb = "exec" // run a process in a container; descriptors: stdin, stdout, stderr (pipes)
-	// Notify makes the supervisor notify the client, a CLI process that serves systemd;
+	// Notify makes the supervisor notify the client, the main process of the pod's systemd unit;
 	// descriptors: a SOCK_SEQPACKET socket for messages (protocol.NotifyWatchdog, NotifyStatus) and, if
 	// wanted, one for the containers' output. One Frame with Status answers.
 	Notify Verb = "notify"
@@ -108,7 +108,7 @@ type ApplyRequest struct {
 	Manifest json.RawMessage `json:"manifest"` // as for store.Pod.Create
 }
 
-// NotifyRequest selects what a CLI process that serves systemd receives about the pod.
+// NotifyRequest selects what the main process of the pod's systemd unit receives about the pod.
 type NotifyRequest struct {
 	Every time.Duration `json:"every"`           // interval of the supervisor's watchdog messages
 	Label string        `json:"label,omitempty"` // prefix of the container's name in each line of the output

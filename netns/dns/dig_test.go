@@ -64,7 +64,7 @@ func TestDig(t *testing.T) {
 	testenv.Need(t, func() error { _, err := exec.LookPath("dig"); return err })
 	serve(t, "127.0.0.53", says("192.0.2.1"))
 	path, _ := hostFile(t, "nameserver 127.0.0.53\n")
-	many := crowded(100).Directory
+	many := crowded(100).Catalog
 	v := known()
 	v.Services, v.Pods = append(v.Services, many.Services...), append(v.Pods, many.Pods...)
 	v.Services[len(v.Services)-1].Namespace = "large"

@@ -44,7 +44,7 @@ func unpacked(t testing.TB, b []byte) dnsmessage.Message {
 
 // crowded returns a headless Service with n pods.
 func crowded(n int) *View {
-	v := &View{Namespace: "ns", Directory: services.Directory{Services: []services.Service{{Namespace: "ns", Name: "many", Selector: app}}}}
+	v := &View{Namespace: "ns", Catalog: services.Catalog{Services: []services.Service{{Namespace: "ns", Name: "many", Selector: app}}}}
 	for i := range n {
 		v.Pods = append(v.Pods, services.Pod{Namespace: "ns", Name: fmt.Sprint("p", i), Labels: app, Ready: true,
 			Addresses: addresses(fmt.Sprintf("10.88.%d.%d", i/250, 2+i%250))})

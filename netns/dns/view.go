@@ -1,5 +1,5 @@
 // Package dns answers the DNS queries of containers: names of pods and Services from the local
-// directory, everything else through the host's resolvers, which it queries from the host's
+// catalog, everything else through the host's resolvers, which it queries from the host's
 // network.
 package dns
 
@@ -17,9 +17,9 @@ const (
 	internal = "podrun.internal"
 )
 
-// View is the directory as one pod sees it.
+// View is one pod's view of the catalog.
 type View struct {
-	services.Directory
+	services.Catalog
 	Namespace string         // the pod's: short names belong to it
 	Host      []netip.Addr   // addresses of the host's loopback for this pod; empty: unreachable
 	Ranges    []netip.Prefix // of pods' and Services' addresses: no other resolver has their names

@@ -27,7 +27,7 @@ func known() *View {
 		Namespace: "ns",
 		Host:      addresses("169.254.1.2"),
 		Ranges:    []netip.Prefix{netip.MustParsePrefix("10.88.0.0/16"), netip.MustParsePrefix("fd88::/64")},
-		Directory: services.Directory{
+		Catalog: services.Catalog{
 			Services: []services.Service{
 				{Namespace: "ns", Name: "web", Addresses: addresses("10.88.128.1", "fd88::8001"), Ports: http},
 				{Namespace: "other", Name: "web", Addresses: addresses("10.88.128.2"), Ports: http[:1]},

@@ -3,8 +3,8 @@
 // joins them to the pod's own. On both sides the kernel runs TCP; the proxy splices bytes from one
 // side to the other.
 //
-// Any thread of a process in the host's network serves it; only the sockets that act towards the
-// pod with foreign addresses are made in the router.
+// Any thread of a process in the host's network serves it. Only transparent sockets (IP_TRANSPARENT)
+// are made in the router's namespace.
 package egress
 
 import (

@@ -224,8 +224,8 @@ const maxDatagram = 1 << 16
 
 var buffers = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
 
-// dialTransparent makes a socket that has a foreign address and is connected to the pod. The
-// calling thread is in the router.
+// dialTransparent makes a transparent socket with the address local, which belongs to another host, and
+// connects it to the pod. The calling thread is in the router.
 func dialTransparent(local, remote netip.AddrPort) (*net.UDPConn, error) {
 	domain, level, transparent := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
 	if local.Addr().Is6() {

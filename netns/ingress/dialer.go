@@ -24,8 +24,8 @@ type NetnsDialer struct {
 	// first.
 	Addrs []netip.Addr
 
-	// Transparent reports that answers to any address come back to this network: then the pod sees
-	// the client's own address, unless that means another host here.
+	// Transparent reports whether replies to any address are routed back to this network. Then
+	// connections carry the client's address, except addresses of PodPrefixes.
 	Transparent bool
 
 	// PodPrefixes are the networks whose addresses mean other hosts here: those of pods.

@@ -11,9 +11,8 @@ import (
 )
 
 // A server that has just accepted a connection will most likely accept the next one. So the kernel
-// accepts a first packet to an address without asking the process first if the process has, a
-// moment ago, returned another first packet to that address. It returns only those of connections
-// that were accepted.
+// passes a SYN to an address without a detour through the proxy if the proxy has, a moment ago,
+// returned another SYN to that address. The proxy returns a SYN only after the server has accepted.
 
 const (
 	// answeredTimeout is how long an entry is valid: a connection to a server that has stopped

@@ -53,8 +53,8 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 	return r.openTraffic(pool, s, viaMasquerade)
 }
 
-// masqueradeRules marks what leaves through the kernel; other packets continue. Answers from
-// sockets that act in the name of others are matched first, as elsewhere.
+// masqueradeRules marks the packets that leave through the masquerade device; other packets continue.
+// Replies to transparent sockets are matched first, as elsewhere.
 func masqueradeRules() [][]expr.Any {
 	all := [][]expr.Any{append(append(nft.IPv4.MatchFamily(), nft.MatchProtocol(unix.IPPROTO_UDP)...), toOwnSocket(nft.IPv4)...)}
 	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {

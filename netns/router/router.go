@@ -58,7 +58,7 @@ func (r Router) Do(f func() error) error {
 
 // Numbers inside the router.
 const (
-	localMark   = 1     // of packets for a socket of the router that has a foreign address
+	localMark   = 1     // of packets for a transparent socket of the router
 	localTable  = 100   // delivers those packets
 	tableBase   = 20000 // + slot: routes to the TUN device
 	localPref   = 100   // first: ip-rule(8)

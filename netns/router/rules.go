@@ -175,8 +175,8 @@ func (c *ruleList) addOwnErrors(f nft.Family, match []expr.Any, own netip.Addr) 
 	}
 }
 
-// addTransparentErrors delivers ICMP errors that quote what a socket of the router has sent to the
-// pod with a foreign address. Errors that quote packets of others continue.
+// addTransparentErrors delivers ICMP errors that quote a packet from a transparent socket of the router
+// to the pod. Other errors continue.
 func (c *ruleList) addTransparentErrors(f nft.Family, own netip.Addr) {
 	for _, these := range f.MatchICMPErrors() {
 		c.add(f.MatchFamily(), these, f.MatchQuotedDestination(own), nft.MatchQuotedTransparent(), deliverLocally())

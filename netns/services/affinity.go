@@ -15,7 +15,7 @@ type Affinity struct {
 }
 
 // Affinity returns that of a node port.
-func (d *Directory) Affinity(protocol string, node uint16) Affinity {
+func (d *Catalog) Affinity(protocol string, node uint16) Affinity {
 	for i := range d.Services {
 		s := &d.Services[i]
 		for _, p := range s.Ports {

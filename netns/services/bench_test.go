@@ -7,8 +7,8 @@ import (
 )
 
 // many returns ten Services with two ports and two families, and twenty pods behind each.
-func many(ready bool) Directory {
-	var d Directory
+func many(ready bool) Catalog {
+	var d Catalog
 	for i := range 20 {
 		d.Pods = append(d.Pods, aPod(fmt.Sprint("p", i), i+2, func(p *Pod) { p.Ready = ready || i > 0 }))
 	}

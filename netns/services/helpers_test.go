@@ -76,7 +76,7 @@ func (n *testbed) ask(pod, protocol, address string) (string, error) {
 	return string(b[:k]), err
 }
 
-func (n *testbed) apply(d Directory) bool {
+func (n *testbed) apply(d Catalog) bool {
 	n.t.Helper()
 	changed, err := Apply(n.RouterNS, ranges, d)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // Ports of the host lead to ready pods of their Services, by number or name.
 func TestNodePorts(t *testing.T) {
 	web := map[string]string{"app": "web"}
-	d := Directory{
+	d := Catalog{
 		Services: []Service{
 			{Namespace: "default", Name: "web", Selector: web, Ports: []Port{{Protocol: "TCP", Port: 80, Target: 8080, NodePort: 30080}, {Protocol: "TCP", Port: 81, Target: 81}}},
 			{Namespace: "default", Name: "dns", Selector: web, Ports: []Port{{Protocol: "UDP", Port: 53, TargetName: "dns", NodePort: 30053}, {Protocol: "TCP", Port: 53, TargetName: "dns", NodePort: 30053}}},

@@ -16,7 +16,7 @@ func TestManyServices(t *testing.T) {
 	n := newTestbed(t, client, a, b)
 	n.serve("a", "TCP", 8080)
 	n.serve("b", "TCP", 8080)
-	d := Directory{Pods: []Pod{client, a, b}}
+	d := Catalog{Pods: []Pod{client, a, b}}
 	for i := range 500 {
 		d.Services = append(d.Services, aService(func(s *Service) {
 			s.Name = fmt.Sprint("s", i)
@@ -36,7 +36,7 @@ func TestManyServices(t *testing.T) {
 			t.Errorf("%s: %q, %v", address, answer, err)
 		}
 	}
-	n.apply(Directory{Pods: d.Pods, Services: d.Services[1:2]})
+	n.apply(Catalog{Pods: d.Pods, Services: d.Services[1:2]})
 	for address, want := range map[string]bool{"10.88.128.1:80": false, "10.88.128.2:80": true, "[fd88::8001]:80": false, "[fd88::8002]:80": true} {
 		if answer, err := n.ask("client", "TCP", address); (err == nil) != want {
 			t.Errorf("one is left: %s: %q, %v", address, answer, err)

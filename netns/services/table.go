@@ -18,11 +18,11 @@ import (
 // tableName is the name of the table in the router's namespace.
 const tableName = "services"
 
-// Apply makes the router direct connections as a directory describes, in one transaction: no packet
+// Apply makes the router direct connections as a catalog describes, in one transaction: no packet
 // meets an intermediate state. ranges are all addresses that Services may have. Packets to such an
 // address without a route are refused; the first address of each range is never assigned. If the
 // table is up to date, Apply changes nothing and changed is false.
-func Apply(router string, ranges []netip.Prefix, d Directory) (changed bool, err error) {
+func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		routes := d.routes()
 		mark := digest(ranges, routes)

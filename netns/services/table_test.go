@@ -10,8 +10,8 @@ import (
 )
 
 // served returns Services of both families with a port of each protocol, and the pods.
-func served(pods ...Pod) Directory {
-	return Directory{[]Service{aService(func(s *Service) {
+func served(pods ...Pod) Catalog {
+	return Catalog{[]Service{aService(func(s *Service) {
 		s.Addresses = addresses("10.88.128.1", "fd88::8001")
 		s.Ports = append(s.Ports, Port{Name: "dns", Protocol: "UDP", Port: 53, TargetName: "dns"})
 	})}, pods}

@@ -50,7 +50,7 @@ func TestNothingIsTrackedWithoutServices(t *testing.T) {
 		send(c, other)
 		send(other, c)
 	}
-	n.apply(Directory{Pods: []Pod{client, a}})
+	n.apply(Catalog{Pods: []Pod{client, a}})
 	ask("10.88.0.2:8080")
 	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
 		t.Errorf("a Service that there is not: %q", answer)
@@ -63,7 +63,7 @@ func TestNothingIsTrackedWithoutServices(t *testing.T) {
 	if tracked(t, n.RouterNS) == "0" {
 		t.Error("nothing is tracked with a Service: this test proves nothing")
 	}
-	n.apply(Directory{Pods: []Pod{client, a}}) // the last pod behind it disappears
+	n.apply(Catalog{Pods: []Pod{client, a}}) // the last pod behind it disappears
 	ask("10.88.0.2:8080")
 	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
 		t.Errorf("a Service that has gone: %q", answer)
@@ -103,7 +103,7 @@ func TestUnknownTableIsReplaced(t *testing.T) {
 			return nil
 		})
 	})
-	n.apply(Directory{Pods: []Pod{client, a}})
+	n.apply(Catalog{Pods: []Pod{client, a}})
 	if answer, err := n.ask("client", "TCP", "10.88.128.1:80"); err == nil {
 		t.Errorf("a Service that has gone: %q", answer)
 	}

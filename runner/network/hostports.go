@@ -205,13 +205,11 @@ func (p *HostPorts) Close() error {
 	return nil
 }
 
-// A port of the machine that a Service opens (NodePort) is open as long as a pod is an endpoint of the
-// Service: each of these pods listens on it, and the kernel gives every connection to one of them. So only
-// the pods need to run, and they see the client's address; pod init holds the socket as it does for a
-// HostPort. With session affinity the pod that accepts a connection of another pod's client forwards it
-// there, through the router that connects all pods.
-
-// nodePort is such a port, for one pod.
+// nodePort is a NodePort of a Service, served by one pod. The port is open as long as a pod is an endpoint
+// of the Service: each of these pods listens on it, and the kernel gives every connection to one of them.
+// So only the pods need to run, and the client's address is visible to them; pod init holds the socket as
+// it does for a HostPort. With session affinity the pod that accepts a connection of another pod's client
+// forwards it there, through the router that connects all pods.
 type nodePort struct {
 	file   *os.File
 	target services.NodePort

@@ -76,7 +76,7 @@ func TestClientsOfOthers(t *testing.T) {
 	s := &Network{store: store.Pod{Namespace: "ns", Name: "a"}, Pool: pool, Slot: 1}
 	know := func(pods ...services.Pod) {
 		s.services.readAt, s.services.stamp = time.Now().Add(time.Hour), s.store.EndpointVersion()
-		s.services.view = &dns.View{Directory: services.Directory{Pods: pods, Services: []services.Service{
+		s.services.view = &dns.View{Catalog: services.Catalog{Pods: pods, Services: []services.Service{
 			{Namespace: "ns", Name: "web", Selector: web, AffinitySeconds: 9, Ports: []services.Port{{Protocol: "TCP", Port: 80, Target: 80, NodePort: 30471}}},
 		}}}
 	}

@@ -14,10 +14,10 @@ import (
 // inFlight describes the batch that a supervisor is about to write to a log. It is written before the
 // batch, in memory that outlives the process. The bytes stay in the container's pipe until the entries are
 // in the file. After a kill each byte is thus in one of three states: only in the pipe, in both, or only in
-// the file. The record, the pipe and the file together tell which: the next supervisor can make the same
-// entries again, sees how much of them is in the file, and completes them. That the bytes were removed from
-// the pipe the kernel records itself, in the call that removes them, because the pipe may contain the same
-// text again by then.
+// the file. The record, the pipe and the file together show which: the next supervisor can make the same
+// entries again, finds how much of them is in the file, and completes them. The call that removes the bytes
+// from the pipe also writes one of them into this record. The pipe's content alone cannot prove the
+// removal, because the same text may follow.
 type inFlight struct {
 	attempt int
 	page    []byte // mapped

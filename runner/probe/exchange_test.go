@@ -60,7 +60,7 @@ func TestAnswers(t *testing.T) {
 		{"hints without end", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 8<<10), lifecycle.Failure, "net/http: server response headers exceeded 65536 bytes; aborted"},
 	} {
 		h := &pod.Handler{HTTP: &pod.HTTPGet{Port: answering(t, test.answer), Path: "/"}}
-		outcome, message := local().Ask(t.Context(), h, time.Minute)
+		outcome, message := local().Run(t.Context(), h, time.Minute)
 		if outcome != test.outcome || !strings.HasSuffix(message, test.message) {
 			t.Errorf("%s: %s %q, want %s %q", test.name, outcome, message, test.outcome, test.message)
 		}
@@ -75,7 +75,7 @@ func TestSlowBody(t *testing.T) {
 		<-r.Context().Done()
 		close(ended)
 	})
-	outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port}}, 100*time.Millisecond)
+	outcome, message := local().Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port}}, 100*time.Millisecond)
 	if outcome != lifecycle.Unknown || message != context.DeadlineExceeded.Error() {
 		t.Errorf("%s %q", outcome, message)
 	}
@@ -85,7 +85,7 @@ func TestSlowBody(t *testing.T) {
 // TestHeaderValue: a value that would make two headers is not sent.
 func TestHeaderValue(t *testing.T) {
 	h := &pod.Handler{HTTP: &pod.HTTPGet{Port: closedPort(t), Headers: []pod.Header{{Name: "X", Value: "a\r\nHost: b"}}}}
-	if outcome, message := local().Ask(t.Context(), h, time.Minute); outcome != lifecycle.Failure || !strings.Contains(message, `invalid header field value for "X"`) {
+	if outcome, message := local().Run(t.Context(), h, time.Minute); outcome != lifecycle.Failure || !strings.Contains(message, `invalid header field value for "X"`) {
 		t.Errorf("%s %q", outcome, message)
 	}
 }
@@ -98,7 +98,7 @@ func TestRedirectToTLS(t *testing.T) {
 	defer secure.Close()
 	port := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, secure.URL, http.StatusFound) })
 	h := &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/"}}
-	if outcome, message := local().Ask(t.Context(), h, time.Minute); outcome != lifecycle.Failure || message != "HTTP probe failed with statuscode: 418" {
+	if outcome, message := local().Run(t.Context(), h, time.Minute); outcome != lifecycle.Failure || message != "HTTP probe failed with statuscode: 418" {
 		t.Errorf("%s %q", outcome, message)
 	}
 }
@@ -113,7 +113,7 @@ func TestAsksAlone(t *testing.T) {
 		stack = string(b[:runtime.Stack(b, false)])
 		return new(net.Dialer).DialContext(ctx, network, address)
 	})
-	if outcome, message := p.Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port}}, time.Minute); outcome != lifecycle.Success {
+	if outcome, message := p.Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port}}, time.Minute); outcome != lifecycle.Success {
 		t.Fatal(message)
 	}
 	if !strings.Contains(stack, "(*Prober).Ask") {

@@ -45,7 +45,7 @@ func FuzzHTTP(f *testing.F) {
 		})
 		const limit = time.Minute
 		began := time.Now()
-		outcome, message := p.Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: 80, Path: "/"}}, limit)
+		outcome, message := p.Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: 80, Path: "/"}}, limit)
 		if time.Since(began) >= limit {
 			t.Fatal("the probe waited for more")
 		}

@@ -44,7 +44,7 @@ func (e *rpcError) Error() string {
 }
 
 func (p *Prober) grpc(ctx context.Context, g *pod.GRPC, timeout time.Duration) (lifecycle.Outcome, string) {
-	ctx, end := question(ctx)
+	ctx, end := withProbeContext(ctx)
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -75,7 +75,7 @@ func TestGRPC(t *testing.T) {
 		{"a web server", pod.GRPC{Port: web}, lifecycle.Failure, "error: failed to connect service at "},
 		{"no TLS", pod.GRPC{Port: healthy, TLS: true}, lifecycle.Failure, "error: failed to connect service at "},
 	} {
-		outcome, message := local().Ask(t.Context(), &pod.Handler{GRPC: &test.call}, time.Minute)
+		outcome, message := local().Run(t.Context(), &pod.Handler{GRPC: &test.call}, time.Minute)
 		if outcome != test.outcome || !strings.HasPrefix(message, test.message) && !strings.HasSuffix(message, test.message) {
 			t.Errorf("%s: %s %q, want %s %q", test.name, outcome, message, test.outcome, test.message)
 		}
@@ -110,7 +110,7 @@ func TestGRPCRubbish(t *testing.T) {
 		s.Config.Protocols = new(http.Protocols)
 		s.Config.Protocols.SetUnencryptedHTTP2(true)
 		s.Start()
-		outcome, message := local().Ask(t.Context(), &pod.Handler{GRPC: &pod.GRPC{Port: portOf(t, s.Listener.Addr().String())}}, time.Minute)
+		outcome, message := local().Run(t.Context(), &pod.Handler{GRPC: &pod.GRPC{Port: portOf(t, s.Listener.Addr().String())}}, time.Minute)
 		if outcome != lifecycle.Failure || !strings.Contains(message, test.want) {
 			t.Errorf("%s: %s %q", test.name, outcome, message)
 		}

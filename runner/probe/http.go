@@ -21,7 +21,7 @@ const version = "1.37"
 const maxBody = 10 << 10
 
 func (p *Prober) http(ctx context.Context, h *pod.HTTPGet, timeout time.Duration) (lifecycle.Outcome, string) {
-	ctx, cancel := question(ctx)
+	ctx, cancel := withProbeContext(ctx)
 	defer cancel()
 	ctx, done := context.WithTimeout(ctx, timeout)
 	defer done()
@@ -70,7 +70,7 @@ func (p *Prober) Notify(ctx context.Context, h *pod.HTTPGet, reason string) erro
 }
 
 func (p *Prober) notify(ctx context.Context, h *pod.HTTPGet, reason string) error {
-	ctx, cancel := question(ctx)
+	ctx, cancel := withProbeContext(ctx)
 	defer cancel()
 	req, err := p.request(ctx, h, "kube-lifecycle/"+version)
 	if err != nil {

@@ -51,25 +51,25 @@ const (
 
 func transport(dial Dial) *http.Transport {
 	return &http.Transport{
-		DialContext: untilAnswered(dial), DisableKeepAlives: true, DisableCompression: true,
+		DialContext: closeWithProbe(dial), DisableKeepAlives: true, DisableCompression: true,
 		MaxResponseHeaderBytes: maxHeader, ReadBufferSize: buffer, WriteBufferSize: buffer,
 	}
 }
 
-// questionKey is the key under which a probe's context contains its question.
-type questionKey struct{}
+// probeContextKey is the context key of a probe's own context, which outlives a single dial.
+type probeContextKey struct{}
 
-// question returns the context of one probe. Its connections end when cancel is called.
-func question(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+// withProbeContext returns the context of one probe. Its connections end when cancel is called.
+func withProbeContext(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, cancel = context.WithCancel(ctx)
-	return context.WithValue(ctx, questionKey{}, ctx), cancel
+	return context.WithValue(ctx, probeContextKey{}, ctx), cancel
 }
 
-// untilAnswered makes connections that end with the probe. net/http completes a dial or a TLS handshake for
+// closeWithProbe makes connections that end with the probe. net/http completes a dial or a TLS handshake for
 // later requests: with a server that accepts and never answers, all those connections would stay open.
-func untilAnswered(dial Dial) Dial {
+func closeWithProbe(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if q, ok := ctx.Value(questionKey{}).(context.Context); ok {
+		if q, ok := ctx.Value(probeContextKey{}).(context.Context); ok {
 			ctx = q
 		}
 		conn, err := dial(ctx, network, address)
@@ -80,9 +80,9 @@ func untilAnswered(dial Dial) Dial {
 	}
 }
 
-// Ask runs a handler, other than a command, and returns the outcome of a probe. It ends with the time-out
+// Run runs a handler, other than a command, and returns the outcome of a probe. It ends with the time-out
 // or ctx.
-func (p *Prober) Ask(ctx context.Context, h *pod.Handler, timeout time.Duration) (lifecycle.Outcome, string) {
+func (p *Prober) Run(ctx context.Context, h *pod.Handler, timeout time.Duration) (lifecycle.Outcome, string) {
 	switch {
 	case h.HTTP != nil:
 		return p.http(ctx, h.HTTP, timeout)

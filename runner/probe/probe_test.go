@@ -85,7 +85,7 @@ func TestHTTPStatus(t *testing.T) {
 		{"/long", lifecycle.Success, ""},
 		{"%zz", lifecycle.Failure, "HTTP probe failed with statuscode: 400"},
 	} {
-		outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: test.path}}, time.Minute)
+		outcome, message := local().Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: test.path}}, time.Minute)
 		if test.path == "%zz" { // sent literally; any answer is allowed
 			if outcome == lifecycle.Unknown {
 				t.Errorf("%s: %s %q", test.path, outcome, message)
@@ -105,7 +105,7 @@ func TestHTTPRequest(t *testing.T) {
 	ask := func(headers ...pod.Header) *http.Request {
 		t.Helper()
 		h := &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/a?b=c", Headers: headers}}
-		if outcome, message := local().Ask(t.Context(), h, time.Minute); outcome != lifecycle.Success {
+		if outcome, message := local().Run(t.Context(), h, time.Minute); outcome != lifecycle.Success {
 			t.Fatal(message)
 		}
 		return got
@@ -145,12 +145,12 @@ func TestHTTPVersions(t *testing.T) {
 		{"HTTP/2 without encryption", pod.HTTPGet{HTTP2: true, Port: portOf(t, clear.Listener.Addr().String())}, "HTTP/2.0"},
 	} {
 		proto = ""
-		if outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &test.get}, time.Minute); outcome != lifecycle.Success || proto != test.want {
+		if outcome, message := local().Run(t.Context(), &pod.Handler{HTTP: &test.get}, time.Minute); outcome != lifecycle.Success || proto != test.want {
 			t.Errorf("%s: %s %s, by %s", test.name, outcome, message, proto)
 		}
 	}
 	plain := serve(t, note)
-	if outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{TLS: true, Port: plain}}, time.Minute); outcome != lifecycle.Failure {
+	if outcome, message := local().Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{TLS: true, Port: plain}}, time.Minute); outcome != lifecycle.Failure {
 		t.Errorf("HTTPS to a server of HTTP: %s %s", outcome, message)
 	}
 }
@@ -162,7 +162,7 @@ func TestHugeHeader(t *testing.T) {
 			w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 1024))
 		}
 	})
-	outcome, message := local().Ask(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/"}}, time.Minute)
+	outcome, message := local().Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/"}}, time.Minute)
 	if outcome != lifecycle.Failure || !strings.Contains(message, "exceeded") {
 		t.Errorf("%s %q", outcome, message)
 	}
@@ -190,7 +190,7 @@ func TestTimeouts(t *testing.T) {
 		{"grpc", local(), pod.Handler{GRPC: &pod.GRPC{Port: port}}, "timeout: health rpc did not complete within 1s"},
 		{"tcp", New("192.0.2.1", stuck), pod.Handler{TCP: &pod.TCPSocket{Port: port}}, "timeout after 1s"},
 	} {
-		if outcome, message := test.prober.Ask(t.Context(), &test.h, time.Second); outcome != lifecycle.Failure || !strings.Contains(message, test.want) {
+		if outcome, message := test.prober.Run(t.Context(), &test.h, time.Second); outcome != lifecycle.Failure || !strings.Contains(message, test.want) {
 			t.Errorf("%s: %s %q", test.name, outcome, message)
 		}
 	}
@@ -199,7 +199,7 @@ func TestTimeouts(t *testing.T) {
 func TestTCP(t *testing.T) {
 	port := serve(t, func(http.ResponseWriter, *http.Request) {})
 	ask := func(tcp pod.TCPSocket) (lifecycle.Outcome, string) {
-		return local().Ask(t.Context(), &pod.Handler{TCP: &tcp}, time.Minute)
+		return local().Run(t.Context(), &pod.Handler{TCP: &tcp}, time.Minute)
 	}
 	if outcome, message := ask(pod.TCPSocket{Port: port}); outcome != lifecycle.Success || message != "" {
 		t.Errorf("open: %s %q", outcome, message)
@@ -210,7 +210,7 @@ func TestTCP(t *testing.T) {
 	if outcome, message := ask(pod.TCPSocket{Port: closedPort(t)}); outcome != lifecycle.Failure || !strings.Contains(message, "connection refused") {
 		t.Errorf("closed: %s %q", outcome, message)
 	}
-	if outcome, _ := local().Ask(t.Context(), &pod.Handler{}, time.Minute); outcome != lifecycle.Unknown {
+	if outcome, _ := local().Run(t.Context(), &pod.Handler{}, time.Minute); outcome != lifecycle.Unknown {
 		t.Errorf("nothing to do: %s", outcome)
 	}
 }

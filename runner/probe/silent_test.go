@@ -46,7 +46,7 @@ func TestNoConnectionStays(t *testing.T) {
 		if h.TCP != nil { // an accepted connection is a success
 			within = time.Minute
 		}
-		outcome, message := local().Ask(t.Context(), &h, within)
+		outcome, message := local().Run(t.Context(), &h, within)
 		if (outcome == lifecycle.Success) != (h.TCP != nil) {
 			t.Errorf("%+v: %s %s", h, outcome, message)
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// deniedCapability is a capability that no container gets, even if it asks for it.
+// deniedCapability is a capability that a container requests and does not get, and the reason.
 type deniedCapability struct{ capability, why string }
 
-// deniedCapabilities returns the capabilities that c asks for and does not get.
+// deniedCapabilities returns the capabilities that c requests and does not get.
 //
-// CAP_SYS_PTRACE would let it seize libcontainer's init, which is visible in a shared PID namespace before
-// it is confined. The init's memory belongs to the supervisor's user namespace, so that this takes the
-// capability in that namespace.
+// CAP_SYS_PTRACE would let it trace libcontainer's init, which is visible in a shared PID namespace before
+// it is confined. To trace it requires the capability in the supervisor's user namespace, to which the
+// init's memory belongs.
 //
 // CAP_MKNOD opens every device of the host to a process that is root outside the user namespace, unless a
 // cgroup forbids it.
@@ -55,7 +55,7 @@ func (s *Sandbox) warnCapabilities() error {
 	return nil
 }
 
-// WarnDenied calls warn for each capability that a container asks for and does not get.
+// WarnDenied calls warn for each capability that a container requests and does not get.
 func (s *Sandbox) WarnDenied(c *pod.Container, warn func(string)) {
 	for _, w := range s.deniedCapabilities(c) {
 		warn(fmt.Sprintf("container %s does not get %s: %s", c.Name, w.capability, w.why))

@@ -97,7 +97,7 @@ func (f *Freezer) Apply(cgroup freezableCgroup) (frozen bool, err error) {
 // again, unless the pod ends or is resumed before: then nothing else would thaw it.
 func (f *Freezer) Recover(cgroup freezableCgroup, pause lifecycle.PauseState) error {
 	f.mu.Lock()
-	unfinished := pause == lifecycle.PauseNone || pause == lifecycle.PauseAsked || pause == lifecycle.PauseFreezing
+	unfinished := pause == lifecycle.PauseNone || pause == lifecycle.PausePending || pause == lifecycle.PauseFreezing
 	frozen := f.frozen
 	f.mu.Unlock()
 	if !frozen || !unfinished {

@@ -96,7 +96,7 @@ func TestFreezerTakenUp(t *testing.T) {
 // A pause that had only begun when a supervisor died is undone; one that was reported as complete stays.
 func TestFreezerOfAPauseThatWasBegun(t *testing.T) {
 	for state, thawed := range map[lifecycle.PauseState]bool{
-		lifecycle.PauseNone: true, lifecycle.PauseAsked: true, lifecycle.PauseFreezing: true,
+		lifecycle.PauseNone: true, lifecycle.PausePending: true, lifecycle.PauseFreezing: true,
 		lifecycle.PauseOn: false, lifecycle.PauseEnding: false, lifecycle.PauseThawing: false,
 	} {
 		f, c := newFreezer(true), &fakeCgroup{}

@@ -90,7 +90,7 @@ Examples:
 type upOptions struct {
 	runOptions
 	detach, wait, failFast, watch, quiet bool
-	woken                                string // why the unit's waiting loop has ended; "" unless this process was it
+	woken                                string // why the unit loop has ended; "" unless this process was it
 }
 
 // Complete reads the command line.

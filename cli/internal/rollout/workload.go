@@ -72,8 +72,8 @@ func Reached(v *resource.WorkloadInfo, wait bool) (string, error) {
 		return "scheduled", nil
 	case v.Spec.Kind == pod.KindJob && v.Spec.Job.Suspend:
 		return "suspended", nil
-	case v.State.Refused != "":
-		return "", report.New(report.Failure, fmt.Sprintf("it is tried again; podrun down %s gives it up", v.Name()), "%s: cannot make its pods: %s", v.Name(), v.State.Refused)
+	case v.State.CreateError != "":
+		return "", report.New(report.Failure, fmt.Sprintf("it is tried again; podrun down %s gives it up", v.Name()), "%s: cannot make its pods: %s", v.Name(), v.State.CreateError)
 	case wait && v.State.Stuck():
 		c, _ := v.State.Condition("Progressing")
 		return "", report.New(report.Failure, fmt.Sprintf("podrun get pods and podrun logs show why; podrun down %s gives it up", v.Name()), "%s: %s", v.Name(), c.Message)

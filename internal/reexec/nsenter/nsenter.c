@@ -195,8 +195,8 @@ __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **ar
 		podrun_pause_in_userns(env_fd(ENV_USER_NS));
 	if (!strcmp(what, ENTER_PAUSE))
 		podrun_pause();
-	if (!strcmp(what, ENTER_UNIT_WAIT))
-		podrun_unit_wait(argv, env(ENV_UNIT_WAIT));
+	if (!strcmp(what, ENTER_UNIT_LOOP))
+		podrun_unit_loop(argv, env(ENV_UNIT_LOOP));
 	int pod = !strcmp(what, ENTER_POD), prespawn = !strcmp(what, ENTER_PRESPAWN);
 	if (pod)
 		report_fd = FD_REPORT;

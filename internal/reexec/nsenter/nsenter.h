@@ -38,10 +38,10 @@ void podrun_pause(void) __attribute__((noreturn));
 // parent, and writes its pid to standard output.
 void podrun_pause_in_userns(int userns) __attribute__((noreturn));
 
-// podrun_unit_wait stands in for a CLI process that serves systemd, and executes that program with
-// argv when it is needed. spec lists numbers: the pipe with the containers' output, or -1; the
+// podrun_unit_loop is the unit loop: it replaces the main process of a systemd unit, and executes the CLI
+// with argv when it is needed. spec lists numbers: the pipe with the containers' output, or -1; the
 // number of pods; the sockets of their supervisors; and descriptors that wake it.
-void podrun_unit_wait(char **argv, const char *spec) __attribute__((noreturn));
+void podrun_unit_loop(char **argv, const char *spec) __attribute__((noreturn));
 
 // podrun_block_signals blocks the signals that a waiting process receives one by one.
 void podrun_block_signals(sigset_t *set, sigset_t *before);

@@ -69,7 +69,7 @@ static void set_alarm(long long nanoseconds) {
 
 static void send_word(int fd, const char *word) { send(fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL); }
 
-// send_watchdog reports to the CLI process that serves systemd, if there is one, that the pod is
+// send_watchdog reports to the main process of the pod's systemd unit, if there is one, that the pod is
 // alive.
 static void send_watchdog(void) { send_word(podrun_find_kept(KEPT_NOTIFY), NOTIFY_WATCHDOG); }
 

@@ -29,7 +29,7 @@
 #define ENV_NOTIFY "_PODRUN_NOTIFY" // CLI → first supervisor: JSON with two descriptors and the request of section 8
 #define ENV_PORTS "_PODRUN_PORTS" // CLI → first supervisor: opened host ports, "NAME=FD …"
 #define ENV_RECORD "_PODRUN_RECORD" // CLI → first supervisor: descriptor with one byte when the pod is recorded
-#define ENV_UNIT_WAIT "_PODRUN_UNITWAIT" // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
+#define ENV_UNIT_LOOP "_PODRUN_UNITLOOP" // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
 #define ENV_WOKEN_BY "_PODRUN_WOKEN_BY" // unit loop → up, controller: why the wait has ended
 
 // Values of _PODRUN_ENTER.
@@ -37,7 +37,7 @@
 #define ENTER_POD "pod" // CLI → C constructor: the namespaces of a pod; the process becomes the monitor
 #define ENTER_PRESPAWN "prespawn" // CLI → C constructor: the user namespace of a pod that is not known yet
 #define ENTER_PAUSE "pause" // supervisor → C constructor: the process becomes the pause process
-#define ENTER_UNIT_WAIT "unitwait" // up, controller → C constructor: the process becomes the unit loop
+#define ENTER_UNIT_LOOP "unitloop" // up, controller → C constructor: the process becomes the unit loop
 
 // Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place: they have one length.
 #define AFTER_SANDBOX "sandbox" // monitor → supervisor: the pod init was killed, and all kept state is lost
@@ -69,7 +69,7 @@
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
 #define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of section 8
 
-// Messages of a supervisor or pod init to the process that serves systemd, in the form of sd_notify.
+// Messages of a supervisor or pod init to the main process of the pod's systemd unit, in the form of sd_notify.
 #define NOTIFY_WATCHDOG "WATCHDOG=1" // supervisor, pod init → up, unit loop → systemd: the pod is alive
 #define NOTIFY_STATUS "STATUS=" // supervisor → up, unit loop → systemd: followed by the pod's state in a few words
 
@@ -89,7 +89,7 @@
 #define COMM_MONITOR "podrun-monitor" // monitor → CLI: the monitor
 #define COMM_POD_INIT "podrun-podinit" // pod init → supervisor: the pod init
 #define COMM_PAUSE "podrun-pause" // pause process → users: the pause process
-#define COMM_UNIT_WAIT "podrun-unitwait" // unit loop → users: the unit loop
+#define COMM_UNIT_LOOP "podrun-unitloop" // unit loop → users: the unit loop
 
 // Files that C code reads and removes. internal/store has all others.
 #define FILE_PODS "pods" // CLI → monitor: the directory of all pods, below the data and the runtime root

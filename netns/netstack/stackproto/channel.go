@@ -28,16 +28,16 @@ type Message struct {
 
 // Verbs. The process of the stack receives the first group.
 const (
-	VerbStart      = "begin"      // with the TUN device; answered by VerbStarted
+	VerbStart      = "start"      // with the TUN device; answered by VerbStarted
 	VerbConnection = "connection" // with a client's connection and a socket that stays open at both ends as long as it is needed
 	VerbDatagrams  = "datagrams"  // with the end of a SocketPair
 	VerbPause      = "pause"      // answered by VerbPaused
 	VerbResume     = "resume"     // after a successful VerbPaused
 
-	VerbStarted   = "begun"
+	VerbStarted   = "started"
 	VerbPaused    = "paused"
-	VerbQuery     = "query"   // with the end of a SocketPair: a DNS query to be answered
-	VerbQueryConn = "queries" // with a connection to be served by the resolver
+	VerbQuery     = "query"     // with the end of a SocketPair: a DNS query to be answered
+	VerbQueryConn = "queryConn" // with a connection to be served by the resolver
 )
 
 // Config describes the pod that the stack serves.

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Directory contains all Services and pods of a user.
-type Directory struct {
+// Catalog is the set of all Services and pods of a user.
+type Catalog struct {
 	Services []Service
 	Pods     []Pod // living pods only
 }
@@ -82,7 +82,7 @@ func (p Port) TargetOn(of *Pod) uint16 {
 }
 
 // Endpoints returns the pods behind a Service in a stable order.
-func (d *Directory) Endpoints(s *Service) []*Pod {
+func (d *Catalog) Endpoints(s *Service) []*Pod {
 	var pods []*Pod
 	for i := range d.Pods {
 		if s.Selects(&d.Pods[i]) {
@@ -102,7 +102,7 @@ type NodePort struct {
 
 // NodePorts returns the ports of the host that lead to a pod now, in a stable order: those of the
 // Services that select it.
-func (d *Directory) NodePorts(namespace, name string) []NodePort {
+func (d *Catalog) NodePorts(namespace, name string) []NodePort {
 	var list []NodePort
 	i := slices.IndexFunc(d.Pods, func(p Pod) bool { return p.Namespace == namespace && p.Name == name })
 	for j := range d.Services {
@@ -122,7 +122,7 @@ func (d *Directory) NodePorts(namespace, name string) []NodePort {
 	return list
 }
 
-// route says where a Service's address and port lead to.
+// route is the destination of a Service's address and port.
 type route struct {
 	from     netip.AddrPort
 	protocol string
@@ -131,7 +131,7 @@ type route struct {
 }
 
 // routes returns the routes of all Services in a stable order: equal directories give equal routes.
-func (d *Directory) routes() []route {
+func (d *Catalog) routes() []route {
 	var all []route
 	for i := range d.Services {
 		s := &d.Services[i]

@@ -6,16 +6,16 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// question is a probe or a hook under way in the fake.
-type question struct {
+// probeOrHook is a probe or a hook under way in the fake.
+type probeOrHook struct {
 	container string
 	attempt   int
 	probe     ProbeKind
 	hook      HookKind
 }
 
-// drawOutfit gives a container of a random pod probes and hooks.
-func drawOutfit(n func(label string, low, high int) int, c *pod.Container) {
+// drawProbesAndHooks gives a container of a random pod probes and hooks.
+func drawProbesAndHooks(n func(label string, low, high int) int, c *pod.Container) {
 	probe := func(label string) *pod.Probe {
 		if n(label, 0, 3) > 0 {
 			return nil
@@ -50,15 +50,15 @@ func drawPriority(n func(label string, low, high int) int, p *pod.Plan) {
 // time, a hook runs once.
 func (f *fake) judgeAsk(a Action) {
 	p := f.proc(a.Container)
-	q := question{a.Container, a.Attempt, a.Probe, a.Hook}
+	q := probeOrHook{a.Container, a.Attempt, a.Probe, a.Hook}
 	switch {
 	case a.Attempt != p.attempt || !p.everStarted:
 		f.Fatalf("%+v of attempt %d, which is %s", a, p.attempt, p.state)
-	case slices.Contains(f.questions, q):
+	case slices.Contains(f.underWay, q):
 		f.Fatalf("%+v while one is under way", a)
 	case a.Kind == RunHook && slices.Contains(p.hooked, a.Hook):
 		f.Fatalf("%+v a second time", a)
-	case f.asked && a.Kind == RunProbe && a.Probe != Readiness, f.asked && a.Hook == PostStart:
+	case f.stopRequested && a.Kind == RunProbe && a.Probe != Readiness, f.stopRequested && a.Hook == PostStart:
 		f.Fatalf("%+v in a pod that is being stopped", a)
 	}
 	planned, _ := f.plan.Container(a.Container)
@@ -100,7 +100,7 @@ func (f *fake) begin(a Action) {
 	if a.Kind == RunHook {
 		p.hooked = append(p.hooked, a.Hook)
 	}
-	f.questions = append(f.questions, question{a.Container, a.Attempt, a.Probe, a.Hook})
+	f.underWay = append(f.underWay, probeOrHook{a.Container, a.Attempt, a.Probe, a.Hook})
 }
 
 func (p *proc) note(hook HookKind) {
@@ -111,12 +111,12 @@ func (p *proc) note(hook HookKind) {
 
 // answerOne delivers an outcome of a probe or a hook.
 func (f *fake) answerOne() {
-	if len(f.questions) == 0 {
+	if len(f.underWay) == 0 {
 		return
 	}
-	i := f.draw("question", 0, len(f.questions)-1)
-	q := f.questions[i]
-	f.questions = slices.Delete(f.questions, i, i+1)
+	i := f.draw("question", 0, len(f.underWay)-1)
+	q := f.underWay[i]
+	f.underWay = slices.Delete(f.underWay, i, i+1)
 	e := Event{Kind: Probed, Container: q.container, Attempt: q.attempt, Probe: q.probe, Hook: q.hook}
 	if q.hook != "" {
 		e.Kind = Hooked
@@ -134,7 +134,7 @@ func (f *fake) answerOne() {
 
 // alter replaces the supervisor: no probe or hook is under way any more.
 func (f *fake) alter() {
-	f.questions = nil
+	f.underWay = nil
 	for name, p := range f.procs {
 		if f.seen.container(name).State != RunRunning {
 			continue
@@ -144,7 +144,7 @@ func (f *fake) alter() {
 		}
 		p.hooked = slices.DeleteFunc(p.hooked, func(h HookKind) bool { return h == PreStop })
 	}
-	f.apply(Event{Kind: Adopted})
+	f.apply(Event{Kind: Recovered})
 }
 
 // killEnd returns when the grace ends of a container that is stopped while the pod continues.

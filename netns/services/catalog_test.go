@@ -39,7 +39,7 @@ func aService(change ...func(*Service)) Service {
 	return s
 }
 
-func spelled(d Directory) string {
+func spelled(d Catalog) string {
 	var lines []string
 	for _, r := range d.routes() {
 		var to []string
@@ -83,14 +83,14 @@ func TestRoutes(t *testing.T) {
 		{"affinity", aService(func(s *Service) { s.AffinitySeconds = 10800 }), []Pod{aPod("a", 2)}, "10.88.128.1:80/TCP → 10.88.0.2:8080 for 10800 s"},
 		{"headless", aService(func(s *Service) { s.Addresses = nil }), []Pod{aPod("a", 2)}, ""},
 	} {
-		if diff := cmp.Diff(c.want, spelled(Directory{[]Service{c.s}, c.pods})); diff != "" {
+		if diff := cmp.Diff(c.want, spelled(Catalog{[]Service{c.s}, c.pods})); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}
 }
 
 func TestRoutesHaveOneOrder(t *testing.T) {
-	d := Directory{[]Service{aService(), aService(func(s *Service) { s.Name, s.Addresses = "x", addresses("10.88.128.9", "10.88.128.3") })}, []Pod{aPod("a", 2), aPod("b", 3)}}
+	d := Catalog{[]Service{aService(), aService(func(s *Service) { s.Name, s.Addresses = "x", addresses("10.88.128.9", "10.88.128.3") })}, []Pod{aPod("a", 2), aPod("b", 3)}}
 	want := spelled(d)
 	slices.Reverse(d.Services)
 	slices.Reverse(d.Pods)

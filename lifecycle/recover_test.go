@@ -7,15 +7,15 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// TestAdoptedPodIsMeasuredAgain: a new supervisor repeats a measurement that was under way when the
+// TestRecoveredRepeatsMeasurement: a new supervisor repeats a measurement that was under way when the
 // old one died.
-func TestAdoptedPodIsMeasuredAgain(t *testing.T) {
+func TestRecoveredRepeatsMeasurement(t *testing.T) {
 	plan := &pod.Plan{
 		Containers: []pod.Container{{Name: "a"}},
 		Storage:    []pod.Limit{{Kind: pod.VolumeLimit, Name: "v", Bytes: 1}},
 	}
 	at := Now{Boot: time.Minute}
-	o := &Observed{Sandbox: SandboxUp, Storage: Storage{Asked: true}}
+	o := &Observed{Sandbox: SandboxUp, Storage: Storage{Issued: true}}
 	measures := func() (n int) {
 		for _, a := range Decide(plan, o, at).Actions {
 			if a.Kind == MeasureStorage {
@@ -27,8 +27,8 @@ func TestAdoptedPodIsMeasuredAgain(t *testing.T) {
 	if n := measures(); n != 0 {
 		t.Errorf("it is measured %d times at once", n+1)
 	}
-	o.Apply(plan, Event{At: at, Kind: Adopted})
+	o.Apply(plan, Event{At: at, Kind: Recovered})
 	if n := measures(); n != 1 {
-		t.Errorf("after the adoption it is measured %d times", n)
+		t.Errorf("after the recovery it is measured %d times", n)
 	}
 }

@@ -45,7 +45,7 @@ func (n *Network) view() *dns.View {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
 	var err error
-	if v.Directory, err = readDirectory(n.store); err != nil { // damaged objects are left out
+	if v.Catalog, err = readCatalog(n.store); err != nil { // damaged objects are left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.readAt, d.stamp = time.Now(), stamp
@@ -63,29 +63,29 @@ func (n *Network) view() *dns.View {
 	return d.view
 }
 
-// readDirectory reads the existing Services and pods. If Services are damaged, it returns the others and a
+// readCatalog reads the existing Services and pods. If Services are damaged, it returns the others and a
 // store.CorruptError.
-func readDirectory(at store.Pod) (services.Directory, error) {
+func readCatalog(at store.Pod) (services.Catalog, error) {
 	objects, damaged := at.AllServices()
-	return addPods(at, objects, damaged)
+	return catalogOf(at, objects, damaged)
 }
 
-// readServiceTargets is readDirectory for the publisher of connections to Services: without a Service it
+// readServiceTargets is readCatalog for the publisher of connections to Services: without a Service it
 // does not read the user's pods, which may be many.
-func readServiceTargets(at store.Pod) (services.Directory, error) {
+func readServiceTargets(at store.Pod) (services.Catalog, error) {
 	objects, damaged := at.AllServices()
 	if len(objects) == 0 {
-		return services.Directory{}, damaged
+		return services.Catalog{}, damaged
 	}
-	return addPods(at, objects, damaged)
+	return catalogOf(at, objects, damaged)
 }
 
 // OnlyDamaged reports whether everything but damaged objects was read.
 func OnlyDamaged(err error) bool { return err == nil || errors.As(err, new(store.CorruptError)) }
 
-// addPods returns a directory of Services and the user's pods, from which Services select theirs.
-func addPods(at store.Pod, objects []*pod.Object, damaged error) (services.Directory, error) {
-	var d services.Directory
+// catalogOf returns the catalog of Services and the user's pods, from which Services select theirs.
+func catalogOf(at store.Pod, objects []*pod.Object, damaged error) (services.Catalog, error) {
+	var d services.Catalog
 	neighbours, err := at.Peers()
 	if err != nil {
 		return d, err

@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// decide is the runner's loop; it checks every decision and action.
+// decide is the supervisor's loop; it checks every decision and action.
 func (f *fake) decide() {
 	for rounds := 0; ; rounds++ {
 		if rounds > 100 {
@@ -45,7 +45,7 @@ func (f *fake) decide() {
 // judgeRest checks a decision without actions: either an event will follow, or the pod is over.
 func (f *fake) judgeRest() {
 	live := f.anyLive(f.plan.InitContainers) || f.anyLive(f.plan.Containers)
-	pending := live || len(f.questions) > 0 || len(f.inbox) > 0 || f.sandbox == SandboxCreating || f.sandbox == SandboxRemoving
+	pending := live || len(f.underWay) > 0 || len(f.inbox) > 0 || f.sandbox == SandboxCreating || f.sandbox == SandboxRemoving
 	if !f.last.Done && f.last.Wake == 0 && !pending {
 		f.Fatalf("stuck: %+v", f.seen)
 	}
@@ -69,8 +69,8 @@ func (f *fake) judgeStatus() {
 	if f.last.Done && !s.Phase.Terminal() {
 		f.Fatalf("done in phase %s", s.Phase)
 	}
-	if s.Deleting != f.asked {
-		f.Fatalf("deleting is %t, asked is %t", s.Deleting, f.asked)
+	if s.Deleting != f.stopRequested {
+		f.Fatalf("deleting is %t, asked is %t", s.Deleting, f.stopRequested)
 	}
 	for _, c := range s.Conditions {
 		if c.Type != initialized {
@@ -87,8 +87,8 @@ func (f *fake) judgeStatus() {
 func (f *fake) judge(a Action) {
 	switch a.Kind {
 	case CreateSandbox:
-		if f.sandbox != SandboxNone || f.asked || a.Attempt != f.number {
-			f.Fatalf("sandbox made while %q, stop asked %t", f.sandbox, f.asked)
+		if f.sandbox != SandboxNone || f.stopRequested || a.Attempt != f.number {
+			f.Fatalf("sandbox made while %q, stop asked %t", f.sandbox, f.stopRequested)
 		}
 	case StartContainer:
 		f.judgeStart(a)
@@ -112,7 +112,7 @@ func (f *fake) judge(a Action) {
 func (f *fake) judgeStart(a Action) {
 	p := f.proc(a.Container)
 	switch {
-	case f.asked:
+	case f.stopRequested:
 		f.Fatalf("%+v after stop", a)
 	case f.sandbox != SandboxUp || f.broken || f.seen.Restarting:
 		f.Fatalf("%+v in a sandbox that is %q, broken %t, restarting %t", a, f.sandbox, f.broken, f.seen.Restarting)
@@ -160,11 +160,11 @@ func (f *fake) judgeStop(a Action) {
 	if killed {
 		end = time.Duration(kill)
 	}
-	if e := f.seen.ending(f.plan, f.now()); e == nil {
+	if e := f.seen.currentTeardown(f.plan, f.now()); e == nil {
 		if !killed {
 			f.Fatalf("%+v though the pod goes on", a)
 		}
-	} else if e.Cause != EndAsked {
+	} else if e.Cause != EndRequested {
 		end = min(end, e.Since.Boot-bootBegin+time.Duration(f.plan.GraceSeconds)*time.Second)
 	}
 	for _, b := range f.bounds {
@@ -174,7 +174,7 @@ func (f *fake) judgeStop(a Action) {
 		if p.term != nil {
 			f.Fatalf("%+v a second time", a)
 		}
-		if f.boot < end && !f.isTurn(a.Container) && !(killed && f.seen.ending(f.plan, f.now()) == nil) {
+		if f.boot < end && !f.isTurn(a.Container) && !(killed && f.seen.currentTeardown(f.plan, f.now()) == nil) {
 			f.Fatalf("%+v before its turn", a)
 		}
 		return
@@ -209,7 +209,7 @@ func (f *fake) isTurn(name string) bool {
 	return true
 }
 
-// carryOut changes the real state as the runner would.
+// carryOut changes the real state as the supervisor would.
 func (f *fake) carryOut(a Action) {
 	p := f.proc(a.Container)
 	switch a.Kind {

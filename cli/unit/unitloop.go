@@ -19,8 +19,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// hibernate executes the waiting loop in C. It returns nil if it must not do so yet.
-func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
+// execUnitLoop executes the unit loop. It returns nil if it must not do so yet.
+func (e *controllerService) execUnitLoop(ctx context.Context, wakes []int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.ready || e.ending {
@@ -47,7 +47,7 @@ func (e *controllerService) hibernate(ctx context.Context, wakes []int) error {
 	}
 	text, err := json.Marshal(state)
 	if err == nil {
-		err = reexec.UnitWait{Output: state.Output, Sockets: sockets, Wakers: wakes}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text)))
+		err = reexec.UnitLoop{Output: state.Output, Sockets: sockets, Wakers: wakes}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text)))
 	}
 	return fmt.Errorf("wait for the pods: %w", err)
 }
@@ -97,7 +97,7 @@ func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.
 	return t
 }
 
-// resumeControllers continues a controllerService after the waiting loop in C, which hibernate has
+// resumeControllers continues a controllerService after the unit loop, which execUnitLoop has
 // started.
 func (s *Service) resumeControllers(ctx context.Context, workloads []stateWorkload, why string) error {
 	e := newControllerService(s)

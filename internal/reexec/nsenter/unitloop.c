@@ -1,5 +1,5 @@
-// This loop replaces, in place, a CLI process that serves systemd: it stays the unit's main
-// process, in some tens of kilobytes. It forwards the messages of the pods' supervisors to systemd
+// The unit loop replaces, by exec, an idle `podrun up` or controller that is the main process of a
+// systemd unit; it needs some tens of kilobytes. It forwards the messages of the pods' supervisors to systemd
 // and the containers' output to the journal. It executes the CLI again at a signal, when a
 // supervisor has gone, and when a descriptor that the CLI has left for that purpose is readable: a
 // timer, or a watch for changed files.
@@ -156,7 +156,7 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	}
 }
 
-void podrun_unit_wait(char **argv, const char *spec) {
+void podrun_unit_loop(char **argv, const char *spec) {
 	struct pollfd fds[FIRST_POD + MAX_PODS];
 	int n = 0, wakers = 0;
 	char *rest = (char *)spec;
@@ -178,7 +178,7 @@ void podrun_unit_wait(char **argv, const char *spec) {
 	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
 	if (fds[SIGNALS].fd < 0)
 		podrun_die("wait for signals");
-	prctl(PR_SET_NAME, COMM_UNIT_WAIT, 0, 0, 0);
+	prctl(PR_SET_NAME, COMM_UNIT_LOOP, 0, 0, 0);
 	podrun_drop_program_pages();
 	wait_until_needed(fds, n, wakers);
 	for (int i = 0; i < wakers; i++)
@@ -194,7 +194,7 @@ void podrun_unit_wait(char **argv, const char *spec) {
 	if (fds[SIGNALS].revents && read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
 		why = info.ssi_signo == SIGTERM ? WOKEN_BY_TERM : info.ssi_signo == SIGHUP ? WOKEN_BY_HUP : WOKEN_BY_INT;
 	unsetenv(ENV_ENTER);
-	unsetenv(ENV_UNIT_WAIT);
+	unsetenv(ENV_UNIT_LOOP);
 	setenv(ENV_WOKEN_BY, why, 1);
 	execv("/proc/self/exe", argv);
 	podrun_die("wake podrun");
