@@ -42,7 +42,7 @@ type loop struct {
 	// replan is optional. It returns the new Plan after a Replanned event.
 	replan func() *pod.Plan
 
-	// ping is called whenever heartbeat asks for a sign of life.
+	// ping is called when a watchdog message is due (heartbeat).
 	heartbeat <-chan struct{}
 	ping      func()
 

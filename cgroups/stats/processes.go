@@ -108,7 +108,7 @@ func (a *Processes) Inside(pids []int, inner int) []int {
 	})
 }
 
-// innerPID returns a process's number one PID namespace below this one, or 0.
+// innerPID returns a process's pid in its own, directly nested PID namespace; 0: it has none.
 func (a *Processes) innerPID(pid int) int {
 	text, err := os.ReadFile(a.file(pid, "status"))
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 )
 
 // Service is a `podrun up` in the foreground of a unit of Type=notify. It reports the state of the pods
-// to systemd. Once they are ready it waits, as the unit loop (reexec.UnitLoop), until they end or it is
+// to systemd. Once they are ready it executes the unit loop (reexec.UnitLoop), until they end or it is
 // stopped. It takes over pods of the same manifest that already run, so this process can be killed and
 // restarted without any effect on the pods.
 type Service struct {

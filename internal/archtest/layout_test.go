@@ -73,12 +73,12 @@ var pureFiles = map[string]string{
 	"cgroups/stats/parse.go":   "usage follows from the text of the kernel's files",
 	"cgroups/limits.go":        "cgroup values follow from the limits alone",
 
-	"netns/dns/view.go":           "records follow from the directory",
-	"netns/dns/service.go":        "records follow from the directory",
-	"netns/dns/answer.go":         "answers follow from the directory",
-	"netns/dns/message.go":        "answers follow from the question",
+	"netns/dns/view.go":         "records follow from the directory",
+	"netns/dns/service.go":      "records follow from the directory",
+	"netns/dns/answer.go":       "answers follow from the directory",
+	"netns/dns/message.go":      "answers follow from the question",
 	"netns/services/catalog.go": "routes follow from the catalog",
-	"netns/services/rules.go":     "rules follow from the routes",
+	"netns/services/rules.go":   "rules follow from the routes",
 }
 
 // impure are the packages of the standard library that a pure package must not import.

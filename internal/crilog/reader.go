@@ -10,7 +10,7 @@ import (
 )
 
 // Sink receives what is read. Flush means that there is nothing more for now. Entry returns ErrStop
-// when it wants no more.
+// to stop.
 type Sink interface {
 	Entry(Entry) error
 	Flush() error

@@ -85,7 +85,7 @@ func knowsNoNewPrivileges(files string) (bool, error) {
 	return err == nil && asks != 0, err
 }
 
-// allowed asks the policy whether processes with a label may do something with an object of
+// allowed queries the policy whether processes with a label may do something with an object of
 // another, through the file that libselinux's security_compute_av uses.
 func allowed(from, to, class, permission string) (bool, error) {
 	number, err := numberIn(policyFiles + "class/" + class + "/index")

@@ -36,7 +36,7 @@ func names() []string {
 }
 
 // Probes returns the probes of this package for host.Check. One run below the directory that place
-// returns answers all of them. If ctx ends it, the findings say so.
+// returns answers all of them. If ctx ends it, the findings report that.
 func Probes(ctx context.Context, place func() (string, error)) []host.Probe {
 	once := sync.OnceValue(func() []host.Finding {
 		dir, err := place()

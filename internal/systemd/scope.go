@@ -28,8 +28,8 @@ type Scope struct {
 }
 
 // StartScope makes a scope with a cgroup that belongs to the caller (Delegate) and returns that
-// cgroup once the process is in it. The call ends with ctx. It talks to the manager over its own
-// socket.
+// cgroup once the process is in it. The call ends with ctx. It uses a connection of its own to the
+// manager.
 func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup string, err error) {
 	defer func() {
 		if err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// Affinity returns the other pod that a client of a port goes to; not valid: the client goes to the
-// server's own. shown reports that the other pod answers any address through the network of the
-// NetnsDialer that leads there, and so may see the client's address. It is called for every
-// connection and must be fast.
+// Affinity returns the pod that serves a client of a port; the zero AddrPort means the server's own pod.
+// shown reports whether the client's address may be visible to that pod: its replies to any address pass
+// through the network of the NetnsDialer. It is called for every connection and must be fast.
 type Affinity func(client netip.Addr) (to netip.AddrPort, shown bool)
 
 // AddShared is Add for a port some of whose clients belong to other pods, to which by connects.
@@ -30,7 +29,7 @@ type target struct {
 }
 
 // redirect returns the address of a client in another pod, and whether that pod may see the
-// client's address; not valid: the client belongs to the own pod.
+// client's address. The zero AddrPort means that the client belongs to the own pod.
 func (t target) redirect(client netip.Addr) (to netip.AddrPort, shown bool) {
 	if t.affinity == nil {
 		return netip.AddrPort{}, false

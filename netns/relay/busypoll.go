@@ -20,7 +20,7 @@ const (
 	// spinTime is how long it polls: longer than a sleeping processor takes to answer. A peer that
 	// takes longer is not on this host.
 	spinTime = 100 * time.Microsecond
-	// Limits of the learnt state, so that it adapts soon.
+	// Limits of the statistics, so that they adapt soon.
 	maxScore, maxSkipped = 16, 1 << 10
 	// streamSkips is how many times a loop sleeps without polling after it has carried part of a
 	// stream, which costs least in large portions.
@@ -47,7 +47,7 @@ func (l *Loop) shortWait(events []unix.EpollEvent) int {
 // processors is read once: reading it takes a lock of the scheduler.
 var processors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
 
-// busyPoll is what a loop has learnt about how soon the next event follows.
+// busyPoll is a loop's statistics of how soon the next event follows.
 type busyPoll struct {
 	score   int // grows with each successful poll, shrinks twice as fast
 	skipped int // how many sleeps without polling preceded the last poll

@@ -21,7 +21,7 @@ import (
 )
 
 // Store is the state that a supervisor leaves to the next one, whether it hibernates or is killed. A file
-// contains what it knows; it is written before an intent is carried out and after every result. Pod init
+// contains the supervisor's state; it is written before an intent is carried out and after every result. Pod init
 // holds descriptors and exit statuses. The next supervisor is the same program, because pod init executes
 // its own.
 type Store struct {

@@ -103,9 +103,9 @@ func TestRedirectToTLS(t *testing.T) {
 	}
 }
 
-// TestAsksAlone: the calling goroutine alone does a plain HTTP probe: each further goroutine would wake a
+// TestRunUsesOneGoroutine: the calling goroutine alone does a plain HTTP probe: each further goroutine would wake a
 // thread, which is most of a probe's cost.
-func TestAsksAlone(t *testing.T) {
+func TestRunUsesOneGoroutine(t *testing.T) {
 	port := serve(t, func(http.ResponseWriter, *http.Request) {})
 	var stack string
 	p := New("127.0.0.1", func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -116,7 +116,7 @@ func TestAsksAlone(t *testing.T) {
 	if outcome, message := p.Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port}}, time.Minute); outcome != lifecycle.Success {
 		t.Fatal(message)
 	}
-	if !strings.Contains(stack, "(*Prober).Ask") {
+	if !strings.Contains(stack, "(*Prober).Run") {
 		t.Errorf("the connection was made by another goroutine:\n%s", stack)
 	}
 }
