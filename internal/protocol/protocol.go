@@ -10,7 +10,7 @@ package protocol
 
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
 const (
-	FDLock     = 3 // CLI → first process, puller, controller, replacer: the lock that the receiver holds from now on
+	FDLock     = 3 // CLI → first process of a pod, puller, controller, replacer: the lock that the receiver holds from now on
 	FDReport   = 4 // supervisor, C code before it → CLI: the text of an error, then its hint; the end of file means that the pod is served
 	FDPrespawn = 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
 	FDNet      = 5 // pod init → supervisor: the pod's network namespace
@@ -30,7 +30,7 @@ const (
 	FDImageSocket = 3 // CLI → image program: the stream socket to the CLI
 	FDImageOutput = 4 // CLI → image program: the archive that a save request writes
 
-	FDShimTarget  = 3 // supervisor → exec shim: a pidfd of the container's first process; for a first process the shim's own program
+	FDShimTarget  = 3 // supervisor → exec shim: a pidfd of the container's first process; if it is that process itself, the shim's own program
 	FDShimChannel = 4 // supervisor → exec shim: the stream socket for the order and the replies
 )
 
@@ -47,7 +47,7 @@ const (
 	EnvHostname  = "_PODRUN_HOSTNAME"   // CLI → monitor: the pod's hostname
 	EnvHostPID   = "_PODRUN_HOSTPID"    // CLI → monitor: 1: the pod lives in the host's PID namespace
 	EnvOwnUserNS = "_PODRUN_OWN_USERNS" // CLI → monitor: the containers have a user namespace of their own: 1 with the same ids, else the map
-	EnvGate      = "_PODRUN_GATE"       // CLI → first process: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
+	EnvGate      = "_PODRUN_GATE"       // CLI → first process of a pod: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
 	EnvAfter     = "_PODRUN_AFTER"      // CLI, monitor, pod init → supervisor: why the supervisor starts
 	EnvKeptFDs   = "_PODRUN_KEPT_FDS"   // pod init → supervisor: the kept descriptors, "NAME=FD …"
 	EnvNotify    = "_PODRUN_NOTIFY"     // CLI → first supervisor: JSON with two descriptors and the request of section 8
@@ -159,7 +159,7 @@ const (
 	CommPodInit  = "podrun-podinit"  // pod init → supervisor: the pod init
 	CommPause    = "podrun-pause"    // pause process → users: the pause process
 	CommUnitLoop = "podrun-unitloop" // unit loop → users: the unit loop
-	CommShim     = "podrun-start"    // exec shim → supervisor: the exec shim, until it executes its program
+	CommShim     = "podrun-execshim" // exec shim → supervisor: the exec shim, until it executes its program
 )
 
 // Files that C code reads and removes. internal/store has all others.

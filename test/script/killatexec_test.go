@@ -63,7 +63,7 @@ func TestSupervisorKilledDuringExec(t *testing.T) {
 		b, _ := os.ReadFile(filepath.Join(h.dir, "run/podrun/pods/default/executing/lock"))
 		fmt.Sscan(string(b), &podInit)
 		supervisor = childNamed(podInit, "podrun-superv")
-		app = childNamed(supervisor, "podrun-start")
+		app = childNamed(supervisor, "podrun-execshim")
 		return app != 0
 	}) {
 		t.Fatalf("nothing is executed: pod init %d, supervisor %d, app %d", podInit, supervisor, app)

@@ -76,7 +76,7 @@ type runOptions struct {
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
 
-	prespawn *cmdutil.Prespawn // nil unless a first process was started
+	prespawn *cmdutil.Prespawn // nil unless a process was prespawned
 }
 
 func newRunOptions(env *cmdutil.Env) runOptions {

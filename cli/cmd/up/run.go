@@ -102,7 +102,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 }
 
 // commandHooks are the hooks of a command that ends without its pods, or is interrupted. While it loads the
-// manifests, it starts the first process of a pod.
+// manifests, it prespawns the first process of a pod.
 type commandHooks struct {
 	env        *cmdutil.Env
 	options    *runOptions
@@ -111,7 +111,7 @@ type commandHooks struct {
 	rule       rollout.ExitCodeFrom
 }
 
-// BeforeLoad starts the first process of a pod.
+// BeforeLoad prespawns the first process of a pod.
 func (h *commandHooks) BeforeLoad(context.Context) error {
 	h.options.prespawn = h.env.StartPrespawn()
 	return nil
@@ -127,7 +127,7 @@ func (h *commandHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
 // Prepared does nothing.
 func (h *commandHooks) Prepared() error { return nil }
 
-// CleanUp ends the first process if no pod has used it.
+// CleanUp ends the prespawned process if no pod has used it.
 func (h *commandHooks) CleanUp(_ context.Context, err error) error {
 	h.options.prespawn.End()
 	return err

@@ -73,7 +73,7 @@ func (s *Prespawn) End() {
 	s.process = nil
 }
 
-// Process returns the pod's first process, or nil.
+// Process returns the prespawned process, or nil.
 func (s *Prespawn) Process() *podinit.Prespawn {
 	if s == nil {
 		return nil

@@ -30,7 +30,7 @@ type Run struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
 	Launcher      cmdutil.PodLauncher
-	Prespawn      *cmdutil.Prespawn // nil unless a first process was started
+	Prespawn      *cmdutil.Prespawn // nil unless a process was prespawned
 	RequireLimits bool
 	Pull          image.PullOptions
 	Targets       []*Target

@@ -2,11 +2,11 @@
 #pragma once
 
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
-#define FD_SHIM_TARGET 3 // supervisor → exec shim: a pidfd of the container's first process; for a first process the shim's own program
+#define FD_SHIM_TARGET 3 // supervisor → exec shim: a pidfd of the container's first process; if it is that process itself, the shim's own program
 #define FD_SHIM_CHANNEL 4 // supervisor → exec shim: the stream socket for the order and the replies
 
 // Names of processes (/proc/PID/comm).
-#define COMM_SHIM "podrun-start" // exec shim → supervisor: the exec shim, until it executes its program
+#define COMM_SHIM "podrun-execshim" // exec shim → supervisor: the exec shim, until it executes its program
 
 // The order to the exec shim: a fixed head (struct config), then what it counts.
 #define SHIM_MAGIC 0x70727431 // supervisor → exec shim: the first number of the order

@@ -2,7 +2,7 @@
 // user namespace, reports that, and waits for the rest in one message. The caller may end first or
 // may find that there will be no pod: then this process ends, too, and leaves nothing.
 //
-// The rest (arguments, environment and descriptors) is what a first process receives that is
+// The rest (arguments, environment and descriptors) is what a first process of a pod receives that is
 // started for a known pod: the program is executed again.
 #define _GNU_SOURCE
 #include <errno.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
-#define FD_LOCK 3 // CLI → first process, puller, controller, replacer: the lock that the receiver holds from now on
+#define FD_LOCK 3 // CLI → first process of a pod, puller, controller, replacer: the lock that the receiver holds from now on
 #define FD_REPORT 4 // supervisor, C code before it → CLI: the text of an error, then its hint; the end of file means that the pod is served
 #define FD_PRESPAWN 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
 #define FD_NET 5 // pod init → supervisor: the pod's network namespace
@@ -23,7 +23,7 @@
 #define ENV_HOSTNAME "_PODRUN_HOSTNAME" // CLI → monitor: the pod's hostname
 #define ENV_HOST_PID "_PODRUN_HOSTPID" // CLI → monitor: 1: the pod lives in the host's PID namespace
 #define ENV_OWN_USER_NS "_PODRUN_OWN_USERNS" // CLI → monitor: the containers have a user namespace of their own: 1 with the same ids, else the map
-#define ENV_GATE "_PODRUN_GATE" // CLI → first process: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
+#define ENV_GATE "_PODRUN_GATE" // CLI → first process of a pod: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
 #define ENV_AFTER "_PODRUN_AFTER" // CLI, monitor, pod init → supervisor: why the supervisor starts
 #define ENV_KEPT_FDS "_PODRUN_KEPT_FDS" // pod init → supervisor: the kept descriptors, "NAME=FD …"
 #define ENV_NOTIFY "_PODRUN_NOTIFY" // CLI → first supervisor: JSON with two descriptors and the request of section 8
