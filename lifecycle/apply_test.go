@@ -42,7 +42,7 @@ func TestApplyIntents(t *testing.T) {
 		{"a start while the container runs is none",
 			[]Event{seen(2, Started, 0), intent(3, StartContainer, 1), {At: at(3), Kind: StopRequested}},
 			3, []Action{{Kind: StopContainer, Container: "a"}}},
-		{"a sandbox that is gone unasked is made anew",
+		{"a sandbox that is gone unasked is made again",
 			[]Event{seen(2, Started, 0), {At: at(3), Kind: SandboxRemoved}},
 			3, []Action{{Kind: CreateSandbox, Attempt: 1}}},
 		{"what became of an earlier sandbox says nothing of this one",

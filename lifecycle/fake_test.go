@@ -155,7 +155,7 @@ func (f *fake) see() {
 	f.apply(e)
 	if e.Kind == Exited || e.Kind == StartFailed {
 		f.proc(e.Container).seenEnd = f.boot
-		f.noteRenewed()
+		f.noteRestarted()
 	}
 	if e.Kind == SandboxRemoved {
 		f.another()

@@ -61,15 +61,15 @@ func (f *fake) renew() {
 	}
 }
 
-// noteRenewed resets all containers when the end of one has restarted all.
-func (f *fake) noteRenewed() {
-	if f.seen.Restarting || f.seen.Ending == nil && f.allRenewed() {
+// noteRestarted resets all containers when the end of one has restarted all.
+func (f *fake) noteRestarted() {
+	if f.seen.Restarting || f.seen.Ending == nil && f.allRestarted() {
 		f.renew()
 	}
 }
 
-// allRenewed reports whether no container has started since the reset.
-func (f *fake) allRenewed() bool {
+// allRestarted reports whether no container has started since the reset.
+func (f *fake) allRestarted() bool {
 	for name, p := range f.procs {
 		if p.attempt >= 0 && f.seen.container(name).Renew == RenewNone {
 			return false
@@ -98,8 +98,8 @@ func drawRules(n func(label string, low, high int) int, p *pod.Plan) {
 	}
 }
 
-// renewed reports whether a container runs again regardless of its latest run.
-func (f *fake) renewed(name string) bool {
+// restarted reports whether a container runs again regardless of its latest run.
+func (f *fake) restarted(name string) bool {
 	r := f.seen.container(name).Renew
 	return r == RenewReset || r == RenewCause
 }

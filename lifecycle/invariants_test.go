@@ -126,18 +126,18 @@ func (f *fake) judgeStart(a Action) {
 	for i := range f.plan.InitContainers {
 		c := &f.plan.InitContainers[i]
 		if c.Name == a.Container {
-			if ended := p.attempt >= 0 && !f.renewed(c.Name); ended && !c.Sidecar && (f.plan.RestartPolicy == pod.RestartNever || p.code == 0 && !p.oom) {
+			if ended := p.attempt >= 0 && !f.restarted(c.Name); ended && !c.Sidecar && (f.plan.RestartPolicy == pod.RestartNever || p.code == 0 && !p.oom) {
 				f.Fatalf("%+v again under %s after %d", a, f.plan.RestartPolicy, p.code)
 			}
 			return
 		}
 		before := f.proc(c.Name)
-		if c.Sidecar && !before.everStarted || !c.Sidecar && (f.renewed(c.Name) || before.state != RunEnded || before.code != 0 || before.oom) {
+		if c.Sidecar && !before.everStarted || !c.Sidecar && (f.restarted(c.Name) || before.state != RunEnded || before.code != 0 || before.oom) {
 			f.Fatalf("%+v before %s: %+v", a, c.Name, before)
 		}
 	}
 	policy := f.plan.RestartPolicy
-	if f.renewed(a.Container) {
+	if f.restarted(a.Container) {
 		return
 	}
 	if k := f.seen.container(a.Container).Kill; policy == pod.RestartOnFailure && k != nil && k.Why != KillPostStart {

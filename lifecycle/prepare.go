@@ -22,7 +22,7 @@ type Preparation struct {
 const (
 	maxPrepared    = 8
 	preparedMemory = 8 << 20
-	prepareAhead   = 2 * time.Second
+	prepareBefore  = 2 * time.Second
 )
 
 // Prepare returns what to prepare now, in order of need: while the sandbox is made, the containers
@@ -93,8 +93,8 @@ func (d *decision) prepareRestart(c *pod.Container, r role) {
 	at := seen.restartAt()
 	switch {
 	case seen.State != RunEnded, finished(d.plan, c, r, seen), at <= d.now.Boot:
-	case d.now.Boot < at-prepareAhead:
-		d.wakeAt(at - prepareAhead)
+	case d.now.Boot < at-prepareBefore:
+		d.wakeAt(at - prepareBefore)
 	default:
 		d.do(StartContainer, c.Name, seen.Attempt+1)
 	}

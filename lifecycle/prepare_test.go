@@ -64,7 +64,7 @@ func TestPrepare(t *testing.T) {
 			change: func(_ *pod.Plan, o *Observed) { o.Sandbox = SandboxBroken },
 			seen:   map[string]*Container{"i1": running()},
 		},
-		"all begins anew": {
+		"all begins again": {
 			change: func(_ *pod.Plan, o *Observed) { o.Restarting = true },
 			seen:   map[string]*Container{"i1": running()},
 		},

@@ -313,7 +313,7 @@ func TestCopyHoldsNoPod(t *testing.T) {
 
 // A pod whose removal was requested removes itself when it has ended, without the client and despite later
 // requests. The exit of another pod stays recorded.
-func TestEndOfALeavingPod(t *testing.T) {
+func TestEndOfARemovedPod(t *testing.T) {
 	for name, removes := range map[string][]bool{
 		"stopped": {false}, "removing": {true}, "removing, then stopped": {true, false}, "stopped, then removing": {false, true},
 	} {

@@ -184,7 +184,7 @@ func TestWayOutAfterACrash(t *testing.T) {
 		return strings.Contains(string(out), "podrun0")
 	}
 	_, podInit := w.processes()
-	kill9(t, w.guardOf(podInit))
+	kill9(t, w.monitorOf(podInit))
 	kill9(t, podInit)
 	for deadline := time.Now().Add(time.Minute); w.place.Alive(); {
 		if time.Now().After(deadline) {
@@ -214,15 +214,15 @@ func TestNoMasquerade(t *testing.T) {
 			t.Fatalf("%s: %v: %s", line, err, out)
 		}
 	}
-	nft("add table inet guard")
-	defer nft("delete table inet guard")
-	nft("add chain inet guard way { type filter hook forward priority 0; policy drop; }")
+	nft("add table inet egress")
+	defer nft("delete table inet egress")
+	nft("add chain inet egress way { type filter hook forward priority 0; policy drop; }")
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000000")})
 	plan.Network = pod.NetworkMasquerade
 	w := startWhole(t, plan)
 	w.until(func(st *pod.Status) bool {
 		b, _ := os.ReadFile(w.place.SupervisorLog())
-		return strings.Contains(fmt.Sprintf("%+v %s", st, b), "guard way drops")
+		return strings.Contains(fmt.Sprintf("%+v %s", st, b), "egress way drops")
 	})
 }
 

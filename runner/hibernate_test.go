@@ -326,7 +326,7 @@ func (w wholePod) killPause(hibernates bool) {
 
 // A pod init whose limit of descriptors is lower than the number it holds still waits without using
 // processor time, and receives its events.
-func TestKeeperWithFewDescriptors(t *testing.T) {
+func TestPodInitWithFewDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, podInit := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	var was unix.Rlimit

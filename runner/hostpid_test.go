@@ -116,7 +116,7 @@ func TestHostPIDKilled(t *testing.T) {
 	}
 	for deadline := time.Now().Add(patient); lives(daemon) || w.place.Alive(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("after the guard's death: the daemon lives %v, the pod %v", lives(daemon), w.place.Alive())
+			t.Fatalf("after the monitor has ended: the daemon lives %v, the pod %v", lives(daemon), w.place.Alive())
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestSupervisorWithoutItsPodInit(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, false)
 	supervisor, podInit := w.processes()
-	guard := w.guardOf(podInit)
+	monitor := w.monitorOf(podInit)
 	record := func() string {
 		b, err := os.ReadFile(recordOf(w.place))
 		if err != nil {
@@ -138,10 +138,10 @@ func TestSupervisorWithoutItsPodInit(t *testing.T) {
 	}
 	conn := w.dial() // keeps it from hibernating
 	defer conn.Close()
-	if err := unix.Kill(guard, unix.SIGSTOP); err != nil {
+	if err := unix.Kill(monitor, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Kill(guard, unix.SIGCONT)
+	defer unix.Kill(monitor, unix.SIGCONT)
 	was := record()
 	kill9(t, podInit)
 	for deadline := time.Now().Add(patient); lives(podInit); idle(time.Millisecond) {
@@ -163,7 +163,7 @@ func TestSupervisorWithoutItsPodInit(t *testing.T) {
 	if now := record(); now != was {
 		t.Errorf("it has put on record\n%s\nafter\n%s", now, was)
 	}
-	if err := unix.Kill(guard, unix.SIGCONT); err != nil {
+	if err := unix.Kill(monitor, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	w.untilAgain("it goes on", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })

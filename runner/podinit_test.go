@@ -195,7 +195,7 @@ func childrenOf(parent int) (pids []int) {
 
 func running(st *pod.Status) bool { return st.Phase == pod.Running && allRunning(st.Containers) }
 
-func TestKeeperHoldsTheSandbox(t *testing.T) {
+func TestPodInitHoldsTheSandbox(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "hostname > /v/out; cat /proc/sys/net/ipv4/ip_unprivileged_port_start >> /v/out; exec sleep 1000")})

@@ -150,7 +150,7 @@ func (a *recovery) hostPorts() error {
 	for name := range a.inherited.Files {
 		if port, ok := strings.CutPrefix(name, protocol.KeptNodePort); ok {
 			file, _ := a.takeFile(name)
-			a.engine.hostPorts.InheritNodePort(port, file)
+			a.engine.hostPorts.RecoverNodePort(port, file)
 		}
 	}
 	return nil

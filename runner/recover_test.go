@@ -58,7 +58,7 @@ func TestSupervisorsThatDieInALoop(t *testing.T) {
 }
 
 // A supervisor that hangs can be replaced through pod init.
-func TestKeeperReplacesTheSupervisor(t *testing.T) {
+func TestPodInitReplacesTheSupervisor(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))

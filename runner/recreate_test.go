@@ -57,8 +57,8 @@ func (w wholePod) untilLogged(container string, attempt int, text string) {
 	}
 }
 
-// guardOf returns the monitor of a pod init.
-func (w wholePod) guardOf(podInit int) int {
+// monitorOf returns the monitor of a pod init.
+func (w wholePod) monitorOf(podInit int) int {
 	t := w.t
 	t.Helper()
 	st, ok := procfs.Lookup(podInit)
@@ -66,13 +66,13 @@ func (w wholePod) guardOf(podInit int) int {
 		t.Fatal("the pod init has gone")
 	}
 	if pid, ok := w.place.Monitor(); !ok || pid != st.PPID || !podinit.IsMonitor(pid, w.place) {
-		t.Errorf("the guard is said to be %d, a guard: %t", pid, podinit.IsMonitor(pid, w.place))
+		t.Errorf("the monitor is %d, a monitor: %t", pid, podinit.IsMonitor(pid, w.place))
 	}
-	guard, ok := procfs.Lookup(st.PPID)
-	if !ok || guard.Comm != "podrun-monitor" {
-		t.Fatalf("the pod init's parent is %+v", guard)
+	monitor, ok := procfs.Lookup(st.PPID)
+	if !ok || monitor.Comm != "podrun-monitor" {
+		t.Fatalf("the pod init's parent is %+v", monitor)
 	}
-	return guard.PID
+	return monitor.PID
 }
 
 func kill9(t *testing.T, pid int) {
@@ -106,7 +106,7 @@ func TestAnotherSandboxAfterThePodInit(t *testing.T) {
 			w.until(running)
 			w.logged("up", 1)
 			_, podInit := w.processes()
-			guard := w.guardOf(podInit)
+			monitor := w.monitorOf(podInit)
 			if after != "0" {
 				w.asleep(podInit)
 			}
@@ -122,8 +122,8 @@ func TestAnotherSandboxAfterThePodInit(t *testing.T) {
 			}
 			w.untilLogged("a", 0, "up\n")
 			w.untilLogged("a", 1, "up\n")
-			if _, next := w.processes(); next == podInit || w.guardOf(next) != guard {
-				t.Errorf("pod init %d, guard %d; before %d, %d", next, w.guardOf(next), podInit, guard)
+			if _, next := w.processes(); next == podInit || w.monitorOf(next) != monitor {
+				t.Errorf("pod init %d, monitor %d; before %d, %d", next, w.monitorOf(next), podInit, monitor)
 			}
 			log, err := w.place.Events()
 			if err != nil {
@@ -156,12 +156,12 @@ func TestNoOtherSandboxUnderNever(t *testing.T) {
 }
 
 // A killed monitor has no effect, until pod init is killed as well: then the pod has ended.
-func TestGuardKilled(t *testing.T) {
+func TestMonitorKilled(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
 	w.until(running)
 	_, podInit := w.processes()
-	kill9(t, w.guardOf(podInit))
+	kill9(t, w.monitorOf(podInit))
 	if code, out := w.ask("a", "echo", "there"); code != 0 || out != "there\n" {
 		t.Errorf("exec: %d %q", code, out)
 	}
@@ -176,26 +176,26 @@ func TestGuardKilled(t *testing.T) {
 }
 
 // Pod inits that are killed in a loop do not spin; a stop in between works at once.
-func TestKeepersKilledInALoop(t *testing.T) {
+func TestPodInitsKilledInALoop(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := risingPlan(t, "exec sleep 1000")
 	w := startWhole(t, plan)
 	w.until(running)
 	_, podInit := w.processes()
-	guard := w.guardOf(podInit)
+	monitor := w.monitorOf(podInit)
 	said := func() string {
 		b, _ := os.ReadFile(w.place.SupervisorLog())
 		return string(b)
 	}
 	for deadline := time.Now().Add(2 * patient); !strings.Contains(said(), "restarting in 1.6 s"); {
-		for _, pid := range childrenOf(guard) {
+		for _, pid := range childrenOf(monitor) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the guard does not wait longer and longer: %s", said())
+			t.Fatalf("the monitor does not wait longer and longer: %s", said())
 		}
 	}
-	if err := unix.Kill(guard, unix.SIGTERM); err != nil {
+	if err := unix.Kill(monitor, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if st := w.final(); !st.Deleting || !st.Phase.Terminal() {
@@ -204,13 +204,13 @@ func TestKeepersKilledInALoop(t *testing.T) {
 }
 
 // A signal to the monitor stops the pod gracefully.
-func TestGuardPassesStopsOn(t *testing.T) {
+func TestMonitorPassesStopsOn(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, withFifos(t, newPlan(nil, []pod.Container{shell(layer(t), "a", obedient)}), "never"))
 	w.until(running)
 	w.release("never")
 	_, podInit := w.processes()
-	if err := unix.Kill(w.guardOf(podInit), unix.SIGTERM); err != nil {
+	if err := unix.Kill(w.monitorOf(podInit), unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.final().Containers[0]; c.State.Terminated == nil || c.State.Terminated.ExitCode != 3 {
@@ -248,7 +248,7 @@ func TestAnotherSandboxAfterThePause(t *testing.T) {
 func (w wholePod) killAll() {
 	w.t.Helper()
 	_, podInit := w.processes()
-	kill9(w.t, w.guardOf(podInit))
+	kill9(w.t, w.monitorOf(podInit))
 	kill9(w.t, podInit)
 	reapAll()
 	if w.place.Alive() {

@@ -72,7 +72,7 @@ func processOf(t *testing.T, cmdline string) int {
 }
 
 // Orphans in the pod's own PID namespace become children of pod init, which reaps them.
-func TestKeeperReapsOrphans(t *testing.T) {
+func TestPodInitReapsOrphans(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	w.until(running)

@@ -52,17 +52,33 @@ var retiredNames = []retired{
 	{"rooms", "packages, deps", ""},
 	{"law", "layout", ""},
 	{"trampoline", "execshim", ""},
+	{"keeper", "podInit", ""},
+	{"keepers", "podInits", ""},
+	{"guard", "monitor (the process), lock, check", "^image/"},
+	{"leaving", "removing", ""},
+	{"anew", "recreate", ""},
+	{"renewed", "restarted", ""},
+	{"inherit", "load", ""},
+	{"past", "resumed, previous", ""},
+	{"launch", "start", "^manifest/"},
+	{"ahead", "inAdvance, prespawned", ""},
+	{"front", "fastPath, CLI", "^lifecycle/"},
 }
 
 // retiredFiles are regular expressions of paths.
 var retiredFiles = []retired{
-	{`(^|/)(herald|crier|estate|outpost|foresight|presence|narrator|trial|keeper|settle|unheeded|employ|employdoze|mourn|narrate|narratemounts|poke|wishes|workwords|lives|stillwaits|past|turn|doze|rise|revive|takeup|tell|told|say|said|ahead|joint|meet|talk|wires|spin|stays|uplink|law|habits|house|rooms|trampoline)(_test)?\.(go|c|h)$`, "the standard term (retiredNames has most of them)", ""},
+	{`(^|/)(herald|crier|estate|outpost|foresight|presence|narrator|trial|keeper|settle|unheeded|employ|employdoze|mourn|narrate|narratemounts|poke|wishes|workwords|lives|stillwaits|past|turn|doze|rise|revive|takeup|tell|told|say|said|ahead|joint|meet|talk|wires|spin|stays|uplink|law|habits|house|rooms|trampoline|leaving)(_test)?\.(go|c|h)$`, "the standard term (retiredNames has most of them)", ""},
 	{"^internal/(brief|page|properties|testwords|trial)/", "rawsys, webui, proptest, scriptcmd, preflight", ""},
 	{"^netns/(names|uplink|stackproc)/", "dns, masquerade, netstack/stackclient", ""},
 }
 
 // retiredText are regular expressions of comments, strings and documents.
 var retiredText = []retired{
+	{`\b[Kk]eepers?\b`, "pod init", ""},
+	{`\b[Gg]uards?\b`, "monitor (the process), lock, check", "^image/"},
+	{`\b([Qq]uick|[Ww]hole) front\b`, "fast path, CLI", ""},
+	{`\b[Pp]resence\b`, "endpoint", ""},
+	{`\banew\b|\brenewed\b`, "again, restarted, recreated", ""},
 	{`[Tt]rampoline`, "exec shim", ""},
 	{`\bmourn(s|ed)?\b|\b[Bb]ur(y|ies|ied)\b|\b[Ee]mployers?\b`, "reap, log and respawn; startControllers", ""},
 }

@@ -58,9 +58,9 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
 	// internal/reexec/fastexec finds it there by this name.
-	front, err := unpacked(dirs, "podrun-quick-", quick, quickSum)
+	fastPath, err := unpacked(dirs, "podrun-quick-", quick, quickSum)
 	if err != nil {
-		return p, fmt.Errorf("unpack the quick front: %w", err)
+		return p, fmt.Errorf("unpack the fast path: %w", err)
 	}
 	images, _, _, err := find(dirs, imagePrefix, imageSum) // unpacked when it is needed
 	if err != nil {
@@ -68,7 +68,7 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	}
 	if p.InUse != nil {
 		// A failed removal does not prevent a pod.
-		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, front, images}, p.InUse, time.Now())
+		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, fastPath, images}, p.InUse, time.Now())
 	}
 	return p, nil
 }

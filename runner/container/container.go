@@ -37,7 +37,7 @@ type Container struct {
 	stdin          *os.File         // write end of the standard input; nil without one or when it was closed
 	Broadcaster    *output.Broadcaster
 	pidTarget      *Container       // while it is made: the container whose PID namespace it joins
-	stdinMu        sync.Mutex       // guards stdin
+	stdinMu        sync.Mutex       // protects stdin
 	messagePath    string           // the file that is bound at terminationMessagePath
 	env            []string         // of its process and of commands in it
 	args           []string         // of its process; set once it is made

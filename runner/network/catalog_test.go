@@ -50,7 +50,7 @@ func TestViewIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !again() {
-		t.Error("it is made anew of what is the same")
+		t.Error("it is made again of what is the same")
 	}
 	testenv.WithDescriptors(t, 0, func() {
 		if !again() {

@@ -216,8 +216,8 @@ type nodePort struct {
 	served bool
 }
 
-// InheritNodePort takes over a port that another supervisor has opened. Its target is set later.
-func (p *HostPorts) InheritNodePort(name string, file *os.File) {
+// RecoverNodePort takes over a port that another supervisor has opened. Its target is set later.
+func (p *HostPorts) RecoverNodePort(name string, file *os.File) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.NodePorts[name] = nodePort{file: unpolled(file)}

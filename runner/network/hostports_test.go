@@ -30,7 +30,7 @@ func TestNodePortIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := NewHostPorts(nil)
-	p.InheritNodePort(h.String(), file)
+	p.RecoverNodePort(h.String(), file)
 	defer p.NodePorts[h.String()].file.Close()
 	p.active, p.server = true, ingress.New(nil) // it serves nothing
 	defer p.server.Close()
@@ -128,7 +128,7 @@ func TestPortsAreQuiet(t *testing.T) {
 			return p.open[h.String()]
 		},
 		"a port of a Service": func(p *HostPorts, file *os.File) *os.File {
-			p.InheritNodePort(h.String(), file)
+			p.RecoverNodePort(h.String(), file)
 			return p.NodePorts[h.String()].file
 		},
 	} {

@@ -44,7 +44,7 @@ type Sandbox struct {
 	undo           undo.Stack
 	Warn           func(text string) // adds a warning to the pod's status
 
-	warningsMu sync.Mutex // guards warnings while volumes are made and containers prepared
+	warningsMu sync.Mutex // protects warnings while volumes are made and containers prepared
 
 	FoundationsReady chan struct{} // closed when everything that containers are made of exists, or has failed
 

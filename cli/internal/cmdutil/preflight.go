@@ -52,11 +52,11 @@ func (s *Prespawn) RestoreGC() {
 	}
 }
 
-func (s *Prespawn) begin(ahead func() *podinit.Prespawn) {
+func (s *Prespawn) begin(start func() *podinit.Prespawn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.Over {
-		s.process = ahead()
+		s.process = start()
 	}
 }
 

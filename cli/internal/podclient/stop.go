@@ -41,11 +41,11 @@ func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 		return sleep.For(ctx, d)
 	}
 	defer unix.Close(fd)
-	guard := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	if n, err := unix.Poll(guard, 0); n != 0 || err != nil {
+	monitor := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(monitor, 0); n != 0 || err != nil {
 		return sleep.For(ctx, d)
 	}
-	_, _ = unix.Poll(guard, int(d.Milliseconds())) // if interrupted, the caller repeats it
+	_, _ = unix.Poll(monitor, int(d.Milliseconds())) // if interrupted, the caller repeats it
 	return ctx.Err()
 }
 
@@ -151,10 +151,10 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	if o.Progress != nil {
 		defer ReportWaiting(o.Progress, "stopping", p, o.Grace, nil)()
 	}
-	guard := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
+	monitor := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
 	if pid, ok := p.Monitor(); ok && o.Remove != nil {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
-			guard = fd
+			monitor = fd
 			defer unix.Close(fd)
 		}
 	}
@@ -164,8 +164,8 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	if o.Remove == nil {
 		return WaitGone(ctx, p)
 	}
-	if guard >= 0 {
-		over, err := guardEnds(ctx, p, guard)
+	if monitor >= 0 {
+		over, err := monitorEnds(ctx, p, monitor)
 		if err != nil {
 			return err
 		}
@@ -213,10 +213,10 @@ func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
 }
 
-// guardEnds waits until a pod's monitor has ended. over is false if the pod is no longer alive before
+// monitorEnds waits until a pod's monitor has ended. over is false if the pod is no longer alive before
 // that, or after GoneTime.
-func guardEnds(ctx context.Context, p store.Pod, guard int) (over bool, err error) {
-	fds := []unix.PollFd{{Fd: int32(guard), Events: unix.POLLIN}}
+func monitorEnds(ctx context.Context, p store.Pod, monitor int) (over bool, err error) {
+	fds := []unix.PollFd{{Fd: int32(monitor), Events: unix.POLLIN}}
 	for deadline := time.Now().Add(GoneTime); time.Now().Before(deadline); {
 		alive := p.Alive()
 		if n, _ := unix.Poll(fds, int(PollTime.Milliseconds())); n > 0 { // if interrupted, it is repeated

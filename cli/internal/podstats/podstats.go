@@ -97,12 +97,12 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 	u.summed = true
 	v.reportOnce("pod " + u.Pod.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
-	keeper, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.Pod) })
+	podInit, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.Pod) })
 	if !ok {
 		return
 	}
 	var pids []int
-	below := all.Below(keeper)
+	below := all.Below(podInit)
 	for _, c := range runningContainers(st) {
 		inner, err := u.Pod.InitPID(c.Name, c.RestartCount)
 		if err != nil {

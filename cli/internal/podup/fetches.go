@@ -24,7 +24,7 @@ type imagePull struct {
 	pulled       bool             // the registry was asked
 	size         map[string]int64 // of each layer, in bytes
 	err          error            // why the pull failed
-	past         []pod.Event      // events of failed attempts
+	events       []pod.Event      // events of failed attempts
 	reported     bool             // the pull has its event; for later containers the image is present
 }
 
@@ -35,11 +35,11 @@ func (f *ImagePulls) Begin(u ImageUse) {
 	if f.byUse == nil {
 		f.byUse = map[ImageUse]*imagePull{}
 	}
-	var past []pod.Event
+	var events []pod.Event
 	if before := f.byUse[u]; before != nil {
-		past = before.past
+		events = before.events
 	}
-	f.byUse[u] = &imagePull{past: past, began: time.Now(), pulled: u.Policy == image.Always || u.Policy == image.Newer, size: map[string]int64{}}
+	f.byUse[u] = &imagePull{events: events, began: time.Now(), pulled: u.Policy == image.Always || u.Policy == image.Newer, size: map[string]int64{}}
 }
 
 // End records the end of a pull.
@@ -62,7 +62,7 @@ func (f *ImagePulls) copied(u ImageUse, why error) {
 	defer f.mu.Unlock()
 	got := f.byUse[u]
 	got.pulled = false
-	got.past = append(got.past, pod.Event{Type: pod.Warning, Reason: LocalImageUsed, Last: time.Now(), Message: why.Error()})
+	got.events = append(got.events, pod.Event{Type: pod.Warning, Reason: LocalImageUsed, Last: time.Now(), Message: why.Error()})
 }
 
 // cause returns why an image could not be pulled, or nil.
@@ -97,7 +97,7 @@ func (f *ImagePulls) Events(container string, u ImageUse) (events []pod.Event) {
 	if got == nil {
 		return nil
 	}
-	for _, e := range got.past {
+	for _, e := range got.events {
 		e.Container = container
 		events = append(events, e)
 	}

@@ -131,20 +131,20 @@ func (f *ImagePulls) backOff() {
 		if got.err == nil {
 			continue
 		}
-		got.past = append(got.past,
+		got.events = append(got.events,
 			pod.Event{Type: pod.Normal, Reason: "Pulling", Last: got.began, Message: fmt.Sprintf("Pulling image %q", u.Ref)},
 			pod.Event{Type: pod.Warning, Reason: "Failed", Last: got.ended, Message: fmt.Sprintf("Failed to pull image %q: %v", u.Ref, got.err)},
 			pod.Event{Type: pod.Warning, Reason: "Failed", Last: got.ended, Message: "Error: " + image.ErrImagePull},
 			pod.Event{Type: pod.Normal, Reason: "BackOff", Last: got.ended, Message: fmt.Sprintf("Back-off pulling image %q", u.Ref)},
 			pod.Event{Type: pod.Warning, Reason: "Failed", Last: got.ended, Message: "Error: " + image.ImagePullBackOff})
-		if over := len(got.past) - maxPastEvents; over > 0 {
-			got.past = got.past[over:]
+		if over := len(got.events) - maxOldEvents; over > 0 {
+			got.events = got.events[over:]
 		}
 	}
 }
 
-// maxPastEvents is the number of events of failed attempts that are kept for an image.
-const maxPastEvents = 50
+// maxOldEvents is the number of events of failed attempts that are kept for an image.
+const maxOldEvents = 50
 
 // ImageUse is an image with the way in which containers use it.
 type ImageUse struct {

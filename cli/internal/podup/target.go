@@ -35,7 +35,7 @@ type Target struct {
 	change        *change           // set for the action Change
 	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
 	ephemeral     []ephemeralTarget // ephemeral containers that the change adds
-	Recreate      bool              // create it anew even if an equal one runs
+	Recreate      bool              // create it again even if an equal one runs
 	replacement   string            // the ID of its replacement record; "" if there is none
 	Pinned        map[string]string // image IDs by reference, where names do not determine them
 	images        map[string]string // the image IDs of the Plan, by reference
@@ -74,7 +74,7 @@ type Resumption struct {
 
 // resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
 // or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
-// created anew, except by a unit that was started at boot.
+// created again, except by a unit that was started at boot.
 func (r *Run) resume(p *Target) error {
 	if !p.Pod.Exists() {
 		return nil

@@ -100,7 +100,7 @@ func TestSpeed(t *testing.T) {
 	}
 	s.add(now, 0)
 	if got := s.text(5); got != "" {
-		t.Errorf("begun anew: %q", got)
+		t.Errorf("started again: %q", got)
 	}
 	for d, want := range map[time.Duration]string{0: "1s", 59 * time.Second: "59s", 61 * time.Second: "1m01s", 3*time.Hour + 10*time.Minute: "3h10m", 1000 * time.Hour: "days"} {
 		if got := eta(d); got != want {
