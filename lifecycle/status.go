@@ -62,7 +62,7 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 	case o.Restarting && seen.State == RunEnded:
 		s.State.Waiting = &pod.Waiting{Reason: reasonRestartingAll, Message: messageRestartingAll}
 		s.LastState = terminated(seen.End)
-	case seen.State == RunEnded && !seen.willRunAnew(ending) && !crashLooping(plan, c, ending, r, seen):
+	case seen.State == RunEnded && !seen.willRunAgain(ending) && !crashLooping(plan, c, ending, r, seen):
 		s.State = terminated(seen.End)
 		s.LastState = terminated(seen.PrevEnd)
 	default:
@@ -72,8 +72,8 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 	return s
 }
 
-// willRunAnew reports whether a container that ended runs again as if for the first time.
-func (c *Container) willRunAnew(ending *Ending) bool { return ending == nil && c.Renew == RenewReset }
+// willRunAgain reports whether a container that ended runs again as if for the first time.
+func (c *Container) willRunAgain(ending *Ending) bool { return ending == nil && c.Renew == RenewReset }
 
 // crashLooping reports whether a container that ended waits for its back-off.
 func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
