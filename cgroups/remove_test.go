@@ -85,7 +85,7 @@ func TestKeyed(t *testing.T) {
 
 func TestCreatePodRefusesNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "a/b", "/a", ".hidden", "supervisor"} {
-		if _, err := (Subtree{Path: t.TempDir()}).CreatePod(name, Limits{}, nil); err == nil || !strings.Contains(err.Error(), "is no name") {
+		if _, err := (Subtree{Path: t.TempDir()}).CreatePod(name, Limits{}, nil); err == nil || !strings.Contains(err.Error(), "is not a valid name") {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}

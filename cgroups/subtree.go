@@ -67,7 +67,7 @@ func (s Subtree) with(l Limits) Subtree {
 // is not a plain file name.
 func (s Subtree) CreatePod(name string, l Limits, pids []int) (*Pod, error) {
 	if name == "" || name[0] == '.' || strings.Contains(name, "/") || name == delegation.Leaf {
-		return nil, fmt.Errorf("make the pod's cgroup: %q is no name for it", name)
+		return nil, fmt.Errorf("make the pod's cgroup: %q is not a valid name for it", name)
 	}
 	s = s.with(l)
 	if err := delegation.Subtree(s).Open(pids...); err != nil {

@@ -44,11 +44,11 @@ func pullerStage(args []string) int {
 
 func pullOne(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
-		return report.New(report.Internal, "", "a puller takes five arguments")
+		return report.New(report.Internal, "", "a puller requires five arguments")
 	}
 	inherited, err := store.InheritedFileLock(protocol.FDLock)
 	if err != nil {
-		return report.New(report.Internal, "podrun up starts pullers", "a puller needs its lock: %w", err)
+		return report.New(report.Internal, "podrun up starts pullers", "a puller requires its lock: %w", err)
 	}
 	lock := inherited.File() // StartPod passes it to the pod
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
@@ -75,7 +75,7 @@ func replacerStage(args []string) int {
 
 func replaceOne(env *cmdutil.Env, args []string) error {
 	if len(args) != 4 {
-		return report.New(report.Internal, "", "a replacer takes four arguments")
+		return report.New(report.Internal, "", "a replacer requires four arguments")
 	}
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	lock, err := store.InheritedFileLock(protocol.FDLock)

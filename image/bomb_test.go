@@ -96,9 +96,9 @@ func TestBombs(t *testing.T) {
 		limits layer.Limits
 		want   string
 	}{
-		"sparse": {write(sparse(t)), layer.Limits{Bytes: 128 << 30, Entries: 1000}, "take more than"},
+		"sparse": {write(sparse(t)), layer.Limits{Bytes: 128 << 30, Entries: 1000}, "the layer exceeds"},
 		"256 MiB of zeros": {func(t *testing.T) string { return gzipTo(t, zeros(t, 256<<20)) },
-			layer.Limits{Bytes: 64 << 20, Entries: 1000}, "take more than"},
+			layer.Limits{Bytes: 64 << 20, Entries: 1000}, "the layer exceeds"},
 		"256 MiB after the end": {func(t *testing.T) string {
 			return gzipTo(t, io.MultiReader(bytes.NewReader(layerTar(t, f{Name: "x"})), io.LimitReader(endless{}, 256<<20)))
 		}, layer.Limits{Bytes: 64 << 20, Entries: 1000}, "more than"},
@@ -143,7 +143,7 @@ func TestFullDisk(t *testing.T) {
 	s := newStore(t)
 	s.Limits = func(string) (layer.Limits, error) { return layer.Limits{Bytes: 100, Entries: 10}, nil }
 	l := newLayout(t).add(img{Name: "x", Layers: [][]byte{layerTar(t, f{Name: "x", Content: "x"})}})
-	if _, err := s.Load(context.Background(), l.path()); err == nil || !strings.Contains(err.Error(), "all that may be used here") {
+	if _, err := s.Load(context.Background(), l.path()); err == nil || !strings.Contains(err.Error(), "the allowed size") {
 		t.Errorf("load: %v", err)
 	}
 	if left := content(t, s); len(left) > 0 {

@@ -105,7 +105,7 @@ func (s *Store) describeLayers(d *Inspection, rec *records.Image) error {
 		l := Layer{DiffID: id.String(), Dir: s.LayerDir(id) + "/" + records.LayerFS, Shared: users[id] > 1}
 		layer, err := s.ReadLayer(id)
 		if err != nil {
-			return fmt.Errorf("image %s is not whole: %w", rec.ID, err)
+			return fmt.Errorf("image %s is incomplete: %w", rec.ID, err)
 		}
 		l.Size, l.Entries = layer.Bytes, layer.Entries
 		if !counted[id] {

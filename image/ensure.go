@@ -85,7 +85,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	if broken != nil && !errors.Is(broken, api.ErrNotFound) {
 		err = errors.Join(broken, err)
 	}
-	hint := "podrun image ls shows the images that are here; podrun image load FILE brings one from a file"
+	hint := "podrun image ls shows the images that are here; podrun image load FILE adds one from a file"
 	if here {
 		hint = "there is a copy on this machine: imagePullPolicy: IfNotPresent uses it"
 	}
@@ -110,8 +110,8 @@ func isLatest(ref string) bool {
 
 // notLoadedError returns the error of a local image that is missing or unusable.
 func notLoadedError(ref string, cause error) error {
-	hint := fmt.Sprintf("podrun image load FILE or podrun image import ROOTFS.tar %s brings it; imagePullPolicy: IfNotPresent asks a registry", ref)
-	err := report.New(report.Failure, hint, "image %q is not on this machine, and such a name is not pulled", ref)
+	hint := fmt.Sprintf("podrun image load FILE or podrun image import ROOTFS.tar %s adds it; imagePullPolicy: IfNotPresent pulls it from a registry", ref)
+	err := report.New(report.Failure, hint, "image %q is not on this machine, and a local name is not pulled", ref)
 	if !errors.Is(cause, api.ErrNotFound) {
 		err = report.New(report.Failure, hint, "image %q cannot be used: %w", ref, cause)
 	}

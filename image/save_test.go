@@ -156,7 +156,7 @@ func TestSaveRefuses(t *testing.T) {
 	}
 	for ref, want := range map[string]string{
 		"x:1": "it is damaged: a: its content has changed", "none:1": "image is not on this machine",
-		"twice:1": "files that replace one another",
+		"twice:1": "archive contains overwritten files",
 	} {
 		err := s.Save(context.Background(), []string{ref}, api.Target{Out: new(bytes.Buffer), Scratch: t.TempDir()}, api.SaveOptions{Format: api.OCIArchive})
 		wantError(t, err, want)

@@ -113,8 +113,8 @@ func (s *Store) image(id digest.Digest, name *records.Name) (pod.Image, error) {
 	}
 	layers, err := s.layerDirs(rec.DiffIDs)
 	if err != nil {
-		return pod.Image{}, report.New(report.Failure, "podrun image pull or podrun image load puts it back",
-			"image %s is not whole: %w", id, err)
+		return pod.Image{}, report.New(report.Failure, "podrun image pull or podrun image load restores it",
+			"image %s is incomplete: %w", id, err)
 	}
 	img := pod.Image{
 		ID: id.String(), Digest: rec.Digest.String(), Layers: layers,
@@ -222,7 +222,7 @@ func (s *Store) info(rec *records.Image, users map[digest.Digest]int) (Info, err
 	for _, id := range records.UniqueDigests(rec.DiffIDs) {
 		layer, err := s.ReadLayer(id)
 		if err != nil {
-			return Info{}, fmt.Errorf("image %s is not whole: %w", rec.ID, err)
+			return Info{}, fmt.Errorf("image %s is incomplete: %w", rec.ID, err)
 		}
 		info.Layers++
 		info.Size += layer.Bytes

@@ -133,7 +133,7 @@ func TestVerify(t *testing.T) {
 		"gone":     {func() { os.Remove(layerPath(image, 1, "d4/f")) }, "d4/f: it is not there"},
 		"cut":      {func() { os.Truncate(layerPath(image, 1, "d5/f"), 10) }, "d5/f: it has 10 bytes instead of 3000"},
 		"longer":   {func() { os.Truncate(layerPath(image, 1, "d6/f"), 4000) }, "d6/f: it has 4000 bytes instead of 3000"},
-		"symlink":  {func() { os.Remove(layerPath(image, 1, "l")); os.Symlink("d2/f", layerPath(image, 1, "l")) }, "l: it leads elsewhere"},
+		"symlink":  {func() { os.Remove(layerPath(image, 1, "l")); os.Symlink("d2/f", layerPath(image, 1, "l")) }, "l: its target has changed"},
 		"hardlink": {func() { os.Remove(layerPath(image, 1, "h")); os.WriteFile(layerPath(image, 1, "h"), nil, 0o644) }, "h: it is no link to d2/f any more"},
 		"type":     {func() { os.Remove(layerPath(image, 1, "d7/f")); os.Mkdir(layerPath(image, 1, "d7/f"), 0o755) }, "d7/f: it is a file of another type"},
 		"recipe":   {func() { os.Truncate(filepath.Join(image.Layers[1], "..", layer.TarSplitFile), 100) }, "read the layer's recipe"},

@@ -28,7 +28,7 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 	case ending != nil:
 		s.Reason, s.Message = ending.Reason, ending.Message
 	case o.Pause.paused():
-		s.Reason, s.Message = pod.ReasonPaused, "podrun unpause "+plan.Name+" lets it go on"
+		s.Reason, s.Message = pod.ReasonPaused, "podrun unpause "+plan.Name+" resumes it"
 	}
 	return s
 }

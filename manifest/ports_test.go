@@ -21,7 +21,7 @@ const (
 
 func TestHostPortsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ annotations, spec, want string }{
-		"SCTP":                  {"", app + "{containerPort: 80, hostPort: 80, protocol: SCTP}]}]", "spec.containers[0].ports[0].hostPort: Forbidden: podrun opens ports of TCP and UDP on the host, none of SCTP"},
+		"SCTP":                  {"", app + "{containerPort: 80, hostPort: 80, protocol: SCTP}]}]", "spec.containers[0].ports[0].hostPort: Forbidden: supports TCP and UDP only"},
 		"too high":              {"", app + "{containerPort: 80, hostPort: 65536}]}]", "must be between 1 and 65535"},
 		"hostIP":                {"", app + "{containerPort: 80, hostPort: 80, hostIP: localhost}]}]", `hostIP: Invalid value: "localhost": must be a valid IP address`},
 		"twice":                 {"", app + "{containerPort: 80, hostPort: 80},{containerPort: 81, hostPort: 80}]}]", `ports[1].hostPort: Duplicate value: "TCP//80"`},
@@ -34,9 +34,9 @@ func TestHostPortsThatAreRefused(t *testing.T) {
 		"other in host network": {"", "hostNetwork: true, " + app + "{containerPort: 80, hostPort: 81}]}]", "spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"},
 		"the same by wish":      {"podrun.dev/network: host", app + "{containerPort: 80, hostPort: 81}]}]", "must match `containerPort`"},
 		"mode":                  {"podrun.dev/network: bridge", app + "]}]", `metadata.annotations[podrun.dev/network]: Unsupported value: "bridge": supported values: "auto", "masquerade", "tproxy"`},
-		"mode and host network": {"podrun.dev/network: none", "hostNetwork: true, " + app + "]}]", "must be host, or not be there"},
+		"mode and host network": {"podrun.dev/network: none", "hostNetwork: true, " + app + "]}]", "must be host or unset"},
 		"sysctl of the host":    {"", "hostNetwork: true, securityContext: {sysctls: [{name: net.ipv4.ip_local_port_range, value: 1024 65535}]}, " + app + "]}]", "sysctls[0].name: Invalid value: \"net.ipv4.ip_local_port_range\": may not be specified when 'hostNetwork' is set to true"},
-		"no network":            {"podrun.dev/network: none", app + "{containerPort: 80, hostPort: 80}]}]", "hostPort: Forbidden: a pod with the network none has no ports of the host"},
+		"no network":            {"podrun.dev/network: none", app + "{containerPort: 80, hostPort: 80}]}]", "hostPort: Forbidden: cannot be used with the network none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Load("f", onePod(c.annotations, c.spec)); err == nil || !strings.Contains(err.Error(), c.want) {

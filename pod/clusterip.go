@@ -99,7 +99,7 @@ func (n Networks) assignNamed(s *Service, taken map[int]*Object) error {
 		}
 	}
 	if other := taken[i]; other != nil {
-		return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Service %s in namespace %s has it", s.ClusterIPs[0], other.Name, other.Namespace)
+		return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Service %s in namespace %s uses it", s.ClusterIPs[0], other.Name, other.Namespace)
 	}
 	all := addressStrings(n.Service(i))
 	if s.ClusterIPs[0] != all[0] {

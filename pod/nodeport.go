@@ -37,10 +37,10 @@ func (o *Object) AssignNodePorts(others []*Object, free func(protocol string, po
 	}
 	for i, p := range o.Service.Ports {
 		if other := taken[key{p.Protocol, p.NodePort}]; p.NodePort != 0 && other != "" {
-			return fmt.Errorf("spec.ports[%d].nodePort: Invalid value: %d: provided port is already allocated: %s has it", i, p.NodePort, other)
+			return fmt.Errorf("spec.ports[%d].nodePort: Invalid value: %d: provided port is already allocated: %s uses it", i, p.NodePort, other)
 		}
 	}
-	note(o, "it has it itself")
+	note(o, "the Service itself")
 	for i := range o.Service.Ports {
 		p := &o.Service.Ports[i]
 		if p.NodePort != 0 {

@@ -39,7 +39,7 @@ const (
 	EmptyDirHugePages VolumeKind = "emptyDirHugePages"
 
 	HostPath    VolumeKind = "hostPath"  // a file or directory of the host
-	ClaimVolume VolumeKind = "claim"     // a directory that stays when the pod goes
+	ClaimVolume VolumeKind = "claim"     // a directory that remains when the pod is removed
 	Ephemeral   VolumeKind = "ephemeral" // a claim of the pod's own: a directory on disk, gone with the pod
 	ImageVolume VolumeKind = "image"     // the files of an image, read-only
 	Files       VolumeKind = "files"     // configMap, secret, downwardAPI, projected: files in memory, read-only

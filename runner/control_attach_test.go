@@ -146,7 +146,7 @@ func TestJoin(t *testing.T) {
 	if log := p.log("a"); log != "got one\ngot two\ngot 7\n" {
 		t.Errorf("log %q", log)
 	}
-	for container, want := range map[string]string{"b": "container b takes no input: stdin is false", "a": "container a is not running", "c": "container c is not running"} {
+	for container, want := range map[string]string{"b": "container b accepts no input: stdin is false", "a": "container a is not running", "c": "container c is not running"} {
 		if _, err := p.join(container, true); err == nil || err.Message != want {
 			t.Errorf("join %s: %+v, want %q", container, err, want)
 		}
@@ -168,7 +168,7 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 	io.CopyN(io.Discard, slow.out, 32<<10)
 	quick.say("\n")
 	quick.hear("more")
-	slow.hear("bytes are missing here; podrun logs p has them")
+	slow.hear("bytes are missing here; podrun logs p shows them")
 	slow.hear("more")
 	quick.say("\n")
 	quick.ends(0)
@@ -189,7 +189,7 @@ func TestSlowReaderIsToldAtTheEnd(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	slow.say("\n")
-	slow.hear("bytes are missing here; podrun logs p has them")
+	slow.hear("bytes are missing here; podrun logs p shows them")
 	slow.ends(0)
 }
 
@@ -208,7 +208,7 @@ func TestStdinOnce(t *testing.T) {
 	watcher.hear("got one")
 	first.leave()
 	watcher.hear("eof")
-	if _, err := p.join("a", true); err == nil || !strings.Contains(err.Message, "takes no more input") {
+	if _, err := p.join("a", true); err == nil || !strings.Contains(err.Message, "accepts no more input") {
 		t.Errorf("a second input: %+v", err)
 	}
 }
@@ -391,6 +391,6 @@ func TestJoinFromStartWithoutRoom(t *testing.T) {
 	}
 	late.hears(strings.Repeat("\x00", 60_000))
 	late.say("\n")
-	late.hear("bytes are missing here; podrun logs p has them")
+	late.hear("bytes are missing here; podrun logs p shows them")
 	late.ends(0)
 }

@@ -25,7 +25,7 @@ func (e *engine) cannotPause() error {
 	defer e.mu.Unlock()
 	switch {
 	case e.sandbox == nil:
-		return &wire.Error{Message: "it is still being made, or ends", Code: 1, Hint: "podrun ps shows its state"}
+		return &wire.Error{Message: "it is being created or removed", Code: 1, Hint: "podrun ps shows its state"}
 	case e.sandbox.Cgroup == nil:
 		return &wire.Error{Message: "it has no cgroup of its own to freeze", Code: 1,
 			Hint: "podrun doctor shows how to get cgroups on this machine; podrun stop ends the pod and keeps its data"}
@@ -110,7 +110,7 @@ func (c *control) kill(conn *net.UnixConn, req *wire.KillRequest, _ []*os.File) 
 		return &wire.Error{Message: message, Hint: hint, Code: code}
 	}
 	if req.Signal < 1 || req.Signal > container.MaxSignal {
-		return refuse(fmt.Sprintf("%d is no signal", req.Signal), "", 2)
+		return refuse(fmt.Sprintf("%d is not a signal", req.Signal), "", 2)
 	}
 	names := req.Containers
 	if len(names) == 0 {
@@ -160,11 +160,11 @@ func (c *control) setCondition(conn *net.UnixConn, req *wire.ConditionRequest, _
 	switch {
 	case req.Type == "" || lifecycle.OwnCondition(req.Type):
 		return &wire.Error{
-			Message: fmt.Sprintf("the condition %q follows from the pod: it cannot be set", req.Type), Code: 2,
-			Hint: "spec.readinessGates names conditions that can",
+			Message: fmt.Sprintf("the condition %q is computed by podrun: it cannot be set", req.Type), Code: 2,
+			Hint: "conditions of spec.readinessGates can be set",
 		}
 	case !slices.Contains([]string{"True", "False", "Unknown"}, req.Status):
-		return &wire.Error{Message: fmt.Sprintf("a condition is True, False or Unknown, not %q", req.Status), Code: 2}
+		return &wire.Error{Message: fmt.Sprintf("a condition must be True, False or Unknown, not %q", req.Status), Code: 2}
 	}
 	c.engine.emit(lifecycle.Event{Kind: lifecycle.ConditionSet, Condition: req.Type, Status: req.Status, Reason: req.Reason, Message: req.Message})
 	return wire.WriteFrame(conn, wire.Frame{Applied: true})

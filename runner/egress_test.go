@@ -384,7 +384,7 @@ func TestNetstackIsChosen(t *testing.T) {
 	w.until(running)
 	st, err := w.place.Status()
 	if err != nil || !slices.ContainsFunc(st.Warnings, func(said string) bool {
-		return strings.HasPrefix(said, "the pod's network is a stack in user space") && strings.Contains(said, "modprobe")
+		return strings.HasPrefix(said, "the pod's network is a user-space stack") && strings.Contains(said, "modprobe")
 	}) {
 		t.Errorf("warnings %q: %v", st.Warnings, err)
 	}

@@ -61,7 +61,7 @@ func TestAPodWaitsForItsHostPath(t *testing.T) {
 	p := start(t, plan)
 	p.eventually("told", func(events []pod.Event) bool {
 		for _, e := range events {
-			if e.Reason == "FailedMount" && strings.HasSuffix(e.Message, "hostPath type check failed: "+dir+" is not a directory (there is nothing: type DirectoryOrCreate makes it)") {
+			if e.Reason == "FailedMount" && strings.HasSuffix(e.Message, "hostPath type check failed: "+dir+" is not a directory (it does not exist: type DirectoryOrCreate creates it)") {
 				return true
 			}
 		}

@@ -349,7 +349,7 @@ func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
 	if c.State == lifecycle.RunRunning { // never recorded: the disk was full
 		a.observed.Apply(a.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.Exited, Container: name, Attempt: c.Attempt,
-			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "nothing is known of it",
+			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "there is no record of it",
 		})
 		return nil
 	}

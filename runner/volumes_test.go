@@ -219,7 +219,7 @@ func TestMissingReferencesHoldThePod(t *testing.T) {
 		`MountVolume.SetUp failed for volume "cfg" : configmap "web" not found`,
 		`MountVolume.SetUp failed for volume "key" : secret "key" not found`,
 		`MountVolume.SetUp failed for volume "data" : persistentvolumeclaim "data" not found`,
-		`MountVolume.SetUp failed for volume "host" : hostPath type check failed: ` + filepath.Join(dir, "disk") + ` is not a directory (there is nothing: type DirectoryOrCreate makes it)`,
+		`MountVolume.SetUp failed for volume "host" : hostPath type check failed: ` + filepath.Join(dir, "disk") + ` is not a directory (it does not exist: type DirectoryOrCreate creates it)`,
 	}
 	held(want...)
 	if st := p.engine.completeStatus(pod.Status{}); len(st.Warnings) > 0 {

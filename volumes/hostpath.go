@@ -57,7 +57,7 @@ func OpenHostPath(host, path string, kind HostPathType) (*os.File, error) {
 	if checked && errors.Is(err, fs.ErrNotExist) {
 		hint := "" // podrun's addition
 		if kind == HostPathDirectory || kind == HostPathFile {
-			hint = fmt.Sprintf(" (there is nothing: type %sOrCreate makes it)", kind)
+			hint = fmt.Sprintf(" (it does not exist: type %sOrCreate creates it)", kind)
 		}
 		return nil, fmt.Errorf("hostPath type check failed: %s is not %s%s", path, want.name, hint)
 	}

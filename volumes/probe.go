@@ -60,7 +60,7 @@ func replaceDirs(root string) error {
 		return err
 	}
 	if len(top) != 1 || len(sub) != 0 {
-		return fmt.Errorf("what was removed is still there: %w", unix.EOPNOTSUPP)
+		return fmt.Errorf("the removed file still exists: %w", unix.EOPNOTSUPP)
 	}
 	return nil
 }

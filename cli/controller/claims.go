@@ -27,7 +27,7 @@ func (c *Controller) makeClaims(v *resource.WorkloadInfo, m workload.Make) error
 	}
 	lock, err := c.dirs.LockObjects()
 	if err != nil {
-		return fmt.Errorf("cannot make the claims of %s: %w", v.Name(), err)
+		return fmt.Errorf("cannot create the claims of %s: %w", v.Name(), err)
 	}
 	defer lock.Close()
 	for _, o := range claims {

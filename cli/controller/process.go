@@ -29,7 +29,7 @@ func Main(args []string) int {
 
 func runProcess(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
-		return report.New(report.Internal, "", "a controller takes five arguments")
+		return report.New(report.Internal, "", "a controller requires five arguments")
 	}
 	why := os.Getenv(protocol.EnvWokenBy)
 	os.Unsetenv(protocol.EnvWokenBy)
@@ -38,7 +38,7 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	}
 	lock, err := store.InheritedFileLock(protocol.FDLock) // its pods must not inherit it
 	if err != nil {
-		return report.New(report.Internal, "podrun up starts controllers", "a controller needs its lock: %w", err)
+		return report.New(report.Internal, "podrun up starts controllers", "a controller requires its lock: %w", err)
 	}
 	defer lock.Close()
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}

@@ -68,7 +68,7 @@ func finishReplacement(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
 		return err
 	}
 	if r.Failed != "" {
-		return report.New(report.Failure, "podrun up runs it; podrun down "+p.Name+" forgets it", "pod %s could not replace the one before it: %s", p.Name, r.Failed)
+		return report.New(report.Failure, "podrun up retries it; podrun down "+p.Name+" discards it", "replacement of pod %s failed: %s", p.Name, r.Failed)
 	}
 	fmt.Fprintf(env.ErrOut, "podrun: finishing the replacement of pod %s: podrun up --replace was interrupted\n", p.Name)
 	cmd := reexec.ReplacerCommand(dirs, p, lock, nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // errRemains is the error for a pod whose remaining files can only be removed in its user namespace.
-var errRemains = errors.New("something is left of the pod")
+var errRemains = errors.New("files of the pod are left")
 
 // down stops and removes a pod. If something remains that only the CLI can remove, ok is false: the pod
 // is stopped, as the CLI would have done first, and the CLI continues.

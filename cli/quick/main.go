@@ -80,5 +80,5 @@ func closeCLI() {
 func execCLI() error {
 	program := "/proc/self/fd/" + os.Getenv(protocol.EnvCLI)
 	err := unix.Exec(program, os.Args, os.Environ())
-	return report.New(report.Internal, "", "execute the whole of podrun, %s: %w", program, err)
+	return report.New(report.Internal, "", "execute the CLI %s: %w", program, err)
 }

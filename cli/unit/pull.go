@@ -42,7 +42,7 @@ func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.Image
 		case ctx.Err() != nil: // the unit is being stopped
 			return nil, ctx.Err()
 		case pulling.Err() != nil:
-			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun"), s.endPulls(ctx, l, true))
+			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun command"), s.endPulls(ctx, l, true))
 		case err != nil:
 			return nil, errors.Join(err, s.endPulls(ctx, l, false))
 		}

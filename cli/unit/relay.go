@@ -39,7 +39,7 @@ func reopenOutputPipe(to io.Writer, fd int) (*outputPipe, error) {
 		err = syscall.SetNonblock(fd, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("go on with the containers' output: %w", err)
+		return nil, fmt.Errorf("resume the containers' output: %w", err)
 	}
 	return (&outputPipe{from: os.NewFile(uintptr(fd), "containers' output"), end: end, to: to}).copy(), nil
 }

@@ -223,7 +223,7 @@ func (s *Service) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) erro
 		return err
 	}
 	if p.RanBefore() {
-		fmt.Fprintf(s.env.ErrOut, "podrun: pod %s runs already: it is taken over\n", p.Pod.Name)
+		fmt.Fprintf(s.env.ErrOut, "podrun: pod %s is already running: it is taken over\n", p.Pod.Name)
 	}
 	return nil
 }

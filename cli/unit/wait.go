@@ -156,7 +156,7 @@ func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeF
 	s.rule, s.ready = rule, true
 	var state savedState
 	if err := json.Unmarshal([]byte(s.env.Getenv(protocol.EnvUnitState)), &state); err != nil {
-		return report.New(report.Internal, "", "cannot go on with the pods: read %s: %w", protocol.EnvUnitState, err)
+		return report.New(report.Internal, "", "cannot resume the pods: read %s: %w", protocol.EnvUnitState, err)
 	}
 	for _, name := range []string{protocol.EnvUnitState, protocol.EnvWokenBy} {
 		os.Unsetenv(name)

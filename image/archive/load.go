@@ -41,7 +41,7 @@ func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) 
 		return nil, err
 	}
 	if p.Transport != "" && p.Transport != transport {
-		return nil, report.New(report.Usage, fmt.Sprintf("podrun image pull %s:%s", transport, p.Path), "it is no %s, but %s", p.Transport, transport)
+		return nil, report.New(report.Usage, fmt.Sprintf("podrun image pull %s:%s", transport, p.Path), "it is not %s but %s", p.Transport, transport)
 	}
 	if err := a.CheckFile(ctx, transport, p.Path); err != nil {
 		return nil, err

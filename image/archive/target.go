@@ -153,7 +153,7 @@ func (d dirTarget) existing() ([]v1.Descriptor, error) {
 		err = json.Unmarshal(raw, &index)
 	}
 	if err != nil {
-		return nil, report.New(report.Failure, "save into another directory", "%s is there, and is no index of images: %w", filepath.Join(string(d), v1.ImageIndexFile), err)
+		return nil, report.New(report.Failure, "save into another directory", "%s exists and is not an image index: %w", filepath.Join(string(d), v1.ImageIndexFile), err)
 	}
 	return index.Manifests, nil
 }

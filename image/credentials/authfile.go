@@ -40,7 +40,7 @@ func parseAuthFile(text []byte) ([]credential, error) {
 	var file struct{ Auths map[string]entry }
 	if json.Unmarshal(text, &file) != nil || file.Auths == nil {
 		if json.Unmarshal(text, &file.Auths) != nil {
-			return nil, fmt.Errorf("read logins: they are no JSON of the form {\"auths\": {REGISTRY: {\"auth\": …}}}")
+			return nil, fmt.Errorf("read logins: they are not JSON of the form {\"auths\": {REGISTRY: {\"auth\": …}}}")
 		}
 	}
 	var list []credential
@@ -51,7 +51,7 @@ func parseAuthFile(text []byte) ([]credential, error) {
 			plain, err := base64.StdEncoding.DecodeString(e.Auth)
 			user, password, ok := strings.Cut(strings.Trim(string(plain), "\x00"), ":")
 			if err != nil || !ok {
-				return nil, fmt.Errorf("read logins: the auth of %s is no base64 of USER:PASSWORD", l.host)
+				return nil, fmt.Errorf("read logins: the auth of %s is not base64 of USER:PASSWORD", l.host)
 			}
 			l.login.Username, l.login.Password = user, password
 		}
@@ -130,14 +130,14 @@ func RegistryKey(registry string) (string, error) {
 	key := strings.TrimSuffix(host+"/"+path, "/")
 	name, err := reference.Parse(host + "/x")
 	if err != nil || host == "" {
-		return "", report.New(report.Usage, hint, "%q is no registry", registry)
+		return "", report.New(report.Usage, hint, "%q is not a registry", registry)
 	}
 	if !strings.EqualFold(name.Domain, host) { // in image names it is a path of docker.io
-		return "", report.New(report.Usage, hint+"; write "+host+":443", "%q is no registry: it has neither a dot nor a port", registry)
+		return "", report.New(report.Usage, hint+"; write "+host+":443", "%q is not a registry: it has neither a dot nor a port", registry)
 	}
 	if path != "" {
 		if _, err := reference.Parse(key); err != nil {
-			return "", report.New(report.Usage, hint, "%q is no registry: %w", registry, err)
+			return "", report.New(report.Usage, hint, "%q is not a registry: %w", registry, err)
 		}
 	}
 	return key, nil

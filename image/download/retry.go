@@ -25,4 +25,4 @@ func DefaultRetryPolicy() RetryPolicy {
 }
 
 // ErrStalled is the error of a connection that sends nothing any more.
-var ErrStalled = errors.New("the registry sends nothing any more")
+var ErrStalled = errors.New("the registry has stopped sending")

@@ -137,7 +137,7 @@ func (a *Tx) replaceLayer(staged, path string) error {
 	}
 	err = unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 	if err != nil {
-		return fmt.Errorf("exchange the damaged layer: %w", err)
+		return fmt.Errorf("replace the damaged layer: %w", err)
 	}
 	return nil
 }

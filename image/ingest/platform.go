@@ -30,7 +30,7 @@ func choosePlatform(sys *types.SystemContext, raw []byte, mediaType string) (dig
 	}
 	offers := platforms(raw)
 	if len(offers) == 0 {
-		return "", report.New(report.Failure, "the image was not built right", "there is no image in the index: %w", err)
+		return "", report.New(report.Failure, "the image is malformed", "there is no image in the index: %w", err)
 	}
 	return "", report.New(report.Failure, "the image has to be built for this platform",
 		"there is no image for %s; there is one for %s", thisPlatform(sys), strings.Join(offers, ", "))

@@ -81,6 +81,6 @@ func wait(ctx context.Context, lock func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errors.Join(errors.New("wait for another podrun"), ctx.Err())
+		return errors.Join(errors.New("wait for another podrun command"), ctx.Err())
 	}
 }

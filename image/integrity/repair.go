@@ -24,7 +24,7 @@ func repairName(ctx context.Context, s *records.Store, file string, pull func(ct
 		}
 	}
 	if _, err := pull(ctx, rec.Name, false); err != nil {
-		return report.New(report.Failure, "podrun image load FILE or podrun image tag puts it back without a registry", "repair name %s: %w", rec.Name, err)
+		return report.New(report.Failure, "podrun image load FILE or podrun image tag restores it without a registry", "repair name %s: %w", rec.Name, err)
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func Repair(ctx context.Context, s *records.Store, v api.Verified, pull func(ctx
 			return err
 		}
 	}
-	errs := []error{report.New(report.Failure, "podrun image load FILE puts it back", "repair image %s: it has no name to pull it by", v.ID)}
+	errs := []error{report.New(report.Failure, "podrun image load FILE restores it", "repair image %s: it has no name to pull it by", v.ID)}
 	for i, top := range v.References {
 		if i == 0 {
 			errs = nil
@@ -61,7 +61,7 @@ func Repair(ctx context.Context, s *records.Store, v api.Verified, pull func(ctx
 		}
 		errs = append(errs, err)
 	}
-	return report.New(report.Failure, "podrun image load FILE puts it back without a registry", "repair image %s: %w", v.Name(), errors.Join(errs...))
+	return report.New(report.Failure, "podrun image load FILE restores it without a registry", "repair image %s: %w", v.Name(), errors.Join(errs...))
 }
 
 // confirmRepair verifies that an image is undamaged now.
@@ -72,8 +72,8 @@ func confirmRepair(ctx context.Context, s *records.Store, v api.Verified) error 
 	}
 	for _, a := range again {
 		if len(a.Damage) > 0 {
-			return report.New(report.Failure, "the disk may be failing: look at the kernel's log; or the layer's archive has files that replace one another, which cannot be verified",
-				"repair image %s: it was fetched again, and is not whole still: %s", v.Name(), a.Damage[0])
+			return report.New(report.Failure, "the disk may be failing: check the kernel's log; or the layer's archive contains overwritten files, which cannot be verified",
+				"repair image %s: it was pulled again, and is still damaged: %s", v.Name(), a.Damage[0])
 		}
 	}
 	return nil

@@ -40,15 +40,15 @@ func StreamLayer(ctx context.Context, s *records.Store, rec *records.Layer, writ
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case a.err == nil && len(a.made.Changed) > 0:
-		return report.New(report.Failure, "podrun image verify --repair puts it back", "it is damaged: %s", summarize(a.made.Changed))
+		return report.New(report.Failure, "podrun image verify --repair restores it", "it is damaged: %s", summarize(a.made.Changed))
 	case a.err == nil && a.made.DiffID != rec.DiffID && a.made.Replaced:
-		return errors.New("its archive has files that replace one another, which cannot be had again: save the image where it was built")
+		return errors.New("its archive contains overwritten files, which are not stored: save the image from its original host")
 	case err != nil:
 		return err
 	case a.err != nil:
 		return a.err
 	case a.made.DiffID != rec.DiffID:
-		return report.New(report.Failure, "podrun image verify --repair puts it back", "it is damaged: its files make %s", a.made.DiffID)
+		return report.New(report.Failure, "podrun image verify --repair restores it", "it is damaged: its files make %s", a.made.DiffID)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func inventory(s *records.Store) ([]api.Verified, error) {
 		if !ok {
 			i = len(list)
 			byID[rec.ID.String()] = i
-			list = append(list, api.Verified{ID: rec.ID.String(), Damage: []api.Damage{{What: "its record is not there"}}})
+			list = append(list, api.Verified{ID: rec.ID.String(), Damage: []api.Damage{{What: "its record does not exist"}}})
 		}
 		list[i].Names = append(list[i].Names, rec.Name)
 		if named, err := reference.ParseFull(rec.Name); err == nil {

@@ -83,7 +83,7 @@ func (f *filter) entry(hdr *tar.Header) (bool, error) {
 	case tar.TypeReg, tar.TypeCont, tar.TypeGNUSparse:
 		hdr.Typeflag = tar.TypeReg // they are all alike once read
 		if hdr.Size > f.limits.Bytes-f.count.Bytes {
-			return false, fmt.Errorf("%s: the files up to this one take more than %d bytes, which is %s", hdr.Name, f.limits.Bytes, noSpaceText)
+			return false, fmt.Errorf("the layer exceeds %[2]d bytes at file %[1]s: %[3]s", hdr.Name, f.limits.Bytes, noSpaceText)
 		}
 		f.count.Bytes += hdr.Size
 	}

@@ -286,7 +286,7 @@ func (c *comparer) dropReplaced(name string, below bool) {
 
 func lstatProblem(err error) string {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return "it is not there"
+		return "it does not exist"
 	}
 	return fmt.Sprintf("it cannot be read: %v", err)
 }
@@ -317,7 +317,7 @@ func compareMetadata(hdr *tar.Header) (why string, meta bool) {
 		return fmt.Sprintf("it has %d bytes instead of %d", st.Size, hdr.Size), false
 	case hdr.Typeflag == tar.TypeSymlink:
 		if to, err := os.Readlink(name); err != nil || to != hdr.Linkname {
-			return "it leads elsewhere", false
+			return "its target has changed", false
 		}
 	}
 	switch {

@@ -62,7 +62,7 @@ func (b *blobReader) verify() error {
 		return nil
 	}
 	if got := digest.NewDigest(digest.SHA256, b.hash); got != b.digest {
-		return report.New(report.Failure, "the data was changed on its way or in its archive: fetch or save it again", "%w", &BlobMismatchError{want: b.digest, got: got})
+		return report.New(report.Failure, "the data was changed in transit or in its archive: pull or save it again", "%w", &BlobMismatchError{want: b.digest, got: got})
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func detectFormat(r io.Reader) (*compressedStream, error) {
 		}
 		if s.window > maxWindow {
 			return nil, report.New(report.Failure, "compress it again, with zstd -19 or less and --long=24 or less",
-				"its zstd window size of %d bytes is more than the %d that may be used here", s.window, maxWindow)
+				"its zstd window size of %d bytes is more than the %d that are allowed", s.window, maxWindow)
 		}
 	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
 		return nil, report.New(report.Usage, "xz -d FILE", "xz compression is not supported")

@@ -193,7 +193,7 @@ func openTarSplit(r io.Reader) (*tarSplitReader, error) {
 	c := &tarSplitReader{bufio.NewReaderSize(zip, 64<<10)}
 	magic := make([]byte, len(tarSplitMagic))
 	if _, err := io.ReadFull(c.r, magic); err != nil || string(magic) != tarSplitMagic {
-		return nil, tarSplitError(errors.New("it is none of this podrun's"))
+		return nil, tarSplitError(errors.New("it was not written by this podrun"))
 	}
 	return c, nil
 }

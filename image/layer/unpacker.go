@@ -104,7 +104,7 @@ func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, onProgr
 		return nil, err
 	}
 	if b.DiffID != "" && sum.diffID != b.DiffID {
-		return nil, report.New(report.Failure, "the image was not built right", "its content is %s instead of %s", sum.diffID, b.DiffID)
+		return nil, report.New(report.Failure, "the image is malformed", "its content is %s instead of %s", sum.diffID, b.DiffID)
 	}
 	result, err := child.result()
 	if err != nil {
@@ -114,7 +114,7 @@ func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, onProgr
 }
 
 const (
-	noSpaceText = "all that may be used here"
+	noSpaceText = "the allowed size"
 	noSpaceHint = "free some disk space, or do not trust this image"
 )
 

@@ -54,7 +54,7 @@ func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
 	}
 	policy, err := signature.NewPolicyFromFile(path)
 	if err != nil {
-		return refusal(path, "correct it, as containers-policy.json(5) has it", err)
+		return refusal(path, "correct it: containers-policy.json(5) describes it", err)
 	}
 	policyContext, err := signature.NewPolicyContext(policy)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
 	if err == nil {
 		err = errors.New("it is not allowed")
 	}
-	return refusal(path, path+" says which images may be used, and who has to sign them: containers-policy.json(5)", err)
+	return refusal(path, path+" defines the allowed images and their signers: containers-policy.json(5)", err)
 }
 
 func refusal(path, hint string, err error) error {

@@ -42,7 +42,7 @@ func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error
 	}
 	where, err := config.SetCredentials(sys, a.Registry, a.User, a.Password)
 	if err != nil {
-		return "", fmt.Errorf("keep the login to %s: %w", a.Registry, err)
+		return "", fmt.Errorf("store the login to %s: %w", a.Registry, err)
 	}
 	return where, nil
 }
@@ -51,16 +51,16 @@ func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error
 func Logout(registry string, o api.PullOptions) error {
 	sys := accountContext(registry, o)
 	if registry == "" {
-		return wrap("forget the logins", config.RemoveAllAuthentication(sys))
+		return wrap("remove the logins", config.RemoveAllAuthentication(sys))
 	}
 	err := config.RemoveAuthentication(sys, registry)
 	if errors.Is(err, config.ErrNotLoggedIn) {
 		if as, err := config.GetCredentials(sys, registry); err == nil && as.Username != "" {
-			return report.New(report.Failure, "docker logout "+registry+", or remove it from ~/.docker/config.json", "the login to %s is docker's", registry)
+			return report.New(report.Failure, "docker logout "+registry+", or remove it from ~/.docker/config.json", "the login to %s is stored by docker", registry)
 		}
 		return report.New(report.Failure, "", "not logged in to %s", registry)
 	}
-	return wrap("forget the login to "+registry, err)
+	return wrap("remove the login to "+registry, err)
 }
 
 // LoginUser returns the user with whose account images are pulled from a registry; an error if there is
@@ -68,7 +68,7 @@ func Logout(registry string, o api.PullOptions) error {
 func LoginUser(registry string, o api.PullOptions) (string, error) {
 	as, err := config.GetCredentials(accountContext(registry, o), registry)
 	if err != nil {
-		return "", fmt.Errorf("look for the login to %s: %w", registry, err)
+		return "", fmt.Errorf("find the login to %s: %w", registry, err)
 	}
 	if as.Username == "" {
 		return "", report.New(report.Failure, "podrun login "+registry, "not logged in to %s", registry)

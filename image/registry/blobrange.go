@@ -35,7 +35,7 @@ func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, siz
 	streams, ok1 := out[0].Interface().(chan io.ReadCloser)
 	errs, ok2 := out[1].Interface().(chan error)
 	if !ok1 || !ok2 {
-		return nil, errors.New("read blob: the library answers in another way")
+		return nil, errors.New("read blob: unexpected reply of containers/image")
 	}
 	// Its goroutine sends one stream, or an error, and waits until it is received.
 	select {

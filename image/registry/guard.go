@@ -193,7 +193,7 @@ func (g *credentialGuard) check(token bool) error {
 func (g *credentialGuard) refusal() error {
 	registry, scheme, why := g.known[g.current], "https", "its scheme, host or port is another"
 	if registry == nil {
-		return errors.New("a login was about to be sent before the registry's challenge")
+		return errors.New("refused to send credentials before the registry's challenge")
 	}
 	if !g.secure {
 		scheme = "http"
@@ -234,7 +234,7 @@ func restrictClient(src types.ImageSource) (free func(), err error) {
 	return func() { m.left.Store(math.MaxInt64) }, nil
 }
 
-var errOtherLibrary = errors.New("containers/image is not the version that podrun was written for")
+var errOtherLibrary = errors.New("unsupported version of containers/image")
 
 // dropLoginOnRedirect is net/http's own rule for redirects, but it removes credentials.
 func dropLoginOnRedirect(req *http.Request, via []*http.Request) error {

@@ -101,7 +101,7 @@ func addHint(err error) error {
 	case report.Hint(err) != "":
 		return err
 	case isDenied(err):
-		hint = "there is no such image, or it needs credentials: podrun login HOST, which keeps them in auth.json"
+		hint = "the image does not exist, or requires credentials: podrun login HOST stores them in auth.json"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		hint = "the registry speaks plain HTTP: --tls-verify=false, or insecure = true in registries.conf"
 	case errors.As(err, &certificate):

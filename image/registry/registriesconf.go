@@ -31,7 +31,7 @@ func describeConfig(sys *types.SystemContext) (string, error) {
 	path := sysregistriesv2.ConfigPath(sys)
 	all, err := sysregistriesv2.GetRegistries(sys)
 	if err != nil {
-		return "", report.New(report.Failure, "correct "+path+" or its drop-ins, as registries.conf(5) has it; or remove them: podrun needs none", "%w", err)
+		return "", report.New(report.Failure, "correct "+path+" or its drop-ins, as described in registries.conf(5); or remove them: podrun requires none", "%w", err)
 	}
 	blocked, mirrored := 0, 0
 	for _, r := range all {
@@ -119,5 +119,5 @@ func withVersion(to, from reference.Name) reference.Name {
 }
 
 func configError(err error) error {
-	return report.New(report.Failure, "correct it, as registries.conf(5) has it; podrun doctor looks at it too", "read registries.conf: %w", err)
+	return report.New(report.Failure, "correct it, as described in registries.conf(5); podrun doctor checks it, too", "read registries.conf: %w", err)
 }

@@ -45,7 +45,7 @@ func main([]string) int {
 	file := os.NewFile(protocol.FDImageSocket, "connection")
 	conn, err := net.FileConn(file)
 	if err != nil {
-		report.Print(os.Stderr, report.New(report.Internal, "podrun starts the image program", "the image program needs its connection: %w", err))
+		report.Print(os.Stderr, report.New(report.Internal, "podrun starts the image program", "the image program requires its connection: %w", err))
 		return 2
 	}
 	file.Close()

@@ -92,7 +92,7 @@ func unknownDevice(cache *cdi.Cache, name string) error {
 
 func (e *Edits) add(from *specs.ContainerEdits) error {
 	if len(from.NetDevices) > 0 || from.IntelRdt != nil {
-		return errors.New("its description has netDevices or intelRdt, which take root")
+		return errors.New("its description has netDevices or intelRdt, which require root")
 	}
 	e.Env = append(e.Env, from.Env...)
 	e.Groups = append(e.Groups, from.AdditionalGIDs...)
@@ -106,14 +106,14 @@ func (e *Edits) add(from *specs.ContainerEdits) error {
 			return err
 		}
 		if st.Mode()&os.ModeDevice == 0 {
-			return fmt.Errorf("%s is no device", d.Host)
+			return fmt.Errorf("%s is not a device", d.Host)
 		}
 		d.Block = st.Mode()&os.ModeCharDevice == 0
 		e.Devices = append(e.Devices, d)
 	}
 	for _, m := range from.Mounts {
 		if m.Type != "" && m.Type != "bind" {
-			return fmt.Errorf("its description has a mount of type %s: only bind can be done", m.Type)
+			return fmt.Errorf("its description has a mount of type %s: only bind is supported", m.Type)
 		}
 		if _, err := os.Stat(m.HostPath); err != nil {
 			return err

@@ -66,10 +66,10 @@ func TestFindRefuses(t *testing.T) {
 	for name, want := range map[string]string{
 		"toys.example/ball=green": "no file describes the device toys.example/ball=green",
 		"toys.example/kite=a":     filepath.Join(bad, "spec.yaml"),
-		"toys.example/ball=file":  "/etc/hostname is no device",
+		"toys.example/ball=file":  "/etc/hostname is not a device",
 		"toys.example/ball=gone":  "no such file or directory",
 		"toys.example/ball=wire":  "a mount of type tmpfs",
-		"n.example/n=a":           "which take root",
+		"n.example/n=a":           "which require root",
 	} {
 		_, err := Find([]string{dir, bad, net, "/nonexistent"}, []string{name})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), name) {

@@ -36,14 +36,14 @@ func parse(line []byte) (Entry, error) {
 	case "stderr":
 		e.Stream = "stderr"
 	default:
-		return Entry{}, fmt.Errorf("parse log entry: %.20q is no stream", stream)
+		return Entry{}, fmt.Errorf("parse log entry: %.20q is not a stream", stream)
 	}
 	switch tag, _, _ := bytes.Cut(tags, []byte(":")); string(tag) {
 	case "F":
 	case "P":
 		e.Partial = true
 	default:
-		return Entry{}, fmt.Errorf("parse log entry: %.20q is no tag", tags)
+		return Entry{}, fmt.Errorf("parse log entry: %.20q is not a tag", tags)
 	}
 	return e, nil
 }

@@ -81,7 +81,7 @@ func (s Subtree) enable(v hostView) error {
 		}
 		for _, dir := range chain {
 			if err := Write(v.root+dir, "cgroup.subtree_control", "+"+c); err != nil {
-				return fmt.Errorf("hand the %s controller down from cgroup %s: %w", c, dir, err)
+				return fmt.Errorf("enable the %s controller below cgroup %s: %w", c, dir, err)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func (v prober) memoryController() Finding {
 func (v prober) cgroupFeatures() Finding {
 	s, err := v.limit()
 	if err != nil || s.Path == delegation.Mount && !v.exists(delegation.Mount+"/cgroup.type") {
-		return okFinding("nothing to ask: pods have no cgroup of their own below another")
+		return okFinding("not applicable: pods have no cgroup")
 	}
 	var lacks []string
 	for _, file := range []string{"cgroup.kill", "cgroup.freeze", "memory.oom.group", "memory.peak", "cpu.pressure"} {
@@ -77,7 +77,7 @@ func (v prober) cgroupFeatures() Finding {
 		return noteFinding("the kernel does not measure pressure (PSI)", "to see it, add psi=1 to the kernel command line and reboot")
 	}
 	if lacks != nil {
-		return noteFinding("cgroups here have no "+strings.Join(lacks, ", "), "nothing has to be done; Linux 5.19 or later has them all")
+		return noteFinding("cgroups here have no "+strings.Join(lacks, ", "), "no action is required; Linux 5.19 or later has them all")
 	}
-	return okFinding("cgroup.kill, freezing, OOM groups and pressure are there")
+	return okFinding("cgroup.kill, freezing, OOM groups and pressure are available")
 }

@@ -17,9 +17,9 @@ func (v prober) data() Finding {
 	switch {
 	case here.NoExec:
 		where := mountOf(v.root + nearest(v, v.Data))
-		return failureFinding(fmt.Sprintf("%s is on a file system mounted noexec: nothing in it can be run", v.Data), "as root: mount -o remount,bind,exec "+shellQuote(where)+", or "+elsewhere)
+		return failureFinding(fmt.Sprintf("%s is on a file system mounted noexec: its programs cannot be executed", v.Data), "as root: mount -o remount,bind,exec "+shellQuote(where)+", or "+elsewhere)
 	case here.Remote:
-		return warningFinding(fmt.Sprintf("%s is on %s, which may keep no root file systems and hang when its server is away", v.Data, here.Kind), elsewhere)
+		return warningFinding(fmt.Sprintf("%s is on %s, which may not support root file systems, and hangs if its server is unreachable", v.Data, here.Kind), elsewhere)
 	case here.Memory:
 		return noteFinding(fmt.Sprintf("%s is on %s: images, volumes and logs are gone after a restart", v.Data, here.Kind), elsewhere)
 	}
@@ -60,7 +60,7 @@ func (v prober) usable(dir, variable string) (f Finding, here *FileSystem) {
 		return failureFinding(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+shellQuote(mountOf(v.root+there))), nil
 	}
 	if err := v.writable(v.root + there); err != nil {
-		return failureFinding(fmt.Sprintf("%s cannot be made or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
+		return failureFinding(fmt.Sprintf("%s cannot be created or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
 	}
 	if there == dir && v.Trusted != nil {
 		if err := v.Trusted(v.root + dir); err != nil {
@@ -83,7 +83,7 @@ func (v prober) dirCure(dir, variable string) string {
 		return v.loginCure()
 	}
 	if v.uid == 0 {
-		return "see to it that root can write to " + filepath.Dir(dir)
+		return "make sure that root can write to " + filepath.Dir(dir)
 	}
 	return "set " + variable + " to a directory of your own, or as root: chown " + v.name() + " " + nearest(v, dir)
 }

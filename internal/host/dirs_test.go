@@ -44,15 +44,15 @@ func TestDirectories(t *testing.T) {
 	}
 	for _, tt := range []finding{
 		{"noexec", on("/home", func(f *FileSystem) { f.NoExec = true }), data, Failure,
-			"/home/dev/.local/share/podrun is on a file system mounted noexec: nothing in it can be run", "as root: mount -o remount,bind,exec /"},
+			"/home/dev/.local/share/podrun is on a file system mounted noexec: its programs cannot be executed", "as root: mount -o remount,bind,exec /"},
 		{"read-only", on("/home", func(f *FileSystem) { f.RO = true }), data, Failure,
 			"/home/dev/.local/share/podrun is on a file system mounted read-only", "set XDG_DATA_HOME to"},
 		{"NFS", on("/home", func(f *FileSystem) { f.Kind, f.Remote = "NFS", true }), data, Warning,
-			"/home/dev/.local/share/podrun is on NFS, which may keep no root file systems and hang when its server is away", "set XDG_DATA_HOME to a directory on a local ext4"},
+			"/home/dev/.local/share/podrun is on NFS, which may not support root file systems, and hangs if its server is unreachable", "set XDG_DATA_HOME to a directory on a local ext4"},
 		{"tmpfs", on("/home", func(f *FileSystem) { f.Kind, f.Memory = "tmpfs", true }), data, Note,
 			"/home/dev/.local/share/podrun is on tmpfs: images, volumes and logs are gone after a restart", "set XDG_DATA_HOME"},
 		{"somebody else's home", closed("/home"), data, Failure,
-			"/home/dev/.local/share/podrun cannot be made or written to: /home/dev: permission denied", "as root: chown dev /home/dev"},
+			"/home/dev/.local/share/podrun cannot be created or written to: /home/dev: permission denied", "as root: chown dev /home/dev"},
 		{"one that others can write to", func(v *prober, f map[string]string) {
 			f["/home/dev/.local/share/podrun/x"] = ""
 			v.Trusted = func(dir string) error {
@@ -74,7 +74,7 @@ func TestDirectories(t *testing.T) {
 		{"root cannot write to its own", func(v *prober, f map[string]string) {
 			v.uid, v.Data = 0, "/var/lib/podrun"
 			closed("/var/lib")(v, f)
-		}, data, Failure, "/var/lib/podrun cannot be made or written to: /var/lib: permission denied", "see to it that root can write to /var/lib"},
+		}, data, Failure, "/var/lib/podrun cannot be created or written to: /var/lib: permission denied", "make sure that root can write to /var/lib"},
 
 		{"no runtime directory is set, and there is none", func(v *prober, f map[string]string) { unset(v, f); delete(f, "/run/user/1000/systemd/private") }, run, Note,
 			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod",
@@ -99,7 +99,7 @@ func TestDirectories(t *testing.T) {
 			v.Runtime = "/run/user/0/podrun"
 			f["/run/user/0/x"] = ""
 			closed("/run/user/0")(v, f)
-		}, run, Failure, "/run/user/0/podrun cannot be made or written to: /run/user/0: permission denied", "export XDG_RUNTIME_DIR=/run/user/1000"},
+		}, run, Failure, "/run/user/0/podrun cannot be created or written to: /run/user/0: permission denied", "export XDG_RUNTIME_DIR=/run/user/1000"},
 
 		{"little space", on("/home", func(f *FileSystem) { f.Free = 900 << 20 }), "disk space", Note,
 			"900 MiB of 30 GiB are free for /home/dev/.local/share/podrun", "podrun image rm"},
@@ -129,7 +129,7 @@ func TestDirectories(t *testing.T) {
 func TestClockAndLinger(t *testing.T) {
 	for _, tt := range []finding{
 		{"no lingering", func(_ *prober, f map[string]string) { delete(f, "/var/lib/systemd/linger/dev") }, "lingering", Warning,
-			"pods of dev end when it logs out, and do not start with the machine", "loginctl enable-linger (or as root: loginctl enable-linger dev)"},
+			"pods of dev stop when it logs out, and do not start at boot", "loginctl enable-linger (or as root: loginctl enable-linger dev)"},
 		{"no systemd", func(_ *prober, f map[string]string) {
 			delete(f, "/var/lib/systemd/linger/dev")
 			delete(f, "/run/systemd/system/x")
@@ -153,11 +153,11 @@ func TestClockAndLinger(t *testing.T) {
 		{"a board with NTP", func(_ *prober, f map[string]string) { delete(f, "/sys/class/rtc/rtc0") }, "clock", OK, "", ""},
 
 		{"no tun", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return fs.ErrNotExist } }, "tun device", Note,
-			"there is no /dev/net/tun: networks in user space cannot be made", "modprobe tun"},
+			"there is no /dev/net/tun: user-space networks are not available", "modprobe tun"},
 		{"tun without its module", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return unix.ENODEV } }, "tun device", Note,
-			"there is no /dev/net/tun: networks in user space cannot be made", "modprobe tun"},
+			"there is no /dev/net/tun: user-space networks are not available", "modprobe tun"},
 		{"tun for root only", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return unix.EACCES } }, "tun device", Note,
-			"/dev/net/tun is closed to this user: networks in user space cannot be made", "chmod 0666 /dev/net/tun"},
+			"/dev/net/tun cannot be opened by this user: user-space networks are not available", "chmod 0666 /dev/net/tun"},
 		{"tun, and the kernel says something else", func(v *prober, _ map[string]string) { v.openTun = func(string) error { return unix.EIO } }, "tun device", Note,
 			"open /dev/net/tun: input/output error", "modprobe tun"},
 	} {

@@ -15,7 +15,7 @@ func (v prober) space() Finding {
 	if here == nil {
 		return f.unknown()
 	}
-	cure := "podrun image rm and podrun down give some back; or set XDG_DATA_HOME to a larger file system"
+	cure := "podrun image rm and podrun down free some; or set XDG_DATA_HOME to a larger file system"
 	detail := fmt.Sprintf("%s of %s are free for %s", formatBytes(here.Free), formatBytes(here.Size), v.Data)
 	switch {
 	case here.Free < warnFreeBytes:
@@ -35,7 +35,7 @@ func (v prober) inodes() Finding {
 	if here.Files == 0 {
 		return okFinding(here.Kind + " has no fixed number of files")
 	}
-	cure := "remove what has many small files: df -i shows where; podrun image rm gives some back"
+	cure := "remove directories of many small files: df -i shows the file systems; podrun image rm frees some"
 	detail := fmt.Sprintf("%d of %d files are free for %s", here.FreeFiles, here.Files, v.Data)
 	switch {
 	case here.FreeFiles < warnFreeInodes:

@@ -23,11 +23,11 @@ func TestAGoodHost(t *testing.T) {
 		{"subordinate ids", OK, "65536 ids", ""},
 		{"resource limits", OK, "limits are enforced (cpu, memory, pids); a pod lives below /sys/fs/cgroup/x", ""},
 		{"memory controller", OK, "the kernel counts memory", ""},
-		{"cgroup features", OK, "cgroup.kill, freezing, OOM groups and pressure are there", ""},
+		{"cgroup features", OK, "cgroup.kill, freezing, OOM groups and pressure are available", ""},
 		{"memory", OK, "3818 MiB", ""},
 		{"disk space", OK, "20 GiB of 30 GiB are free for /home/dev/.local/share/podrun", ""},
 		{"inodes", OK, "1000000 of 2000000 files are free for /home/dev/.local/share/podrun", ""},
-		{"lingering", OK, "pods of dev go on after a logout", ""},
+		{"lingering", OK, "pods of dev keep running after a logout", ""},
 		{"clock", OK, "the time is 2027-03-04 05:06 UTC", ""},
 		{"tun device", OK, "/dev/net/tun can be opened", ""},
 	}
@@ -53,7 +53,7 @@ func TestUserAndIDs(t *testing.T) {
 			"user namespaces", Failure, "user namespaces are limited to none (user.max_user_namespaces is 0)",
 			"as root: echo user.max_user_namespaces=15000 > /etc/sysctl.d/60-podrun.conf && sysctl --system"},
 		{"all are used up", func(v *prober, _ map[string]string) { none(v) },
-			"user namespaces", Failure, "this user has used up its user namespaces, or they are nested too deep (user.max_user_namespaces is 15000)", "user.max_user_namespaces=15000"},
+			"user namespaces", Failure, "this user has reached the limit of user namespaces, or they are nested too deep (user.max_user_namespaces is 15000)", "user.max_user_namespaces=15000"},
 		{"kernels without either switch", func(_ *prober, f map[string]string) {
 			delete(f, "/proc/sys/user/max_user_namespaces")
 			delete(f, "/proc/sys/kernel/unprivileged_userns_clone")

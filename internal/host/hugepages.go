@@ -57,11 +57,11 @@ func hugePages(dir string, need map[string]int64, unlimited error) error {
 			return report.New(report.Failure, "there are "+strings.Join(slices.Sorted(maps.Keys(has)), ", "), "this machine has no huge pages of %s", size)
 		case have < need[size]:
 			return report.New(report.Failure, "as root: echo NUMBER >"+filepath.Join(dir, kB[size], "nr_hugepages"),
-				"%d bytes of %s pages are asked for, and this machine has set %d aside", need[size], size, have)
+				"%d bytes of %s pages are requested, and this machine has reserved %d", need[size], size, have)
 		}
 	}
 	if unlimited != nil {
-		return report.New(report.Failure, "run the pod as root, or hand the controller hugetlb down to where it lives: systemd does not", "they cannot be limited: %w", unlimited)
+		return report.New(report.Failure, "run the pod as root, or delegate the controller hugetlb to its cgroup: systemd does not", "they cannot be limited: %w", unlimited)
 	}
 	return nil
 }

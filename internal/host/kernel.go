@@ -32,7 +32,7 @@ func (v prober) kernel() Finding {
 		case c.needed:
 			return failureFinding(fmt.Sprintf("%s is forbidden here (%v); it %s", c.name, c.err, c.use), "run podrun outside of this container, or give the container a seccomp profile that allows it")
 		default:
-			return noteFinding(fmt.Sprintf("%s has no %s, which %s", name, c.name, c.use), "nothing has to be done; Linux 5.14 or later has it")
+			return noteFinding(fmt.Sprintf("%s has no %s, which %s", name, c.name, c.use), "no action is required; Linux 5.14 or later has it")
 		}
 	}
 	return okFinding(name)
@@ -43,7 +43,7 @@ func (v prober) kernel() Finding {
 func tryCalls() []syscallProbe {
 	return []syscallProbe{
 		{"openat2", true, "keeps paths inside a volume", tryOpenat2()},
-		{"pidfd_open", true, "waits for processes without mistaking one for another", tryPidfd()},
+		{"pidfd_open", true, "identifies processes reliably", tryPidfd()},
 		{"mount_setattr", false, "makes mounts read-only together with those below them", isImplemented(unix.MountSetattr(-1, "", 0, &unix.MountAttr{}))},
 		{"fsopen", false, "mounts without a path that could be exchanged", isImplemented(tryFsopen())},
 	}

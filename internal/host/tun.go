@@ -17,9 +17,9 @@ func (v prober) tun() Finding {
 	case err == nil:
 		return okFinding(path + " can be opened")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
-		return noteFinding("there is no "+path+": networks in user space cannot be made", "as root: modprobe tun && echo tun > /etc/modules-load.d/tun.conf; in a container: --device "+path)
+		return noteFinding("there is no "+path+": user-space networks are not available", "as root: modprobe tun && echo tun > /etc/modules-load.d/tun.conf; in a container: --device "+path)
 	case errors.Is(err, fs.ErrPermission):
-		return noteFinding(path+" is closed to this user: networks in user space cannot be made", "as root: chmod 0666 "+path)
+		return noteFinding(path+" cannot be opened by this user: user-space networks are not available", "as root: chmod 0666 "+path)
 	}
 	return noteFinding(strings.ReplaceAll(fmt.Sprintf("open %s: %v", path, err), v.root+path, path), "as root: modprobe tun")
 }

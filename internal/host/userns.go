@@ -57,7 +57,7 @@ func (v prober) explainUserns(err error) Finding {
 	case v.sysctl(apparmor) == "1":
 		return failureFinding("AppArmor restricts user namespaces to programs with a profile ("+apparmor+" is 1)", profileCure(v.Program))
 	case errors.Is(err, unix.ENOSPC):
-		return failureFinding("this user has used up its user namespaces, or they are nested too deep ("+maximum+" is "+v.sysctl(maximum)+")", persistSysctl(maximum, "15000"))
+		return failureFinding("this user has reached the limit of user namespaces, or they are nested too deep ("+maximum+" is "+v.sysctl(maximum)+")", persistSysctl(maximum, "15000"))
 	case v.confined() != "":
 		return failureFinding(fmt.Sprintf("the AppArmor profile %s forbids user namespaces: %v", v.confined(), err), "add the lines 'userns,' and 'capability,' to that profile in /etc/apparmor.d, or start podrun outside of it")
 	case v.status("Seccomp") == "2":
@@ -131,7 +131,7 @@ func (v prober) linger() Finding {
 	case !v.systemd():
 		return okFinding("not needed: systemd does not run here")
 	case v.user != "" && v.exists("/var/lib/systemd/linger/"+v.user):
-		return okFinding("pods of " + v.user + " go on after a logout")
+		return okFinding("pods of " + v.user + " keep running after a logout")
 	}
-	return warningFinding("pods of "+v.name()+" end when it logs out, and do not start with the machine", "loginctl enable-linger (or as root: loginctl enable-linger "+v.name()+")")
+	return warningFinding("pods of "+v.name()+" stop when it logs out, and do not start at boot", "loginctl enable-linger (or as root: loginctl enable-linger "+v.name()+")")
 }

@@ -98,7 +98,7 @@ func overlay(dir string) host.Finding {
 func network() host.Finding {
 	if err := router.Probe("/proc/self/ns/net"); err != nil {
 		f := failed(host.Network, err)
-		f.Level, f.Detail = host.Warning, "pods have no network but their own loopback: "+f.Detail
+		f.Level, f.Detail = host.Warning, "pods have only a loopback network: "+f.Detail
 		return f
 	}
 	return host.Finding{Name: host.Network, Level: host.OK, Detail: "pods are connected by the kernel: nftables and TPROXY work in a user namespace"}

@@ -94,7 +94,7 @@ func masqueradeDetail() string {
 	if err := masquerade.Check(); err != nil {
 		return "; no masquerade: " + err.Error()
 	}
-	return ", and root's pods leave by masquerade"
+	return ", and root's pods use masquerade"
 }
 
 // clean removes what an interrupted run has left. Its mounts have gone with it; all files belong to
@@ -124,7 +124,7 @@ func read(said []byte, complaint string, ended error) []host.Finding {
 	findings = notTried(errors.New("there is no user namespace to try it in"))
 	if !strings.HasPrefix(complaint, "make a user namespace") && !strings.HasPrefix(complaint, "make a mount namespace") {
 		findings[0] = host.Finding{Name: host.MappedIDs, Level: host.Failure, Detail: "the ids of pods cannot be mapped: " + complaint,
-			Cure: "look at the line of this user in /etc/subuid and /etc/subgid: both must be ranges that nobody else has, and that this machine or container has itself (cat /proc/self/uid_map)"}
+			Cure: "look at the line of this user in /etc/subuid and /etc/subgid: both must be ranges that no other user has, and that this machine or container has (cat /proc/self/uid_map)"}
 	}
 	return findings
 }

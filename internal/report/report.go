@@ -43,7 +43,7 @@ func Hint(err error) string {
 		err = e.Err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return "free some disk space: podrun image rm and podrun down give some back"
+		return "free some disk space: podrun image rm and podrun down free some"
 	}
 	return ""
 }

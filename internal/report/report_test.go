@@ -41,7 +41,7 @@ func TestPrint(t *testing.T) {
 			errors.Join(hinted, errors.Join(errors.New("two"), New(Failure, "type that", "three"))),
 			"podrun: cannot read x: no\\u001b[2J such\npodrun: two\npodrun: three\nhint: type that\n",
 		},
-		"a full disk":         {fmt.Errorf("save x: %w", syscall.ENOSPC), "podrun: save x: no space left on device\nhint: free some disk space: podrun image rm and podrun down give some back\n"},
+		"a full disk":         {fmt.Errorf("save x: %w", syscall.ENOSPC), "podrun: save x: no space left on device\nhint: free some disk space: podrun image rm and podrun down free some\n"},
 		"lines":               {errors.New("first\nsecond\n"), "podrun: first\n  second\n"},
 		"two in one sentence": {fmt.Errorf("%w and %w", errors.New("a"), errors.New("b")), "podrun: a and b\n"},
 	} {

@@ -21,7 +21,7 @@ var errClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim
 // ClaimDir returns the directory of a claim. Its files belong to ids of the pods' user namespace.
 func (d Dirs) ClaimDir(namespace, name string) (string, error) {
 	if !isSafeName(namespace) || !isSafeName(name) {
-		return "", fmt.Errorf("%q in namespace %q is no name of a claim", name, namespace)
+		return "", fmt.Errorf("%q in namespace %q is not a valid name of a claim", name, namespace)
 	}
 	return filepath.Join(d.Data, "volumes", namespace, name), nil
 }

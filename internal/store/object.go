@@ -128,7 +128,7 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 	var damaged []error
 	for _, space := range spaces {
 		if space != "" && !isSafeName(space) {
-			return nil, fmt.Errorf("list objects of kind %s: %q is no namespace", kind, space)
+			return nil, fmt.Errorf("list objects of kind %s: %q is not a namespace", kind, space)
 		}
 		found, err := names(filepath.Join(root, space))
 		if err != nil {
@@ -239,7 +239,7 @@ func isSafeName(name string) bool {
 func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 	dir, ok := objectDirs[kind]
 	if !ok {
-		return "", fmt.Errorf("%q is no kind of object", kind)
+		return "", fmt.Errorf("%q is not a kind of object", kind)
 	}
 	if kind == pod.KindSecret {
 		return d.secretsDir()

@@ -17,7 +17,7 @@ func (d Dirs) StartSlot(n int) string {
 // unitFile returns the record of a unit. It is in memory: after a reboot no unit has pods.
 func (d Dirs) unitFile(unit string) (string, error) {
 	if unit == "" || unit[0] == '.' || strings.ContainsRune(unit, '/') {
-		return "", fmt.Errorf("%q is no unit's name", unit)
+		return "", fmt.Errorf("%q is not a valid unit name", unit)
 	}
 	return filepath.Join(d.Runtime, "units", unit+".json"), nil
 }

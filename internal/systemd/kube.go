@@ -58,16 +58,16 @@ func (p *kubeParser) fail(a assignment, format string, args ...any) {
 // those that kubeSection reads they are all keys of podman-systemd.unit(5).
 var refusedKeys = map[string]string{
 	"AutoUpdate":           "podrun does not update images by itself; imagePullPolicy: Always pulls at each start: systemctl restart the unit from a timer",
-	"ContainersConfModule": "podrun does not read containers.conf; strike it",
-	"GlobalArgs":           "these are options of podman; strike it",
-	"LogOpt":               "podrun has no options of logs; strike it",
-	"PodmanArgs":           "these are options of podman; strike it",
+	"ContainersConfModule": "podrun does not read containers.conf; remove it",
+	"GlobalArgs":           "these are options of podman; remove it",
+	"LogOpt":               "podrun has no log options; remove it",
+	"PodmanArgs":           "these are options of podman; remove it",
 	"PublishPort":          "the manifest says which ports the host opens: give the container's port a hostPort, and a hostIP for one address",
-	"RemapGid":             "the user namespace of podrun's pods is fixed; strike it",
-	"RemapUid":             "the user namespace of podrun's pods is fixed; strike it",
-	"RemapUidSize":         "the user namespace of podrun's pods is fixed; strike it",
-	"RemapUsers":           "the user namespace of podrun's pods is fixed; strike it",
-	"UserNS":               "the user namespace of podrun's pods is fixed (uid 0 is the user, the others are subordinate ids); strike it",
+	"RemapGid":             "the user namespace of podrun's pods is fixed; remove it",
+	"RemapUid":             "the user namespace of podrun's pods is fixed; remove it",
+	"RemapUidSize":         "the user namespace of podrun's pods is fixed; remove it",
+	"RemapUsers":           "the user namespace of podrun's pods is fixed; remove it",
+	"UserNS":               "the user namespace of podrun's pods is fixed (uid 0 is the user, the others are subordinate ids); remove it",
 }
 
 var knownKeys = []string{"ConfigMap", "ExitCodePropagation", "KubeDownForce", "LogDriver", "Network", "ServiceName", "SetWorkingDirectory", "Yaml"}
@@ -116,7 +116,7 @@ func (p *kubeParser) kubeSection() {
 	}
 	for _, a := range p.q.all("Kube", "ExitCodePropagation") {
 		if !slices.Contains([]string{"all", "any", "none"}, a.value) {
-			p.fail(a, "it is all, any or none")
+			p.fail(a, "use all, any or none")
 		}
 	}
 	// Quadlet's default is "none": a failed container does not fail the unit.
@@ -126,17 +126,17 @@ func (p *kubeParser) kubeSection() {
 	}
 	for _, a := range p.q.all("Kube", "KubeDownForce") { // removing the pod removes its data in any case
 		if _, ok := parseBool(a.value); !ok {
-			p.fail(a, "it is yes or no")
+			p.fail(a, "use yes or no")
 		}
 	}
 	for _, a := range p.q.all("Kube", "Network") {
 		switch name, _, options := strings.Cut(a.value, ":"); {
 		case options:
-			p.fail(a, "podrun has no options of networks; write %s=%s", a.key, name)
+			p.fail(a, "podrun has no network options; write %s=%s", a.key, name)
 		case slices.Contains([]string{"host", "none"}, name):
 			p.kube.Network = name
 		default:
-			p.fail(a, "it is host or none; without it the pod reaches the world and the user's other pods, by their names too")
+			p.fail(a, "use host or none; without it the pod reaches other networks and the user's other pods, also by name")
 		}
 	}
 	for _, a := range p.q.all("Kube", "LogDriver") {
@@ -146,7 +146,7 @@ func (p *kubeParser) kubeSection() {
 		case "k8s-file", "json-file", "none":
 			p.kube.Quiet = true
 		default:
-			p.fail(a, "it is journald or passthrough (the unit's journal), or k8s-file or none (only podrun logs)")
+			p.fail(a, "use journald or passthrough (the unit's journal), or k8s-file or none (only podrun logs)")
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (p *kubeParser) kubeSection() {
 // supports the user's home.
 func (p *kubeParser) resolve(path string) (string, error) {
 	if strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://") {
-		return "", errors.New("podrun takes files, not addresses: fetch it first")
+		return "", errors.New("podrun reads files, not URLs: download it first")
 	}
 	if rest, ok := strings.CutPrefix(path, "%h/"); ok {
 		path = filepath.Join(p.home, rest)
@@ -175,11 +175,11 @@ func (p *kubeParser) resolve(path string) (string, error) {
 var ownService = map[string]string{
 	"ExecStart":    "the unit starts podrun up; write a unit of your own for other commands",
 	"ExecStop":     "podrun stops the pod by itself; use ExecStopPost, or a preStop hook of a container",
-	"ExecReload":   "podrun sets it: a reload takes the manifest as it is now",
+	"ExecReload":   "podrun sets it: a reload applies the current manifest",
 	"NotifyAccess": "podrun sets it",
-	"PIDFile":      "podrun tells systemd its process",
-	"BusName":      "podrun has no name on a bus",
-	"Delegate":     "the pod has a delegated scope beside the unit; strike it",
+	"PIDFile":      "podrun reports its process to systemd",
+	"BusName":      "podrun has no bus name",
+	"Delegate":     "the pod has a delegated scope beside the unit; remove it",
 }
 
 // dependencies are the keys of [Unit] that name other units.
@@ -200,10 +200,10 @@ func (p *kubeParser) passSections() {
 				p.service(a)
 			case "Install":
 			case ownSection:
-				p.fail(a, "podrun writes section [%s] itself; strike it", section)
+				p.fail(a, "podrun writes section [%s] itself; remove it", section)
 			default:
 				if !strings.HasPrefix(section, "X-") {
-					p.fail(a, "podrun knows no section [%s] in a .kube file", section)
+					p.fail(a, "podrun does not support section [%s] in a .kube file", section)
 				}
 			}
 			p.kube.Extra[section] = append(p.kube.Extra[section], a.String())
@@ -216,7 +216,7 @@ func (p *kubeParser) passSections() {
 		case a.value == "yaml" && len(p.kube.Yaml) > 0:
 			p.kube.Extra["Service"] = append(p.kube.Extra["Service"], "WorkingDirectory="+escapeSpecifiers(filepath.Dir(p.kube.Yaml[0])))
 		case a.value != "yaml":
-			p.fail(a, "it is yaml or unit")
+			p.fail(a, "use yaml or unit")
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (p *kubeParser) service(a assignment) {
 		p.fail(a, "%s", why)
 	}
 	if a.key == "Type" && a.value != "notify" {
-		p.fail(a, "podrun's units are Type=notify: a pod of restartPolicy Never ends its unit; strike it")
+		p.fail(a, "podrun's units are Type=notify: a pod of restartPolicy Never ends its unit; remove it")
 	}
 }
 
@@ -242,7 +242,7 @@ func (p *kubeParser) dependency(a assignment) assignment {
 			case ".kube":
 				units[i] = strings.TrimSuffix(u, ".kube") + ".service"
 			case ".container", ".pod", ".volume", ".network", ".image", ".build":
-				p.fail(a, "%s is podman's: name its service", u)
+				p.fail(a, "%s is a unit of podman: use the name of its service", u)
 			}
 		}
 		a.value = strings.Join(units, " ")

@@ -45,7 +45,7 @@ func (q *quadletFile) parse(file, text string) error {
 		default:
 			key, value, ok := strings.Cut(line, "=")
 			if !ok || section == "" {
-				return fmt.Errorf("%s: %q is no assignment in a section", where, shorten(line))
+				return fmt.Errorf("%s: %q is not an assignment in a section", where, shorten(line))
 			}
 			if q.sections == nil {
 				q.sections = map[string][]assignment{}

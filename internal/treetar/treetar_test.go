@@ -134,11 +134,11 @@ func TestRoundTripFails(t *testing.T) {
 	to := rooted(t, OpenForeign, tree(t, map[string]string{"file": "f", "t/a/": ""}))
 	for _, tt := range []struct{ from, as, to, want string }{
 		{"nosuch", "x", ".", "no such file"},
-		{"a", "a", "no/such", "there is no directory no"},
-		{"a", "a", "new/", "new/ is no directory"},
+		{"a", "a", "no/such", "directory no does not exist"},
+		{"a", "a", "new/", "new/ is not a directory"},
 		{"d", "d", "file/x", "not a directory"},
 		{"a", "a", "t", "a directory is there"},
-		{"d", "d", "file", "something else is there"},
+		{"d", "d", "file", "another file exists at this path"},
 	} {
 		if _, err := carry(t, from, tt.from, tt.as, to, tt.to); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s to %s: %v, want %q", tt.from, tt.to, err, tt.want)

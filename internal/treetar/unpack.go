@@ -38,11 +38,11 @@ func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, 
 	u := &unpacker{root: r, how: how, in: tar.NewReader(&ctxReader{ctx, in}), to: to}
 	if !is {
 		if whole || strings.HasSuffix(to, "/") {
-			return fmt.Errorf("%s is no directory", to)
+			return fmt.Errorf("%s is not a directory", to)
 		}
 		u.to, u.rename = firstNonEmpty(path.Dir(to), "."), path.Base(to)
 		if is, err = r.IsDir(u.to); err == nil && !is {
-			err = fmt.Errorf("there is no directory %s", u.to)
+			err = fmt.Errorf("directory %s does not exist", u.to)
 		}
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (u *unpacker) directory(dir int, name string, h *tar.Header) error {
 	if err == unix.EEXIST {
 		is, err := u.root.IsDir(u.rootPath(name))
 		if err == nil && !is {
-			err = errors.New("something else is there")
+			err = errors.New("another file exists at this path")
 		}
 		return err
 	}

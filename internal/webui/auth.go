@@ -44,12 +44,12 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			h.Set("Connection", "close")
 			httpError(w, http.StatusBadRequest, "a request has no body here")
 		case !isLoopback(r.Host):
-			httpError(w, http.StatusMisdirectedRequest, "this page is at 127.0.0.1, [::1] or localhost, whatever else leads here")
+			httpError(w, http.StatusMisdirectedRequest, "this page is served at 127.0.0.1, [::1] and localhost only")
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
-			httpError(w, http.StatusMethodNotAllowed, "this page only looks: GET and HEAD")
+			httpError(w, http.StatusMethodNotAllowed, "this page is read-only: use GET or HEAD")
 		case strings.HasPrefix(r.URL.Path, "/api/") && !s.hasToken(r):
-			httpError(w, http.StatusUnauthorized, "the token is missing or of another time: open the address that podrun ui has printed")
+			httpError(w, http.StatusUnauthorized, "the token is missing or expired: open the address that podrun ui has printed")
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -92,7 +92,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("/api/state", s.stream(s.state))
 	mux.HandleFunc("/api/logs", s.stream(s.logs))
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
-		httpError(w, http.StatusNotFound, "there is no such thing here")
+		httpError(w, http.StatusNotFound, "not found")
 	})
 	return s.authorize(mux)
 }
@@ -110,7 +110,7 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 	}
 	text, err := web.ReadFile("web/" + name)
 	if err != nil {
-		httpError(w, http.StatusNotFound, "there is no such thing here")
+		httpError(w, http.StatusNotFound, "not found")
 		return
 	}
 	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])

@@ -50,7 +50,7 @@ func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 			defer func() { <-s.streams }()
 			defer holdConn(r.Context())()
 		default:
-			httpError(w, http.StatusServiceUnavailable, "too many pages are open here: close some")
+			httpError(w, http.StatusServiceUnavailable, "too many open pages: close some")
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

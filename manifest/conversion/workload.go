@@ -27,7 +27,7 @@ func WorkloadToKubernetes(stored *pod.Object) (metav1.Object, error) {
 	object := k.New()
 	spec, template := workloadParts(object)
 	if template == nil {
-		return nil, fmt.Errorf("decode %s %s: its kind makes no pods", stored.Kind, stored.Name)
+		return nil, fmt.Errorf("decode %s %s: its kind has no pod template", stored.Kind, stored.Name)
 	}
 	if err := decodeSpec(stored, spec); err != nil {
 		return nil, err

@@ -60,8 +60,8 @@ var unsupportedKinds = map[string]string{
 	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
 	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
 	"RuntimeClass":          "there is one runtime; remove this document",
-	"ReplicationController": "make a Deployment of it: apiVersion apps/v1, and a selector with matchLabels",
-	"PodTemplate":           "make a Pod of its template: apiVersion v1, kind Pod, a name, and the template's spec",
+	"ReplicationController": "convert it to a Deployment: apiVersion apps/v1, and a selector with matchLabels",
+	"PodTemplate":           "write a Pod from its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
 
 // unsupportedKind returns the message for an unsupported kind, with advice. meant is the kind that was
@@ -99,7 +99,7 @@ func foreignGroup(apiVersion string) (string, bool) {
 
 const (
 	noteNoAPIServer = "podrun has no API server"
-	noteOneUser     = "a pod's rights are bounded by its user's"
+	noteOneUser     = "a pod has at most the rights of its user"
 )
 
 // ignoredKinds are kinds that have a meaning only in a cluster: group and kind, and the reason.
@@ -119,8 +119,8 @@ var ignoredKinds = map[string]string{
 	"networking.k8s.io/Ingress":                                     "publish a port with hostPort instead",
 	"networking.k8s.io/IngressClass":                                "publish a port with hostPort instead",
 	"policy/PodDisruptionBudget":                                    "podrun does not drain its machine",
-	"autoscaling/HorizontalPodAutoscaler":                           "nothing is scaled on one machine",
-	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "nothing is scaled on one machine",
+	"autoscaling/HorizontalPodAutoscaler":                           "podrun does not scale by itself",
+	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "podrun does not scale by itself",
 	"scheduling.k8s.io/PriorityClass":                               support.NoteScheduling,
 	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here",
 	"/LimitRange":                                                   noteOneUser,

@@ -67,7 +67,7 @@ func (f *finder) field(v reflect.Value, path, row string) {
 	}
 	before := len(f.found)
 	switch {
-	case r.Support != Done || apiutil.UnmarshalsItself(v.Type()):
+	case r.Support != Supported || apiutil.UnmarshalsItself(v.Type()):
 	case v.Kind() == reflect.Struct:
 		f.fields(v, path, row)
 	case v.Kind() == reflect.Map:
@@ -108,12 +108,12 @@ func (f *finder) add(r Field, path, value string) {
 	s := r.levelFor(value)
 	note := r.Note
 	switch {
-	case s == Done && len(r.Only) > 0:
+	case s == Supported && len(r.Only) > 0:
 		note = "" // it describes the other values
 		if strings.HasPrefix(r.Note, defaultNote) {
 			note = value
 		}
-	case s == Done && strings.HasPrefix(note, defaultNote): // the field is set
+	case s == Supported && strings.HasPrefix(note, defaultNote): // the field is set
 		note = replaceDefault(note, value)
 	case s != Refused:
 	case len(r.Only) > 0:

@@ -5,11 +5,11 @@ import "github.com/podrun/podrun/pod"
 // objectRows returns the fields that every kind except Pod has.
 func objectRows(kind string) []Field {
 	rows := []Field{
-		{Path: "apiVersion", Support: Done, Note: "v1"},
-		{Path: "kind", Support: Done, Note: kind},
-		{Path: "metadata{,.name}", Support: Done},
-		{Path: "metadata.namespace", Support: Done, Note: "default: default"},
-		{Path: "metadata.{labels,annotations}", Support: Done},
+		{Path: "apiVersion", Support: Supported, Note: "v1"},
+		{Path: "kind", Support: Supported, Note: kind},
+		{Path: "metadata{,.name}", Support: Supported},
+		{Path: "metadata.namespace", Support: Supported, Note: "default: default"},
+		{Path: "metadata.{labels,annotations}", Support: Supported},
 		{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "unknown to this version of podrun"},
 		{Path: "metadata.generateName", Support: Refused, Note: "give the object a name"},
 		{Path: "metadata.generation", Support: Accepted, Note: "bookkeeping of an API server"},
@@ -42,29 +42,29 @@ var statusRow = Field{Path: "status", Support: Accepted, Note: "podrun writes it
 const noteImmutable = "its data can no longer be changed, only deleted"
 
 var configMapRows = []Field{
-	{Path: "data", Support: Done},
-	{Path: "binaryData", Support: Done, Note: "for volumes; variables are made of data"},
-	{Path: "immutable", Support: Done, Note: noteImmutable},
+	{Path: "data", Support: Supported},
+	{Path: "binaryData", Support: Supported, Note: "for volumes; variables are made of data"},
+	{Path: "immutable", Support: Supported, Note: noteImmutable},
 }
 
 var secretRows = []Field{
-	{Path: "type", Support: Done, Note: "default: Opaque; types of Kubernetes are checked for their required keys; kubernetes.io/dockerconfigjson serves imagePullSecrets"},
-	{Path: "data", Support: Done, Note: "kept in memory-backed storage only: a reboot clears it, and a unit's manifest brings it back"},
-	{Path: "stringData", Support: Done, Note: "plain text, put into data"},
-	{Path: "immutable", Support: Done, Note: noteImmutable},
+	{Path: "type", Support: Supported, Note: "default: Opaque; types of Kubernetes are checked for their required keys; kubernetes.io/dockerconfigjson serves imagePullSecrets"},
+	{Path: "data", Support: Supported, Note: "stored in memory only: a reboot clears it, and a unit's manifest creates it again"},
+	{Path: "stringData", Support: Supported, Note: "plain text, put into data"},
+	{Path: "immutable", Support: Supported, Note: noteImmutable},
 }
 
 var claimRows = []Field{
 	statusRow,
-	{Path: "spec", Support: Done, Note: "a directory that stays when its pods go"},
-	{Path: "spec.accessModes", Support: Done, Note: "pods of one machine can share every claim"},
-	{Path: "spec.resources", Support: Done},
-	{Path: "spec.resources.requests", Support: Done, Note: "shown; a directory is as large as its file system"},
-	{Path: "spec.resources.requests[storage]", Support: Done},
+	{Path: "spec", Support: Supported, Note: "a directory that remains when its pods are removed"},
+	{Path: "spec.accessModes", Support: Supported, Note: "pods of one machine can share every claim"},
+	{Path: "spec.resources", Support: Supported},
+	{Path: "spec.resources.requests", Support: Supported, Note: "shown; a directory is as large as its file system"},
+	{Path: "spec.resources.requests[storage]", Support: Supported},
 	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only storage"},
 	{Path: "spec.resources.limits", Support: Accepted, Note: "a directory is as large as its file system"},
 	{Path: "spec.storageClassName", Support: Accepted, Note: "there is one kind of storage"},
-	{Path: "spec.volumeMode", Support: Done, Only: []string{"Filesystem"}, Note: "block devices"},
+	{Path: "spec.volumeMode", Support: Supported, Only: []string{"Filesystem"}, Note: "block devices"},
 	{Path: "spec.{volumeName,selector}", Support: Refused, Note: "there are no PersistentVolumes to choose from"},
 	{Path: "spec.{dataSource,dataSourceRef}", Support: Refused, Note: "a claim begins empty"},
 	{Path: "spec.volumeAttributesClassName", Support: Accepted, Note: "there is one kind of storage"},
@@ -74,27 +74,27 @@ const noteOneNode = "there is one machine"
 
 var serviceRows = []Field{
 	statusRow,
-	{Path: "spec", Support: Done},
-	{Path: "spec.type", Support: Done, Note: "default: ClusterIP; LoadBalancer is as NodePort: its external address stays <pending>"},
-	{Path: "spec.selector", Support: Done, Note: "without one the Service has its name and address, and refuses connections"},
-	{Path: "spec.clusterIP", Support: Done, Note: "None makes it headless; an address is chosen by podrun, for each family, and stays"},
-	{Path: "spec.{clusterIPs,externalName,publishNotReadyAddresses}", Support: Done},
-	{Path: "spec.sessionAffinity", Support: Done, Note: "with ClientIP a client stays with its pod as long as that is ready, by the address and by ports of the machine; a connection by these ends, at the latest, with the pod that has taken it, which may be another of the Service's"},
-	{Path: "spec.sessionAffinityConfig{,.clientIP}", Support: Done},
-	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "ignored: a client stays as long as its pod is ready"},
-	{Path: "spec.ports{,[].name}", Support: Done},
-	{Path: "spec.ports[].protocol", Support: Done, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
+	{Path: "spec", Support: Supported},
+	{Path: "spec.type", Support: Supported, Note: "default: ClusterIP; LoadBalancer is as NodePort: its external address stays <pending>"},
+	{Path: "spec.selector", Support: Supported, Note: "without one the Service has its name and address, and refuses connections"},
+	{Path: "spec.clusterIP", Support: Supported, Note: "None makes it headless; an address is chosen by podrun, for each family, and stays"},
+	{Path: "spec.{clusterIPs,externalName,publishNotReadyAddresses}", Support: Supported},
+	{Path: "spec.sessionAffinity", Support: Supported, Note: "with ClientIP a client keeps its pod while the pod is ready, by the address and by node ports; a connection by a node port ends, at the latest, with the pod that has accepted it, which may be another pod of the Service"},
+	{Path: "spec.sessionAffinityConfig{,.clientIP}", Support: Supported},
+	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "ignored: a client keeps its pod while the pod is ready"},
+	{Path: "spec.ports{,[].name}", Support: Supported},
+	{Path: "spec.ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
 	{Path: "spec.ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
-	{Path: "spec.ports[].port", Support: Done},
-	{Path: "spec.ports[].targetPort", Support: Done, Note: "default: port"},
-	{Path: "spec.ports[].nodePort", Support: Done, Note: "default: a free one of 30000 to 32767, which stays; open as long as a pod is ready, each of which takes some of the connections and sees the client's address"},
+	{Path: "spec.ports[].port", Support: Supported},
+	{Path: "spec.ports[].targetPort", Support: Supported, Note: "default: port"},
+	{Path: "spec.ports[].nodePort", Support: Supported, Note: "default: a free one of 30000 to 32767, which is kept; open while a pod is ready; each ready pod accepts some of the connections and sees the client's address"},
 	{Path: "spec.{ipFamilies,ipFamilyPolicy}", Support: Accepted, Note: "a Service has an address of each family that pods have"},
 	{Path: "spec.{internalTrafficPolicy,externalTrafficPolicy,trafficDistribution,healthCheckNodePort}", Support: Accepted, Note: noteOneNode},
 	{Path: "spec.externalIPs", Support: Refused, Note: "addresses of other machines"},
 	{Path: "spec.loadBalancerIP", Support: Accepted, Note: "there is no load balancer outside the machine"},
 	{Path: "spec.loadBalancerSourceRanges", Support: Refused, Note: "podrun does not filter by source"},
 	{Path: "spec.loadBalancerClass", Support: Accepted, Note: "there is no load balancer outside the machine"},
-	{Path: "spec.allocateLoadBalancerNodePorts", Support: Done, Note: "without its ports nothing would lead to the Service from outside: only true"},
+	{Path: "spec.allocateLoadBalancerNodePorts", Support: Supported, Note: "only true: podrun implements LoadBalancer by node ports"},
 }
 
 var namespaceRows = []Field{

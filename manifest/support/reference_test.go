@@ -22,18 +22,18 @@ func reference() string {
 
 How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is ignored silently:
 
-- **done**: works as in Kubernetes. Where only some values are named, any other value is an error.
-- **accepted**: has no meaning on one machine. It is read, kept, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
-- **refused**: podrun does not do it yet. A manifest that sets it is an error, before anything is created.
+- **supported**: works as in Kubernetes. Where only some values are named, any other value is an error.
+- **accepted**: has no effect on one machine. It is read, stored, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
+- **refused**: podrun does not support it. A manifest that sets it is an error, before anything is created.
 
-` + "`podrun validate FILE`" + ` reports the same for one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
+` + "`podrun validate FILE`" + ` prints the same words for one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
 
 `)
 	counts := map[Level]int{}
 	for _, r := range podTable() {
 		counts[r.Support]++
 	}
-	fmt.Fprintf(&b, "%d fields are done, %d accepted, %d refused; what a refused or accepted field contains is not counted.\n", counts[Done], counts[Accepted], counts[Refused])
+	fmt.Fprintf(&b, "%d fields are supported, %d accepted, %d refused; what a refused or accepted field contains is not counted.\n", counts[Supported], counts[Accepted], counts[Refused])
 	for _, section := range []struct {
 		title, intro string
 		rows         []Field
@@ -98,7 +98,7 @@ of these only the template itself has a row here.
 		if kind == pod.KindCronJob {
 			path = cronTemplateField
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | a Pod; its name and namespace are given by podrun |\n", path, Done)
+		fmt.Fprintf(&b, "| `%s` | %s | a Pod; its name and namespace are given by podrun |\n", path, Supported)
 	}
 	golden.Check(t, workloadsPage, b.String())
 }

@@ -9,9 +9,9 @@ import (
 type Level string
 
 const (
-	Done     Level = "done"     // works as in Kubernetes, except for what the note says
-	Accepted Level = "accepted" // has no meaning on one machine: it is read, stored and printed, with a message
-	Refused  Level = "refused"  // not supported yet: a manifest that sets it is an error
+	Supported Level = "supported" // works as in Kubernetes, except for what the note says
+	Accepted  Level = "accepted"  // has no meaning on one machine: it is read, stored and printed, with a message
+	Refused   Level = "refused"   // not supported yet: a manifest that sets it is an error
 )
 
 // Field is podrun's support of one field.
@@ -19,7 +19,7 @@ const (
 // Path is the field's path in a Pod, with [] for the items of a list; in the tables below, a{b,c} stands for
 // the two paths ab and ac. An entry of a map has its key in brackets; [x/*] stands for every key that begins with "x/", [*=*] for every key with a = in it, [*] for
 // every key without a row. A row that is accepted or refused applies to everything below it; one that is
-// done has a row for every field below.
+// supported has a row for every field below.
 //
 // A row of spec.containers[] also applies to spec.initContainers[] and spec.ephemeralContainers[], which
 // have rows of their own only for differences.

@@ -43,7 +43,7 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 			if _, own := rows[at]; own {
 				visited[at] = true
 			}
-			if r.Support != Done {
+			if r.Support != Supported {
 				continue // applies to everything below
 			}
 			switch ft = apiutil.DerefType(ft); {
@@ -81,23 +81,23 @@ func TestRowsAreValid(t *testing.T) {
 			t.Errorf("%s has two rows", r.Path)
 		}
 		seen[r.Path] = true
-		if !slices.Contains([]Level{Done, Accepted, Refused}, r.Support) {
+		if !slices.Contains([]Level{Supported, Accepted, Refused}, r.Support) {
 			t.Errorf("%s: support %q", r.Path, r.Support)
 		}
-		if r.Support != Done && r.Note == "" {
-			t.Errorf("%s: what is not done has a note", r.Path)
+		if r.Support != Supported && r.Note == "" {
+			t.Errorf("%s: a field that is not supported has a note", r.Path)
 		}
 		if r.Support == Refused && len(r.Only) > 0 {
-			t.Errorf("%s: only of a refused field: say done, only", r.Path)
+			t.Errorf("%s: only of a refused field: write supported, only", r.Path)
 		}
 	}
 }
 
 func TestRowOf(t *testing.T) {
-	path := Field{Support: Done, Only: []string{"metadata.name", "metadata.labels['*']"}}
+	path := Field{Support: Supported, Only: []string{"metadata.name", "metadata.labels['*']"}}
 	for value, want := range map[string]Level{
-		"metadata.name":          Done,
-		"metadata.labels['a/b']": Done,
+		"metadata.name":          Supported,
+		"metadata.labels['a/b']": Supported,
 		"metadata.labels":        Refused,
 		"metadata.labels['a":     Refused,
 		"metadata.namex":         Refused,
@@ -141,30 +141,30 @@ status: {phase: Running}
 		got = append(got, short{f.Path, f.Support})
 	}
 	want := []short{
-		{"kind", Done}, {"apiVersion", Done},
-		{"metadata.name", Done}, {"metadata.labels", Done},
+		{"kind", Supported}, {"apiVersion", Supported},
+		{"metadata.name", Supported}, {"metadata.labels", Supported},
 		{"metadata.annotations[podrun.dev/other]", Refused},
-		{"metadata.annotations[podrun.dev/pod-limits]", Done},
-		{"metadata.annotations", Done},
-		{"spec.volumes[0].name", Done}, {"spec.volumes[0].emptyDir", Done},
-		{"spec.volumes[1].name", Done}, {"spec.volumes[1].hostPath.path", Done},
-		{"spec.initContainers[0].name", Done}, {"spec.initContainers[0].image", Done},
-		{"spec.initContainers[0].restartPolicy", Done}, {"spec.initContainers[0].startupProbe", Done},
-		{"spec.initContainers[1].name", Done}, {"spec.initContainers[1].image", Done},
-		{"spec.initContainers[1].restartPolicy", Done},
-		{"spec.containers[0].name", Done}, {"spec.containers[0].image", Done},
-		{"spec.containers[0].resources.limits[ephemeral-storage]", Done},
-		{"spec.containers[0].resources.requests[cpu]", Done},
+		{"metadata.annotations[podrun.dev/pod-limits]", Supported},
+		{"metadata.annotations", Supported},
+		{"spec.volumes[0].name", Supported}, {"spec.volumes[0].emptyDir", Supported},
+		{"spec.volumes[1].name", Supported}, {"spec.volumes[1].hostPath.path", Supported},
+		{"spec.initContainers[0].name", Supported}, {"spec.initContainers[0].image", Supported},
+		{"spec.initContainers[0].restartPolicy", Supported}, {"spec.initContainers[0].startupProbe", Supported},
+		{"spec.initContainers[1].name", Supported}, {"spec.initContainers[1].image", Supported},
+		{"spec.initContainers[1].restartPolicy", Supported},
+		{"spec.containers[0].name", Supported}, {"spec.containers[0].image", Supported},
+		{"spec.containers[0].resources.limits[ephemeral-storage]", Supported},
+		{"spec.containers[0].resources.requests[cpu]", Supported},
 		{"spec.containers[0].resources.requests[ephemeral-storage]", Accepted},
-		{"spec.containers[0].volumeMounts[0].name", Done},
-		{"spec.containers[0].volumeMounts[0].readOnly", Done},
-		{"spec.containers[0].volumeMounts[0].mountPath", Done},
-		{"spec.containers[0].volumeMounts[0].mountPropagation", Done},
-		{"spec.containers[0].securityContext.privileged", Done},
-		{"spec.automountServiceAccountToken", Done},
-		{"spec.securityContext", Done},
+		{"spec.containers[0].volumeMounts[0].name", Supported},
+		{"spec.containers[0].volumeMounts[0].readOnly", Supported},
+		{"spec.containers[0].volumeMounts[0].mountPath", Supported},
+		{"spec.containers[0].volumeMounts[0].mountPropagation", Supported},
+		{"spec.containers[0].securityContext.privileged", Supported},
+		{"spec.automountServiceAccountToken", Supported},
+		{"spec.securityContext", Supported},
 		{"spec.tolerations", Accepted},
-		{"spec.hostUsers", Done},
+		{"spec.hostUsers", Supported},
 		{"status", Accepted},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

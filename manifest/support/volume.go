@@ -8,7 +8,7 @@ import (
 const (
 	noteNoDriver  = "needs a storage driver: mount it on the host and use hostPath, or a persistentVolumeClaim, which is a directory"
 	noteOldPlugin = "a volume of an old cloud or storage plug-in: mount it on the host and use hostPath, or a persistentVolumeClaim, which is a directory"
-	noteNoCA      = "there is no API server that issues it: keep it in a Secret"
+	noteNoCA      = "there is no API server that issues it: store one in a Secret"
 )
 
 // volumeRows returns the kinds of volumes.
@@ -18,34 +18,34 @@ func volumeRows() []Field {
 }
 
 var ownVolumeRows = []Field{
-	{Path: "spec.volumes{,[].name}", Support: Done},
-	{Path: "spec.volumes[].emptyDir", Support: Done, Note: "also the default of a volume without a kind"},
-	{Path: "spec.volumes[].emptyDir.medium", Support: Done, Only: []string{"Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi", "HugePages-64Ki", "HugePages-32Mi"},
+	{Path: "spec.volumes{,[].name}", Support: Supported},
+	{Path: "spec.volumes[].emptyDir", Support: Supported, Note: "also the default of a volume without a kind"},
+	{Path: "spec.volumes[].emptyDir.medium", Support: Supported, Only: []string{"Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi", "HugePages-64Ki", "HugePages-32Mi"},
 		Note: "Memory: one tmpfs for the pod; HugePages: one hugetlbfs, for root's pods alone, of a size that a container has a limit of; default: disk"},
-	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Done, Note: "on disk: a pod that exceeds it is evicted; with medium Memory: the tmpfs's size, at most the pod's memory limit; huge pages have limits of their own"},
-	{Path: "spec.volumes[].emptyDir.mode", Support: Done, Note: "default: 0777; with medium Memory 1777"},
-	{Path: "spec.volumes[].hostPath", Support: Done, Note: "with the user's own rights"},
-	{Path: "spec.volumes[].hostPath.path", Support: Done, Note: "links are followed; resolved again whenever a container starts"},
-	{Path: "spec.volumes[].hostPath.type", Support: Done, Note: "default: anything; a directory is made if there is nothing, as containerd and CRI-O do"},
-	{Path: "spec.volumes[].persistentVolumeClaim", Support: Done, Note: "a directory that stays when the pod goes; podrun volume lists them"},
-	{Path: "spec.volumes[].persistentVolumeClaim.{claimName,readOnly}", Support: Done},
-	{Path: "spec.volumes[].image", Support: Done, Note: "read-only, and no program is run from it"},
-	{Path: "spec.volumes[].image.reference", Support: Done},
-	{Path: "spec.volumes[].image.pullPolicy", Support: Done, Note: "default: Always for the tag latest, else IfNotPresent"},
+	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Supported, Note: "on disk: a pod that exceeds it is evicted; with medium Memory: the tmpfs's size, at most the pod's memory limit; huge pages have limits of their own"},
+	{Path: "spec.volumes[].emptyDir.mode", Support: Supported, Note: "default: 0777; with medium Memory 1777"},
+	{Path: "spec.volumes[].hostPath", Support: Supported, Note: "with the user's own rights"},
+	{Path: "spec.volumes[].hostPath.path", Support: Supported, Note: "links are followed; resolved again whenever a container starts"},
+	{Path: "spec.volumes[].hostPath.type", Support: Supported, Note: "default: anything; a missing directory is created, as containerd and CRI-O do"},
+	{Path: "spec.volumes[].persistentVolumeClaim", Support: Supported, Note: "a directory that remains when the pod is removed; podrun volume lists them"},
+	{Path: "spec.volumes[].persistentVolumeClaim.{claimName,readOnly}", Support: Supported},
+	{Path: "spec.volumes[].image", Support: Supported, Note: "read-only, and no program is run from it"},
+	{Path: "spec.volumes[].image.reference", Support: Supported},
+	{Path: "spec.volumes[].image.pullPolicy", Support: Supported, Note: "default: Always for the tag latest, else IfNotPresent"},
 }
 
 // fileRows returns the fields of a volume with files from a ConfigMap or Secret.
 func fileRows(path string) []Field {
 	rows := []Field{
-		{Path: path, Support: Done, Note: "in memory; changes when the object does, unless subPath is used"},
-		{Path: path + ".defaultMode", Support: Done, Note: "default: 0644"},
-		{Path: path + ".defaultUser", Support: Done, Note: "default: root of the pod"},
+		{Path: path, Support: Supported, Note: "in memory; changes when the object does, unless subPath is used"},
+		{Path: path + ".defaultMode", Support: Supported, Note: "default: 0644"},
+		{Path: path + ".defaultUser", Support: Supported, Note: "default: root of the pod"},
 	}
 	if strings.HasSuffix(path, "secret") {
 		rows[0].Note = "in memory that is never swapped out; " + strings.TrimPrefix(rows[0].Note, "in memory; ")
-		rows = append(rows, Field{Path: path + ".secretName", Support: Done})
+		rows = append(rows, Field{Path: path + ".secretName", Support: Supported})
 	} else {
-		rows = append(rows, Field{Path: path + ".name", Support: Done})
+		rows = append(rows, Field{Path: path + ".name", Support: Supported})
 	}
 	return append(rows, itemRows(path)...)
 }
@@ -53,43 +53,43 @@ func fileRows(path string) []Field {
 // itemRows returns the fields of the files from an object.
 func itemRows(path string) []Field {
 	return []Field{
-		{Path: path + ".optional", Support: Done, Note: "without it the pod waits until the object is there"},
-		{Path: path + ".items", Support: Done, Note: "default: every key is a file"},
-		{Path: path + ".items[].{key,path}", Support: Done},
-		{Path: path + ".items[].mode", Support: Done, Note: "default: defaultMode"},
-		{Path: path + ".items[].user", Support: Done, Note: "default: defaultUser"},
+		{Path: path + ".optional", Support: Supported, Note: "unless true, the pod waits until the object exists"},
+		{Path: path + ".items", Support: Supported, Note: "default: every key is a file"},
+		{Path: path + ".items[].{key,path}", Support: Supported},
+		{Path: path + ".items[].mode", Support: Supported, Note: "default: defaultMode"},
+		{Path: path + ".items[].user", Support: Supported, Note: "default: defaultUser"},
 	}
 }
 
 func downwardRows(path string) []Field {
-	rows := []Field{{Path: path, Support: Done, Note: "labels and annotations change with the pod's"}}
+	rows := []Field{{Path: path, Support: Supported, Note: "labels and annotations change with the pod's"}}
 	if !strings.Contains(path, "sources") {
-		rows = append(rows, Field{Path: path + ".defaultMode", Support: Done, Note: "default: 0644"},
-			Field{Path: path + ".defaultUser", Support: Done, Note: "default: root of the pod"})
+		rows = append(rows, Field{Path: path + ".defaultMode", Support: Supported, Note: "default: 0644"},
+			Field{Path: path + ".defaultUser", Support: Supported, Note: "default: root of the pod"})
 	}
 	return append(rows,
-		Field{Path: path + ".items{,[].path}", Support: Done},
-		Field{Path: path + ".items[].mode", Support: Done, Note: "default: defaultMode"},
-		Field{Path: path + ".items[].user", Support: Done, Note: "default: defaultUser"},
-		Field{Path: path + ".items[].fieldRef{,.apiVersion}", Support: Done},
-		Field{Path: path + ".items[].fieldRef.fieldPath", Support: Done, Note: "the pod's name, namespace, uid, labels and annotations"},
-		Field{Path: path + ".items[].resourceFieldRef{,.containerName}", Support: Done},
-		Field{Path: path + ".items[].resourceFieldRef.resource", Support: Done, Note: "a limit that is not set is what the machine has"},
-		Field{Path: path + ".items[].resourceFieldRef.divisor", Support: Done, Note: "default: 1; rounded up"})
+		Field{Path: path + ".items{,[].path}", Support: Supported},
+		Field{Path: path + ".items[].mode", Support: Supported, Note: "default: defaultMode"},
+		Field{Path: path + ".items[].user", Support: Supported, Note: "default: defaultUser"},
+		Field{Path: path + ".items[].fieldRef{,.apiVersion}", Support: Supported},
+		Field{Path: path + ".items[].fieldRef.fieldPath", Support: Supported, Note: "the pod's name, namespace, uid, labels and annotations"},
+		Field{Path: path + ".items[].resourceFieldRef{,.containerName}", Support: Supported},
+		Field{Path: path + ".items[].resourceFieldRef.resource", Support: Supported, Note: "a limit that is not set is the machine's capacity"},
+		Field{Path: path + ".items[].resourceFieldRef.divisor", Support: Supported, Note: "default: 1; rounded up"})
 }
 
 func projectedRows() []Field {
 	const sources = "spec.volumes[].projected.sources[]"
 	rows := []Field{
-		{Path: "spec.volumes[].projected", Support: Done},
-		{Path: "spec.volumes[].projected.defaultMode", Support: Done, Note: "default: 0644"},
-		{Path: "spec.volumes[].projected.defaultUser", Support: Done, Note: "default: root of the pod"},
-		{Path: "spec.volumes[].projected.sources", Support: Done},
+		{Path: "spec.volumes[].projected", Support: Supported},
+		{Path: "spec.volumes[].projected.defaultMode", Support: Supported, Note: "default: 0644"},
+		{Path: "spec.volumes[].projected.defaultUser", Support: Supported, Note: "default: root of the pod"},
+		{Path: "spec.volumes[].projected.sources", Support: Supported},
 		{Path: sources + ".serviceAccountToken", Support: Refused, Note: noteNoToken + ": keep one for another service in a Secret"},
 		{Path: sources + ".{clusterTrustBundle,podCertificate}", Support: Refused, Note: noteNoCA},
 	}
 	for _, kind := range []string{".configMap", ".secret"} {
-		rows = append(rows, Field{Path: sources + kind, Support: Done}, Field{Path: sources + kind + ".name", Support: Done})
+		rows = append(rows, Field{Path: sources + kind, Support: Supported}, Field{Path: sources + kind + ".name", Support: Supported})
 		rows = append(rows, itemRows(sources+kind)...)
 	}
 	return append(rows, downwardRows(sources+".downwardAPI")...)
@@ -99,8 +99,8 @@ func projectedRows() []Field {
 func ephemeralRows() []Field {
 	const template = "spec.volumes[].ephemeral.volumeClaimTemplate"
 	rows := []Field{
-		{Path: "spec.volumes[].ephemeral", Support: Done, Note: "a directory of the pod's own, gone with it"},
-		{Path: template, Support: Done},
+		{Path: "spec.volumes[].ephemeral", Support: Supported, Note: "a directory of the pod, removed with it"},
+		{Path: template, Support: Supported},
 		{Path: template + ".metadata", Support: Accepted, Note: "the claim is not shown"},
 	}
 	for _, r := range claimRows {

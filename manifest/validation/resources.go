@@ -97,7 +97,7 @@ func validateDevice(name corev1.ResourceName, list corev1.ResourceList, at *fiel
 		errs = append(errs, field.Invalid(at, string(name), "a device's name is vendor.com/class=name"))
 	}
 	if q := list[name]; q.CmpInt64(1) != 0 {
-		errs = append(errs, field.Invalid(at, q.String(), "a device by its name is there once: must be 1"))
+		errs = append(errs, field.Invalid(at, q.String(), "must be 1: a CDI device cannot be requested more than once"))
 	}
 	return errs
 }

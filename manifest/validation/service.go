@@ -37,7 +37,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 	errs = append(errs, oneOf(s.Spec.SessionAffinity, spec.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
 	if !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
-		errs = append(errs, field.Invalid(spec.Child("allocateLoadBalancerNodePorts"), false, "podrun has no other way to a LoadBalancer than its ports of the machine; without any its type is ClusterIP"))
+		errs = append(errs, field.Invalid(spec.Child("allocateLoadBalancerNodePorts"), false, "podrun implements LoadBalancer by node ports: must be true, or use type ClusterIP"))
 	}
 	errs = append(errs, validateAffinity(&s.Spec, spec.Child("sessionAffinityConfig"))...)
 	return append(errs, validateServicePorts(&s.Spec, spec.Child("ports"))...)

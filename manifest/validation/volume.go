@@ -72,7 +72,7 @@ func validateFilePath(path string, taken sets.Set[string], at *field.Path) field
 		errs = append(errs, field.Invalid(at, path, "must not start with '..'"))
 	case len(errs) > 0:
 	case clean == "" || len(path) > 4096 || slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return len(s) > 255 }):
-		errs = append(errs, field.Invalid(at, apiutil.Truncate(path, 60), "is no path of a file"))
+		errs = append(errs, field.Invalid(at, apiutil.Truncate(path, 60), "is not a valid file path"))
 	case taken.Has(clean):
 		errs = append(errs, field.Invalid(at, path, "conflicting duplicate paths"))
 	default:

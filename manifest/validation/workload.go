@@ -67,7 +67,7 @@ func validateCount[T int32 | int64](n *T, path *field.Path) field.ErrorList {
 // validatePodCount checks a number of pods.
 func validatePodCount(n *int32, path *field.Path) field.ErrorList {
 	if n != nil && *n > maxPods {
-		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("podrun makes at most %d pods of one object", maxPods))}
+		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be at most %d: podrun creates no more pods of one object", maxPods))}
 	}
 	return validateCount(n, path)
 }

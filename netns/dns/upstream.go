@@ -128,7 +128,7 @@ func queryTCP(ctx context.Context, server string, msg []byte) ([]byte, error) {
 	}
 	answer, err := readMessage(c)
 	if err == nil && !matches(answer, msg) {
-		err = errors.New("the resolver answers something else")
+		err = errors.New("unexpected reply of the resolver")
 	}
 	return answer, err
 }
@@ -225,7 +225,7 @@ func changed(was, is os.FileInfo) bool {
 }
 
 // errNoAnswer means that no server has answered.
-var errNoAnswer = errors.New("no resolver of the host has answered")
+var errNoAnswer = errors.New("no resolver of the host answered")
 
 // query forwards a query and returns the answer unchanged, with the query's number. A truncated
 // answer is queried again with TCP if stream is set.

@@ -134,14 +134,14 @@ func boolInt(yes bool) int {
 func bindError(p Port, err error) error {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return report.New(report.Failure, "ss -lnp shows by which; choose another hostPort, or a hostIP that is free", "port %s of the host is taken by another program: %w", p, err)
+		return report.New(report.Failure, "ss -lnp shows which process uses it; choose another hostPort, or a hostIP that is free", "port %s of the host is used by another program: %w", p, err)
 	case errors.Is(err, unix.EACCES):
 		first := firstUnprivilegedPort()
 		return report.New(report.Failure,
 			fmt.Sprintf("as root: sysctl -w net.ipv4.ip_unprivileged_port_start=%d, and in a file of /etc/sysctl.d to keep it; or a hostPort from %d on", p.Number, first),
-			"port %s of the host is root's, as all below %d: %w", p, first, err)
+			"port %s of the host is reserved for root, as are all below %d: %w", p, first, err)
 	case errors.Is(err, unix.EADDRNOTAVAIL):
-		return report.New(report.Failure, "ip address lists those that it has; without hostIP the port is open on all", "port %s of the host: this machine has no address %s: %w", p, p.Addr, err)
+		return report.New(report.Failure, "ip address lists its addresses; without hostIP the port is open on all", "port %s of the host: this machine has no address %s: %w", p, p.Addr, err)
 	}
 	return fmt.Errorf("open port %s of the host: %w", p, err)
 }

@@ -107,7 +107,7 @@ func (s *Server) add(file *os.File, protocol string, to target) error {
 	} else if by, ok := s.dial.(Forwarder); ok {
 		p, err = s.addTCP(file, to, by)
 	} else {
-		err = fmt.Errorf("a %T takes no connections", s.dial)
+		err = fmt.Errorf("a %T accepts no connections", s.dial)
 	}
 	if err != nil {
 		return fmt.Errorf("serve port %s: %w", file.Name(), err)
@@ -180,7 +180,7 @@ func (s *Server) acquire(ends ...closer) bool {
 		return false
 	}
 	if s.active >= s.limit {
-		s.logErrorLocked(fmt.Errorf("there are %d connections, as many as may be: others are refused", s.active))
+		s.logErrorLocked(fmt.Errorf("the limit of %d connections is reached: others are refused", s.active))
 		return false
 	}
 	s.active++

@@ -105,7 +105,7 @@ func checkForwarding() error {
 		err = unix.Access(ipForward, unix.W_OK)
 	}
 	if err != nil {
-		return fmt.Errorf("the host passes on no packets, and net.ipv4.ip_forward cannot be set: %w", err)
+		return fmt.Errorf("the host does not forward packets, and net.ipv4.ip_forward cannot be set: %w", err)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func ensure(r router.Router) (made bool, err error) {
 		err = configure(r, n)
 	}
 	if err != nil {
-		err = fmt.Errorf("lead pods out by the kernel: %w", err)
+		err = fmt.Errorf("set up masquerade: %w", err)
 	}
 	return made, err
 }
@@ -88,7 +88,7 @@ func Remove(r router.Router) error {
 		err = removeStaleTables()
 	}
 	if err != nil {
-		return fmt.Errorf("remove the pods' way out: %w", err)
+		return fmt.Errorf("remove masquerade: %w", err)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func createPair(r router.Router) (int, error) {
 		}
 		return n, nil
 	}
-	return -1, fmt.Errorf("all of the devices %s to %s are others'", hostDevice(0), hostDevice(maxDevices-1))
+	return -1, fmt.Errorf("all of the devices %s to %s are in use", hostDevice(0), hostDevice(maxDevices-1))
 }
 
 // inUse reports whether a route or an address of the host overlaps a masquerade device's addresses. A default

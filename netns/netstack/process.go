@@ -129,7 +129,7 @@ func (s *Stack) datagramsFor(m stackproto.Message, files []*os.File) error {
 	in, err := s.DialUDP(m.From, m.Port)
 	if err == nil && !s.acquire(in, out) {
 		in.Close()
-		err = errors.New("there are too many conversations")
+		err = errors.New("there are too many UDP flows")
 	}
 	if err != nil {
 		out.Close()

@@ -48,7 +48,7 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 		return b.Send()
 	}, podNS)
 	if err != nil {
-		return nil, fmt.Errorf("carry the pod's traffic: %w", err)
+		return nil, fmt.Errorf("forward the pod's traffic: %w", err)
 	}
 	return r.openTraffic(pool, s, viaMasquerade)
 }

@@ -45,7 +45,7 @@ func (r Router) OpenPackets(pool ipam.Pool, s ipam.Slot) (TrafficFDs, error) {
 		return routeToTUN(pool, s)
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())
+		return nil, errors.Join(fmt.Errorf("forward the pod's traffic: %w", err), w.Close())
 	}
 	return w, nil
 }

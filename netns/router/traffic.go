@@ -66,7 +66,7 @@ func (r Router) openTraffic(pool ipam.Pool, s ipam.Slot, by egressMode) (Traffic
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("carry the pod's traffic: %w", err), w.Close())
+		return nil, errors.Join(fmt.Errorf("forward the pod's traffic: %w", err), w.Close())
 	}
 	return w, nil
 }

@@ -23,9 +23,9 @@ func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	case !req.Stdin:
 		return nil, nil
 	case !x.Plan.Stdin:
-		return nil, fmt.Errorf("container %s takes no input: stdin is false", req.Container)
+		return nil, fmt.Errorf("container %s accepts no input: stdin is false", req.Container)
 	case x.stdin == nil:
-		return nil, fmt.Errorf("container %s takes no more input: stdinOnce is true and the first client has detached", req.Container)
+		return nil, fmt.Errorf("container %s accepts no more input: stdinOnce is true and the first client has detached", req.Container)
 	}
 	return dup(x.stdin)
 }

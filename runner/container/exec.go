@@ -202,7 +202,7 @@ func (x *Container) processEnv(p *libcontainer.Process) ([]string, error) {
 	for _, kv := range slices.Backward(p.Env) {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok || key == "" || strings.Contains(kv, "\x00") {
-			return nil, fmt.Errorf("%q is no environment variable: want NAME=VALUE", key)
+			return nil, fmt.Errorf("%q is not an environment variable: want NAME=VALUE", key)
 		}
 		if seen[key] || key == "HOME" && value == "" {
 			continue

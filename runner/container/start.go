@@ -138,7 +138,7 @@ func (x *Container) recordProcess(init *libcontainer.Process) error {
 	}
 	st, ok := procfs.Lookup(pid)
 	if !ok {
-		return errors.New("its process has gone")
+		return errors.New("its process has ended")
 	}
 	x.Process = st.Process
 	x.mntns, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))

@@ -161,7 +161,7 @@ func (e *Store) Warning() string {
 	if e.err == nil {
 		return ""
 	}
-	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor dies: %v", e.err)
+	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor ends: %v", e.err)
 }
 
 // SaveObserved records what is observed of the pod, and drops runs whose exit is part of it. Only the loop

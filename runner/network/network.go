@@ -111,10 +111,10 @@ func (n *Network) Connect() error {
 		fmt.Fprintln(os.Stderr, derr)
 	}
 	if n.attach(pod.NetworkNetstack) == nil {
-		n.Warnings = append(n.Warnings, fmt.Sprintf("the pod's network is a stack in user space, which takes more of the processor: %v (%s)", err, report.Hint(router.WithHint(err))))
+		n.Warnings = append(n.Warnings, fmt.Sprintf("the pod's network is a user-space stack, which uses more CPU: %v (%s)", err, report.Hint(router.WithHint(err))))
 		return nil
 	}
-	n.Warnings = append(n.Warnings, fmt.Sprintf("the pod has no network but its own loopback: %v (%s)", err, report.Hint(router.WithHint(err))))
+	n.Warnings = append(n.Warnings, fmt.Sprintf("the pod has only a loopback network: %v (%s)", err, report.Hint(router.WithHint(err))))
 	return n.Disconnect()
 }
 

@@ -20,7 +20,7 @@ func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 	case store.IsExhausted(err):
 		return errors.Join(err, fds.Close()) // the next supervisor may succeed
 	case len(fds) > 0 && err != nil && !errors.Is(err, fs.ErrNotExist):
-		n.Warn("the pod has no network any more but its own loopback: " + err.Error())
+		n.Warn("the pod now has only a loopback network: " + err.Error())
 	}
 	if err != nil || len(fds) == 0 {
 		return fds.Close() // the pod has no lease

@@ -174,7 +174,7 @@ func (h *Notifier) CopyLines(container string, lines []byte) {
 	}
 	var text bytes.Buffer
 	if o.dropped > 0 {
-		fmt.Fprintf(&text, "podrun: %d lines are missing here; podrun logs %s has them\n", o.dropped, h.plan.Name)
+		fmt.Fprintf(&text, "podrun: %d lines are missing here; podrun logs %s shows them\n", o.dropped, h.plan.Name)
 	}
 	prefix := o.Label
 	if len(h.plan.Containers)+len(h.plan.InitContainers) > 1 || prefix != "" {

@@ -97,7 +97,7 @@ func TestNotifyDropsUnreadMessages(t *testing.T) {
 	}
 	unix.Shutdown(h.target.Output, unix.SHUT_WR)
 	text := <-all
-	if !strings.Contains(text, "lines are missing here; podrun logs web has them\n") || !strings.HasSuffix(text, "after\n") {
+	if !strings.Contains(text, "lines are missing here; podrun logs web shows them\n") || !strings.HasSuffix(text, "after\n") {
 		t.Errorf("%d bytes, the last of them %q", len(text), text[max(0, len(text)-200):])
 	}
 }

@@ -129,7 +129,7 @@ func (s *Subscriber) reportDropped(stream string) bool {
 	if s.dropped[stream] == 0 {
 		return true
 	}
-	note := fmt.Sprintf("\r\npodrun: %d bytes are missing here; podrun logs %s has them\r\n", s.dropped[stream], s.pod)
+	note := fmt.Sprintf("\r\npodrun: %d bytes are missing here; podrun logs %s shows them\r\n", s.dropped[stream], s.pod)
 	if n, _ := unix.Write(s.fds[stream], []byte(note)); n < len(note) {
 		return false
 	}

@@ -132,7 +132,7 @@ func encodeRequest(service string) []byte {
 func unframe(body []byte) ([]byte, error) {
 	switch {
 	case len(body) < frameHead || uint64(len(body)-frameHead) < uint64(binary.BigEndian.Uint32(body[1:])):
-		return nil, &rpcError{13, "the answer is cut off"}
+		return nil, &rpcError{13, "the response is truncated"}
 	case body[0] != 0:
 		return nil, &rpcError{13, "the response is compressed, but compression was not requested"}
 	}
@@ -142,7 +142,7 @@ func unframe(body []byte) ([]byte, error) {
 // decodeStatus returns the status of a response: 0, which is not transmitted, if there is none. It skips
 // fields of later versions.
 func decodeStatus(message []byte) (status uint64, err error) {
-	broken := errors.New("the answer is no HealthCheckResponse")
+	broken := errors.New("the response is not a HealthCheckResponse")
 	for len(message) > 0 {
 		key, n := binary.Uvarint(message)
 		if n <= 0 {

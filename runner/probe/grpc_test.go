@@ -88,9 +88,9 @@ func TestGRPCRubbish(t *testing.T) {
 		return string(binary.BigEndian.AppendUint32([]byte{head}, length)) + message
 	}
 	for _, test := range []struct{ name, body, trailer, want string }{
-		{"nothing", "", "0", "the answer is cut off"},
-		{"too short", frame(0, 9, "\x08\x01"), "0", "the answer is cut off"},
-		{"a huge length", frame(0, 1<<32-1, ""), "0", "the answer is cut off"},
+		{"nothing", "", "0", "the response is truncated"},
+		{"too short", frame(0, 9, "\x08\x01"), "0", "the response is truncated"},
+		{"a huge length", frame(0, 1<<32-1, ""), "0", "the response is truncated"},
 		{"compressed", frame(1, 2, "\x08\x01"), "0", "compressed"},
 		{"no status", frame(0, 2, "\x08\x01"), "", "without a grpc-status"},
 		{"a strange status", frame(0, 2, "\x08\x01"), "99", "Code(99)"},

@@ -27,7 +27,7 @@ func (s *Sandbox) deniedCapabilities(c *pod.Container) (list []deniedCapability)
 		list = append(list, deniedCapability{"CAP_SYS_PTRACE", "without a user namespace of its own it could take over podrun's processes; run podrun as an ordinary user"})
 	}
 	if root && s.Cgroup == nil {
-		list = append(list, deniedCapability{"CAP_MKNOD", "no cgroup keeps it from the devices of the host; run podrun as an ordinary user, or where it can make cgroups"})
+		list = append(list, deniedCapability{"CAP_MKNOD", "no cgroup restricts its access to the devices of the host; run podrun as an ordinary user, or where it can make cgroups"})
 	}
 	return slices.DeleteFunc(list, func(w deniedCapability) bool { return !slices.Contains(c.Capabilities, w.capability) })
 }

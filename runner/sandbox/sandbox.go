@@ -253,7 +253,7 @@ func (s *Sandbox) startPause() error {
 	}
 	st, ok := procfs.Lookup(pid)
 	if !ok {
-		return errors.New("start the shared PID namespace: its first process has gone")
+		return errors.New("start the shared PID namespace: its first process has ended")
 	}
 	s.PauseProcess = st.Process
 	return nil

@@ -44,7 +44,7 @@ func TestPage(t *testing.T) {
 	stranger.until("without the token there is nothing", `document.querySelector('main').innerText.includes('prints an address with a token')`)
 
 	p := b.open(address)
-	p.until("no pods are shown", `document.body.innerText.includes('There are no pods')`)
+	p.until("no pods are shown", `document.body.innerText.includes('No pods.')`)
 	p.until("the token is not left in the address", `location.hash === '#/'`)
 	p.until("the machine is named", `document.getElementById('host').textContent !== ''`)
 
@@ -79,7 +79,7 @@ func logs(p *tab, m *machine) {
 	choice := `document.querySelector('select')`
 	p.eval(choice+`.value = 'prepare'; `+choice+`.dispatchEvent(new Event('change'))`, nil)
 	p.until("one container's log is shown alone", log+`.trim() === 'prepared'`)
-	p.until("the end of a log is shown", `document.body.innerText.includes('Nothing more will come.')`)
+	p.until("the end of a log is shown", `document.body.innerText.includes('The log is complete.')`)
 	p.eval(choice+`.value = ''; `+choice+`.dispatchEvent(new Event('change'))`, nil)
 
 	// The page keeps the end of a long log.
@@ -161,7 +161,7 @@ func exits(p *tab, m *machine) {
 	m.podrun("", "down", "sample")
 	p.until("a removed pod is shown as gone", `document.getElementById('status').innerText === 'gone'`)
 	p.key("Escape", "")
-	p.until("a key leads back to all pods", `location.hash === '#/' && document.body.innerText.includes('There are no pods')`)
+	p.until("a key leads back to all pods", `location.hash === '#/' && document.body.innerText.includes('No pods.')`)
 }
 
 // nothingUnexpected: the console is empty, and the page requested nothing from elsewhere.

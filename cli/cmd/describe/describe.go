@@ -31,9 +31,9 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "show the details of pods and objects",
 		ArgsUsage: "POD... | KIND [NAME...] | KIND/NAME...",
 		Description: `Shows what kubectl describe shows. For a pod: each container with its
-configuration, how its runs ended, what it waits for; conditions, volumes and
-events. Before the events follows what is special to this machine: how the pod
-reaches the network, its cgroup, warnings.
+configuration, the results of its runs, what it waits for; conditions, volumes and
+events. A section about this machine precedes the events: the network mode, the
+cgroup, warnings.
 
 For Secrets it shows the sizes of values, never the values.
 
@@ -68,7 +68,7 @@ type options struct {
 // Complete implements cmdutil.Command.
 func (o *options) Complete(c *cli.Context) (err error) {
 	if !c.Args().Present() {
-		return cmdutil.UsageErrorf("describe", "describe takes a kind, such as pods or deployments, or the names of pods")
+		return cmdutil.UsageErrorf("describe", "describe requires a kind, such as pods or deployments, or the names of pods")
 	}
 	o.Namespace, o.AllNamespaces, o.showEvents = c.String("namespace"), c.Bool("all-namespaces"), c.Bool("show-events")
 	if o.queries, err = resource.ParseQueries(o.Env, o.Namespace, c.Args().Slice()); err != nil {
@@ -86,9 +86,9 @@ func (o *options) Validate() error {
 	named := slices.ContainsFunc(o.queries, func(q kindnames.Query) bool { return len(q.Names) > 0 })
 	switch {
 	case o.AllNamespaces && named:
-		return cmdutil.UsageErrorf("describe", "nothing can be named across all namespaces")
+		return cmdutil.UsageErrorf("describe", "a resource cannot be retrieved by name across all namespaces")
 	case o.hasSelector && named:
-		return cmdutil.UsageErrorf("describe", "--selector does not go with names")
+		return cmdutil.UsageErrorf("describe", "name cannot be provided when a selector is specified")
 	}
 	return nil
 }
@@ -190,16 +190,16 @@ func networkText(plan *pod.Plan, st *pod.Status) string {
 	}
 	switch mode {
 	case pod.NetworkAuto:
-		return "auto (masquerade for root, or tproxy, or netstack where the kernel cannot)"
+		return "auto (masquerade for root, else tproxy, else netstack)"
 	case pod.NetworkMasquerade:
-		return "masquerade (the kernel leads packets out)"
+		return "masquerade (the kernel forwards packets)"
 	case pod.NetworkTProxy:
 		if st.NetworkWhy != "" {
-			return "tproxy (the kernel carries connections; no masquerade: " + st.NetworkWhy + ")"
+			return "tproxy (the kernel forwards connections; no masquerade: " + st.NetworkWhy + ")"
 		}
-		return "tproxy (the kernel carries connections)"
+		return "tproxy (the kernel forwards connections)"
 	case pod.NetworkNetstack:
-		return "netstack (a network stack in user space carries them)"
+		return "netstack (a user-space network stack forwards connections)"
 	}
 	return string(mode)
 }

@@ -9,10 +9,10 @@ import (
 // TestNetworkText checks the text of each network mode, with the reason why another mode is not used.
 func TestNetworkText(t *testing.T) {
 	for want, st := range map[string]pod.Status{
-		"auto (masquerade for root, or tproxy, or netstack where the kernel cannot)": {},
-		"masquerade (the kernel leads packets out)":                                  {Network: pod.NetworkMasquerade},
-		"tproxy (the kernel carries connections)":                                    {Network: pod.NetworkTProxy},
-		"tproxy (the kernel carries connections; no masquerade: the host has a firewall)": {
+		"auto (masquerade for root, else tproxy, else netstack)": {},
+		"masquerade (the kernel forwards packets)":               {Network: pod.NetworkMasquerade},
+		"tproxy (the kernel forwards connections)":               {Network: pod.NetworkTProxy},
+		"tproxy (the kernel forwards connections; no masquerade: the host has a firewall)": {
 			Network: pod.NetworkTProxy, NetworkWhy: "the host has a firewall"},
 		"none": {Network: pod.NetworkNone},
 	} {

@@ -49,7 +49,7 @@ func (o *options) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, er
 	}
 	object, ok := value.(metav1.Object)
 	if !ok {
-		return "", fmt.Errorf("describe %s %s: it is a %T", kind, e.Name, value)
+		return "", fmt.Errorf("describe %s %s: unexpected type %T", kind, e.Name, value)
 	}
 	of := describe.Related{}
 	switch {

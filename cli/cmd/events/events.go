@@ -21,7 +21,7 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "events",
-		Usage:     "show what has happened to pods",
+		Usage:     "show the events of pods",
 		ArgsUsage: "[POD...]",
 		Description: `Shows the events of pods, the latest last, with the kubelet's reasons: images
 pulled, containers started, killed, backing off, out of memory, a pod evicted.
@@ -72,13 +72,13 @@ func (o *options) Complete(c *cli.Context) error {
 func (o *options) Validate() error {
 	switch {
 	case !slices.Contains([]string{"", "wide", "json", "yaml"}, o.format):
-		return cmdutil.UsageErrorf("events", "unknown output format %q: it is wide, json or yaml", o.format)
+		return cmdutil.UsageErrorf("events", "unknown output format %q: use wide, json or yaml", o.format)
 	case o.AllNamespaces && len(o.Words) > 0:
-		return cmdutil.UsageErrorf("events", "a pod cannot be named across all namespaces")
+		return cmdutil.UsageErrorf("events", "a resource cannot be retrieved by name across all namespaces")
 	}
 	for _, t := range o.Types {
 		if !strings.EqualFold(t, corev1.EventTypeNormal) && !strings.EqualFold(t, corev1.EventTypeWarning) {
-			return cmdutil.UsageErrorf("events", "unknown type of events %q: it is Normal or Warning", t)
+			return cmdutil.UsageErrorf("events", "unknown event type %q: use Normal or Warning", t)
 		}
 	}
 	return nil

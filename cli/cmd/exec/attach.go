@@ -82,7 +82,7 @@ func (o *attachOptions) Complete(c *cli.Context) error {
 
 func (o *attachOptions) Validate() (err error) {
 	if len(o.words) != 1 {
-		return cmdutil.UsageErrorf("attach", "attach takes the name of one pod")
+		return cmdutil.UsageErrorf("attach", "attach requires the name of one pod")
 	}
 	o.keys, err = parseDetachKeys("attach", o.detachKeys)
 	return err
@@ -140,7 +140,7 @@ func attachable(p store.Pod, c *pod.Container, stdin bool) error {
 	case st.Phase.Terminal():
 		return report.New(report.Failure, "podrun logs "+p.Name+" shows what it has written", "cannot attach a container in a completed pod; current phase is %s", st.Phase)
 	case stdin && !c.Stdin && !c.TTY:
-		return report.New(report.Failure, "attach without -i, or give the container stdin: true in the manifest", "container %s takes no input: stdin is false", c.Name)
+		return report.New(report.Failure, "attach without -i, or give the container stdin: true in the manifest", "container %s accepts no input: stdin is false", c.Name)
 	}
 	return nil
 }

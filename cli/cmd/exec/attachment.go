@@ -61,14 +61,14 @@ func (a *attachSession) run(ctx context.Context) (code int, err error) {
 				return 0, err
 			}
 		} else if !a.quiet {
-			fmt.Fprintf(a.env.ErrOut, "podrun: the supervisor of pod %s was lost, another has taken over; podrun logs %[1]s has what may be missing here%s\n", a.pod.Name, a.eol())
+			fmt.Fprintf(a.env.ErrOut, "podrun: lost the supervisor of pod %s, another one has started; podrun logs %[1]s shows output that may be missing here%s\n", a.pod.Name, a.eol())
 		}
 		code, err := a.forward(conn)
 		switch {
 		case errors.Is(err, tty.ErrDetached):
 			restore()
 			if !a.quiet {
-				fmt.Fprintf(a.env.ErrOut, "\npodrun: detached; container %s of pod %s goes on\n", a.container.Name, a.pod.Name)
+				fmt.Fprintf(a.env.ErrOut, "\npodrun: detached; container %s of pod %s keeps running\n", a.container.Name, a.pod.Name)
 			}
 			return 0, nil
 		case !podclient.IsHangup(err) || !a.pod.Alive():
@@ -127,7 +127,7 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 	case err == nil && frame.Error != nil:
 		err = podclient.ResponseError(frame.Error)
 	case err == nil && (!frame.Started || len(files) > 1):
-		err = errors.New("the supervisor's answer is not one to attach")
+		err = errors.New("unexpected reply of the supervisor to attach")
 	}
 	if err != nil {
 		podclient.CloseAll(files)
@@ -259,7 +259,7 @@ func (j *attachConn) end() (code int, err error) {
 	case err == nil && frame.Exit != nil:
 		return *frame.Exit, nil
 	case err == nil:
-		err = errors.New("the supervisor's answer is not one to attach")
+		err = errors.New("unexpected reply of the supervisor to attach")
 	}
 	return 0, err
 }

@@ -35,13 +35,12 @@ func NewCpCommand(env *cmdutil.Env) *cli.Command {
 local path, or - for a tar stream. As with cp, SOURCE is copied into an existing
 directory, and otherwise gets the name of the destination; SOURCE/. is the
 content of a directory. The image needs no tar. PATH is relative to the
-container's working directory, and never leads out of the container, whatever
-links there are.
+container's working directory; links cannot lead out of the container.
 
 Permissions and times are kept. Files that are copied into a container belong to
-its user, those of a stream to the owners that the stream names. Files that are
-copied out belong to you: links that lead out of what is copied are left out,
-and so are devices and pipes.
+its user, files of a stream to the owners in the stream. Files that are copied
+out belong to you; links out of the copied directory, devices and pipes are
+skipped.
 
 Examples:
   podrun cp page.html web:/srv/www/
@@ -92,7 +91,7 @@ func (o *cpOptions) Complete(c *cli.Context) error {
 
 func (o *cpOptions) Validate() (err error) {
 	if len(o.words) != 2 {
-		return cmdutil.UsageErrorf("cp", "cp takes a source and a destination")
+		return cmdutil.UsageErrorf("cp", "cp requires a source and a destination")
 	}
 	if o.from, err = parseCopyLocation(o.words[0], o.namespace); err != nil {
 		return err
@@ -104,7 +103,7 @@ func (o *cpOptions) Validate() (err error) {
 	case o.from.path == "" || o.to.path == "":
 		return cmdutil.UsageErrorf("cp", "filepath can not be empty")
 	case o.from.pod != "" && o.to.pod != "":
-		return cmdutil.UsageErrorf("cp", "one of src or dest must be a local file specification: copy it here, then there")
+		return cmdutil.UsageErrorf("cp", "one of src or dest must be a local file specification: copy to a local file first")
 	case o.from.pod == "" && o.to.pod == "":
 		return cmdutil.UsageErrorf("cp", "one of src or dest must be a remote file specification: POD:PATH")
 	}
@@ -197,13 +196,13 @@ func (o *cpOptions) copyOut(ctx context.Context) error {
 	dir, name := to, "."
 	if st, err := os.Stat(to); err != nil || !st.IsDir() {
 		if strings.HasSuffix(to, "/") {
-			return report.New(report.Failure, "mkdir makes it", "%s is no directory", to)
+			return report.New(report.Failure, "create it first: mkdir -p "+to, "%s is not a directory", to)
 		}
 		dir, name = filepath.Dir(to), filepath.Base(to)
 	}
 	root, err := treetar.OpenOwn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return report.New(report.Failure, "mkdir makes it", "cannot copy to %s: there is no directory %s", to, dir)
+		return report.New(report.Failure, "create it first: mkdir -p "+dir, "cannot copy to %s: directory %s does not exist", to, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot copy to %s: %w", to, treetar.PathErrorReason(err))
@@ -270,9 +269,9 @@ func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) 
 	case err != nil:
 		return fmt.Errorf("copy: %w", err)
 	case rerr != nil:
-		return report.New(report.Failure, "what was copied so far is there; cp again", "lost the supervisor of pod %s before all was copied: %w", x.pod.Name, rerr)
+		return report.New(report.Failure, "the files copied so far are kept; run podrun cp again", "lost the supervisor of pod %s before the copy was complete: %w", x.pod.Name, rerr)
 	case frame.Copied == nil:
-		return errors.New("the supervisor's answer is not one to cp")
+		return errors.New("unexpected reply of the supervisor to cp")
 	}
 	for _, text := range frame.Copied.Skipped {
 		x.skipped(text)

@@ -57,7 +57,7 @@ Examples:
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give it a terminal"},
 			&cli.BoolFlag{Name: "attach", Usage: "attach to it, as -i does unless --attach=false"},
 			&cli.BoolFlag{Name: "arguments-only", Usage: "arguments after -- are for the image's own command"},
-			&cli.StringFlag{Name: "profile", Value: "general", Usage: "its rights, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
+			&cli.StringFlag{Name: "profile", Value: "general", Usage: "its capabilities, by kubectl's `PROFILES`: general, baseline, restricted, netadmin or sysadmin"},
 			&cli.StringFlag{Name: "custom", Usage: "merge this `FILE`, a part of a container's spec as JSON or YAML, into the container"},
 			&cli.StringFlag{Name: "copy-to", Usage: "refused: podrun does not copy a pod to `POD`"},
 			cmdutil.ResultFormatFlag(),
@@ -102,9 +102,9 @@ func (d *debugOptions) Complete(c *cli.Context) error {
 func (d *debugOptions) Validate() (err error) {
 	switch {
 	case d.copyTo:
-		return cmdutil.UsageErrorf("debug", "--copy-to: podrun makes no copies of pods; podrun get pod NAME -o yaml has what another one can be made of")
+		return cmdutil.UsageErrorf("debug", "--copy-to: podrun does not copy pods; edit the output of podrun get pod NAME -o yaml instead")
 	case len(d.words) == 0 || d.words[0] == "--" || len(d.words) > 1 && d.words[1] != "--":
-		return cmdutil.UsageErrorf("debug", "debug takes the name of one pod, and after -- a command")
+		return cmdutil.UsageErrorf("debug", "debug requires the name of one pod; a command follows after --")
 	}
 	d.keys, err = parseDetachKeys("debug", d.detachKeys)
 	return err
@@ -209,9 +209,9 @@ func (d *debugOptions) securityContext(container string) (*corev1.SecurityContex
 	if err != nil || d.profile != "general" || d.plan.OwnUserNS && !root {
 		return security, err
 	}
-	why := fmt.Sprintf("pod %s shares its user namespace with other pods; give a container of its manifest SYS_PTRACE, and it has one of its own", d.pod.Name)
+	why := fmt.Sprintf("pod %s shares its user namespace with other pods; if a container of its manifest adds SYS_PTRACE, the pod has a user namespace of its own", d.pod.Name)
 	if root {
-		why = "root's pods have the user namespace of the host; --profile=sysadmin makes it root of the host"
+		why = "root's pods use the host's user namespace; with --profile=sysadmin the container is root of the host"
 	}
 	if !d.quiet {
 		fmt.Fprintf(d.env.ErrOut, "warning: container %s does not get SYS_PTRACE: %s\n", container, why)
@@ -241,7 +241,7 @@ func profile(name string) (*corev1.SecurityContext, error) {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}, nil
 	}
-	return nil, cmdutil.UsageErrorf("debug", "--profile takes general, baseline, restricted, netadmin or sysadmin, not %q", name)
+	return nil, cmdutil.UsageErrorf("debug", "--profile must be general, baseline, restricted, netadmin or sysadmin, not %q", name)
 }
 
 // add makes the pod's supervisor start the container.
@@ -270,7 +270,7 @@ func (d *debugOptions) add(ctx context.Context) error {
 		return err
 	}
 	if build.NeedsOwnUserNS(plan, alone.Plan) && os.Geteuid() != 0 {
-		return report.New(report.Failure, "use --profile=general, or give a container of the manifest such a capability: its pod has a user namespace of its own then",
+		return report.New(report.Failure, "use --profile=general, or add such a capability to a container of the manifest: the pod then has a user namespace of its own",
 			"cannot debug pod %q with this profile: it shares its user namespace with other pods, which the container could reach", d.pod.Name)
 	}
 	next, grown := build.AddEphemeralContainer(d.stored, plan, d.container, alone.Plan)

@@ -45,7 +45,7 @@ Examples:
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "run it in this `CONTAINER` instead of the first"},
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass on standard input"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the command a terminal"},
-			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes podrun's own"},
+			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone uses podrun's own value"},
 			&cli.StringFlag{Name: "workdir", Aliases: []string{"w"}, Usage: "run it in this `DIRECTORY` instead of the container's"},
 			&cli.StringFlag{Name: "user", Aliases: []string{"u"}, Usage: "run it as this `USER[:GROUP]`, names of the image or numbers, instead of the container's"},
 			detachFlag(),
@@ -70,7 +70,7 @@ func (o *execOptions) Complete(c *cli.Context) error {
 	o.user, o.workdir, o.detachKeys = c.String("user"), c.String("workdir"), c.String("detach-keys")
 	if c.IsSet("filename") {
 		if len(o.words) == 0 || o.words[0] != "--" {
-			return cmdutil.UsageErrorf("exec", "exec takes either the name of a pod or -f, not both, and after -- a command")
+			return cmdutil.UsageErrorf("exec", "exec requires either the name of a pod or -f, and a command after --")
 		}
 		return o.readFile()
 	}
@@ -81,9 +81,9 @@ func (o *execOptions) Validate() (err error) {
 	cut := slices.Index(o.words, "--")
 	switch {
 	case cut < 0 && len(o.words) > 1:
-		return cmdutil.UsageErrorf("exec", "exec takes -- between the pod and the command: podrun exec POD -- COMMAND")
+		return cmdutil.UsageErrorf("exec", "exec requires -- between the pod and the command: podrun exec POD -- COMMAND")
 	case cut != 1:
-		return cmdutil.UsageErrorf("exec", "exec takes the name of one pod, then -- and a command")
+		return cmdutil.UsageErrorf("exec", "exec requires the name of one pod, then -- and a command")
 	case len(o.words) == 2:
 		return cmdutil.UsageErrorf("exec", "you must specify at least one command for the container")
 	case o.workdir != "" && !path.IsAbs(o.workdir):

@@ -31,7 +31,7 @@ func forwardedPorts(plan *pod.Plan, words []string) ([]forwardedPort, error) {
 			one.local = one.remote
 		case local != "":
 			if one.local, err = strconv.Atoi(local); err != nil || one.local < 0 || one.local > 65535 {
-				return nil, cmdutil.UsageErrorf("port-forward", "%q is no [LOCAL:]REMOTE: the local port is a number from 0 to 65535", word)
+				return nil, cmdutil.UsageErrorf("port-forward", "%q is not [LOCAL:]REMOTE: the local port must be from 0 to 65535", word)
 			}
 		}
 		list = append(list, one)
@@ -49,7 +49,7 @@ func remotePort(plan *pod.Plan, word string) (int, error) {
 	for _, p := range plan.Ports {
 		if p.Name == word && word != "" {
 			if p.Protocol != "TCP" {
-				return 0, report.New(report.Usage, "", "port %s of pod %s is %s: port-forward is for TCP", word, plan.Name, p.Protocol)
+				return 0, report.New(report.Usage, "", "port %s of pod %s is %s: port-forward supports TCP only", word, plan.Name, p.Protocol)
 			}
 			return p.Number, nil
 		}
@@ -98,7 +98,7 @@ func readyPod(dirs store.Dirs, o *pod.Object) (store.Pod, error) {
 	case err != nil:
 		return store.Pod{}, err
 	case len(all) == 0:
-		return store.Pod{}, report.New(report.Failure, "podrun get pods -o wide shows which pods are ready", "no ready pod is behind service %q", o.Name)
+		return store.Pod{}, report.New(report.Failure, "podrun get pods -o wide shows which pods are ready", "service %q has no ready pod", o.Name)
 	}
 	return all[0].Pod, nil
 }
@@ -121,7 +121,7 @@ func servicePortWords(o *pod.Object, words []string) ([]string, error) {
 			return nil, report.New(report.Usage, "podrun get services shows its ports", "service %q does not have a service port %s", o.Name, remote)
 		}
 		if of.Protocol != "TCP" {
-			return nil, report.New(report.Usage, "", "port %s of service %s is %s: port-forward is for TCP", remote, o.Name, of.Protocol)
+			return nil, report.New(report.Usage, "", "port %s of service %s is %s: port-forward supports TCP only", remote, o.Name, of.Protocol)
 		}
 		if !both {
 			local = strconv.Itoa(int(of.Port))

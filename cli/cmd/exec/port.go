@@ -16,12 +16,12 @@ import (
 func NewPortCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "port",
-		Usage:     "show the ports of this machine that lead to a pod",
+		Usage:     "show the host ports that are forwarded to a pod",
 		ArgsUsage: "POD",
 		Description: `Prints one line for each port that the pod publishes by hostPort: the pod's port
 and the address that is forwarded to it. A pod in the host's network publishes
 none: its ports are the machine's own. podrun get services shows the ports of
-Services of type NodePort, which lead to all of their pods.
+Services of type NodePort, which are forwarded to all of their pods.
 
 Examples:
   podrun port web
@@ -44,7 +44,7 @@ func (o *portOptions) Complete(c *cli.Context) error {
 
 func (o *portOptions) Validate() error {
 	if len(o.words) != 1 {
-		return cmdutil.UsageErrorf("port", "port takes the name of one pod")
+		return cmdutil.UsageErrorf("port", "port requires the name of one pod")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func NewPortForwardCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "forward local ports to a pod",
 		ArgsUsage: "POD [LOCAL:]REMOTE...",
 		Description: `Listens on this machine and passes every connection on to the pod's localhost,
-until Ctrl-C. Whether the pod publishes the port makes no difference.
+until Ctrl-C. The pod does not need to publish the port.
 
 Examples:
   podrun port-forward web 8080:80
@@ -61,7 +61,7 @@ func (o *portForwardOptions) Complete(c *cli.Context) error {
 
 func (o *portForwardOptions) Validate() (err error) {
 	if len(o.words) < 2 {
-		return cmdutil.UsageErrorf("port-forward", "port-forward takes the name of a pod and at least one port")
+		return cmdutil.UsageErrorf("port-forward", "port-forward requires the name of a pod and at least one port")
 	}
 	o.addresses, err = listenAddresses(o.lists)
 	return err
@@ -144,7 +144,7 @@ func (w *forwarder) listen(addresses []listenAddress, port forwardedPort) error 
 	for _, a := range addresses {
 		if !opened[a.word] {
 			err := errors.Join(errs...)
-			return report.New(report.Failure, cmdutil.ListenHint(err, "ss -ltnp shows by whom a port is taken")+"; LOCAL:REMOTE takes another, :REMOTE a free one", "%w", err)
+			return report.New(report.Failure, cmdutil.ListenHint(err, "ss -ltnp shows which process uses the port")+"; LOCAL:REMOTE uses another port, :REMOTE a free one", "%w", err)
 		}
 	}
 	return nil
@@ -294,7 +294,7 @@ func listenAddresses(lists []string) ([]listenAddress, error) {
 			case ip != nil:
 				add(word, ip)
 			default:
-				return nil, cmdutil.UsageErrorf("port-forward", "--address cannot be %q: it is localhost or an IP address", word)
+				return nil, cmdutil.UsageErrorf("port-forward", "--address cannot be %q: use localhost or an IP address", word)
 			}
 		}
 	}

@@ -21,10 +21,10 @@ func TestForwardedPorts(t *testing.T) {
 		{"0", nil, "must be from 1 to 65535"},
 		{"80:0", nil, "must be from 1 to 65535"},
 		{"80:", nil, `does not have a named port ""`},
-		{"70000:80", nil, "the local port is a number"},
-		{"x:80", nil, "the local port is a number"},
+		{"70000:80", nil, "the local port must be from 0 to 65535"},
+		{"x:80", nil, "the local port must be from 0 to 65535"},
 		{"8080:https", nil, `pod web does not have a named port "https"`},
-		{"dns", nil, "is UDP: port-forward is for TCP"},
+		{"dns", nil, "is UDP: port-forward supports TCP only"},
 		{"1:2:3", nil, "named port"},
 	} {
 		got, err := forwardedPorts(plan, strings.Fields(c.words))

@@ -29,7 +29,7 @@ func getFlags() []cli.Flag {
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show only what has the labels of this `SELECTOR`: app=web,tier!=db"},
 		&cli.StringFlag{Name: "field-selector", Usage: "show only what has fields of this `SELECTOR`: status.phase=Running"},
 		&cli.StringFlag{Name: "sort-by", Usage: "sort by the field at this `PATH`, such as .metadata.creationTimestamp"},
-		&cli.BoolFlag{Name: "no-headers", Usage: "omit the heads of tables"},
+		&cli.BoolFlag{Name: "no-headers", Usage: "omit the table headers"},
 		&cli.BoolFlag{Name: "show-labels", Usage: "show the labels in a column of their own"},
 	}
 }
@@ -122,7 +122,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	if o.Printer, ok, err = printers.ParsePrinter(o.Format, o.NoHeaders); err != nil {
 		return o.usageError("output format %s", err)
 	} else if !ok && !slices.Contains([]string{"", "wide", "name"}, o.Format) {
-		return o.usageError("unknown output format %q: it is wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH", o.Format)
+		return o.usageError("unknown output format %q: use wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH", o.Format)
 	}
 	if o.Labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return o.usageError("selector %q: %s", c.String("selector"), err)
@@ -145,11 +145,11 @@ func (o *options) completeQueries(words, files []string) (err error) {
 	case o.command == "ps":
 		o.queries = []kindnames.Query{{Names: words}}
 	case len(files) > 0 && len(words) > 0:
-		return o.usageError("get takes either words or -f, not both")
+		return o.usageError("get requires either names or -f, not both")
 	case len(files) > 0:
 		o.queries, err = resource.QueriesInFiles(o.env, files)
 	case len(words) == 0:
-		return o.usageError("get takes a kind, such as pods, services or deployments, or the names of pods")
+		return o.usageError("get requires a kind, such as pods, services or deployments, or the names of pods")
 	default:
 		o.queries, err = resource.ParseQueries(o.env, o.Namespace, words)
 	}
@@ -165,15 +165,15 @@ func (o *options) Validate() error {
 	named := slices.ContainsFunc(o.queries, func(q kindnames.Query) bool { return len(q.Names) > 0 })
 	switch {
 	case o.quiet && o.hasOutput:
-		return o.usageError("-q prints names: it does not go with -o")
+		return o.usageError("-q and -o are mutually exclusive")
 	case o.All && named:
-		return o.usageError("a pod cannot be named across all namespaces")
+		return o.usageError("a resource cannot be retrieved by name across all namespaces")
 	case o.hasSelector && named:
-		return o.usageError("a selector and names do not go together")
+		return o.usageError("name cannot be provided when a selector is specified")
 	case o.watch && (len(o.queries) > 1 || len(o.queries) == 1 && o.queries[0].Kind != ""):
 		return o.usageError("only pods can be watched")
 	case !o.watch && o.watchEvents:
-		return o.usageError("--output-watch-events goes with --watch or --watch-only")
+		return o.usageError("--output-watch-events option can only be used with --watch or --watch-only")
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ Examples:
 				files = []string{"-"}
 			}
 			if len(files) == 0 {
-				return cmdutil.UsageErrorf("image load", "image load takes the files of archives")
+				return cmdutil.UsageErrorf("image load", "image load requires the files of archives")
 			}
 			return addImages(c.Context, env, "loading", func(ctx context.Context, s *image.Store, onProgress func(image.Progress)) ([]pod.Image, error) {
 				var all []pod.Image
@@ -80,7 +80,7 @@ Examples:
 		Flags: []cli.Flag{cmdutil.AuthfileFlag(), cmdutil.TLSVerifyFlag()},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return cmdutil.UsageErrorf("image pull", "image pull takes the names of images")
+				return cmdutil.UsageErrorf("image pull", "image pull requires the names of images")
 			}
 			options, err := env.PullOptions(c)
 			if err != nil {
@@ -120,7 +120,7 @@ Examples:
 `,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
-				return cmdutil.UsageErrorf("image import", "image import takes a tar file and a name for the image")
+				return cmdutil.UsageErrorf("image import", "image import requires a tar file and a name for the image")
 			}
 			return addImages(c.Context, env, "importing", func(ctx context.Context, s *image.Store, _ func(image.Progress)) ([]pod.Image, error) {
 				img, err := s.Import(ctx, input(c.Args().Get(0)), c.Args().Get(1))

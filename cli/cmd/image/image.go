@@ -30,7 +30,7 @@ Examples:
 			imageLoadCommand(env), NewPullCommand(env), imageImportCommand(env), imageSaveCommand(env), NewLsCommand(env), imageInspectCommand(env),
 			imageHistoryCommand(env), imageTagCommand(env), NewRmCommand(env), imagePruneCommand(env), imageVerifyCommand(env),
 		},
-		Action: cmdline.NeedSubcommand("image", "image takes one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify"),
+		Action: cmdline.NeedSubcommand("image", "image requires one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify"),
 	}
 }
 

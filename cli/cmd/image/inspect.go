@@ -32,12 +32,12 @@ Examples:
 		Flags: []cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "json", Usage: "print in this `FORMAT`: json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,..."}},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return cmdutil.UsageErrorf("image inspect", "image inspect takes the names of images")
+				return cmdutil.UsageErrorf("image inspect", "image inspect requires the names of images")
 			}
 			format := c.String("output")
 			print, ok, err := printers.ParsePrinter(format, false)
 			if err != nil || !ok {
-				return cmdutil.UsageErrorf("image inspect", "-o takes json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH, not %q", format)
+				return cmdutil.UsageErrorf("image inspect", "-o must be json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH, not %q", format)
 			}
 			list := []any{}
 			errs := describeEach(env, c.Args().Slice(), func(d *image.Inspection) error {
@@ -92,7 +92,7 @@ Examples:
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "no-trunc", Usage: "show the commands in full"}},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return cmdutil.UsageErrorf("image history", "image history takes the name of one image")
+				return cmdutil.UsageErrorf("image history", "image history requires the name of one image")
 			}
 			return errors.Join(describeEach(env, c.Args().Slice(), func(d *image.Inspection) error {
 				return printHistory(env, d, c.Bool("no-trunc"), time.Now())
@@ -128,9 +128,9 @@ func printHistory(env *cmdutil.Env, d *image.Inspection, full bool, now time.Tim
 func imageTagCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "tag",
-		Usage:     "give an image more names",
+		Usage:     "add names to an image",
 		ArgsUsage: "IMAGE NAME...",
-		Description: `Gives an image more names. A name of another image moves to this one. podrun
+		Description: `Adds names to an image. A name of another image is moved to this one. podrun
 image rm NAME removes a name.
 
 Examples:
@@ -139,7 +139,7 @@ Examples:
 `,
 		Action: func(c *cli.Context) error {
 			if c.NArg() < 2 {
-				return cmdutil.UsageErrorf("image tag", "image tag takes an image and its new names")
+				return cmdutil.UsageErrorf("image tag", "image tag requires an image and its new names")
 			}
 			s, err := env.ImageStore()
 			if err != nil {

@@ -34,7 +34,7 @@ Examples:
   podrun login --get-login registry.example.org
 `,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "the `USER`; on a terminal the command asks for it"},
+			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "the `USER`; on a terminal the command prompts for it"},
 			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "the `PASSWORD`; other users can see it in the list of processes: prefer --password-stdin"},
 			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password from standard input"},
 			&cli.BoolFlag{Name: "get-login", Usage: "print the user of the stored login, and do not log in"},
@@ -72,7 +72,7 @@ func runLogin(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.ErrOut, "podrun: logged in to %s; the login is kept in %s\n", registryName, report.Escape(where))
+	fmt.Fprintf(env.ErrOut, "podrun: logged in to %s; the login is stored in %s\n", registryName, report.Escape(where))
 	return nil
 }
 
@@ -84,7 +84,7 @@ func registryArg(c *cli.Context, command string) (string, error) {
 	case 1:
 		return image.RegistryKey(c.Args().First())
 	}
-	return "", cmdutil.UsageErrorf(command, "%s takes one registry", command)
+	return "", cmdutil.UsageErrorf(command, "%s requires one registry", command)
 }
 
 // readAccount prompts for the credentials that the flags do not contain.
@@ -92,7 +92,7 @@ func readAccount(env *cmdutil.Env, c *cli.Context, registry string) (image.Accou
 	a := image.Account{Registry: registry, User: c.String("username"), Password: c.String("password")}
 	if c.Bool("password-stdin") {
 		if a.User == "" || c.IsSet("password") {
-			return a, cmdutil.UsageErrorf("login", "--password-stdin needs --username, and no --password")
+			return a, cmdutil.UsageErrorf("login", "--password-stdin requires --username, and excludes --password")
 		}
 		text, err := io.ReadAll(io.LimitReader(env.In, 64<<10))
 		if err != nil {
@@ -103,7 +103,7 @@ func readAccount(env *cmdutil.Env, c *cli.Context, registry string) (image.Accou
 	}
 	terminal, ok := tty.File(env.In)
 	if !ok && (a.User == "" || a.Password == "") {
-		return a, cmdutil.UsageErrorf("login", "there is no terminal: --username and --password-stdin are needed")
+		return a, cmdutil.UsageErrorf("login", "there is no terminal: --username and --password-stdin are required")
 	}
 	if a.User == "" {
 		fmt.Fprint(env.ErrOut, "User name: ")
@@ -155,7 +155,7 @@ Examples:
 			}
 			if c.Bool("all") {
 				if c.Args().Present() {
-					return cmdutil.UsageErrorf("logout", "--all is for all registries")
+					return cmdutil.UsageErrorf("logout", "--all and a registry are mutually exclusive")
 				}
 				registryName = ""
 			}

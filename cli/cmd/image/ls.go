@@ -22,8 +22,8 @@ func NewLsCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "ls",
 		Usage: "list the images on this machine",
-		Description: `Lists the images, the last one added first. SIZE is that of the files of all
-layers; images share layers. TEMPLATE is a Go template, as with docker and
+		Description: `Lists the images, the last one added first. SIZE is the size of all layers;
+images share layers. TEMPLATE is a Go template, as with docker and
 podman, with the fields Name, Repository, Tag, ID, Digest, CreatedAt,
 CreatedSince and Size; json writes these as a line for each name.
 
@@ -33,9 +33,9 @@ Examples:
   podrun image ls --format '{{.Repository}}:{{.Tag}} {{.Size}}'
 `,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "write the ids only, each once"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only the ids, each once"},
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "accepted for compatibility: all images are always listed"},
-			&cli.StringFlag{Name: "format", Usage: "write each name by this `TEMPLATE`, or json"},
+			&cli.StringFlag{Name: "format", Usage: "print each name by this `TEMPLATE`, or as json"},
 		},
 		Action: func(c *cli.Context) error { return runLs(env, c) },
 	}
@@ -43,7 +43,7 @@ Examples:
 
 func runLs(env *cmdutil.Env, c *cli.Context) error {
 	if c.Args().Present() {
-		return cmdutil.UsageErrorf("image ls", "image ls takes no arguments")
+		return cmdutil.UsageErrorf("image ls", "image ls accepts no arguments")
 	}
 	s, err := env.ImageStore()
 	if err != nil {
@@ -151,7 +151,7 @@ Examples:
 `,
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return cmdutil.UsageErrorf("image rm", "image rm takes the names or ids of images")
+				return cmdutil.UsageErrorf("image rm", "image rm requires the names or ids of images")
 			}
 			dirs, err := env.Dirs()
 			if err != nil {

@@ -18,9 +18,9 @@ func imagePruneCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "prune",
 		Usage: "remove images that nothing uses",
-		Description: `Removes images that have lost their names to newer ones, and with -a all that no
-pod uses and no unit, Deployment, Job or other workload may use. Images for a
-rollback stay. It does not ask for a confirmation.
+		Description: `Removes untagged (dangling) images, and with -a all images that no pod uses and
+no unit, Deployment, Job or other workload may use. Images for a rollback are
+kept. It does not ask for a confirmation.
 
 Examples:
   podrun image prune
@@ -28,7 +28,7 @@ Examples:
   podrun image prune -a --filter until=24h
 `,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also those with names, if nothing uses them"},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also remove tagged images that nothing uses"},
 			&cli.StringFlag{Name: "filter", Usage: "with `until=TIME`: only images added before, as a duration (24h) or a time (2026-01-31T12:00:00Z)"},
 			&cli.BoolFlag{Name: "force", Aliases: []string{"f"}, Usage: "accepted for compatibility; podrun never prompts"},
 		},
@@ -38,18 +38,18 @@ Examples:
 
 func runPrune(env *cmdutil.Env, c *cli.Context) error {
 	if c.Args().Present() {
-		return cmdutil.UsageErrorf("image prune", "image prune takes no arguments: podrun image rm removes an image by its name")
+		return cmdutil.UsageErrorf("image prune", "image prune accepts no arguments: podrun image rm removes an image by its name")
 	}
 	o := image.PruneOptions{All: c.Bool("all")}
 	if filter := c.String("filter"); filter != "" {
 		until, ok := strings.CutPrefix(filter, "until=")
 		if !ok {
-			return cmdutil.UsageErrorf("image prune", "--filter takes until=TIME, not %q", filter)
+			return cmdutil.UsageErrorf("image prune", "--filter must be until=TIME, not %q", filter)
 		}
 		age, err := time.ParseDuration(until)
 		if o.Before = time.Now().Add(-age); err != nil {
 			if o.Before, err = time.Parse(time.RFC3339, until); err != nil {
-				return cmdutil.UsageErrorf("image prune", "until is a duration as 24h or a time as 2026-01-31T12:00:00Z, not %q", until)
+				return cmdutil.UsageErrorf("image prune", "until must be a duration such as 24h or a time such as 2026-01-31T12:00:00Z, not %q", until)
 			}
 		}
 	}

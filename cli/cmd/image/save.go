@@ -51,19 +51,19 @@ func runSave(env *cmdutil.Env, c *cli.Context) error {
 	out := c.String("output")
 	switch {
 	case !c.Args().Present():
-		return cmdutil.UsageErrorf("image save", "image save takes the names of images")
+		return cmdutil.UsageErrorf("image save", "image save requires the names of images")
 	case !slices.Contains([]string{image.OCIArchive, image.OCIDir, image.DockerArchive}, o.Format):
-		return cmdutil.UsageErrorf("image save", "--format is oci-archive, docker-archive or oci-dir, not %q", o.Format)
+		return cmdutil.UsageErrorf("image save", "--format must be oci-archive, docker-archive or oci-dir, not %q", o.Format)
 	case !slices.Contains([]string{"", "gzip", "zstd"}, o.Compress):
-		return cmdutil.UsageErrorf("image save", "--compress is gzip or zstd, not %q", o.Compress)
+		return cmdutil.UsageErrorf("image save", "--compress must be gzip or zstd, not %q", o.Compress)
 	case o.Format == image.OCIDir && (out == "" || out == "-"):
-		return cmdutil.UsageErrorf("image save", "--format oci-dir takes -o and a directory")
+		return cmdutil.UsageErrorf("image save", "--format oci-dir requires -o and a directory")
 	}
 	if out == "-" {
 		out = ""
 	}
 	if _, terminal := tty.File(env.Out); out == "" && terminal {
-		return cmdutil.UsageErrorf("image save", "an archive is not for a terminal: use -o FILE")
+		return cmdutil.UsageErrorf("image save", "cannot write an archive to a terminal: use -o FILE")
 	}
 	s, err := env.ImageStore()
 	if err != nil {

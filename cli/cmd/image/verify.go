@@ -74,7 +74,7 @@ func runVerify(env *cmdutil.Env, c *cli.Context) error {
 			fmt.Fprintf(env.Out, "%s repaired\n", report.Escape(v.Name()))
 		}
 		if damaged > 0 {
-			errs = append(errs, report.New(report.Failure, "podrun image verify --repair fetches it again; podrun image load FILE puts back what came from an archive", "%d of %d images are damaged", damaged, len(list)))
+			errs = append(errs, report.New(report.Failure, "podrun image verify --repair pulls them again; podrun image load FILE restores images of an archive", "%d of %d images are damaged", damaged, len(list)))
 		}
 		return errors.Join(errs...)
 	})

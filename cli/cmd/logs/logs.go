@@ -26,14 +26,14 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "logs",
-		Usage:     "show what a container has written",
+		Usage:     "show the logs of a container",
 		ArgsUsage: "POD... | -l SELECTOR",
 		Description: `Shows the output of the current or last instance of a container. With -f it
 waits for a container that has not started, continues over restarts and the
-rotation of the log, and exits when the container will not write any more.
+rotation of the log, and exits when the container has ended for good.
 
 On a terminal, the output of a container can set colours and nothing else; --raw
-allows all control sequences. In a pipe it is what was written, byte for byte.
+allows all control sequences. In a pipe the output is unchanged.
 
 Examples:
   podrun logs web

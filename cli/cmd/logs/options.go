@@ -70,14 +70,14 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	ago, since := c.Duration("since"), c.IsSet("since")
 	switch {
 	case since && c.IsSet("since-time"):
-		return cmdutil.UsageErrorf("logs", "--since and --since-time exclude each other")
+		return cmdutil.UsageErrorf("logs", "--since and --since-time are mutually exclusive")
 	case since && ago <= 0:
 		return cmdutil.UsageErrorf("logs", "--since must be more than 0")
 	case since:
 		o.since = time.Now().Add(-ago)
 	case c.IsSet("since-time"):
 		if o.since, err = time.Parse(time.RFC3339, c.String("since-time")); err != nil {
-			return cmdutil.UsageErrorf("logs", "--since-time cannot be %q: it takes a time like 2026-01-02T15:04:05Z", c.String("since-time"))
+			return cmdutil.UsageErrorf("logs", "--since-time cannot be %q: use a time such as 2026-01-02T15:04:05Z", c.String("since-time"))
 		}
 	}
 	return nil
@@ -87,13 +87,13 @@ func (o *options) Complete(c *cli.Context) (err error) {
 func (o *options) Validate() error {
 	switch {
 	case len(o.words) == 0 && !o.selected:
-		return cmdutil.UsageErrorf("logs", "logs takes the names of pods, or --selector")
+		return cmdutil.UsageErrorf("logs", "logs requires the names of pods, or --selector")
 	case len(o.words) > 0 && o.selected:
-		return cmdutil.UsageErrorf("logs", "--selector chooses the pods: it does not go with their names")
+		return cmdutil.UsageErrorf("logs", "only a selector (-l) or a POD name is allowed")
 	case o.allContainers && o.container != "":
-		return cmdutil.UsageErrorf("logs", "--all-containers and --container exclude each other")
+		return cmdutil.UsageErrorf("logs", "--all-containers and --container are mutually exclusive")
 	case o.previous && o.follow:
-		return cmdutil.UsageErrorf("logs", "--previous and --follow exclude each other: an earlier instance writes nothing more")
+		return cmdutil.UsageErrorf("logs", "--previous and --follow are mutually exclusive: an earlier instance writes nothing more")
 	case o.tail < -1:
 		return cmdutil.UsageErrorf("logs", "--tail must be a number of lines, or -1 for all")
 	case o.maxStreams < 0:
@@ -119,7 +119,7 @@ func (o *options) pods(ctx context.Context) ([]store.Pod, error) {
 	for i, word := range words {
 		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
 		if err != nil && i == 1 && isContainer(pods[0], word) {
-			err = cmdutil.UsageErrorf("logs", "there is no pod %s: a container is named by -c %s", word, word)
+			err = cmdutil.UsageErrorf("logs", "pod %s not found: use -c %s for a container", word, word)
 		}
 		if err != nil {
 			return nil, err

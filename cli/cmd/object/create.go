@@ -40,7 +40,7 @@ Examples:
   podrun create namespace web
 `,
 		Subcommands: []*cli.Command{createConfigMapCommand(env), createNamespaceCommand(env), createSecretCommand(env)},
-		Action:      cmdline.NeedSubcommand("create", "create takes one of configmap, namespace and secret"),
+		Action:      cmdline.NeedSubcommand("create", "create requires one of configmap, namespace and secret"),
 	}
 }
 
@@ -48,14 +48,14 @@ func createSecretCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "secret",
 		Usage: "create a Secret",
-		Description: `Creates a Secret. It is kept in memory only: a reboot clears it.
+		Description: `Creates a Secret. It is stored in memory only: a reboot clears it.
 
 Examples:
   podrun create secret generic login --from-file=password=pw.txt
   podrun create secret tls site --cert=site.crt --key=site.key
 `,
 		Subcommands: []*cli.Command{createGenericCommand(env), createRegistryCommand(env), createTLSCommand(env)},
-		Action:      cmdline.NeedSubcommand("create secret", "create secret takes one of generic, docker-registry and tls"),
+		Action:      cmdline.NeedSubcommand("create secret", "create secret requires one of generic, docker-registry and tls"),
 	}
 }
 
@@ -86,7 +86,7 @@ Examples:
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
   podrun create configmap settings --from-env-file=app.env --dry-run -o yaml
 `,
-		Flags:  createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "the data cannot be changed"})...),
+		Flags:  createFlags(append(dataFlags(), &cli.BoolFlag{Name: "immutable", Usage: "make the data immutable"})...),
 		Action: createAction(env, "ConfigMap", (*createOptions).configMap),
 	}
 }
@@ -190,9 +190,9 @@ func (o *createOptions) Complete(c *cli.Context) error {
 func (o *createOptions) Validate() error {
 	switch {
 	case len(o.words) != 1:
-		return cmdutil.UsageErrorf("create", "create takes one name")
+		return cmdutil.UsageErrorf("create", "create requires one name")
 	case !slices.Contains([]string{"", "json", "yaml", "name"}, o.format):
-		return cmdutil.UsageErrorf("create", "unknown output format %q: it is json, yaml or name", o.format)
+		return cmdutil.UsageErrorf("create", "unknown output format %q: use json, yaml or name", o.format)
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (o *createOptions) Run(ctx context.Context) error {
 	}
 	made, err := manifest.NewObject(o.kind, object)
 	if err != nil {
-		return report.New(report.Usage, "", "cannot make it\n%w", err)
+		return report.New(report.Usage, "", "cannot create it\n%w", err)
 	}
 	if o.dryRun == cmdutil.DryRunNone {
 		if err := createOnce(ctx, o.env, made); err != nil {
@@ -260,7 +260,7 @@ func (o *createOptions) registrySecret() (metav1.Object, error) {
 		return s, err
 	}
 	if o.user == "" || o.password == "" {
-		return nil, cmdutil.UsageErrorf("create secret docker-registry", "create secret docker-registry takes --docker-username and --docker-password, or --from-file")
+		return nil, cmdutil.UsageErrorf("create secret docker-registry", "create secret docker-registry requires --docker-username and --docker-password, or --from-file")
 	}
 	entry := map[string]string{"username": o.user, "password": o.password, "auth": base64.StdEncoding.EncodeToString([]byte(o.user + ":" + o.password))}
 	if o.email != "" {
@@ -276,7 +276,7 @@ func (o *createOptions) registrySecret() (metav1.Object, error) {
 
 func (o *createOptions) tlsSecret() (metav1.Object, error) {
 	if o.cert == "" || o.key == "" {
-		return nil, cmdutil.UsageErrorf("create secret tls", "create secret tls takes --cert and --key")
+		return nil, cmdutil.UsageErrorf("create secret tls", "create secret tls requires --cert and --key")
 	}
 	cert, err := readValue(o.env, o.cert)
 	if err != nil {
@@ -287,7 +287,7 @@ func (o *createOptions) tlsSecret() (metav1.Object, error) {
 		return nil, err
 	}
 	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		return nil, report.New(report.Usage, "", "cannot make the secret: %w", err)
+		return nil, report.New(report.Usage, "", "cannot create the secret: %w", err)
 	}
 	return &corev1.Secret{TypeMeta: typeMeta("Secret"), Type: corev1.SecretTypeTLS,
 		Data: map[string][]byte{corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key}}, nil
@@ -301,7 +301,7 @@ func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error
 	}
 	lock, err := dirs.LockObjects()
 	if err != nil {
-		return fmt.Errorf("cannot keep %s: %w", kindnames.Display(o.Stored), err)
+		return fmt.Errorf("cannot store %s: %w", kindnames.Display(o.Stored), err)
 	}
 	defer lock.Close()
 	k, err := objects.Compare(env, dirs, o)
@@ -313,7 +313,7 @@ func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error
 	}
 	objects.WarnOfDisk(env, dirs, []*pod.Object{k.Object})
 	if err := dirs.PutObject(k.Object); err != nil {
-		return fmt.Errorf("cannot keep %s: %w", kindnames.Display(k.Object), err)
+		return fmt.Errorf("cannot store %s: %w", kindnames.Display(k.Object), err)
 	}
 	objects.NotifyPods(ctx, env, dirs, []*pod.Object{k.Object})
 	return nil

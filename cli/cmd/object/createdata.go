@@ -51,7 +51,7 @@ func (o *createOptions) data() (map[string][]byte, error) {
 	for _, word := range o.fromLiteral {
 		key, value, ok := strings.Cut(word, "=")
 		if !ok || key == "" { // the word is not printed: it may be a secret
-			errs = append(errs, report.New(report.Usage, "", "--from-literal takes KEY=VALUE"))
+			errs = append(errs, report.New(report.Usage, "", "--from-literal requires KEY=VALUE"))
 			continue
 		}
 		errs = append(errs, add(key, []byte(value)))
@@ -69,7 +69,7 @@ func fromFile(env *cmdutil.Env, word string, add func(key string, value []byte) 
 	case !named:
 		path, key = word, filepath.Base(word)
 	case key == "" || path == "" || strings.Contains(path, "="):
-		return report.New(report.Usage, "", "--from-file takes FILE or KEY=FILE, not %q", word)
+		return report.New(report.Usage, "", "--from-file must be FILE or KEY=FILE, not %q", word)
 	}
 	st, err := os.Stat(path)
 	if err != nil || !st.IsDir() {
@@ -109,7 +109,7 @@ func fromEnvFile(env *cmdutil.Env, file string, add func(key string, value []byt
 		return err
 	}
 	if !utf8.Valid(text) {
-		return report.New(report.Usage, "", "%s has bytes that are no UTF-8", file)
+		return report.New(report.Usage, "", "%s is not valid UTF-8", file)
 	}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
@@ -123,7 +123,7 @@ func fromEnvFile(env *cmdutil.Env, file string, add func(key string, value []byt
 			value = env.Getenv(key)
 		}
 		if msgs := validation.IsEnvVarName(key); len(msgs) > 0 { // not printed: it may be a secret
-			return report.New(report.Usage, "", "%s, line %d: what is before the = is not a valid key name: %s", file, n, strings.Join(msgs, "; "))
+			return report.New(report.Usage, "", "%s, line %d: the key before = is not a valid key name: %s", file, n, strings.Join(msgs, "; "))
 		}
 		if err := add(key, []byte(value)); err != nil {
 			return err

@@ -82,11 +82,11 @@ func (o *deleteOptions) Complete(c *cli.Context) (err error) {
 func (o *deleteOptions) Validate() error {
 	switch {
 	case len(o.files) > 0 && len(o.words) > 0:
-		return cmdutil.UsageErrorf("delete", "delete takes either names or -f, not both")
+		return cmdutil.UsageErrorf("delete", "delete requires either names or -f, not both")
 	case len(o.files) == 0 && !o.hasKind && !o.hasPods:
-		return cmdutil.UsageErrorf("delete", "delete takes a kind and names, such as configmap NAME or deployment/NAME, or -f and a file")
+		return cmdutil.UsageErrorf("delete", "delete requires a kind and names, such as configmap NAME or deployment/NAME, or -f and a file")
 	case len(o.files) == 0 && len(o.names)+len(o.podNames) == 0 && o.chosen == nil:
-		return cmdutil.UsageErrorf("delete", "delete takes the names of what is to be deleted")
+		return cmdutil.UsageErrorf("delete", "resource(s) were provided, but no name was specified")
 	}
 	return nil
 }

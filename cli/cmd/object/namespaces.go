@@ -24,7 +24,7 @@ func (o *deleteOptions) deleteNamespaces(ctx context.Context, targets []kindname
 	for _, t := range targets {
 		switch _, err := resource.FindNamespace(o.dirs, t.Name); {
 		case t.Name == podclient.DefaultNamespace:
-			errs = append(errs, report.New(report.Failure, "podrun get all,cm,secrets,pvc lists what is in it", "cannot delete namespace %s: it is always there", t.Name))
+			errs = append(errs, report.New(report.Failure, "podrun get all,cm,secrets,pvc lists what is in it", "cannot delete namespace %s: it always exists", t.Name))
 		case err != nil && o.ignoreNotFound && errors.Is(o.missingObject(t), fs.ErrNotExist):
 		case err != nil:
 			errs = append(errs, err)

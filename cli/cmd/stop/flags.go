@@ -55,7 +55,7 @@ func (o *graceOptions) validate() error {
 	case o.grace != nil && *o.grace < 0:
 		return cmdutil.UsageErrorf(o.command, "--grace-period must not be negative")
 	case o.force && o.grace != nil && *o.grace != 0:
-		return cmdutil.UsageErrorf(o.command, "--force ends the pod at once: it allows no --grace-period but 0")
+		return cmdutil.UsageErrorf(o.command, "--force and --grace-period greater than 0 cannot be specified together")
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func (o *graceOptions) how(env *cmdutil.Env) podclient.StopOptions {
 func waitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "wait", Usage: "return when the pods are ready, not as soon as they run"},
-		&cli.DurationFlag{Name: "timeout", Usage: "give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
+		&cli.DurationFlag{Name: "timeout", Usage: "give up waiting after this `DURATION` (90s, 5m); the pods keep running"},
 	}
 }
 

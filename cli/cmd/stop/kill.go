@@ -62,9 +62,9 @@ func (o *killOptions) Complete(c *cli.Context) error {
 func (o *killOptions) Validate() (err error) {
 	switch {
 	case len(o.words) == 0:
-		return cmdutil.UsageErrorf("kill", "kill takes the names of pods")
+		return cmdutil.UsageErrorf("kill", "kill requires the names of pods")
 	case len(o.only) > 0 && len(o.words) > 1:
-		return cmdutil.UsageErrorf("kill", "--container goes with one pod")
+		return cmdutil.UsageErrorf("kill", "--container requires exactly one pod")
 	}
 	o.number, o.name, err = signalOf(o.signal)
 	return err
@@ -98,7 +98,7 @@ func signalOf(word string) (number int, name string, err error) {
 		return number, name, nil
 	}
 	if number, err = strconv.Atoi(word); err != nil || number < 1 || number > 64 {
-		return 0, "", cmdutil.UsageErrorf("kill", "--signal cannot be %q: it takes a signal's name, such as HUP, or its number, 1 to 64", word)
+		return 0, "", cmdutil.UsageErrorf("kill", "--signal cannot be %q: use a signal's name, such as HUP, or its number, 1 to 64", word)
 	}
 	if name = unix.SignalName(unix.Signal(number)); name == "" {
 		name = "signal " + word

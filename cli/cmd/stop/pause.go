@@ -23,8 +23,8 @@ func NewPauseCommand(env *cmdutil.Env) *cli.Command {
 processor time and do not respond. Their memory is kept.
 
 A paused pod is not ready, so Services use other pods. Its probes and hooks do
-not run, and results of running ones are ignored; nothing of it is started or
-restarted, and grace periods stand still. activeDeadlineSeconds continues.
+not run, and results of running ones are ignored; no container is started or
+restarted, and grace periods are suspended. activeDeadlineSeconds continues.
 podrun stop and podrun down end a paused pod like any other: they unfreeze it
 first, so that it receives the stop signal. After a reboot, or in a new sandbox,
 the pod is not paused.
@@ -72,7 +72,7 @@ func newPauseOptions(env *cmdutil.Env, paused bool) *pauseOptions {
 
 func (o *pauseOptions) Validate() error {
 	if len(o.words) == 0 {
-		return cmdutil.UsageErrorf(o.verb, "%s takes the names of pods", o.verb)
+		return cmdutil.UsageErrorf(o.verb, "%s requires the names of pods", o.verb)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 		case st.Phase.Terminal():
 			return "", podclient.ErrNotRunning
 		case is && o.paused:
-			return "is paused already", nil
+			return "is already paused", nil
 		case !is && !o.paused:
 			return "is not paused", nil
 		}

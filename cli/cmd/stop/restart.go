@@ -59,9 +59,9 @@ func (o *restartOptions) Complete(c *cli.Context) error {
 func (o *restartOptions) Validate() error {
 	switch {
 	case o.chosen == nil && len(o.words) == 0:
-		return cmdutil.UsageErrorf("restart", "restart takes the names of pods, --selector or --all")
+		return cmdutil.UsageErrorf("restart", "restart requires the names of pods, --selector or --all")
 	case len(o.only) > 0 && (len(o.words) > 1 || o.chosen != nil):
-		return cmdutil.UsageErrorf("restart", "--container goes with one pod")
+		return cmdutil.UsageErrorf("restart", "--container requires exactly one pod")
 	}
 	return o.waitOptions.validate()
 }
@@ -146,7 +146,7 @@ func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error 
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why", place.Name), "pod %s is not %s again in time: it is left as it is", place.Name, o.goal.Word)
+		return report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why", place.Name), "pod %s did not become %s within the timeout: it keeps running", place.Name, o.goal.Word)
 	case err != nil:
 		return err
 	case last != nil && last.Phase == pod.Failed:

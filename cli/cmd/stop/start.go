@@ -24,8 +24,9 @@ func NewStartCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "run ended pods again",
 		ArgsUsage: "POD...",
 		Description: `Runs pods that have ended, or that were stopped, as podrun up -d with their
-manifests does: from the beginning, with empty volumes except claims. A lost
-pod, as after a power cut, continues. A running pod is left as it is.
+manifests does: from the beginning, with empty volumes except claims. A pod
+whose processes are gone, as after a power cut, is resumed. A running pod is not
+changed.
 
 Examples:
   podrun start web
@@ -48,7 +49,7 @@ func (o *startOptions) Complete(c *cli.Context) error {
 
 func (o *startOptions) Validate() error {
 	if len(o.words) == 0 {
-		return cmdutil.UsageErrorf("start", "start takes the names of pods")
+		return cmdutil.UsageErrorf("start", "start requires the names of pods")
 	}
 	return o.waitOptions.validate()
 }

@@ -55,7 +55,7 @@ func (o *stopOptions) Complete(c *cli.Context) error {
 
 func (o *stopOptions) Validate() error {
 	if o.chosen == nil && len(o.words) == 0 {
-		return cmdutil.UsageErrorf("stop", "stop takes the names of pods, --selector or --all")
+		return cmdutil.UsageErrorf("stop", "stop requires the names of pods, --selector or --all")
 	}
 	return o.graceOptions.validate()
 }
@@ -92,7 +92,7 @@ func (o *podOptions) unownedPods(verb string) ([]store.Pod, error) {
 	var errs []error
 	for _, word := range o.words {
 		if kind, _, known := kindnames.ParseObjects([]string{word}); known && kindnames.IsWorkload(kind) && strings.Contains(word, "/") {
-			errs = append(errs, report.New(report.Failure, "podrun down "+word+" removes it with its pods; to keep it without them apply it with replicas: 0 or suspend: true", "cannot %s %s: it makes its pods by itself", verb, word))
+			errs = append(errs, report.New(report.Failure, "podrun down "+word+" removes it with its pods; to keep it without them apply it with replicas: 0 or suspend: true", "cannot %s %s: it controls its pods", verb, word))
 			continue
 		}
 		p, err := resource.ExistingPod(o.dirs, o.namespace, word)
@@ -119,7 +119,7 @@ func refuseOwned(p store.Pod, verb string) error {
 	}
 	if by := workloads.ControllerOf(m); by != nil {
 		owner := kindnames.Of(by.Owner.Kind) + "/" + by.Owner.Name
-		return report.New(report.Failure, "podrun down "+owner+" ends it with its pods; podrun down "+p.Name+" has another pod made", "cannot %s pod %s: %s makes it", verb, p.Name, owner)
+		return report.New(report.Failure, "podrun down "+owner+" removes it with its pods; podrun down "+p.Name+" replaces the pod", "cannot %s pod %s: it is controlled by %s", verb, p.Name, owner)
 	}
 	return nil
 }

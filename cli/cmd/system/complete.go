@@ -166,7 +166,7 @@ func (f Completer) kinds(words []string, last, namespace string, pods bool) (out
 		return f.pods(namespace, "")
 	}
 	if pods {
-		out = append(out, candidate{"pods", ""}, candidate{"all", "pods, services and what makes pods"})
+		out = append(out, candidate{"pods", ""}, candidate{"all", "pods, services and workloads"})
 		out = append(out, f.pods(namespace, "")...)
 	}
 	for _, k := range kindnames.All() {

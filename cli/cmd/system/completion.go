@@ -21,7 +21,7 @@ func NewCompletionCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "completion",
 		Usage:     "print the completion script of a shell",
 		ArgsUsage: "bash | zsh | fish",
-		Description: `Prints a script by which a shell completes commands, options and the names of
+		Description: `Prints a script that lets a shell complete commands, options and the names of
 pods, containers, objects and images.
 
 Examples:
@@ -46,7 +46,7 @@ func (o *completionOptions) Complete(c *cli.Context) error {
 
 func (o *completionOptions) Validate() error {
 	if len(o.words) != 1 {
-		return cmdutil.UsageErrorf("completion", "completion takes the name of a shell: bash, zsh or fish")
+		return cmdutil.UsageErrorf("completion", "completion requires the name of a shell: bash, zsh or fish")
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (o *completionOptions) Validate() error {
 func (o *completionOptions) Run(context.Context) error {
 	text, err := completions.ReadFile("completion/podrun." + o.words[0])
 	if err != nil {
-		return report.New(report.Usage, "podrun completion --help", "there is no completion for %q, but for bash, zsh and fish", o.words[0])
+		return report.New(report.Usage, "podrun completion --help", "no completion for %q: use bash, zsh or fish", o.words[0])
 	}
 	_, err = o.env.Out.Write(text)
 	return err

@@ -24,13 +24,13 @@ func NewDoctorCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check whether this machine can run pods",
-		Description: `Tries what pods need and prints one line for each check: its level, its name and
+		Description: `Checks what pods require and prints one line for each check: its level, its name and
 the result; after ->, the command that solves the problem.
 
   ok        no problem
   note      information; pods run without restriction
   warning   pods run, but something does not work
-  failure   no pod can run; podrun up refuses with the same message
+  failure   no pod can run; podrun up fails with the same message
 
 The exit code is 0 if pods can run, 125 if they cannot. doctor changes nothing,
 uses no network, and gives up on a check that hangs.

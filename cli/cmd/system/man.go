@@ -43,7 +43,7 @@ func (o *manOptions) Complete(c *cli.Context) error {
 
 func (o *manOptions) Validate() error {
 	if o.dir != "" && len(o.words) > 0 {
-		return cmdutil.UsageErrorf("man", "--dir writes the pages of all commands: it takes no names")
+		return cmdutil.UsageErrorf("man", "--dir writes the pages of all commands: it accepts no names")
 	}
 	return nil
 }

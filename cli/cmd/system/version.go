@@ -44,9 +44,9 @@ func (o *jsonOptions) Complete(c *cli.Context) error {
 func (o *jsonOptions) Validate() error {
 	switch {
 	case len(o.words) > 0:
-		return cmdutil.UsageErrorf(o.command, "%s takes no arguments", o.command)
+		return cmdutil.UsageErrorf(o.command, "%s accepts no arguments", o.command)
 	case o.formatted && o.format != "json":
-		return cmdutil.UsageErrorf(o.command, "unknown output format %q: only json is supported", o.format)
+		return cmdutil.UsageErrorf(o.command, "unknown output format %q: use json", o.format)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ import (
 func installCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "install",
-		Usage:     "make a unit that runs a manifest's pods",
+		Usage:     "create a unit that runs a manifest's pods",
 		ArgsUsage: "FILE",
 		Description: `Checks the manifest, stores a copy in the configuration directory
-(~/.config/podrun/pods, for root /etc/podrun/pods), makes podrun@NAME.service
-and enables it: the pods start with the machine. NAME is the pod's name. Running
-it again takes the file as it is now. A .kube file of Quadlet makes the service
-that it names; the files that it lists stay where they are.
+(~/.config/podrun/pods, for root /etc/podrun/pods), creates podrun@NAME.service
+and enables it: the pods start at boot. NAME is the pod's name. Running it again
+installs the current file. For a .kube file of Quadlet it creates the service
+that the file names; the files listed there are not copied.
 
 Examples:
   podrun systemd install --now web.yaml
@@ -57,7 +57,7 @@ func (o *installOptions) Complete(c *cli.Context) error {
 
 func (o *installOptions) Validate() error {
 	if len(o.words) != 1 {
-		return cmdutil.UsageErrorf("systemd install", "systemd install takes one file")
+		return cmdutil.UsageErrorf("systemd install", "systemd install requires one file")
 	}
 	return o.unitOptions.Validate()
 }
@@ -143,27 +143,27 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return false, fmt.Errorf("cannot make the unit: %w", err)
+		return false, fmt.Errorf("cannot create the unit: %w", err)
 	case !systemd.IsGenerated(old):
-		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not podrun's", path)
+		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not a unit of podrun", path)
 	}
 	text := u.service.File(u.name)
 	if own := u.service.Manifest; u.manifest != nil {
 		before, err := os.ReadFile(own)
 		if err == nil && old == nil && !bytes.Equal(before, u.manifest) {
-			return false, report.New(report.Failure, "podrun systemd install "+own+" makes the unit of it; or choose another name with --name", "%s is there already, and no unit of podrun's has it", own)
+			return false, report.New(report.Failure, "podrun systemd install "+own+" creates its unit; or choose another name with --name", "%s already exists and does not belong to a unit of podrun", own)
 		}
 		if !bytes.Equal(before, u.manifest) {
 			changed = true
 			if err := put(own, u.manifest, store.WriteFile); err != nil { // mode 0600: it may have secrets
-				return false, fmt.Errorf("cannot keep the manifest: %w", err)
+				return false, fmt.Errorf("cannot store the manifest: %w", err)
 			}
 		}
 	}
 	if !sameUnit(old, text) {
 		changed = true
 		if err := put(path, text, store.WritePublic); err != nil {
-			return false, fmt.Errorf("cannot make the unit: %w", err)
+			return false, fmt.Errorf("cannot create the unit: %w", err)
 		}
 	}
 	return changed, nil
@@ -202,14 +202,14 @@ func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string
 	switch {
 	case o.now:
 	case changed && state == "active":
-		fmt.Fprintf(env.ErrOut, "podrun: the pods run as they were: systemctl%s restart %s makes them new\n", user, u.short())
+		fmt.Fprintf(env.ErrOut, "podrun: running pods are unchanged: systemctl%s restart %s creates them again\n", user, u.short())
 	case state != "active":
 		fmt.Fprintf(env.ErrOut, "podrun: systemctl%s start %s starts it now\n", user, u.short())
 	}
 	if !u.enable {
-		fmt.Fprintf(env.ErrOut, "podrun: %s does not start with the machine: its [Install] section is empty\n", u.short())
+		fmt.Fprintf(env.ErrOut, "podrun: %s does not start at boot: its [Install] section is empty\n", u.short())
 	} else if !o.dirs.System && !systemd.LingerEnabled() {
-		fmt.Fprintf(env.ErrOut, "podrun: warning: without lingering %s starts when you log in and ends when you log out; loginctl enable-linger lets it start with the machine\n", u.short())
+		fmt.Fprintf(env.ErrOut, "podrun: warning: without lingering %s starts when you log in and stops when you log out; loginctl enable-linger starts it at boot\n", u.short())
 	}
 }
 

@@ -18,7 +18,7 @@ func TestInstallKeepsForeignUnit(t *testing.T) {
 	if err := os.WriteFile(path, []byte("[Service]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is not podrun's") {
+	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is not a unit of podrun") {
 		t.Errorf("%v", err)
 	}
 	os.Remove(path)

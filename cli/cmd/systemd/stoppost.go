@@ -17,11 +17,11 @@ import (
 func stopPostCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "stop-post",
-		Usage: "for units: end pods left by a killed main process",
+		Usage: "for units: stop pods left by a killed main process",
 		Description: `systemd runs it after the unit's main process has ended. It ends the pods of a
 unit whose stop was requested or timed out: at a shutdown they keep their files
-and continue later, otherwise they are removed. Pods of a unit that crashed
-continue: the next start of the unit takes them over.
+and are resumed later, otherwise they are removed. Pods of a unit that crashed
+keep running: the next start of the unit takes them over.
 
 Examples:
   podrun systemd stop-post
@@ -39,7 +39,7 @@ func (o *stopPostOptions) Run(ctx context.Context) error {
 	env := o.env
 	unitValue, ok := systemd.OwnUnit()
 	if !ok {
-		return report.New(report.Usage, "podrun down stops pods", "stop-post is for units of systemd, and this process belongs to none")
+		return report.New(report.Usage, "podrun down stops pods", "stop-post requires a systemd unit: this process belongs to none")
 	}
 	dirs, err := env.Dirs()
 	if err != nil {

@@ -13,8 +13,8 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "systemd",
 		Usage: "run pods as systemd units",
-		Description: `Makes systemd units from manifests of pods and from Quadlet's .kube files, so
-that pods start with the machine and systemd supervises them.
+		Description: `Creates systemd units from manifests of pods and from Quadlet's .kube files, so
+that pods start at boot and systemd supervises them.
 
 Examples:
   podrun systemd install --now web.yaml
@@ -22,6 +22,6 @@ Examples:
   journalctl --user -u podrun@web
 `,
 		Subcommands: []*cli.Command{installCommand(env), uninstallCommand(env), showUnitCommand(env), stopPostCommand(env)},
-		Action:      cmdline.NeedSubcommand("systemd", "systemd takes one of install, uninstall and show"),
+		Action:      cmdline.NeedSubcommand("systemd", "systemd requires one of install, uninstall and show"),
 	}
 }

@@ -20,10 +20,10 @@ import (
 func uninstallCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "uninstall",
-		Usage:     "stop and remove units made by install",
+		Usage:     "stop and remove units created by install",
 		ArgsUsage: "NAME...",
-		Description: `Stops the units, which ends their pods, and removes the files that install has
-made: the unit, its links, and the copy of the manifest.
+		Description: `Stops the units, which stops their pods, and removes the files that install has
+created: the unit, its links, and the copy of the manifest.
 
 Examples:
   podrun systemd uninstall web
@@ -38,7 +38,7 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "show",
 		Usage:     "print the unit of a file, or an installed one",
 		ArgsUsage: "FILE | NAME | --template",
-		Description: `Prints the unit that install would make from a file, or an installed unit. The
+		Description: `Prints the unit that install would create from a file, or an installed unit. The
 template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
 /etc/podrun/pods/NAME.yaml) as podrun@NAME, without install.
 
@@ -66,7 +66,7 @@ func (o *showOptions) Complete(c *cli.Context) error {
 
 func (o *showOptions) Validate() error {
 	if len(o.words) != 1 && !o.template || len(o.words) > 0 && o.template {
-		return cmdutil.UsageErrorf("systemd show", "systemd show takes one file, one name, or --template")
+		return cmdutil.UsageErrorf("systemd show", "systemd show requires one file, one name, or --template")
 	}
 	return o.unitOptions.Validate()
 }
@@ -102,7 +102,7 @@ func (o *showOptions) Run(context.Context) error {
 
 // installed finds a unit by the user's word: web, podrun@web or web.service.
 func installed(dirs systemd.UnitDirs, word string) (path string, text []byte, err error) {
-	missing := report.New(report.Failure, "podrun systemd install FILE makes one", "there is no unit %q of podrun's", word)
+	missing := report.New(report.Failure, "podrun systemd install FILE creates one", "there is no unit %q of podrun", word)
 	if word == "" || strings.ContainsRune(word, '/') {
 		return "", nil, missing
 	}
@@ -125,7 +125,7 @@ type uninstallOptions struct{ unitOptions }
 
 func (o *uninstallOptions) Validate() error {
 	if len(o.words) == 0 {
-		return cmdutil.UsageErrorf("systemd uninstall", "systemd uninstall takes the names of units")
+		return cmdutil.UsageErrorf("systemd uninstall", "systemd uninstall requires the names of units")
 	}
 	return o.unitOptions.Validate()
 }
@@ -155,7 +155,7 @@ func (o *uninstallOptions) uninstall(ctx context.Context, m *systemd.Manager, wo
 	}
 	name := filepath.Base(path)
 	if err := m.Stop(ctx, name); err != nil {
-		return report.New(report.Failure, "podrun ps shows what runs; try again", "%s does not stop, and stays: %w", name, err)
+		return report.New(report.Failure, "podrun ps shows what runs; try again", "cannot stop %s, it was not removed: %w", name, err)
 	}
 	soon, cancel := context.WithTimeout(ctx, managerTime)
 	defer cancel()

@@ -60,12 +60,12 @@ func (o *unitOptions) Validate() (err error) {
 	root := os.Geteuid() == 0
 	switch {
 	case o.user && o.system:
-		return cmdutil.UsageErrorf("systemd "+o.command, "it is either --user or --system")
+		return cmdutil.UsageErrorf("systemd "+o.command, "--user and --system are mutually exclusive")
 	case o.system && !root:
-		return report.New(report.Usage, "sudo podrun systemd "+o.command+" --system …, or leave --system out: a unit of your own starts with the machine too, with lingering",
-			"units of the system are root's")
+		return report.New(report.Usage, "sudo podrun systemd "+o.command+" --system …, or omit --system: with lingering, a unit of your user starts at boot, too",
+			"--system requires root")
 	case o.user && root:
-		return report.New(report.Usage, "leave --user out, or do it as the user whose pods they are", "root's pods are units of the system")
+		return report.New(report.Usage, "omit --user, or run the command as the user who owns the pods", "--user cannot be used as root")
 	}
 	o.dirs, err = systemd.OwnUnitDirs(o.env.Getenv)
 	return err
@@ -74,7 +74,7 @@ func (o *unitOptions) Validate() (err error) {
 // unitOf makes the unit of a manifest or of a .kube file. name is the user's choice, or "".
 func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFile, error) {
 	if file == "-" && name == "" {
-		return nil, report.New(report.Usage, "--name NAME sets it", "a unit of standard input needs a name")
+		return nil, report.New(report.Usage, "--name NAME sets it", "a unit from standard input requires a name")
 	}
 	path := file
 	if file != "-" {
@@ -93,7 +93,7 @@ func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFi
 	}
 	if filepath.Ext(path) == ".kube" {
 		if name != "" {
-			return nil, cmdutil.UsageErrorf("systemd install", "--name is not for .kube files: ServiceName= in the file sets it")
+			return nil, cmdutil.UsageErrorf("systemd install", "--name cannot be used with .kube files: set ServiceName= in the file")
 		}
 		return u, kubeUnit(env, u, path)
 	}
@@ -137,7 +137,7 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 func warnOfNamespace(env *cmdutil.Env, docs resource.Documents) {
 	for _, o := range slices.Concat(docs.Pods, docs.Workloads, docs.Stored) {
 		if env.Namespace != podclient.DefaultNamespace && o.Value.GetNamespace() == podclient.DefaultNamespace {
-			fmt.Fprintf(env.ErrOut, "podrun: warning: the unit runs %s %s in the namespace default: units do not have %s; metadata.namespace in the manifest names another\n",
+			fmt.Fprintf(env.ErrOut, "podrun: warning: the unit runs %s %s in the namespace default: units do not have %s; metadata.namespace in the manifest sets another\n",
 				strings.ToLower(o.Kind), report.Escape(o.Name()), podclient.NamespaceEnv)
 			return
 		}
@@ -183,7 +183,7 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 	}
 	kube, err := systemd.ParseKube(path, env.Getenv("HOME"), files)
 	if err != nil {
-		return report.New(report.Usage, "podman-systemd.unit(5) has the keys of .kube files", "podrun cannot run %s\n%w", path, err)
+		return report.New(report.Usage, "podman-systemd.unit(5) lists the keys of .kube files", "podrun cannot run %s\n%w", path, err)
 	}
 	if strings.ContainsAny(kube.Service, "/@ ") || kube.Service == "" {
 		return report.New(report.Usage, "for templates: podrun systemd show --template", "%q cannot be the unit's name", kube.Service)

@@ -68,15 +68,15 @@ func TestUnitRefusals(t *testing.T) {
 		code int
 		want string
 	}{
-		"nothing":              {[]string{"install"}, 2, "systemd install takes one file"},
-		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "either --user or --system"},
-		"the system's":         {[]string{"install", "--system", "x"}, 2, "units of the system are root's"},
+		"nothing":              {[]string{"install"}, 2, "systemd install requires one file"},
+		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "--user and --system are mutually exclusive"},
+		"the system's":         {[]string{"install", "--system", "x"}, 2, "--system requires root"},
 		"a bad manifest":       {[]string{"install", bad}, 2, "spec.containers: Required value"},
 		"a bad name":           {[]string{"install", "--name", "A B", h.File(clitest.OneContainer)}, 2, `"A B" cannot be the unit's name`},
 		"standard input":       {[]string{"install", "-"}, 2, "needs a name"},
-		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun's`},
+		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun`},
 		"a path to uninstall":  {[]string{"show", "../web"}, 1, "there is no unit"},
-		"nothing to uninstall": {[]string{"uninstall"}, 2, "uninstall takes the names of units"},
+		"nothing to uninstall": {[]string{"uninstall"}, 2, "uninstall requires the names of units"},
 		"an unknown command":   {[]string{"instal"}, 2, "did you mean podrun systemd install?"},
 	} {
 		t.Run(name, func(t *testing.T) {

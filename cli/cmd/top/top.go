@@ -26,11 +26,10 @@ const (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "top",
-		Usage:     "show what pods use",
+		Usage:     "show the resource usage of pods",
 		ArgsUsage: "[POD...]",
-		Description: `Shows the resource usage of running pods, and their limits: processors in
-thousandths over half a second, memory (the working set, as the kubelet computes
-it), processes with their threads, bytes read from and written to disks, and the
+		Description: `Shows the resource usage of running pods, and their limits: CPU in millicores
+(average of 0.5 s), memory (the working set, as the kubelet computes it), processes with their threads, bytes read from and written to disks, and the
 share of the last 10 s in which processes waited for processor, memory or disk
 (PSI, in percent). "-" stands for values that the kernel does not provide.
 
@@ -86,17 +85,17 @@ func (o *options) Complete(c *cli.Context) error {
 func (o *options) Validate() error {
 	switch {
 	case !slices.Contains([]string{"", "json"}, o.format):
-		return cmdutil.UsageErrorf("top", "unknown output format %q: it is json", o.format)
+		return cmdutil.UsageErrorf("top", "unknown output format %q: use json", o.format)
 	case !slices.Contains([]string{"", "cpu", "memory"}, o.By):
-		return cmdutil.UsageErrorf("top", "unknown column %q to sort by: it is cpu or memory", o.By)
+		return cmdutil.UsageErrorf("top", "unknown column %q to sort by: use cpu or memory", o.By)
 	case o.AllNamespaces && len(o.Words) > 0:
-		return cmdutil.UsageErrorf("top", "a pod cannot be named across all namespaces")
+		return cmdutil.UsageErrorf("top", "a resource cannot be retrieved by name across all namespaces")
 	case o.once && o.watch:
-		return cmdutil.UsageErrorf("top", "-w goes on, --no-stream does not: it is either")
+		return cmdutil.UsageErrorf("top", "--watch and --no-stream are mutually exclusive")
 	case o.hasInterval && !o.watch:
-		return cmdutil.UsageErrorf("top", "--interval is for -w")
+		return cmdutil.UsageErrorf("top", "--interval requires -w")
 	case o.interval < minInterval:
-		return cmdutil.UsageErrorf("top", "--interval is %v or more", minInterval)
+		return cmdutil.UsageErrorf("top", "--interval must be at least %v", minInterval)
 	}
 	return nil
 }

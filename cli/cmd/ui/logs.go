@@ -33,7 +33,7 @@ func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(we
 		if of.Container == "" || one.Container.Name == of.Container {
 			one.Tail = of.Tail
 			one.Missed = func() {
-				line(webui.Line{Container: one.Container.Name, Stream: "podrun", Text: "lines are missing here: they were written faster than they could be read, and the log was rotated"})
+				line(webui.Line{Container: one.Container.Name, Stream: "podrun", Text: "lines are missing here: the log was rotated before they were read"})
 			}
 			streams = append(streams, one)
 		}

@@ -33,10 +33,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage: "show pods, logs, events and resource usage in a browser",
 		Description: `Serves a page with all pods of the user, their status, logs, events and resource
 usage, until Ctrl-C. The page updates by itself and loads nothing from other
-servers. It is read-only: it changes nothing, and wakes no supervisor.
+servers. It is read-only: it only reads files, and starts no supervisor.
 
-The page is for this machine alone: it is at a loopback address, or at a socket
-of your own (--socket). The printed address contains a token, without which
+The page is for this machine only: it is served at a loopback address, or at a
+socket of your own (--socket). The printed address contains a token, without which
 nothing is shown; it is a new one each time. From another machine, use ssh.
 
 Examples:
@@ -46,9 +46,9 @@ Examples:
   ssh -L 7633:127.0.0.1:7633 box podrun ui
 `,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "address", Value: "127.0.0.1", Usage: "listen at this loopback `ADDRESS`: 127.0.0.1 or ::1"},
-			&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: uiPort, Usage: "listen at this `PORT`; 0 is a free one"},
-			&cli.StringFlag{Name: "socket", Usage: "listen at a socket of this `PATH` instead, which only you can open"},
+			&cli.StringFlag{Name: "address", Value: "127.0.0.1", Usage: "listen on this loopback `ADDRESS`: 127.0.0.1 or ::1"},
+			&cli.IntFlag{Name: "port", Aliases: []string{"p"}, Value: uiPort, Usage: "listen on this `PORT`; 0 is a free one"},
+			&cli.StringFlag{Name: "socket", Usage: "listen on a socket at this `PATH` instead, which only you can open"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
@@ -77,7 +77,7 @@ func (o *options) Complete(c *cli.Context) error {
 	}
 	var err error
 	if o.address, err = netip.ParseAddr(word); err != nil {
-		return cmdutil.UsageErrorf("ui", "--address cannot be %q: it is 127.0.0.1 or ::1", word)
+		return cmdutil.UsageErrorf("ui", "--address cannot be %q: use 127.0.0.1 or ::1", word)
 	}
 	return nil
 }
@@ -86,16 +86,16 @@ func (o *options) Complete(c *cli.Context) error {
 func (o *options) Validate() error {
 	switch {
 	case len(o.words) > 0:
-		return cmdutil.UsageErrorf("ui", "ui takes no words: the page shows all pods")
+		return cmdutil.UsageErrorf("ui", "ui accepts no arguments: the page shows all pods")
 	case o.socket != nil && o.hasAddress:
-		return cmdutil.UsageErrorf("ui", "--socket is instead of --address and --port")
+		return cmdutil.UsageErrorf("ui", "--socket cannot be used with --address or --port")
 	case o.socket != nil && *o.socket == "":
-		return cmdutil.UsageErrorf("ui", "--socket takes the path of a socket")
+		return cmdutil.UsageErrorf("ui", "--socket requires the path of a socket")
 	case !o.address.IsLoopback() || o.address.Zone() != "":
-		return report.New(report.Usage, fmt.Sprintf("go through ssh from the other machine: ssh -L %d:127.0.0.1:%d HOST podrun ui", uiPort, uiPort),
-			"--address cannot be %s: the page is for this machine alone, at 127.0.0.1 or ::1", o.address)
+		return report.New(report.Usage, fmt.Sprintf("from another machine use ssh: ssh -L %d:127.0.0.1:%d HOST podrun ui", uiPort, uiPort),
+			"--address cannot be %s: the page is for this machine only: use 127.0.0.1 or ::1", o.address)
 	case o.port < 0 || o.port > 65535:
-		return cmdutil.UsageErrorf("ui", "--port cannot be %d: it is 0 to 65535", o.port)
+		return cmdutil.UsageErrorf("ui", "--port cannot be %d: use 0 to 65535", o.port)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (o *options) printAddress(at net.Addr, token string) error {
 	where := at.String()
 	if at.Network() == "unix" {
 		where = "localhost:" + strconv.Itoa(uiPort)
-		fmt.Fprintf(o.env.ErrOut, "podrun: the page is at the socket %s; ssh -L %d:%s HOST, from where the browser is, leads this address to it:\n", report.Escape(at.String()), uiPort, report.Escape(at.String()))
+		fmt.Fprintf(o.env.ErrOut, "podrun: serving on socket %s; on the machine with the browser run ssh -L %d:%s HOST, then open:\n", report.Escape(at.String()), uiPort, report.Escape(at.String()))
 	}
 	_, err := fmt.Fprintf(o.env.Out, "http://%s/#token=%s\n", where, token)
 	return err
@@ -153,7 +153,7 @@ func (o *options) listen() (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", netip.AddrPortFrom(o.address, uint16(o.port)).String())
 	if err != nil {
-		return nil, report.New(report.Failure, "--port 0 takes a free port; "+cmdutil.ListenHint(err, "ss -ltnp shows by whom this one is taken"), "cannot show the page: %w", err)
+		return nil, report.New(report.Failure, "--port 0 uses a free port; "+cmdutil.ListenHint(err, "ss -ltnp shows which process uses this one"), "cannot serve the page: %w", err)
 	}
 	return l, nil
 }
@@ -165,13 +165,13 @@ func listenPrivately(path string) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		st, serr := os.Lstat(path)
 		if serr == nil && st.Mode().Type() != os.ModeSocket {
-			return nil, report.New(report.Failure, "name a path at which nothing is", "cannot show the page at %s: it is no socket", path)
+			return nil, report.New(report.Failure, "choose a path that does not exist", "cannot serve the page at %s: it is not a socket", path)
 		}
 		conn, cerr := net.Dial("unix", path)
 		switch {
 		case cerr == nil:
 			conn.Close()
-			return nil, report.New(report.Failure, "name another path, or use the page that is there", "cannot show the page at %s: somebody listens there", path)
+			return nil, report.New(report.Failure, "choose another path, or use the page that the process serves", "cannot serve the page at %s: another process listens on it", path)
 		case errors.Is(cerr, syscall.ECONNREFUSED):
 			if err = os.Remove(path); err == nil {
 				l, err = listenAlone(path)
@@ -179,7 +179,7 @@ func listenPrivately(path string) (net.Listener, error) {
 		}
 	}
 	if err != nil {
-		return nil, report.New(report.Failure, "", "cannot show the page: %w", err)
+		return nil, report.New(report.Failure, "", "cannot serve the page: %w", err)
 	}
 	return l, nil
 }

@@ -24,11 +24,11 @@ func NewApplyCommand(env *cmdutil.Env) *cli.Command {
 		Description: `Stores the ConfigMaps, Secrets, PersistentVolumeClaims, Services and Namespaces
 of manifests, and starts or changes their pods, as up does. It does not wait for
 the pods to run, nor for missing images, which are pulled in the background.
-Nothing is done unless all manifests are valid.
+Nothing is changed unless all manifests are valid.
 A changed object reaches the pods that refer to it; a pod that waits for one
 starts.
 
-Secrets are kept in memory only: a reboot clears them.
+Secrets are stored in memory only: a reboot clears them.
 
 Examples:
   podrun apply -f settings.yaml
@@ -37,7 +37,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply the objects of this `FILE` (- is standard input)"},
 			cmdutil.ManifestNamespaceFlag(),
-			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create it again"},
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
 			cmdutil.ResultFormatFlag(),
 			cmdutil.DryRunFlag(cmdutil.DryRunUsage),
 			cmdutil.StrictFlag(),
@@ -60,7 +60,7 @@ func (o *applyOptions) Complete(c *cli.Context) error {
 // Validate checks the options.
 func (o *applyOptions) Validate() error {
 	if len(o.files) == 0 {
-		return cmdutil.UsageErrorf("apply", "apply takes files")
+		return cmdutil.UsageErrorf("apply", "apply requires files")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (a *applied) Wait(_ context.Context, err error) error {
 	for _, p := range a.run.Started() {
 		_, werr := fmt.Fprintf(a.env.Out, "pod/%s %s\n", p.Pod.Name, a.outcomes[p])
 		if p.AwaitsImages {
-			fmt.Fprintf(a.env.ErrOut, "podrun: pod %[1]s waits for its images, which are pulled now; podrun events %[1]s shows how they come\n", p.Pod.Name)
+			fmt.Fprintf(a.env.ErrOut, "podrun: pod %[1]s waits for its images, which are being pulled; podrun events %[1]s shows the progress\n", p.Pod.Name)
 		}
 		err = errors.Join(err, werr)
 	}

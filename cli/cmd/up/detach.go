@@ -103,7 +103,7 @@ func (d *detached) awaitWorkload(ctx context.Context, w store.Workload) error {
 	for {
 		v, err := resource.LoadWorkload(d.run.Dirs, w)
 		if errors.Is(err, fs.ErrNotExist) {
-			return report.New(report.Failure, "", "%s was removed by another podrun, or is over", w.Name)
+			return report.New(report.Failure, "", "%s was removed, or has completed", w.Name)
 		}
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (d *detached) awaitWorkload(ctx context.Context, w store.Workload) error {
 			}
 		}
 		if err := sleep.For(ctx, 10*podclient.PollTime); errors.Is(err, context.DeadlineExceeded) {
-			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.Name()), "%s is not as it should be yet: it is left as it is", v.Name())
+			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.Name()), "%s is not rolled out yet: it keeps running", v.Name())
 		} else if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (d *detached) pullFailure(v *resource.WorkloadInfo) error {
 			continue
 		}
 		if a := v.Status[p.Name].ImagePull; a != nil && a.Error != "" && (d.failFast || !a.Retryable) {
-			return report.New(report.Failure, a.Hint, "%s is left as it is: its pod %s waits: %s", v.Name(), p.Name, a.Error)
+			return report.New(report.Failure, a.Hint, "%s keeps running: its pod %s waits: %s", v.Name(), p.Name, a.Error)
 		}
 	}
 	return nil

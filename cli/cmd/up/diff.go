@@ -48,7 +48,7 @@ the comparison failed.
 
 Examples:
   podrun diff -f web.yaml
-  podrun diff web.yaml && echo as it should be
+  podrun diff web.yaml && echo unchanged
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare the objects of this `FILE` (- is standard input)"},
@@ -70,7 +70,7 @@ func (o *diffOptions) Complete(c *cli.Context) error {
 // Validate checks the options.
 func (o *diffOptions) Validate() error {
 	if len(o.files) == 0 {
-		return cmdutil.UsageErrorf("diff", "diff takes files")
+		return cmdutil.UsageErrorf("diff", "diff requires files")
 	}
 	return nil
 }

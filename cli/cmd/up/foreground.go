@@ -78,11 +78,11 @@ func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) e
 	for _, p := range running {
 		switch {
 		case p.Action == podup.Change:
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s was running already and has been changed; this shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s was already running and has been changed; podrun shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
 		case p.AwaitsImages && p.RanBefore():
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s waits for its images already; this waits with it, Ctrl-C leaves it as it is\n", p.Pod.Name)
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s is already waiting for its images; podrun waits too, Ctrl-C leaves the pod unchanged\n", p.Pod.Name)
 		case p.RanBefore():
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s is running already; this shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s is already running; podrun shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
 		}
 	}
 	errs, latest := make([]error, len(running)), slices.Clone(running)
@@ -108,7 +108,7 @@ func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) e
 	errs = nil
 	for _, p := range running {
 		if p.RanBefore() {
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s goes on running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
 			continue
 		}
 		errs = append(errs, removePod(env, f.run.Launcher, p.Pod))
@@ -191,7 +191,7 @@ func removePod(env *cmdutil.Env, launcher cmdutil.PodLauncher, p store.Pod) erro
 		err = launcher.Remove(p)
 	}
 	if err != nil {
-		return report.New(report.Failure, "podrun down "+p.Name+" tries it again", "cannot remove pod %s: %w", p.Name, err)
+		return report.New(report.Failure, "podrun down "+p.Name+" tries again", "cannot remove pod %s: %w", p.Name, err)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 	}()
 	if err := logstream.Follow(ctx, p.Pod, streams, ended); err != nil && ctx.Err() == nil {
 		return report.New(report.Failure, fmt.Sprintf("podrun logs -f %s shows it again, podrun down %s removes the pod", p.Pod.Name, p.Pod.Name),
-			"cannot show the output of pod %s, which goes on running: %w", p.Pod.Name, err)
+			"cannot show the output of pod %s, which keeps running: %w", p.Pod.Name, err)
 	}
 	<-ended
 	if ctx.Err() != nil {

@@ -27,7 +27,7 @@ func (f *foreground) lockWorkloads() (own []store.Workload, locks []*store.FileL
 	}
 	own, locks, err = controller.LockUncontrolled(f.run.WorkloadRefs())
 	if n := len(f.run.Workloads) - len(own); n > 0 && err == nil {
-		fmt.Fprintf(f.env.ErrOut, "podrun: %d of the objects have a controller already, which goes on with them\n", n)
+		fmt.Fprintf(f.env.ErrOut, "podrun: %d of the objects already have a controller, which keeps running\n", n)
 	}
 	return own, locks, err
 }

@@ -56,7 +56,7 @@ func (o *manifestOptions) reportIgnored(ignored []manifest.Object) error {
 		}
 		reported[one.Kind] = true
 		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(one), one.Kind, one.Name(), one.Ignored); o.strict {
-			errs = append(errs, report.New(report.Usage, "remove it, or leave out --strict", "%s", text))
+			errs = append(errs, report.New(report.Usage, "remove it, or omit --strict", "%s", text))
 		} else {
 			fmt.Fprintln(o.env.ErrOut, report.Escape("podrun: warning: "+text))
 		}

@@ -29,8 +29,8 @@ func TestUpPrintsMissingVolumes(t *testing.T) {
 		p.WaitOutput(`secret "key" not found`)
 		close(next)
 		got := p.Wait()
-		want := `podrun: pod web: a volume is not there: FailedMount: MountVolume.SetUp failed for volume "c" : configmap "later" not found
-podrun: pod web: a volume is not there: FailedMount: MountVolume.SetUp failed for volume "c" : secret "key" not found
+		want := `podrun: pod web: a volume is not available: FailedMount: MountVolume.SetUp failed for volume "c" : configmap "later" not found
+podrun: pod web: a volume is not available: FailedMount: MountVolume.SetUp failed for volume "c" : secret "key" not found
 `
 		if got.Code != 0 || got.Err != want {
 			t.Errorf("%v: code %d, said %s", how, got.Code, got.Err)

@@ -26,7 +26,7 @@ func TestUpRefusals(t *testing.T) {
 		code  int
 		err   string
 	}{
-		"no file":      {args: []string{"up"}, code: 2, err: "podrun: up takes the files of pods\nhint: podrun up --help\n"},
+		"no file":      {args: []string{"up"}, code: 2, err: "podrun: up requires the files of pods\nhint: podrun up --help\n"},
 		"missing file": {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
 		"empty name":   {args: []string{"up", ""}, code: 2, err: "podrun: cannot read the manifest: the file's name is empty\n"},
 		"directory":    {args: []string{"up", "/proc/tty"}, code: 2, err: "podrun: there are no manifests in the directory /proc/tty: no file ends in .yaml, .yml or .json\n"},
@@ -35,9 +35,9 @@ func TestUpRefusals(t *testing.T) {
 			err:  "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n",
 			with: func(h *clitest.Host) { h.StartErr = fmt.Errorf("lock pod web: %w", store.ErrLocked) },
 		},
-		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
+		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout requires -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
 		"bad manifest":   {args: []string{"up", "-"}, stdin: bad, code: 2, err: manifestError},
-		"the same twice": {args: []string{"up", "-", "-f", "X"}, stdin: clitest.OneContainer, code: 2, err: "podrun: pod default/web is there twice: in X, document 1 and in standard input, document 1\n"},
+		"the same twice": {args: []string{"up", "-", "-f", "X"}, stdin: clitest.OneContainer, code: 2, err: "podrun: pod default/web is defined twice: in X, document 1 and in standard input, document 1\n"},
 		"this host": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 125, err: "podrun: podrun cannot run pods here: there are no user namespaces\nhint: switch them on\n",
 			with: func(h *clitest.Host) {

@@ -40,17 +40,17 @@ podrun systemd makes such units.
 
 A running pod is changed to match its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are updated.
-Other differences are listed and refused; --replace stops the pod and creates it
-again, even if this command is killed meanwhile. --watch applies the files again
-whenever one has changed.
+Other differences are listed and refused; --replace stops and removes the pod
+and creates a new one; it is completed even if this command is killed. --watch
+applies the files again whenever one has changed.
 
 A pod with missing images is Pending. They are pulled in the background, even
 after podrun up has exited, and the pod starts when all of them are present.
 
 For a Deployment, Job or another workload it creates the pods. In the foreground
-it is their controller; with -d a small process is, which waits until it is
-needed. With --wait a Deployment must be rolled out and a Job complete: if it
-fails, the exit code is that of the container that failed last.
+it is their controller; with -d a background process is. With --wait a
+Deployment must be rolled out and a Job complete: if it fails, the exit code is
+that of the container that failed last.
 
 Examples:
   podrun up web.yaml
@@ -65,11 +65,11 @@ Examples:
 			cmdutil.ManifestNamespaceFlag(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
-			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods are left as they are"},
-			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image has come"},
+			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods keep running"},
+			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image is available"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
-			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create it again"},
-			&cli.StringFlag{Name: "network", Usage: "connect pods that do not set it themselves by this `MODE`: auto, masquerade, tproxy, netstack, host or none"},
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
+			&cli.StringFlag{Name: "network", Usage: "the network `MODE` of pods that do not set it: auto, masquerade, tproxy, netstack, host or none"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			cmdutil.ResultFormatFlag(),
@@ -108,24 +108,24 @@ func (o *upOptions) Complete(c *cli.Context) error {
 func (o *upOptions) Validate() error {
 	switch {
 	case len(o.files) == 0:
-		return cmdutil.UsageErrorf("up", "up takes the files of pods")
+		return cmdutil.UsageErrorf("up", "up requires the files of pods")
 	case o.wait && !o.detach:
-		return cmdutil.UsageErrorf("up", "--wait is for -d: in the foreground, up ends with the pods")
+		return cmdutil.UsageErrorf("up", "--wait requires -d: in the foreground, up ends with the pods")
 	case o.timeout != 0 && !o.detach:
-		return cmdutil.UsageErrorf("up", "--timeout is for -d: in the foreground, up ends with the pods")
+		return cmdutil.UsageErrorf("up", "--timeout requires -d: in the foreground, up ends with the pods")
 	case o.failFast && !o.detach:
-		return cmdutil.UsageErrorf("up", "--fail-fast is for -d: in the foreground, up ends with the pods")
+		return cmdutil.UsageErrorf("up", "--fail-fast requires -d: in the foreground, up ends with the pods")
 	case o.timeout < 0:
 		return cmdutil.UsageErrorf("up", "--timeout must not be negative")
 	case o.exitCodeFrom != "" && o.detach:
-		return cmdutil.UsageErrorf("up", "--exit-code-from is for the foreground: -d does not wait for the end")
+		return cmdutil.UsageErrorf("up", "--exit-code-from and -d are mutually exclusive: -d does not wait for the end")
 	}
 	if err := errors.Join(o.validateValues(), o.validateWatch()); err != nil {
 		return err
 	}
 	for _, file := range o.files {
 		if filepath.Ext(file) == ".kube" {
-			return report.New(report.Usage, "podrun systemd install "+file+" makes its unit; podrun up runs the manifest that its Yaml= names", "%s is a unit of Quadlet, no manifest", file)
+			return report.New(report.Usage, "podrun systemd install "+file+" creates its unit; podrun up runs the manifest in its Yaml=", "%s is a unit of Quadlet, not a manifest", file)
 		}
 	}
 	return nil
@@ -141,10 +141,10 @@ func (o *upOptions) validateValues() error {
 		errs = append(errs, cmdutil.UsageErrorf("up", "--log-max-files cannot be %q: it %v", o.logMaxFiles, err))
 	}
 	if o.network != "" && !slices.Contains(pod.NetworkModes, o.network) {
-		errs = append(errs, cmdutil.UsageErrorf("up", "--network cannot be %q: it is one of %s", o.network, strings.Join(pod.NetworkModes, ", ")))
+		errs = append(errs, cmdutil.UsageErrorf("up", "--network cannot be %q: use %s", o.network, strings.Join(pod.NetworkModes, ", ")))
 	}
 	if _, known := podup.PullPolicies[o.pullPolicy]; o.pullPolicy != "" && !known {
-		errs = append(errs, cmdutil.UsageErrorf("up", "--pull takes always, missing, never or newer, not %q", o.pullPolicy))
+		errs = append(errs, cmdutil.UsageErrorf("up", "--pull must be always, missing, never or newer, not %q", o.pullPolicy))
 	}
 	return errors.Join(errs...)
 }
@@ -155,11 +155,11 @@ func (o *upOptions) validateWatch() error {
 	case !o.watch:
 		return nil
 	case o.detach:
-		return cmdutil.UsageErrorf("up", "--watch is for the foreground: with -d no command stays")
+		return cmdutil.UsageErrorf("up", "--watch and -d are mutually exclusive: with -d no command keeps running")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {
-			return cmdutil.UsageErrorf("up", "--watch looks at files: %s is none", resource.DisplayName(file))
+			return cmdutil.UsageErrorf("up", "--watch requires files: %s is not a file", resource.DisplayName(file))
 		}
 	}
 	return nil

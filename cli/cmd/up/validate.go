@@ -26,9 +26,9 @@ func NewValidateCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "check manifests and show how podrun handles each field",
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Checks manifests as up does, without starting anything. For every field it
-prints whether podrun supports it (ok), reads it but has no use for it on one
-machine (accepted), or does not support it (refused); then the effective limits
-of the pod.
+prints whether podrun supports it (supported), reads it without any effect
+(accepted), or does not support it (refused); then the effective limits of the
+pod.
 
 -o json prints an object with valid, objects (each with its fields) and errors
 (each with file, document, line and field).
@@ -36,7 +36,7 @@ of the pod.
 Examples:
   podrun validate web.yaml
   generate-pod | podrun validate -
-  podrun validate -q web.yaml && echo fine
+  podrun validate -q web.yaml && echo valid
   podrun validate -o json web.yaml
 `,
 		Flags: []cli.Flag{
@@ -69,9 +69,9 @@ func (o *validateOptions) Complete(c *cli.Context) error {
 func (o *validateOptions) Validate() error {
 	switch {
 	case len(o.files) == 0:
-		return cmdutil.UsageErrorf("validate", "validate takes the files of pods")
+		return cmdutil.UsageErrorf("validate", "validate requires the files of pods")
 	case o.format != "" && o.format != "json":
-		return cmdutil.UsageErrorf("validate", "unknown output format %q: only json is supported", o.format)
+		return cmdutil.UsageErrorf("validate", "unknown output format %q: use json", o.format)
 	}
 	return nil
 }
@@ -118,18 +118,10 @@ func printUnfit(env *cmdutil.Env, sources []internalresource.Source) {
 	}
 }
 
-// supportWord returns the printed word of a finding's level.
-func supportWord(s support.Level) string {
-	if s == support.Done {
-		return "ok"
-	}
-	return string(s)
-}
-
 func printFindings(env *cmdutil.Env, o *manifest.Object, findings []support.Finding) {
 	fmt.Fprintf(env.Out, "%s: %s %s\n", report.Escape(internalresource.Location(o)), strings.ToLower(o.Kind), report.Escape(o.Name()))
 	for _, found := range findings {
-		line := fmt.Sprintf("  %-8s  %s", supportWord(found.Support), found.Path)
+		line := fmt.Sprintf("  %-9s  %s", found.Support, found.Path)
 		if found.Note != "" {
 			line += ": " + found.Note
 		}

@@ -43,9 +43,9 @@ func TestUpPrintsWaitHint(t *testing.T) {
 	}
 	p.WaitOutput("gate")
 	p.Signals <- syscall.SIGINT
-	clitest.CheckResult(t, p.Wait(), 130, "", `podrun: pod web: it is not ready yet: containers with incomplete status: [prepare]; Ctrl-C leaves it as it is, --timeout gives up
+	clitest.CheckResult(t, p.Wait(), 130, "", `podrun: pod web: it is not ready yet: containers with incomplete status: [prepare]; Ctrl-C leaves it unchanged, --timeout gives up
 podrun: pod web: it is not ready yet: containers with unready status: [app] (container app: Readiness probe failed)
 podrun: pod web: it is not ready yet: the status of pod readiness gate "x/y" is not "True", but False
-podrun: pod web is left as it is; podrun down web removes it
+podrun: pod web keeps running; podrun down web removes it
 `)
 }

@@ -56,7 +56,7 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 			return err
 		}
 		if restartsOf(last) != restarts || !last.Ready() && last.Phase != pod.Succeeded {
-			return fmt.Errorf("pod %s was ready, and did not stay so for %v%s", p.Name, stable, problemSuffix(last))
+			return fmt.Errorf("pod %s did not stay ready for %v%s", p.Name, stable, problemSuffix(last))
 		}
 	}
 	if last.Phase == pod.Failed {
@@ -94,7 +94,7 @@ func restartsOf(st *pod.Status) int {
 
 // undo goes back to the previous images, because of cause.
 func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
-	fmt.Fprintf(u.env.ErrOut, "podrun: %s: going back\n", report.Escape(cause.Error()))
+	fmt.Fprintf(u.env.ErrOut, "podrun: %s: rolling back\n", report.Escape(cause.Error()))
 	u.timeout = max(u.timeout, updateTime) // a short time-out applies to the new images only
 	var errs []error
 	untouched := g.unit == ""
@@ -119,7 +119,7 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 			err = u.watch(ctx, g, 0)
 		}
 		if err != nil {
-			return report.New(report.Failure, "podrun ps, podrun events and podrun logs "+names+" show why", "%w; with the images before: %w", cause, err)
+			return report.New(report.Failure, "podrun ps, podrun events and podrun logs "+names+" show why", "%w; rollback failed: %w", cause, err)
 		}
 	}
 	for _, p := range g.pods {
@@ -131,7 +131,7 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	if u.rollback {
 		again += " --rollback"
 	}
-	return report.New(report.Failure, "podrun logs "+names+" shows what those images write only while they run; "+again+" tries again", "%w: the pod has the images again that it had before", cause)
+	return report.New(report.Failure, "podrun logs "+names+" shows output of the new images only while they run; "+again+" tries again", "%w: the pod was rolled back to its former images", cause)
 }
 
 // forget removes the manifest from a pod's update record, because the pod exists again.

@@ -28,7 +28,7 @@ Examples:
   podrun volume rm data
 `,
 		Subcommands: []*cli.Command{volumeLsCommand(env), volumeRmCommand(env), volumeInspectCommand(env)},
-		Action:      cmdline.NeedSubcommand("volume", "volume takes one of ls, rm and inspect"),
+		Action:      cmdline.NeedSubcommand("volume", "volume requires one of ls, rm and inspect"),
 	}
 }
 
@@ -91,7 +91,7 @@ func (o *lsOptions) Complete(c *cli.Context) error {
 // Validate implements cmdutil.Command.
 func (o *lsOptions) Validate() error {
 	if len(o.words) > 0 {
-		return cmdutil.UsageErrorf("volume ls", "volume ls takes no arguments")
+		return cmdutil.UsageErrorf("volume ls", "volume ls accepts no arguments")
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (o *namesOptions) Complete(c *cli.Context) error {
 // Validate implements cmdutil.Command.
 func (o *namesOptions) Validate() error {
 	if len(o.claims) == 0 {
-		return cmdutil.UsageErrorf(o.command, "%s takes the names of volumes", o.command)
+		return cmdutil.UsageErrorf(o.command, "%s requires the names of volumes", o.command)
 	}
 	return nil
 }

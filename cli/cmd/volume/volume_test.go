@@ -60,7 +60,7 @@ func TestVolumeRm(t *testing.T) {
 	h := withClaims(t)
 	code, out, errs := said(h, "volume", "rm", "used", "free", "lost", "new", "../x")
 	if code == 0 || out != "persistentvolumeclaim/free deleted\npersistentvolumeclaim/lost deleted\npersistentvolumeclaim/new deleted\n" ||
-		!strings.Contains(errs, "cannot remove volume used: pod web has it") || !strings.Contains(errs, "podrun down web") || !strings.Contains(errs, "volume \"../x\" not found") {
+		!strings.Contains(errs, "cannot remove volume used: pod web uses it") || !strings.Contains(errs, "podrun down web") || !strings.Contains(errs, "volume \"../x\" not found") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 	left, err := h.Dirs.Volumes()

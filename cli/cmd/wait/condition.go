@@ -42,11 +42,11 @@ Examples:
 			Flags: []cli.Flag{
 				cmdutil.NamespaceFlag(),
 				&cli.StringFlag{Name: "reason", Usage: "the reason, one `WORD`"},
-				&cli.StringFlag{Name: "message", Usage: "the message, a `TEXT` for people"},
+				&cli.StringFlag{Name: "message", Usage: "the message, a human-readable `TEXT`"},
 			},
 			Action: cmdutil.Action(func() cmdutil.Command { return &setOptions{env: env} }),
 		}},
-		Action: cmdline.NeedSubcommand("condition", "condition takes set"),
+		Action: cmdline.NeedSubcommand("condition", "condition requires set"),
 	}
 }
 
@@ -71,14 +71,14 @@ func (o *setOptions) Complete(c *cli.Context) error {
 // Validate implements cmdutil.Command.
 func (o *setOptions) Validate() error {
 	if len(o.wanted) == 0 {
-		return cmdutil.UsageErrorf("condition set", "condition set takes a pod and TYPE=STATUS")
+		return cmdutil.UsageErrorf("condition set", "condition set requires a pod and TYPE=STATUS")
 	}
 	for _, w := range o.wanted {
 		switch {
 		case len(validation.IsQualifiedName(w.Type)) > 0:
-			return cmdutil.UsageErrorf("condition set", "%q is no type of a condition: that is like a label's key, example.com/open", w.Type)
+			return cmdutil.UsageErrorf("condition set", "%q is not a valid condition type: use the form of a label key, such as example.com/open", w.Type)
 		case !slices.Contains([]string{"True", "False", "Unknown"}, w.Status):
-			return cmdutil.UsageErrorf("condition set", "the condition %s is to be True, False or Unknown, not %q", w.Type, w.Status)
+			return cmdutil.UsageErrorf("condition set", "the condition %s must be True, False or Unknown, not %q", w.Type, w.Status)
 		}
 	}
 	return nil

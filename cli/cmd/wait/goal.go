@@ -48,7 +48,7 @@ func parseGoal(text string) (waitCondition, error) {
 	case "jsonpath":
 		path, value, _ := strings.Cut(rest, "=")
 		if path = strings.Trim(path, "'{}"); path != ".status.phase" && path != "status.phase" {
-			return g, cmdutil.UsageErrorf("wait", "of a pod's fields podrun waits for {.status.phase} only")
+			return g, cmdutil.UsageErrorf("wait", "only jsonpath {.status.phase} is supported for pods")
 		}
 		rest = value
 		fallthrough
@@ -59,9 +59,9 @@ func parseGoal(text string) (waitCondition, error) {
 				return g, nil
 			}
 		}
-		return g, cmdutil.UsageErrorf("wait", "a pod's phase is Pending, Running, Succeeded or Failed, not %q", rest)
+		return g, cmdutil.UsageErrorf("wait", "a pod's phase must be Pending, Running, Succeeded or Failed, not %q", rest)
 	}
-	return g, cmdutil.UsageErrorf("wait", "--for takes condition=TYPE, condition=TYPE=STATUS, phase=PHASE or delete")
+	return g, cmdutil.UsageErrorf("wait", "--for must be condition=TYPE, condition=TYPE=STATUS, phase=PHASE or delete")
 }
 
 func hasCondition(st *pod.Status, name, status string) bool {

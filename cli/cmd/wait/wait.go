@@ -27,7 +27,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "POD... | --all",
 		Description: `Waits until every pod has a condition or a phase, or is removed, as kubectl wait
 does. It fails after the timeout, and at once if a pod has ended and the
-condition can no longer come. Without --for it waits until pods are Ready,
+condition can no longer be met. Without --for it waits until pods are Ready,
 Deployments Available and Jobs Complete.
 
 Examples:
@@ -42,7 +42,7 @@ Examples:
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringFlag{Name: "for", Usage: "what to wait for: `condition=TYPE[=STATUS]`, phase=PHASE, jsonpath='{.status.phase}'=PHASE or delete"},
-			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "give up after this `DURATION`; 0 looks once, a negative one waits a week"},
+			&cli.DurationFlag{Name: "timeout", Value: 30 * time.Second, Usage: "give up after this `DURATION`; 0 checks once, a negative one waits a week"},
 			&cli.BoolFlag{Name: "all", Usage: "wait for all pods of the namespace"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "with --all: of all namespaces"},
 		},
@@ -75,11 +75,11 @@ func (o *options) Complete(c *cli.Context) (err error) {
 func (o *options) Validate() error {
 	switch {
 	case o.all && len(o.words) > 0:
-		return cmdutil.UsageErrorf("wait", "wait takes either names or --all, not both")
+		return cmdutil.UsageErrorf("wait", "wait requires either names or --all, not both")
 	case !o.all && len(o.words) == 0:
-		return cmdutil.UsageErrorf("wait", "wait takes the names of pods, or --all")
+		return cmdutil.UsageErrorf("wait", "wait requires the names of pods, or --all")
 	case !o.all && o.allNamespaces:
-		return cmdutil.UsageErrorf("wait", "a pod cannot be named across all namespaces")
+		return cmdutil.UsageErrorf("wait", "a resource cannot be retrieved by name across all namespaces")
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (o *options) checkWorkloads(list []store.Workload) error {
 		}
 	}
 	if len(list) > 0 && o.goal.phase {
-		return cmdutil.UsageErrorf("wait", "pods have phases; wait for a condition of what makes them: Available, Complete")
+		return cmdutil.UsageErrorf("wait", "only pods have phases; wait for a condition of the workload: Available, Complete")
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (o *options) waitForPods(ctx context.Context, pods []store.Pod) error {
 				defer printing.Unlock()
 				fmt.Fprintf(o.env.Out, "pod/%s condition met\n", p.Name)
 			case errors.Is(errs[i], context.DeadlineExceeded):
-				errs[i] = report.New(report.Failure, "podrun ps and podrun events show how it is", "pod %s has not met %s within %v", p.Name, o.goal.text, o.timeout)
+				errs[i] = report.New(report.Failure, "podrun ps and podrun events show its state", "pod %s has not met %s within %v", p.Name, o.goal.text, o.timeout)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func (o *options) waitForWorkloads(ctx context.Context, list []store.Workload) e
 		case err == nil:
 			fmt.Fprintf(o.env.Out, "%s condition met\n", name)
 		case errors.Is(err, context.DeadlineExceeded):
-			err = report.New(report.Failure, "podrun get "+name+" shows how it is", "%s has not met %s within %v", name, g.text, o.timeout)
+			err = report.New(report.Failure, "podrun get "+name+" shows its state", "%s has not met %s within %v", name, g.text, o.timeout)
 		}
 		errs = append(errs, err)
 	}

@@ -39,7 +39,7 @@ func RefuseHostPID(env *cmdutil.Env, prespawn *cmdutil.Prespawn, plan *pod.Plan)
 	}
 	prespawn.End() // the next check counts the processes in this cgroup
 	if found, ok := host.FindByName(env.Deps.CheckHost(env.HostSetup()), host.Limits); ok && found.Level != host.OK {
-		return report.New(report.Internal, found.Cure, "pod %s: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: %s", plan.Name, found.Detail)
+		return report.New(report.Internal, found.Cure, "pod %s: hostPID requires a cgroup of the pod's own, to kill its processes: %s", plan.Name, found.Detail)
 	}
 	return nil
 }
@@ -68,16 +68,16 @@ func applyAppArmorTo(plan *pod.Plan, c *pod.Container, has host.AppArmor) error 
 	case c.AppArmor == "":
 		return nil
 	case !has.Enabled:
-		return refuse("leave appArmorProfile out, or set type: Unconfined; or boot with lsm=…,apparmor", "AppArmor is not enabled on the host")
+		return refuse("omit appArmorProfile, or set type: Unconfined; or boot with lsm=…,apparmor", "AppArmor is not enabled on the host")
 	case c.AppArmor != pod.AppArmorDefault:
 		if err := has.Try(c.AppArmor); err != nil {
-			return refuse("as root: apparmor_parser -r the file below /etc/apparmor.d that has it; aa-status lists what is loaded", "%s: %w", c.AppArmor, err)
+			return refuse("as root: apparmor_parser -r FILE, with its file below /etc/apparmor.d; aa-status lists the loaded profiles", "%s: %w", c.AppArmor, err)
 		}
 		return nil
 	}
 	i := slices.IndexFunc(defaultProfiles, func(name string) bool { return has.Try(name) == nil })
 	if i < 0 {
-		return refuse("as root: load a profile named podrun-default, as docs/how-to/when-something-is-missing.md has it, or leave appArmorProfile out",
+		return refuse("as root: load a profile named podrun-default, as described in docs/how-to/when-something-is-missing.md, or omit appArmorProfile",
 			"no default profile is loaded, and only root can load one")
 	}
 	c.AppArmor = defaultProfiles[i]
@@ -91,7 +91,7 @@ func refuseHugePages(plan *pod.Plan, can func(need map[string]int64) error) erro
 		return nil
 	}
 	if err := can(plan.Resources.HugePages); err != nil {
-		return fmt.Errorf("pod %s asks for huge pages: %w", plan.Name, err)
+		return fmt.Errorf("pod %s requests huge pages: %w", plan.Name, err)
 	}
 	return refuseHugeVolumes(plan, os.Getuid())
 }
@@ -99,8 +99,8 @@ func refuseHugePages(plan *pod.Plan, can func(need map[string]int64) error) erro
 func refuseHugeVolumes(plan *pod.Plan, uid int) error {
 	for _, v := range plan.Volumes {
 		if v.Kind == pod.EmptyDirHugePages && uid != 0 {
-			return report.New(report.Failure, "run the pod as root, or let its program ask for huge pages itself, with MAP_HUGETLB or MFD_HUGETLB",
-				"volume %s of pod %s is one of huge pages: the kernel lets nobody but root mount those", v.Name, plan.Name)
+			return report.New(report.Failure, "run the pod as root, or let its program allocate huge pages itself, with MAP_HUGETLB or MFD_HUGETLB",
+				"volume %s of pod %s has huge pages: only root can mount hugetlbfs", v.Name, plan.Name)
 		}
 	}
 	return nil
@@ -112,5 +112,5 @@ func refuseMasquerade(plan *pod.Plan, uid int) error {
 		return nil
 	}
 	return report.New(report.Failure, "run the pod as root, or with another network: podrun up --network tproxy",
-		"pod %s asks for the network %s: only root may change the host's network", plan.Name, plan.Network)
+		"pod %s requests the network %s: only root may change the host's network", plan.Name, plan.Network)
 }

@@ -18,7 +18,7 @@ func TestHugePageVolumesNeedRoot(t *testing.T) {
 		t.Error(err)
 	}
 	err := refuseHugePages(plan, func(map[string]int64) error { return nil }) // these tests run as an ordinary user
-	if err == nil || err.Error() != "volume v of pod web is one of huge pages: the kernel lets nobody but root mount those" || !strings.Contains(report.Hint(err), "MFD_HUGETLB") {
+	if err == nil || err.Error() != "volume v of pod web has huge pages: only root can mount hugetlbfs" || !strings.Contains(report.Hint(err), "MFD_HUGETLB") {
 		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 	none := errors.New("there are none")
@@ -73,7 +73,7 @@ func TestMasqueradeNeedsRoot(t *testing.T) {
 		t.Error(err)
 	}
 	err := refuseMasquerade(plan, 1000)
-	if err == nil || !strings.Contains(err.Error(), "pod web asks for the network masquerade: only root") || !strings.Contains(report.Hint(err), "tproxy") {
+	if err == nil || !strings.Contains(err.Error(), "pod web requests the network masquerade: only root") || !strings.Contains(report.Hint(err), "tproxy") {
 		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 	plan.Network = pod.NetworkAuto

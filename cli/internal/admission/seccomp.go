@@ -38,7 +38,7 @@ func seccompProfile(dir, name string) (json.RawMessage, error) {
 	}
 	defer file.Close()
 	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("it is no file"))
+		return nil, errors.Join(err, errors.New("it is not a file"))
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxProfile+1))
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 // SELinuxFinding returns the SELinux label of containers that request none on this host.
 func SELinuxFinding(has host.SELinux) host.Finding {
 	if !has.Enabled {
-		return host.Finding{Level: host.OK, Detail: "it is not in use here: nothing has labels"}
+		return host.Finding{Level: host.OK, Detail: "SELinux is not enabled"}
 	}
 	l := &labeler{plan: &pod.Plan{}, has: has}
 	process, _, err := l.find(corev1.SELinuxOptions{}, false)
 	if err != nil {
 		return host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: " + err.Error(),
-			Cure: "install the policy for containers (the package container-selinux, where there is one), and log in again"}
+			Cure: "install the policy for containers (package container-selinux, if available), and log in again"}
 	}
 	parts := strings.SplitN(process, ":", 4) // the fourth part, the level, differs for each pod
 	detail := "containers have the label " + strings.Join(parts[:min(3, len(parts))], ":") + ", with categories of their pod"
@@ -78,7 +78,7 @@ func applySELinux(plan *pod.Plan, p *corev1.Pod, has host.SELinux) error {
 }
 
 func (l *labeler) refuse(what string, err error) error {
-	return report.New(report.Internal, "leave it out, or ask for a label of the host's policy: processes and files of containers have one by default where it has any",
+	return report.New(report.Internal, "omit it, or request a label of the host's policy: processes and files of containers have one by default where it has any",
 		"pod %s cannot have its SELinux labels: %s: %w", l.plan.Name, what, err)
 }
 
@@ -200,7 +200,7 @@ func (l *labeler) volume(v *pod.Volume) error {
 			}
 			if by != "" && v.FileLabel != c.FileLabel {
 				return report.New(report.Internal, "give them the same level and user in seLinuxOptions",
-					"pod %s cannot have its SELinux labels: volume %s is mounted by the containers %s, whose files are %s, and %s, whose are %s", l.plan.Name, v.Name, by, v.FileLabel, c.Name, c.FileLabel)
+					"pod %s cannot have its SELinux labels: volume %s is mounted by the containers %s with the label %s, and %s with the label %s", l.plan.Name, v.Name, by, v.FileLabel, c.Name, c.FileLabel)
 			}
 			by, v.FileLabel = c.Name, c.FileLabel
 			level = level || l.level[c.Name]

@@ -80,7 +80,7 @@ func TestLabels(t *testing.T) {
 			want: "system_u:system_r:other_t:s0:c1,c2 system_u:my_r:my_t:s0:c1,c2 system_u:system_r:other_t:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2 FILE:s0:c1,c2"},
 		"a type that takes privileges": {ofSecond: &corev1.SELinuxOptions{Type: "free_t"}, types: "container_t free_t", wrong: "container second: securityContext.seLinuxOptions: the policy does not let processes that gain no privileges change"},
 		"a volume of two levels": {ofSecond: &corev1.SELinuxOptions{Level: "s0:c1,c2"}, types: "container_t",
-			wrong: "volume claim is mounted by the containers first, whose files are system_u:object_r:container_file_t:LEVEL, and second, whose are system_u:object_r:container_file_t:s0:c1,c2"},
+			wrong: "volume claim is mounted by the containers first with the label system_u:object_r:container_file_t:LEVEL, and second with the label system_u:object_r:container_file_t:s0:c1,c2"},
 		"a pod's unknown type":       {ofPod: &corev1.SELinuxOptions{Type: "none_t"}, wrong: "spec.securityContext.seLinuxOptions: the policy has no label system_u:system_r:none_t:LEVEL"},
 		"a container's unknown type": {ofSecond: &corev1.SELinuxOptions{Type: "none_t"}, types: "container_t", wrong: "container second: securityContext.seLinuxOptions: the policy has no label system_u:system_r:none_t:LEVEL"},
 	} {
@@ -162,7 +162,7 @@ func TestDiagnoseSELinux(t *testing.T) {
 		has  host.SELinux
 		want host.Finding
 	}{
-		{host.SELinux{}, host.Finding{Level: host.OK, Detail: "it is not in use here: nothing has labels"}},
+		{host.SELinux{}, host.Finding{Level: host.OK, Detail: "SELinux is not enabled"}},
 		{enforcing, host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod; the policy is enforced"}},
 		{policy("container_t"), host.Finding{Level: host.OK, Detail: "containers have the label system_u:system_r:container_t, with categories of their pod; the policy is permissive, so nothing is enforced"}},
 		{silent, host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: the host's policy has no labels for containers (no contexts/lxc_contexts)"}},

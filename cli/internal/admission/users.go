@@ -47,7 +47,7 @@ func refuseUsers(plan *pod.Plan, has host.IDs) error {
 	}
 	ranges := UserRanges(min(has.Users, has.Groups))
 	if len(ranges) == 0 {
-		return report.New(report.Internal, has.Cure, "pod %s: hostUsers: false takes %d ids beyond the first %d, and pods of this user have %d",
+		return report.New(report.Internal, has.Cure, "pod %s: hostUsers: false requires %d ids above the first %d, and this user has %d",
 			plan.Name, fewUsers, firstFew, min(has.Users, has.Groups))
 	}
 	if need := highestID(plan); need >= ranges[0].Count {

@@ -51,8 +51,8 @@ func TestRefuseUsers(t *testing.T) {
 		{few, "65534", "runs with the id 65534, and with hostUsers: false it has only the ids 0 to 4095"},
 		{few, "0:4096", "runs with the id 4096"},
 		{host.IDs{Users: 131073, Groups: 131073}, "65534", ""},
-		{host.IDs{Users: 1, Groups: 1}, "", "takes 4096 ids beyond the first 32768, and pods of this user have 1"},
-		{host.IDs{Users: 131073, Groups: 1}, "", "and pods of this user have 1"},
+		{host.IDs{Users: 1, Groups: 1}, "", "requires 4096 ids above the first 32768, and this user has 1"},
+		{host.IDs{Users: 131073, Groups: 1}, "", "and this user has 1"},
 		{host.IDs{Users: 1 << 32, Groups: 1 << 32}, "", "root's pods have no user namespace"},
 	} {
 		plan := &pod.Plan{Name: "p", Users: &pod.IDRange{}, Containers: []pod.Container{{User: c.user}}}

@@ -64,19 +64,19 @@ func foreignCommand(word string) string {
 	case "rollout":
 		return "podrun up -d --wait FILE rolls a Deployment out and waits; podrun get deploy shows how far it is; to go back, apply the manifest of before"
 	case "scale":
-		return "change replicas in the manifest; podrun apply -f FILE makes it so"
+		return "change replicas in the manifest; podrun apply -f FILE applies it"
 	case "edit", "set", "patch", "label", "annotate":
-		return "change the manifest; podrun up FILE or podrun apply -f FILE makes it so, podrun wait waits for it"
+		return "change the manifest; podrun up FILE or podrun apply -f FILE applies it, podrun wait waits for it"
 	case "replace":
 		return "podrun up --replace FILE stops a pod and runs it again"
 	case "inspect":
-		return "podrun describe POD tells all that is known of a pod, podrun get POD -o json too"
+		return "podrun describe POD and podrun get POD -o json show all details of a pod"
 	case "explain":
-		return "podrun validate FILE says what podrun makes of every field of a manifest"
+		return "podrun validate FILE shows how podrun handles each field of a manifest"
 	case "expose":
 		return "a Service, or a hostPort of the pod, opens ports: podrun apply -f FILE"
 	case "stats":
-		return "podrun top shows what pods use"
+		return "podrun top shows the resource usage of pods"
 	case "list", "ls", "pods", "status":
 		return "podrun ps lists the pods"
 	case "load", "import", "save", "tag", "history", "prune":
@@ -84,7 +84,7 @@ func foreignCommand(word string) string {
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
 	case "info", "cluster-info", "system", "machine":
-		return "podrun doctor checks this machine; podrun image prune gives disk space back"
+		return "podrun doctor checks this machine; podrun image prune frees disk space"
 	}
 	return moreForeignCommands(word)
 }
@@ -94,21 +94,21 @@ func foreignCommand(word string) string {
 func moreForeignCommands(word string) string {
 	switch word {
 	case "autoscale":
-		return "nothing is scaled on one machine: change replicas in the manifest; podrun apply -f FILE makes it so"
+		return "podrun does not scale by itself: change replicas in the manifest; podrun apply -f FILE applies it"
 	case "api-resources", "api-versions":
 		return "podrun get --help lists the kinds"
 	case "config", "context":
-		return "there is one machine to work with; -n or PODRUN_NAMESPACE chooses the namespace"
+		return "podrun works on this machine only; -n or PODRUN_NAMESPACE sets the namespace"
 	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
-		return "there is one node, this machine: podrun stop and podrun down end pods, podrun doctor checks it"
+		return "there is one node, this machine: podrun stop and podrun down stop pods, podrun doctor checks the machine"
 	case "auth", "certificate", "proxy":
-		return "podrun has no API server: what a pod may do is bounded by what its user may"
+		return "podrun has no API server: a pod has at most the rights of its user"
 	case "kustomize":
 		return "kubectl kustomize DIRECTORY | podrun up - runs what it prints"
 	case "daemon", "daemon-reload":
 		return "podrun has no daemon: podrun up FILE runs a pod, podrun systemd install FILE makes a unit of it"
 	case "reload":
-		return "podrun up FILE or podrun apply -f FILE brings a changed manifest into force"
+		return "podrun up FILE or podrun apply -f FILE applies a changed manifest"
 	case "is-active", "container", "pod":
 		return "podrun ps lists the pods, podrun describe POD shows its containers"
 	case "deploy", "stack", "service":
@@ -116,7 +116,7 @@ func moreForeignCommands(word string) string {
 	case "network":
 		return "the pods of a user share a network; podrun get services lists the names in it, podrun port POD the ports"
 	case "secret", "configmap", "cm", "namespace", "ns":
-		return "podrun create " + word + " makes one, podrun get " + word + " lists them"
+		return "podrun create " + word + " creates one, podrun get " + word + " lists them"
 	case "healthcheck":
 		return "podrun describe POD shows the probes of containers"
 	case "rename":
@@ -126,7 +126,7 @@ func moreForeignCommands(word string) string {
 	case "export", "mount":
 		return "podrun cp POD:/ - writes the files of a container as a tar"
 	case "commit":
-		return "podrun cp POD:/ - writes the files of a container as a tar, of which podrun image import makes an image"
+		return "podrun cp POD:/ - writes the files of a container as a tar, from which podrun image import creates an image"
 	case "search":
 		return "podrun pull NAME fetches an image; a registry's own page lists those it has"
 	case "sh", "bash", "shell", "ssh", "enter":
@@ -142,14 +142,14 @@ func foreignSubcommand(parent, word string) string {
 		return "podrun create secret generic NAME creates one from files and values"
 	case "podrun create":
 		if _, _, kind := kindnames.ParseObjects([]string{word}); kind || slices.Contains([]string{"pod", "-f"}, word) {
-			return "write a manifest; podrun apply -f FILE makes what is in it"
+			return "write a manifest; podrun apply -f FILE creates its objects"
 		}
 		if k := kindnames.Unsupported(word); k != nil {
 			return k.Hint
 		}
 	case "podrun volume":
 		if word == "create" {
-			return "a PersistentVolumeClaim in a manifest makes one: podrun apply -f FILE"
+			return "a PersistentVolumeClaim in a manifest creates one: podrun apply -f FILE"
 		}
 	case "podrun systemd":
 		if slices.Contains([]string{"start", "stop", "restart", "status", "enable", "disable"}, word) {
@@ -223,13 +223,13 @@ func nearestOption(cmd *cli.Command, name string) string {
 func expectedValue(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.DurationFlag:
-		return ": it takes a duration such as 90s, 5m or 2h"
+		return ": use a duration such as 90s, 5m or 2h"
 	case *cli.IntFlag, *cli.Int64Flag:
-		return ": it takes a whole number"
+		return ": use a whole number"
 	case *cli.BoolFlag:
-		return ": it takes true or false"
+		return ": use true or false"
 	case *cli.GenericFlag: // --dry-run
-		return ": it is none, client or server"
+		return ": use none, client or server"
 	}
 	return ""
 }
@@ -245,9 +245,9 @@ func dashed(name string) string {
 func foreignOption(command, option string) string {
 	switch {
 	case strings.HasPrefix(command, "podrun systemd") && slices.Contains([]string{"n", "namespace"}, option):
-		return "write metadata.namespace into the manifest, which the unit runs as it is"
+		return "set metadata.namespace in the manifest, which the unit runs unchanged"
 	case command == "podrun create" && slices.Contains([]string{"f", "filename"}, option):
-		return "podrun apply -f FILE makes what is in it"
+		return "podrun apply -f FILE creates its objects"
 	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
 		return command + " lists pods that have ended too; -A lists those of all namespaces"
 	}

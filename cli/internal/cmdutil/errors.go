@@ -13,7 +13,7 @@ func UsageErrorf(command, format string, args ...any) error {
 }
 
 // ErrImmutable is the error for a running pod that cannot be changed to its manifest.
-var ErrImmutable = errors.New("made from a manifest that differs in what cannot be changed while it runs")
+var ErrImmutable = errors.New("cannot be changed in place to match its manifest")
 
 var (
 	ErrForbidden = errors.New("forbidden")
@@ -24,7 +24,7 @@ var (
 // not permitted (ip(7), EACCES).
 func ListenHint(err error, taken string) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "ports below the number in /proc/sys/net/ipv4/ip_unprivileged_port_start (1024, if nobody changed it) are root's"
+		return "only root can listen on ports below net.ipv4.ip_unprivileged_port_start (default 1024)"
 	}
 	return taken
 }

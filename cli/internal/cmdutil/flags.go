@@ -13,7 +13,7 @@ import (
 
 // NamespaceFlag returns the flag --namespace for commands on existing pods and objects.
 func NamespaceFlag() cli.Flag {
-	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the pod's `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "use this `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given)"}
 }
 
 // ManifestNamespaceFlag returns the flag --namespace for commands that read manifests.
@@ -23,7 +23,7 @@ func ManifestNamespaceFlag() cli.Flag {
 
 // StrictFlag returns the flag --strict.
 func StrictFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "strict", Usage: "refuse objects that have no effect on one machine, instead of warning of them"}
+	return &cli.BoolFlag{Name: "strict", Usage: "refuse objects that have no effect on one machine, instead of printing a warning"}
 }
 
 // PolicyFlag returns the flag --policy.
@@ -69,7 +69,7 @@ func (env *Env) RegistryOptions(c *cli.Context) (o image.PullOptions) {
 // CheckAuthFile returns an error if there is no such file.
 func CheckAuthFile(o image.PullOptions) error {
 	if _, err := os.Stat(o.AuthFile); o.AuthFile != "" && err != nil {
-		return report.New(report.Usage, "podrun login --authfile FILE makes it", "look at the file of logins: %w", err)
+		return report.New(report.Usage, "podrun login --authfile FILE creates it", "find the auth file: %w", err)
 	}
 	return nil
 }

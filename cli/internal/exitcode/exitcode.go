@@ -31,7 +31,7 @@ var Table = []struct {
 	When string
 }{
 	{OK, "The command succeeded. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded. In a systemd unit: also when systemd has stopped `up`."},
-	{Failure, "The command failed, or the pod did. With `up --exit-code-from CONTAINER` the code is that container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
+	{Failure, "The command failed, or the pod did. `diff`: there are differences; after an error it ends with 2. With `up --exit-code-from CONTAINER` the code is that container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
 	{Usage, "The command line or a manifest is wrong. Nothing was done."},
 	{Internal, "podrun itself failed: this machine cannot run pods (`podrun doctor` shows why), or `exec` could not reach the container."},
 	{CannotRun, "`exec`: the command was found but cannot be executed."},

@@ -38,11 +38,11 @@ func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
 func managerFinding(ctx context.Context) host.Finding {
 	m, ok := delegation.FindManager()
 	if !ok {
-		return host.Finding{Level: host.OK, Detail: "there is none for this user, and none is asked"}
+		return host.Finding{Level: host.OK, Detail: "there is none for this user; podrun uses none"}
 	}
 	version, err := systemd.Version(ctx, m)
 	if err != nil {
-		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Cure: "look for why: systemctl --user status, journalctl --user -n 20"}
+		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Cure: "for the reason: systemctl --user status, journalctl --user -n 20"}
 	}
 	return host.Finding{Level: host.OK, Detail: "systemd " + version + " answers at " + m.Socket}
 }

@@ -20,7 +20,7 @@ func UnsupportedError(word string) error {
 	if k == nil {
 		return nil
 	}
-	return report.New(report.Usage, k.Hint, "podrun keeps no %s objects", k.kind)
+	return report.New(report.Usage, k.Hint, "podrun does not store %s objects", k.kind)
 }
 
 // UnsupportedHint returns where to find the equivalent of a kind that podrun does not have; "" if the
@@ -55,17 +55,17 @@ func Unsupported(word string) *UnsupportedKind {
 
 func unsupportedKinds() []UnsupportedKind {
 	const (
-		noServer   = "podrun has no API server: what a pod may do is bounded by what its user may"
-		noScaling  = "replicas in the manifest are what runs: nothing is scaled on one machine"
-		oneRuntime = "podrun runs all pods of this machine in one way"
+		noServer   = "podrun has no API server: a pod has at most the rights of its user"
+		noScaling  = "podrun does not scale by itself: set replicas in the manifest"
+		oneRuntime = "podrun has one runtime and no priorities"
 		ports      = "a hostPort of a pod or a Service of type NodePort opens a port"
 		claims     = "podrun get pvc shows the claims, podrun volume ls the volumes"
-		bounds     = "limits in the manifest bound a pod: podrun top shows what is used"
+		bounds     = "set limits in the manifest; podrun top shows the usage"
 		addresses  = "podrun describe service shows the addresses of the pods behind a service"
 	)
 	return []UnsupportedKind{
 		{"Event", "podrun events shows the events", "event events ev"},
-		{"Node", "there is one node, this machine: podrun doctor checks it", "node nodes no"},
+		{"Node", "there is one node: podrun doctor checks this machine", "node nodes no"},
 		{"Ingress", ports, "ingress ingresses ing"},
 		{"IngressClass", ports, "ingressclass ingressclasses"},
 		{"NetworkPolicy", "podrun does not filter what pods send to each other", "networkpolicy networkpolicies netpol"},
@@ -91,8 +91,8 @@ func unsupportedKinds() []UnsupportedKind {
 		{"ResourceQuota", bounds, "resourcequota resourcequotas quota"},
 		{"PriorityClass", oneRuntime, "priorityclass priorityclasses pc"},
 		{"RuntimeClass", oneRuntime, "runtimeclass runtimeclasses"},
-		{"ReplicationController", "podrun get deployments,rs shows what makes pods", "replicationcontroller replicationcontrollers rc"},
-		{"ControllerRevision", "podrun get deployments,sts,ds shows what makes pods", "controllerrevision controllerrevisions"},
-		{"PodTemplate", "podrun get deployments,rs shows what makes pods", "podtemplate podtemplates"},
+		{"ReplicationController", "podrun get deployments,rs shows the workloads", "replicationcontroller replicationcontrollers rc"},
+		{"ControllerRevision", "podrun get deployments,sts,ds shows the workloads", "controllerrevision controllerrevisions"},
+		{"PodTemplate", "podrun get deployments,rs shows the workloads", "podtemplate podtemplates"},
 	}
 }

@@ -180,7 +180,7 @@ func AllDone(streams []*Stream) bool {
 // MissedLines returns a function that reports lines which were rotated away before they could be printed.
 func MissedLines(env *cmdutil.Env, name, container string) func() {
 	return func() {
-		fmt.Fprintf(env.ErrOut, "podrun: lines of pod/%s/%s are missing here: it wrote them faster than they could be shown, and its log was rotated\n", name, container)
+		fmt.Fprintf(env.ErrOut, "podrun: lines of pod/%s/%s are missing here: its log was rotated before they were shown\n", name, container)
 	}
 }
 

@@ -24,7 +24,7 @@ func DeleteWithPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targ
 	targets = slices.DeleteFunc(targets, func(t kindnames.ObjectRef) bool {
 		if t.Kind == pod.KindClaim {
 			if _, err := dirs.Object(t.Kind, t.Namespace, t.Name); err == nil {
-				fmt.Fprintf(env.ErrOut, "podrun: persistentvolumeclaim/%s stays, with what is in it; podrun delete pvc %s deletes it\n", report.Escape(t.Name), report.Escape(t.Name))
+				fmt.Fprintf(env.ErrOut, "podrun: persistentvolumeclaim/%s is kept with its files; podrun delete pvc %s deletes it\n", report.Escape(t.Name), report.Escape(t.Name))
 			}
 		}
 		return t.Kind == pod.KindClaim || kindnames.IsWorkload(t.Kind)

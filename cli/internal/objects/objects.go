@@ -31,7 +31,7 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 	}
 	lock, err := dirs.LockObjects()
 	if err != nil {
-		return nil, fmt.Errorf("cannot keep objects: %w", err)
+		return nil, fmt.Errorf("cannot store objects: %w", err)
 	}
 	defer lock.Close()
 	var changes []Change
@@ -55,7 +55,7 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 	for _, k := range changes {
 		if k.Verb != "unchanged" {
 			if err := dirs.PutObject(k.Object); err != nil {
-				return changed, fmt.Errorf("cannot keep %s: %w", kindnames.Display(k.Object), err)
+				return changed, fmt.Errorf("cannot store %s: %w", kindnames.Display(k.Object), err)
 			}
 			changed = append(changed, k.Object)
 		}
@@ -68,7 +68,7 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 func assignAddresses(dirs store.Dirs, changes []Change) error {
 	all, err := dirs.Objects(pod.KindService, "")
 	if err != nil {
-		return fmt.Errorf("cannot give addresses to Services: %w", err)
+		return fmt.Errorf("cannot allocate addresses of Services: %w", err)
 	}
 	networks := dirs.Networks(all)
 	var errs []error
@@ -80,7 +80,7 @@ func assignAddresses(dirs store.Dirs, changes []Change) error {
 			networks.Renumber(k.Object.Service)
 		}
 		if err := networks.AssignClusterIPs(k.Object, all); err != nil {
-			errs = append(errs, report.New(report.Usage, "leave spec.clusterIP out, and podrun chooses an address", "cannot keep %s: %w", kindnames.Display(k.Object), err))
+			errs = append(errs, report.New(report.Usage, "omit spec.clusterIP: podrun chooses an address", "cannot store %s: %w", kindnames.Display(k.Object), err))
 		}
 		if err := assignNodePorts(k, all); err != nil {
 			errs = append(errs, err)
@@ -105,10 +105,10 @@ func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, err
 		return Change{next, "created"}, nil
 	}
 	if err != nil {
-		return Change{}, fmt.Errorf("cannot keep %s: %w", kindnames.Display(next), err)
+		return Change{}, fmt.Errorf("cannot store %s: %w", kindnames.Display(next), err)
 	}
 	if err := manifest.ValidateObjectUpdate(o, old); err != nil {
-		return Change{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, for another to be made", kindnames.Of(next.Kind), next.Name), "cannot change %s\n%w", kindnames.Display(next), err)
+		return Change{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, so that it can be created again", kindnames.Of(next.Kind), next.Name), "cannot change %s\n%w", kindnames.Display(next), err)
 	}
 	conversion.PreserveFrom(old, next)
 	if conversion.Equal(old, next) {
@@ -129,11 +129,11 @@ func assignNodePorts(k Change, all []*pod.Object) error {
 			continue
 		}
 		if err := checkPortFree(p.Protocol, int(p.NodePort)); err != nil {
-			return report.New(report.Failure, "ss -lnp shows by which; leave nodePort out, and podrun chooses a free one", "cannot keep %s: %w", kindnames.Display(k.Object), err)
+			return report.New(report.Failure, "ss -lnp shows which process uses it; omit nodePort: podrun chooses a free one", "cannot store %s: %w", kindnames.Display(k.Object), err)
 		}
 	}
 	if err := k.Object.AssignNodePorts(all, checkPortFree); err != nil {
-		return report.New(report.Usage, "leave nodePort out, and podrun chooses a free one", "cannot keep %s: %w", kindnames.Display(k.Object), err)
+		return report.New(report.Usage, "omit nodePort: podrun chooses a free one", "cannot store %s: %w", kindnames.Display(k.Object), err)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func RemoveVolume(env *cmdutil.Env, dirs store.Dirs, all []*Volume, c ClaimRef) 
 	case err != nil:
 		return err
 	case len(v.UsedBy) > 0:
-		return report.New(report.Failure, "podrun down "+v.UsedBy[0]+" removes the pod", "cannot remove volume %s: pod %s has it", v.Name, v.UsedBy[0])
+		return report.New(report.Failure, "podrun down "+v.UsedBy[0]+" removes the pod", "cannot remove volume %s: pod %s uses it", v.Name, v.UsedBy[0])
 	}
 	if err := removeClaimDir(env, dirs, c.Namespace, c.Name); err != nil {
 		return err

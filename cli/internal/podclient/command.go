@@ -74,7 +74,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	}
 	code, err := x.forward(outlets)
 	if x.detached.Load() {
-		fmt.Fprintf(x.Err, "\r\npodrun: detached; the command goes on in container %s of pod %s\r\n", x.Container, x.Pod.Name)
+		fmt.Fprintf(x.Err, "\r\npodrun: detached; the command keeps running in container %s of pod %s\r\n", x.Container, x.Pod.Name)
 	}
 	return code, err
 }
@@ -112,7 +112,7 @@ func (x *Command) started() (*os.File, error) {
 	case err == nil && frame.Error != nil:
 		err = ResponseError(frame.Error)
 	case err == nil && (!frame.Started || x.Terminal != nil && len(files) != 1):
-		err = errors.New("the supervisor's answer is not one to exec")
+		err = errors.New("unexpected reply of the supervisor to exec")
 	case err != nil:
 		err = x.lost(err)
 	}
@@ -124,7 +124,7 @@ func (x *Command) started() (*os.File, error) {
 }
 
 func (x *Command) lost(err error) error {
-	return report.New(report.Internal, "the command was ended with it; the containers run on, and another supervisor takes over",
+	return report.New(report.Internal, "the command was killed; the containers keep running",
 		"lost the supervisor of pod %s before the command ended: %w", x.Pod.Name, err)
 }
 

@@ -101,7 +101,7 @@ func WaitGone(ctx context.Context, p store.Pod) error {
 	deadline := time.Now().Add(GoneTime)
 	for p.Alive() {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes of pod %s are still there", p.Name)
+			return fmt.Errorf("processes of pod %s still exist", p.Name)
 		}
 		if err := pollGone(ctx, p, PollTime); err != nil {
 			return err
@@ -244,7 +244,7 @@ func remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) erro
 
 func forceHint(p store.Pod) string {
 	if p.Namespace == DefaultNamespace {
-		return fmt.Sprintf("podrun down %s --force ends it at once", p.Name)
+		return fmt.Sprintf("podrun down %s --force kills it at once", p.Name)
 	}
-	return fmt.Sprintf("podrun down %s -n %s --force ends it at once", p.Name, p.Namespace)
+	return fmt.Sprintf("podrun down %s -n %s --force kills it at once", p.Name, p.Namespace)
 }

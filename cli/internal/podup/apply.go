@@ -91,7 +91,7 @@ func refuseChange(p *Target, old *corev1.Pod, d *manifest.Difference) error {
 	if n := len(fields) - maxFields; n > 0 {
 		fields, more = fields[:maxFields], fmt.Sprintf(" and %d more", n)
 	}
-	return report.New(report.Failure, replaceHint(p), "pod %s is running already, %w: %s%s",
+	return report.New(report.Failure, replaceHint(p), "pod %s is already running and %w: %s%s",
 		p.Pod.Name, cmdutil.ErrImmutable, strings.Join(fields, ", "), more)
 }
 
@@ -134,7 +134,7 @@ func (r *Run) apply(p *Target) (err error) {
 // ApplyOnce sends the change to one supervisor. Applying a change twice is harmless.
 func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
 	if t.Plan.ImagesPending {
-		return report.New(report.Failure, "try again when it runs; podrun events "+t.Pod.Name+" shows how its images come", "pod %s waits for its images: no container of it runs yet", t.Pod.Name)
+		return report.New(report.Failure, "try again when it runs; podrun events "+t.Pod.Name+" shows the progress of its images", "pod %s waits for its images: no container of it runs yet", t.Pod.Name)
 	}
 	plan, err := json.Marshal(t.Plan)
 	if err != nil {

@@ -52,7 +52,7 @@ func (t *Target) buildEphemeral() error {
 			continue
 		}
 		if build.NeedsOwnUserNS(t.Plan, j.alone.Plan) && os.Geteuid() != 0 {
-			return report.New(report.Failure, "give a container of the manifest such a capability before the pod is made: its pod has a user namespace of its own then",
+			return report.New(report.Failure, "add such a capability to a container of the manifest before the pod is created: the pod then has a user namespace of its own",
 				"cannot add container %s to pod %s: it shares its user namespace with other pods, which the container could reach", j.container.Name, t.Pod.Name)
 		}
 		_, t.Plan = build.AddEphemeralContainer(t.Object.Pod, t.Plan, j.container, j.alone.Plan)

@@ -21,7 +21,7 @@ import (
 )
 
 // errTooLate is the cause of a run that has exceeded its time limit.
-var errTooLate = errors.New("the time is over")
+var errTooLate = errors.New("timed out")
 
 // pullAllImages makes every image available locally. It retries when a network or a registry does not
 // answer, as the kubelet does. A failure that a retry cannot cure is returned at once.
@@ -77,7 +77,7 @@ func (r *Run) again(ctx context.Context, attempt int, err error) error {
 }
 
 func tooLate(err error) error {
-	return report.New(report.Failure, "podrun up again goes on where the pull was", "not all images came within the --timeout: %w", err)
+	return report.New(report.Failure, "run podrun up again to resume the pull", "not all images were pulled within the --timeout: %w", err)
 }
 
 // imageUser returns the name of the container or volume that needs an image.
@@ -258,7 +258,7 @@ func (r *Run) pinImages(p *Target) error {
 				p.Pinned[up.Ref] = up.Old
 			case u.State == store.UpdateUndone && i.PullPolicy == image.Always:
 				p.Pinned[up.Ref] = up.Old
-				fmt.Fprintln(r.Env.ErrOut, report.Escape(fmt.Sprintf("podrun: pod %s keeps the image %s that it was rolled back to; podrun update %s takes the newest", p.Pod.Name, up.Ref, p.Pod.Name)))
+				fmt.Fprintln(r.Env.ErrOut, report.Escape(fmt.Sprintf("podrun: pod %s keeps the image %s that it was rolled back to; podrun update %s uses the newest", p.Pod.Name, up.Ref, p.Pod.Name)))
 			}
 		}
 	}

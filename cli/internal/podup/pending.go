@@ -60,7 +60,7 @@ func (r *Run) startPull(p *Target, lock *os.File, created time.Time) (err error)
 	options := cmdutil.PullerOptions{TLSVerify: r.Pull.TLSVerify, AuthFile: r.Pull.AuthFile, Pull: p.pull, RequireLimits: r.RequireLimits}
 	if options.AuthFile != "" {
 		if options.AuthFile, err = filepath.Abs(options.AuthFile); err != nil {
-			return fmt.Errorf("find the file of logins: %w", err)
+			return fmt.Errorf("find the auth file: %w", err)
 		}
 	}
 	p.closePorts() // they are opened again when the pod starts
@@ -75,7 +75,7 @@ func (r *Run) stillPending(p *Target) error {
 	if plan, err := p.Pod.Plan(); err != nil || plan.ImagesPending || !p.Pod.Alive() {
 		return nil
 	}
-	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile, %w", p.Pod.Name, cmdutil.ErrImmutable)
+	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile and %w", p.Pod.Name, cmdutil.ErrImmutable)
 }
 
 // retryPull asks the puller of a waiting pod for an attempt now.

@@ -37,7 +37,7 @@ func sharedPort(p, other *Target) error {
 	for _, a := range podutil.PublishedPorts(p.Object.Pod) {
 		for _, b := range podutil.PublishedPorts(other.Object.Pod) {
 			if a.Clashes(b) {
-				return report.New(report.Usage, "give one of them another hostPort or hostIP", "pods %s and %s ask for the same port %s of the host", other.Pod.Name, p.Pod.Name, HostPortOf(a))
+				return report.New(report.Usage, "give one of them another hostPort or hostIP", "pods %s and %s request the same port %s of the host", other.Pod.Name, p.Pod.Name, HostPortOf(a))
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (r *Run) open(p *Target) error {
 		file, err := hostport.Bind(h)
 		if errors.Is(err, unix.EADDRINUSE) {
 			if owner, theirs := r.portOwner(p.Pod, port); owner != "" {
-				err = report.New(report.Failure, "podrun down "+owner+" frees it; or choose another hostPort or hostIP", "port %s of the host is pod %s's, for its port %d", h, owner, theirs.Number)
+				err = report.New(report.Failure, "podrun down "+owner+" frees it; or choose another hostPort or hostIP", "port %s of the host is used by pod %s, for its port %d", h, owner, theirs.Number)
 			}
 		}
 		if err != nil {

@@ -42,7 +42,7 @@ func (l *Run) replacePod(p *Target) error {
 }
 
 // errWithdrawn is the error of a pod whose replacement was cancelled.
-var errWithdrawn = errors.New("it was removed by another podrun meanwhile")
+var errWithdrawn = errors.New("another podrun command has removed it")
 
 // FinishReplacement carries out a recorded replacement of a pod, once it has the lock. It does nothing if there is
 // no record.

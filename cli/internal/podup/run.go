@@ -387,7 +387,7 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 		case u.Policy == image.Never || u.id != "":
 			errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.Ref, err))
 		default:
-			fmt.Fprintf(r.Env.ErrOut, "podrun: image %s is not here: it would be pulled\n", u.Ref)
+			fmt.Fprintf(r.Env.ErrOut, "podrun: image %s is not present: it would be pulled\n", u.Ref)
 		}
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {

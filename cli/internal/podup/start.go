@@ -18,7 +18,7 @@ import (
 
 // busyError is the error for a pod that another command is creating or removing.
 func busyError(p store.Pod) error {
-	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun", p.Name)
+	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun command", p.Name)
 }
 
 // removeOld locks a pod's name and removes what an earlier pod of that name has left, which has ended or
@@ -85,7 +85,7 @@ func (l *Run) create(p *Target, manifest []byte) error {
 	i := slices.IndexFunc(ranges, func(r pod.IDRange) bool { return !slices.ContainsFunc(taken, r.Overlaps) })
 	if i < 0 {
 		return report.New(report.Internal, "podrun down one of them; or "+has.Cure,
-			"pod %s: hostUsers: false: all %d ranges of ids are taken by other pods that ask for their own", p.Pod.Name, len(ranges))
+			"pod %s: hostUsers: false: all %d ranges of ids are used by other pods", p.Pod.Name, len(ranges))
 	}
 	p.Plan.Users = &ranges[i]
 	return p.Pod.Create(p.Plan, manifest)

@@ -103,7 +103,7 @@ func (r *Run) resume(p *Target) error {
 	switch lost := plan.RestartPolicy == pod.RestartNever && podview.HasRun(p.Pod, plan); {
 	case !ended && !lost:
 		p.Resumed = &Resumption{plan.UID, old.CreationTimestamp.Time}
-		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s goes on: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
+		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s is resumed: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
 	case r.Unit != nil && podview.Rebooted(p.Pod):
 		p.Plan, p.Action, p.Started = plan, Keep, true
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s had ended before the machine was restarted: it is not run again\n", p.Pod.Name)

@@ -29,7 +29,7 @@ func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
 		}
 		o.Stored.RequireLimits, o.Stored.TLSVerify = r.RequireLimits, r.Pull.TLSVerify
 		if old, err := r.Dirs.Object(o.Stored.Kind, o.Stored.Namespace, o.Stored.Name); err == nil && old.Deleting {
-			errs = append(errs, report.New(report.Failure, "try again when it is gone", "%s is being removed", kindnames.Display(old)))
+			errs = append(errs, report.New(report.Failure, "try again when it is removed", "%s is being removed", kindnames.Display(old)))
 		}
 		if _, err := objects.Compare(r.Env, r.Dirs, o); err != nil {
 			errs = append(errs, err)
@@ -38,7 +38,7 @@ func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
 	}
 	r.Workloads = objectsList
 	if len(objectsList) > 0 && r.LogLimited {
-		errs = append(errs, report.New(report.Usage, "set podrun.dev/log-max-size and podrun.dev/log-max-files in the template's annotations", "--log-max-size and --log-max-files are for Pods: %s is a %s", resource.Location(&objectsList[0]), objectsList[0].Kind))
+		errs = append(errs, report.New(report.Usage, "set podrun.dev/log-max-size and podrun.dev/log-max-files in the template's annotations", "--log-max-size and --log-max-files apply to Pods only: %s is a %s", resource.Location(&objectsList[0]), objectsList[0].Kind))
 	}
 	return errors.Join(errs...)
 }

@@ -32,7 +32,7 @@ func StatusOf(p store.Pod) (*pod.Status, error) {
 
 const (
 	lostReason  = "ContainerStatusUnknown" // the kubelet's reason
-	lostMessage = "The container could not be located when the pod's processes were found gone"
+	lostMessage = "The container could not be located after the pod's processes had ended"
 	// lostCode is the kubelet's exit code for a container that was lost.
 	lostCode = 137
 )
@@ -44,7 +44,7 @@ func lost(p store.Pod, plan *pod.Plan, st *pod.Status) *pod.Status {
 	out.Phase, out.ImagePull = pod.Failed, nil
 	out.Message = WhyLost(p)
 	if plan.RestartPolicy != pod.RestartNever || !HasRun(p, plan) {
-		out.Message += "; podrun up goes on with the pod"
+		out.Message += "; podrun up resumes the pod"
 	}
 	end := func(have []pod.ContainerStatus, of []pod.Container) []pod.ContainerStatus {
 		list := make([]pod.ContainerStatus, len(of))

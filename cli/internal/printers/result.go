@@ -41,11 +41,11 @@ func (r *resultCommand) Complete(c *cli.Context) error {
 	case r.format == "":
 		return r.Command.Complete(c)
 	case r.format != "json" && r.format != "yaml":
-		return cmdutil.UsageErrorf(c.Command.Name, "unknown output format %q: it is json or yaml", r.format)
+		return cmdutil.UsageErrorf(c.Command.Name, "unknown output format %q: use json or yaml", r.format)
 	case c.Command.Name == "up" && !c.Bool("detach"):
-		return cmdutil.UsageErrorf("up", "-o goes with -d: in the foreground, up shows what the containers write")
+		return cmdutil.UsageErrorf("up", "-o requires -d: in the foreground, up shows what the containers write")
 	case cmdutil.DryRunOf(c) != cmdutil.DryRunNone:
-		return cmdutil.UsageErrorf(c.Command.Name, "-o and --dry-run do not go together")
+		return cmdutil.UsageErrorf(c.Command.Name, "-o and --dry-run are mutually exclusive")
 	}
 	r.inner.Out = r.env.ErrOut
 	return r.printFailure(r.Command.Complete(c))

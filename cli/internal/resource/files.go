@@ -187,7 +187,7 @@ func Load(sources []Source) (Documents, error) {
 		}
 		key := strings.ToLower(o.Kind) + " " + o.Value.GetNamespace() + "/" + o.Name()
 		if other, ok := first[key]; ok {
-			errs = append(errs, report.New(report.Usage, "", "%s is there twice: in %s and in %s", key, other, Location(o)))
+			errs = append(errs, report.New(report.Usage, "", "%s is defined twice: in %s and in %s", key, other, Location(o)))
 			continue
 		}
 		first[key] = Location(o)
@@ -291,7 +291,7 @@ func download(address string) (io.ReadCloser, error) {
 		case len(via) >= 10:
 			return errors.New("it was redirected ten times")
 		case via[0].URL.Scheme == "https" && to.URL.Scheme != "https":
-			return fmt.Errorf("it is redirected to %s, which is not protected", to.URL.Redacted())
+			return fmt.Errorf("it is redirected to %s, which is not https", to.URL.Redacted())
 		}
 		return nil
 	}}
@@ -342,7 +342,7 @@ func SamplePods(w []manifest.Object) []manifest.Object {
 // RefuseMixed rejects a unit with both pods and workloads: its main process handles only one of the two.
 func RefuseMixed(docs Documents) error {
 	if len(docs.Pods) > 0 && len(docs.Workloads) > 0 {
-		return report.New(report.Usage, "put them into files of their own, with a unit each", "a unit runs either Pods or what makes them: %s has a Pod, %s a %s",
+		return report.New(report.Usage, "put them into files of their own, with a unit each", "a unit runs either Pods or workloads: %s has a Pod, %s a %s",
 			Location(&docs.Pods[0]), Location(&docs.Workloads[0]), docs.Workloads[0].Kind)
 	}
 	return nil

@@ -32,7 +32,7 @@ func ResolvePod(dirs store.Dirs, namespace, word string) (store.Pod, error) {
 		}
 	}
 	if kind, _, known := kindnames.ParseObjects([]string{name}); known && strings.Contains(name, "/") {
-		return store.Pod{}, report.New(report.Failure, "podrun get "+kindnames.Of(kind)+" shows those there are, podrun ps the pods", "%q does not name a pod", word)
+		return store.Pod{}, report.New(report.Failure, "podrun get "+kindnames.Of(kind)+" lists them, podrun ps lists the pods", "%q does not name a pod", word)
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return store.Pod{}, notFoundError(namespace, name)
@@ -145,7 +145,7 @@ func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []strin
 		})
 		if one {
 			if len(pods) > 1 {
-				fmt.Fprintf(env.ErrOut, "podrun: %s has %d pods; this is of pod/%s\n", v.Name(), len(pods), pods[0].Name)
+				fmt.Fprintf(env.ErrOut, "podrun: %s has %d pods, using pod/%s\n", v.Name(), len(pods), pods[0].Name)
 			}
 			pods = pods[:1]
 		}

@@ -20,7 +20,7 @@ func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error)
 	for i := range found {
 		o := &found[i]
 		if o.Value == nil {
-			fmt.Fprintf(env.ErrOut, "podrun: warning: %s: podrun keeps no %s objects\n", report.Escape(Location(o)), o.Kind)
+			fmt.Fprintf(env.ErrOut, "podrun: warning: %s: podrun does not store %s objects\n", report.Escape(Location(o)), o.Kind)
 			continue
 		}
 		a := kindnames.Query{Names: []string{o.Name()}, Namespace: o.Value.GetNamespace()}
@@ -61,7 +61,7 @@ func parseQueries(words []string) ([]kindnames.Query, error) {
 		for _, word := range words {
 			kind, name, slashed := strings.Cut(word, "/")
 			if !slashed {
-				return nil, cmdutil.UsageErrorf("get", "either every word is a KIND/NAME or none: %q is none", word)
+				return nil, cmdutil.UsageErrorf("get", "use KIND/NAME for all arguments or for none: %q is not", word)
 			}
 			kinds := kindnames.Lookup(kind)
 			if len(kinds) != 1 {
@@ -90,7 +90,7 @@ func parseQueries(words []string) ([]kindnames.Query, error) {
 		}
 	}
 	if len(all) > 1 && len(words) > 1 {
-		return nil, cmdutil.UsageErrorf("get", "names go with one kind: use KIND/NAME for objects of several kinds")
+		return nil, cmdutil.UsageErrorf("get", "names require a single kind: use KIND/NAME for objects of several kinds")
 	}
 	return all, nil
 }

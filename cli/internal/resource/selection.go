@@ -42,15 +42,15 @@ func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
 	chosen := c.IsSet("selector") || c.Bool("all")
 	switch {
 	case !chosen && c.Bool("all-namespaces"):
-		return nil, cmdutil.UsageErrorf(command, "--all-namespaces goes with --selector or --all")
+		return nil, cmdutil.UsageErrorf(command, "--all-namespaces requires --selector or --all")
 	case !chosen:
 		return nil, nil
 	case c.IsSet("selector") && c.Bool("all"):
-		return nil, cmdutil.UsageErrorf(command, "--selector and --all exclude each other")
+		return nil, cmdutil.UsageErrorf(command, "--selector and --all are mutually exclusive")
 	case c.IsSet("selector") && c.String("selector") == "":
-		return nil, cmdutil.UsageErrorf(command, "--selector must not be empty: --all chooses all")
+		return nil, cmdutil.UsageErrorf(command, "--selector must not be empty: --all selects all")
 	case named:
-		return nil, cmdutil.UsageErrorf(command, "--selector and --all choose by themselves: they do not go with names or files")
+		return nil, cmdutil.UsageErrorf(command, "--selector and --all cannot be combined with names or files")
 	}
 	s := &Selection{namespace: cmp.Or(c.String("namespace"), podclient.DefaultNamespace), everywhere: c.Bool("all-namespaces")}
 	if s.everywhere {
@@ -162,7 +162,7 @@ func (s *Selection) Running(f *cmdutil.Env, dirs store.Dirs, verb string, owned 
 		switch {
 		case !p.Alive():
 		case by != nil && !owned:
-			fmt.Fprintf(f.ErrOut, "podrun: cannot %s pod %s: %s/%s makes it\n", verb, p.Name, kindnames.Of(by.Owner.Kind), by.Owner.Name)
+			fmt.Fprintf(f.ErrOut, "podrun: cannot %s pod %s: it is controlled by %s/%s\n", verb, p.Name, kindnames.Of(by.Owner.Kind), by.Owner.Name)
 		default:
 			living = append(living, p)
 		}

@@ -41,7 +41,7 @@ func ParseExitCodeFrom(word string, pods []*podup.Target) (ExitCodeFrom, error) 
 	}
 	switch count {
 	case 0:
-		return "", cmdutil.UsageErrorf("up", "--exit-code-from %s: no pod has such a container; it is all, any, none, %s", word, strings.Join(names, ", "))
+		return "", cmdutil.UsageErrorf("up", "--exit-code-from %s: no pod has such a container; use all, any, none, %s", word, strings.Join(names, ", "))
 	case 1:
 		return rule, nil
 	}

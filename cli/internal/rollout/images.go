@@ -48,7 +48,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 	})
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return report.New(report.Failure, "podrun events "+p.Pod.Name+" shows how they come", "not all images of pod %s came within the --timeout: %s", p.Pod.Name, why)
+		return report.New(report.Failure, "podrun events "+p.Pod.Name+" shows the progress", "not all images of pod %s were pulled within the --timeout: %s", p.Pod.Name, why)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case failed != nil:

@@ -45,7 +45,7 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 	case p.AwaitsImages:
 		if err := AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return to.FailFast || !a.Retryable }); err != nil {
 			if exitcode.As(err) == nil && !errors.Is(err, context.Canceled) {
-				fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s goes on waiting for its images; podrun down %[1]s removes it\n", p.Pod.Name)
+				fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s keeps waiting for its images; podrun down %[1]s removes it\n", p.Pod.Name)
 			}
 			return err
 		}
@@ -86,7 +86,7 @@ func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Tar
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.Pod.Name),
-			"pod %s is not %s after %v: it is left as it is", p.Pod.Name, to.Word, timeout)
+			"pod %s is not %s after %v: it keeps running", p.Pod.Name, to.Word, timeout)
 	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
 		return nil, err
 	case last != nil && to.At(last):
@@ -175,7 +175,7 @@ func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to G
 	warnOfLogout(env, pods, systemd.LingerEnabled)
 	if status := exitcode.As(err); status != nil && status.Err == nil {
 		for _, p := range pods {
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s is left as it is; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
 		}
 	}
 	return err
@@ -191,7 +191,7 @@ func warnOfLogout(env *cmdutil.Env, pods []*podup.Target, lingers func() bool) {
 	for _, p := range pods {
 		st, err := p.Pod.Status()
 		if err == nil && strings.HasPrefix(st.Cgroup, manager.Cgroup+"/") && !lingers() {
-			fmt.Fprintf(env.ErrOut, "podrun: warning: systemd ends pod %s when you log out; loginctl enable-linger lets it go on\n", p.Pod.Name)
+			fmt.Fprintf(env.ErrOut, "podrun: warning: systemd ends pod %s when you log out; loginctl enable-linger keeps it running\n", p.Pod.Name)
 			return
 		}
 	}

@@ -133,7 +133,7 @@ func withMessage(text, message string) string {
 func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
 	switch {
 	case st.Deleting:
-		return report.New(report.Failure, "", "pod %s was stopped by another podrun", p.Name)
+		return report.New(report.Failure, "", "pod %s was stopped by another podrun command", p.Name)
 	case st.Phase == pod.Succeeded:
 		return nil
 	}
@@ -205,7 +205,7 @@ func (r *Reporter) WatchMounts(p *podup.Target) (end func()) {
 func (r *Reporter) mountEvents(events []pod.Event, since time.Time) {
 	for _, e := range events {
 		if e.Reason == failedMount && !e.Last.Before(since) {
-			r.report("a volume is not there: " + withMessage(e.Reason, e.Message))
+			r.report("a volume is not available: " + withMessage(e.Reason, e.Message))
 		}
 	}
 }

@@ -24,7 +24,7 @@ func ParseKeys(text string) ([]byte, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		key := strings.TrimPrefix(word, "ctrl-")
 		if len(key) != 1 {
-			return nil, fmt.Errorf("%q is no key: a letter, or ctrl- and a letter or one of @ [ \\ ] ^ _", word)
+			return nil, fmt.Errorf("%q is not a key: use a letter, or ctrl- and a letter or one of @ [ \\ ] ^ _", word)
 		}
 		c := key[0]
 		if key != word {
@@ -32,7 +32,7 @@ func ParseKeys(text string) ([]byte, error) {
 				c -= 'a' - 'A'
 			}
 			if c < '@' || c > '_' {
-				return nil, fmt.Errorf("%q is no key: ctrl- takes a letter or one of @ [ \\ ] ^ _", word)
+				return nil, fmt.Errorf("%q is not a key: ctrl- requires a letter or one of @ [ \\ ] ^ _", word)
 			}
 			c -= '@'
 		}

@@ -12,7 +12,7 @@ export const address = key => '#/pods/' + key
 export class List {
   #charts = new Map() // by NAMESPACE/NAME
   #pods = new Table('Pods', ['Namespace', 'Name', 'Ready', 'Status', 'Restarts', 'Age', 'CPU', 'Memory', 'CPU over time', 'Memory over time'])
-  #none = el('p', { class: 'none' }, 'There are no pods. ', el('code', {}, 'podrun up -d FILE'), ' runs one.')
+  #none = el('p', { class: 'none' }, 'No pods. ', el('code', {}, 'podrun up -d FILE'), ' runs one.')
   #events = new Events()
   element = el('div', {}, el('section', { 'aria-label': 'Pods' }, el('h2', {}, 'Pods'), this.#none, this.#pods.element), this.#events.element)
 
@@ -56,7 +56,7 @@ export function draw(model, key, [cpu, memory]) {
 // Events shows the latest events, of a pod or of all.
 export class Events {
   #table = new Table('Events', ['Last seen', 'Type', 'Reason', 'Object', 'Message'])
-  #none = el('p', { class: 'none' }, 'Nothing has happened yet.')
+  #none = el('p', { class: 'none' }, 'No events.')
   element = el('section', { 'aria-label': 'Events' }, el('h2', {}, 'Events'), this.#none, this.#table.element)
 
   show(model, key) {

@@ -15,7 +15,7 @@ export class Logs {
   #box = el('pre', { class: 'log', role: 'log', 'aria-live': 'off', 'aria-label': 'Log', tabindex: '0' })
   #note = el('p', { class: 'none', role: 'status' })
   element = el('section', { 'aria-label': 'Logs' }, el('h2', {}, 'Logs'),
-    el('p', { class: 'tools' }, this.#choice, el('label', {}, this.#previous, ' the instance before'), el('label', {}, this.#times, ' times')),
+    el('p', { class: 'tools' }, this.#choice, el('label', {}, this.#previous, ' previous instance'), el('label', {}, this.#times, ' times')),
     this.#box, this.#note)
   #stop
   #life // of the pod: another one has more to say
@@ -69,13 +69,13 @@ export class Logs {
     const follows = this.#box.scrollTop + this.#box.clientHeight >= this.#box.scrollHeight - 30
     const lines = m.lines.slice(-most)
     const skipped = (m.skipped ?? 0) + m.lines.length - lines.length
-    if (skipped > 0) this.#box.append(el('div', { class: 'note' }, `… ${skipped} lines are left out: they came faster than they could be shown`))
+    if (skipped > 0) this.#box.append(el('div', { class: 'note' }, `… ${skipped} lines are omitted: they were written faster than they could be shown`))
     this.#box.append(...lines.map(l => this.#line(l)))
     while (this.#box.childElementCount > most) this.#box.firstElementChild.remove()
     if (follows) this.#box.scrollTop = this.#box.scrollHeight
     if (m.end) {
       this.#ended = true
-      say(this.#note, m.error ?? 'Nothing more will come.')
+      say(this.#note, m.error ?? 'The log is complete.')
       return false
     }
     await new Promise(next => requestAnimationFrame(next))

@@ -47,7 +47,7 @@ function connect() {
   }, (state, why) => {
     mark(link, 'data-mood', state === 'open' ? 'good' : 'bad')
     if (state === 'refused') refused(why)
-    else say(link, state === 'open' ? 'live' : 'no connection: is podrun ui still there?')
+    else say(link, state === 'open' ? 'live' : 'no connection: is podrun ui still running?')
   })
 }
 
@@ -56,7 +56,7 @@ function refused(why) {
   mark(link, 'data-mood', 'bad')
   view?.close()
   view = { show() {}, close() {} }
-  main.replaceChildren(el('p', { class: 'none' }, `${why}. `, el('code', {}, 'podrun ui'), ' prints an address with a token each time it is begun: open that one.'))
+  main.replaceChildren(el('p', { class: 'none' }, `${why}. `, el('code', {}, 'podrun ui'), ' prints an address with a token each time it is started: open it.'))
 }
 
 addEventListener('hashchange', route)

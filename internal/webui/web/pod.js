@@ -10,13 +10,13 @@ export class Pod {
   #key
   #status = el('strong', { id: 'status' })
   #why = el('p', { class: 'why', hidden: true })
-  #gone = el('p', { role: 'alert', hidden: true }, 'This pod is not there (any more).')
+  #gone = el('p', { role: 'alert', hidden: true }, 'This pod does not exist.')
   #facts = el('p', { class: 'facts' })
   #charts = [new Chart('CPU', cores), new Chart('Memory', bytes)]
   #containers = new Table('Containers', ['Container', 'Kind', 'State', 'Ready', 'Restarts', 'CPU', 'Memory', 'Image'])
   #conditions = new Table('Conditions', ['Condition', 'Status', 'For', 'Reason', 'Message'])
   #object = el('pre', { tabindex: '0' })
-  #details = el('details', { ontoggle: () => this.#objectShown() }, el('summary', {}, 'The whole object'), this.#object)
+  #details = el('details', { ontoggle: () => this.#objectShown() }, el('summary', {}, 'Object'), this.#object)
   #events = new Events()
   #logs
   #pod
@@ -29,7 +29,7 @@ export class Pod {
       el('p', {}, el('a', { href: '#/' }, '← all pods')),
       el('h2', {}, name, el('small', {}, ` in ${namespace}`), ' ', this.#status),
       this.#gone, this.#why, this.#facts,
-      el('section', { class: 'charts', 'aria-label': 'What it uses' }, ...this.#charts.map(c => c.element)),
+      el('section', { class: 'charts', 'aria-label': 'Resource usage' }, ...this.#charts.map(c => c.element)),
       el('section', { 'aria-label': 'Containers' }, el('h2', {}, 'Containers'), this.#containers.element),
       this.#logs.element,
       this.#events.element,

@@ -155,7 +155,7 @@ func (s *Client) superviseProcess(p *process) {
 			s.served = nil
 			s.mu.Unlock()
 			p.channel.Close()
-			fmt.Fprintln(os.Stderr, "the pod's network in user space has ended, and is begun again:", err)
+			fmt.Fprintln(os.Stderr, "the pod's network in user space has ended, and is restarted:", err)
 		}
 		for p = nil; p == nil; {
 			if !s.backOff(begun) {
@@ -164,7 +164,7 @@ func (s *Client) superviseProcess(p *process) {
 			var err error
 			begun = time.Now()
 			if p, err = s.startProcess(); err != nil {
-				fmt.Fprintln(os.Stderr, "begin the pod's network in user space:", err)
+				fmt.Fprintln(os.Stderr, "start the pod's network in user space:", err)
 			}
 		}
 	}

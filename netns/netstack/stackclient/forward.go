@@ -98,7 +98,7 @@ func (s *Client) sendConn(client *net.TCPConn, from netip.AddrPort, port int) (l
 	return life, nil
 }
 
-var errRestarting = errors.New("the pod's network in user space is being begun again")
+var errRestarting = errors.New("the pod's network in user space is being restarted")
 
 // DialUDP starts a UDP session with a port of the pod, with a client's address. It implements
 // ingress.Dialer.
