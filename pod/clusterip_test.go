@@ -64,7 +64,7 @@ func TestNamedAddresses(t *testing.T) {
 		{[]string{"10.88.0.10"}, `"10.88.0.10": Services' addresses are`},
 		{[]string{"10.88.128.0"}, `"10.88.128.0": Services' addresses are`},
 		{[]string{"10.88.255.255"}, `"10.88.255.255": Services' addresses are`},
-		{[]string{"10.88.128.9"}, `"10.88.128.9": Service other in namespace ns has it`},
+		{[]string{"10.88.128.9"}, `"10.88.128.9": Service other in namespace ns uses it`},
 	} {
 		o := service("s", addressed(c.ips...))
 		err := DefaultNetworks.AssignClusterIPs(o, []*Object{other, service("s", addressed("10.88.128.5"))})

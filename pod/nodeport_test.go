@@ -45,7 +45,7 @@ func TestGivePorts(t *testing.T) {
 	if err := moved.AssignNodePorts(others, busy); err != nil || moved.Service.Ports[0].NodePort == first || moved.Service.Ports[0].NodePort == 0 {
 		t.Errorf("a port that a program has: %+v, %v", moved.Service.Ports, err)
 	}
-	if err := nodeService("b", tcp(80, 30080)).AssignNodePorts(others, free); err == nil || !strings.Contains(err.Error(), "Service other in namespace default has it") {
+	if err := nodeService("b", tcp(80, 30080)).AssignNodePorts(others, free); err == nil || !strings.Contains(err.Error(), "Service other in namespace default uses it") {
 		t.Errorf("another's port: %v", err)
 	}
 	if err := others[0].AssignNodePorts(others, free); err != nil {

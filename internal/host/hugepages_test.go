@@ -27,7 +27,7 @@ func TestHugePages(t *testing.T) {
 	}{
 		{map[string]int64{"2MB": 20 << 20, "64KB": 64 << 10}, nil, "", ""},
 		{map[string]int64{"2MB": 22 << 20}, nil, "23068672 bytes of 2MB pages are requested, and this machine has reserved 20971520", "hugepages-2048kB/nr_hugepages"},
-		{map[string]int64{"1GB": 1 << 30}, nil, "has set 0 aside", "hugepages-1048576kB/nr_hugepages"},
+		{map[string]int64{"1GB": 1 << 30}, nil, "has reserved 0", "hugepages-1048576kB/nr_hugepages"},
 		{map[string]int64{"32MB": 32 << 20}, nil, "this machine has no huge pages of 32MB", "there are 1GB, 2MB, 64KB"},
 		{map[string]int64{"2MB": 2 << 20}, errors.New("the cgroup controller hugetlb is not delegated to this user"), "they cannot be limited: the cgroup controller hugetlb", "run the pod as root"},
 	} {

@@ -110,7 +110,7 @@ func TestKubeRefusals(t *testing.T) {
 		"[Kube]\nYaml=x\nNetwork=host:--mtu,1500\n":                 "write Network=host",
 		"[Kube]\nYaml=x\n[Service]\nType=oneshot\n":                 "/q/web.kube:4: Type: podrun's units are Type=notify",
 		"[Kube]\nYaml=x\n[Service]\nExecStart=/bin/true\n":          "/q/web.kube:4: ExecStart: ",
-		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":              "db.container is podman's",
+		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":              "db.container is a unit of podman",
 		"[Kube]\nYaml=x\n[Pod]\nPodName=x\n":                        "podrun does not support section [Pod]",
 		"[Kube]\nYaml=x\n[Quadlet]\nDefaultDependencies=perhaps\n":  "DefaultDependencies=yes or no",
 		"[Kube]\nYaml=x\n[X-Podrun]\nManifest=/etc/passwd\n":        "/q/web.kube:4: Manifest: podrun writes section [X-Podrun] itself",

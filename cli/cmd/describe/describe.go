@@ -31,9 +31,9 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "show the details of pods and objects",
 		ArgsUsage: "POD... | KIND [NAME...] | KIND/NAME...",
 		Description: `Shows what kubectl describe shows. For a pod: each container with its
-configuration, the results of its runs, what it waits for; conditions, volumes and
-events. A section about this machine precedes the events: the network mode, the
-cgroup, warnings.
+configuration, the results of its runs, what it waits for; conditions, volumes
+and events. A section about this machine precedes the events: the network mode,
+the cgroup, warnings.
 
 For Secrets it shows the sizes of values, never the values.
 

@@ -24,8 +24,8 @@ func NewDoctorCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check whether this machine can run pods",
-		Description: `Checks what pods require and prints one line for each check: its level, its name and
-the result; after ->, the command that solves the problem.
+		Description: `Checks what pods require and prints one line for each check: its level, its name
+and the result; after ->, the command that solves the problem.
 
   ok        no problem
   note      information; pods run without restriction

@@ -25,7 +25,7 @@ func TestInstallKeepsForeignUnit(t *testing.T) {
 	if err := os.WriteFile(u.service.Manifest, []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if _, err := u.write(dirs); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("%v", err)
 	}
 	os.Remove(u.service.Manifest)

@@ -29,9 +29,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "show the resource usage of pods",
 		ArgsUsage: "[POD...]",
 		Description: `Shows the resource usage of running pods, and their limits: CPU in millicores
-(average of 0.5 s), memory (the working set, as the kubelet computes it), processes with their threads, bytes read from and written to disks, and the
-share of the last 10 s in which processes waited for processor, memory or disk
-(PSI, in percent). "-" stands for values that the kernel does not provide.
+(average of 0.5 s), memory (the working set, as the kubelet computes it),
+processes with their threads, bytes read from and written to disks, and the
+share of the last 10 s in which processes waited for CPU, memory or disk (PSI,
+in percent). "-" stands for values that the kernel does not provide.
 
 With -w it repeats: on a terminal it replaces the table, elsewhere it appends
 lines.

@@ -88,7 +88,7 @@ func TestTopWithoutCgroupController(t *testing.T) {
 	measured(h, "memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
 	p := h.Begin("", "top", "-w", "--interval", "200ms")
 	clitest.Eventually(t, "three lines", func() bool { return strings.Count(p.Out.String(), " web ") >= 3 })
-	if n := strings.Count(p.Err.String(), "memory, disk, pressure: not told"); n != 1 {
+	if n := strings.Count(p.Err.String(), "memory, disk, pressure: not available"); n != 1 {
 		t.Errorf("said %d times: %s", n, p.Err.String())
 	}
 	out := p.Out.String()

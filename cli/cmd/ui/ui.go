@@ -36,8 +36,8 @@ usage, until Ctrl-C. The page updates by itself and loads nothing from other
 servers. It is read-only: it only reads files, and starts no supervisor.
 
 The page is for this machine only: it is served at a loopback address, or at a
-socket of your own (--socket). The printed address contains a token, without which
-nothing is shown; it is a new one each time. From another machine, use ssh.
+socket of your own (--socket). The printed address contains a token, which is
+required and changes each time. From another machine, use ssh.
 
 Examples:
   podrun ui

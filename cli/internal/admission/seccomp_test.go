@@ -33,7 +33,7 @@ func TestSeccompProfiles(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"bad.json": "unexpected end", "none.json": "no defaultAction", "large.json": "more than", "gone.json": "no such file",
-		"out.json": "escapes", "deep": "no file",
+		"out.json": "escapes", "deep": "not a file",
 	} {
 		if _, err := SeccompProfiles(dir, []string{name}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)

@@ -45,7 +45,7 @@ func TestExitCode(t *testing.T) {
 // TestListenHint checks that the hint for a privileged port does not suggest that another process uses it.
 func TestListenHint(t *testing.T) {
 	for err, want := range map[error]string{
-		syscall.EACCES:     "are root's",
+		syscall.EACCES:     "only root",
 		syscall.EADDRINUSE: "taken",
 	} {
 		err = errors.Join(&net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
