@@ -130,7 +130,7 @@ func TestVerify(t *testing.T) {
 		want string
 	}{
 		"mode":     {func() { os.Chmod(layerPath(image, 1, "d3/f"), 0o600) }, "d3/f: its mode is 600 instead of 644"},
-		"gone":     {func() { os.Remove(layerPath(image, 1, "d4/f")) }, "d4/f: it is not there"},
+		"gone":     {func() { os.Remove(layerPath(image, 1, "d4/f")) }, "d4/f: it does not exist"},
 		"cut":      {func() { os.Truncate(layerPath(image, 1, "d5/f"), 10) }, "d5/f: it has 10 bytes instead of 3000"},
 		"longer":   {func() { os.Truncate(layerPath(image, 1, "d6/f"), 4000) }, "d6/f: it has 4000 bytes instead of 3000"},
 		"symlink":  {func() { os.Remove(layerPath(image, 1, "l")); os.Symlink("d2/f", layerPath(image, 1, "l")) }, "l: its target has changed"},

@@ -45,7 +45,7 @@ func TestExitCode(t *testing.T) {
 // TestListenHint checks that the hint for a privileged port does not suggest that another process uses it.
 func TestListenHint(t *testing.T) {
 	for err, want := range map[error]string{
-		syscall.EACCES:     "only root",
+		syscall.EACCES:     "only root can listen on ports below net.ipv4.ip_unprivileged_port_start (default 1024)",
 		syscall.EADDRINUSE: "taken",
 	} {
 		err = errors.Join(&net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", err)})
