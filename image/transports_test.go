@@ -31,7 +31,7 @@ func TestParsePlace(t *testing.T) {
 		}
 	}
 	_, err := api.ParseLocation("containers-storage:x")
-	wantError(t, err, "not had from containers-storage")
+	wantError(t, err, "cannot be pulled from containers-storage")
 }
 
 // TestTransports lets skopeo write an image in every form, and loads it from there.

@@ -139,7 +139,7 @@ func loadFromDisk(e *engine) (lifecycle.Observed, error) {
 			}
 			ev := lifecycle.Event{
 				At: clock.Now(), Kind: lifecycle.Restored, Container: name, Attempt: runs[len(runs)-1],
-				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the container's end was not seen: " + rebooted,
+				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the container's exit was not observed: " + rebooted,
 			}
 			if end, ok := ends[name]; ok && end.Attempt == ev.Attempt {
 				ev.ExitCode, ev.Reason, ev.Message = end.ExitCode, end.Reason, end.Message

@@ -223,7 +223,7 @@ func (c *Controller) makePods(ctx context.Context, v *resource.WorkloadInfo, d *
 		delete(c.reported, string(v.Workload.Kind)+"/"+v.Workload.Name)
 		d.State.RecordCreated()
 	} else {
-		c.reportOnce(v.Workload, fmt.Errorf("%s: cannot make its pods: %w", v.Name(), err))
+		c.reportOnce(v.Workload, fmt.Errorf("%s: cannot create its pods: %w", v.Name(), err))
 		d.State.RecordCreateFailure(err.Error(), time.Now())
 	}
 	return v.Workload.WriteState(d.State)

@@ -43,7 +43,7 @@ func (s *Service) finish() error {
 // the pods are only stopped. A unit that was asked to stop does not fail.
 func (s *Service) end(ctx context.Context) error {
 	if s.ShuttingDown(ctx) {
-		s.notify(systemd.Stopping, systemd.Status("stopping, to go on later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
+		s.notify(systemd.Stopping, systemd.Status("stopping, to be resumed later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
 		killNow, done := onSignal(s.Signals)
 		defer done()
 		errs := make([]error, len(s.Pods))
@@ -105,7 +105,7 @@ func (s *Service) ShuttingDown(ctx context.Context) bool {
 	defer cancel()
 	going, err := systemd.IsStopping(ctx, manager)
 	if err != nil {
-		report.Print(s.env.ErrOut, report.New(report.Failure, "the pods end as with the machine, and keep their files; podrun down removes them", "check whether the machine shuts down: %w", err))
+		report.Print(s.env.ErrOut, report.New(report.Failure, "treating this as a shutdown: the pods stop and keep their files; podrun down removes them", "check whether the machine shuts down: %w", err))
 		return true
 	}
 	return going

@@ -46,7 +46,7 @@ func ParseLocation(word string) (Location, error) {
 		return Location{transport, path, name}, nil
 	case "containers-storage", "docker-daemon", "sif", "ostree", "tarball", "atomic":
 		return Location{}, report.New(report.Usage, "save it to a file there, and podrun image load FILE here",
-			"%s: images are not had from %s", word, transport)
+			"%s: images cannot be pulled from %s", word, transport)
 	}
 	return Location{Transport: "docker", Path: word}, nil
 }

@@ -24,7 +24,7 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 		errs = append(errs, oneOf(mode, at, pod.NetworkModes...)...)
 	}
 	if annotated && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
-		errs = append(errs, field.Invalid(at, mode, "must be host, or not be there, when `hostNetwork` is true"))
+		errs = append(errs, field.Invalid(at, mode, "must be host or unset when `hostNetwork` is true"))
 	}
 	if loopback, ok := p.Annotations[podutil.AnnotationHostLoopback]; ok {
 		errs = append(errs, oneOf(loopback, meta.Child("annotations").Key(podutil.AnnotationHostLoopback), "true", "false")...)
@@ -32,7 +32,7 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	if mode == string(pod.NetworkNone) {
 		podutil.VisitPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, at *field.Path) {
 			if p.HostPort != 0 {
-				errs = append(errs, field.Forbidden(at.Child("hostPort"), fmt.Sprintf("a pod with the network %s has no ports of the host", pod.NetworkNone)))
+				errs = append(errs, field.Forbidden(at.Child("hostPort"), fmt.Sprintf("cannot be used with the network %s", pod.NetworkNone)))
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 		if p.HostPort != 0 {
 			errs = append(errs, validatePort(p.HostPort, at.Child("hostPort"))...)
 			if p.Protocol == corev1.ProtocolSCTP {
-				errs = append(errs, field.Forbidden(at.Child("hostPort"), "podrun opens ports of TCP and UDP on the host, none of SCTP"))
+				errs = append(errs, field.Forbidden(at.Child("hostPort"), "supports TCP and UDP only"))
 			}
 		}
 		if p.HostIP != "" {

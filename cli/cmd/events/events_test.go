@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 	if clitest.OneSpace(got.Out) != want || got.Code != 0 || got.Err != "" {
 		t.Errorf("%d %s\n%s", got.Code, got.Err, got.Out)
 	}
-	clitest.CheckResult(t, h.Run("events", "web", "--types", "Warning,bad"), 2, "", "podrun: unknown type of events \"bad\": it is Normal or Warning\nhint: podrun events --help\n")
+	clitest.CheckResult(t, h.Run("events", "web", "--types", "Warning,bad"), 2, "", "podrun: unknown event type \"bad\": use Normal or Warning\nhint: podrun events --help\n")
 	if got := clitest.OneSpace(h.Run("events", "--types=warning", "-A").Out); got != "NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE\ndefault  65s (x2 over 65s)  Warning  BackOff  Pod/web{app}  Back-off\n" {
 		t.Errorf("%s", got)
 	}
@@ -52,8 +52,8 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%v: %+v", err, list)
 	}
 	clitest.CheckResult(t, h.Run("events", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
-	clitest.CheckResult(t, h.Run("events", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun events --help\n")
-	clitest.CheckResult(t, h.Run("events", "-o", "name"), 2, "", "podrun: unknown output format \"name\": it is wide, json or yaml\nhint: podrun events --help\n")
+	clitest.CheckResult(t, h.Run("events", "web", "-A"), 2, "", "podrun: a resource cannot be retrieved by name across all namespaces\nhint: podrun events --help\n")
+	clitest.CheckResult(t, h.Run("events", "-o", "name"), 2, "", "podrun: unknown output format \"name\": use wide, json or yaml\nhint: podrun events --help\n")
 }
 
 // TestEventsAreEscaped checks that control characters of containers and images do not reach the terminal.

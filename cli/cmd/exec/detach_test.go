@@ -19,7 +19,7 @@ func TestUpDetached(t *testing.T) {
 	clitest.CheckResult(t, h.Run("up", "-d", file), 0, "pod/web running\n", "")
 	clitest.CheckResult(t, h.Run("up", "-d", file), 0, "pod/web unchanged\n", "")
 	other := h.File(strings.Replace(clitest.OneContainer, "command: [sh]", "command: [sh, -c, x]", 1))
-	clitest.CheckResult(t, h.Run("up", "-d", other), 1, "", "podrun: pod web is running already, made from a manifest that differs in what cannot be changed while it runs: spec.containers[0].command\nhint: podrun up --replace stops it and starts the new one; podrun down web removes it\n")
+	clitest.CheckResult(t, h.Run("up", "-d", other), 1, "", "podrun: pod web is already running and cannot be changed in place to match its manifest: spec.containers[0].command\nhint: podrun up --replace stops it and starts the new one; podrun down web removes it\n")
 
 	// A pod that has ended is replaced.
 	uid := h.Supervisor("default", "web").Plan.UID
@@ -73,7 +73,7 @@ func TestUpDetachedWaitsOutBackOff(t *testing.T) {
 	p := h.Begin("", "up", "-d", "--timeout", "300ms", h.File(clitest.ThreeContainers))
 	got := p.Wait()
 	want := `podrun: pod web: container prepare waits: CrashLoopBackOff: back-off 10s
-podrun: pod web is not running after 300ms: it is left as it is
+podrun: pod web is not running after 300ms: it keeps running
 hint: podrun events web and podrun logs web show why; podrun down web removes it
 `
 	clitest.CheckResult(t, got, 1, "", want)
@@ -90,5 +90,5 @@ func TestUpDetachedInterrupted(t *testing.T) {
 	p := h.Begin("", "up", "-d", h.File(clitest.OneContainer))
 	p.WaitOutput("ImagePullBackOff")
 	p.Signals <- syscall.SIGINT
-	clitest.CheckResult(t, p.Wait(), 130, "", "podrun: pod web: container app waits: ImagePullBackOff: slow\npodrun: pod web is left as it is; podrun down web removes it\n")
+	clitest.CheckResult(t, p.Wait(), 130, "", "podrun: pod web: container app waits: ImagePullBackOff: slow\npodrun: pod web keeps running; podrun down web removes it\n")
 }

@@ -53,8 +53,8 @@ func TestPs(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	clitest.CheckResult(t, h.Run("get"), 2, "", "podrun: get takes a kind, such as pods, services or deployments, or the names of pods\nhint: podrun get --help\n")
-	clitest.CheckResult(t, h.Run("get", "web", "-A"), 2, "", "podrun: a pod cannot be named across all namespaces\nhint: podrun get --help\n")
+	clitest.CheckResult(t, h.Run("get"), 2, "", "podrun: get requires a kind, such as pods, services or deployments, or the names of pods\nhint: podrun get --help\n")
+	clitest.CheckResult(t, h.Run("get", "web", "-A"), 2, "", "podrun: a resource cannot be retrieved by name across all namespaces\nhint: podrun get --help\n")
 	clitest.CheckResult(t, h.Run("ps", "nosuch"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
 	clitest.CheckResult(t, h.Run("get", "nosuch", "-o", "yaml"), 1, "", "podrun: pod \"nosuch\" not found\nhint: podrun ps lists the pods\n")
 }

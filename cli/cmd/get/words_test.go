@@ -13,7 +13,7 @@ func TestObjectArguments(t *testing.T) {
 	h := clitest.NewHost(t)
 	for _, args := range []string{"logs svc/web", "exec svc/web -- ls", "port svc/web"} {
 		got := h.Run(strings.Fields(args)...)
-		if want := "podrun: \"svc/web\" does not name a pod\nhint: podrun get service shows those there are, podrun ps the pods\n"; got.Err != want {
+		if want := "podrun: \"svc/web\" does not name a pod\nhint: podrun get service lists them, podrun ps lists the pods\n"; got.Err != want {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

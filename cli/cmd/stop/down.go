@@ -49,7 +49,7 @@ Examples:
 		Flags: append([]cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
-			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and leave the services, configmaps and secrets of the file"},
+			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and keep the services, configmaps and secrets of the file"},
 			&cli.BoolFlag{Name: "volumes", Usage: "also delete the claims of the pods, with their files"},
 		}, append(resource.SelectionFlags("the pods and workloads"), graceFlags()...)...),
 		Action: cmdutil.Action(func() cmdutil.Command { return &downOptions{podOptions: podOptions{env: env}} }),
@@ -72,9 +72,9 @@ func (o *downOptions) Complete(c *cli.Context) error {
 func (o *downOptions) Validate() error {
 	switch {
 	case len(o.files) > 0 && len(o.words) > 0:
-		return cmdutil.UsageErrorf("down", "down takes either names or -f, not both")
+		return cmdutil.UsageErrorf("down", "down requires either names or -f, not both")
 	case o.chosen == nil && len(o.files)+len(o.words) == 0:
-		return cmdutil.UsageErrorf("down", "down takes the names of pods, --selector or --all, or -f and a file")
+		return cmdutil.UsageErrorf("down", "down requires the names of pods, --selector or --all, or -f and a file")
 	}
 	return o.graceOptions.validate()
 }
@@ -94,7 +94,7 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	var claims []objects.ClaimRef
 	if o.volumes {
 		if claims = claimsOf(pods); len(workloads) > 0 {
-			return cmdutil.UsageErrorf("down", "--volumes is for pods: podrun volume rm removes the claims of a workload")
+			return cmdutil.UsageErrorf("down", "--volumes applies to pods only: podrun volume rm removes the claims of a workload")
 		}
 	}
 	if err = o.remove(ctx, workloads, pods); err == nil { // otherwise pods may still need the objects
@@ -186,7 +186,7 @@ func (o *podOptions) warnOfUnits(pods []store.Pod) {
 			if os.Geteuid() == 0 {
 				systemctl = "systemctl"
 			}
-			fmt.Fprintf(o.env.ErrOut, "podrun: pod %s belongs to %s, which may start it again; %s stop %s ends both\n", p.Name, unit, systemctl, unit)
+			fmt.Fprintf(o.env.ErrOut, "podrun: pod %s belongs to %s, which may start it again; %s stop %s stops both\n", p.Name, unit, systemctl, unit)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (o *downOptions) removeFreeVolumes(claims []objects.ClaimRef) error {
 			return err
 		}
 		if len(users) > 0 {
-			fmt.Fprintf(o.env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s has it\n", c.Name, users[0].Name)
+			fmt.Fprintf(o.env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s uses it\n", c.Name, users[0].Name)
 			continue
 		}
 		free = append(free, c)

@@ -108,12 +108,12 @@ func TestDownRefusals(t *testing.T) {
 		code int
 		err  string
 	}{
-		"nothing":        {"down", 2, "podrun: down takes the names of pods, --selector or --all, or -f and a file\nhint: podrun down --help\n"},
-		"both":           {"down web -f x", 2, "podrun: down takes either names or -f, not both\nhint: podrun down --help\n"},
+		"nothing":        {"down", 2, "podrun: down requires the names of pods, --selector or --all, or -f and a file\nhint: podrun down --help\n"},
+		"both":           {"down web -f x", 2, "podrun: down requires either names or -f, not both\nhint: podrun down --help\n"},
 		"negative grace": {"down web --grace-period -3", 2, "podrun: --grace-period must not be negative\nhint: podrun down --help\n"},
-		"no number":      {"down web --grace-period=x", 2, "podrun: option --grace-period cannot be \"x\": it takes a whole number\nhint: podrun down --help\n"},
-		"neither":        {"down web --force=x", 2, "podrun: option --force cannot be \"x\": it takes true or false\nhint: podrun down --help\n"},
-		"force, patient": {"down web --force --grace-period 3", 2, "podrun: --force ends the pod at once: it allows no --grace-period but 0\nhint: podrun down --help\n"},
+		"no number":      {"down web --grace-period=x", 2, "podrun: option --grace-period cannot be \"x\": use a whole number\nhint: podrun down --help\n"},
+		"neither":        {"down web --force=x", 2, "podrun: option --force cannot be \"x\": use true or false\nhint: podrun down --help\n"},
+		"force, patient": {"down web --force --grace-period 3", 2, "podrun: --force and --grace-period greater than 0 cannot be specified together\nhint: podrun down --help\n"},
 		"unknown":        {"down web other", 1, "podrun: pod \"web\" not found\npodrun: pod \"other\" not found\nhint: podrun ps lists the pods\n"},
 		"path":           {"down ../x", 1, "podrun: pod \"../x\" not found\nhint: podrun ps lists the pods\n"},
 	} {
@@ -193,5 +193,5 @@ func TestDownOfAUnitsPod(t *testing.T) {
 		systemctl = "systemctl"
 	}
 	clitest.CheckResult(t, h.Run("down", "web"), 0, "pod/web deleted\n",
-		"podrun: pod web belongs to podrun@web.service, which may start it again; "+systemctl+" stop podrun@web.service ends both\n")
+		"podrun: pod web belongs to podrun@web.service, which may start it again; "+systemctl+" stop podrun@web.service stops both\n")
 }

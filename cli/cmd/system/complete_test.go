@@ -55,5 +55,5 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s: %q, want %q; %+v", args, strings.Join(have, " "), want, got)
 		}
 	}
-	clitest.CheckResult(t, h.Run("completion", "tcsh"), 2, "", "podrun: there is no completion for \"tcsh\", but for bash, zsh and fish\nhint: podrun completion --help\n")
+	clitest.CheckResult(t, h.Run("completion", "tcsh"), 2, "", "podrun: no completion for \"tcsh\": use bash, zsh or fish\nhint: podrun completion --help\n")
 }

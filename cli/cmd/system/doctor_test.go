@@ -88,8 +88,8 @@ func TestDoctorsVerdict(t *testing.T) {
 
 func TestDoctorsUsage(t *testing.T) {
 	h := clitest.NewHost(t)
-	clitest.CheckResult(t, h.Run("doctor", "web"), 2, "", "podrun: doctor takes no arguments\nhint: podrun doctor --help\n")
-	clitest.CheckResult(t, h.Run("doctor", "-o", "yaml"), 2, "", "podrun: unknown output format \"yaml\": only json is supported\nhint: podrun doctor --help\n")
+	clitest.CheckResult(t, h.Run("doctor", "web"), 2, "", "podrun: doctor accepts no arguments\nhint: podrun doctor --help\n")
+	clitest.CheckResult(t, h.Run("doctor", "-o", "yaml"), 2, "", "podrun: unknown output format \"yaml\": use json\nhint: podrun doctor --help\n")
 }
 
 // TestDoctorInterrupted checks that Ctrl-C ends the probes, and that nothing is printed.

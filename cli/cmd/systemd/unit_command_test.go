@@ -73,7 +73,7 @@ func TestUnitRefusals(t *testing.T) {
 		"the system's":         {[]string{"install", "--system", "x"}, 2, "--system requires root"},
 		"a bad manifest":       {[]string{"install", bad}, 2, "spec.containers: Required value"},
 		"a bad name":           {[]string{"install", "--name", "A B", h.File(clitest.OneContainer)}, 2, `"A B" cannot be the unit's name`},
-		"standard input":       {[]string{"install", "-"}, 2, "needs a name"},
+		"standard input":       {[]string{"install", "-"}, 2, "requires a name"},
 		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun`},
 		"a path to uninstall":  {[]string{"show", "../web"}, 1, "there is no unit"},
 		"nothing to uninstall": {[]string{"uninstall"}, 2, "uninstall requires the names of units"},

@@ -29,10 +29,10 @@ func TestUIListensHereAlone(t *testing.T) {
 	}
 	defer taken.Close()
 	file := h.File("no socket")
-	const ssh = "hint: go through ssh from the other machine: ssh -L 7633:127.0.0.1:7633 HOST podrun ui\n"
+	const ssh = "hint: from another machine use ssh: ssh -L 7633:127.0.0.1:7633 HOST podrun ui\n"
 	const help = "hint: podrun ui --help\n"
 	here := func(a string) string {
-		return "podrun: --address cannot be " + a + ": the page is for this machine alone, at 127.0.0.1 or ::1\n" + ssh
+		return "podrun: --address cannot be " + a + ": the page is for this machine only: use 127.0.0.1 or ::1\n" + ssh
 	}
 	for name, tc := range map[string]struct {
 		args string
@@ -43,17 +43,17 @@ func TestUIListensHereAlone(t *testing.T) {
 		"everywhere, IPv6":  {"--address ::", 2, here("::")},
 		"another machine's": {"--address 192.168.1.5", 2, here("192.168.1.5")},
 		"a zone":            {"--address ::1%lo", 2, here("::1%lo")},
-		"a name":            {"--address box.example", 2, "podrun: --address cannot be \"box.example\": it is 127.0.0.1 or ::1\n" + help},
-		"nothing":           {"--address=", 2, "podrun: --address cannot be \"\": it is 127.0.0.1 or ::1\n" + help},
-		"no port":           {"--port 65536", 2, "podrun: --port cannot be 65536: it is 0 to 65535\n" + help},
-		"less than a port":  {"--port=-1", 2, "podrun: --port cannot be -1: it is 0 to 65535\n" + help},
+		"a name":            {"--address box.example", 2, "podrun: --address cannot be \"box.example\": use 127.0.0.1 or ::1\n" + help},
+		"nothing":           {"--address=", 2, "podrun: --address cannot be \"\": use 127.0.0.1 or ::1\n" + help},
+		"no port":           {"--port 65536", 2, "podrun: --port cannot be 65536: use 0 to 65535\n" + help},
+		"less than a port":  {"--port=-1", 2, "podrun: --port cannot be -1: use 0 to 65535\n" + help},
 		"a taken port": {fmt.Sprintf("--port %d", taken.Addr().(*net.TCPAddr).Port), 1,
-			fmt.Sprintf("podrun: cannot show the page: listen tcp %s: bind: address already in use\nhint: --port 0 takes a free port; ss -ltnp shows by whom this one is taken\n", taken.Addr())},
-		"words":             {"web", 2, "podrun: ui takes no words: the page shows all pods\n" + help},
-		"both":              {"--socket x --port 1", 2, "podrun: --socket is instead of --address and --port\n" + help},
-		"no path":           {"--socket=", 2, "podrun: --socket takes the path of a socket\n" + help},
-		"no socket":         {"--socket " + file, 1, "podrun: cannot show the page at " + file + ": it is no socket\nhint: name a path at which nothing is\n"},
-		"no such directory": {"--socket /nosuch/x", 1, "podrun: cannot show the page: listen unix /nosuch/x: bind: no such file or directory\n"},
+			fmt.Sprintf("podrun: cannot serve the page: listen tcp %s: bind: address already in use\nhint: --port 0 uses a free port; ss -ltnp shows which process uses this one\n", taken.Addr())},
+		"words":             {"web", 2, "podrun: ui accepts no arguments: the page shows all pods\n" + help},
+		"both":              {"--socket x --port 1", 2, "podrun: --socket cannot be used with --address or --port\n" + help},
+		"no path":           {"--socket=", 2, "podrun: --socket requires the path of a socket\n" + help},
+		"no socket":         {"--socket " + file, 1, "podrun: cannot serve the page at " + file + ": it is not a socket\nhint: choose a path that does not exist\n"},
+		"no such directory": {"--socket /nosuch/x", 1, "podrun: cannot serve the page: listen unix /nosuch/x: bind: no such file or directory\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clitest.CheckResult(t, h.Run(append([]string{"ui"}, strings.Fields(tc.args)...)...), tc.code, "", tc.err)
@@ -289,5 +289,5 @@ func TestUISocket(t *testing.T) {
 		t.Errorf("it says %s", p.Err.String())
 	}
 	heard(t, ask("/api/state"), "there are no pods", func(s pageState) bool { return s.Pods.Keys != nil })
-	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot show the page at "+path+": somebody listens there\nhint: name another path, or use the page that is there\n")
+	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot serve the page at "+path+": another process listens on it\nhint: choose another path, or use the page that the process serves\n")
 }

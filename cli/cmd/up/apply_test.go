@@ -89,7 +89,7 @@ func TestUpRestartsAContainerWithAnotherImage(t *testing.T) {
 func TestUpNamesWhatCannotBeChanged(t *testing.T) {
 	h, _ := clitest.RunningPod(t)
 	other := h.File(strings.Replace(clitest.Resizable, "image: example", "image: example, command: [x], env: [{name: A}]", 1))
-	clitest.CheckResult(t, h.Run("up", "-d", other), 1, "", "podrun: pod web is running already, made from a manifest that differs in what cannot be changed while it runs: "+
+	clitest.CheckResult(t, h.Run("up", "-d", other), 1, "", "podrun: pod web is already running and cannot be changed in place to match its manifest: "+
 		"spec.containers[0].command, spec.containers[0].env\nhint: podrun up --replace stops it and starts the new one; podrun down web removes it\n")
 }
 

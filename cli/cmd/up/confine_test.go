@@ -17,7 +17,7 @@ func TestHostPIDNeedsCgroup(t *testing.T) {
 	h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "nothing is delegated", Cure: "delegate it"}}
 	shared := strings.Replace(clitest.OneContainer, "spec:", "spec:\n  hostPID: true", 1)
 	got := h.Begin(shared, "up", "-d", "-").Wait()
-	want := "podrun: pod web: hostPID takes a cgroup of the pod's own, by which all of its processes are ended: nothing is delegated\nhint: delegate it\n"
+	want := "podrun: pod web: hostPID requires a cgroup of the pod's own, to kill its processes: nothing is delegated\nhint: delegate it\n"
 	if got.Code != 125 || got.Err != want {
 		t.Errorf("exit code %d, stderr %q, want %q", got.Code, got.Err, want)
 	}

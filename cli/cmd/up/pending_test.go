@@ -103,7 +103,7 @@ func TestUpFailFast(t *testing.T) {
 		h := clitest.NewHost(t)
 		h.ImageErr = c.err
 		got := h.Run(append(c.words, h.File(clitest.OneContainer))...)
-		if got.Code != 1 || !strings.Contains(got.Err, "cannot use image busybox:1") || !strings.Contains(got.Err, "pod web goes on waiting") {
+		if got.Code != 1 || !strings.Contains(got.Err, "cannot use image busybox:1") || !strings.Contains(got.Err, "pod web keeps waiting") {
 			t.Errorf("%v: %+v", c.words, got)
 		}
 		if st, err := h.Dirs.Pod("default", "web").Status(); err != nil || st.Phase != pod.Pending {
@@ -111,7 +111,7 @@ func TestUpFailFast(t *testing.T) {
 		}
 	}
 	h := clitest.NewHost(t)
-	clitest.CheckResult(t, h.Run("up", "--fail-fast", h.File(clitest.OneContainer)), 2, "", "podrun: --fail-fast is for -d: in the foreground, up ends with the pods\nhint: podrun up --help\n")
+	clitest.CheckResult(t, h.Run("up", "--fail-fast", h.File(clitest.OneContainer)), 2, "", "podrun: --fail-fast requires -d: in the foreground, up ends with the pods\nhint: podrun up --help\n")
 }
 
 // TestPendingPodWithPullPolicyNever checks that a pod also waits for an image with imagePullPolicy Never.
@@ -177,7 +177,7 @@ func TestInterruptedUpKeepsPuller(t *testing.T) {
 	p := h.Begin("", "up", "-d", h.File(clitest.OneContainer))
 	p.WaitOutput("ImagePullBackOff")
 	p.Signals <- syscall.SIGINT
-	if got := p.Wait(); got.Code != 130 || !strings.Contains(got.Err, "pod web is left as it is") {
+	if got := p.Wait(); got.Code != 130 || !strings.Contains(got.Err, "pod web keeps running") {
 		t.Errorf("%+v", got)
 	}
 	if !h.Dirs.Pod("default", "web").Alive() {

@@ -68,7 +68,7 @@ func TestUpTimeoutWhilePulling(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.ImageErr = clitest.NoNetworkError()
 	got := h.Run("up", "-d", "--timeout", "200ms", h.File(clitest.OneContainer))
-	if got.Code != 1 || !strings.Contains(got.Err, "not all images of pod web came within the --timeout") {
+	if got.Code != 1 || !strings.Contains(got.Err, "not all images of pod web were pulled within the --timeout") {
 		t.Errorf("%+v", got)
 	}
 	clitest.CheckResult(t, h.Run("down", "web"), 0, "pod/web deleted\n", "")
@@ -99,7 +99,7 @@ func TestUpPull(t *testing.T) {
 		}
 	}
 	h := clitest.NewHost(t)
-	clitest.CheckResult(t, h.Run("up", "--pull=sometimes", h.File(clitest.OneContainer)), 2, "", "podrun: --pull takes always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
+	clitest.CheckResult(t, h.Run("up", "--pull=sometimes", h.File(clitest.OneContainer)), 2, "", "podrun: --pull must be always, missing, never or newer, not \"sometimes\"\nhint: podrun up --help\n")
 }
 
 // TestUpCollectsImages checks that unused images are removed before a pull if the disk is nearly full, and

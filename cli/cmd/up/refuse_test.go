@@ -32,7 +32,7 @@ func TestUpRefusals(t *testing.T) {
 		"directory":    {args: []string{"up", "/proc/tty"}, code: 2, err: "podrun: there are no manifests in the directory /proc/tty: no file ends in .yaml, .yml or .json\n"},
 		"started by another": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 1,
-			err:  "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n",
+			err:  "podrun: pod web is being started or removed by another podrun command\nhint: try again when that is done; podrun ps lists the pods\n",
 			with: func(h *clitest.Host) { h.StartErr = fmt.Errorf("lock pod web: %w", store.ErrLocked) },
 		},
 		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout requires -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
@@ -91,5 +91,5 @@ func TestUpFailsOnLockedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lock.Close() })
-	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun\nhint: try again when that is done; podrun ps lists the pods\n")
+	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 1, "", "podrun: pod web is being started or removed by another podrun command\nhint: try again when that is done; podrun ps lists the pods\n")
 }

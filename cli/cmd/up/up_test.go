@@ -131,7 +131,7 @@ func TestUpJoinsARunningPod(t *testing.T) {
 	p.WaitOutput("recent\n")
 	p.Signals <- syscall.SIGINT
 	got := p.Wait()
-	if got.Code != 130 || got.Out != strings.Repeat("old\n", rollout.ContextLines-1)+"recent\n" || !strings.Contains(got.Err, "pod web goes on running") {
+	if got.Code != 130 || got.Out != strings.Repeat("old\n", rollout.ContextLines-1)+"recent\n" || !strings.Contains(got.Err, "pod web keeps running") {
 		t.Errorf("%+v", got)
 	}
 	if !h.Dirs.Pod("default", "web").Alive() {
@@ -170,7 +170,7 @@ func TestUpCannotWrite(t *testing.T) {
 		s.Publish(clitest.Status(pod.Running, clitest.RunningContainer("app")))
 	}
 	got := h.BeginWith(strings.NewReader(""), full, "up", h.File(clitest.OneContainer)).Wait()
-	if got.Code != 1 || !strings.Contains(got.Err, "cannot show the output of pod web, which goes on running: write /dev/full: no space left on device") {
+	if got.Code != 1 || !strings.Contains(got.Err, "cannot show the output of pod web, which keeps running: write /dev/full: no space left on device") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -28,13 +28,13 @@ spec:
 	}{
 		"fine": {clitest.OneContainer, 0, []string{
 			"standard input, document 1: pod web\n",
-			"  ok        spec.containers[0].image\n",
+			"  supported  spec.containers[0].image\n",
 			"  no requests or limits (QoS BestEffort)\n",
 		}, ""},
 		"two documents, with limits": {clitest.OneContainer + "---" + limits, 0, []string{
 			"standard input, document 1: pod web\n",
 			"standard input, document 2: pod limits\n",
-			"  accepted  spec.nodeSelector: ",
+			"  accepted   spec.nodeSelector: ",
 			"  effective resources, by the rule \"effective\" (QoS Burstable):\n" +
 				"    pod: cpu 10m to 100m, memory 1100Mi to 1100Mi\n" +
 				"    prepare (init): cpu 10m to 100m, memory 1Gi to 1Gi\n" +
@@ -65,7 +65,7 @@ func TestValidateFields(t *testing.T) {
 	h := clitest.NewHost(t)
 	file := h.File(strings.Replace(clitest.OneContainer, "command: [sh]", `volumeDevices: [{name: disk, devicePath: /dev/xvda}]`, 1))
 	got := h.Run("validate", file)
-	if got.Code != 2 || !strings.Contains(got.Out, "  refused   spec.containers[0].volumeDevices") ||
+	if got.Code != 2 || !strings.Contains(got.Out, "  refused    spec.containers[0].volumeDevices") ||
 		!strings.Contains(got.Err, "line 9: spec.containers[0].volumeDevices") {
 		t.Errorf("%+v", got)
 	}

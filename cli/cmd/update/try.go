@@ -71,9 +71,9 @@ func (u *updater) finishTagging(p *updatedPod) error {
 func (u *updater) findOldImages(p *updatedPod) error {
 	switch {
 	case p.record == nil:
-		return report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "it has not been updated: there is nothing to go back to")
+		return report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "no earlier images are recorded")
 	case p.record.State == store.UpdateUndone:
-		return report.New(report.Failure, "podrun update "+p.pod.Name+" takes the newest images", "it is back at what it was before already")
+		return report.New(report.Failure, "podrun update "+p.pod.Name+" uses the newest images", "it is already rolled back")
 	}
 	running := runningImages(p.pod)
 	for _, i := range p.record.Images {
@@ -108,7 +108,7 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	case err == nil:
 		shown.Done(i.Reference)
 	case report.Hint(err) == "" && image.IsTransient(err):
-		err = report.New(report.Failure, "the pod goes on as it is; try again later, or take what is on this machine: podrun update --pull never "+p.pod.Name, "%w", err)
+		err = report.New(report.Failure, "the pod keeps running; try again later, or use the images on this machine: podrun update --pull never "+p.pod.Name, "%w", err)
 	}
 	return img.ID, err
 }
@@ -161,7 +161,7 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 			images = swapped(images)
 		}
 		if p.stale {
-			word = "made again: its last update was cut off"
+			word = "created again: its last update was interrupted"
 		}
 		p.manifest = nil
 		if err := u.end(p, images, tagging, state); err != nil {

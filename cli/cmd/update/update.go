@@ -34,14 +34,14 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "update",
 		Usage:     "update pods to newer images, and roll back if they fail",
 		ArgsUsage: "[POD...]",
-		Description: `Asks the registries for newer images of the names in the pods' manifests. If
+		Description: `Checks the registries for newer images of the names in the pods' manifests. If
 there are any, it pulls them, stops the pod, creates it again and watches it: if
 it is not ready in time, or does not stay ready, the pod is created with its
-former images. The names refer to the new images only when the pod is ready, so
-after a power cut the pod returns with the old ones. Without arguments it
+former images. Tags are moved to the new images only when the pod is ready, so
+after a power cut the pod is resumed with the old ones. Without arguments it
 updates all pods of the namespace, one after the other. A pod of a systemd unit
 is updated by a restart of the unit, with the other pods of the unit. Pods of a
-Deployment or another workload are left to it: a changed template creates them
+Deployment or another workload are not updated: a changed template creates them
 again, with the newest images.
 
 For a name that no registry has, such as that of a loaded image, it uses the
@@ -60,7 +60,7 @@ Examples:
 			&cli.BoolFlag{Name: "rollback", Usage: "restore the images from before the last update"},
 			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
 			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "the pod must stay ready without a restart for this `DURATION`"},
-			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to ask registries: newer or never"},
+			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to check registries: newer or never"},
 			cmdutil.TLSVerifyFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &updater{env: env} }),
@@ -96,9 +96,9 @@ func (u *updater) Validate() error {
 	case u.timeout <= 0 || u.stable < 0:
 		return cmdutil.UsageErrorf("update", "--timeout and --stable must not be negative, and --timeout not 0")
 	case u.pullWord != "newer" && u.pullWord != "never":
-		return cmdutil.UsageErrorf("update", "--pull is newer or never, not %q", u.pullWord)
+		return cmdutil.UsageErrorf("update", "--pull must be newer or never, not %q", u.pullWord)
 	case u.rollback && len(u.names) == 0:
-		return cmdutil.UsageErrorf("update", "--rollback takes the names of pods")
+		return cmdutil.UsageErrorf("update", "--rollback requires the names of pods")
 	}
 	return cmdutil.CheckAuthFile(u.pull)
 }
@@ -157,7 +157,7 @@ func (u *updater) groups() ([]*updateGroup, error) {
 		p, err := resource.ResolvePod(u.dirs, u.namespace, word)
 		if err != nil {
 			if strings.Contains(word, "/") {
-				err = report.New(report.Failure, "podrun image pull IMAGE fetches the newer image; a changed template, as with an annotation of today, makes new pods of it", "update is for pods: %w", err)
+				err = report.New(report.Failure, "podrun image pull IMAGE pulls the newer image; change the template, for example an annotation with the date, to create the pods again", "update applies to pods only: %w", err)
 			}
 			errs = append(errs, err)
 			continue
@@ -224,7 +224,7 @@ func (u *updater) all() ([]store.Pod, error) {
 	})
 	slices.Sort(makers)
 	for _, maker := range slices.Compact(makers) {
-		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are left to it: a changed template creates them again, with the newest images\n", maker)
+		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are not updated: a changed template creates them again, with the newest images\n", maker)
 	}
 	last, err := u.dirs.Updates()
 	if err != nil {
@@ -250,7 +250,7 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 		}
 		defer lock.Close()
 		if alone, err := lock.TryExclusive(); err != nil || !alone {
-			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun", p.pod.Name))
+			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun command", p.pod.Name))
 		}
 		if err := u.load(p); err != nil {
 			return err
@@ -309,13 +309,13 @@ func restoreManifest(text []byte) (*manifest.Object, error) {
 		return nil, err
 	}
 	if by := workloads.ControllerOf(pod); by != nil {
-		return nil, report.New(report.Failure, "change the template, as with an annotation of today: its pods are created again, with the newest images", "%s %s has made it", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
+		return nil, report.New(report.Failure, "change the template, for example an annotation with the date: its pods are created again, with the newest images", "it is controlled by %s %s", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
 	}
 	podutil.ClearSystemFields(pod)
 	if text, err = manifest.Marshal(pod); err != nil {
 		return nil, err
 	}
-	docs, err := resource.Load([]resource.Source{{Name: "the manifest that is kept", Data: text}})
+	docs, err := resource.Load([]resource.Source{{Name: "the stored manifest", Data: text}})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func CheckPodSecurity(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents
 	if level != "" {
 		var err error
 		if required, err = validation.PodSecurityLevel(level); err != nil {
-			return report.New(report.Usage, "", "--policy is privileged, baseline or restricted, not %q", level)
+			return report.New(report.Usage, "", "--policy must be privileged, baseline or restricted, not %q", level)
 		}
 	}
 	policies := map[string]validation.PodSecurity{}
@@ -66,7 +66,7 @@ func CheckNamespacePolicy(dirs store.Dirs, object *corev1.Pod) error {
 		return err
 	}
 	if forbidden, _ := p.Evaluate(object); forbidden != "" {
-		return report.New(report.Failure, "podrun debug has --profile=baseline and restricted; podrun get ns "+object.Namespace+" -o yaml shows what the namespace enforces", "it would be %w: %s", cmdutil.ErrForbidden, forbidden)
+		return report.New(report.Failure, "podrun debug supports --profile=baseline and restricted; podrun get ns "+object.Namespace+" -o yaml shows what the namespace enforces", "it would be %w: %s", cmdutil.ErrForbidden, forbidden)
 	}
 	return nil
 }

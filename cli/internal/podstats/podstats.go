@@ -96,7 +96,7 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 // byProcesses sums the usage of the processes of a pod that has no cgroup of its own.
 func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 	u.summed = true
-	v.reportOnce("pod " + u.Pod.Name + " has no cgroup of its own, so its processes are added up, without disk and pressure; podrun doctor says why")
+	v.reportOnce("pod " + u.Pod.Name + " has no cgroup of its own, so podrun adds up its processes, without disk and pressure; podrun doctor shows why")
 	podInit, ok := all.Find(func(args []string) bool { return podinit.IsPodProcess(args, u.Pod) })
 	if !ok {
 		return
@@ -174,7 +174,7 @@ func (v *View) reportMissing(uses []Usage) {
 		}
 	}
 	if missing != nil {
-		v.reportOnce(strings.Join(missing, ", ") + ": not told by the cgroups of these pods, whose controllers are not all delegated or whose kernel does not measure it; podrun doctor says more")
+		v.reportOnce(strings.Join(missing, ", ") + ": not available: a controller is not delegated, or the kernel does not measure it; podrun doctor shows more")
 	}
 }
 

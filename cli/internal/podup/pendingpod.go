@@ -128,7 +128,7 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 	if err != nil || req == nil {
 		return
 	}
-	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun events " + w.pod.Name + " shows how its images come",
+	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun events " + w.pod.Name + " shows the progress of its images",
 		Message: fmt.Sprintf("pod %s waits for its images: no container of it runs yet", w.pod.Name)}}
 	switch req.Verb {
 	case wire.Watch:

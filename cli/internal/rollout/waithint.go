@@ -21,7 +21,7 @@ func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duratio
 		defer close(over)
 		tick := time.NewTicker(after)
 		defer tick.Stop()
-		lastReason, more := "", "; Ctrl-C leaves it as it is, --timeout gives up"
+		lastReason, more := "", "; Ctrl-C leaves it unchanged, --timeout gives up"
 		if bounded {
 			more = ""
 		}

@@ -67,16 +67,16 @@ func Reached(v *resource.WorkloadInfo, wait bool) (string, error) {
 		return "complete", nil
 	case over:
 		c, _ := v.State.Condition("Failed")
-		return "", &exitcode.Error{Code: max(v.State.Job.ExitCode, exitcode.Failure), Err: report.New(report.Failure, "podrun get pods shows its pods, podrun logs what they wrote", "%s failed: %s", v.Name(), withMessage(c.Reason, c.Message))}
+		return "", &exitcode.Error{Code: max(v.State.Job.ExitCode, exitcode.Failure), Err: report.New(report.Failure, "podrun get pods shows its pods, podrun logs their output", "%s failed: %s", v.Name(), withMessage(c.Reason, c.Message))}
 	case v.Spec.Kind == pod.KindCronJob:
 		return "scheduled", nil
 	case v.Spec.Kind == pod.KindJob && v.Spec.Job.Suspend:
 		return "suspended", nil
 	case v.State.CreateError != "":
-		return "", report.New(report.Failure, fmt.Sprintf("it is tried again; podrun down %s gives it up", v.Name()), "%s: cannot make its pods: %s", v.Name(), v.State.CreateError)
+		return "", report.New(report.Failure, fmt.Sprintf("podrun tries again; podrun down %s removes it", v.Name()), "%s: cannot create its pods: %s", v.Name(), v.State.CreateError)
 	case wait && v.State.Stuck():
 		c, _ := v.State.Condition("Progressing")
-		return "", report.New(report.Failure, fmt.Sprintf("podrun get pods and podrun logs show why; podrun down %s gives it up", v.Name()), "%s: %s", v.Name(), c.Message)
+		return "", report.New(report.Failure, fmt.Sprintf("podrun get pods and podrun logs show why; podrun down %s removes it", v.Name()), "%s: %s", v.Name(), c.Message)
 	case wait && v.Spec.Kind != pod.KindJob && d.Settled:
 		return "available", nil
 	case !wait && allRunning(v, &d):
