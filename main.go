@@ -13,8 +13,8 @@ import (
 )
 
 func main() {
-	stages := cli.Stages()
-	maps.Copy(stages, programs.Stages())
-	reexec.Main(stages)
+	entryPoints := cli.EntryPoints()
+	maps.Copy(entryPoints, programs.EntryPoints())
+	reexec.Main(entryPoints)
 	os.Exit(cli.Main(os.Args, os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -6,4 +6,4 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, Run, Stages()) }
+func TestMain(m *testing.M) { clitest.Main(m, Run, EntryPoints()) }

@@ -25,8 +25,8 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// pullStage runs in another podrun process: "_pull DIR IMAGE [memory]".
-func pullStage(args []string) int {
+// pullEntry runs in another podrun process: "_pull DIR IMAGE [memory]".
+func pullEntry(args []string) int {
 	limitMemory()
 	s, err := openStore(args[0])
 	if err == nil {

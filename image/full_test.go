@@ -47,9 +47,9 @@ func TestDiskOfEverySize(t *testing.T) {
 	}
 }
 
-// fullStage is TestDiskOfEverySize in namespaces of its own: scripts/torture tries every page and every
+// fullEntry is TestDiskOfEverySize in namespaces of its own: scripts/torture tries every page and every
 // inode.
-func fullStage(args []string) int {
+func fullEntry(args []string) int {
 	for _, tt := range []struct {
 		disk               string
 		first, step, least int

@@ -20,8 +20,8 @@ import (
 // tree is a directory as seen from inside the user namespace: a line for every path below it.
 type tree map[string]string
 
-// testStages run like pods: as root of the user's namespace.
-func testStages() map[string]func([]string) int {
+// testEntryPoints run like pods: as root of the user's namespace.
+func testEntryPoints() map[string]func([]string) int {
 	show := func(t tree, err error) int {
 		if err == nil {
 			err = json.NewEncoder(os.Stdout).Encode(t)
@@ -35,15 +35,15 @@ func testStages() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"_tree":    func(args []string) int { return show(readTree(args[0])) },
 		"_overlay": func(args []string) int { return show(overlayTree(args[0], args[1:])) },
-		"_escape":  func(args []string) int { return show(escapeStage(args)) },
-		"_load":    loadStage,
-		"_pull":    pullStage,
-		"_import":  importStage,
-		"_full":    fullStage,
+		"_escape":  func(args []string) int { return show(escapeEntry(args)) },
+		"_load":    loadEntry,
+		"_pull":    pullEntry,
+		"_import":  importEntry,
+		"_full":    fullEntry,
 	}
 }
 
-// inUserns runs a test stage and returns the tree that it prints.
+// inUserns runs a test entry point and returns the tree that it prints.
 func inUserns(t testing.TB, name string, args ...string) tree {
 	t.Helper()
 	cmd := reexec.Command(reexec.Spec{Name: name, Args: args, Userns: true})

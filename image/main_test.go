@@ -10,8 +10,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	stages := service.Stages()
-	maps.Copy(stages, testStages())
-	reexec.Main(stages)
+	entryPoints := service.EntryPoints()
+	maps.Copy(entryPoints, testEntryPoints())
+	reexec.Main(entryPoints)
 	testenv.MainOutside(m)
 }

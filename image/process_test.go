@@ -38,9 +38,9 @@ func hexOf(i int) string {
 
 func idOf(i pod.Image) digest.Digest { return digest.Digest(i.ID) }
 
-// loadStage runs in another podrun process: "_load DIR PATH [memory]" prints the progress of each layer, and
+// loadEntry runs in another podrun process: "_load DIR PATH [memory]" prints the progress of each layer, and
 // the memory used.
-func loadStage(args []string) int {
+func loadEntry(args []string) int {
 	s, err := openStore(args[0])
 	if err == nil {
 		_, err = s.Fetch(context.Background(), api.Location{Path: args[1]}, api.PullOptions{Progress: func(p api.Progress) {
@@ -59,8 +59,8 @@ func loadStage(args []string) int {
 	return 0
 }
 
-// importStage runs in another podrun process: "_import DIR PATH NAME".
-func importStage(args []string) int {
+// importEntry runs in another podrun process: "_import DIR PATH NAME".
+func importEntry(args []string) int {
 	s, err := openStore(args[0])
 	if err == nil {
 		_, err = s.Import(context.Background(), args[1], args[2])
@@ -180,9 +180,9 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// escapeStage confines itself to a directory, as the unpacker does, and tries what a hijacked unpacker
+// escapeEntry confines itself to a directory, as the unpacker does, and tries what a hijacked unpacker
 // would.
-func escapeStage(args []string) (tree, error) {
+func escapeEntry(args []string) (tree, error) {
 	secret, err := os.Open(args[1])
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func imageProgramPID(t *testing.T) int {
 		text, _ := os.ReadFile(task)
 		for _, word := range strings.Fields(string(text)) {
 			line, _ := os.ReadFile("/proc/" + word + "/cmdline")
-			if pid, err := strconv.Atoi(word); err == nil && bytes.Contains(line, []byte("\x00"+protocol.StageImage+"\x00")) {
+			if pid, err := strconv.Atoi(word); err == nil && bytes.Contains(line, []byte("\x00"+protocol.EntryImage+"\x00")) {
 				return pid
 			}
 		}

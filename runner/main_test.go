@@ -30,11 +30,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "runner: this was built without podrun's build tags, with which containers have their system call filter: use make test, or in bash: . scripts/env.sh; go_env; go test ./runner")
 		os.Exit(1)
 	}
-	stages := Stages()
-	maps.Copy(stages, netstack.Stages())
-	stages[intruder] = intrude
-	stages[caller] = calls
-	reexec.Main(stages)
+	entryPoints := EntryPoints()
+	maps.Copy(entryPoints, netstack.EntryPoints())
+	entryPoints[intruder] = intrude
+	entryPoints[caller] = calls
+	reexec.Main(entryPoints)
 	testenv.Main(m, func() error {
 		testShim()
 		// The cgroup and the path library keep a descriptor from their first use on.

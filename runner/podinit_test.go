@@ -174,7 +174,7 @@ func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 func supervisorOf(podInit int) int {
 	for _, pid := range childrenOf(podInit) {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if strings.HasPrefix(string(b), "podrun\x00"+protocol.StageSupervisor+"\x00") {
+		if strings.HasPrefix(string(b), "podrun\x00"+protocol.EntrySupervisor+"\x00") {
 			return pid
 		}
 	}

@@ -28,16 +28,16 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Stages returns the re-exec entry points of this package: the supervisor, libcontainer's init
+// EntryPoints returns the re-exec entry points of this package: the supervisor, libcontainer's init
 // (libcontainer gives its name), and the removal of a dead pod's files.
-func Stages() map[string]func([]string) int {
+func EntryPoints() map[string]func([]string) int {
 	return map[string]func([]string) int{
-		protocol.StageSupervisor:  supervise,
-		protocol.StageRemoveFiles: removeFiles,
-		protocol.StageRemovePod:   removePod,
+		protocol.EntrySupervisor:  supervise,
+		protocol.EntryRemoveFiles: removeFiles,
+		protocol.EntryRemovePod:   removePod,
 
-		protocol.StageRemoveVolume: removeVolume,
-		protocol.StageFilter:       filter.Main,
+		protocol.EntryRemoveVolume: removeVolume,
+		protocol.EntryFilter:       filter.Main,
 		"init": func([]string) int {
 			libcontainer.Init() // does not return
 			return 255
@@ -123,7 +123,7 @@ func supervise(args []string) int {
 }
 
 // onOtherThreads runs the loop on other threads than the main one, which is locked to the main goroutine
-// (protocol.StageSupervisor). Each switch to a goroutine that is locked to a thread wakes that thread and two
+// (protocol.EntrySupervisor). Each switch to a goroutine that is locked to a thread wakes that thread and two
 // more.
 func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 	final := make(chan *pod.Status)

@@ -88,7 +88,7 @@ func (e *controllerService) lockWorkloads(workloads []store.Workload) error {
 // isControllerProcess reports whether a process is a controller that `podrun up -d` has started.
 func isControllerProcess(pid int) bool {
 	args := procfs.Args(pid)
-	return pid > 1 && len(args) > 1 && args[1] == protocol.StageController
+	return pid > 1 && len(args) > 1 && args[1] == protocol.EntryController
 }
 
 // run runs the controllers until the workloads are over or a signal arrives.

@@ -49,7 +49,7 @@ const maxChanged = 100
 func rebuildMain(args []string) int {
 	var order rebuildOrder
 	out, result := io.Writer(nil), os.Stdout
-	err := fmt.Errorf("%s: no order", protocol.StageRebuild)
+	err := fmt.Errorf("%s: no order", protocol.EntryRebuild)
 	if len(args) == 1 {
 		err = json.Unmarshal([]byte(args[0]), &order)
 	}

@@ -44,7 +44,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 		defer answer.Close()
 		extra = append(extra, theirs)
 	}
-	cmd := reexec.Command(reexec.Spec{Name: protocol.StageRebuild, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryRebuild, Args: []string{string(arg)}, Userns: true, Net: true, ExtraFiles: extra})
 	dropEnviron(cmd)
 	cmd.Dir, cmd.Stderr = "/", &stderr
 	if out != nil {

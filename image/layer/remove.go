@@ -20,7 +20,7 @@ func RemoveTrees(dirs []string) error {
 	if len(dirs) == 0 {
 		return nil
 	}
-	cmd := reexec.Command(reexec.Spec{Name: protocol.StageRemoveLayers, Args: dirs, Userns: true, Net: true})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryRemoveLayers, Args: dirs, Userns: true, Net: true})
 	dropEnviron(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove layers: %w: %s", err, strings.TrimSpace(string(out)))

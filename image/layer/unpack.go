@@ -17,9 +17,9 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// Stages returns the re-exec entry points of this package, for main to register.
-func Stages() map[string]func(args []string) int {
-	return map[string]func(args []string) int{protocol.StageUnpack: unpackMain, protocol.StageRemoveLayers: removeMain, protocol.StageRebuild: rebuildMain}
+// EntryPoints returns the re-exec entry points of this package, for main to register.
+func EntryPoints() map[string]func(args []string) int {
+	return map[string]func(args []string) int{protocol.EntryUnpack: unpackMain, protocol.EntryRemoveLayers: removeMain, protocol.EntryRebuild: rebuildMain}
 }
 
 // unpackOrder is the parent's request, as JSON in the one argument. The tar stream is on standard input.
@@ -50,10 +50,10 @@ func unpackMain(args []string) int {
 func runUnpack(args []string) (*unpackResult, error) {
 	var order unpackOrder
 	if len(args) != 1 {
-		return nil, fmt.Errorf("%s: no order", protocol.StageUnpack)
+		return nil, fmt.Errorf("%s: no order", protocol.EntryUnpack)
 	}
 	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
-		return nil, fmt.Errorf("%s: %w", protocol.StageUnpack, err)
+		return nil, fmt.Errorf("%s: %w", protocol.EntryUnpack, err)
 	}
 	debug.SetGCPercent(50) // Apply keeps every path of a part in memory: 140 bytes a file, 400 a directory
 	f := &filter{limits: order.Limits}

@@ -158,7 +158,7 @@ func startUnpacker(ctx context.Context, order unpackOrder, recipe, lock *os.File
 	unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 1<<20) // a smaller one works too
 	u := &unpacker{stdin: w, ctx: ctx}
 	u.cmd = reexec.Command(reexec.Spec{
-		Name: protocol.StageUnpack, Args: []string{string(arg)}, Userns: true, Net: true,
+		Name: protocol.EntryUnpack, Args: []string{string(arg)}, Userns: true, Net: true,
 		ExtraFiles: []*os.File{lock, recipe}, // protocol.FDUnpackLock, protocol.FDUnpackRecipe; while the child holds the lock, its staging directory is not removed
 	})
 	dropEnviron(u.cmd)

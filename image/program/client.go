@@ -105,7 +105,7 @@ func (c *Client) start(output *os.File) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := reexec.Command(reexec.Spec{Name: protocol.StageImage, Program: path, ExtraFiles: []*os.File{far}})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryImage, Program: path, ExtraFiles: []*os.File{far}})
 	if output != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, output)
 	}

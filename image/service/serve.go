@@ -23,11 +23,11 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Stages returns the re-exec entry points of the image program.
-func Stages() map[string]func(args []string) int {
-	stages := layer.Stages()
-	stages[protocol.StageImage] = main
-	return stages
+// EntryPoints returns the re-exec entry points of the image program.
+func EntryPoints() map[string]func(args []string) int {
+	entryPoints := layer.EntryPoints()
+	entryPoints[protocol.EntryImage] = main
+	return entryPoints
 }
 
 // Memory is the memory limit of Go in the image program, in bytes. Without a limit the garbage collector

@@ -24,7 +24,7 @@ import (
 // enterNamespaces is the outer entry point: root of the user namespace, in a mount namespace. It
 // continues in the other namespaces.
 func enterNamespaces(args []string) int {
-	cmd := exec.Command("/proc/self/exe", append([]string{protocol.StageProbeInside}, args...)...)
+	cmd := exec.Command("/proc/self/exe", append([]string{protocol.EntryProbeInside}, args...)...)
 	cmd.Args[0] = "podrun"
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -25,9 +25,9 @@ import (
 	"github.com/podrun/podrun/netns/masquerade"
 )
 
-// Stages returns the entry points. The program that calls Run must register them.
-func Stages() map[string]func(args []string) int {
-	return map[string]func(args []string) int{protocol.StageProbe: enterNamespaces, protocol.StageProbeInside: probeAll}
+// EntryPoints returns the entry points. The program that calls Run must register them.
+func EntryPoints() map[string]func(args []string) int {
+	return map[string]func(args []string) int{protocol.EntryProbe: enterNamespaces, protocol.EntryProbeInside: probeAll}
 }
 
 // names returns the probes of this package, in the order of their findings.
@@ -61,7 +61,7 @@ func Run(ctx context.Context, dir string) []host.Finding {
 	}
 	defer clean(tmp)
 	// The entry point leads a process group: Ctrl-C ends the caller, and the end of ctx the group.
-	cmd := reexec.Command(reexec.Spec{Name: protocol.StageProbe, Args: []string{tmp}, Userns: true})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryProbe, Args: []string{tmp}, Userns: true})
 	var said, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &complaint
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

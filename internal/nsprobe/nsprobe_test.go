@@ -20,9 +20,9 @@ import (
 
 // The tests run outside any namespace, as an ordinary user and as root.
 func TestMain(m *testing.M) {
-	stages := Stages()
-	stages["_hang"] = hang
-	reexec.Main(stages)
+	entryPoints := EntryPoints()
+	entryPoints["_hang"] = hang
+	reexec.Main(entryPoints)
 	testenv.MainOutside(m)
 }
 

@@ -56,7 +56,7 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 		closeAll(user)
 		return nil
 	}
-	a := &Prespawn{cmd: exec.Command(program, protocol.StageSupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
+	a := &Prespawn{cmd: exec.Command(program, protocol.EntrySupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
 	theirs := os.NewFile(uintptr(pair[1]), "prespawn")
 	defer theirs.Close()
 	a.cmd.Args[0] = "podrun"

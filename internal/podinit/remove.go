@@ -19,7 +19,7 @@ func RemovePod(program string, d store.Dirs, p store.Pod) error {
 	if p.OwnsNothing() {
 		return p.Remove()
 	}
-	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.StageRemoveFiles, Args: reexec.PodArgs(d, p), Userns: true})
+	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.EntryRemoveFiles, Args: reexec.PodArgs(d, p), Userns: true})
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove files of pod %s: %w: %s", p.Name, err, strings.TrimSpace(string(out)))
 	}
@@ -36,7 +36,7 @@ func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.StageRemoveVolume, Args: []string{d.Data, d.Runtime, namespace, name}, Userns: true})
+	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.EntryRemoveVolume, Args: []string{d.Data, d.Runtime, namespace, name}, Userns: true})
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("remove volume %s: %w: %s", name, err, strings.TrimSpace(string(out)))
 	}
@@ -52,6 +52,6 @@ func IsMonitor(pid int, p store.Pod) bool {
 // IsPodProcess reports whether a process with these arguments is a monitor, pod init or supervisor
 // of the pod.
 func IsPodProcess(args []string, p store.Pod) bool {
-	return len(args) == 6 && args[1] == protocol.StageSupervisor && args[4] == p.Namespace && args[5] == p.Name &&
+	return len(args) == 6 && args[1] == protocol.EntrySupervisor && args[4] == p.Namespace && args[5] == p.Name &&
 		store.Dirs{Data: args[2], Runtime: args[3]}.Pod(p.Namespace, p.Name).DataDir() == p.DataDir()
 }

@@ -15,7 +15,7 @@ func TestRemovePod(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		leave  func(store.Pod) string // prepares the remains of the supervisor
-		stages bool
+		started bool // RemovePod starts the program
 	}{
 		{"nothing", func(store.Pod) string { return "" }, false},
 		{"a root file system", store.Pod.RootfsDir, true},
@@ -40,7 +40,7 @@ func TestRemovePod(t *testing.T) {
 				}
 			}
 			err := podinit.RemovePod("/nonexistent/program", d, p)
-			if (err != nil) != c.stages {
+			if (err != nil) != c.started {
 				t.Errorf("RemovePod = %v", err)
 			}
 			if _, serr := os.Stat(p.DataDir()); os.IsNotExist(serr) != (err == nil) {

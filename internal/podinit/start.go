@@ -21,7 +21,7 @@ import (
 // Programs are the paths of the programs that a pod's processes execute.
 type Programs struct {
 	Supervisor string
-	Netstack   string // runs netstack.Stages
+	Netstack   string // runs netstack.EntryPoints
 
 	// InUse is a lock that processes share while they may execute these programs; it keeps another
 	// version from removing them. nil if the programs are not separate files or the lock is
@@ -84,7 +84,7 @@ func Start(s Options) (err error) {
 		return fmt.Errorf("make report pipe: %w", err)
 	}
 	defer r.Close()
-	cmd := exec.Command(s.Supervisor, append([]string{protocol.StageSupervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)...)
+	cmd := exec.Command(s.Supervisor, append([]string{protocol.EntrySupervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)...)
 	cmd.Args[0] = "podrun"
 	// One running thread of Go is enough for the supervisor, and for every libcontainer init, which
 	// has the supervisor's environment.

@@ -41,8 +41,8 @@ var (
 	quickSum string
 )
 
-// Stages returns nil: the entry points are in programs of their own.
-func Stages() map[string]func([]string) int { return nil }
+// EntryPoints returns nil: the entry points are in programs of their own.
+func EntryPoints() map[string]func([]string) int { return nil }
 
 // Programs unpacks the programs once per version. They are on disk, not in a memfd, so that all
 // pods of a user share their pages and those of an idle pod can be reclaimed.

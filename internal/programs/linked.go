@@ -14,12 +14,12 @@ import (
 	"github.com/podrun/podrun/runner"
 )
 
-// Stages returns the entry points of the other programs: this program runs them itself.
-func Stages() map[string]func([]string) int {
-	stages := runner.Stages()
-	maps.Copy(stages, netstack.Stages())
-	maps.Copy(stages, service.Stages())
-	return stages
+// EntryPoints returns the entry points of the other programs: this program runs them itself.
+func EntryPoints() map[string]func([]string) int {
+	entryPoints := runner.EntryPoints()
+	maps.Copy(entryPoints, netstack.EntryPoints())
+	maps.Copy(entryPoints, service.EntryPoints())
+	return entryPoints
 }
 
 // FindSupervisor returns the supervisor program, which is this one.

@@ -89,21 +89,21 @@ const (
 
 // Hidden first arguments: re-exec entry points.
 const (
-	StageSupervisor   = "_supervisor"     // CLI → supervisor program: run a pod to its end
-	StageRemoveFiles  = "_remove-files"   // CLI, monitor → supervisor program: remove the files of a dead pod
-	StageRemovePod    = "_remove-pod"     // monitor → supervisor program: remove all of a dead pod
-	StageRemoveVolume = "_remove-volume"  // CLI → supervisor program: remove the directory of a claim
-	StageFilter       = "_filter"         // supervisor → supervisor program: compile a seccomp profile
-	StageNetstack     = "_netstack"       // supervisor → netstack program: carry the traffic of a pod
-	StageController   = "_controller"     // CLI → CLI: the controller of one workload
-	StagePuller       = "_puller"         // CLI → CLI: pull the images of one pod and start it
-	StageReplacer     = "_replace"        // CLI → CLI: replace one pod
-	StageUnpack       = "_unpack"         // CLI → CLI: unpack a layer, confined
-	StageRebuild      = "_rebuild"        // CLI → CLI: make a layer's tar stream again
-	StageImage        = "_image"          // CLI → image program: registries, archives and logins
-	StageRemoveLayers = "_rmlayers"       // CLI → CLI: remove trees with subordinate ids
-	StageProbe        = "_nsprobe"        // CLI → CLI: try the namespaces and mounts of a pod
-	StageProbeInside  = "_nsprobe-inside" // CLI → CLI: the same, in the namespaces of a pod
+	EntrySupervisor   = "_supervisor"     // CLI → supervisor program: run a pod to its end
+	EntryRemoveFiles  = "_remove-files"   // CLI, monitor → supervisor program: remove the files of a dead pod
+	EntryRemovePod    = "_remove-pod"     // monitor → supervisor program: remove all of a dead pod
+	EntryRemoveVolume = "_remove-volume"  // CLI → supervisor program: remove the directory of a claim
+	EntryFilter       = "_filter"         // supervisor → supervisor program: compile a seccomp profile
+	EntryNetstack     = "_netstack"       // supervisor → netstack program: carry the traffic of a pod
+	EntryController   = "_controller"     // CLI → CLI: the controller of one workload
+	EntryPuller       = "_puller"         // CLI → CLI: pull the images of one pod and start it
+	EntryReplacer     = "_replace"        // CLI → CLI: replace one pod
+	EntryUnpack       = "_unpack"         // CLI → CLI: unpack a layer, confined
+	EntryRebuild      = "_rebuild"        // CLI → CLI: make a layer's tar stream again
+	EntryImage        = "_image"          // CLI → image program: registries, archives and logins
+	EntryRemoveLayers = "_rmlayers"       // CLI → CLI: remove trees with subordinate ids
+	EntryProbe        = "_nsprobe"        // CLI → CLI: try the namespaces and mounts of a pod
+	EntryProbeInside  = "_nsprobe-inside" // CLI → CLI: the same, in the namespaces of a pod
 )
 
 // Words of the channel between the pod init and a supervisor. A message is one word with its operands.

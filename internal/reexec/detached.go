@@ -13,8 +13,8 @@ import (
 
 // detached prepares a run of an entry point that outlives the caller and gets no signal of its
 // terminal. The process inherits the lock (protocol.FDLock).
-func detached(lock *os.File, stage string, args ...string) *exec.Cmd {
-	cmd := Command(Spec{Name: stage, Args: args, ExtraFiles: []*os.File{lock}})
+func detached(lock *os.File, entryPoint string, args ...string) *exec.Cmd {
+	cmd := Command(Spec{Name: entryPoint, Args: args, ExtraFiles: []*os.File{lock}})
 	cmd.Env = WithoutSystemd(Environ())
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from it
@@ -29,7 +29,7 @@ func StartController(d store.Dirs, w store.Workload, lock *store.FileLock) (pid 
 		return 0, err
 	}
 	defer log.Close()
-	cmd := detached(lock.File(), protocol.StageController, d.Data, d.Runtime, string(w.Kind), w.Namespace, w.Name)
+	cmd := detached(lock.File(), protocol.EntryController, d.Data, d.Runtime, string(w.Kind), w.Namespace, w.Name)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start the controller of %s %s: %w", w.Kind, w.Name, err)
@@ -75,7 +75,7 @@ func puller(d store.Dirs, p store.Pod, options string, lock *os.File) (*exec.Cmd
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := detached(lock, protocol.StagePuller, append(PodArgs(d, p), options)...)
+	cmd := detached(lock, protocol.EntryPuller, append(PodArgs(d, p), options)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	return cmd, log, nil
 }
@@ -83,7 +83,7 @@ func puller(d store.Dirs, p store.Pod, options string, lock *os.File) (*exec.Cmd
 // ReplacerCommand prepares the process that replaces a pod by its record (store.Replacement). It
 // inherits the lock, and waits for it if the caller does not hold it.
 func ReplacerCommand(d store.Dirs, p store.Pod, lock *store.FileLock, stderr io.Writer) *exec.Cmd {
-	cmd := detached(lock.File(), protocol.StageReplacer, PodArgs(d, p)...)
+	cmd := detached(lock.File(), protocol.EntryReplacer, PodArgs(d, p)...)
 	if stderr != nil {
 		cmd.Stderr = struct{ io.Writer }{stderr} // a pipe, so that the caller's file can close
 	}

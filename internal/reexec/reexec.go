@@ -19,25 +19,25 @@ import (
 // Keep the supervisor's main goroutine on the main thread, so that a goroutine that enters a
 // container's namespaces never runs on the thread that /proc/self describes.
 func init() {
-	if len(os.Args) > 1 && os.Args[1] == protocol.StageSupervisor {
+	if len(os.Args) > 1 && os.Args[1] == protocol.EntrySupervisor {
 		runtime.LockOSThread()
 	}
 }
 
 // Main runs the entry point that this process was started for and does not return. It returns if
 // the process was started for none. An entry point returns its exit code.
-func Main(stages map[string]func(args []string) int) {
+func Main(entryPoints map[string]func(args []string) int) {
 	if len(os.Args) < 2 {
 		return
 	}
-	if run, ok := stages[os.Args[1]]; ok {
+	if run, ok := entryPoints[os.Args[1]]; ok {
 		os.Exit(run(os.Args[2:]))
 	}
 }
 
 // Spec describes a run of an entry point.
 type Spec struct {
-	Name       string   // protocol.Stage…
+	Name       string   // protocol.Entry…
 	Args       []string // its arguments
 	Program    string   // the program with the entry point; this one if empty
 	Userns     bool     // in a user namespace of the caller's ids (none as root) and a mount namespace

@@ -42,7 +42,7 @@ func Main(m *testing.M, warmUp ...func() error) {
 	if fuzzing() {
 		os.Exit(m.Run())
 	}
-	refuseStage()
+	refuseEntryPoint()
 	code, err := step(m, warmUp)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
@@ -185,11 +185,11 @@ func wait(cmd *exec.Cmd) (int, error) {
 	return 0, err
 }
 
-// refuseStage ends a test binary that was started by an entry point which its package has not
+// refuseEntryPoint ends a test binary that was started by an entry point which its package has not
 // registered. Otherwise it would run all tests again, and these would start it again, without end.
-func refuseStage() {
+func refuseEntryPoint() {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
-		fmt.Fprintf(os.Stderr, "testenv: stage %s is not registered in this package's TestMain\n", os.Args[1])
+		fmt.Fprintf(os.Stderr, "testenv: the entry point %s is not registered in this package's TestMain\n", os.Args[1])
 		os.Exit(2)
 	}
 }
@@ -201,7 +201,7 @@ func MainOutside(m *testing.M) {
 	if fuzzing() {
 		os.Exit(m.Run())
 	}
-	refuseStage()
+	refuseEntryPoint()
 	code, err := runOutside(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
@@ -223,7 +223,7 @@ func runOutside(m *testing.M) (int, error) {
 // UserMain is a TestMain for tests of the built binary: they run as an ordinary user, chosen as by
 // Main, but in the namespaces in which they were started.
 func UserMain(m *testing.M) {
-	refuseStage()
+	refuseEntryPoint()
 	if os.Geteuid() != 0 {
 		os.Unsetenv(stepEnv)
 		os.Exit(m.Run())

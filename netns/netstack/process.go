@@ -18,10 +18,10 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Stages returns the re-exec entry point protocol.StageNetstack: the stack as a process of its own,
+// EntryPoints returns the re-exec entry point protocol.EntryNetstack: the stack as a process of its own,
 // which exits when the channel to its parent closes.
-func Stages() map[string]func([]string) int {
-	return map[string]func([]string) int{protocol.StageNetstack: serve}
+func EntryPoints() map[string]func([]string) int {
+	return map[string]func([]string) int{protocol.EntryNetstack: serve}
 }
 
 func serve([]string) int {

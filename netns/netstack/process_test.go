@@ -21,7 +21,7 @@ import (
 
 // The test binary is also the program of the stack.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == protocol.StageNetstack {
+	if len(os.Args) > 1 && os.Args[1] == protocol.EntryNetstack {
 		os.Exit(serve(nil))
 	}
 	testenv.Main(m)

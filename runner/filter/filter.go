@@ -111,13 +111,13 @@ func decode(b []byte) (f execshim.Filter, err error) {
 	return f, nil
 }
 
-// compile runs Stage and returns its output.
+// compile runs EntryFilter and returns its output.
 func compile(c *configs.Seccomp) ([]byte, error) {
 	profile, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
-	cmd := reexec.Command(reexec.Spec{Name: protocol.StageFilter})
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryFilter})
 	var stderr strings.Builder
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(profile), &stderr
 	b, err := cmd.Output()
@@ -127,7 +127,7 @@ func compile(c *configs.Seccomp) ([]byte, error) {
 	return b, nil
 }
 
-// Main is the entry point Stage: it reads a profile and writes the filter that libcontainer makes of it.
+// Main is the entry point EntryFilter: it reads a profile and writes the filter that libcontainer makes of it.
 func Main([]string) int {
 	var c configs.Seccomp
 	b, err := io.ReadAll(os.Stdin)

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	reexec.Main(map[string]func([]string) int{protocol.StageFilter: Main})
+	reexec.Main(map[string]func([]string) int{protocol.EntryFilter: Main})
 	os.Exit(m.Run())
 }
 

@@ -7,4 +7,4 @@ import (
 	"github.com/podrun/podrun/cli/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, cli.Run, cli.Stages()) }
+func TestMain(m *testing.M) { clitest.Main(m, cli.Run, cli.EntryPoints()) }

@@ -11,10 +11,10 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// Main is a TestMain. run is cli.Run, and stages are cli.Stages, which this package does not import
+// Main is a TestMain. run is cli.Run, and entryPoints are cli.EntryPoints, which this package does not import
 // so that the tests of package cli can use it.
-func Main(m *testing.M, run func(*cmdutil.Env, []string) int, stages map[string]func([]string) int) {
-	reexec.Main(stages)
+func Main(m *testing.M, run func(*cmdutil.Env, []string) int, entryPoints map[string]func([]string) int) {
+	reexec.Main(entryPoints)
 	flag.Parse()
 	commandLine = run
 	testenv.UserMain(m)

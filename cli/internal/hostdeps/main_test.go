@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	reexec.Main(nsprobe.Stages())
+	reexec.Main(nsprobe.EntryPoints())
 	flag.Parse()
 	testenv.UserMain(m)
 }

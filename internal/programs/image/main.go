@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	reexec.Main(service.Stages())
+	reexec.Main(service.EntryPoints())
 	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
 	os.Exit(2)
 }

@@ -169,7 +169,7 @@ static void finish_removal(const struct podrun_init_config *config) {
 		rmdir(dir); // the namespace's directory, if this was its last pod
 		return;
 	}
-	char stage[] = STAGE_REMOVE_POD, *words[] = {argv[0], stage, argv[2], argv[3], argv[4], argv[5], NULL};
+	char entry[] = ENTRY_REMOVE_POD, *words[] = {argv[0], entry, argv[2], argv[3], argv[4], argv[5], NULL};
 	if (chdir("/") < 0 || fcntl(FD_LOCK, F_SETFD, 0) < 0) // the program holds the lock meanwhile
 		return;
 	podrun_clear_env();

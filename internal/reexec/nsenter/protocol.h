@@ -51,7 +51,7 @@
 #define WOKEN_BY_GONE "gone" // unit loop → up, controller: the supervisor of a pod has ended, or a descriptor has input
 
 // Hidden first arguments: re-exec entry points.
-#define STAGE_REMOVE_POD "_remove-pod" // monitor → supervisor program: remove all of a dead pod
+#define ENTRY_REMOVE_POD "_remove-pod" // monitor → supervisor program: remove all of a dead pod
 
 // Words of the channel between the pod init and a supervisor. A message is one word with its operands.
 #define MSG_KEEP "keep" // supervisor → pod init: NAME, with a descriptor: hold a duplicate of it; it replaces an existing one

@@ -43,7 +43,7 @@ type process struct {
 }
 
 // Start starts to serve a pod through its traffic descriptors, which it takes over. program has the
-// re-exec entry point protocol.StageNetstack.
+// re-exec entry point protocol.EntryNetstack.
 func Start(program string, c egress.Config, traffic router.TrafficFDs) (*Client, error) {
 	s := &Client{program: program, config: c, tun: -1, closing: make(chan struct{})}
 	err := s.takeTraffic(traffic)
@@ -84,7 +84,7 @@ func (s *Client) startProcess() (*process, error) {
 	}
 	end := os.NewFile(uintptr(away), "channel")
 	defer end.Close()
-	cmd := exec.Command(s.program, protocol.StageNetstack)
+	cmd := exec.Command(s.program, protocol.EntryNetstack)
 	cmd.Args[0] = "podrun"
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr

@@ -25,19 +25,19 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// Stages returns the re-exec entry points of the packages that only the CLI links.
-func Stages() map[string]func(args []string) int {
-	stages := image.Stages()
-	maps.Copy(stages, nsprobe.Stages())
-	stages[protocol.StageController] = controller.Main
-	stages[protocol.StageReplacer] = replacerStage
-	stages[protocol.StagePuller] = pullerStage
-	return stages
+// EntryPoints returns the re-exec entry points of the packages that only the CLI links.
+func EntryPoints() map[string]func(args []string) int {
+	entryPoints := image.EntryPoints()
+	maps.Copy(entryPoints, nsprobe.EntryPoints())
+	entryPoints[protocol.EntryController] = controller.Main
+	entryPoints[protocol.EntryReplacer] = replacerEntry
+	entryPoints[protocol.EntryPuller] = pullerEntry
+	return entryPoints
 }
 
-// pullerStage pulls the images of one pod, and starts it, so that `podrun up -d` and `podrun apply` need
+// pullerEntry pulls the images of one pod, and starts it, so that `podrun up -d` and `podrun apply` need
 // not wait for that. It has the pod's lock.
-func pullerStage(args []string) int {
+func pullerEntry(args []string) int {
 	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, strings.NewReader(""), io.Discard, os.Stderr)
 	return exitcode.Report(env.ErrOut, pullOne(env, args))
 }
@@ -66,8 +66,8 @@ func pullOne(env *cmdutil.Env, args []string) error {
 	return podup.PullPod(context.Background(), env, dirs, p, options, lock)
 }
 
-// replacerStage is the process that replaces a pod.
-func replacerStage(args []string) int {
+// replacerEntry is the process that replaces a pod.
+func replacerEntry(args []string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // the reader of its output may be gone
 	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, os.Stdin, os.Stdout, os.Stderr)
 	return exitcode.Report(env.ErrOut, replaceOne(env, args))
