@@ -78,7 +78,7 @@ func TestDownVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := said(h, "down", "db", "--volumes")
-	if code != 0 || out != "pod/db deleted\npersistentvolumeclaim/free deleted\n" || !strings.Contains(errs, "persistentvolumeclaim/used is kept: pod web has it") {
+	if code != 0 || out != "pod/db deleted\npersistentvolumeclaim/free deleted\n" || !strings.Contains(errs, "persistentvolumeclaim/used is kept: pod web uses it") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 	if code, out, _ := said(h, "down", "web"); code != 0 || out != "pod/web deleted\n" {
