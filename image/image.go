@@ -52,7 +52,7 @@ func Reason(err error) string { return api.Reason(err) }
 // IsTransient reports whether the cause of a failed pull may disappear by itself.
 func IsTransient(err error) bool { return api.IsTransient(err) }
 
-// ParsePlace parses TRANSPORT:PATH[:NAME] as skopeo and podman do.
+// ParseLocation parses TRANSPORT:PATH[:NAME] as skopeo and podman do.
 func ParseLocation(word string) (api.Location, error) { return api.ParseLocation(word) }
 
 // ValidateName returns the error of a reference that names no image, or nil.

@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 )
 
-func TestParsePlace(t *testing.T) {
+func TestParseLocation(t *testing.T) {
 	for word, want := range map[string]api.Location{
 		"busybox":                 {Transport: "docker", Path: "busybox", Name: ""},
 		"host:5000/x:1":           {Transport: "docker", Path: "host:5000/x:1", Name: ""},

@@ -103,12 +103,12 @@ const (
 type ActionKind string
 
 const (
-	CreateSandbox  ActionKind = "createSandbox"  // → SandboxReady | VolumesFailed | SandboxLost
+	CreateSandbox  ActionKind = "createSandbox"  // → SandboxReady | VolumesFailed | SandboxFailed
 	StartContainer ActionKind = "startContainer" // → Started, later Exited | StartFailed
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
-	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxGone
-	FreezeSandbox  ActionKind = "freezeSandbox"  // → Frozen, or ResumeWanted if it fails
+	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxRemoved
+	FreezeSandbox  ActionKind = "freezeSandbox"  // → Frozen, or ResumeRequested if it fails
 	ThawSandbox    ActionKind = "thawSandbox"    // → Thawed
 	MeasureStorage ActionKind = "measureStorage" // compare disk use with Plan.Storage → StorageMeasured
 	RunProbe       ActionKind = "runProbe"       // → Probed, within the probe's time-out

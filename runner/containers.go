@@ -8,13 +8,13 @@ import (
 	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
-	"github.com/podrun/podrun/runner/prewarm"
+	"github.com/podrun/podrun/runner/prepared"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// runContainer runs one instance from its creation to its exit. early is the container that was prepared
+// runContainer runs one instance from its creation to its exit. prepared is the container that was prepared
 // for it, or nil.
-func (e *engine) runContainer(a lifecycle.Action, early *prewarm.Prepared) {
+func (e *engine) runContainer(a lifecycle.Action, prepared *prepared.Container) {
 	plan := e.currentPlan()
 	c, ok := plan.Container(a.Container)
 	if !ok {
@@ -22,18 +22,18 @@ func (e *engine) runContainer(a lifecycle.Action, early *prewarm.Prepared) {
 	}
 	s := e.currentSandbox()
 	beside, err := e.pidTarget(c)
-	x := e.prewarm.Claim(early, s, c, a.Attempt)
+	x := e.prepared.Claim(prepared, s, c, a.Attempt)
 	switch {
 	case x != nil:
 		err = x.Start(s)
 	case err == nil:
-		e.prewarm.AwaitRemoval(c.Name)
+		e.prepared.AwaitRemoval(c.Name)
 		x, err = container.Start(s, c, a.Attempt, beside)
 	}
 	if err != nil {
 		e.dropRun(c.Name)
 		e.mu.Lock()
-		e.prewarm.AddStarting(-1)
+		e.prepared.AddStarting(-1)
 		e.mu.Unlock()
 		e.checkPause(s)
 		e.emit(startFailed(a, err))
@@ -41,7 +41,7 @@ func (e *engine) runContainer(a lifecycle.Action, early *prewarm.Prepared) {
 		return
 	}
 	e.mu.Lock()
-	e.prewarm.AddStarting(-1)
+	e.prepared.AddStarting(-1)
 	e.runs[c.Name].container = x
 	doomed := e.runs[c.Name].killed
 	e.mu.Unlock()
@@ -88,7 +88,7 @@ func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 			end.OOM, end.OOMLimit = outOfMemory(s.Cgroup, x.Plan.Name)
 		}
 		if end.Message == "" {
-			end.Message = x.TerminationMessage(e.store.LogDir(x.Plan.Name), end.Code)
+			end.Message = x.TerminationMessage(e.pod.LogDir(x.Plan.Name), end.Code)
 		}
 	}
 	e.mu.Lock()

@@ -224,7 +224,7 @@ func (c *control) objectChanged(conn *net.UnixConn, req *wire.ChangedRequest, _ 
 // finish the removal even if the client ends. If the record cannot be written (disk full), the client
 // removes the pod.
 func (c *control) markRemoving() {
-	if err := c.engine.store.MarkRemoving(); err != nil {
+	if err := c.engine.pod.MarkRemoving(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	c.removing.Store(true)

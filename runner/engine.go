@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/network"
 	"github.com/podrun/podrun/runner/notify"
-	"github.com/podrun/podrun/runner/prewarm"
+	"github.com/podrun/podrun/runner/prepared"
 	"github.com/podrun/podrun/runner/probe"
 	"github.com/podrun/podrun/runner/sandbox"
 	"github.com/podrun/podrun/volumes"
@@ -29,8 +29,8 @@ import (
 // an event.
 type engine struct {
 	plan    *pod.Plan // the loop's; replan replaces it
-	store   store.Pod
-	handoff *handoff.Store
+	pod     store.Pod
+	handoff *handoff.Record
 	events  chan lifecycle.Event
 	sandbox.Namespaces
 	notifier  *notify.Notifier
@@ -57,7 +57,7 @@ type engine struct {
 	hostIPs   []string               // the machine's addresses, likewise
 	runs      map[string]*run        // by container name, from the Start action to the exit
 	exited    []*container.Container // their exit was emitted, but may not be recorded yet
-	prewarm   *prewarm.Pool          // guarded by mu
+	prepared  *prepared.Pool         // guarded by mu
 	busy      int                    // number of actions under way and exits not emitted yet
 	warnings  []string               // kept after the sandbox is gone
 	stopAsked bool                   // pod init asked for a stop and has no answer yet
@@ -70,20 +70,20 @@ type run struct {
 	killed    bool                 // it was killed before it had a process
 }
 
-func newEngine(plan *pod.Plan, place store.Pod, left *handoff.Store, ns sandbox.Namespaces) *engine {
+func newEngine(plan *pod.Plan, p store.Pod, handoff *handoff.Record, ns sandbox.Namespaces) *engine {
 	e := &engine{
-		plan: plan, store: place, handoff: left, Namespaces: ns, sockets: nsthread.Sockets{Files: ns.NetFiles()}, notifier: notify.New(plan, left), hostPorts: network.NewHostPorts(left.PodInit),
+		plan: plan, pod: p, handoff: handoff, Namespaces: ns, sockets: nsthread.Sockets{Files: ns.NetFiles()}, notifier: notify.New(plan, handoff), hostPorts: network.NewHostPorts(handoff.PodInit),
 		shim:   container.EmbeddedShim(),
 		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: probe.NewGate(),
 	}
-	e.prewarm = prewarm.New(&e.mu, left)
+	e.prepared = prepared.New(&e.mu, handoff)
 	return e
 }
 
 // newSandbox returns the value of a sandbox that will be made or that existed before.
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{
-		Plan: plan, Store: e.store, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Shim: e.shim,
+		Plan: plan, Pod: e.pod, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Shim: e.shim,
 		OnLines: e.notifier.CopyLines, Warn: e.warn,
 	}, attempt)
 }
@@ -114,9 +114,9 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.mu.Lock()
 		e.runs[a.Container] = &run{}
 		e.busy++
-		early := e.prewarm.Begin(a.Container)
+		prepared := e.prepared.Begin(a.Container)
 		e.mu.Unlock()
-		go e.runContainer(a, early)
+		go e.runContainer(a, prepared)
 	case lifecycle.StopContainer:
 		e.signalContainer(a.Container, false)
 	case lifecycle.KillContainer:
@@ -151,14 +151,14 @@ func (e *engine) Record(o *lifecycle.Observed) {
 	ended := e.exited
 	e.exited = nil
 	if len(ended) > 0 {
-		e.prewarm.MarkDeciding()
+		e.prepared.MarkDeciding()
 	}
 	for _, x := range ended {
 		if handoff.IsLive(o, x.Plan.Name, x.Attempt) {
 			e.exited = append(e.exited, x)
 		} else {
 			e.handoff.Exits.Forget(x.Process)
-			e.prewarm.RemoveInBackground(handoff.Instance{Name: x.Plan.Name, Attempt: x.Attempt}, x.Remove)
+			e.prepared.RemoveInBackground(handoff.Instance{Name: x.Plan.Name, Attempt: x.Attempt}, x.Remove)
 		}
 	}
 	answer := e.stopAsked && o.Deleting

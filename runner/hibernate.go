@@ -108,7 +108,7 @@ func (e *engine) idleWithoutPrepared(quiet time.Duration) bool {
 // idle reports whether nothing is under way and no container has logged within the time quiet. The caller
 // holds mu.
 func (e *engine) idle(quiet time.Duration) bool {
-	if e.busy > 0 || e.prewarm.Busy > 0 || len(e.exited) > 0 || len(e.events) > 0 || e.sandbox == nil {
+	if e.busy > 0 || e.prepared.Busy > 0 || len(e.exited) > 0 || len(e.events) > 0 || e.sandbox == nil {
 		return false
 	}
 	for _, r := range e.runs {

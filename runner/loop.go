@@ -27,9 +27,9 @@ type loop struct {
 	last     *pod.Status
 	events   int64 // number of the last recorded log
 
-	dirty      bool // something has happened since the last Record
-	probed     bool // only probes ran since, with equal results: not worth a Record
-	onlyProbes bool // in this round only probes were started or gave the same result
+	dirty         bool // something has happened since the last Record
+	unsavedProbes bool // probes changed only their counts, which are saved before hibernation, not now
+	quietRound    bool // in this round only probes were started or gave the same result
 
 	// idle is optional. It is called when nothing has happened for quiet(), with the time of the next
 	// decision (CLOCK_BOOTTIME; 0: none).
@@ -42,7 +42,7 @@ type loop struct {
 	// replan is optional. It returns the new Plan after a Replanned event.
 	replan func() *pod.Plan
 
-	// ping is called when a watchdog message is due (heartbeat).
+	// heartbeat fires when a watchdog message is due; ping sends it.
 	heartbeat <-chan struct{}
 	ping      func()
 
@@ -59,8 +59,8 @@ func (l *loop) run() *pod.Status {
 			// again.
 			l.apply(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
-		news := l.last == nil || l.dirty || !l.onlyProbes || d.Done
-		if news {
+		changed := l.last == nil || l.dirty || !l.quietRound || d.Done
+		if changed {
 			l.saveObserved()
 		}
 		for _, a := range d.Actions {
@@ -70,30 +70,30 @@ func (l *loop) run() *pod.Status {
 		if !d.Done {
 			wake = l.prepareNext(d.Wake, now)
 		}
-		l.publishChanges(news, now)
+		l.publishChanges(changed, now)
 		if d.Done {
 			return l.last
 		}
-		l.onlyProbes = false
+		l.quietRound = false
 		l.wait(wake, now.Boot)
 	}
 }
 
-// publishChanges publishes the status (if news) or only the events, after other goroutines have had a
+// publishChanges publishes the status (if changed) or only the events, after other goroutines have had a
 // chance to run: actions come first. Events are written before the status, so that a reader of the status
 // finds the events that led to it.
-func (l *loop) publishChanges(news bool, now lifecycle.Now) {
+func (l *loop) publishChanges(changed bool, now lifecycle.Now) {
 	seq := l.observed.Events.Seq
-	noted := l.record != nil && seq != l.events
-	if !news && !noted {
+	newEvents := l.record != nil && seq != l.events
+	if !changed && !newEvents {
 		return
 	}
 	runtime.Gosched()
-	if noted {
+	if newEvents {
 		l.events = seq
 		l.record(&l.observed.Events)
 	}
-	if news {
+	if changed {
 		l.publishStatus(now)
 	}
 }
@@ -139,7 +139,7 @@ func (l *loop) wait(wake, now time.Duration) {
 		case <-timer:
 			return
 		case <-quiet:
-			if l.probed {
+			if l.unsavedProbes {
 				l.saveObserved() // the next supervisor continues the counts
 			}
 			l.idle(&l.observed, wake)
@@ -168,14 +168,14 @@ func (l *loop) apply(e lifecycle.Event) {
 	if l.observed.Apply(l.plan, e) {
 		l.dirty = true
 	} else {
-		l.probed, l.onlyProbes = true, true
+		l.unsavedProbes, l.quietRound = true, true
 	}
 }
 
 // saveObserved records what is observed.
 func (l *loop) saveObserved() {
 	l.executor.Record(&l.observed)
-	l.dirty, l.probed = false, false
+	l.dirty, l.unsavedProbes = false, false
 }
 
 // publishStatus publishes the status if it has changed.

@@ -61,7 +61,7 @@ func (w wholePod) neighbourOf(plan *pod.Plan, name string) wholePod {
 	return n
 }
 
-// keeperNS returns a namespace of the pod's init.
+// podInitNS returns a namespace of the pod's init.
 func (w wholePod) podInitNS(link string) string {
 	w.t.Helper()
 	pid, _, ok := w.place.PodInit()

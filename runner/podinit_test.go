@@ -271,7 +271,7 @@ func TestKilledPodLeavesNothingThatCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// keeperKills is how many of a pod's inits are killed, besides supervisors and, last, the monitor.
+// podInitKills is how many of a pod's inits are killed, besides supervisors and, last, the monitor.
 const podInitKills = 4
 
 // Pod init is killed at any moment of its pod's life, with or without its supervisor before. Another

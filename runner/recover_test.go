@@ -380,7 +380,7 @@ func TestASandboxIsRemovedWithoutAllOfItsTraffic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dropped := range len(router.TrafficNames) + 1 {
-		e := &engine{plan: newPlan(nil, nil), store: place, handoff: &handoff.Store{}}
+		e := &engine{plan: newPlan(nil, nil), pod: place, handoff: &handoff.Record{}}
 		kept := map[string]uintptr{}
 		for _, name := range router.TrafficNames[dropped:] {
 			fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)

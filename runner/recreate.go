@@ -89,10 +89,10 @@ func (e *engine) removeLost(left handoff.State, known *lifecycle.Observed) error
 	if left.Cgroup != "" {
 		errs = append(errs, cgroups.Remove(left.Cgroup))
 	}
-	for _, dir := range []string{sandbox.DirOf(e.store), e.store.RootfsDir(), e.store.LibcontainerDir()} {
+	for _, dir := range []string{sandbox.DirOf(e.pod), e.pod.RootfsDir(), e.pod.LibcontainerDir()} {
 		errs = append(errs, volumes.RemoveTree(dir))
 	}
-	for _, dir := range []string{e.store.RootfsDir(), e.store.LibcontainerDir()} {
+	for _, dir := range []string{e.pod.RootfsDir(), e.pod.LibcontainerDir()} {
 		errs = append(errs, os.MkdirAll(dir, 0o700))
 	}
 	for name, c := range known.Containers {
@@ -103,7 +103,7 @@ func (e *engine) removeLost(left handoff.State, known *lifecycle.Observed) error
 
 // repairLog completes a log entry that was written only in part.
 func (e *engine) repairLog(container string, attempt int) error {
-	at := output.NewLogConfig(e.store, e.plan, container, attempt)
+	at := output.NewLogConfig(e.pod, e.plan, container, attempt)
 	if all, err := crilog.Attempts(at.Dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
 		return err
 	}
@@ -123,14 +123,14 @@ func (e *engine) repairLog(container string, attempt int) error {
 // completed.
 func loadFromDisk(e *engine) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
-	ends, err := e.store.Exits()
+	ends, err := e.pod.Exits()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err) // the containers run again
 	}
 	for _, list := range e.plan.All() {
 		for i := range list {
 			name := list[i].Name
-			runs, err := crilog.Attempts(e.store.LogDir(name))
+			runs, err := crilog.Attempts(e.pod.LogDir(name))
 			if err != nil {
 				return known, fmt.Errorf("find the latest run of container %s: %w", name, err)
 			}
@@ -162,7 +162,7 @@ func (e *engine) saveCompleted(o *lifecycle.Observed) {
 		c := o.Containers[name]
 		ends[name] = pod.Exit{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
 	}
-	if err := e.store.WriteExits(ends); err != nil {
+	if err := e.pod.WriteExits(ends); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}

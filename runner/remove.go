@@ -16,19 +16,19 @@ import (
 // whose files belong to subordinate ids, and the cgroup that a killed supervisor has left. The pod must be
 // dead or its containers gone.
 func removeFiles(args []string) int {
-	_, place, err := podOf(args)
+	_, p, err := podOf(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
 	code := 0
-	for _, dir := range []string{place.VolumesDir(), place.RootfsDir()} {
+	for _, dir := range []string{p.VolumesDir(), p.RootfsDir()} {
 		if err := volumes.RemoveTree(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
 	}
-	if st, err := place.Status(); err == nil && st.Cgroup != "" {
+	if st, err := p.Status(); err == nil && st.Cgroup != "" {
 		if err := cgroups.Remove(st.Cgroup); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -40,11 +40,11 @@ func removeFiles(args []string) int {
 // removeSelf removes the directories of a pod that ends, from its own mount namespace. It does not descend
 // into mounts: a mount that could not be removed may be a directory of the host. The monitor removes the
 // rest where nothing is mounted.
-func removeSelf(place store.Pod) error {
-	for _, dir := range []string{place.RuntimeDir(), place.DataDir()} {
+func removeSelf(p store.Pod) error {
+	for _, dir := range []string{p.RuntimeDir(), p.DataDir()} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("remove pod %s: %w", place.Name, err)
+			return fmt.Errorf("remove pod %s: %w", p.Name, err)
 		}
 		for _, e := range entries {
 			if !e.IsDir() {
@@ -55,16 +55,16 @@ func removeSelf(place store.Pod) error {
 			}
 		}
 	}
-	return place.RemoveSelf()
+	return p.RemoveSelf()
 }
 
 // removePod removes a whole pod that no other process removes. The monitor executes it in its own process,
 // with the pod's lock.
 func removePod(args []string) int {
 	code := removeFiles(args)
-	_, place, err := podOf(args)
+	_, p, err := podOf(args)
 	if err == nil {
-		err = place.Remove()
+		err = p.Remove()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

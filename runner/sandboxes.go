@@ -31,13 +31,13 @@ func (e *engine) prepare(starts []lifecycle.Action) {
 	if e.creating != nil {
 		s = e.creating
 	}
-	e.prewarm.Prepare(e.plan, s, s == e.creating, starts)
+	e.prepared.Prepare(e.plan, s, s == e.creating, starts)
 }
 
 // discardPrepared removes all prepared containers, and waits for removals under way.
 func (e *engine) discardPrepared() {
 	e.prepare(nil)
-	e.prewarm.AwaitRemovals(e.currentPlan())
+	e.prepared.AwaitRemovals(e.currentPlan())
 }
 
 // abandonSandbox drops a sandbox that cannot be made: nothing is prepared in it any more.

@@ -42,7 +42,7 @@ func BenchmarkStart(b *testing.B) {
 		for b.Loop() {
 			attempt++
 			x := container.New(s, &plan.Containers[0], attempt)
-			x.Prewarmed = early
+			x.Prepared = early
 			used := usage()
 			from := time.Now()
 			if err := x.Create(context.Background(), s); err != nil {

@@ -16,7 +16,7 @@ import (
 func (e *engine) measureStorage() {
 	defer e.addBusy(-1)
 	began := clock.Now()
-	m := diskMeter{store: e.store, layers: e.layers()}
+	m := diskMeter{store: e.pod, layers: e.layers()}
 	over, err := m.exceeded(e.currentPlan())
 	if err != nil {
 		e.warn("the pod's disk usage cannot be compared with its limits: " + err.Error())

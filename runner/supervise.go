@@ -56,7 +56,7 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 
 // supervisor is the supervisor of one pod: its engine, control socket and signals.
 type supervisor struct {
-	place     store.Pod
+	pod       store.Pod
 	engine    *engine
 	control   *control
 	listener  *net.UnixListener
@@ -89,9 +89,9 @@ func supervise(args []string) int {
 	idle := shrinkWhenIdle()
 	l.publish = func(st *pod.Status) {
 		out := s.engine.completeStatus(*st)
-		write := s.place.WriteStatus
+		write := s.pod.WriteStatus
 		if s.control.removing.Load() {
-			write = s.place.WriteRemoving
+			write = s.pod.WriteRemoving
 		}
 		if err := write(&out); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -102,7 +102,7 @@ func supervise(args []string) int {
 		idle()
 	}
 	l.record = func(log *pod.EventLog) {
-		if err := s.place.WriteEvents(log); err != nil {
+		if err := s.pod.WriteEvents(log); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
@@ -113,7 +113,7 @@ func supervise(args []string) int {
 		removed = removeFiles(args)
 	}
 	if removing && removed == 0 {
-		if err := removeSelf(s.place); err != nil {
+		if err := removeSelf(s.pod); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the monitor tries again
 		}
 	}
@@ -142,19 +142,19 @@ func openPod(args []string) (*supervisor, *loop, error) {
 			return nil, nil, reportError(was, err)
 		}
 	}
-	dirs, place, err := podOf(args)
+	dirs, p, err := podOf(args)
 	if err != nil {
 		return nil, nil, reportError(was, err)
 	}
-	plan, err := place.Plan()
+	plan, err := p.Plan()
 	if err != nil && was != nil && handoff.IsDamaged(err) {
 		err = unrecoverable{err}
 	}
 	if err != nil {
 		return nil, nil, reportError(was, err)
 	}
-	e := newEngine(plan, place, handoff.New(podInit, place), sandbox.PodNamespaces(plan))
-	s := &supervisor{place: place, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
+	e := newEngine(plan, p, handoff.New(podInit, p), sandbox.PodNamespaces(plan))
+	s := &supervisor{pod: p, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
 	l := &loop{plan: plan, executor: e, now: clock.Now, heartbeat: e.notifier.Heartbeat, ping: e.notifier.Ping, prepare: e.prepare, replan: e.takeLatestPlan, statusChanged: e.warned}
 	if s.idleAfter > 0 {
 		l.quiet = func() time.Duration { return s.idleAfter }
@@ -170,10 +170,10 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	default:
 		l.observed, err = s.recover(was)
 	}
-	if st, serr := place.Status(); was != nil && serr == nil {
+	if st, serr := p.Status(); was != nil && serr == nil {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
 	}
-	if err == nil && place.Removing() { // the client may be gone, and the request not recorded
+	if err == nil && p.Removing() { // the client may be gone, and the request not recorded
 		s.control.removing.Store(true)
 		e.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 	}
@@ -185,7 +185,7 @@ func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err er
 	if err := s.engine.hostPorts.AcceptInherited(s.engine.plan); err != nil {
 		return known, err
 	}
-	if err := sandbox.CheckOverlay(dirs, s.place); err != nil {
+	if err := sandbox.CheckOverlay(dirs, s.pod); err != nil {
 		return known, err
 	}
 	if known, err = s.recoverAfterLoss(); err != nil {
@@ -202,7 +202,7 @@ func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err er
 
 // listen opens the control socket if pod init holds none.
 func (s *supervisor) listen(known lifecycle.Observed) (err error) {
-	if s.listener, err = s.place.Listen(); err != nil {
+	if s.listener, err = s.pod.Listen(); err != nil {
 		return err
 	}
 	podInit := s.engine.handoff.PodInit

@@ -27,7 +27,7 @@ type Location struct {
 	Name      string // selects an image in there, by name or by "@" and a number from 0; "": all
 }
 
-// ParsePlace parses TRANSPORT:PATH[:NAME] as skopeo and podman do (docker://NAME, oci:DIR, oci-archive:FILE,
+// ParseLocation parses TRANSPORT:PATH[:NAME] as skopeo and podman do (docker://NAME, oci:DIR, oci-archive:FILE,
 // docker-archive:FILE, dir:DIR). A word without a transport is a name.
 func ParseLocation(word string) (Location, error) {
 	transport, rest, ok := strings.Cut(word, ":")

@@ -8,7 +8,7 @@ import (
 
 // Confine restricts the process, with all of its threads, to dir. Even if a layer exploits the unpacker,
 // there is nothing else to write, read or call. The process has mount and network namespaces of its own, and
-// a user namespace unless it was started by root: reexec.Spec.
+// a user namespace unless it was started by root (see reexec.Spec).
 //
 // flags are additional mount flags of dir: MS_RDONLY for a process that writes nothing.
 func Confine(dir string, maxFile int64, flags uintptr) error {

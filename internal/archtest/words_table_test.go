@@ -58,6 +58,8 @@ var retiredNames = []retired{
 	{"leaving", "removing", ""},
 	{"anew", "recreate", ""},
 	{"renewed", "restarted", ""},
+	{"prewarm", "prepare", ""},
+	{"prewarmed", "prepared", ""},
 	{"inherit", "load", ""},
 	{"past", "resumed, previous", ""},
 	{"launch", "start", "^manifest/"},

@@ -13,9 +13,9 @@ import (
 // is left does RemovePod run a program that enters the namespace.
 func TestRemovePod(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		leave  func(store.Pod) string // prepares the remains of the supervisor
-		started bool // RemovePod starts the program
+		name    string
+		leave   func(store.Pod) string // prepares the remains of the supervisor
+		started bool                   // RemovePod starts the program
 	}{
 		{"nothing", func(store.Pod) string { return "" }, false},
 		{"a root file system", store.Pod.RootfsDir, true},

@@ -59,7 +59,7 @@ type closer interface{ Close() error }
 
 // portServer serves one socket.
 type portServer interface {
-	pause() // returns when it accepts nothing, until proceed
+	pause() // from its return until resume it accepts nothing
 	resume()
 	close()
 }

@@ -12,7 +12,7 @@ import (
 // sticky returns the Services of served with node ports and client affinity.
 func sticky(pods ...Pod) Catalog {
 	d := served(pods...)
-	d.Services[0].AffinitySeconds = 10800
+	d.Services[0].Affinity = true
 	d.Services[0].Ports[0].NodePort, d.Services[0].Ports[1].NodePort = 30080, 30053
 	return d
 }

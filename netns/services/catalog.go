@@ -20,7 +20,7 @@ type Service struct {
 	Selector        map[string]string // empty: selects no pod
 	Ports           []Port
 	PublishNotReady bool // includes pods before they are ready
-	AffinitySeconds int  // how long a client stays with its pod; 0: no affinity
+	Affinity        bool // a client stays with its pod while the pod is ready
 }
 
 // Headless reports whether the Service stands for its pods' own addresses.
@@ -112,7 +112,7 @@ func (d *Catalog) NodePorts(namespace, name string) []NodePort {
 		}
 		for _, p := range s.Ports {
 			if to := p.TargetOn(&d.Pods[i]); p.NodePort != 0 && to != 0 {
-				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.AffinitySeconds > 0})
+				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.Affinity})
 			}
 		}
 	}
@@ -127,7 +127,7 @@ type route struct {
 	from     netip.AddrPort
 	protocol string
 	to       []netip.AddrPort // in turn; empty: refuse
-	affinity int              // seconds
+	affinity bool
 }
 
 // routes returns the routes of all Services in a stable order: equal directories give equal routes.
@@ -141,7 +141,7 @@ func (d *Catalog) routes() []route {
 				if protocols[p.Protocol] == 0 {
 					continue
 				}
-				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.AffinitySeconds}
+				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.Affinity}
 				r.to = p.endpoints(pods, vip.Is4())
 				all = append(all, r)
 			}

@@ -47,8 +47,8 @@ func spelled(d Catalog) string {
 			to = append(to, e.String())
 		}
 		line := fmt.Sprintf("%s/%s → %s", r.from, r.protocol, strings.Join(to, " "))
-		if r.affinity > 0 {
-			line += fmt.Sprintf(" for %d s", r.affinity)
+		if r.affinity {
+			line += " with affinity"
 		}
 		lines = append(lines, strings.TrimSpace(line))
 	}
@@ -80,7 +80,7 @@ func TestRoutes(t *testing.T) {
 			s.Ports = append(s.Ports, Port{Name: "dns", Protocol: "UDP", Port: 53, TargetName: "dns"})
 		}), []Pod{aPod("a", 2)}, "10.88.128.1:53/UDP → 10.88.0.2:5353\n10.88.128.1:80/TCP → 10.88.0.2:8080\n[fd88::8001]:53/UDP → [fd88::2]:5353\n[fd88::8001]:80/TCP → [fd88::2]:8080"},
 		{"a pod without an address of the family", aService(func(s *Service) { s.Addresses = addresses("fd88::8001") }), []Pod{aPod("a", 2, func(p *Pod) { p.Addresses = p.Addresses[:1] })}, "[fd88::8001]:80/TCP →"},
-		{"affinity", aService(func(s *Service) { s.AffinitySeconds = 10800 }), []Pod{aPod("a", 2)}, "10.88.128.1:80/TCP → 10.88.0.2:8080 for 10800 s"},
+		{"affinity", aService(func(s *Service) { s.Affinity = true }), []Pod{aPod("a", 2)}, "10.88.128.1:80/TCP → 10.88.0.2:8080 with affinity"},
 		{"headless", aService(func(s *Service) { s.Addresses = nil }), []Pod{aPod("a", 2)}, ""},
 	} {
 		if diff := cmp.Diff(c.want, spelled(Catalog{[]Service{c.s}, c.pods})); diff != "" {

@@ -12,7 +12,7 @@ func TestNodePorts(t *testing.T) {
 		Services: []Service{
 			{Namespace: "default", Name: "web", Selector: web, Ports: []Port{{Protocol: "TCP", Port: 80, Target: 8080, NodePort: 30080}, {Protocol: "TCP", Port: 81, Target: 81}}},
 			{Namespace: "default", Name: "dns", Selector: web, Ports: []Port{{Protocol: "UDP", Port: 53, TargetName: "dns", NodePort: 30053}, {Protocol: "TCP", Port: 53, TargetName: "dns", NodePort: 30053}}},
-			{Namespace: "default", Name: "late", Selector: web, PublishNotReady: true, AffinitySeconds: 9, Ports: []Port{{Protocol: "TCP", Port: 1, Target: 1, NodePort: 30001}}},
+			{Namespace: "default", Name: "late", Selector: web, PublishNotReady: true, Affinity: true, Ports: []Port{{Protocol: "TCP", Port: 1, Target: 1, NodePort: 30001}}},
 			{Namespace: "default", Name: "manual", Ports: []Port{{Protocol: "TCP", Port: 2, Target: 2, NodePort: 30002}}},
 			{Namespace: "other", Name: "web", Selector: web, Ports: []Port{{Protocol: "TCP", Port: 3, Target: 3, NodePort: 30003}}},
 		},

@@ -99,7 +99,7 @@ func (f family) dnat() expr.Any {
 // affinity, by the client's address, so that only those clients move whose pod has gone, and those
 // that a new pod takes over (rendezvous hashing).
 func (r route) slots() []netip.AddrPort {
-	if r.affinity == 0 {
+	if !r.affinity {
 		return r.to
 	}
 	return bySlot(r.to)
@@ -138,7 +138,7 @@ func weight(slot int, a netip.Addr) uint64 {
 // pickSlot gives a connection one of n numbers.
 func (r route) pickSlot(n int) []expr.Any {
 	f := familyOf(r.from.Addr())
-	if r.affinity == 0 {
+	if !r.affinity {
 		return []expr.Any{&expr.Numgen{Register: reg, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
 	}
 	return []expr.Any{f.load(f.SourceOffset, reg),

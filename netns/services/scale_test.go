@@ -26,7 +26,7 @@ func TestManyServices(t *testing.T) {
 				s.Selector = map[string]string{"set": "both"}
 			}
 			if i%24 == 0 {
-				s.AffinitySeconds = 10800
+				s.Affinity = true
 			}
 		}))
 	}

@@ -32,7 +32,7 @@ func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 
 // ReleaseInput is called when a client that had the input disconnects. With stdinOnce the input is closed
 // after the first client (kubelet: stdinOnce; it has no effect on a terminal).
-func (x *Container) ReleaseInput(h *handoff.Store, req *wire.AttachRequest) {
+func (x *Container) ReleaseInput(h *handoff.Record, req *wire.AttachRequest) {
 	if req.Stdin && x.Plan.StdinOnce && !x.Plan.TTY {
 		x.closeInput(h)
 	}

@@ -43,7 +43,7 @@ func TestLabelsOfProcesses(t *testing.T) {
 // Containers of a pod with the same capabilities share one filter, unless they have profiles of their own.
 func TestContainersShareTheDefaultFilter(t *testing.T) {
 	dir := t.TempDir()
-	s := &sandbox.Sandbox{Shim: &execshim.Program{}, Store: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}
+	s := &sandbox.Sandbox{Shim: &execshim.Program{}, Pod: store.Dirs{Data: dir + "/data", Runtime: dir + "/run"}.Pod("default", "p")}
 	confined := func(caps []string, own string) confinement {
 		c := &pod.Container{Capabilities: caps, Seccomp: []byte(own)}
 		if own == "" {

@@ -41,7 +41,7 @@ type Container struct {
 	messagePath    string           // the file that is bound at terminationMessagePath
 	env            []string         // of its process and of commands in it
 	args           []string         // of its process; set once it is made
-	Prewarmed      bool             // it is made before it is due: see package prewarm
+	Prepared       bool             // it is made before it is due: see package prepared
 	FirstInSandbox bool             // no other container of the sandbox runs then
 	Pending        *pendingInit     // set while its process has not executed its program yet
 	unreadOutputs  []*output.Stream // outputs that are not read yet
@@ -104,7 +104,7 @@ func (x *Container) Start(s *sandbox.Sandbox) error {
 		return err
 	}
 	defer x.freezer.Release()
-	err := x.finishPrewarm(s)
+	err := x.finishPrepared(s)
 	if err == nil {
 		err = x.execInit(s)
 	}
@@ -114,10 +114,10 @@ func (x *Container) Start(s *sandbox.Sandbox) error {
 	return err
 }
 
-// finishPrewarm does what must wait until the start of a prepared container: it rewrites /etc/hosts and
+// finishPrepared does what must wait until the start of a prepared container: it rewrites /etc/hosts and
 // opens the log.
-func (x *Container) finishPrewarm(s *sandbox.Sandbox) error {
-	if !x.Prewarmed {
+func (x *Container) finishPrepared(s *sandbox.Sandbox) error {
+	if !x.Prepared {
 		return nil
 	}
 	if err := x.rewriteHosts(s); err != nil {
@@ -148,7 +148,7 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.devDir(s)) })
 	x.Cleanup.Push("destroy container", func() error {
 		if x.Libcontainer == nil { // its supervisor was killed while it made this, if anything exists
-			return os.RemoveAll(filepath.Join(s.Store.LibcontainerDir(), x.ID()))
+			return os.RemoveAll(filepath.Join(s.Pod.LibcontainerDir(), x.ID()))
 		}
 		return x.Libcontainer.Destroy()
 	})
@@ -156,7 +156,7 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 
 // Rootfs returns the directory of the instance's root file system.
 func (x *Container) Rootfs(s *sandbox.Sandbox) string {
-	return filepath.Join(s.Store.RootfsDir(), x.ID())
+	return filepath.Join(s.Pod.RootfsDir(), x.ID())
 }
 func (x *Container) devDir(s *sandbox.Sandbox) string { return filepath.Join(s.Dir, "dev-"+x.ID()) }
 func (x *Container) messageFilePath(s *sandbox.Sandbox) string {
@@ -180,7 +180,7 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	if err != nil {
 		return sandbox.NewConfigError(err)
 	}
-	if x.Prewarmed && x.confinement.program == nil {
+	if x.Prepared && x.confinement.program == nil {
 		return errFilterByLibcontainer
 	}
 	return x.startInitAndLog(s, config, spec.Process)
@@ -211,7 +211,7 @@ func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (a
 	if x.pidTarget != nil && at.pidns == "" {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.pidTarget.PID)
 	}
-	if !x.Prewarmed {
+	if !x.Prepared {
 		if err := x.rewriteHosts(s); err != nil {
 			return at, err
 		}
@@ -219,7 +219,7 @@ func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (a
 	if err := x.prepareMounts(s, &at, vars); err != nil {
 		return at, err
 	}
-	if x.Prewarmed && !x.FirstInSandbox && at.premounted < len(x.Plan.Mounts) {
+	if x.Prepared && !x.FirstInSandbox && at.premounted < len(x.Plan.Mounts) {
 		return at, errLinked
 	}
 	at.rootfs, err = x.exposeRootfs(s, root)
@@ -251,13 +251,13 @@ func (x *Container) configure(s *sandbox.Sandbox, spec *specs.Spec) (config *con
 // the same time: nothing is written to the log before.
 func (x *Container) startInitAndLog(s *sandbox.Sandbox, config *configs.Config, p *specs.Process) (err error) {
 	opened := make(chan error, 1)
-	if x.Prewarmed {
+	if x.Prepared {
 		opened <- nil
 	} else {
 		go func() { opened <- x.openLog(s) }()
 	}
 	defer func() { err = cmp.Or(<-opened, err) }()
-	if x.Libcontainer, err = libcontainer.Create(s.Store.LibcontainerDir(), x.ID(), config); err != nil {
+	if x.Libcontainer, err = libcontainer.Create(s.Pod.LibcontainerDir(), x.ID(), config); err != nil {
 		return fmt.Errorf("create container: %w", err)
 	}
 	return x.startInit(s, p)

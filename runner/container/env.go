@@ -35,7 +35,7 @@ func (x *Container) resolveEnv(s *sandbox.Sandbox) (*environ.Environment, error)
 }
 
 func (x *Container) envFile(s *sandbox.Sandbox) string {
-	return s.Store.EnvFile(x.Plan.Name, x.Attempt)
+	return s.Pod.EnvFile(x.Plan.Name, x.Attempt)
 }
 
 // loadEnv restores the environment of a running container.

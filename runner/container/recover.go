@@ -41,7 +41,7 @@ func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.Run, others [
 func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 	ends := s.Handoff.Exits
 	ends.Track(x.Process)
-	x.Libcontainer, err = libcontainer.Load(s.Store.LibcontainerDir(), x.ID())
+	x.Libcontainer, err = libcontainer.Load(s.Pod.LibcontainerDir(), x.ID())
 	if err == nil || !handoff.IsDamaged(err) {
 		return err
 	}
@@ -58,7 +58,7 @@ func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 func Leftover(s *sandbox.Sandbox, planned *pod.Container, attempt int) *Container {
 	x := &Container{Plan: planned, Attempt: attempt}
 	x.registerCleanup(s)
-	x.Libcontainer, _ = libcontainer.Load(s.Store.LibcontainerDir(), x.ID())
+	x.Libcontainer, _ = libcontainer.Load(s.Pod.LibcontainerDir(), x.ID())
 	return x
 }
 

@@ -38,7 +38,7 @@ func (e *stdio) close() {
 }
 
 // makeStdio makes the standard streams of a process that is to be started.
-func (x *Container) makeStdio(h *handoff.Store, init *libcontainer.Process) (e stdio, err error) {
+func (x *Container) makeStdio(h *handoff.Record, init *libcontainer.Process) (e stdio, err error) {
 	if x.Plan.TTY {
 		e.console, err = newConsole(init)
 		return e, err
@@ -78,7 +78,7 @@ func (x *Container) newOutput(name string) (*os.File, error) {
 // startCopy starts copying the container's outputs to the log. Before anything is written pod init holds
 // the read ends: if the supervisor is killed, no process gets a broken pipe, and the next supervisor
 // continues.
-func (x *Container) startCopy(h *handoff.Store) error {
+func (x *Container) startCopy(h *handoff.Record) error {
 	for len(x.unreadOutputs) > 0 {
 		s := x.unreadOutputs[0]
 		x.unreadOutputs = x.unreadOutputs[1:]
@@ -92,7 +92,7 @@ func (x *Container) startCopy(h *handoff.Store) error {
 
 // newInput makes the container's standard input, which stays open until it is closed explicitly, and
 // returns the container's end.
-func (x *Container) newInput(h *handoff.Store) (*os.File, error) {
+func (x *Container) newInput(h *handoff.Record) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make stdin pipe: %w", err)
@@ -106,7 +106,7 @@ func (x *Container) newInput(h *handoff.Store) (*os.File, error) {
 }
 
 // closeInput closes the container's standard input for good.
-func (x *Container) closeInput(h *handoff.Store) {
+func (x *Container) closeInput(h *handoff.Record) {
 	x.stdinMu.Lock()
 	defer x.stdinMu.Unlock()
 	if x.stdin != nil {
@@ -125,7 +125,7 @@ const (
 )
 
 // takeTerminal receives the terminal of the container's process.
-func (x *Container) takeTerminal(h *handoff.Store, e stdio) error {
+func (x *Container) takeTerminal(h *handoff.Record, e stdio) error {
 	if !x.Plan.TTY {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (x *Container) takeTerminal(h *handoff.Store, e stdio) error {
 
 // startTerminal starts copying the terminal's output to the log. A terminal at end of file must not wake a
 // supervisor.
-func (x *Container) startTerminal(h *handoff.Store) {
+func (x *Container) startTerminal(h *handoff.Record) {
 	x.terminal.OnEnd = func() {
 		if err := h.PodInit.Keep(x.keptName(masterName), x.terminal.Master); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -170,7 +170,7 @@ func (x *Container) startTerminal(h *handoff.Store) {
 
 // closeStreams copies the remaining output of the container, whose processes are gone, to the log, and
 // makes pod init close the descriptors.
-func (x *Container) closeStreams(h *handoff.Store) {
+func (x *Container) closeStreams(h *handoff.Record) {
 	for _, s := range x.unreadOutputs {
 		s.Pipe.Close()
 	}
@@ -205,7 +205,7 @@ func (x *Container) PauseOutput() {
 }
 
 // ResumeOutput continues where PauseOutput has stopped.
-func (x *Container) ResumeOutput(h *handoff.Store) {
+func (x *Container) ResumeOutput(h *handoff.Record) {
 	x.Log.Resume()
 	if x.terminal != nil {
 		x.startTerminal(h)
@@ -214,7 +214,7 @@ func (x *Container) ResumeOutput(h *handoff.Store) {
 
 // SaveStreams returns the state of the outputs of a container whose log is paused. An output at end of file
 // must not wake the next supervisor.
-func (x *Container) SaveStreams(h *handoff.Store) (streams []handoff.Stream) {
+func (x *Container) SaveStreams(h *handoff.Record) (streams []handoff.Stream) {
 	for _, s := range x.Log.Streams {
 		if s.Ended {
 			h.PodInit.Drop(x.keptName(s.Name))
@@ -250,7 +250,7 @@ func (x *Container) recoverStreams(s *sandbox.Sandbox, saved []handoff.Stream, t
 }
 
 // recoverTerminal takes over a container's terminal.
-func (x *Container) recoverTerminal(h *handoff.Store, take func(name string) (*os.File, bool)) error {
+func (x *Container) recoverTerminal(h *handoff.Record, take func(name string) (*os.File, bool)) error {
 	t := &output.Terminal{}
 	missing := false
 	for name, file := range map[string]**os.File{masterName: &t.Master, peerName: &t.Peer, logPipeName: &t.LogPipe} {

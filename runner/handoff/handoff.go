@@ -20,11 +20,11 @@ import (
 	"github.com/podrun/podrun/lifecycle"
 )
 
-// Store is the state that a supervisor leaves to the next one, whether it hibernates or is killed. A file
+// Record is the state that a supervisor leaves to the next one, whether it hibernates or is killed. A file
 // contains the supervisor's state; it is written before an intent is carried out and after every result. Pod init
 // holds descriptors and exit statuses. The next supervisor is the same program, because pod init executes
 // its own.
-type Store struct {
+type Record struct {
 	PodInit *podinit.Client // nil in a test: then nothing is left
 	podInit procfs.Process  // pod init's process
 	Exits   *ExitTracker
@@ -77,37 +77,37 @@ type Instance struct {
 
 func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
-// New returns a Store that saves to the pod's directory and keeps descriptors in pod init.
-func New(podInit *podinit.Client, place store.Pod) *Store {
-	e := &Store{PodInit: podInit, Exits: newExitTracker(podInit), path: stateFile(place), state: State{Version: stateVersion, Boot: store.BootID()}}
+// New returns a Record that saves to the pod's directory and keeps descriptors in pod init.
+func New(podInit *podinit.Client, p store.Pod) *Record {
+	r := &Record{PodInit: podInit, Exits: newExitTracker(podInit), path: stateFile(p), state: State{Version: stateVersion, Boot: store.BootID()}}
 	if podInit != nil {
-		e.podInit = parentPodInit()
+		r.podInit = parentPodInit()
 	}
-	return e
+	return r
 }
 
 // Update changes the state and writes it, so that it survives the death of this process. If the file cannot
 // be written (disk full) the pod goes on, and a later supervisor may have to restart containers. If pod
 // init is gone Update ends this process: the sandbox is ending, and the next pod init's supervisor has to
 // report that instead of the failures that follow from it.
-func (e *Store) Update(change func(*State)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	change(&e.state)
-	if e.PodInit == nil {
+func (r *Record) Update(change func(*State)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.state)
+	if r.PodInit == nil {
 		return
 	}
-	if e.podInit.Exiting() {
+	if r.podInit.Exiting() {
 		os.Exit(1)
 	}
-	b, err := e.state.appendTo(e.spare[:0])
-	if e.spare = b; err == nil && !bytes.Equal(b, e.written) {
-		if err = store.WriteVolatile(e.path, b); err == nil {
-			e.written, e.spare = b, e.written
+	b, err := r.state.appendTo(r.spare[:0])
+	if r.spare = b; err == nil && !bytes.Equal(b, r.written) {
+		if err = store.WriteVolatile(r.path, b); err == nil {
+			r.written, r.spare = b, r.written
 		}
 	}
-	if err != nil && e.err == nil {
-		e.err = err
+	if err != nil && r.err == nil {
+		r.err = err
 		fmt.Fprintln(os.Stderr, "record the pod's state:", err)
 	}
 }
@@ -141,38 +141,38 @@ func (s *State) decode(b []byte) (o lifecycle.Observed, err error) {
 }
 
 // BootID returns the boot id of the machine.
-func (e *Store) BootID() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.state.Boot
+func (r *Record) BootID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.Boot
 }
 
 // Failed reports whether a write of the file has failed, so that it may lack the latest state.
-func (e *Store) Failed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err != nil
+func (r *Record) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err != nil
 }
 
 // Warning returns the consequence of a failure to record, or "".
-func (e *Store) Warning() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err == nil {
+func (r *Record) Warning() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
 		return ""
 	}
-	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor ends: %v", e.err)
+	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor ends: %v", r.err)
 }
 
 // SaveObserved records what is observed of the pod, and drops runs whose exit is part of it. Only the loop
 // calls it.
-func (e *Store) SaveObserved(o *lifecycle.Observed) error {
-	buf := bytes.NewBuffer(e.observed[:0])
+func (r *Record) SaveObserved(o *lifecycle.Observed) error {
+	buf := bytes.NewBuffer(r.observed[:0])
 	if err := json.NewEncoder(buf).Encode(o); err != nil {
 		return fmt.Errorf("encode the state of the pod: %w", err)
 	}
-	e.Update(func(s *State) {
-		s.Observed, e.observed = buf.Bytes(), s.Observed
+	r.Update(func(s *State) {
+		s.Observed, r.observed = buf.Bytes(), s.Observed
 		for _, r := range s.Runs {
 			if !IsLive(o, r.Name, r.Attempt) {
 				s.Leftovers = append(s.Leftovers, Instance{r.Name, r.Attempt})
@@ -185,10 +185,10 @@ func (e *Store) SaveObserved(o *lifecycle.Observed) error {
 
 // ForgetInstance drops an instance that is removed completely. The change is written with the next record:
 // removing an instance twice does no harm.
-func (e *Store) ForgetInstance(in Instance) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.state.Leftovers = slices.DeleteFunc(slices.Clone(e.state.Leftovers), func(r Instance) bool { return r == in })
+func (r *Record) ForgetInstance(in Instance) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state.Leftovers = slices.DeleteFunc(slices.Clone(r.state.Leftovers), func(r Instance) bool { return r == in })
 }
 
 // IsLive reports whether a run may have a process.
@@ -198,16 +198,16 @@ func IsLive(o *lifecycle.Observed, name string, attempt int) bool {
 }
 
 // AddRun records a container's process.
-func (e *Store) AddRun(r Run) {
-	e.Update(func(s *State) {
-		s.Leftovers = slices.DeleteFunc(s.Leftovers, func(in Instance) bool { return in == Instance{r.Name, r.Attempt} })
-		s.Runs = append(s.Runs, r)
+func (r *Record) AddRun(run Run) {
+	r.Update(func(s *State) {
+		s.Leftovers = slices.DeleteFunc(s.Leftovers, func(in Instance) bool { return in == Instance{run.Name, run.Attempt} })
+		s.Runs = append(s.Runs, run)
 	})
 }
 
 // UpdateRun changes the record of a container's process, if there still is one.
-func (e *Store) UpdateRun(p procfs.Process, change func(*Run)) {
-	e.Update(func(s *State) {
+func (r *Record) UpdateRun(p procfs.Process, change func(*Run)) {
+	r.Update(func(s *State) {
 		for i := range s.Runs {
 			if s.Runs[i].Process == p {
 				change(&s.Runs[i])
@@ -217,18 +217,18 @@ func (e *Store) UpdateRun(p procfs.Process, change func(*Run)) {
 }
 
 // RemoveRun removes the record that AddRun has made of a process.
-func (e *Store) RemoveRun(p procfs.Process) {
-	e.Update(func(s *State) {
+func (r *Record) RemoveRun(p procfs.Process) {
+	r.Update(func(s *State) {
 		s.Runs = slices.DeleteFunc(s.Runs, func(r Run) bool { return r.Process == p })
 	})
 }
 
 // Reset drops the state of an earlier supervisor and returns it.
-func (e *Store) Reset() State {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.state, e.written = State{Version: stateVersion, Boot: store.BootID()}, nil
-	return e.state
+func (r *Record) Reset() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.written = State{Version: stateVersion, Boot: store.BootID()}, nil
+	return r.state
 }
 
 // ErrOtherBoot means that the state is from before the last boot.
@@ -238,17 +238,17 @@ var ErrOtherBoot = errors.New("it was written before the machine was started")
 var errOtherVersion = errors.New("it was not written by this program")
 
 // Load reads the state that an earlier supervisor has recorded.
-func (e *Store) Load() (State, lifecycle.Observed, error) {
+func (r *Record) Load() (State, lifecycle.Observed, error) {
 	var o lifecycle.Observed
-	b, err := os.ReadFile(e.path)
+	b, err := os.ReadFile(r.path)
 	if err == nil {
-		o, err = e.state.decode(b)
+		o, err = r.state.decode(b)
 	}
 	if err != nil {
 		return State{}, o, fmt.Errorf("read the state of the previous supervisor: %w", err)
 	}
-	e.written = b
-	return e.state, o, nil
+	r.written = b
+	return r.state, o, nil
 }
 
 // IsDamaged reports whether an error of reading a record is permanent, so that no other supervisor could

@@ -9,7 +9,7 @@ import (
 
 // A run whose exit is recorded stays in the state for the next supervisor until it is removed completely.
 func TestEndedRunsRemainUntilTheyAreRemoved(t *testing.T) {
-	e := &Store{state: State{Runs: []Run{{Name: "a", Attempt: 2}, {Name: "b"}}}}
+	e := &Record{state: State{Runs: []Run{{Name: "a", Attempt: 2}, {Name: "b"}}}}
 	known := lifecycle.Observed{Containers: map[string]*lifecycle.Container{
 		"a": {State: lifecycle.RunEnded, Attempt: 2}, "b": {State: lifecycle.RunRunning},
 	}}

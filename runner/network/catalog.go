@@ -115,7 +115,7 @@ func toService(o *pod.Object) services.Service {
 	if o.Service == nil {
 		return s
 	}
-	s.Selector, s.PublishNotReady, s.AffinitySeconds = o.Service.Selector, o.Service.PublishNotReady, int(o.Service.AffinitySeconds)
+	s.Selector, s.PublishNotReady, s.Affinity = o.Service.Selector, o.Service.PublishNotReady, o.Service.AffinitySeconds > 0
 	if o.Service.Type == pod.ServiceExternalName {
 		s.ExternalName = o.Service.ExternalName
 	} else {

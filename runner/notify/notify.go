@@ -22,7 +22,7 @@ import (
 // later notify target replaces the earlier one.
 type Notifier struct {
 	plan      *pod.Plan
-	handoff   *handoff.Store
+	handoff   *handoff.Record
 	Heartbeat chan struct{} // requests a sign of life from the loop: see Ping
 
 	mu         sync.Mutex
@@ -42,8 +42,8 @@ type notifyTarget struct {
 }
 
 // New returns the Notifier of a pod. It sends nothing if the pod is not a systemd unit.
-func New(plan *pod.Plan, left *handoff.Store) *Notifier {
-	return &Notifier{plan: plan, handoff: left, Heartbeat: make(chan struct{})}
+func New(plan *pod.Plan, handoff *handoff.Record) *Notifier {
+	return &Notifier{plan: plan, handoff: handoff, Heartbeat: make(chan struct{})}
 }
 
 // AcceptInherited takes over the descriptors that the notify target passed to the pod at its start.

@@ -18,7 +18,7 @@ const maxEnvFile = 1 << 20
 // EnvSources returns the sources to which the environments of the pod's containers refer.
 func (s *Sandbox) EnvSources() environ.Sources {
 	return environ.Sources{
-		Object: s.Store.Object, Services: s.listServices, Field: s.podField,
+		Object: s.Pod.Object, Services: s.listServices, Field: s.podField,
 		File: func(volume, path string) ([]byte, error) {
 			if v := s.Volume(volume); v != nil {
 				return volumes.ReadFileIn(s.VolumePath(v), path, maxEnvFile)
@@ -30,7 +30,7 @@ func (s *Sandbox) EnvSources() environ.Sources {
 
 // listServices returns the Services of the pod's namespace. A damaged one does not prevent a start.
 func (s *Sandbox) listServices() ([]*pod.Object, error) {
-	list, err := s.Store.Services()
+	list, err := s.Pod.Services()
 	if !network.OnlyDamaged(err) {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // CheckOverlay returns an error, with a remedy, if root file systems cannot be mounted in this place: then
 // no container of the pod could ever start. A success is recorded for the file system until the next boot.
-func CheckOverlay(dirs store.Dirs, place store.Pod) error {
+func CheckOverlay(dirs store.Dirs, p store.Pod) error {
 	mark, err := dirs.OverlayMark()
 	if err != nil {
 		return err
@@ -19,7 +19,7 @@ func CheckOverlay(dirs store.Dirs, place store.Pod) error {
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := volumes.ProbeOverlay(place.RootfsDir()); err != nil {
+	if err := volumes.ProbeOverlay(p.RootfsDir()); err != nil {
 		return err
 	}
 	return store.WriteVolatile(mark, nil)

@@ -28,13 +28,13 @@ import (
 // Sandbox is what the containers of a pod share.
 type Sandbox struct {
 	Plan    *pod.Plan
-	Store   store.Pod
+	Pod     store.Pod
 	Attempt int    // number of earlier sandboxes of the pod
 	Dir     string // on tmpfs; contains mounts and files that are bound into containers
 
 	Namespaces
 	network.Network
-	Handoff        *handoff.Store
+	Handoff        *handoff.Record
 	PauseProcess   procfs.Process // PID 1 of the shared PID namespace; zero without one
 	Cgroup         *cgroups.Pod
 	Freezer        *Freezer
@@ -59,15 +59,15 @@ func (s *Sandbox) LineSink(container string) func(lines []byte) {
 
 // LogConfig returns the configuration of an instance's log.
 func (s *Sandbox) LogConfig(container string, attempt int) output.LogConfig {
-	return output.NewLogConfig(s.Store, s.Plan, container, attempt)
+	return output.NewLogConfig(s.Pod, s.Plan, container, attempt)
 }
 
 // Options are what a sandbox is made from.
 type Options struct {
 	Plan       *pod.Plan
-	Store      store.Pod
+	Pod        store.Pod
 	Namespaces Namespaces
-	Handoff    *handoff.Store
+	Handoff    *handoff.Record
 	Ports      *network.HostPorts
 	Shim       *execshim.Program
 	OnLines    func(container string, lines []byte)
@@ -77,7 +77,7 @@ type Options struct {
 // New returns a sandbox of which nothing exists yet. attempt numbers the pod's sandboxes from 0.
 func New(o Options, attempt int) *Sandbox {
 	s := &Sandbox{
-		Plan: o.Plan, Attempt: attempt, Store: o.Store, Dir: DirOf(o.Store),
+		Plan: o.Plan, Attempt: attempt, Pod: o.Pod, Dir: DirOf(o.Pod),
 		Namespaces: o.Namespaces, Handoff: o.Handoff, onLines: o.OnLines,
 		Shim: o.Shim, Freezer: newFreezer(false), FoundationsReady: make(chan struct{}),
 	}
@@ -85,7 +85,7 @@ func New(o Options, attempt int) *Sandbox {
 		s.addWarning(text) // otherwise warnings of its creation would be lost with the last sandbox's
 		o.Warn(text)
 	}
-	s.Network = network.New(o.Plan, o.Store, o.Namespaces.Net, o.Handoff.PodInit, o.Ports)
+	s.Network = network.New(o.Plan, o.Pod, o.Namespaces.Net, o.Handoff.PodInit, o.Ports)
 	s.Network.CgroupReady, s.Network.Warn = s.FoundationsReady, s.Warn
 	return s
 }

@@ -122,7 +122,7 @@ func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	layersMu.Lock()
 	defer layersMu.Unlock()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", u.First, u.Count, strings.Join(layers, "\n")))
-	dir := filepath.Join(s.Store.RootfsDir(), "own-"+hex.EncodeToString(sum[:16]))
+	dir := filepath.Join(s.Pod.RootfsDir(), "own-"+hex.EncodeToString(sum[:16]))
 	var many *volumes.TooManyIDs
 	err := volumes.ShiftLayers(dir, layers, u.First, u.Count)
 	if errors.As(err, &many) {

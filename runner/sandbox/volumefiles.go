@@ -80,7 +80,7 @@ func (s *Sandbox) objectData(src *pod.FileSource) (map[string][]byte, error) {
 	if src.Kind == pod.FromSecret {
 		kind, word = pod.KindSecret, "secret"
 	}
-	o, err := s.Store.Object(kind, src.Name)
+	o, err := s.Pod.Object(kind, src.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && src.Optional:
 		return nil, nil

@@ -36,7 +36,7 @@ func (s *Sandbox) makeVolumes() error {
 		}
 	}
 	if slices.ContainsFunc(s.Plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.HostPath }) {
-		if err := volumes.MountHost(s.hostDir(), []string{s.Dir, s.Store.RootfsDir()}); err != nil {
+		if err := volumes.MountHost(s.hostDir(), []string{s.Dir, s.Pod.RootfsDir()}); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
 // makeClaim makes the directory of a PersistentVolumeClaim. It fails if there is no such claim, or if
 // another pod uses it exclusively.
 func (s *Sandbox) makeClaim(v *pod.Volume) error {
-	o, err := s.Store.Object(pod.KindClaim, v.Claim)
+	o, err := s.Pod.Object(pod.KindClaim, v.Claim)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("persistentvolumeclaim %q not found", v.Claim)
 	}
@@ -157,7 +157,7 @@ func (s *Sandbox) makeClaim(v *pod.Volume) error {
 		return err
 	}
 	if o.Claim != nil && slices.Contains(o.Claim.AccessModes, "ReadWriteOncePod") {
-		if err := s.Store.AcquireClaim(v.Claim, s.Plan.UID); err != nil {
+		if err := s.Pod.AcquireClaim(v.Claim, s.Plan.UID); err != nil {
 			return err
 		}
 	}
@@ -261,13 +261,13 @@ func (s *Sandbox) VolumePath(v *pod.Volume) string {
 	case pod.HostPath:
 		return v.Path
 	case pod.ClaimVolume:
-		return s.Store.ClaimDir(v.Claim)
+		return s.Pod.ClaimDir(v.Claim)
 	case pod.ImageVolume:
 		return filepath.Join(s.imageDir(v), volumes.MergedDir)
 	case pod.Files:
 		return filepath.Join(s.filesDir(), v.Name)
 	}
-	return filepath.Join(s.Store.VolumesDir(), v.Name)
+	return filepath.Join(s.Pod.VolumesDir(), v.Name)
 }
 
 // unmountVolumes unmounts what makeVolumes has mounted, in whole or in part. The removal of the pod removes
@@ -289,7 +289,7 @@ func (s *Sandbox) unmountVolumes() error {
 		case pod.ImageVolume:
 			errs = append(errs, volumes.UnmountRootfs(s.imageDir(v)))
 		case pod.ClaimVolume:
-			errs = append(errs, s.Store.ReleaseClaim(v.Claim, s.Plan.UID))
+			errs = append(errs, s.Pod.ReleaseClaim(v.Claim, s.Plan.UID))
 		}
 	}
 	return errors.Join(append(errs, volumes.UnmountTree(s.filesDir()), volumes.UnmountTree(s.hostDir()))...)

@@ -49,7 +49,7 @@ func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Retry repeats ask while the supervisor hangs up and the pod is alive, because another supervisor will
+// Retry calls request again while the supervisor hangs up and the pod is alive, because another supervisor will
 // answer. Once the pod is gone it returns ErrNotRunning.
 func Retry(ctx context.Context, p store.Pod, request func() error) error {
 	for {

@@ -119,7 +119,7 @@ func (r *Run) apply(p *Target) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), ApplyTime)
 	defer cancel()
-	if err := p.Pod.AddEvents(r.fetched(p)...); err != nil {
+	if err := p.Pod.AddEvents(r.pullEvents(p)...); err != nil {
 		return err
 	}
 	p.RestartCounts = p.Restarting()

@@ -55,7 +55,7 @@ func (r *Run) again(ctx context.Context, attempt int, err error) error {
 	if context.Cause(ctx) == errTooLate {
 		return tooLate(err)
 	}
-	if ctx.Err() != nil || !r.fetches.retryable() {
+	if ctx.Err() != nil || !r.pulls.retryable() {
 		return err
 	}
 	wait := r.Env.PullBackOff(attempt)
@@ -63,13 +63,13 @@ func (r *Run) again(ctx context.Context, attempt int, err error) error {
 	report.Print(r.Env.ErrOut, err)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if r.fetches.failed(p.Use(i)) {
+			if r.pulls.failed(p.Use(i)) {
 				fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: %s waits: ImagePullBackOff: back-off pulling image %s; next try in %v\n",
 					p.Pod.Name, imageUser(i), report.Escape(i.Reference), wait)
 			}
 		}
 	}
-	r.fetches.backOff()
+	r.pulls.backOff()
 	if sleep.For(ctx, wait) != nil && context.Cause(ctx) == errTooLate {
 		return tooLate(err)
 	}

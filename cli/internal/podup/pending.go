@@ -158,9 +158,9 @@ func (r *Run) pulling(u ImageUse) {
 	}
 }
 
-// copied adds an event that the local copy is used, because the registry cannot be reached.
-func (r *Run) copied(u ImageUse, why error) {
-	r.fetches.copied(u, why)
+// noteLocalCopy adds an event that the local copy is used, because the registry cannot be reached.
+func (r *Run) noteLocalCopy(u ImageUse, why error) {
+	r.pulls.noteLocalCopy(u, why)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
 			if p.Waiting != nil && p.Use(i) == u {
@@ -181,7 +181,7 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 		r.event(p, "", pod.Warning, made.event, "Error: "+made.Error())
 	}
 	for _, i := range manifest.Images(p.Object.Pod) {
-		cause := r.fetches.cause(p.Use(i))
+		cause := r.pulls.cause(p.Use(i))
 		if cause == nil || made != nil {
 			continue
 		}
@@ -203,7 +203,7 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 		why[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
 	}
 	p.Waiting.publish(func(st *pod.Status) {
-		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Retryable: made == nil && r.fetches.retryable(), Next: next}
+		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Retryable: made == nil && r.pulls.retryable(), Next: next}
 		ForEachStatus(st, func(c *pod.ContainerStatus) {
 			reason, ok := why[c.Name]
 			if !ok {
@@ -236,7 +236,7 @@ func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (
 func (r *Run) BackOff(p *Target) {
 	var again []string
 	for _, i := range manifest.Images(p.Object.Pod) {
-		if cause := r.fetches.cause(p.Use(i)); cause != nil && image.Reason(cause) != image.ErrImageNeverPull {
+		if cause := r.pulls.cause(p.Use(i)); cause != nil && image.Reason(cause) != image.ErrImageNeverPull {
 			r.event(p, i.Container, pod.Normal, "BackOff", fmt.Sprintf("Back-off pulling image %q", i.Reference))
 			r.event(p, i.Container, pod.Warning, "Failed", "Error: "+image.ImagePullBackOff)
 			again = append(again, i.Container)

@@ -34,7 +34,7 @@ type Run struct {
 	RequireLimits bool
 	Pull          image.PullOptions
 	Targets       []*Target
-	fetches       ImagePulls
+	pulls         ImagePulls
 	lease         io.Closer         // protects the images' layers until the pods are recorded
 	Unit          Unit              // nil unless systemd runs the pods
 	Replace       bool              // --replace
@@ -162,16 +162,16 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (
 	options.LocalOnly = localOnly
 	options.Progress = func(e image.Progress) {
 		shown.Update(e)
-		r.fetches.Update(e)
+		r.pulls.Update(e)
 		r.EachPending(func(w *PendingPod) { w.layer(e) })
 	}
 	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
 	var all sync.WaitGroup
 	for i, u := range uses {
 		all.Go(func() {
-			r.fetches.Begin(u)
+			r.pulls.Begin(u)
 			found[i], errs[i] = r.ensureImage(ctx, images, u, options)
-			r.fetches.End(u, errs[i])
+			r.pulls.End(u, errs[i])
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("cannot use image %s: %w", u.Ref, errs[i])
 				return
@@ -193,8 +193,8 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (
 // ensureImage makes one image available. Pods that wait for it get an event of its pull.
 func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageUse, options image.PullOptions) (pod.Image, error) {
 	options.AuthFiles = r.Logins(u)
-	options.BeforePull = func() { r.fetches.notePull(u) }
-	options.Warn = func(err error) { r.copied(u, err) }
+	options.BeforePull = func() { r.pulls.notePull(u) }
+	options.Warn = func(err error) { r.noteLocalCopy(u, err) }
 	ref, policy := u.Ref, u.Policy
 	if u.id != "" {
 		ref, policy = u.id, image.Never

@@ -43,7 +43,7 @@ func (r *Run) record(p *Target, created time.Time) error {
 	if err := r.WriteRecord(p, created); err != nil {
 		return err
 	}
-	return p.Pod.AddEvents(r.fetched(p)...)
+	return p.Pod.AddEvents(r.pullEvents(p)...)
 }
 
 // WriteRecord writes a pod's record without the events.

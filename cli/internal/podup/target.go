@@ -74,7 +74,8 @@ type Resumption struct {
 
 // resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
 // or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
-// created again, except by a unit that was started at boot.
+// created again, except by a unit that was started at boot; so is, under the restart policy Never, a lost
+// pod in which a container has run, because no container may run twice.
 func (r *Run) resume(p *Target) error {
 	if !p.Pod.Exists() {
 		return nil
@@ -100,8 +101,9 @@ func (r *Run) resume(p *Target) error {
 		return nil
 	}
 	ended := err == nil && st.Phase.Terminal() && st.Reason != pod.ReasonTerminated
-	switch lost := plan.RestartPolicy == pod.RestartNever && podview.HasRun(p.Pod, plan); {
-	case !ended && !lost:
+	mustNotRerun := plan.RestartPolicy == pod.RestartNever && podview.HasRun(p.Pod, plan)
+	switch {
+	case !ended && !mustNotRerun:
 		p.Resumed = &Resumption{plan.UID, old.CreationTimestamp.Time}
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s is resumed: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
 	case r.Unit != nil && podview.Rebooted(p.Pod):

@@ -1,4 +1,4 @@
-package prewarm
+package prepared
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // A removal waits for containers that are being started, unless another operation waits for it, or for a
 // later removal of the same container.
 func TestRemovalsWaitForStarts(t *testing.T) {
-	e := New(new(sync.Mutex), &handoff.Store{})
+	e := New(new(sync.Mutex), &handoff.Record{})
 	var order []string
 	remove := func(name string, attempt int) {
 		e.mu.Lock()

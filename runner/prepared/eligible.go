@@ -1,4 +1,4 @@
-package prewarm
+package prepared
 
 import (
 	"slices"

@@ -19,13 +19,13 @@ import (
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/network"
-	"github.com/podrun/podrun/runner/prewarm"
+	"github.com/podrun/podrun/runner/prepared"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// early runs a pod whose init container waits at a fifo, and returns when the preparation of its app has
+// prepareApp runs a pod whose init container waits at a fifo, and returns when the preparation of its app has
 // ended.
-func early(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *prewarm.Prepared, func()) {
+func prepareApp(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *prepared.Container, func()) {
 	t.Helper()
 	plan := withFifos(t, newPlan([]pod.Container{shell(app.Layers[0], "init", "cat /v/go")}, []pod.Container{app}), "go")
 	p := prepare(t, plan)
@@ -34,11 +34,11 @@ func early(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *p
 	}
 	p.begin()
 	p.until("at its init container", func(st pod.Status) bool { return st.InitContainers[1].State.Running != nil })
-	var got *prewarm.Prepared
+	var got *prepared.Container
 	p.eventually("preparing its app", func([]pod.Event) bool {
 		p.engine.mu.Lock()
 		defer p.engine.mu.Unlock()
-		got = p.engine.prewarm.Prepared[app.Name]
+		got = p.engine.prepared.Containers[app.Name]
 		return got != nil
 	})
 	select {
@@ -52,11 +52,11 @@ func early(t *testing.T, app pod.Container, before func(*testPod)) (*testPod, *p
 // An app is prepared while an init container runs, without being visible, and the prepared one runs then.
 func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	testenv.NoLeaks(t)
-	p, got, release := early(t, shell(layer(t), "app", "echo ran; exit 4"), nil)
-	if got.Container == nil {
+	p, got, release := prepareApp(t, shell(layer(t), "app", "echo ran; exit 4"), nil)
+	if got.Instance == nil {
 		t.Fatal("it could not be made")
 	}
-	if st, ok := procfs.Lookup(got.Container.PID); !ok || st.Comm != initName {
+	if st, ok := procfs.Lookup(got.Instance.PID); !ok || st.Comm != initName {
 		t.Errorf("its process is %+v", st)
 	}
 	if _, err := os.Stat(p.place.LogFile("app", 0)); err == nil {
@@ -65,7 +65,7 @@ func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	if code, out := p.exec("app", "true"); code == 0 {
 		t.Error("a command runs in it", out)
 	}
-	pid := got.Container.PID
+	pid := got.Instance.PID
 	release()
 	st := p.ended()
 	if c := st.Containers[0]; c.RestartCount != 0 || c.State.Terminated == nil || c.State.Terminated.ExitCode != 4 {
@@ -74,7 +74,7 @@ func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	if out := p.log("app"); out != "ran\n" {
 		t.Errorf("it wrote %q", out)
 	}
-	if got.Container.PID != pid || got.Container.Pending != nil {
+	if got.Instance.PID != pid || got.Instance.Pending != nil {
 		t.Error("another one ran")
 	}
 }
@@ -92,26 +92,26 @@ func TestPreparedThatIsNotUpToDateIsMadeAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*testPod)
 		made   bool
-		then   func(*testPod, *prewarm.Prepared)
+		then   func(*testPod, *prepared.Container)
 		want   string
 	}{
-		"as it was": {func(p *testPod) { put(p, "1") }, true, func(*testPod, *prewarm.Prepared) {}, "1\n"},
-		"changed":   {func(p *testPod) { put(p, "1") }, true, func(p *testPod, _ *prewarm.Prepared) { put(p, "2") }, "2\n"},
-		"there now": {nil, false, func(p *testPod, _ *prewarm.Prepared) { put(p, "3") }, "3\n"},
-		"killed": {func(p *testPod) { put(p, "4") }, true, func(_ *testPod, got *prewarm.Prepared) {
-			if err := unix.Kill(got.Container.PID, unix.SIGKILL); err != nil {
+		"as it was": {func(p *testPod) { put(p, "1") }, true, func(*testPod, *prepared.Container) {}, "1\n"},
+		"changed":   {func(p *testPod) { put(p, "1") }, true, func(p *testPod, _ *prepared.Container) { put(p, "2") }, "2\n"},
+		"there now": {nil, false, func(p *testPod, _ *prepared.Container) { put(p, "3") }, "3\n"},
+		"killed": {func(p *testPod) { put(p, "4") }, true, func(_ *testPod, got *prepared.Container) {
+			if err := unix.Kill(got.Instance.PID, unix.SIGKILL); err != nil {
 				t.Error(err)
 			}
-			for st, ok := procfs.Lookup(got.Container.PID); ok && !st.Exiting; st, ok = procfs.Lookup(got.Container.PID) {
+			for st, ok := procfs.Lookup(got.Instance.PID); ok && !st.Exiting; st, ok = procfs.Lookup(got.Instance.PID) {
 				idle(time.Millisecond)
 			}
 		}, "4\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			p, got, release := early(t, key(shell(layer(t), "app", "echo $V")), c.before)
-			if (got.Container != nil) != c.made {
-				t.Errorf("made: %v", got.Container != nil)
+			p, got, release := prepareApp(t, key(shell(layer(t), "app", "echo $V")), c.before)
+			if (got.Instance != nil) != c.made {
+				t.Errorf("made: %v", got.Instance != nil)
 			}
 			c.then(p, got)
 			release()
@@ -132,8 +132,8 @@ func TestLinkedMountsAreNotPrepared(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(l, "w"), 0o755), os.Symlink("w", filepath.Join(l, "v"))); err != nil {
 		t.Fatal(err)
 	}
-	p, got, release := early(t, shell(l, "app", "echo ran"), nil)
-	if got.Container != nil {
+	p, got, release := prepareApp(t, shell(l, "app", "echo ran"), nil)
+	if got.Instance != nil {
 		t.Error("it is made")
 	}
 	release()
@@ -148,8 +148,8 @@ func TestLinkedMountsAreNotPrepared(t *testing.T) {
 // A pod that is stopped while an app is prepared never starts it, and nothing of it is left.
 func TestStopWhilePrepared(t *testing.T) {
 	testenv.NoLeaks(t)
-	p, got, _ := early(t, shell(layer(t), "app", "echo ran"), nil)
-	if got.Container == nil {
+	p, got, _ := prepareApp(t, shell(layer(t), "app", "echo ran"), nil)
+	if got.Instance == nil {
 		t.Fatal("it could not be made")
 	}
 	st := p.stop(0)
@@ -184,7 +184,7 @@ func TestPreparedErrorsAreToldAtTheirTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
-			p, _, release := early(t, c.app, nil)
+			p, _, release := prepareApp(t, c.app, nil)
 			release()
 			said := ""
 			p.until("telling why", func(st pod.Status) bool {
@@ -259,9 +259,9 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	s := e.beginSandbox(0)
 	s.RegisterUndo()
 	e.prepare([]lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}, {Kind: lifecycle.StartContainer, Container: "later"}})
-	got := e.prewarm.Prepared["app"]
-	if got == nil || e.prewarm.Prepared["later"] != nil {
-		t.Fatalf("prepared are %v", e.prewarm.Prepared)
+	got := e.prepared.Containers["app"]
+	if got == nil || e.prepared.Containers["later"] != nil {
+		t.Fatalf("prepared are %v", e.prepared.Containers)
 	}
 	select {
 	case <-got.Made:
@@ -277,16 +277,16 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it is not made within a minute")
 	}
-	if got.Container == nil {
+	if got.Instance == nil {
 		t.Fatal("it could not be made")
 	}
 	if err := s.WriteNameFiles(); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/etc/hosts", got.Container.PID)); err != nil || string(b) != network.HostsFile(plan, nil) {
+	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/etc/hosts", got.Instance.PID)); err != nil || string(b) != network.HostsFile(plan, nil) {
 		t.Errorf("the one that waits has hosts %q: %v", b, err)
 	}
-	pid := got.Container.PID
+	pid := got.Instance.PID
 	e.abandonSandbox()
 	if err := unix.Kill(pid, 0); err != unix.ESRCH {
 		t.Errorf("it still waits: %v", err)
@@ -300,7 +300,7 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 		}
 	}
 	e.prepare([]lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}})
-	if len(e.prewarm.Prepared) > 0 {
+	if len(e.prepared.Containers) > 0 {
 		t.Error("something is prepared without a sandbox")
 	}
 }

@@ -49,15 +49,15 @@ func (f *ImagePulls) End(u ImageUse, err error) {
 	f.byUse[u].ended, f.byUse[u].err = time.Now(), err
 }
 
-// asked records that a registry is asked.
+// notePull records that a registry is asked.
 func (f *ImagePulls) notePull(u ImageUse) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.byUse[u].pulled = true
 }
 
-// copied records why a local copy is used although the registry should have been asked.
-func (f *ImagePulls) copied(u ImageUse, why error) {
+// noteLocalCopy records why a local copy is used although the registry should have been asked.
+func (f *ImagePulls) noteLocalCopy(u ImageUse, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	got := f.byUse[u]
@@ -120,13 +120,13 @@ func (f *ImagePulls) Events(container string, u ImageUse) (events []pod.Event) {
 		pod.Event{Type: pod.Normal, Reason: "Pulled", Container: container, Last: got.ended, Message: text})
 }
 
-// fetched returns the events of the images that a pod needs now. For a running pod these are the images
+// pullEvents returns the events of the images that a pod needs now. For a running pod these are the images
 // of its changed containers.
-func (r *Run) fetched(p *Target) []pod.Event {
+func (r *Run) pullEvents(p *Target) []pod.Event {
 	var events []pod.Event
 	for _, i := range manifest.Images(p.Object.Pod) {
 		if !p.RanBefore() || p.changes(i.Container) {
-			events = append(events, r.fetches.Events(i.Container, p.Use(i))...)
+			events = append(events, r.pulls.Events(i.Container, p.Use(i))...)
 		}
 	}
 	if p.Waiting != nil { // it already has the events of started pulls and of local copies
@@ -142,7 +142,7 @@ func (r *Run) recordFailedPulls() error {
 	for _, p := range r.Targets {
 		var events []pod.Event
 		for _, i := range manifest.Images(p.Object.Pod) {
-			got := r.fetches.byUse[p.Use(i)]
+			got := r.pulls.byUse[p.Use(i)]
 			if got != nil && got.err != nil && p.changes(i.Container) {
 				events = append(events, pod.Event{Type: pod.Warning, Reason: "Failed", Container: i.Container, Last: got.ended,
 					Message: fmt.Sprintf("Failed to pull image %q: %v", i.Reference, got.err)})
