@@ -200,7 +200,7 @@ func TestPullStalls(t *testing.T) {
 			s.Retry.StallWindow = 300 * time.Millisecond
 			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
 			close(stop)
-			wantError(t, err, "sends nothing any more")
+			wantError(t, err, "has stopped sending")
 			http.DefaultClient.CloseIdleConnections()
 		})
 	}

@@ -386,7 +386,8 @@ func TestWokenSupervisorHandsOnNothing(t *testing.T) {
 			signal.Ignore(unix.SIGHUP, unix.SIGINT)
 			t.Cleanup(func() { signal.Reset(unix.SIGHUP, unix.SIGINT) })
 			plan := withFifos(t, newPlan(nil, []pod.Container{
-				shell(layer(t), "a", attributes+"read x < /v/fifo; exit 7"),
+				// The parentheses keep the first process from opening a file while it is looked at.
+				shell(layer(t), "a", "("+attributes+")\nread x < /v/fifo; exit 7"),
 			}), "fifo")
 			plan.RestartPolicy, plan.ShareProcessNamespace = pod.RestartAlways, shared
 			plan.Containers[0].User = "1000:1000"

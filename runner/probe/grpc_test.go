@@ -94,8 +94,8 @@ func TestGRPCRubbish(t *testing.T) {
 		{"compressed", frame(1, 2, "\x08\x01"), "0", "compressed"},
 		{"no status", frame(0, 2, "\x08\x01"), "", "without a grpc-status"},
 		{"a strange status", frame(0, 2, "\x08\x01"), "99", "Code(99)"},
-		{"no message", frame(0, 2, "\xff\xff"), "0", "no HealthCheckResponse"},
-		{"a field that is cut off", frame(0, 2, "\x12\x09"), "0", "no HealthCheckResponse"},
+		{"no message", frame(0, 2, "\xff\xff"), "0", "not a HealthCheckResponse"},
+		{"a field that is cut off", frame(0, 2, "\x12\x09"), "0", "not a HealthCheckResponse"},
 		{"an unknown status", frame(0, 2, "\x08\x09"), "0", `responded with "9"`},
 		{"the default", frame(0, 0, ""), "0", `responded with "UNKNOWN"`},
 	} {
