@@ -1,10 +1,14 @@
 package stop_test
 
 import (
+	"io"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podrun/podrun/cli/internal/clitest"
 	"github.com/podrun/podrun/internal/store"
@@ -133,47 +137,58 @@ func TestDownRemovesTheOthers(t *testing.T) {
 	}
 }
 
-// TestDownForceKillsUnresponsiveSupervisor checks that only --force kills a supervisor that does not answer.
+// TestDownForceKillsUnresponsiveSupervisor checks that only --force kills a supervisor that does not
+// answer, and that it accepts that the pod ends by itself at that moment.
 func TestDownForceKillsUnresponsiveSupervisor(t *testing.T) {
-	if os.Getenv("PODRUN_TEST_DEAF") != "" {
-		deaf()
+	for name, supervisor := range map[string]func(l *net.UnixListener, socket string){
+		"hangs": func(*net.UnixListener, string) { select {} },
+		"ends": func(l *net.UnixListener, socket string) {
+			conn, err := l.Accept()
+			if err != nil {
+				panic(err)
+			}
+			os.Remove(socket)
+			io.Copy(io.Discard, conn)
+			time.Sleep(time.Second) // it is still alive when down has closed its connection
+			os.Exit(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const env = "PODRUN_TEST_UNRESPONSIVE"
+			if dirs := os.Getenv(env); dirs != "" {
+				data, runtime, _ := strings.Cut(dirs, ":")
+				p := store.Dirs{Data: data, Runtime: runtime}.Pod("default", "web")
+				if _, err := p.Lock(); err != nil {
+					panic(err)
+				}
+				l, err := p.Listen()
+				if err != nil {
+					panic(err)
+				}
+				supervisor(l, filepath.Join(p.RuntimeDir(), "control.sock"))
+			}
+			h := clitest.NewHost(t)
+			h.UpDetached(clitest.OneContainer, nil).End(stopped())
+			p := h.Dirs.Pod("default", "web")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestDownForceKillsUnresponsiveSupervisor$/^"+name+"$")
+			cmd.Path = "/proc/self/exe"
+			cmd.Env = append(os.Environ(), env+"="+h.Dirs.Data+":"+h.Dirs.Runtime)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			reaped := make(chan struct{})
+			go func() { cmd.Wait(); close(reaped) }()
+			t.Cleanup(func() { cmd.Process.Kill(); <-reaped })
+			clitest.Eventually(t, "it listens", func() bool {
+				_, err := os.Stat(filepath.Join(p.RuntimeDir(), "control.sock"))
+				return err == nil && p.Alive()
+			})
+			got := h.Run("down", "--force", "web")
+			if got.Code != 0 || !strings.Contains(got.Err, "the supervisor of pod web does not answer: killing it") {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
-	h := clitest.NewHost(t)
-	h.UpDetached(clitest.OneContainer, nil).End(stopped())
-	p := h.Dirs.Pod("default", "web")
-	cmd := exec.Command(os.Args[0], "-test.run=^TestDownForceKillsUnresponsiveSupervisor$")
-	cmd.Path = "/proc/self/exe"
-	cmd.Env = append(os.Environ(), "PODRUN_TEST_DEAF="+h.Dirs.Data+":"+h.Dirs.Runtime)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	reaped := make(chan struct{})
-	go func() { cmd.Wait(); close(reaped) }()
-	t.Cleanup(func() { cmd.Process.Kill(); <-reaped })
-	clitest.Eventually(t, "it listens", func() bool {
-		conn, err := p.Dial()
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil && p.Alive()
-	})
-	got := h.Run("down", "--force", "web")
-	if got.Code != 0 || !strings.Contains(got.Err, "the supervisor of pod web does not answer: killing it") {
-		t.Errorf("%+v", got)
-	}
-}
-
-// deaf is the process of a supervisor that has the lock and accepts nobody.
-func deaf() {
-	data, runtime, _ := strings.Cut(os.Getenv("PODRUN_TEST_DEAF"), ":")
-	p := store.Dirs{Data: data, Runtime: runtime}.Pod("default", "web")
-	if _, err := p.Lock(); err != nil {
-		panic(err)
-	}
-	if _, err := p.Listen(); err != nil {
-		panic(err)
-	}
-	select {}
 }
 
 // TestDownOfAUnitsPod checks that down warns that systemd starts the pod again, and names the command that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
@@ -33,8 +34,8 @@ func killPod(p store.Pod) error {
 		}
 	}
 	err := signalPodInit(p, unix.SIGKILL)
-	if err != nil && !p.Alive() {
-		return nil // its pod init was already dead
+	if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || !p.Alive()) {
+		return nil // the pod init has ended, or removes its files
 	}
 	return err
 }
