@@ -15,7 +15,7 @@ func TestDoctorDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "## Probes")
+	_, table, _ := strings.Cut(string(text), "## Checks")
 	dir := t.TempDir()
 	for _, f := range (hostdeps.Deps{}).DiagnoseHost(t.Context(), host.Setup{Data: dir, Runtime: dir}) {
 		_, rest, ok := strings.Cut(table, "`"+f.Name+"`")

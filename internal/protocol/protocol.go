@@ -22,10 +22,10 @@ const (
 	FDPause    = 3 // supervisor → pause process: the first of the namespaces that it joins; the others follow
 	FDNetstack = 3 // supervisor → netstack: the SEQPACKET socket to the supervisor
 
-	FDUnpackLock    = 3 // CLI → unpacker: the lock of the image store
-	FDUnpackRecipe  = 4 // CLI → unpacker: the file of the recipe that it writes
-	FDRebuildRecipe = 3 // CLI → rebuilder: the recipe
-	FDRebuildResult = 4 // CLI → rebuilder: the pipe of the result, if the stream goes to standard output
+	FDUnpackLock    = 3 // image program → unpacker: the lock of the image store
+	FDUnpackRecipe  = 4 // image program → unpacker: the file of the recipe that it writes
+	FDRebuildRecipe = 3 // CLI, image program → rebuilder: the recipe
+	FDRebuildResult = 4 // CLI, image program → rebuilder: the pipe of the result, if the stream goes to standard output
 
 	FDImageSocket = 3 // CLI → image program: the stream socket to the CLI
 	FDImageOutput = 4 // CLI → image program: the archive that a save request writes
@@ -98,10 +98,10 @@ const (
 	EntryController   = "_controller"     // CLI → CLI: the controller of one workload
 	EntryPuller       = "_puller"         // CLI → CLI: pull the images of one pod and start it
 	EntryReplacer     = "_replace"        // CLI → CLI: replace one pod
-	EntryUnpack       = "_unpack"         // CLI → CLI: unpack a layer, confined
-	EntryRebuild      = "_rebuild"        // CLI → CLI: make a layer's tar stream again
+	EntryUnpack       = "_unpack"         // image program → image program: unpack a layer, confined
+	EntryRebuild      = "_rebuild"        // CLI, image program → itself: make a layer's tar stream again
 	EntryImage        = "_image"          // CLI → image program: registries, archives and logins
-	EntryRemoveLayers = "_rmlayers"       // CLI → CLI: remove trees with subordinate ids
+	EntryRemoveLayers = "_rmlayers"       // CLI, image program → itself: remove trees with subordinate ids
 	EntryProbe        = "_nsprobe"        // CLI → CLI: try the namespaces and mounts of a pod
 	EntryProbeInside  = "_nsprobe-inside" // CLI → CLI: the same, in the namespaces of a pod
 )

@@ -8,7 +8,7 @@ var probeRows = slices.Concat(
 	probeFields("readinessProbe", "decides whether container and pod are ready"),
 	probeFields("startupProbe", "delays the other probes, and containers after a sidecar"),
 	[]Field{{Path: containerPrefix + ".lifecycle", Support: Supported}},
-	hookFields("postStart", "the container is started when the hook has ended; later containers of the list wait"),
+	hookFields("postStart", "the status shows the container as running when the hook has ended; later containers of the list wait"),
 	hookFields("preStop", "before the stop signal, within the grace"),
 	[]Field{{Path: containerPrefix + ".lifecycle.stopSignal", Support: Supported, Note: "default: the image's, else SIGTERM; needs spec.os.name"}},
 )

@@ -1,3 +1,3 @@
-// Package support has the table of every field of every kind: done, accepted or refused. It finds the fields
+// Package support has the table of every field of every kind: supported, accepted or refused. It finds the fields
 // that an object sets in the table.
 package support

@@ -24,7 +24,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[apps.kruise.io/container-launch-priority]", Support: Supported, Note: "Ordered: app containers start one after the other, each when those before it are ready"},
 	{Path: "metadata.labels[apps.kruise.io/container-launch-priority]", Support: Supported, Note: "as the annotation"},
 	{Path: "metadata.generateName", Support: Refused, Note: "give the pod a name"},
-	{Path: "metadata.uid", Support: Accepted, Note: "podrun gives every pod its own"},
+	{Path: "metadata.uid", Support: Accepted, Note: "podrun gives every object its own"},
 	{Path: "metadata.creationTimestamp", Support: Accepted, Note: "podrun sets it"},
 	{Path: "metadata.generation", Support: Supported, Note: "default: 1, and one more with each change of spec; status.observedGeneration is the same"},
 	{Path: "metadata.{resourceVersion,selfLink,managedFields}", Support: Accepted, Note: "bookkeeping of an API server"},

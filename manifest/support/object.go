@@ -64,7 +64,7 @@ var claimRows = []Field{
 	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only storage"},
 	{Path: "spec.resources.limits", Support: Accepted, Note: "a directory is as large as its file system"},
 	{Path: "spec.storageClassName", Support: Accepted, Note: "there is one kind of storage"},
-	{Path: "spec.volumeMode", Support: Supported, Only: []string{"Filesystem"}, Note: "block devices"},
+	{Path: "spec.volumeMode", Support: Supported, Only: []string{"Filesystem"}, Note: "no block devices"},
 	{Path: "spec.{volumeName,selector}", Support: Refused, Note: "there are no PersistentVolumes to choose from"},
 	{Path: "spec.{dataSource,dataSourceRef}", Support: Refused, Note: "a claim begins empty"},
 	{Path: "spec.volumeAttributesClassName", Support: Accepted, Note: "there is one kind of storage"},

@@ -23,10 +23,10 @@ func reference() string {
 How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is ignored silently:
 
 - **supported**: works as in Kubernetes. Where only some values are named, any other value is an error.
-- **accepted**: has no effect on one machine. It is read, stored, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
+- **accepted**: has no effect on one machine, except for one that its note names. It is read, stored, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
 - **refused**: podrun does not support it. A manifest that sets it is an error, before anything is created.
 
-` + "`podrun validate FILE`" + ` prints the same words for one manifest, field by field. Fields that are not listed lie below one that is, or do not exist: those are errors too.
+` + "`podrun validate FILE`" + ` prints the same words for one manifest, field by field. A field that is not listed is below an accepted or refused one, and treated as that one, or it does not exist, which is an error.
 
 `)
 	counts := map[Level]int{}
@@ -41,7 +41,7 @@ How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is 
 		{"Object and metadata", "", metaRows},
 		{"spec", "", podRows},
 		{"spec.securityContext", "", podSecurityRows},
-		{"spec.containers[]", "Init containers have the same fields, but for those in the table after the next, and for probes and lifecycle, which Kubernetes forbids them unless they are sidecars.", containerRows},
+		{"spec.containers[]", "Init containers have the same fields, except for those in the table spec.initContainers[], and except for probes and lifecycle, which Kubernetes allows only for sidecars.", containerRows},
 		{"Probes and hooks of spec.containers[]", "", probeRows},
 		{"spec.initContainers[]", "", initRows},
 		{"spec.containers[].securityContext", "", containerSecurityRows},

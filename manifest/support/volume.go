@@ -21,7 +21,7 @@ var ownVolumeRows = []Field{
 	{Path: "spec.volumes{,[].name}", Support: Supported},
 	{Path: "spec.volumes[].emptyDir", Support: Supported, Note: "also the default of a volume without a kind"},
 	{Path: "spec.volumes[].emptyDir.medium", Support: Supported, Only: []string{"Memory", "HugePages", "HugePages-2Mi", "HugePages-1Gi", "HugePages-64Ki", "HugePages-32Mi"},
-		Note: "Memory: one tmpfs for the pod; HugePages: one hugetlbfs, for root's pods alone, of a size that a container has a limit of; default: disk"},
+		Note: "Memory: a tmpfs that the pod's containers share; HugePages: a hugetlbfs, only for root's pods, with a page size for which a container has a limit; default: disk"},
 	{Path: "spec.volumes[].emptyDir.sizeLimit", Support: Supported, Note: "on disk: a pod that exceeds it is evicted; with medium Memory: the tmpfs's size, at most the pod's memory limit; huge pages have limits of their own"},
 	{Path: "spec.volumes[].emptyDir.mode", Support: Supported, Note: "default: 0777; with medium Memory 1777"},
 	{Path: "spec.volumes[].hostPath", Support: Supported, Note: "with the user's own rights"},
@@ -95,16 +95,21 @@ func projectedRows() []Field {
 	return append(rows, downwardRows(sources+".downwardAPI")...)
 }
 
+const noteEphemeral = "a directory of the pod, removed with it"
+
 // ephemeralRows returns the fields of an ephemeral volume: its template has the fields of a claim.
 func ephemeralRows() []Field {
 	const template = "spec.volumes[].ephemeral.volumeClaimTemplate"
 	rows := []Field{
-		{Path: "spec.volumes[].ephemeral", Support: Supported, Note: "a directory of the pod, removed with it"},
+		{Path: "spec.volumes[].ephemeral", Support: Supported, Note: noteEphemeral},
 		{Path: template, Support: Supported},
 		{Path: template + ".metadata", Support: Accepted, Note: "the claim is not shown"},
 	}
 	for _, r := range claimRows {
 		if strings.HasPrefix(r.Path, "spec") {
+			if r.Path == "spec" {
+				r.Note = noteEphemeral
+			}
 			r.Path = template + "." + r.Path
 			rows = append(rows, r)
 		}

@@ -114,7 +114,7 @@ var statefulSetRows = slices.Concat([]Field{
 	{Path: "spec.{ordinals,ordinals.start,updateStrategy}", Support: Supported},
 	{Path: "spec.updateStrategy.type", Support: Supported, Note: "RollingUpdate (default) or OnDelete"},
 	{Path: "spec.updateStrategy.rollingUpdate{,.partition}", Support: Supported},
-	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Supported, Note: "default: 1; a part of all is rounded down"},
+	{Path: "spec.updateStrategy.rollingUpdate.maxUnavailable", Support: Supported, Note: "default: 1; a percentage is rounded down, to at least 1"},
 }, claimTemplateRows(), selectorRows())
 
 var daemonSetRows = slices.Concat([]Field{
@@ -129,9 +129,9 @@ var daemonSetRows = slices.Concat([]Field{
 
 var jobRows = slices.Concat([]Field{
 	{Path: "spec.parallelism", Support: Supported, Note: "default: 1"},
-	{Path: "spec.completions", Support: Supported, Note: "default: 1 without parallelism, else one success is enough"},
+	{Path: "spec.completions", Support: Supported, Note: "default: 1; unset with parallelism: one success is enough"},
 	{Path: "spec.completionMode", Support: Supported, Note: "NonIndexed (default) or Indexed"},
-	{Path: "spec.backoffLimit", Support: Supported, Note: "default: 6; without bounds with backoffLimitPerIndex"},
+	{Path: "spec.backoffLimit", Support: Supported, Note: "default: 6; unlimited if backoffLimitPerIndex is set"},
 	{Path: "spec.activeDeadlineSeconds", Support: Supported},
 	{Path: "spec.ttlSecondsAfterFinished", Support: Supported, Note: "the Job and its pods are removed then"},
 	{Path: "spec.suspend", Support: Supported},

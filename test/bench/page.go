@@ -154,7 +154,7 @@ func (r report) scalePart() string {
 	return fmt.Sprintf(`
 %d pods with %d containers: `+"`up`"+` of pod 2 took %s ms, of pod %d %s (one more pod beside the first and
 beside all, %d times and %d). At rest, each probed every 10 s, they took %s %% of a processor
-in a minute (and in its sixths). podrun's own memory (PSS): %s.
+in a minute (in parentheses: the range of its six slices of 10 s). podrun's own memory (PSS): %s.
 `, s.Pods, s.Containers, s.Few, s.Pods+1, s.Many, len(s.Few.All), len(s.Many.All), s.idleText(), strings.Join(pss, ", "))
 }
 

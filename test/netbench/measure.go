@@ -106,7 +106,7 @@ const (
 	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
 	median, slowest, rate, busyBytes = ": round trip p50, µs", ": round trip p99, µs", ": connections/s", ": memory in use, MB"
 	broken                           = ": connections that broke"
-	idleBytes, startTime             = "memory, idle, MB", "added to a start, ms"
+	idleBytes, startTime             = "memory, idle, MB", "change of the start time, ms"
 )
 
 // stream measures a stream in one direction.

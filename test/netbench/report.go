@@ -85,7 +85,7 @@ func (f figures) verdicts() (list []verdict) {
 	for _, b := range targets {
 		value, bound, of := measure.Median(f[b.what][b.network]), b.factor, ""
 		if b.than != "" {
-			bound, of = b.factor*measure.Median(f[b.what][b.than]), fmt.Sprintf(" (%.2g of %s)", b.factor, b.than)
+			bound, of = b.factor*measure.Median(f[b.what][b.than]), fmt.Sprintf(" (%.1f × %s)", b.factor, b.than)
 		}
 		word, met := "at least", value >= bound
 		if b.most {

@@ -143,7 +143,8 @@ func NewRmCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "remove images",
 		ArgsUsage: "IMAGE...",
 		Description: `Removes names of images, and an image with its last name. Layers that a pod
-still uses stay until the pod is removed and another image is removed.
+still uses stay; the first image rm or image prune after the pod is removed
+frees them.
 
 Examples:
   podrun image rm busybox:1.36

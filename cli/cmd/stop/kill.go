@@ -29,8 +29,8 @@ func NewKillCommand(env *cmdutil.Env) *cli.Command {
 or of the named one. The pod stays: its restart policy decides what happens to a
 container that ends. podrun stop and podrun down end pods.
 
-The kernel ignores a signal that a container's first process does not handle,
-except KILL and STOP.
+If a container's first process is PID 1 of its PID namespace, the kernel ignores
+signals that it does not handle, except KILL and STOP.
 
 Examples:
   podrun kill web

@@ -131,7 +131,7 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	if u.rollback {
 		again += " --rollback"
 	}
-	return report.New(report.Failure, "podrun logs "+names+" shows output of the new images only while they run; "+again+" tries again", "%w: the pod was rolled back to its former images", cause)
+	return report.New(report.Failure, "podrun logs -f "+names+" in another terminal shows output of the new images until their pod is removed; "+again+" tries again", "%w: the pod was rolled back to its former images", cause)
 }
 
 // forget removes the manifest from a pod's update record, because the pod exists again.

@@ -28,12 +28,12 @@ func StrictFlag() cli.Flag {
 
 // PolicyFlag returns the flag --policy.
 func PolicyFlag() cli.Flag {
-	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted"}
+	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted (privileged allows everything)"}
 }
 
 // TLSVerifyFlag returns the flag --tls-verify.
 func TLSVerifyFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "--tls-verify=false allows plain HTTP and unknown certificates of registries"}
+	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "verify certificates of registries; --tls-verify=false allows plain HTTP and unknown certificates"}
 }
 
 // AuthfileFlag returns the flag --authfile.
