@@ -55,7 +55,7 @@ func pullOne(env *cmdutil.Env, args []string) error {
 	p := dirs.Pod(args[2], args[3])
 	if pid, begun, err := reexec.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
 		if err == nil {
-			hostdeps.StartScope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: hostdeps.StopMargin})
+			hostdeps.StartScope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: hostdeps.UnitStopMargin})
 		}
 		return err
 	}

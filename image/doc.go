@@ -24,7 +24,7 @@
 //
 // Layer blobs are not kept: pods run from unpacked layers, and blobs beside them would double the disk space
 // of an image. A layer's recipe holds the parts of its tar stream other than the files' content, and a
-// checksum of each file: see layer/tarsplit.go. With it Verify compares files with the layer's diffID, and
+// checksum of each file: see layer/recipe.go. With it Verify compares files with the layer's diffID, and
 // Save writes the stream again.
 //
 // # Unpacking

@@ -136,7 +136,7 @@ func TestVerify(t *testing.T) {
 		"symlink":  {func() { os.Remove(layerPath(image, 1, "l")); os.Symlink("d2/f", layerPath(image, 1, "l")) }, "l: its target has changed"},
 		"hardlink": {func() { os.Remove(layerPath(image, 1, "h")); os.WriteFile(layerPath(image, 1, "h"), nil, 0o644) }, "h: it is no link to d2/f any more"},
 		"type":     {func() { os.Remove(layerPath(image, 1, "d7/f")); os.Mkdir(layerPath(image, 1, "d7/f"), 0o755) }, "d7/f: it is a file of another type"},
-		"recipe":   {func() { os.Truncate(filepath.Join(image.Layers[1], "..", layer.TarSplitFile), 100) }, "read the layer's recipe"},
+		"recipe":   {func() { os.Truncate(filepath.Join(image.Layers[1], "..", layer.RecipeFile), 100) }, "read the layer's recipe"},
 		"record":   {func() { os.WriteFile(filepath.Join(image.Layers[1], "..", records.LayerFile), nil, 0o600) }, "is damaged"},
 	}
 	for i := range 20 {

@@ -41,7 +41,7 @@ func (f *fake) another() {
 	}
 	f.sandbox = SandboxNone
 	f.number++
-	f.renew()
+	f.resetAll()
 }
 
 // anyMade reports whether any container was made.
@@ -54,8 +54,8 @@ func (f *fake) anyMade() bool {
 	return false
 }
 
-// renew resets all containers.
-func (f *fake) renew() {
+// resetAll resets all containers.
+func (f *fake) resetAll() {
 	for _, p := range f.procs {
 		p.everStarted, p.everPostStarted, p.everStartup = false, false, false
 	}
@@ -64,14 +64,14 @@ func (f *fake) renew() {
 // noteRestarted resets all containers when the end of one has restarted all.
 func (f *fake) noteRestarted() {
 	if f.seen.Restarting || f.seen.Ending == nil && f.allRestarted() {
-		f.renew()
+		f.resetAll()
 	}
 }
 
 // allRestarted reports whether no container has started since the reset.
 func (f *fake) allRestarted() bool {
 	for name, p := range f.procs {
-		if p.attempt >= 0 && f.seen.container(name).Renew == RenewNone {
+		if p.attempt >= 0 && f.seen.container(name).FreshStart == FreshNone {
 			return false
 		}
 	}
@@ -100,6 +100,6 @@ func drawRules(n func(label string, low, high int) int, p *pod.Plan) {
 
 // restarted reports whether a container runs again regardless of its latest run.
 func (f *fake) restarted(name string) bool {
-	r := f.seen.container(name).Renew
-	return r == RenewReset || r == RenewCause
+	r := f.seen.container(name).FreshStart
+	return r == FreshFromScratch || r == FreshAsCause
 }

@@ -93,7 +93,7 @@ func (f *fake) judge(a Action) {
 	case StartContainer:
 		f.judgeStart(a)
 		f.judgeOrder(a)
-		if f.seen.container(a.Container).Renew == RenewReset {
+		if f.seen.container(a.Container).FreshStart == FreshFromScratch {
 			f.proc(a.Container).free++
 		}
 	case RunProbe, RunHook:
@@ -120,7 +120,7 @@ func (f *fake) judgeStart(a Action) {
 		f.Fatalf("%+v while attempt %d is %s", a, p.attempt, p.state)
 	case a.Attempt != p.attempt+1:
 		f.Fatalf("%+v after attempt %d", a, p.attempt)
-	case p.attempt >= 1+p.free && f.seen.container(a.Container).Renew != RenewReset && p.seenEnd-p.issued <= backoffReset && f.boot < p.seenEnd+backoffBase:
+	case p.attempt >= 1+p.free && f.seen.container(a.Container).FreshStart != FreshFromScratch && p.seenEnd-p.issued <= backoffReset && f.boot < p.seenEnd+backoffBase:
 		f.Fatalf("%+v at %s without back-off, ended at %s", a, f.boot, p.seenEnd)
 	}
 	for i := range f.plan.InitContainers {

@@ -66,10 +66,10 @@ type Container struct {
 
 	Revision int `json:"revision,omitempty"` // revision of the plan's container that the latest run has
 
-	Renew   Renewal       `json:"renew,omitempty"`  // why everything has restarted since the latest run
-	Issued  Now           `json:"issued"`           // when the latest start was issued
-	Started time.Time     `json:"started,omitzero"` // when the supervisor saw the latest run
-	Ended   time.Duration `json:"ended,omitempty"`  // CLOCK_BOOTTIME of the latest end
+	FreshStart FreshStart    `json:"freshStart,omitempty"` // why everything has restarted since the latest run
+	Issued     Now           `json:"issued"`               // when the latest start was issued
+	Started    time.Time     `json:"started,omitzero"`     // when the supervisor saw the latest run
+	Ended      time.Duration `json:"ended,omitempty"`      // CLOCK_BOOTTIME of the latest end
 
 	StartedBoot time.Duration `json:"startedBoot,omitempty"` // CLOCK_BOOTTIME at which the supervisor saw the latest run
 	PostStart   HookRun       `json:"postStart,omitzero"`

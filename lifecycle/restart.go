@@ -45,7 +45,7 @@ func succeeded(r role, t *pod.Terminated) bool {
 func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool {
 	policy := cmp.Or(planned.RestartPolicy, plan.RestartPolicy)
 	switch {
-	case r == roleSidecar, c.Renew == RenewReset, c.Renew == RenewCause, c.Kill != nil && c.Kill.Why == KillReplaced:
+	case r == roleSidecar, c.FreshStart == FreshFromScratch, c.FreshStart == FreshAsCause, c.Kill != nil && c.Kill.Why == KillReplaced:
 		return true
 	case c.Kill != nil && c.Kill.Why != KillPostStart:
 		return policy != pod.RestartNever
@@ -95,7 +95,7 @@ const (
 // delay returns the wait between the end of the latest run and the next run. Exit 0 waits like any
 // other: only the restart counts.
 func (c *Container) delay() time.Duration {
-	if c.Renew == RenewReset || c.Ended-c.Issued.Boot > backoffReset {
+	if c.FreshStart == FreshFromScratch || c.Ended-c.Issued.Boot > backoffReset {
 		return 0
 	}
 	return c.Backoff

@@ -54,7 +54,7 @@ func letsNextStart(planned *pod.Container, r role, c *Container) bool {
 	if r == roleSidecar {
 		return started(planned, c)
 	}
-	return c.State == RunEnded && c.Renew == RenewNone && succeeded(r, c.End)
+	return c.State == RunEnded && c.FreshStart == FreshNone && succeeded(r, c.End)
 }
 
 // startApps starts every app container that should run and does not: all in one Decision, in

@@ -73,7 +73,9 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 }
 
 // willRunAgain reports whether a container that ended runs again as if for the first time.
-func (c *Container) willRunAgain(ending *Ending) bool { return ending == nil && c.Renew == RenewReset }
+func (c *Container) willRunAgain(ending *Ending) bool {
+	return ending == nil && c.FreshStart == FreshFromScratch
+}
 
 // crashLooping reports whether a container that ended waits for its back-off.
 func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role, c *Container) bool {
@@ -89,7 +91,7 @@ func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 		return &why
 	case c.State == RunEnded && c.delay() > 0:
 		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
-	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit || c.Renew != RenewNone):
+	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit || c.FreshStart != FreshNone):
 		return &pod.Waiting{Reason: "PodInitializing"}
 	default:
 		return &pod.Waiting{Reason: "ContainerCreating"}

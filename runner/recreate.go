@@ -43,21 +43,21 @@ func (s *supervisor) recoverAfterPodInit() (lifecycle.Observed, error) {
 // new pod that is the zero value.
 func (s *supervisor) recoverAfterLoss() (lifecycle.Observed, error) { return s.recreate(allKilled) }
 
-// errSuspended means that the pod ended together with the machine.
-var errSuspended = errors.New("the pod has ended with the machine")
+// errEndedWithMachine means that the pod ended together with the machine.
+var errEndedWithMachine = errors.New("the pod has ended with the machine")
 
 // recreate records that the sandbox is gone, and removes what is left of it.
 func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.handoff.Load()
 	if err == nil && known.Ending != nil && known.Ending.Cause == lifecycle.EndShutdown {
-		err = errSuspended
+		err = errEndedWithMachine
 	}
 	if err != nil {
 		if why == allKilled {
 			why = rebooted
 		}
-		if !errors.Is(err, fs.ErrNotExist) && err != errSuspended && !errors.Is(err, handoff.ErrOtherBoot) {
+		if !errors.Is(err, fs.ErrNotExist) && err != errEndedWithMachine && !errors.Is(err, handoff.ErrOtherBoot) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		if known, err = loadFromDisk(e); err != nil {

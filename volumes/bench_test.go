@@ -48,22 +48,22 @@ func BenchmarkProbeOverlay(b *testing.B) {
 	}
 }
 
-func BenchmarkTemplates(b *testing.B) {
+func BenchmarkSharedMounts(b *testing.B) {
 	s, _ := pod(b)
 	for b.Loop() {
 		b.StopTimer()
 		must(b, s.Unmount())
 		b.StartTimer()
-		_, err := s.MountTemplates()
+		_, err := s.Mount()
 		must(b, err)
 	}
 }
 
 func BenchmarkMountDev(b *testing.B) {
-	_, templates := pod(b)
+	_, shared := pod(b)
 	dev := filepath.Join(b.TempDir(), "dev")
 	for b.Loop() {
-		err := templates.MountDev(dev)
+		err := shared.MountDev(dev)
 		b.StopTimer()
 		must(b, err)
 		must(b, UnmountDev(dev))

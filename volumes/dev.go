@@ -29,7 +29,7 @@ var devLinks = map[string]string{
 // queues, and pts for its terminals. It is not shared within the pod: a container may write there
 // (syslog's /dev/log), and could redirect a sibling's /dev/stdin. Device files that it makes there
 // do not work (nodev); those that are bind-mounted keep the flags of the host's /dev.
-func (t Templates) MountDev(path string) (err error) {
+func (t SharedMounts) MountDev(path string) (err error) {
 	var u undo.Stack
 	defer func() { err = errors.Join(err, u.Undo()) }()
 	u.Push("take down "+path, func() error { return UnmountDev(path) })

@@ -21,13 +21,13 @@ func Decide(spec *Spec, state State, pods []Pod, jobs []JobRun, now time.Time) D
 	d.clean()
 	switch {
 	case spec.Deleting:
-		d.end(jobs)
+		d.deleteAll(jobs)
 	case spec.Kind == pod.KindJob:
 		d.job()
 	case spec.Kind == pod.KindCronJob:
 		d.cron(jobs)
 	default:
-		d.note()
+		d.recordRevision()
 		d.replicas()
 	}
 	d.forget()
@@ -51,8 +51,8 @@ func clone(s State) State {
 	return s
 }
 
-// end handles a workload that is being deleted.
-func (d *decider) end(jobs []JobRun) {
+// deleteAll handles a workload that is being deleted.
+func (d *decider) deleteAll(jobs []JobRun) {
 	for i := range d.pods {
 		if p := &d.pods[i]; !p.Stopping || !p.Alive {
 			d.remove(p)
@@ -85,7 +85,7 @@ func (d *decider) forget() {
 
 // replicas handles the kinds with a number of replicas.
 func (d *decider) replicas() {
-	d.ended()
+	d.handleEndedPods()
 	switch d.spec.Kind {
 	case pod.KindStatefulSet:
 		d.statefulSet()
@@ -106,8 +106,8 @@ func (d *decider) replicas() {
 	d.Settled = len(d.Make)+len(d.Remove) == 0 && d.Wake.IsZero() && d.complete()
 }
 
-// note makes the desired revision the last in the history.
-func (d *decider) note() {
+// recordRevision makes the desired revision the last in the history.
+func (d *decider) recordRevision() {
 	all := d.State.Revisions
 	number := 0
 	for _, r := range all {

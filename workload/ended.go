@@ -12,10 +12,10 @@ import (
 const (
 	firstDelay = 10 * time.Second
 	lastDelay  = 5 * time.Minute
-	// soon: a pod that lived longer did not fail at once.
-	soon = 10 * time.Minute
-	// together: failures within this time count as one.
-	together = time.Second
+	// stableAfter: a pod that ran longer resets the count of failures.
+	stableAfter = 10 * time.Minute
+	// sameFailure: failures within this time count as one.
+	sameFailure = time.Second
 )
 
 // delay returns the wait after a number of consecutive failures.
@@ -26,9 +26,9 @@ func delay(failures int) time.Duration {
 	return min(firstDelay<<min(failures-2, 10), lastDelay)
 }
 
-// ended handles pods that have failed, or have ended unexpectedly. The last one is kept for its
+// handleEndedPods handles pods that have failed, or have ended unexpectedly. The last one is kept for its
 // logs, except for a StatefulSet and a DaemonSet, which need its name or place.
-func (d *decider) ended() {
+func (d *decider) handleEndedPods() {
 	var over []*Pod
 	for i := range d.pods {
 		if p := &d.pods[i]; p.Phase.Terminal() && !p.Stopping {
@@ -52,10 +52,10 @@ func (d *decider) ended() {
 // fail at the same time count as one failure.
 func (d *decider) failed(p *Pod) {
 	s := &d.State
-	if p.Ended.IsZero() || p.Created.Before(s.FailedAt) && p.Ended.Sub(s.FailedAt) < together {
+	if p.Ended.IsZero() || p.Created.Before(s.FailedAt) && p.Ended.Sub(s.FailedAt) < sameFailure {
 		return
 	}
-	if p.Ended.Sub(p.Created) >= soon {
+	if p.Ended.Sub(p.Created) >= stableAfter {
 		s.Failures = 0
 	}
 	s.Failures++

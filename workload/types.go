@@ -91,7 +91,7 @@ type State struct {
 
 	// Counted are the uids of ended pods that have been counted.
 	Counted  []string  `json:"counted,omitempty"`
-	Failures int       `json:"failures,omitempty"` // pods in a row that failed soon
+	Failures int       `json:"failures,omitempty"` // pods in a row that failed within stableAfter
 	FailedAt time.Time `json:"failedAt,omitzero"`  // the last of them
 
 	// CreateError is the reason why no pod could be made, and CreateFailures the number of consecutive

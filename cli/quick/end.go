@@ -22,7 +22,7 @@ func down(words []string) (code int, ok bool) {
 		return 0, false
 	}
 	err := podclient.Down(context.Background(), dirs, p, podclient.StopOptions{Progress: os.Stderr, Remove: func(p store.Pod) error {
-		if !p.OwnsNothing() {
+		if !p.CanRemoveDirectly() {
 			return errRemains
 		}
 		return p.Remove()

@@ -19,7 +19,7 @@ import (
 )
 
 // finish ends a service whose pods have all ended.
-func (s *Service) finish() error {
+func (s *MainProcess) finish() error {
 	errs := make([]error, len(s.Pods))
 	for i, p := range s.Pods {
 		st, err := podview.StatusOf(p.Pod)
@@ -41,7 +41,7 @@ func (s *Service) finish() error {
 
 // end stops and removes the pods after a signal; a second signal kills them. At shutdown of the machine
 // the pods are only stopped. A unit that was asked to stop does not fail.
-func (s *Service) end(ctx context.Context) error {
+func (s *MainProcess) end(ctx context.Context) error {
 	if s.ShuttingDown(ctx) {
 		s.notify(systemd.Stopping, systemd.Status("stopping, to be resumed later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))
 		killNow, done := onSignal(s.Signals)
@@ -57,7 +57,7 @@ func (s *Service) end(ctx context.Context) error {
 }
 
 // stop stops pods gracefully and removes them.
-func (s *Service) stop(ctx context.Context, list []*podup.Target) error {
+func (s *MainProcess) stop(ctx context.Context, list []*podup.Target) error {
 	s.notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(stopTimeout(list)))
 	killNow, done := onSignal(s.Signals)
 	defer done()
@@ -67,7 +67,7 @@ func (s *Service) stop(ctx context.Context, list []*podup.Target) error {
 }
 
 // StopPod does what `podrun down` does, and `podrun down --force` if that fails or killNow is closed.
-func (s *Service) StopPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
+func (s *MainProcess) StopPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
 	if !p.Pod.HasRemains() {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (s *Service) StopPod(ctx context.Context, p *podup.Target, killNow <-chan s
 // end as the kubelet's do in a shutdown of the node, and resume when the unit is started again. If the
 // manager does not answer, because it is busy stopping everything, ShuttingDown returns true: a missing
 // answer must not delete the pods' data.
-func (s *Service) ShuttingDown(ctx context.Context) bool {
+func (s *MainProcess) ShuttingDown(ctx context.Context) bool {
 	manager, ok := delegation.FindManager()
 	if !ok {
 		return false
@@ -113,7 +113,7 @@ func (s *Service) ShuttingDown(ctx context.Context) bool {
 
 // ShutdownPod stops a pod gracefully and keeps the data that it resumes with. When killNow is closed it
 // kills the pod.
-func (s *Service) ShutdownPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
+func (s *MainProcess) ShutdownPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
 	if !p.Pod.Alive() {
 		return nil
 	}
@@ -159,7 +159,7 @@ func stopTimeout(list []*podup.Target) time.Duration {
 
 // ReplaceUnresponsive replaces the supervisors that do not answer, because of which systemd has ended the
 // main process.
-func (s *Service) ReplaceUnresponsive(ctx context.Context) error {
+func (s *MainProcess) ReplaceUnresponsive(ctx context.Context) error {
 	errs := make([]error, len(s.Pods))
 	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
 		within, cancel := context.WithTimeout(ctx, takeOverTime)

@@ -19,7 +19,7 @@ import (
 // PullImages pulls the images of the unit's pods, which are Pending meanwhile. A unit's process lives as
 // long as its pods, so it is their puller. A machine that has just booted may have no network yet, which
 // must not fail the unit.
-func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.ImageUse]pod.Image, error) {
+func (s *MainProcess) PullImages(ctx context.Context, l *podup.Run) (map[podup.ImageUse]pod.Image, error) {
 	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	for _, p := range l.Targets {
@@ -50,7 +50,7 @@ func (s *Service) PullImages(ctx context.Context, l *podup.Run) (map[podup.Image
 }
 
 // putPending records a pod that waits for its images.
-func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
+func (s *MainProcess) putPending(l *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
 	if p.Action == podup.Replace {
 		if err := l.StopOld(p); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (s *Service) putPending(l *podup.Run, p *podup.Target, stop context.CancelC
 }
 
 // retryPulls publishes a failed attempt, and waits until the next one is due.
-func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err error) error {
+func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int, err error) error {
 	wait := s.env.PullBackOff(attempt)
 	l.ReleaseLease()
 	report.Print(s.env.ErrOut, fmt.Errorf("%w; next try in %v", err, wait))
@@ -104,7 +104,7 @@ func (s *Service) retryPulls(ctx context.Context, l *podup.Run, attempt int, err
 
 // endPulls ends the wait of pods that have not been started. With keep, as at shutdown, their records
 // stay; otherwise it removes the pods that no client has asked to stop.
-func (s *Service) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
+func (s *MainProcess) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
 	var errs []error
 	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Waiting != nil }) {
 		return nil

@@ -20,7 +20,7 @@ import (
 )
 
 // execUnitLoop executes the unit loop. It returns nil if it must not do so yet.
-func (e *controllerService) execUnitLoop(ctx context.Context, wakes []int) error {
+func (e *controllerProcess) execUnitLoop(ctx context.Context, wakes []int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.ready || e.ending {
@@ -54,7 +54,7 @@ func (e *controllerService) execUnitLoop(ctx context.Context, wakes []int) error
 
 // listeners returns the sockets of the running pods. It first asks supervisors without a connection to
 // connect.
-func (e *controllerService) listeners(ctx context.Context, state *savedState) (sockets []int, err error) {
+func (e *controllerProcess) listeners(ctx context.Context, state *savedState) (sockets []int, err error) {
 	e.Pods = nil
 	for _, w := range e.own {
 		v, err := resource.LoadWorkload(e.dirs, w)
@@ -80,7 +80,7 @@ func (e *controllerService) listeners(ctx context.Context, state *savedState) (s
 	return sockets, nil
 }
 
-func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.Target {
+func (e *controllerProcess) listen(ctx context.Context, place store.Pod) *podup.Target {
 	t := e.sockets[place]
 	if t != nil && t.NotifyConn != nil && !isHungUp(t.NotifyConn) {
 		return t
@@ -97,10 +97,10 @@ func (e *controllerService) listen(ctx context.Context, place store.Pod) *podup.
 	return t
 }
 
-// resumeControllers continues a controllerService after the unit loop, which execUnitLoop has
+// resumeControllers continues a controllerProcess after the unit loop, which execUnitLoop has
 // started.
-func (s *Service) resumeControllers(ctx context.Context, workloads []stateWorkload, why string) error {
-	e := newControllerService(s)
+func (s *MainProcess) resumeControllers(ctx context.Context, workloads []stateWorkload, why string) error {
+	e := newControllerProcess(s)
 	for _, one := range workloads {
 		w, err := s.dirs.Workload(one.Kind, one.Namespace, one.Name)
 		if err != nil {

@@ -44,7 +44,7 @@ const readyTime = 5 * time.Minute
 
 // waitReady watches the pods until they are ready, notifies systemd, and waits until they end or a signal
 // arrives.
-func (s *Service) waitReady(ctx context.Context) error {
+func (s *MainProcess) waitReady(ctx context.Context) error {
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -69,7 +69,7 @@ func (s *Service) waitReady(ctx context.Context) error {
 }
 
 // watchAll returns when every pod is ready or has ended.
-func (s *Service) watchAll(ctx context.Context) {
+func (s *MainProcess) watchAll(ctx context.Context) {
 	var mu sync.Mutex
 	state := make([]*pod.Status, len(s.Pods))
 	allUp := false
@@ -106,7 +106,7 @@ func count(list []*pod.Status, is func(*pod.Status) bool) int {
 }
 
 // status returns the status line of all pods.
-func (s *Service) status(state []*pod.Status) string {
+func (s *MainProcess) status(state []*pod.Status) string {
 	var list []string
 	for i, p := range s.Pods {
 		if state[i] != nil {
@@ -118,7 +118,7 @@ func (s *Service) status(state []*pod.Status) string {
 
 // wait notifies systemd that the pods are ready and executes the unit loop. It returns only on
 // failure.
-func (s *Service) wait() error {
+func (s *MainProcess) wait() error {
 	if !s.ready {
 		s.notify(systemd.Ready, systemd.MainPID(os.Getpid()))
 	}
@@ -149,7 +149,7 @@ func (s *Service) wait() error {
 
 // Resume continues after the unit loop, which has ended because of why. It does not read the files
 // of the command line, which may have changed.
-func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeFrom) (err error) {
+func (s *MainProcess) Resume(ctx context.Context, why string, rule rollout.ExitCodeFrom) (err error) {
 	if s.launcher, err = s.env.Deps.NewLauncher(s.dirs); err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Service) Resume(ctx context.Context, why string, rule rollout.ExitCodeF
 
 // reattach continues after a supervisor has closed its connection: its pod has ended, or another
 // supervisor runs the pod.
-func (s *Service) reattach(ctx context.Context) error {
+func (s *MainProcess) reattach(ctx context.Context) error {
 	left := 0
 	for _, p := range s.Pods {
 		if p.NotifyConn != nil && isHungUp(p.NotifyConn) {
@@ -222,7 +222,7 @@ func isHungUp(socket *os.File) bool {
 }
 
 // recordPods records that the pods belong to the unit.
-func (s *Service) recordPods() error {
+func (s *MainProcess) recordPods() error {
 	var pods []store.Pod
 	for _, p := range s.Pods {
 		pods = append(pods, p.Pod)
@@ -234,7 +234,7 @@ func (s *Service) recordPods() error {
 }
 
 // ForgetPods removes the record that the pods are the unit's.
-func (s *Service) ForgetPods() error {
+func (s *MainProcess) ForgetPods() error {
 	if s.unit == "" {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (s *Service) ForgetPods() error {
 }
 
 // owns reports whether this unit has started a pod.
-func (s *Service) owns(p store.Pod) bool {
+func (s *MainProcess) owns(p store.Pod) bool {
 	if s.unit == "" {
 		return false
 	}

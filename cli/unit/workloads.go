@@ -32,9 +32,9 @@ type stateWorkload struct {
 	Lock            int
 }
 
-// controllerService is the main process of a unit whose pods belong to workloads: it is their controller.
-type controllerService struct {
-	*Service
+// controllerProcess is the main process of a unit whose pods belong to workloads: it is their controller.
+type controllerProcess struct {
+	*MainProcess
 	c     *controller.Controller
 	own   []store.Workload
 	locks []*os.File
@@ -44,9 +44,9 @@ type controllerService struct {
 	sockets map[store.Pod]*podup.Target // pods that send us their state
 }
 
-// newControllerService returns the controllerService of a service, with the connections of its pods.
-func newControllerService(s *Service) *controllerService {
-	e := &controllerService{Service: s, sockets: map[store.Pod]*podup.Target{}}
+// newControllerProcess returns the controllerProcess of a main process, with the connections of its pods.
+func newControllerProcess(s *MainProcess) *controllerProcess {
+	e := &controllerProcess{MainProcess: s, sockets: map[store.Pod]*podup.Target{}}
 	for _, p := range s.Pods {
 		e.sockets[p.Pod] = p
 	}
@@ -54,8 +54,8 @@ func newControllerService(s *Service) *controllerService {
 }
 
 // runControllers runs the controllers of the run's workloads, until no workload needs one.
-func (s *Service) runControllers(ctx context.Context) error {
-	e := newControllerService(s)
+func (s *MainProcess) runControllers(ctx context.Context) error {
+	e := newControllerProcess(s)
 	if err := e.lockWorkloads(s.run.WorkloadRefs()); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *Service) runControllers(ctx context.Context) error {
 }
 
 // lockWorkloads makes this process the controller, in place of one in the background.
-func (e *controllerService) lockWorkloads(workloads []store.Workload) error {
+func (e *controllerProcess) lockWorkloads(workloads []store.Workload) error {
 	for _, w := range workloads {
 		for begun := time.Now(); ; {
 			lock, err := w.Lock()
@@ -92,7 +92,7 @@ func isControllerProcess(pid int) bool {
 }
 
 // run runs the controllers until the workloads are over or a signal arrives.
-func (e *controllerService) run(ctx context.Context) (err error) {
+func (e *controllerProcess) run(ctx context.Context) (err error) {
 	if e.c, err = controller.New(e.env, e.dirs, e.launcher, e.own); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (e *controllerService) run(ctx context.Context) (err error) {
 }
 
 // finishAll makes the controllers remove the workloads. This is a requested stop, not a failure.
-func (e *controllerService) finishAll(done <-chan error) error {
+func (e *controllerProcess) finishAll(done <-chan error) error {
 	e.env.EndInterruptLine()
 	e.notify(systemd.Stopping, systemd.Status("stopping"), systemd.ExtendTimeout(e.grace()+podclient.StopMargin+podclient.GoneTime))
 	if err := controller.MarkDeleting(e.env, e.dirs, e.own); err != nil {
@@ -138,7 +138,7 @@ func (e *controllerService) finishAll(done <-chan error) error {
 }
 
 // grace returns the longest time that a pod may take to stop.
-func (e *controllerService) grace() time.Duration {
+func (e *controllerProcess) grace() time.Duration {
 	var most int64
 	for _, w := range e.own {
 		v, err := resource.LoadWorkload(e.dirs, w)
@@ -155,8 +155,8 @@ func (e *controllerService) grace() time.Duration {
 }
 
 // connectPod makes the connection of a pod that is created next.
-func (e *controllerService) connectPod(p *podup.Target) error {
-	if err := e.Service.connect(p); err != nil {
+func (e *controllerProcess) connectPod(p *podup.Target) error {
+	if err := e.MainProcess.connect(p); err != nil {
 		return err
 	}
 	p.NotifyTarget.Label = p.Pod.Name + "/"
@@ -164,7 +164,7 @@ func (e *controllerService) connectPod(p *podup.Target) error {
 }
 
 // podStarted keeps the connection of a pod that was created.
-func (e *controllerService) podStarted(p *podup.Target) {
+func (e *controllerProcess) podStarted(p *podup.Target) {
 	p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,7 +172,7 @@ func (e *controllerService) podStarted(p *podup.Target) {
 }
 
 // reportUntilReady reports the workloads' state to systemd until they are ready.
-func (e *controllerService) reportUntilReady(ctx context.Context) {
+func (e *controllerProcess) reportUntilReady(ctx context.Context) {
 	lastStatus, begun := "", false
 	for sleep.For(ctx, 10*podclient.PollTime) == nil {
 		var words []string

@@ -21,8 +21,8 @@ import (
 // writes as done before they are. So at the first use of a layer after a restart of the machine, the sizes
 // of its files are compared once.
 
-// recheckedFile is in a layer's directory once its sizes were checked.
-const recheckedFile = "settled"
+// settledFile is in a layer's directory once its sizes were checked.
+const settledFile = "settled"
 
 // ReadChecked reads the record of a layer that passes the quick check of sizes.
 func ReadChecked(s *records.Store, diffID digest.Digest) (*records.Layer, error) {
@@ -46,12 +46,12 @@ func Recheck(s *records.Store, diffIDs []digest.Digest) error {
 		if err != nil {
 			return err
 		}
-		rechecked := filepath.Join(s.LayerDir(id), recheckedFile)
+		rechecked := filepath.Join(s.LayerDir(id), settledFile)
 		if _, err := os.Lstat(rechecked); err == nil || rec.Boot == s.Boot {
 			continue
 		}
 		group.Go(func() error {
-			if _, err := os.Stat(filepath.Join(s.LayerDir(id), layer.TarSplitFile)); errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(s.LayerDir(id), layer.RecipeFile)); errors.Is(err, fs.ErrNotExist) {
 				return nil // stored by an older podrun
 			}
 			r, err := layer.Rebuild(id, s.LayerDir(id), true, nil)

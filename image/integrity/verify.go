@@ -172,7 +172,7 @@ func verifyLayer(ctx context.Context, s *records.Store, id digest.Digest) ([]api
 	}
 	bad := r.Changed
 	if len(bad) == 0 && !r.Replaced && r.DiffID != id {
-		bad = []layer.ChangedFile{{Name: layer.TarSplitFile, Why: "the record of the layer's files has changed"}}
+		bad = []layer.ChangedFile{{Name: layer.RecipeFile, Why: "the record of the layer's files has changed"}}
 	}
 	if len(bad) == 0 {
 		return nil, s.ClearDamaged(id)

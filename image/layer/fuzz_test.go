@@ -25,7 +25,7 @@ func FuzzLayer(f *testing.F) {
 		}
 		defer z.Close()
 		var text bytes.Buffer
-		rec := newTarSplitWriter(io.LimitReader(z, 1<<20), &text)
+		rec := newRecipeWriter(io.LimitReader(z, 1<<20), &text)
 		flt := &filter{limits: Limits{Bytes: 1 << 17, Entries: 100}, uids: idMap{{0, 2}}, gids: idMap{{0, 1000}}}
 		p := &tarParts{r: rec, most: 3}
 		err = readParts(p, rec, flt)
@@ -44,7 +44,7 @@ func FuzzLayer(f *testing.F) {
 }
 
 // readParts reads a layer as archive.Apply does, and unpacks nothing.
-func readParts(p *tarParts, rec *tarSplitWriter, flt *filter) error {
+func readParts(p *tarParts, rec *recipeWriter, flt *filter) error {
 	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
 	for p.next() {
 		for r := tar.NewReader(p); ; {
@@ -82,7 +82,7 @@ func readParts(p *tarParts, rec *tarSplitWriter, flt *filter) error {
 // recipeSize returns how many bytes of a stream a recipe has or names.
 func recipeSize(t *testing.T, r io.Reader) (n int64) {
 	t.Helper()
-	c, err := openTarSplit(r)
+	c, err := openRecipe(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func rebuildMain(args []string) int {
 	}
 	var r *RebuildResult
 	if err == nil {
-		r, err = runRebuild(order, os.NewFile(protocol.FDRebuildRecipe, TarSplitFile), out)
+		r, err = runRebuild(order, os.NewFile(protocol.FDRebuildRecipe, RecipeFile), out)
 	}
 	if err == nil {
 		err = json.NewEncoder(result).Encode(r)
@@ -82,7 +82,7 @@ func runRebuild(order rebuildOrder, in io.Reader, out io.Writer) (*RebuildResult
 	if err := Confine(order.Dir, 0, unix.MS_RDONLY); err != nil {
 		return nil, err
 	}
-	rec, err := openTarSplit(in)
+	rec, err := openRecipe(in)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // comparer reads a layer's stream as recorded in the recipe, and compares the files with it.
 type comparer struct {
-	recipe *tarSplitReader
+	recipe *recipeReader
 	result RebuildResult
 
 	raw  []byte
@@ -161,7 +161,7 @@ func (c *comparer) compare(f *filter, out io.Writer) error {
 			break
 		}
 		if err != nil {
-			return tarSplitError(err)
+			return recipeError(err)
 		}
 		hdr.Name = path.Clean(hdr.Name)
 		kept, err := f.entry(hdr)
@@ -212,7 +212,7 @@ func (c *comparer) Read(p []byte) (int, error) {
 	return fileContent{c}.Read(p)
 }
 
-func (c *comparer) begin(e tarSplitEntry) {
+func (c *comparer) begin(e recipeEntry) {
 	c.name, c.left, c.want = e.name, e.size, e.sum
 	c.sum.Reset()
 	var err error

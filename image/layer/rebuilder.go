@@ -21,7 +21,7 @@ import (
 // Rebuild makes the tar stream of the layer in dir again, or compares its sizes only. out, if not nil,
 // receives the stream.
 func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildResult, error) {
-	recipe, err := os.Open(filepath.Join(dir, TarSplitFile))
+	recipe, err := os.Open(filepath.Join(dir, RecipeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, report.New(report.Failure, "pull or load its image again", "layer %s has no record of its files: an earlier podrun has stored it", id)
 	}

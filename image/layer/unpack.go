@@ -68,7 +68,7 @@ func runUnpack(args []string) (*unpackResult, error) {
 	if err := Confine(order.Dir, order.Limits.Bytes, 0); err != nil {
 		return nil, err
 	}
-	rec := newTarSplitWriter(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(protocol.FDUnpackRecipe, TarSplitFile))
+	rec := newRecipeWriter(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(protocol.FDUnpackRecipe, RecipeFile))
 	result, err := apply(rec, f, order.Part)
 	if err == nil {
 		err = rec.close()
@@ -80,7 +80,7 @@ func runUnpack(args []string) (*unpackResult, error) {
 }
 
 // apply fills the root directory. It also reads the rest of the stream: its writer hashes it to the end.
-func apply(r *tarSplitWriter, f *filter, part int) (*unpackResult, error) {
+func apply(r *recipeWriter, f *filter, part int) (*unpackResult, error) {
 	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
 	p := &tarParts{r: r, most: part}
 	entry := func(hdr *tar.Header) (bool, error) {

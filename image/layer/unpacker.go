@@ -89,7 +89,7 @@ func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, onProgr
 	}
 	defer job.Windows.Release(window)
 
-	recipe, err := os.OpenFile(filepath.Join(filepath.Dir(root), TarSplitFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	recipe, err := os.OpenFile(filepath.Join(filepath.Dir(root), RecipeFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}

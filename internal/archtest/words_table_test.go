@@ -59,6 +59,8 @@ var retiredNames = []retired{
 	{"anew", "recreate", ""},
 	{"renewed", "restarted", ""},
 	{"prewarm", "prepare", ""},
+	{"tarsplit", "recipe", ""},
+	{"tar_split", "recipe", ""},
 	{"prewarmed", "prepared", ""},
 	{"inherit", "load", ""},
 	{"past", "resumed, previous", ""},

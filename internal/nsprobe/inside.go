@@ -119,8 +119,8 @@ func failed(name string, err error) host.Finding {
 // mounts makes the mounts of every pod: /sys, /dev/shm and /dev/mqueue, and the /proc of a
 // container.
 func mounts(dir string) error {
-	sandbox := volumes.Sandbox{Dir: filepath.Join(dir, "sandbox"), NetNS: "/proc/thread-self/ns/net", IPCNS: "/proc/thread-self/ns/ipc"}
-	if _, err := sandbox.MountTemplates(); err != nil {
+	sandbox := volumes.SharedMountSpec{Dir: filepath.Join(dir, "sandbox"), NetNS: "/proc/thread-self/ns/net", IPCNS: "/proc/thread-self/ns/ipc"}
+	if _, err := sandbox.Mount(); err != nil {
 		return err
 	}
 	proc := filepath.Join(dir, "proc")

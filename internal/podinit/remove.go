@@ -16,7 +16,7 @@ import (
 // RemovePod removes what a dead pod has left: its files, including those of subordinate ids, its
 // cgroup and its directories. The caller holds the pod's lock.
 func RemovePod(program string, d store.Dirs, p store.Pod) error {
-	if p.OwnsNothing() {
+	if p.CanRemoveDirectly() {
 		return p.Remove()
 	}
 	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.EntryRemoveFiles, Args: reexec.PodArgs(d, p), Userns: true})

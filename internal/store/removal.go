@@ -58,9 +58,9 @@ func (p Pod) removeData() error {
 	return os.RemoveAll(p.data)
 }
 
-// OwnsNothing reports whether the last supervisor of an ended pod left no files of its user
+// CanRemoveDirectly reports whether the last supervisor of an ended pod left no files of its user
 // namespace, so that Remove can delete everything. This is so unless the supervisor was killed.
-func (p Pod) OwnsNothing() bool {
+func (p Pod) CanRemoveDirectly() bool {
 	st, err := p.Status()
 	if err != nil {
 		return false

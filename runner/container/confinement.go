@@ -87,7 +87,7 @@ func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) 
 	if f.filterKey, err = filter.Key(profile); err != nil {
 		return err
 	}
-	if f.filter, err = filter.Kept(dir, f.filterKey); errors.Is(err, os.ErrNotExist) {
+	if f.filter, err = filter.LoadCompiled(dir, f.filterKey); errors.Is(err, os.ErrNotExist) {
 		f.filter, err = filter.Make(dir, f.filterKey, profile)
 	}
 	return err
@@ -114,7 +114,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 		return f, errors.New("the exec shim that loads its seccomp filter is missing")
 	}
 	var err error
-	if f.filter, err = filter.Kept(s.Pod.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
+	if f.filter, err = filter.LoadCompiled(s.Pod.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
 	caps := &specs.LinuxCapabilities{Bounding: c.Capabilities}

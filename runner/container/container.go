@@ -361,7 +361,7 @@ func newSpecConfig(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) spe
 		rootfs: rootfs, dev: dev,
 		netns: s.Net, ipcns: s.IPC, utsns: s.UTS,
 		hostPID:       s.Plan.HostPID,
-		sys:           s.SharedMounts().Templates().Sys,
+		sys:           s.SharedMountSpec().Paths().Sys,
 		hosts:         filepath.Join(s.EtcDir(), "hosts"),
 		hostname:      filepath.Join(s.EtcDir(), "hostname"),
 		resolv:        filepath.Join(s.EtcDir(), "resolv.conf"),

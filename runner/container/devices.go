@@ -12,7 +12,7 @@ import (
 // mountDev makes the container's /dev. It has the host's shared memory and queues if the pod uses the
 // host's IPC namespace, and the host's devices if the container is privileged.
 func (x *Container) mountDev(s *sandbox.Sandbox) error {
-	t := s.SharedMounts().Templates()
+	t := s.SharedMountSpec().Paths()
 	t.Label = x.Plan.FileLabel
 	if mountsDevpts(s.Plan) {
 		t.Pts = strings.Join(devptsOptions(s.IDMapped("gid_map", 5)), ",")

@@ -63,9 +63,9 @@ var runcVersion = sync.OnceValue(func() string {
 	return ""
 })
 
-// Kept returns the compiled filter that a directory holds under its Key. The error is fs.ErrNotExist if
+// LoadCompiled returns the compiled filter that a directory holds under its Key. The error is fs.ErrNotExist if
 // there is none, or only an incomplete one.
-func Kept(dir, key string) (execshim.Filter, error) {
+func LoadCompiled(dir, key string) (execshim.Filter, error) {
 	b, err := os.ReadFile(filepath.Join(dir, key))
 	if err != nil {
 		return execshim.Filter{}, err

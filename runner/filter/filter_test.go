@@ -36,14 +36,14 @@ func TestCompiledOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Kept(dir, key); !errors.Is(err, os.ErrNotExist) {
+	if _, err := LoadCompiled(dir, key); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("before: %v", err)
 	}
 	made, err := Make(dir, key, p)
 	if err != nil || len(made.Program) < 5*8 || made.Flags != 0 {
 		t.Fatalf("made %d bytes, flags %d: %v", len(made.Program), made.Flags, err)
 	}
-	kept, err := Kept(dir, key)
+	kept, err := LoadCompiled(dir, key)
 	if err != nil || !bytes.Equal(kept.Program, made.Program) || kept.Flags != made.Flags {
 		t.Errorf("kept %v, made %v: %v", kept, made, err)
 	}
@@ -59,7 +59,7 @@ func TestCompiledOnce(t *testing.T) {
 		if err := os.WriteFile(file, damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Kept(dir, key); !errors.Is(err, os.ErrNotExist) {
+		if _, err := LoadCompiled(dir, key); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

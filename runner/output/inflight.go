@@ -39,19 +39,19 @@ const (
 func openInFlight(path string, attempt int) (*inFlight, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open note of the log: %w", err)
+		return nil, fmt.Errorf("open the in-flight record of the log: %w", err)
 	}
 	defer f.Close()
 	// The page is written and not only allocated by truncate: if memory is short, touching a missing page
 	// would kill the supervisor.
 	if st, err := f.Stat(); err == nil && st.Size() < inFlightSize {
 		if _, err := f.WriteAt(make([]byte, inFlightSize), 0); err != nil {
-			return nil, fmt.Errorf("make note of the log: %w", err)
+			return nil, fmt.Errorf("make the in-flight record of the log: %w", err)
 		}
 	}
 	page, err := unix.Mmap(int(f.Fd()), 0, inFlightSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return nil, fmt.Errorf("map note of the log: %w", err)
+		return nil, fmt.Errorf("map the in-flight record of the log: %w", err)
 	}
 	return &inFlight{attempt: attempt, page: page}, nil
 }

@@ -112,7 +112,7 @@ func (s *Sandbox) connectionSteps() []step {
 func (s *Sandbox) FoundationSteps() []step {
 	return []step{
 		{"directory", s.makeEtcFiles, s.removeDir},
-		{"shared mounts", s.mountShared, func() error { return s.SharedMounts().Unmount() }},
+		{"shared mounts", s.mountShared, func() error { return s.SharedMountSpec().Unmount() }},
 		{"users of its own", s.makeOpenDir, s.removeOpenDir},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.makeCgroup, s.removeCgroup},
@@ -194,13 +194,13 @@ func (s *Sandbox) Remove() error { return s.undo.Undo() }
 // ServePorts serves the pod's host ports.
 func (s *Sandbox) ServePorts() error { return s.Ports.Serve(s.Plan, &s.Network) }
 
-// SharedMounts returns the namespaces and files that all containers of the pod mount.
-func (s *Sandbox) SharedMounts() volumes.Sandbox {
-	return volumes.Sandbox{Dir: filepath.Join(s.Dir, "shared"), NetNS: s.Net, IPCNS: s.IPC, Label: s.Plan.FileLabel}
+// SharedMountSpec returns the namespaces and files that all containers of the pod mount.
+func (s *Sandbox) SharedMountSpec() volumes.SharedMountSpec {
+	return volumes.SharedMountSpec{Dir: filepath.Join(s.Dir, "shared"), NetNS: s.Net, IPCNS: s.IPC, Label: s.Plan.FileLabel}
 }
 
 func (s *Sandbox) mountShared() error {
-	_, err := s.SharedMounts().MountTemplates()
+	_, err := s.SharedMountSpec().Mount()
 	return err
 }
 

@@ -53,7 +53,7 @@ func (o *stopPostOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := unit.NewService(env, dirs, launcher, systemd.NewNotifier(env.Getenv))
+	s := unit.NewMainProcess(env, dirs, launcher, systemd.NewNotifier(env.Getenv))
 	s.Quiet = true
 	for _, place := range pods {
 		t := &podup.Target{Pod: place}

@@ -183,7 +183,7 @@ func (o *upOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s := unit.NewService(o.env, dirs, nil, n)
+		s := unit.NewMainProcess(o.env, dirs, nil, n)
 		s.Quiet, s.Signals = o.quiet, signals
 		if o.woken != "" {
 			return s.Resume(ctx, o.woken, rollout.ExitCodeFrom(o.exitCodeFrom))

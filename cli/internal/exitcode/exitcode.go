@@ -20,7 +20,7 @@ const (
 	CannotRun  = 126
 	NotFound   = 127
 	Hangup     = 129
-	SIGINT     = 130
+	Interrupt  = 130
 	BrokenPipe = 141
 	Terminated = 143
 )
@@ -37,7 +37,7 @@ var Table = []struct {
 	{CannotRun, "`exec`: the command was found but cannot be executed."},
 	{NotFound, "`exec`: the command was not found in the container."},
 	{Hangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},
-	{SIGINT, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
+	{Interrupt, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
 	{BrokenPipe, "The reader of the output has gone (SIGPIPE): `podrun events -w | head`."},
 	{Terminated, "Ended by SIGTERM. A pod in the foreground was stopped and removed."},
 }
@@ -103,7 +103,7 @@ func Interrupted(sig os.Signal) error {
 	case syscall.SIGHUP:
 		return &Error{Code: Hangup}
 	}
-	return &Error{Code: SIGINT}
+	return &Error{Code: Interrupt}
 }
 
 // Report prints the part of a command's error that is not yet reported, and returns the exit code.

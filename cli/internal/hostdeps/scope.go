@@ -20,8 +20,8 @@ const (
 	// others. Without a scope its pod has no limits and cannot be started after a crash.
 	unitScopeTime = 30 * time.Second
 
-	// StopMargin is the time beyond the grace period for a pod that the manager stops.
-	StopMargin = 10 * time.Second
+	// UnitStopMargin is the time beyond the grace period for a pod that the manager stops.
+	UnitStopMargin = 10 * time.Second
 )
 
 // startInScope starts the pod of s in a cgroup of its own. If this process has its cgroup to itself (a
@@ -46,7 +46,7 @@ func startInScope(s *podinit.Options, plan *pod.Plan) (warning func() string) {
 		name := plan.Namespace + "-" + plan.Name
 		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
 			Name: "podrun-" + name, Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
-			Stop:  time.Duration(plan.GraceSeconds)*time.Second + StopMargin,
+			Stop:  time.Duration(plan.GraceSeconds)*time.Second + UnitStopMargin,
 			Slice: unit.Slice, Before: unit.Name,
 		})
 		if err == nil {

@@ -69,7 +69,7 @@ void podrun_place_fd(int fd, int where);
 int podrun_move_fd_up(int fd);
 
 // podrun_init_loop is the pod init's main loop. It begins with the first supervisor and the socket
-// to it. The descriptors SIGNALS, ALARM and SERVED are open.
+// to it. The descriptors FD_SIGNALS, FD_ALARM and FD_SERVED are open.
 enum { FD_SIGNALS = FD_USER + 1, FD_ALARM, FD_SERVED, FD_FREE };
 void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int channel) __attribute__((noreturn));
 

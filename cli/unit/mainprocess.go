@@ -28,11 +28,11 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// Service is a `podrun up` in the foreground of a unit of Type=notify. It reports the state of the pods
+// MainProcess is a `podrun up` in the foreground of a unit of Type=notify. It reports the state of the pods
 // to systemd. Once they are ready it executes the unit loop (reexec.UnitLoop), until they end or it is
 // stopped. It takes over pods of the same manifest that already run, so this process can be killed and
 // restarted without any effect on the pods.
-type Service struct {
+type MainProcess struct {
 	Quiet   bool // do not copy the containers' output
 	Signals <-chan os.Signal
 	Pods    []*podup.Target
@@ -58,9 +58,9 @@ type Service struct {
 // for these messages.
 const notifyInterval = time.Hour
 
-// NewService returns the service of this process's unit.
-func NewService(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, n *systemd.Notifier) *Service {
-	s := &Service{env: env, dirs: dirs, launcher: launcher, notifier: n, stopExtending: func() {}}
+// NewMainProcess returns the service of this process's unit.
+func NewMainProcess(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, n *systemd.Notifier) *MainProcess {
+	s := &MainProcess{env: env, dirs: dirs, launcher: launcher, notifier: n, stopExtending: func() {}}
 	if u, ok := systemd.OwnUnit(); ok {
 		s.unit = u.Name
 	}
@@ -68,7 +68,7 @@ func NewService(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher,
 }
 
 // notify sends assignments to systemd. A message that fails is not repeated.
-func (s *Service) notify(assignments ...string) {
+func (s *MainProcess) notify(assignments ...string) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
 	if err := s.notifier.Notify(assignments...); err != nil && s.lastError != err.Error() {
@@ -84,7 +84,7 @@ const (
 )
 
 // extendTimeout keeps extending the unit's time-out until stop is called.
-func (s *Service) extendTimeout(ctx context.Context) (stop func()) {
+func (s *MainProcess) extendTimeout(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		for {
@@ -98,14 +98,14 @@ func (s *Service) extendTimeout(ctx context.Context) (stop func()) {
 }
 
 // BeforeLoad waits for a slot for starting pods.
-func (s *Service) BeforeLoad(ctx context.Context) error {
+func (s *MainProcess) BeforeLoad(ctx context.Context) error {
 	s.notify(systemd.MainPID(os.Getpid()), systemd.Status("waiting for its turn to start"))
 	s.stopExtending = s.extendTimeout(ctx)
 	return cmdutil.Interruptible(ctx, s.Signals, s.acquireStartSlot)
 }
 
 // Loaded makes the run one of the unit.
-func (s *Service) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+func (s *MainProcess) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
 	s.run, s.launcher, s.rule, s.Pods, r.Unit = r, r.Launcher, rule, r.Targets, s
 	s.notify(systemd.Status("starting"))
 	if len(r.Workloads) > 0 && len(r.Targets) > 0 {
@@ -115,7 +115,7 @@ func (s *Service) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
 }
 
 // Prepared records the pods as the unit's, and makes the connections of those that are started.
-func (s *Service) Prepared() error {
+func (s *MainProcess) Prepared() error {
 	if len(s.run.Workloads) > 0 { // their controller makes the pods
 		return nil
 	}
@@ -135,7 +135,7 @@ func (s *Service) Prepared() error {
 }
 
 // Wait waits for the pods, or runs the controllers of the workloads.
-func (s *Service) Wait(ctx context.Context, startErr error) error {
+func (s *MainProcess) Wait(ctx context.Context, startErr error) error {
 	s.startFinished = true
 	for _, p := range s.Pods { // the pods' own processes hold their locks now
 		if p.Lock != nil {
@@ -156,7 +156,7 @@ func (s *Service) Wait(ctx context.Context, startErr error) error {
 
 // CleanUp ends the start. A signal during it is a requested stop, which is no failure: the pods end with
 // the unit.
-func (s *Service) CleanUp(ctx context.Context, err error) error {
+func (s *MainProcess) CleanUp(ctx context.Context, err error) error {
 	if e := exitcode.As(err); e != nil && e.Err == nil && !s.startFinished {
 		err = nil
 		if s.run != nil && len(s.run.Workloads) == 0 {
@@ -174,13 +174,13 @@ func (s *Service) CleanUp(ctx context.Context, err error) error {
 }
 
 // started is called when every app container has been started.
-func (s *Service) started() {
+func (s *MainProcess) started() {
 	s.stopExtending()
 	s.releaseStartSlot()
 }
 
 // connect makes the connection between a new pod's supervisor and systemd, and the unit's end of it.
-func (s *Service) connect(p *podup.Target) error {
+func (s *MainProcess) connect(p *podup.Target) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("make a socket for pod %s: %w", p.Pod.Name, err)
@@ -208,7 +208,7 @@ func (s *Service) connect(p *podup.Target) error {
 const takeOverTime = 10 * time.Second
 
 // Adopt takes over a running pod. It replaces a pod of this unit that was made from another manifest.
-func (s *Service) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) error {
+func (s *MainProcess) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) error {
 	err := l.CompareRunning(p)
 	if errors.Is(err, cmdutil.ErrImmutable) && s.owns(p.Pod) {
 		p.Action, err = podup.Replace, nil
@@ -230,7 +230,7 @@ func (s *Service) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) erro
 
 // attach sends a running pod's supervisor the descriptors of a new connection. A supervisor that does not
 // answer is replaced, and its successor gets them.
-func (s *Service) attach(ctx context.Context, p *podup.Target) error {
+func (s *MainProcess) attach(ctx context.Context, p *podup.Target) error {
 	for attempt := 0; ; attempt++ {
 		err := s.attachOnce(ctx, p)
 		switch {
@@ -253,7 +253,7 @@ func (s *Service) attach(ctx context.Context, p *podup.Target) error {
 	}
 }
 
-func (s *Service) attachOnce(ctx context.Context, p *podup.Target) error {
+func (s *MainProcess) attachOnce(ctx context.Context, p *podup.Target) error {
 	p.CloseNotify()
 	if err := s.connect(p); err != nil {
 		return err
@@ -289,7 +289,7 @@ func (s *Service) attachOnce(ctx context.Context, p *podup.Target) error {
 const startSlotPoll = 500 * time.Millisecond // between two attempts
 
 // acquireStartSlot waits for one of the few slots for starting pods.
-func (s *Service) acquireStartSlot(ctx context.Context) error {
+func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
 	for {
 		for i := range max(2, runtime.NumCPU()) {
 			lock, err := store.OpenFileLock(s.dirs.StartSlot(i))
@@ -310,7 +310,7 @@ func (s *Service) acquireStartSlot(ctx context.Context) error {
 }
 
 // releaseStartSlot releases the slot for the next process.
-func (s *Service) releaseStartSlot() {
+func (s *MainProcess) releaseStartSlot() {
 	if s.startSlot != nil {
 		s.startSlot.Close()
 		s.startSlot = nil

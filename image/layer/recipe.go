@@ -17,20 +17,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TarSplitFile is the file in a layer's directory with the parts of its tar stream other than the content of
+// RecipeFile is the file in a layer's directory with the parts of its tar stream other than the content of
 // the unpacked files. With it the stream can be made again, byte for byte. So a layer can be checked against
 // its diffID, and saved, without its blob.
 //
-// It is compressed with gzip: tarSplitMagic, then records. A record is a letter and
+// It is compressed with gzip: recipeMagic, then records. A record is a letter and
 //
-//	raw      n (uvarint), n bytes of the stream
-//	payload  name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes):
-//	         the stream has the content of the file here
-//	mark     the same, for a sparse file: the stream does not have its content,
-//	         but its parts, which are in raw records
-const TarSplitFile = "recipe.gz"
+//	r  raw: n (uvarint), n bytes of the stream
+//	f  file: name (uvarint n, n bytes), size (uvarint), CRC-64 (8 bytes):
+//	   the stream has the content of the file here
+//	m  the same, for a sparse file: the stream does not have its content,
+//	   but its parts, which are in raw records
+const RecipeFile = "recipe.gz"
 
-const tarSplitMagic = "podrun recipe 1\n"
+const recipeMagic = "podrun recipe 1\n"
 
 // The letters of records.
 const (
@@ -44,9 +44,9 @@ const maxRawRecord = 32 << 10
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
 
-// tarSplitWriter writes the recipe of the tar stream that is read through it. Its entry method must see
+// recipeWriter writes the recipe of the tar stream that is read through it. Its entry method must see
 // every header right after it was read, and the reader must not read ahead.
-type tarSplitWriter struct {
+type recipeWriter struct {
 	r   io.Reader
 	out *bufio.Writer
 	zip *gzip.Writer
@@ -65,14 +65,14 @@ type sparseFile struct {
 	size int64
 }
 
-func newTarSplitWriter(r io.Reader, w io.Writer) *tarSplitWriter {
+func newRecipeWriter(r io.Reader, w io.Writer) *recipeWriter {
 	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
-	c := &tarSplitWriter{r: r, zip: zip, out: bufio.NewWriterSize(zip, 16<<10), sum: crc64.New(crcTable)}
-	_, c.err = c.out.WriteString(tarSplitMagic)
+	c := &recipeWriter{r: r, zip: zip, out: bufio.NewWriterSize(zip, 16<<10), sum: crc64.New(crcTable)}
+	_, c.err = c.out.WriteString(recipeMagic)
 	return c
 }
 
-func (c *tarSplitWriter) Read(p []byte) (int, error) {
+func (c *recipeWriter) Read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, fmt.Errorf("write the layer's recipe: %w", c.err)
 	}
@@ -95,7 +95,7 @@ func (c *tarSplitWriter) Read(p []byte) (int, error) {
 }
 
 // entry takes a header before any change to it except its name, which is clean.
-func (c *tarSplitWriter) entry(hdr *tar.Header) {
+func (c *recipeWriter) entry(hdr *tar.Header) {
 	switch {
 	case hdr.Typeflag != tar.TypeReg && hdr.Typeflag != tar.TypeCont && hdr.Typeflag != tar.TypeGNUSparse,
 		strings.HasPrefix(path.Base(hdr.Name), whiteoutPrefix), hdr.Size == 0:
@@ -123,7 +123,7 @@ func isSparse(hdr *tar.Header) bool {
 const maxSparse = 1 << 30
 
 // close completes the recipe when everything is unpacked.
-func (c *tarSplitWriter) close() error {
+func (c *recipeWriter) close() error {
 	c.flush()
 	for _, s := range c.sparse {
 		f, err := openUnpacked(s.name)
@@ -153,7 +153,7 @@ func openUnpacked(name string) (*os.File, error) {
 	return os.OpenFile("/"+CleanName(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }
 
-func (c *tarSplitWriter) flush() {
+func (c *recipeWriter) flush() {
 	if len(c.raw) == 0 {
 		return
 	}
@@ -161,23 +161,23 @@ func (c *tarSplitWriter) flush() {
 	c.raw = c.raw[:0]
 }
 
-func (c *tarSplitWriter) file(kind byte, name string, size int64, sum uint64) {
+func (c *recipeWriter) file(kind byte, name string, size int64, sum uint64) {
 	b := append(binary.AppendUvarint([]byte{kind}, uint64(len(name))), name...)
 	b = binary.AppendUvarint(b, uint64(size))
 	c.write(binary.BigEndian.AppendUint64(b, sum))
 }
 
-func (c *tarSplitWriter) write(b []byte) {
+func (c *recipeWriter) write(b []byte) {
 	if _, err := c.out.Write(b); c.err == nil {
 		c.err = err
 	}
 }
 
-// tarSplitReader reads a recipe.
-type tarSplitReader struct{ r *bufio.Reader }
+// recipeReader reads a recipe.
+type recipeReader struct{ r *bufio.Reader }
 
-// tarSplitEntry is one record: raw bytes, or a file.
-type tarSplitEntry struct {
+// recipeEntry is one record: raw bytes, or a file.
+type recipeEntry struct {
 	kind byte
 	raw  []byte
 	name string
@@ -185,26 +185,26 @@ type tarSplitEntry struct {
 	sum  uint64
 }
 
-func openTarSplit(r io.Reader) (*tarSplitReader, error) {
+func openRecipe(r io.Reader) (*recipeReader, error) {
 	zip, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, tarSplitError(err)
+		return nil, recipeError(err)
 	}
-	c := &tarSplitReader{bufio.NewReaderSize(zip, 64<<10)}
-	magic := make([]byte, len(tarSplitMagic))
-	if _, err := io.ReadFull(c.r, magic); err != nil || string(magic) != tarSplitMagic {
-		return nil, tarSplitError(errors.New("it was not written by this podrun"))
+	c := &recipeReader{bufio.NewReaderSize(zip, 64<<10)}
+	magic := make([]byte, len(recipeMagic))
+	if _, err := io.ReadFull(c.r, magic); err != nil || string(magic) != recipeMagic {
+		return nil, recipeError(errors.New("it was not written by this podrun"))
 	}
 	return c, nil
 }
 
-func tarSplitError(err error) error { return fmt.Errorf("read the layer's recipe: %w", err) }
+func recipeError(err error) error { return fmt.Errorf("read the layer's recipe: %w", err) }
 
 // next returns the next record, or io.EOF at the end.
-func (c *tarSplitReader) next() (e tarSplitEntry, err error) {
+func (c *recipeReader) next() (e recipeEntry, err error) {
 	if e.kind, err = c.r.ReadByte(); err != nil {
 		if err != io.EOF {
-			err = tarSplitError(err)
+			err = recipeError(err)
 		}
 		return e, err
 	}
@@ -230,12 +230,12 @@ func (c *tarSplitReader) next() (e tarSplitEntry, err error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return e, tarSplitError(err)
+		return e, recipeError(err)
 	}
 	return e, nil
 }
 
-func (c *tarSplitReader) bytes(limit uint64) ([]byte, error) {
+func (c *recipeReader) bytes(limit uint64) ([]byte, error) {
 	n, err := binary.ReadUvarint(c.r)
 	if err != nil {
 		return nil, err

@@ -16,14 +16,14 @@ import (
 	"github.com/podrun/podrun/internal/testenv"
 )
 
-// pod makes templates for namespaces other than the test's own.
-func pod(t testing.TB) (Sandbox, Templates) {
+// pod makes shared mounts for namespaces other than the test's own.
+func pod(t testing.TB) (SharedMountSpec, SharedMounts) {
 	t.Helper()
 	testenv.NoLeaks(t)
 	testenv.Need(t, canMountSysfs)
 	proc := testenv.NewNamespaces(t, unix.CLONE_NEWNET|unix.CLONE_NEWIPC)
-	s := Sandbox{Dir: filepath.Join(t.TempDir(), "sandbox"), NetNS: proc + "/ns/net", IPCNS: proc + "/ns/ipc"}
-	templates, err := s.MountTemplates()
+	s := SharedMountSpec{Dir: filepath.Join(t.TempDir(), "sandbox"), NetNS: proc + "/ns/net", IPCNS: proc + "/ns/ipc"}
+	shared, err := s.Mount()
 	must(t, err)
 	t.Cleanup(func() {
 		must(t, s.Unmount())
@@ -33,7 +33,7 @@ func pod(t testing.TB) (Sandbox, Templates) {
 			t.Errorf("left in the sandbox's directory: %v", left)
 		}
 	})
-	return s, templates
+	return s, shared
 }
 
 // canMountSysfs returns an error on hosts that are containers themselves: parts of their /sys are
@@ -51,8 +51,8 @@ func canMountSysfs() error {
 }
 
 func TestSysIsOfThePodsNetwork(t *testing.T) {
-	s, templates := pod(t)
-	flags := filepath.Join(templates.Sys, "class/net/lo/flags")
+	s, shared := pod(t)
+	flags := filepath.Join(shared.Sys, "class/net/lo/flags")
 	wantFile(t, flags, "0x8\n")
 	must(t, nsthread.Do(loopbackUp, s.NetNS))
 	wantFile(t, flags, "0x9\n") // IFF_UP is bit 0
@@ -74,8 +74,8 @@ func loopbackUp() error {
 }
 
 func TestSysIsReadOnlyAndMasked(t *testing.T) {
-	_, templates := pod(t)
-	if err := os.WriteFile(filepath.Join(templates.Sys, "class/net/lo/mtu"), []byte("1500"), 0); !errors.Is(err, unix.EROFS) {
+	_, shared := pod(t)
+	if err := os.WriteFile(filepath.Join(shared.Sys, "class/net/lo/mtu"), []byte("1500"), 0); !errors.Is(err, unix.EROFS) {
 		t.Errorf("write into /sys: %v, want EROFS", err)
 	}
 	masked := 0
@@ -84,7 +84,7 @@ func TestSysIsReadOnlyAndMasked(t *testing.T) {
 			continue
 		}
 		masked++
-		dir := filepath.Join(templates.Sys, name)
+		dir := filepath.Join(shared.Sys, name)
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) > 0 {
 			t.Errorf("%s has %d entries, error %v, want none", name, len(entries), err)
@@ -99,9 +99,9 @@ func TestSysIsReadOnlyAndMasked(t *testing.T) {
 }
 
 func TestDev(t *testing.T) {
-	s, templates := pod(t)
+	s, shared := pod(t)
 	dev := filepath.Join(t.TempDir(), "container", "dev")
-	must(t, templates.MountDev(dev))
+	must(t, shared.MountDev(dev))
 	t.Cleanup(func() {
 		must(t, UnmountDev(dev))
 		wantMissing(t, dev)
@@ -132,7 +132,7 @@ func TestDev(t *testing.T) {
 	if want := len(devNodes) + len(devLinks) + 3; len(entries) != want {
 		t.Errorf("/dev has %v, want %d entries", entries, want)
 	}
-	write(t, filepath.Join(templates.Shm, "f"), "shared")
+	write(t, filepath.Join(shared.Shm, "f"), "shared")
 	wantFile(t, filepath.Join(dev, "shm", "f"), "shared")
 	wantMode(t, filepath.Join(dev, "shm"), 0o777|os.ModeSticky)
 
@@ -156,11 +156,11 @@ func makeQueue(name string) error {
 }
 
 func TestContainersDoNotShareDev(t *testing.T) {
-	_, templates := pod(t)
+	_, shared := pod(t)
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	for _, dev := range []string{one, two} {
-		must(t, templates.MountDev(dev))
+		must(t, shared.MountDev(dev))
 		t.Cleanup(func() { must(t, UnmountDev(dev)) })
 	}
 	must(t, os.Remove(filepath.Join(one, "stdin")))
@@ -177,7 +177,7 @@ func TestContainersDoNotShareDev(t *testing.T) {
 func TestTemplatesAreMadeAgain(t *testing.T) {
 	s, first := pod(t)
 	write(t, filepath.Join(first.Shm, "f"), "left by a killed supervisor")
-	second, err := s.MountTemplates()
+	second, err := s.Mount()
 	must(t, err)
 	wantMissing(t, filepath.Join(second.Shm, "f"))
 	points, err := mountsBelow(s.Dir)
@@ -192,14 +192,14 @@ func TestTemplatesAreMadeAgain(t *testing.T) {
 }
 
 func TestTemplatesAreMadeWholeOrNot(t *testing.T) {
-	s, templates := pod(t)
-	broken := []Sandbox{
+	s, shared := pod(t)
+	broken := []SharedMountSpec{
 		{Dir: s.Dir + "2", NetNS: "/nowhere/net", IPCNS: s.IPCNS},
 		{Dir: s.Dir + "2", NetNS: s.NetNS, IPCNS: "/nowhere/ipc"},
 		{Dir: s.Dir + "2", NetNS: "/etc/passwd", IPCNS: s.IPCNS},
 	}
 	for _, b := range broken {
-		_, err := b.MountTemplates()
+		_, err := b.Mount()
 		if err == nil || !strings.Contains(err.Error(), b.NetNS) && !strings.Contains(err.Error(), b.IPCNS) {
 			t.Errorf("error %v, want one that names the namespace", err)
 		}
@@ -211,7 +211,7 @@ func TestTemplatesAreMadeWholeOrNot(t *testing.T) {
 	}
 
 	dev := filepath.Join(s.Dir, "dev")
-	incomplete := Templates{Sys: templates.Sys, Shm: templates.Shm, Mqueue: "/nowhere/mqueue"}
+	incomplete := SharedMounts{Sys: shared.Sys, Shm: shared.Shm, Mqueue: "/nowhere/mqueue"}
 	if err := incomplete.MountDev(dev); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v, want not exist", err)
 	}

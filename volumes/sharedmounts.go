@@ -13,21 +13,21 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// Sandbox specifies where a pod's shared mounts are made, and in whose namespaces.
-type Sandbox struct {
+// SharedMountSpec specifies where a pod's shared mounts are made, and in whose namespaces.
+type SharedMountSpec struct {
 	Dir          string // a directory of the pod's own; made if missing
 	NetNS, IPCNS string // the pod's, as /proc/1/ns/net; NetNS is "" in the host's network
 	Label        string // SELinux label of what containers may write to; "": the policy decides
 }
 
-// Templates are the pod's shared mounts, made once, which containers bind-mount, /sys recursively:
+// SharedMounts are the mounts of the pod, made once, which containers bind-mount, /sys recursively:
 // a bind mount is faster than a new mount, and mqueue and sysfs can be mounted only by a process in
 // the pod's own IPC and network namespaces.
-type Templates struct {
+type SharedMounts struct {
 	Sys    string // for /sys: read-only, the host's sensitive parts masked
 	Shm    string // for /dev/shm: shared memory of the pod
 	Mqueue string // for /dev/mqueue: POSIX message queues of the pod
-	Label  string // the Sandbox's
+	Label  string // the SharedMountSpec's
 	Pts    string // the options of a container's own devpts; "": MountDev does not mount it
 }
 
@@ -40,31 +40,31 @@ const harmless = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 // sysMasked are the masked directories of /sys: they reveal the host's hardware and policy.
 var sysMasked = []string{"firmware", "devices/virtual/powercap", "fs/selinux", "dev/block"}
 
-// Templates returns the paths that MountTemplates uses.
-func (s Sandbox) Templates() Templates {
-	return Templates{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue"), Label: s.Label}
+// Paths returns the paths that Mount uses.
+func (s SharedMountSpec) Paths() SharedMounts {
+	return SharedMounts{Sys: filepath.Join(s.Dir, "sys"), Shm: filepath.Join(s.Dir, "shm"), Mqueue: filepath.Join(s.Dir, "mqueue"), Label: s.Label}
 }
 
-func (t Templates) all() []string { return []string{t.Sys, t.Shm, t.Mqueue} }
+func (t SharedMounts) all() []string { return []string{t.Sys, t.Shm, t.Mqueue} }
 
-// MountTemplates makes all of the pod's templates below Dir, or none. It first removes what a
+// Mount makes all of the pod's shared mounts below Dir, or none. It first removes what a
 // killed run left there.
-func (s Sandbox) MountTemplates() (_ Templates, err error) {
+func (s SharedMountSpec) Mount() (_ SharedMounts, err error) {
 	if err := s.Unmount(); err != nil {
-		return Templates{}, err
+		return SharedMounts{}, err
 	}
 	var u undo.Stack
 	defer func() { err = errors.Join(err, u.Undo()) }()
-	u.Push("take down templates", s.Unmount)
+	u.Push("unmount the pod's shared mounts", s.Unmount)
 
-	t := s.Templates()
+	t := s.Paths()
 	for _, dir := range t.all() {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return Templates{}, fmt.Errorf("make templates: %w", err)
+			return SharedMounts{}, fmt.Errorf("make shared mounts: %w", err)
 		}
 	}
 	if err := mountTmpfs(t.Shm, memorySize, 0o1777, harmless, t.Label); err != nil {
-		return Templates{}, fmt.Errorf("mount the pod's shared memory: %w", err)
+		return SharedMounts{}, fmt.Errorf("mount the pod's shared memory: %w", err)
 	}
 	err = nsthread.Do(func() error {
 		if err := unix.Mount("mqueue", t.Mqueue, "mqueue", harmless, ""); err != nil {
@@ -81,10 +81,10 @@ func (s Sandbox) MountTemplates() (_ Templates, err error) {
 		err = nsthread.Do(func() error { return mountSys(t.Sys) }, s.NetNS)
 	}
 	if err != nil {
-		return Templates{}, err
+		return SharedMounts{}, err
 	}
 	if err := maskSys(t.Sys); err != nil {
-		return Templates{}, err
+		return SharedMounts{}, err
 	}
 	u.Release()
 	return t, nil
@@ -135,9 +135,9 @@ func maskSys(sys string) error {
 	return nil
 }
 
-// Unmount unmounts and removes the templates, also if they are incomplete or do not exist.
-func (s Sandbox) Unmount() error {
-	for _, dir := range s.Templates().all() {
+// Unmount unmounts and removes the shared mounts, also if they are incomplete or do not exist.
+func (s SharedMountSpec) Unmount() error {
+	for _, dir := range s.Paths().all() {
 		if err := unmountTree(dir); err != nil {
 			return err
 		}

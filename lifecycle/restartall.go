@@ -7,22 +7,22 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Renewal is the reason why everything has restarted since a container's latest run. It is empty
-// once the container has started again.
-type Renewal string
+// FreshStart is the reason why a container starts in a new sandbox or as if for the first time. It is
+// empty once the container has started again.
+type FreshStart string
 
 const (
-	RenewNone    Renewal = ""
-	RenewSandbox Renewal = "sandbox" // in another sandbox: it runs again if it would in the same one
-	RenewReset   Renewal = "reset"   // it runs as if for the first time, without a back-off
-	RenewCause   Renewal = "cause"   // as RenewReset, but its own end was the cause: it has a back-off
+	FreshNone         FreshStart = ""
+	FreshInNewSandbox FreshStart = "sandbox" // in another sandbox: it runs again if it would in the same one
+	FreshFromScratch  FreshStart = "reset"   // it runs as if for the first time, without a back-off
+	FreshAsCause      FreshStart = "cause"   // as FreshFromScratch, but its own end was the cause: it has a back-off
 )
 
 // fresh reports whether a container has not started in this sandbox, or since all containers were
 // restarted.
-func (c *Container) fresh() bool { return c.State == RunNone || c.Renew != RenewNone }
+func (c *Container) fresh() bool { return c.State == RunNone || c.FreshStart != FreshNone }
 
-// sandboxRetry is the delay after a later sandbox could not be made. The first sandbox is tried
+// sandboxRetry is the delay after a sandbox other than the first could not be made. The first is tried
 // once, because the command that starts the pod reports its failure (kubelet: backOffPeriod).
 const sandboxRetry = 10 * time.Second
 
@@ -99,8 +99,8 @@ func (o *Observed) sandboxRemoved(plan *pod.Plan) {
 	}
 	o.Sandbox = SandboxNone
 	o.Attempt++
-	o.renew(plan.InitContainers, RenewReset)
-	o.renew(plan.Containers, RenewSandbox)
+	o.markFresh(plan.InitContainers, FreshFromScratch)
+	o.markFresh(plan.Containers, FreshInNewSandbox)
 }
 
 // mayRecreateSandbox reports whether the kubelet makes another sandbox after one has died: not under policy
@@ -117,12 +117,12 @@ func (o *Observed) mayRecreateSandbox(plan *pod.Plan) bool {
 	return true
 }
 
-// renew marks containers that have started, so that they start again.
-func (o *Observed) renew(list []pod.Container, how Renewal) {
+// markFresh marks containers that have started, so that they start again.
+func (o *Observed) markFresh(list []pod.Container, how FreshStart) {
 	for i := range list {
 		c, ok := o.Containers[list[i].Name]
-		if ok && c.State != RunNone && (c.Renew == RenewNone || c.Renew == RenewSandbox) {
-			c.Renew = how
+		if ok && c.State != RunNone && (c.FreshStart == FreshNone || c.FreshStart == FreshInNewSandbox) {
+			c.FreshStart = how
 		}
 	}
 }
@@ -136,12 +136,12 @@ func (o *Observed) renew(list []pod.Container, how Renewal) {
 // reacts at once, so the container that caused the restart waits as after any other end.
 func (o *Observed) restartAll(plan *pod.Plan, c *Container, e Event) {
 	planned, ok := plan.Container(e.Container)
-	if !ok || o.Ending != nil || o.Restarting || c.State != RunEnded || c.Renew != RenewNone || !restartsAll(planned, c) {
+	if !ok || o.Ending != nil || o.Restarting || c.State != RunEnded || c.FreshStart != FreshNone || !restartsAll(planned, c) {
 		return
 	}
-	c.Renew = RenewCause
-	o.renew(plan.InitContainers, RenewReset)
-	o.renew(plan.Containers, RenewReset)
+	c.FreshStart = FreshAsCause
+	o.markFresh(plan.InitContainers, FreshFromScratch)
+	o.markFresh(plan.Containers, FreshFromScratch)
 	o.Restarting = true
 	o.killAll(plan, e.At, KillRestartAll)
 }
