@@ -111,7 +111,7 @@ func (w wholePod) wakeUp(podInit int) int {
 }
 
 // The masquerade device exists exactly as long as any pod needs it.
-func TestOneWayOutForAll(t *testing.T) {
+func TestMasqueradeDeviceIsShared(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
 	forwarding(t)

@@ -242,7 +242,7 @@ func TestDamagedSleepEndsThePod(t *testing.T) {
 }
 
 // Deadlines during hibernation are kept: the back-off of a container and the pod's deadline.
-func TestTimesAreKeptAsleep(t *testing.T) {
+func TestDeadlinesDuringHibernation(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	plan := withFifos(t, newPlan(nil, []pod.Container{shell(l, "a", "exit 1"), shell(l, "b", obedient)}), "never")
@@ -379,7 +379,7 @@ umask; env; for fd in /proc/self/fd/* /proc/1/fd/*; do readlink $fd; done; tr '\
 
 // The attributes of containers and commands do not depend on whether the supervisor has hibernated, nor on
 // which signals the process that started the pod ignores.
-func TestWokenSupervisorHandsOnNothing(t *testing.T) {
+func TestAttributesAfterHibernation(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
 			testenv.NoLeaks(t)

@@ -167,7 +167,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 
 // podrun's own mounts are made before libcontainer's, which cost a hundred system calls each. The
 // exceptions are those that depend on links of the image or on other mounts.
-func TestPodrunsOwnMountsAreLaid(t *testing.T) {
+func TestMountsBeforeLibcontainer(t *testing.T) {
 	testenv.NoLeaks(t)
 	linked := layer(t)
 	if err := os.Mkdir(filepath.Join(linked, "etc"), 0o755); err != nil && !os.IsExist(err) {
@@ -232,7 +232,7 @@ func TestPodrunsOwnMountsAreLaid(t *testing.T) {
 
 // Mounts that podrun makes early have the same options as libcontainer's: /sys is read-only, set-id
 // programs and devices of the files have no effect, and terminals are the container's own.
-func TestLaidMountsAreHarmless(t *testing.T) {
+func TestOptionsOfMountsBeforeLibcontainer(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "cat /proc/self/mounts")
 	c.TerminationMessagePath = "/dev/termination-log"

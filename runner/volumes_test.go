@@ -241,7 +241,7 @@ func TestMissingReferencesHoldThePod(t *testing.T) {
 }
 
 // A pod that waits for a volume can be stopped, and leaves nothing.
-func TestAHeldPodIsStopped(t *testing.T) {
+func TestStopWhileVolumeIsMissing(t *testing.T) {
 	testenv.NoLeaks(t)
 	plan := newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")})
 	plan.Volumes = []pod.Volume{

@@ -92,7 +92,7 @@ func says(src, dst netip.AddrPort, text string) []byte {
 
 // A socket of the router receives an ICMP error about what it has sent to a pod from that pod,
 // whatever address it acts for, and from no other host.
-func TestErrorsOfWhatAPodWasSent(t *testing.T) {
+func TestICMPErrorsOnlyForOwnPackets(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
 	impostors := []*testPod{w.pod(2), w.packetPod(3)}

@@ -190,7 +190,7 @@ func quiet(t *testing.T, l *Loop) {
 }
 
 // A stream has one turn for each turn of other connections, however often events report it.
-func TestOneTurn(t *testing.T) {
+func TestStreamsTakeTurns(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
 	l := newLoop(t)

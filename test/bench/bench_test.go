@@ -184,7 +184,7 @@ func TestCallsIn(t *testing.T) {
 	}
 }
 
-func TestWhatPodmanWaitsForNothing(t *testing.T) {
+func TestWithoutPodmanIdleTime(t *testing.T) {
 	var f figures
 	for took, want := range map[time.Duration]time.Duration{time.Second: time.Second, 20*time.Second + 5: 5, 41 * time.Second: time.Second} {
 		if got := f.withoutIdle(took); got != want {
