@@ -24,10 +24,10 @@ type Subtree struct {
 type NotDelegated = delegation.NotDelegated
 
 // Delegated finds the subtree that this process may manage; it changes nothing. The processes in
-// with count as podrun's own, like the calling one. The error is a *NotDelegated unless /proc could
+// ownPIDs count as podrun's own, like the calling one. The error is a *NotDelegated unless /proc could
 // not be read.
-func Delegated(with ...int) (Subtree, error) {
-	s, err := delegation.Find(with...)
+func Delegated(ownPIDs ...int) (Subtree, error) {
+	s, err := delegation.Find(ownPIDs...)
 	return Subtree(s), err
 }
 

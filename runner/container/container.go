@@ -57,7 +57,7 @@ type Container struct {
 	freezer     *sandbox.Freezer // the pod's
 }
 
-// StartError is the error of a container whose process could not be run. code is 127 or 126 as in a shell,
+// StartError is the error of a container whose process could not be run. Code is 127 or 126 as in a shell,
 // otherwise 128.
 type StartError struct {
 	error
