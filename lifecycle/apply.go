@@ -16,13 +16,13 @@ func (o *Observed) Apply(plan *pod.Plan, e Event) (statusChanged bool) {
 	}
 	was := o.moment(e.Container)
 	// The deadline is applied before the event, so that a deadline in the past wins.
-	o.Ending = o.currentTeardown(plan, e.At)
+	o.Ending = o.currentEnding(plan, e.At)
 	if o.ranDuringPause(plan, e) {
 		e.Outcome, e.Message = Unknown, "the pod was paused meanwhile"
 	}
 	o.applyEvent(plan, e)
 	if o.Ending == nil {
-		o.Ending = o.teardownAtEnd(plan, e.At)
+		o.Ending = o.endingByContainers(plan, e.At)
 	}
 	o.endRestartAll(plan)
 	o.endOutdatedRuns(plan, e.At)

@@ -197,7 +197,7 @@ func transitions(list []pod.Condition) []Transition {
 // timed returns the conditions with their times. A condition changed by no event since (because a
 // deadline has passed) changes now.
 func (o *Observed) timed(plan *pod.Plan, now Now) []pod.Condition {
-	list := conditions(plan, o, phase(plan, o, o.currentTeardown(plan, now)))
+	list := conditions(plan, o, phase(plan, o, o.currentEnding(plan, now)))
 	for i := range list {
 		list[i].LastTransition = now.Wall
 		if t, ok := o.transition(list[i].Type); ok && t.Status == list[i].Status {

@@ -11,9 +11,9 @@ import (
 // Issued, another call returns none.
 //
 // The actions of one Decision are independent of each other and may run at the same time. Wake
-// already takes them into account.
+// is valid once they are applied as Issued.
 func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
-	d := &decision{plan: plan, seen: o, now: now, ending: o.currentTeardown(plan, now)}
+	d := &decision{plan: plan, seen: o, now: now, ending: o.currentEnding(plan, now)}
 	paused := d.advancePause()
 	switch {
 	case paused:

@@ -34,18 +34,18 @@ type Ending struct {
 	Message  string        `json:"message,omitempty"` // the pod's message, if the cause gives one
 }
 
-// newTeardown returns a teardown with the plan's grace.
-func newTeardown(plan *pod.Plan, cause Cause, at Now) *Ending {
+// newEnding returns an ending with the plan's grace.
+func newEnding(plan *pod.Plan, cause Cause, at Now) *Ending {
 	return &Ending{Cause: cause, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
 }
 
-// currentTeardown returns the teardown of the pod at a time, or nil.
-func (o *Observed) currentTeardown(plan *pod.Plan, now Now) *Ending {
+// currentEnding returns the ending of the pod at a time, or nil.
+func (o *Observed) currentEnding(plan *pod.Plan, now Now) *Ending {
 	if o.Ending != nil {
 		return o.Ending
 	}
 	if at, ok := o.deadline(plan, now); ok && now.Boot >= at {
-		e := newTeardown(plan, EndDeadline, now)
+		e := newEnding(plan, EndDeadline, now)
 		e.Reason = reasonDeadline
 		e.Message = "Pod was active on the node longer than the specified deadline"
 		return e
@@ -65,14 +65,14 @@ func (o *Observed) deadline(plan *pod.Plan, now Now) (at time.Duration, ok bool)
 	return begun.Boot + seconds(plan.ActiveDeadlineSeconds), true
 }
 
-// teardownAtEnd returns the teardown of a pod that ends by itself, or nil.
-func (o *Observed) teardownAtEnd(plan *pod.Plan, at Now) *Ending {
+// endingByContainers returns the ending of a pod whose containers end it, or nil.
+func (o *Observed) endingByContainers(plan *pod.Plan, at Now) *Ending {
 	for i := range plan.InitContainers {
 		c := &plan.InitContainers[i]
 		if r := initRole(c); r == roleInit {
 			seen := o.container(c.Name)
 			if finished(plan, c, r, seen) && !succeeded(r, seen.End) {
-				return newTeardown(plan, EndInitFailed, at)
+				return newEnding(plan, EndInitFailed, at)
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (o *Observed) teardownAtEnd(plan *pod.Plan, at Now) *Ending {
 			return nil
 		}
 	}
-	return newTeardown(plan, EndCompleted, at)
+	return newEnding(plan, EndCompleted, at)
 }
 
 // beginStop begins the teardown, or shortens the current one: a later request never gives a container
@@ -108,9 +108,9 @@ func (o *Observed) beginStop(plan *pod.Plan, e Event) {
 	}
 }
 
-// teardownOfLostSandbox returns the teardown of a pod whose sandbox could not be made, or died and is not replaced.
-// The reason of a failed creation is that of the kubelet's event.
-func (o *Observed) teardownOfLostSandbox(e Event) *Ending {
+// endingOfLostSandbox returns the ending of a pod whose sandbox could not be made, or died and is not
+// replaced. The reason of a failed creation is that of the kubelet's event.
+func (o *Observed) endingOfLostSandbox(e Event) *Ending {
 	end := &Ending{Cause: EndLost, Since: e.At, GraceEnd: e.At.Boot}
 	if o.Sandbox == SandboxCreating && e.Kind == SandboxFailed {
 		end.Reason, end.Message = "FailedCreatePodSandBox", "Failed to create pod sandbox"

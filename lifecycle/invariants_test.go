@@ -160,7 +160,7 @@ func (f *fake) judgeStop(a Action) {
 	if killed {
 		end = time.Duration(kill)
 	}
-	if e := f.seen.currentTeardown(f.plan, f.now()); e == nil {
+	if e := f.seen.currentEnding(f.plan, f.now()); e == nil {
 		if !killed {
 			f.Fatalf("%+v though the pod goes on", a)
 		}
@@ -174,7 +174,7 @@ func (f *fake) judgeStop(a Action) {
 		if p.term != nil {
 			f.Fatalf("%+v a second time", a)
 		}
-		if f.boot < end && !f.isTurn(a.Container) && !(killed && f.seen.currentTeardown(f.plan, f.now()) == nil) {
+		if f.boot < end && !f.isTurn(a.Container) && !(killed && f.seen.currentEnding(f.plan, f.now()) == nil) {
 			f.Fatalf("%+v before its turn", a)
 		}
 		return

@@ -19,7 +19,7 @@ type Observed struct {
 	Retry          time.Duration         `json:"retry,omitempty"`          // CLOCK_BOOTTIME before which no sandbox is made
 	VolumeFailures int                   `json:"volumeFailures,omitempty"` // consecutive sandboxes that were not made because volumes failed
 	Restarting     bool                  `json:"restarting,omitempty"`     // all containers are being stopped, to start again
-	Deleting       bool                  `json:"deleting,omitempty"`       // a stop was requested
+	Deleting       bool                  `json:"deleting,omitempty"`       // a stop was requested, other than by a shutdown
 	Deletion       *pod.Deletion         `json:"deletion,omitempty"`       // the requested deletion with its grace; nil: none
 	Ending         *Ending               `json:"ending,omitempty"`         // nil: the pod continues
 	Containers     map[string]*Container `json:"containers,omitempty"`
@@ -66,7 +66,7 @@ type Container struct {
 
 	Revision int `json:"revision,omitempty"` // revision of the plan's container that the latest run has
 
-	FreshStart FreshStart    `json:"freshStart,omitempty"` // why everything has restarted since the latest run
+	FreshStart FreshStart    `json:"freshStart,omitempty"` // why the next run counts as a first one; empty once it has started
 	Issued     Now           `json:"issued"`               // when the latest start was issued
 	Started    time.Time     `json:"started,omitzero"`     // when the supervisor saw the latest run
 	Ended      time.Duration `json:"ended,omitempty"`      // CLOCK_BOOTTIME of the latest end

@@ -14,7 +14,7 @@ const (
 	PausePending  PauseState = "pending"  // nothing new starts; containers that are starting come to run first
 	PauseFreezing PauseState = "freezing" // FreezeSandbox was issued
 	PauseOn       PauseState = "on"       // no process of a container runs
-	PauseEnding   PauseState = "ending"   // the pause is ending
+	PauseEnding   PauseState = "ending"   // the end of the pause is due; ThawSandbox is not issued yet
 	PauseThawing  PauseState = "thawing"  // ThawSandbox was issued
 )
 

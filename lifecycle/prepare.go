@@ -31,7 +31,7 @@ const (
 // end. Containers that are starting do not share the processors with later ones. Nothing is
 // prepared for a pod that ends, is paused, or restarts as a whole.
 func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
-	d := &decision{plan: plan, seen: o, now: now, ending: o.currentTeardown(plan, now)}
+	d := &decision{plan: plan, seen: o, now: now, ending: o.currentEnding(plan, now)}
 	switch {
 	case d.ending != nil || o.Restarting || o.Pause.State != PauseNone:
 		return Preparation{}

@@ -9,7 +9,7 @@ import (
 // startInits starts the pod's init containers and reports whether the apps may start: one after
 // another, each runs to success or, for a sidecar, has started.
 //
-// As in the kubelet, only the last one ever issued (see front) blocks those after it. A sidecar
+// As in the kubelet, only the last one ever issued (see firstBlockingInit) blocks those after it. A sidecar
 // that dies later restarts independently, and blocks neither the init containers after it nor the
 // apps.
 func (d *decision) startInits() (initialized bool) {

@@ -9,7 +9,7 @@ import (
 // Status returns the pod's status as the kubelet would compute it. Its times are those of the
 // events, or now if there was none. The caller adds BootID and Warnings.
 func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
-	ending := o.currentTeardown(plan, now)
+	ending := o.currentEnding(plan, now)
 	s := pod.Status{
 		Version:        pod.StatusVersion,
 		Phase:          phase(plan, o, ending),

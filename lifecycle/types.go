@@ -65,7 +65,7 @@ type Event struct {
 	Kind         EventKind `json:"kind"`
 	Action       *Action   `json:"action,omitempty"`
 	Container    string    `json:"container,omitempty"`
-	Attempt      int       `json:"attempt,omitempty"`     // the container's restart count
+	Attempt      int       `json:"attempt,omitempty"`     // as in Action
 	ContainerID  string    `json:"containerID,omitempty"` // the bare id; Status adds podrun://
 	User         *pod.User `json:"user,omitempty"`        // of its process
 	ExitCode     int       `json:"exitCode,omitempty"`
@@ -115,7 +115,8 @@ const (
 	RunHook        ActionKind = "runHook"        // → Hooked, if the container does not end first
 )
 
-// Action is an order to the supervisor. Attempt is the container's restart count.
+// Action is an order to the supervisor. Attempt is the restart count of the container or, in an action of
+// the sandbox, the number of earlier sandboxes.
 type Action struct {
 	Kind      ActionKind `json:"kind"`
 	Container string     `json:"container,omitempty"`

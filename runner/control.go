@@ -29,12 +29,12 @@ type control struct {
 	clients  sync.WaitGroup
 	served   atomic.Int32  // number of clients that are being served
 	removing atomic.Bool   // the pod is removed once it has ended
-	paused   chan struct{} // receives when serve has stopped accepting
-	resumed  chan struct{} // lets serve accept again
+	stopped  chan struct{} // receives when serve has stopped accepting
+	started  chan struct{} // makes serve accept again
 }
 
 func newControl(e *engine) *control {
-	return &control{engine: e, conns: map[*net.UnixConn]bool{}, changed: make(chan struct{}), ended: make(chan struct{}), paused: make(chan struct{}), resumed: make(chan struct{})}
+	return &control{engine: e, conns: map[*net.UnixConn]bool{}, changed: make(chan struct{}), ended: make(chan struct{}), stopped: make(chan struct{}), started: make(chan struct{})}
 }
 
 // publish sends a status to all clients that watch.
@@ -97,22 +97,22 @@ func (c *control) clearDeadline(conn *net.UnixConn) {
 	}
 }
 
-// pause stops accepting clients; new ones wait in the backlog. While clients are being served it changes
-// nothing and returns false.
-func (c *control) pause(l *net.UnixListener) bool {
+// stopAccepting stops accepting clients; new ones wait in the backlog. While clients are being served it
+// changes nothing and returns false.
+func (c *control) stopAccepting(l *net.UnixListener) bool {
 	l.SetDeadline(time.Unix(0, 1))
-	<-c.paused
+	<-c.stopped
 	if c.served.Load() > 0 {
-		c.resume(l)
+		c.startAccepting(l)
 		return false
 	}
 	return true
 }
 
-// resume ends a pause.
-func (c *control) resume(l *net.UnixListener) {
+// startAccepting accepts clients again.
+func (c *control) startAccepting(l *net.UnixListener) {
 	l.SetDeadline(time.Time{})
-	c.resumed <- struct{}{}
+	c.started <- struct{}{}
 }
 
 // serve answers clients until the listener is closed.
@@ -123,8 +123,8 @@ func (c *control) serve(l *net.UnixListener) {
 			return
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.paused <- struct{}{}
-			<-c.resumed
+			c.stopped <- struct{}{}
+			<-c.started
 			continue
 		}
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 // after a crash.
 
 // The time for which a pod must be idle before its supervisor hibernates: initial and maximal. Each early
-// wake-up doubles the next time, so that a pod that logs now and then does not execute programs all the
-// time.
+// wake-up, after less than wokenEarly, doubles the next time, so that a pod that logs now and then does not
+// execute programs all the time.
 const (
 	defaultHibernateAfter = 2 * time.Second
 	maxHibernateAfter     = 5 * time.Minute
@@ -53,10 +53,10 @@ func nextIdleTime(l handoff.Hibernation) time.Duration {
 // events.
 func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 	defer func() { s.idleAfter = min(2*s.idleAfter, maxHibernateAfter) }()
-	if !s.control.pause(s.listener) {
+	if !s.control.stopAccepting(s.listener) {
 		return
 	}
-	defer s.control.resume(s.listener)
+	defer s.control.startAccepting(s.listener)
 	e := s.engine
 	if !e.idleWithoutPrepared(s.idleAfter) {
 		return

@@ -253,7 +253,7 @@ func (a *recovery) recoverContainers() error {
 }
 
 // hasRun reports whether a recorded process has executed the container's program. One that has not is
-// stopped with SIGSTOP, so that it does not from then on.
+// left suspended (SIGSTOP), so that it cannot execute the program later.
 func (a *recovery) hasRun(r *handoff.Run) bool {
 	if !a.inherited.Died || a.observed.Containers[r.Name].State == lifecycle.RunRunning {
 		return true

@@ -39,9 +39,8 @@ func (s *supervisor) recoverAfterPodInit() (lifecycle.Observed, error) {
 	return known, err
 }
 
-// recoverAfterLoss returns what is observed of a pod that existed before and lost all its processes. For a
-// new pod that is the zero value.
-func (s *supervisor) recoverAfterLoss() (lifecycle.Observed, error) { return s.recreate(allKilled) }
+// newOrLost returns what is observed of a lost pod, or the zero value for a new one.
+func (s *supervisor) newOrLost() (lifecycle.Observed, error) { return s.recreate(allKilled) }
 
 // errEndedWithMachine means that the pod ended together with the machine.
 var errEndedWithMachine = errors.New("the pod has ended with the machine")
@@ -153,7 +152,7 @@ func loadFromDisk(e *engine) (lifecycle.Observed, error) {
 // saveCompleted records on disk which containers have completed while the pod goes on: they do not run
 // again after a restart of the machine.
 func (e *engine) saveCompleted(o *lifecycle.Observed) {
-	done := lifecycle.Done(e.currentPlan(), o)
+	done := lifecycle.CompletedContainers(e.currentPlan(), o)
 	if len(done) == e.completed {
 		return
 	}

@@ -71,7 +71,7 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 
 // supervise runs one pod as the child of its pod init, until the pod ends or this process does.
 func supervise(args []string) int {
-	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-superv\x00"))), 0, 0, 0)
+	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(protocol.CommSupervisor+"\x00"))), 0, 0, 0)
 	runtime.GOMAXPROCS(maxProcs)
 	debug.SetGCPercent(gcPercentAtStart)
 	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups
@@ -123,7 +123,7 @@ func supervise(args []string) int {
 }
 
 // onOtherThreads runs the loop on other threads than the main one, which is locked to the main goroutine
-// (protocol.EntrySupervisor). Each switch to a goroutine that is locked to a thread wakes that thread and two
+// (init of internal/reexec). Each switch to a goroutine that is locked to a thread wakes that thread and two
 // more.
 func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 	final := make(chan *pod.Status)
@@ -137,7 +137,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if was == nil { // the pod's runtime directory is not recorded before
+	if was == nil { // the CLI records the pod while this process starts
 		if err := podinit.AwaitRecord(); err != nil {
 			return nil, nil, reportError(was, err)
 		}
@@ -165,7 +165,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 		if l.observed, err = s.startNew(dirs); err != nil {
 			return nil, nil, reportError(was, err)
 		}
-	case was.Lost:
+	case was.PodInitKilled:
 		l.observed, err = s.recoverAfterPodInit()
 	default:
 		l.observed, err = s.recover(was)
@@ -188,7 +188,7 @@ func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err er
 	if err := sandbox.CheckOverlay(dirs, s.pod); err != nil {
 		return known, err
 	}
-	if known, err = s.recoverAfterLoss(); err != nil {
+	if known, err = s.newOrLost(); err != nil {
 		return known, err
 	}
 	if err := s.engine.notifier.AcceptInherited(); err != nil {

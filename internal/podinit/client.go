@@ -42,9 +42,9 @@ type Client struct{ conn *net.UnixConn }
 
 // Inherited is the state that an earlier supervisor of the pod has left with the pod init.
 type Inherited struct {
-	Died  bool               // it was killed or crashed: its last action may be half done
-	Lost  bool               // the pod init was killed, and the sandbox with it: nothing is inherited
-	Files map[string]uintptr // descriptors by the names it gave them; do not close one before taking it over
+	Died          bool               // it was killed or crashed: its last action may be half done
+	PodInitKilled bool               // the pod init was killed, and the sandbox with it: nothing is inherited
+	Files         map[string]uintptr // descriptors by the names it gave them; do not close one before taking it over
 }
 
 // Exit is the exit of a process whose parent, a supervisor, had died.
@@ -77,7 +77,7 @@ func Connect() (k *Client, inherited *Inherited, err error) {
 		return nil, nil, fmt.Errorf("connect to the pod init: descriptor %d is a %T", protocol.FDChannel, conn)
 	}
 	if after != "" && after != protocol.AfterNothing {
-		inherited = &Inherited{Died: after != protocol.AfterHibernation, Lost: after == protocol.AfterSandbox, Files: inheritedFiles(os.Getenv(protocol.EnvKeptFDs))}
+		inherited = &Inherited{Died: after != protocol.AfterHibernation, PodInitKilled: after == protocol.AfterSandbox, Files: inheritedFiles(os.Getenv(protocol.EnvKeptFDs))}
 	}
 	os.Unsetenv(protocol.EnvAfter)
 	os.Unsetenv(protocol.EnvKeptFDs)

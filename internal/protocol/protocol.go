@@ -71,7 +71,7 @@ const (
 	EnterUnitLoop  = "unitloop"   // up, controller → C constructor: the process becomes the unit loop
 )
 
-// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place: they have one length.
+// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place, so both must have the same length.
 const (
 	AfterNothing     = "nothing"     // CLI → supervisor: it is the pod's first
 	AfterSandbox     = "sandbox"     // monitor → supervisor: the pod init was killed, and all kept state is lost
@@ -155,11 +155,12 @@ const (
 
 // Names of processes (/proc/PID/comm).
 const (
-	CommMonitor  = "podrun-monitor"  // monitor → CLI: the monitor
-	CommPodInit  = "podrun-podinit"  // pod init → supervisor: the pod init
-	CommPause    = "podrun-pause"    // pause process → users: the pause process
-	CommUnitLoop = "podrun-unitloop" // unit loop → users: the unit loop
-	CommShim     = "podrun-execshim" // exec shim → supervisor: the exec shim, until it executes its program
+	CommMonitor    = "podrun-monitor"  // monitor → CLI: the monitor
+	CommPodInit    = "podrun-podinit"  // pod init → supervisor: the pod init
+	CommSupervisor = "podrun-superv"   // supervisor → users: the supervisor
+	CommPause      = "podrun-pause"    // pause process → users: the pause process
+	CommUnitLoop   = "podrun-unitloop" // unit loop → users: the unit loop
+	CommShim       = "podrun-execshim" // exec shim → supervisor: the exec shim, until it executes its program
 )
 
 // Files that C code reads and removes. internal/store has all others.

@@ -58,7 +58,7 @@ func (h *Notifier) AcceptInherited() error {
 // SetTarget copies the descriptors of a later notify target.
 func (h *Notifier) SetTarget(req *wire.NotifyRequest, files []*os.File) error {
 	if len(files) < 1 || len(files) > 2 || req.Every <= 0 {
-		return fmt.Errorf("set the notify target: %d descriptors, every %v", len(files), req.Every)
+		return fmt.Errorf("set the notify target: want 1 or 2 descriptors and an interval, have %d and %v", len(files), req.Every)
 	}
 	o := &notifyTarget{Socket: -1, Output: -1, NotifyRequest: *req}
 	for i, fd := range []*int{&o.Socket, &o.Output} {

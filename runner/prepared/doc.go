@@ -1,3 +1,3 @@
 // Package prepared creates containers before they are due, up to the execve of their program, and
-// removes ended ones in the background.
+// removes ended containers in the background.
 package prepared

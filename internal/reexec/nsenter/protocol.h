@@ -39,7 +39,7 @@
 #define ENTER_PAUSE "pause" // supervisor → C constructor: the process becomes the pause process
 #define ENTER_UNIT_LOOP "unitloop" // up, controller → C constructor: the process becomes the unit loop
 
-// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place: they have one length.
+// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place, so both must have the same length.
 #define AFTER_SANDBOX "sandbox" // monitor → supervisor: the pod init was killed, and all kept state is lost
 #define AFTER_DEATH "death" // pod init → supervisor: the one before has died
 #define AFTER_HIBERNATION "hibernation" // pod init → supervisor: the one before has hibernated
