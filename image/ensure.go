@@ -35,7 +35,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	if api.Reason(err) == api.InvalidImageName {
 		return pod.Image{}, err
 	}
-	here, broken := err == nil, err
+	here, findErr := err == nil, err
 	if here {
 		s.touchUsed(img.ID)
 	}
@@ -48,7 +48,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 			if here {
 				return img, nil
 			}
-			return pod.Image{}, notLoadedError(ref, broken)
+			return pod.Image{}, notLoadedError(ref, findErr)
 		case !isLatest(ref):
 			policy = IfNotPresent
 		}
@@ -75,15 +75,15 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	if err == nil {
 		return img, nil
 	}
-	copyDoes := policy == Newer && api.Reason(err) == api.ErrImagePull || policy == Unset && api.IsTransient(err)
-	if here && copyDoes && ctx.Err() == nil {
+	mayUseCopy := policy == Newer && api.Reason(err) == api.ErrImagePull || policy == Unset && api.IsTransient(err)
+	if here && mayUseCopy && ctx.Err() == nil {
 		if o.Warn != nil {
 			o.Warn(fmt.Errorf("the copy on this machine is used: %w", err))
 		}
 		return ours, nil
 	}
-	if broken != nil && !errors.Is(broken, api.ErrNotFound) {
-		err = errors.Join(broken, err)
+	if findErr != nil && !errors.Is(findErr, api.ErrNotFound) {
+		err = errors.Join(findErr, err)
 	}
 	hint := "podrun image ls shows the images that are here; podrun image load FILE adds one from a file"
 	if here {
@@ -95,9 +95,8 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	return pod.Image{}, report.New(report.Failure, hint, "%w", err)
 }
 
-// isLocal reports whether a registry is asked for an image only if a pull policy requires it: its name
-// begins with localhost/, as podman and buildah name what they build, or the name was given by an archive or
-// by the user.
+// isLocal reports whether a name is local: without a pull policy no registry is asked for it. It begins with
+// localhost/, as podman and buildah name what they build, or an archive or the user gave it.
 func (s *Store) isLocal(ref string) bool {
 	name, err := records.ParseName(ref)
 	return err == nil && name.Domain == "localhost" || !s.FromRegistry(ref)

@@ -213,7 +213,7 @@ func (s *MainProcess) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) 
 	if errors.Is(err, cmdutil.ErrImmutable) && s.owns(p.Pod) {
 		p.Action, err = podup.Replace, nil
 	}
-	if p.Pending { // this process now pulls its images
+	if p.ReplacesPending { // this process now pulls its images
 		p.Action, p.AwaitsImages, p.Started = podup.Replace, false, false
 	}
 	if err != nil || !p.RanBefore() {

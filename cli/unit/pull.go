@@ -70,7 +70,7 @@ func (s *MainProcess) putPending(l *podup.Run, p *podup.Target, stop context.Can
 	if err := l.WriteRecord(p, p.Resumed.Created); err != nil {
 		return err
 	}
-	p.Waiting, err = podup.NewPending(l.Env, p.Pod, p.Plan, stop)
+	p.Puller, err = podup.NewPending(l.Env, p.Pod, p.Plan, stop)
 	return err
 }
 
@@ -82,7 +82,7 @@ func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int,
 	s.notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
 	s.releaseStartSlot()
 	for _, p := range l.Targets {
-		if p.Waiting != nil {
+		if p.Puller != nil {
 			l.Failed(p, err, wait)
 			l.BackOff(p)
 		}
@@ -90,9 +90,9 @@ func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int,
 	rest, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, p := range l.Targets {
-		if p.Waiting != nil {
+		if p.Puller != nil {
 			go func() {
-				if requested, _ := p.Waiting.Sleep(rest, wait); requested {
+				if requested, _ := p.Puller.Sleep(rest, wait); requested {
 					cancel()
 				}
 			}()
@@ -106,20 +106,20 @@ func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int,
 // stay; otherwise it removes the pods that no client has asked to stop.
 func (s *MainProcess) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
 	var errs []error
-	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Waiting != nil }) {
+	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Puller != nil }) {
 		return nil
 	}
 	keep = keep || s.ShuttingDown(ctx)
 	for _, p := range l.Targets {
-		if p.Waiting == nil {
+		if p.Puller == nil {
 			continue
 		}
-		if p.Waiting.StopRequested() == nil {
-			p.Waiting.RequestStop(&wire.StopRequest{Remove: true, Shutdown: keep})
+		if p.Puller.StopRequested() == nil {
+			p.Puller.RequestStop(&wire.StopRequest{Remove: true, Shutdown: keep})
 		}
 		errs = append(errs, l.EndPull(p))
 		p.Lock.Close()
-		p.Waiting, p.Lock = nil, nil
+		p.Puller, p.Lock = nil, nil
 	}
 	return errors.Join(errs...)
 }

@@ -25,7 +25,7 @@ type Ingester struct {
 	Part    int // entries that an unpacker processes at once
 }
 
-// New returns an Ingester for s. passing reports whether an error of a registry is transient.
+// New returns an Ingester for s. isTransient reports whether an error of a registry is transient.
 func New(s *records.Store, isTransient func(error) bool) *Ingester {
 	return &Ingester{
 		Store:      s,

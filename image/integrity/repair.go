@@ -31,7 +31,7 @@ func repairName(ctx context.Context, s *records.Store, file string, pull func(ct
 
 // Repair restores a damaged image from its registry. Only the damaged layers are fetched and replaced.
 // Running pods keep their files until they are restarted. A name's record is restored if its content can be
-// determined, or else removed.
+// determined, or else removed. pull pulls ref; with unnamed it records no name.
 func Repair(ctx context.Context, s *records.Store, v api.Verified, pull func(ctx context.Context, ref string, unnamed bool) (id string, err error)) error {
 	if v.ID == "" {
 		return repairName(ctx, s, v.RecordFile, pull)

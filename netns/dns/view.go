@@ -40,7 +40,7 @@ type srvTarget struct {
 }
 
 // lookup looks a name up, given in lower case and without the final dot. ours reports that no other
-// resolver is to be queried; nil, that the name does not exist.
+// resolver is to be queried: then a nil f means that the name does not exist.
 func (v *View) lookup(name string) (f *records, ours bool) {
 	labels := strings.Split(name, ".")
 	if rest, ok := trimZone(labels, cluster); ok {

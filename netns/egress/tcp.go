@@ -45,7 +45,7 @@ type connState byte
 const (
 	connecting connState = iota // to the far side
 	accepting                   // the pod's part of the handshake
-	proxied
+	joined
 )
 
 const (
@@ -100,7 +100,7 @@ func (e *Proxy) handleSYN(f flow, p packet) {
 func (e *Proxy) supersede(f flow) {
 	switch old := e.tcp.all[f]; {
 	case old == nil:
-	case old.state == proxied:
+	case old.state == joined:
 		old.enableKeepalive() // this proxy no longer tracks it
 	default:
 		e.abort(f, old) // the pod has given it up
@@ -177,8 +177,8 @@ func (e *Proxy) expire(now time.Time) (waiting bool) {
 	waiting = len(e.tcp.starved)+len(e.tcp.pending) > 0
 	for f, c := range e.tcp.all {
 		switch {
-		case c.state == proxied && c.keepalive:
-		case c.state == proxied && now.After(c.deadline):
+		case c.state == joined && c.keepalive:
+		case c.state == joined && now.After(c.deadline):
 			c.enableKeepalive()
 		case now.After(c.deadline):
 			e.abort(f, c)
@@ -230,7 +230,7 @@ func (e *Proxy) proxyAccepted(near int, from netip.AddrPort) {
 		e.connectAccepted(acceptedConn{f, near, time.Now().Add(acceptTimeout)})
 		return
 	}
-	c.state, c.deadline = proxied, time.Now().Add(keepaliveDelay)
+	c.state, c.deadline = joined, time.Now().Add(keepaliveDelay)
 	e.loop.Proxy(near, c.host, c.events, func() { e.forget(f, c) })
 	e.startTicking()
 }
@@ -238,7 +238,7 @@ func (e *Proxy) proxyAccepted(near int, from netip.AddrPort) {
 // close ends all connections. The loop has ended before.
 func (c *tcpConns) close() {
 	for _, x := range c.all {
-		if x.state != proxied {
+		if x.state != joined {
 			relay.ResetFD(x.host)
 		}
 	}

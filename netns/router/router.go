@@ -61,8 +61,8 @@ const (
 	localMark   = 1     // of packets for a transparent socket of the router
 	localTable  = 100   // delivers those packets
 	tableBase   = 20000 // + slot: routes to the TUN device
-	localPref   = 100   // first: ip-rule(8)
-	egressPref  = 33000 // last
+	localPref   = 100   // of the rule for localMark: before all others (ip-rule(8))
+	egressPref  = 33000 // of the rules to the TUN devices: after all others
 	portBase    = 12000 // + slot: accepts the pod's connections
 	linkGateway = "fe80::1"
 )
@@ -122,8 +122,8 @@ const congestionControl = "net/ipv4/tcp_congestion_control"
 // (tcp_allowed_congestion_control): then the algorithm stays and is slower.
 func useReno() { _ = procfs.WriteSysctl(congestionControl, "reno") }
 
-// Prepare prepares the router, unless another process has, with a pool that overlaps no route of
-// the calling thread's network, the host's, and returns its pool.
+// Prepare configures the router with an address pool that overlaps no route of the host (the calling
+// thread's network), and returns the pool. If another process has prepared the router, it returns that pool.
 func (r Router) Prepare() (ipam.Pool, error) {
 	pool, err := r.CurrentPool()
 	if err != nil || pool.V4.IsValid() {

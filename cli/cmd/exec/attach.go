@@ -30,7 +30,8 @@ standard input, if the manifest has stdin: true. With tty: true in the manifest
 it attaches to the container's terminal; ctrl-p ctrl-q detaches. It exits with
 the container, and with its exit code. Several clients may attach; a slow client
 loses output and never blocks the others. The container continues when they
-detach. Ctrl-C ends attach alone, unless a terminal passes it on.
+detach. Ctrl-C ends only attach; with -i and tty: true, the container's terminal
+receives it.
 
 Examples:
   podrun attach web

@@ -28,8 +28,8 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "POD | -f FILE -- COMMAND [ARG...]",
 		Description: `Runs a command in a running container and exits with its exit code. The command
 never gets podrun's own terminal or files: its input and output are passed on.
-At a terminal ctrl-p ctrl-q detaches, and the command continues. podrun passes a
-signal to the command; the second one ends both.
+At a terminal ctrl-p ctrl-q detaches, and the command continues. podrun passes its
+first signal to the command; a second one kills the command and ends podrun.
 
 Examples:
   podrun exec web -- cat /etc/hosts

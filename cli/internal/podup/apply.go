@@ -51,7 +51,7 @@ func (r *Run) CompareRunning(p *Target) error {
 		return err
 	}
 	if plan, err := p.Pod.Plan(); err == nil && plan.ImagesPending { // nothing has been started yet
-		p.Pending, p.Plan, p.Action = true, plan, Replace
+		p.ReplacesPending, p.Plan, p.Action = true, plan, Replace
 		if d.Empty() {
 			p.Action, p.AwaitsImages, p.Started = Keep, true, true
 		}

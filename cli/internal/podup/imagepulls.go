@@ -129,7 +129,7 @@ func (r *Run) pullEvents(p *Target) []pod.Event {
 			events = append(events, r.pulls.Events(i.Container, p.Use(i))...)
 		}
 	}
-	if p.Waiting != nil { // it already has the events of started pulls and of local copies
+	if p.Puller != nil { // it already has the events of started pulls and of local copies
 		events = slices.DeleteFunc(events, func(e pod.Event) bool { return e.Reason == "Pulling" || e.Reason == LocalImageUsed })
 	}
 	return events

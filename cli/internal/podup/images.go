@@ -27,9 +27,9 @@ var errTooLate = errors.New("timed out")
 // answer, as the kubelet does. A failure that a retry cannot cure is returned at once.
 func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error) {
 	if r.Background || r.Unit != nil && len(r.Targets) > 0 {
-		found, all, err := r.localImages(ctx)
+		found, complete, err := r.localImages(ctx)
 		waits := r.Unit != nil && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.AwaitsImages })
-		if err != nil || all && !waits {
+		if err != nil || complete && !waits {
 			return found, err
 		}
 	}

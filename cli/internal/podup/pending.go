@@ -24,8 +24,8 @@ import (
 var placeholderImage = pod.Image{Entrypoint: []string{"unknown"}, User: "65534"}
 
 // localImages finds the images that are present locally. Pods whose images need a registry wait for a
-// puller. all reports that no pod waits.
-func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, all bool, err error) {
+// puller. complete reports that all images of the other pods are present.
+func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, complete bool, err error) {
 	uses, began := r.uses(), time.Now()
 	found, failed, err := r.pullImages(ctx, uses, true)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, al
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		p.LookedAt = began
-		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.Pending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.Use(i)] })
+		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.ReplacesPending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.Use(i)] })
 	}
 	return found, !slices.ContainsFunc(r.uses(), func(u ImageUse) bool { return lacking[u] }), nil
 }
@@ -69,7 +69,7 @@ func (r *Run) startPull(p *Target, lock *os.File, created time.Time) (err error)
 
 // stillPending returns an error if a pod that waited for its images has started meanwhile.
 func (r *Run) stillPending(p *Target) error {
-	if !p.Pending || r.Replace || r.Unit != nil {
+	if !p.ReplacesPending || r.Replace || r.Unit != nil {
 		return nil
 	}
 	if plan, err := p.Pod.Plan(); err != nil || plan.ImagesPending || !p.Pod.Alive() {
@@ -91,7 +91,7 @@ func retryPull(p *Target) error {
 
 // tryStart makes one attempt to pull a pod's images and to start it.
 func (r *Run) tryStart(ctx context.Context, p *Target) (err error) {
-	w := p.Waiting
+	w := p.Puller
 	w.Begin()
 	defer func() {
 		if err != nil {
@@ -133,8 +133,8 @@ func (e *startError) Unwrap() error { return e.err }
 // EachPending calls do for each pod that this process pulls images for.
 func (r *Run) EachPending(do func(*PendingPod)) {
 	for _, p := range r.Targets {
-		if p.Waiting != nil {
-			do(p.Waiting)
+		if p.Puller != nil {
+			do(p.Puller)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (r *Run) event(p *Target, container string, kind pod.EventType, reason, mes
 func (r *Run) pulling(u ImageUse) {
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.Waiting != nil && p.Use(i) == u {
+			if p.Puller != nil && p.Use(i) == u {
 				r.event(p, i.Container, pod.Normal, "Pulling", fmt.Sprintf("Pulling image %q", u.Ref))
 			}
 		}
@@ -163,7 +163,7 @@ func (r *Run) noteLocalCopy(u ImageUse, why error) {
 	r.pulls.noteLocalCopy(u, why)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.Waiting != nil && p.Use(i) == u {
+			if p.Puller != nil && p.Use(i) == u {
 				r.event(p, i.Container, pod.Warning, LocalImageUsed, why.Error())
 			}
 		}
@@ -202,7 +202,7 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 	if len(why) == 0 { // no image was requested
 		why[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
 	}
-	p.Waiting.publish(func(st *pod.Status) {
+	p.Puller.publish(func(st *pod.Status) {
 		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Retryable: made == nil && r.pulls.retryable(), Next: next}
 		ForEachStatus(st, func(c *pod.ContainerStatus) {
 			reason, ok := why[c.Name]
@@ -220,15 +220,15 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 // the kubelet it keeps that reason until the next sync of the pod.
 const shownPull = time.Second
 
-// waitForRetry waits until the next attempt is due, or ctx ends. asked reports that a client has
+// waitForRetry waits until the next attempt is due, or ctx ends. requested reports that a client has
 // requested the attempt.
 func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (requested bool) {
 	shown := min(shownPull, wait/2)
-	if requested, over := p.Waiting.Sleep(ctx, shown); requested || over {
+	if requested, over := p.Puller.Sleep(ctx, shown); requested || over {
 		return requested
 	}
 	r.BackOff(p)
-	requested, _ = p.Waiting.Sleep(ctx, wait-shown)
+	requested, _ = p.Puller.Sleep(ctx, wait-shown)
 	return requested
 }
 
@@ -242,7 +242,7 @@ func (r *Run) BackOff(p *Target) {
 			again = append(again, i.Container)
 		}
 	}
-	p.Waiting.publish(func(st *pod.Status) {
+	p.Puller.publish(func(st *pod.Status) {
 		ForEachStatus(st, func(c *pod.ContainerStatus) {
 			if w := c.State.Waiting; w != nil && slices.Contains(again, c.Name) {
 				c.State = pod.State{Waiting: &pod.Waiting{Reason: image.ImagePullBackOff, Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, w.Reason, w.Message)}}

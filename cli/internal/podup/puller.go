@@ -50,7 +50,7 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	up := l.Targets[0]
-	if up.Waiting, err = NewPending(env, p, up.Plan, stop); err != nil {
+	if up.Puller, err = NewPending(env, p, up.Plan, stop); err != nil {
 		return err
 	}
 	for attempt := 0; ; attempt++ {
@@ -61,7 +61,7 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 		if ctx.Err() != nil {
 			return l.EndPull(up)
 		}
-		if requested, _ := up.Waiting.Sleep(ctx, 0); requested { // requested since this attempt began
+		if requested, _ := up.Puller.Sleep(ctx, 0); requested { // requested since this attempt began
 			attempt = -1
 			continue
 		}
@@ -79,12 +79,12 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 // EndPull ends the wait of a pod that was stopped before it started. If the client removes the pod next,
 // EndPull removes it at once, in case the client is killed.
 func (r *Run) EndPull(p *Target) (err error) {
-	defer p.Waiting.Close()
-	how := p.Waiting.StopRequested()
+	defer p.Puller.Close()
+	how := p.Puller.StopRequested()
 	if how == nil {
 		return nil
 	}
-	p.Waiting.leave(how)
+	p.Puller.leave(how)
 	if how.Remove && !how.Shutdown {
 		err = r.Launcher.Remove(p.Pod)
 	}

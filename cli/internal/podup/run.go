@@ -199,7 +199,7 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u Imag
 	if u.id != "" {
 		ref, policy = u.id, image.Never
 	}
-	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Waiting != nil }) {
+	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Puller != nil }) {
 		look := options
 		look.LocalOnly = true
 		if img, err := images.Ensure(ctx, ref, policy, look); !errors.Is(err, image.ErrRegistryNeeded) {
@@ -326,7 +326,7 @@ func (r *Run) startNew(p *Target) error {
 	if p.replacement != "" {
 		return nil
 	}
-	return r.Dirs.RemoveReplacement(p.Pod) // it already matches its latest manifest
+	return r.Dirs.RemoveReplacement(p.Pod) // an unfinished replacement is obsolete: the pod has just started from a later manifest
 }
 
 // Started returns the pods that run now.

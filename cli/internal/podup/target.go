@@ -42,11 +42,11 @@ type Target struct {
 	pull          string            // the pull policy for all its images; "": each has its own
 	Resumed       *Resumption       // nil unless a lost pod is resumed
 
-	AwaitsImages bool        // some images are missing: they are pulled while it is Pending
-	Pending      bool        // the existing pod waits for its images
-	LookedAt     time.Time   // when this command searched for the images
-	Waiting      *PendingPod // nil unless this process pulls them
-	Lock         *os.File    // the pod's lock, if this process takes it before the start
+	AwaitsImages    bool        // some images are missing: they are pulled while the pod is pending
+	ReplacesPending bool        // the existing pod waits for its images
+	LookedAt        time.Time   // when this command searched for the images
+	Puller          *PendingPod // nil unless this process is the pod's puller
+	Lock            *os.File    // the pod's lock, if this process takes it before the start
 
 	ports     map[string]*os.File // opened host ports, by their names
 	Successor *Successor          // nil unless --watch watches its file

@@ -67,7 +67,7 @@ func (rule ExitCodeFrom) Result(pods []*podup.Target, errs []error) error {
 	if code == 0 {
 		return nil
 	}
-	return &exitcode.Error{Code: code, Err: errors.Join(append(errs, fmt.Errorf("exit code %d is that of --exit-code-from %s", code, rule))...)}
+	return &exitcode.Error{Code: code, Err: errors.Join(append(errs, fmt.Errorf("--exit-code-from %s: exit code %d", rule, code))...)}
 }
 
 // Code returns the exit code from the last ends of the app containers. A container that never ended, or
