@@ -1,6 +1,6 @@
-// Package store defines where podrun stores its state: paths, locks and durable writes. Other Go
-// packages get every path from here, except those below the images' directory (image/records). C code
-// has the file names of internal/protocol and the path of libexec.
+// Package store defines where podrun stores its state: paths, locks and durable writes. Packages
+// with files of their own (runner/handoff, runner/sandbox, image/*) join names to its directories. C code has
+// the file names of internal/protocol and the path of libexec.
 //
 // A pod has two directories. The one under Data is on disk and is written only when something must
 // outlive a reboot. The one under Runtime is on tmpfs, so that an idle pod writes nothing to flash.
