@@ -28,8 +28,9 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "POD | -f FILE -- COMMAND [ARG...]",
 		Description: `Runs a command in a running container and exits with its exit code. The command
 never gets podrun's own terminal or files: its input and output are passed on.
-At a terminal ctrl-p ctrl-q detaches, and the command continues. podrun passes its
-first signal to the command; a second one kills the command and ends podrun.
+At a terminal ctrl-p ctrl-q detaches, and the command continues. The first
+signal to podrun is passed to the command; a second one kills the command and
+ends podrun.
 
 Examples:
   podrun exec web -- cat /etc/hosts
