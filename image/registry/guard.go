@@ -260,7 +260,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// meter bounds the bytes of all answers together.
+// meter bounds the bytes of all answers together, and refuses answers in several parts.
 type meter struct {
 	*http.Transport
 	left atomic.Int64
@@ -268,10 +268,17 @@ type meter struct {
 
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := m.Transport.RoundTrip(req)
-	if err == nil {
-		resp.Body = &metered{resp.Body, m}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	// podrun requests one range at a time, for which RFC 9110 forbids several parts. The library's reader of
+	// parts panics if its connection ends with data.
+	if resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "multipart/") {
+		resp.Body.Close()
+		return nil, report.New(report.Failure, "", "the registry sends several parts for one range")
+	}
+	resp.Body = &metered{resp.Body, m}
+	return resp, nil
 }
 
 type metered struct {
