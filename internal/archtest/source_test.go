@@ -40,6 +40,7 @@ var paths = sync.OnceValues(func() ([]string, error) {
 		switch {
 		case d.IsDir() && (rel == ".git" || rel == "bin"):
 			return fs.SkipDir
+		case rel == ".git": // a file in a worktree
 		case d.Type().IsRegular() && !isBuildOutput(rel):
 			list = append(list, rel)
 		}
