@@ -20,7 +20,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/image/records"
-	"github.com/podrun/podrun/image/service"
+	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -249,14 +249,14 @@ type testStore struct {
 	engine
 }
 
-type engine struct{ service.Service }
+type engine struct{ server.Backend }
 
 func openStore(dir string) (*testStore, error) {
 	s, err := Open(dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	e := service.New(s.Store)
+	e := server.New(s.Store)
 	s.backend = e
 	return &testStore{s, engine{e}}, nil
 }

@@ -4,13 +4,13 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/podrun/podrun/image/service"
+	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
-	entryPoints := service.EntryPoints()
+	entryPoints := server.EntryPoints()
 	maps.Copy(entryPoints, testEntryPoints())
 	reexec.Main(entryPoints)
 	testenv.MainOutside(m)

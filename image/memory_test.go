@@ -14,7 +14,7 @@ import (
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podrun/podrun/image/service"
+	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/reexec"
 )
 
@@ -89,7 +89,7 @@ func (fk *fake) index(others int) {
 }
 
 // limitMemory sets the limit as the CLI does before it adds images.
-func limitMemory() { debug.SetMemoryLimit(service.Memory) }
+func limitMemory() { debug.SetMemoryLimit(server.Memory) }
 
 // printChildren prints the peak memory of the largest child of this process in kB. It is at least the memory
 // of this process when it started the child.

@@ -37,7 +37,7 @@ func Open(dir string, p *Program) (*Store, error) {
 	return &Store{s, remote{p, s.Dir}, diskOf}, nil
 }
 
-// backend adds images to a store and writes archives: remote, or in tests service.Service.
+// backend adds images to a store and writes archives: remote, or in tests server.Backend.
 type backend interface {
 	Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error)
 	Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error)

@@ -110,7 +110,7 @@ var allowedAnywhere = []string{"k8s.io/apimachinery/pkg/util/duration"}
 
 // notInCLI must not be reached by the release's first program, however deep.
 var notInCLI = []module{
-	{modulePath + "/image/service", nil, "registries and signatures are the image program's"},
+	{modulePath + "/image/server", nil, "registries and signatures are the image program's"},
 	{modulePath + "/runner", nil, "pods are the supervisor program's"},
 	{"github.com/containers/image", nil, "every command would initialise a registry client"},
 	{"github.com/containers/storage", nil, "every command would initialise a registry client"},

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"os"
 
-	"github.com/podrun/podrun/image/service"
+	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/netstack"
@@ -18,7 +18,7 @@ import (
 func EntryPoints() map[string]func([]string) int {
 	entryPoints := runner.EntryPoints()
 	maps.Copy(entryPoints, netstack.EntryPoints())
-	maps.Copy(entryPoints, service.EntryPoints())
+	maps.Copy(entryPoints, server.EntryPoints())
 	return entryPoints
 }
 

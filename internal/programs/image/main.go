@@ -5,12 +5,12 @@ package main
 import (
 	"os"
 
-	"github.com/podrun/podrun/image/service"
+	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/reexec"
 )
 
 func main() {
-	reexec.Main(service.EntryPoints())
+	reexec.Main(server.EntryPoints())
 	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
 	os.Exit(2)
 }

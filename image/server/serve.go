@@ -1,4 +1,4 @@
-package service
+package server
 
 import (
 	"bufio"
@@ -59,13 +59,13 @@ type server struct {
 	conn    net.Conn
 
 	mu      sync.Mutex
-	stores  map[string]Service // by their directories: parallel pulls share limits
+	stores  map[string]Backend // by their directories: parallel pulls share limits
 	cancels map[int]context.CancelFunc
 }
 
 // serve runs requests until the connection ends, and then cancels the ones that run.
 func serve(conn net.Conn) {
-	s := &server{conn: conn, stores: map[string]Service{}, cancels: map[int]context.CancelFunc{}}
+	s := &server{conn: conn, stores: map[string]Backend{}, cancels: map[int]context.CancelFunc{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for requests := json.NewDecoder(conn); ; {
@@ -105,7 +105,7 @@ func (s *server) send(f program.Frame) {
 	_ = json.NewEncoder(s.conn).Encode(f)
 }
 
-func (s *server) store(dir string) (Service, error) {
+func (s *server) store(dir string) (Backend, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.stores[dir]; ok {
@@ -113,7 +113,7 @@ func (s *server) store(dir string) (Service, error) {
 	}
 	opened, err := records.Open(dir)
 	if err != nil {
-		return Service{}, err
+		return Backend{}, err
 	}
 	s.stores[dir] = New(opened)
 	return s.stores[dir], nil
@@ -161,7 +161,7 @@ func (s *server) run(ctx context.Context, r program.Request) (f program.Frame, e
 }
 
 // save writes images to the directory of a request, or to the descriptor Output.
-func save(ctx context.Context, in Service, r program.Request) error {
+func save(ctx context.Context, in Backend, r program.Request) error {
 	if r.Target.Dir != "" {
 		return in.Save(ctx, r.Refs, r.Target, r.SaveOptions)
 	}

@@ -1,6 +1,6 @@
-// Package service is the work of the image program: it adds images to a store and writes archives, and links
+// Package server is the server side of the image program: it adds images to a store and writes archives, and links
 // the libraries for registries and signatures.
-package service
+package server
 
 import (
 	"context"
@@ -11,25 +11,25 @@ import (
 	"github.com/podrun/podrun/image/registry"
 )
 
-// Service adds images to a store.
-type Service struct{ *registry.Client }
+// Backend adds images to a store.
+type Backend struct{ *registry.Client }
 
-// New returns a Service for a store, with the configuration files in their usual locations.
-func New(s *records.Store) Service { return Service{registry.NewClient(s)} }
+// New returns a Backend for a store, with the configuration files in their usual locations.
+func New(s *records.Store) Backend { return Backend{registry.NewClient(s)} }
 
 // Load adds the images of a file or a directory. The images that could be added are returned with an error
 // too.
-func (s Service) Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error) {
+func (s Backend) Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error) {
 	return s.archives().Load(ctx, p, onProgress)
 }
 
 // Import makes an image from the tar file of a root file system.
-func (s Service) Import(ctx context.Context, path, name string) (api.Added, error) {
+func (s Backend) Import(ctx context.Context, path, name string) (api.Added, error) {
 	return s.archives().Import(ctx, path, name)
 }
 
 // Save writes images into a directory, which is made if missing, or to a tar archive.
-func (s Service) Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error {
+func (s Backend) Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error {
 	if to.Dir == "" {
 		return s.archives().Save(ctx, refs, archive.ToTar(to.Out, to.Scratch), o)
 	}
@@ -41,7 +41,7 @@ func (s Service) Save(ctx context.Context, refs []string, to api.Target, o api.S
 }
 
 // Candidates returns the names that a reference may stand for.
-func (s Service) Candidates(_ context.Context, ref string) ([]string, error) {
+func (s Backend) Candidates(_ context.Context, ref string) ([]string, error) {
 	list, err := s.ShortNameCandidates(ref)
 	var names []string
 	for _, n := range list {
@@ -50,6 +50,6 @@ func (s Service) Candidates(_ context.Context, ref string) ([]string, error) {
 	return names, err
 }
 
-func (s Service) archives() *archive.Archiver {
+func (s Backend) archives() *archive.Archiver {
 	return &archive.Archiver{Ingester: s.Ingester, Checker: s.Checker}
 }
