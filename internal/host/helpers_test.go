@@ -113,7 +113,7 @@ func (tt finding) test(t *testing.T) {
 	if (refusal != nil) != (tt.level == Failure) {
 		t.Errorf("refusal: %v", refusal)
 	}
-	if refusal != nil && (!strings.Contains(refusal.Error(), f.Detail) || report.Hint(refusal) != f.Cure || report.ClassOf(refusal) != report.Internal) {
+	if refusal != nil && (!strings.Contains(refusal.Error(), f.Detail) || report.Hint(refusal) != f.Cure || report.ClassOf(refusal) != report.Host) {
 		t.Errorf("the refusal %q (hint %q) does not speak of %+v", refusal, report.Hint(refusal), f)
 	}
 }

@@ -114,7 +114,7 @@ func unanswered(p Probe, within time.Duration) Finding {
 func FirstFailure(findings []Finding) error {
 	for _, f := range findings {
 		if f.Level == Failure {
-			return report.New(report.Internal, f.Cure, "podrun cannot run pods here: %s", f.Detail)
+			return report.New(report.Host, f.Cure, "podrun cannot run pods here: %s", f.Detail)
 		}
 	}
 	return nil

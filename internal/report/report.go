@@ -16,6 +16,7 @@ const (
 	Failure  Class = iota // the command or the pod failed: exit 1
 	Usage                 // the command line or the manifest is wrong: exit 2
 	Internal              // podrun itself could not do its part: exit 125
+	Host                  // this machine cannot run the pod: exit 125
 )
 
 // Error is an error with a hint. Error() returns the sentence without the hint.

@@ -105,7 +105,7 @@ func TestDoctorInterrupted(t *testing.T) {
 // TestUpFailsOnNsprobeFinding checks that up fails with doctor's finding before it creates files of the pod.
 func TestUpFailsOnNsprobeFinding(t *testing.T) {
 	h := clitest.NewHost(t)
-	h.TryErr = report.New(report.Internal, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
+	h.TryErr = report.New(report.Host, "keep podrun's data on ext4", "podrun cannot run pods here: mount overlay: invalid argument")
 	clitest.CheckResult(t, h.Run("up", h.File(clitest.OneContainer)), 125, "", "podrun: podrun cannot run pods here: mount overlay: invalid argument\nhint: keep podrun's data on ext4\n")
 	if left, err := os.ReadDir(h.Dirs.Data); err != nil || len(left) > 0 {
 		t.Errorf("left in the data directory: %v, %v", left, err)

@@ -39,7 +39,7 @@ func RefuseHostPID(env *cmdutil.Env, prespawn *cmdutil.Prespawn, plan *pod.Plan)
 	}
 	prespawn.End() // the next check counts the processes in this cgroup
 	if found, ok := host.FindByName(env.Deps.CheckHost(env.HostSetup()), host.Limits); ok && found.Level != host.OK {
-		return report.New(report.Internal, found.Cure, "pod %s: hostPID requires a cgroup of the pod's own, to kill its processes: %s", plan.Name, found.Detail)
+		return report.New(report.Host, found.Cure, "pod %s: hostPID requires a cgroup of the pod's own, to kill its processes: %s", plan.Name, found.Detail)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func applyAppArmor(plan *pod.Plan, has host.AppArmor) error {
 
 func applyAppArmorTo(plan *pod.Plan, c *pod.Container, has host.AppArmor) error {
 	refuse := func(hint, format string, args ...any) error {
-		return report.New(report.Internal, hint, "container %s of pod %s cannot have its AppArmor profile: "+format, append([]any{c.Name, plan.Name}, args...)...)
+		return report.New(report.Host, hint, "container %s of pod %s cannot have its AppArmor profile: "+format, append([]any{c.Name, plan.Name}, args...)...)
 	}
 	switch {
 	case c.AppArmor == "":

@@ -78,7 +78,7 @@ func applySELinux(plan *pod.Plan, p *corev1.Pod, has host.SELinux) error {
 }
 
 func (l *labeler) refuse(what string, err error) error {
-	return report.New(report.Internal, "omit it, or request a label of the host's policy: processes and files of containers have one by default where it has any",
+	return report.New(report.Host, "omit it, or request a label of the host's policy: processes and files of containers have one by default where it has any",
 		"pod %s cannot have its SELinux labels: %s: %w", l.plan.Name, what, err)
 }
 
@@ -199,7 +199,7 @@ func (l *labeler) volume(v *pod.Volume) error {
 				continue
 			}
 			if by != "" && v.FileLabel != c.FileLabel {
-				return report.New(report.Internal, "give them the same level and user in seLinuxOptions",
+				return report.New(report.Host, "give them the same level and user in seLinuxOptions",
 					"pod %s cannot have its SELinux labels: volume %s is mounted by the containers %s with the label %s, and %s with the label %s", l.plan.Name, v.Name, by, v.FileLabel, c.Name, c.FileLabel)
 			}
 			by, v.FileLabel = c.Name, c.FileLabel

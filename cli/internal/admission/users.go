@@ -43,15 +43,15 @@ func refuseUsers(plan *pod.Plan, has host.IDs) error {
 		return nil
 	}
 	if has.Users == 1<<32 {
-		return report.New(report.Internal, "run podrun as an ordinary user", "pod %s: hostUsers: false: root's pods have no user namespace", plan.Name)
+		return report.New(report.Host, "run podrun as an ordinary user", "pod %s: hostUsers: false: root's pods have no user namespace", plan.Name)
 	}
 	ranges := UserRanges(min(has.Users, has.Groups))
 	if len(ranges) == 0 {
-		return report.New(report.Internal, has.Cure, "pod %s: hostUsers: false requires %d ids above the first %d, and this user has %d",
+		return report.New(report.Host, has.Cure, "pod %s: hostUsers: false requires %d ids above the first %d, and this user has %d",
 			plan.Name, fewUsers, firstFew, min(has.Users, has.Groups))
 	}
 	if need := highestID(plan); need >= ranges[0].Count {
-		return report.New(report.Internal, has.Cure, "pod %s runs with the id %d, and with hostUsers: false it has only the ids 0 to %d", plan.Name, need, ranges[0].Count-1)
+		return report.New(report.Host, has.Cure, "pod %s runs with the id %d, and with hostUsers: false it has only the ids 0 to %d", plan.Name, need, ranges[0].Count-1)
 	}
 	return nil
 }

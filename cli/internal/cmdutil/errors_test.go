@@ -23,7 +23,8 @@ func TestExitCode(t *testing.T) {
 	}{
 		"failure":               {broken, 1, "cannot remove pod web"},
 		"usage":                 {fmt.Errorf("up: %w", UsageErrorf("up", "no file")), 2, "up: no file"},
-		"internal":              {report.New(report.Internal, "", "no kernel"), 125, "no kernel"},
+		"internal":              {report.New(report.Internal, "", "lost the supervisor"), 125, "lost the supervisor"},
+		"the host":              {report.New(report.Host, "", "no kernel"), 125, "no kernel"},
 		"interrupted":           {ctrlC, 130, ""},
 		"the command's own":     {&exitcode.Error{Code: 7}, 7, ""},
 		"with a word":           {&exitcode.Error{Code: 127, Err: broken}, 127, "cannot remove pod web"},

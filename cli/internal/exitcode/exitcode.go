@@ -88,7 +88,7 @@ func Of(err error) int {
 	switch report.ClassOf(err) {
 	case report.Usage:
 		return Usage
-	case report.Internal:
+	case report.Internal, report.Host:
 		return Internal
 	}
 	return Failure

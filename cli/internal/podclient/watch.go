@@ -63,7 +63,7 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 
 // ResponseError returns a supervisor's error, with its exit code.
 func ResponseError(e *wire.Error) error {
-	return &exitcode.Error{Code: e.Code, Err: report.New(report.Internal, e.Hint, "%s", e.Message)}
+	return &exitcode.Error{Code: e.Code, Err: report.New(report.Failure, e.Hint, "%s", e.Message)}
 }
 
 // NotifyTime is how long a supervisor may take to process a notification of a changed object. A
