@@ -18,15 +18,7 @@ import (
 
 // LockRecords locks the records of images and names against other writers, until the result is closed.
 func (s *Store) LockRecords() (*store.FileLock, error) {
-	lock, err := store.OpenFileLock(filepath.Join(s.Dir, "records.lock"))
-	if err != nil {
-		return nil, err
-	}
-	if err := lock.Exclusive(); err != nil {
-		lock.Close()
-		return nil, err
-	}
-	return lock, nil
+	return store.LockExclusive(filepath.Join(s.Dir, "records.lock"))
 }
 
 // ConfigOf returns the config of a recorded image, or nil.

@@ -18,13 +18,9 @@ import (
 // Lease keeps every layer in the store until the result is closed: between finding an image and recording a
 // pod that uses it, no Remove may free its layers.
 func (s *Store) Lease() (io.Closer, error) {
-	lock, err := s.Lock()
+	lock, err := store.LockShared(s.lockFile())
 	if err != nil {
-		return nil, err
-	}
-	if err := lock.Shared(); err != nil {
-		lock.Close()
-		return nil, err
+		return nil, err // a nil *FileLock would be a Closer
 	}
 	return lock, nil
 }

@@ -79,5 +79,7 @@ func UniqueDigests(ids []digest.Digest) []digest.Digest {
 
 // Lock opens the store's lock file, unlocked.
 func (s *Store) Lock() (*store.FileLock, error) {
-	return store.OpenFileLock(filepath.Join(s.Dir, "lock"))
+	return store.OpenFileLock(s.lockFile())
 }
+
+func (s *Store) lockFile() string { return filepath.Join(s.Dir, "lock") }

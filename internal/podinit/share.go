@@ -27,12 +27,8 @@ import (
 // init has started; done releases the lock or the namespaces. A prespawned process that is not
 // usable is stopped and set to nil.
 func joinShared(cmd *exec.Cmd, dirs store.Dirs, prespawn **Prespawn) (done func(), err error) {
-	lock, err := dirs.ShareLock()
+	lock, err := dirs.LockShare()
 	if err != nil {
-		return nil, err
-	}
-	if err := lock.Exclusive(); err != nil {
-		lock.Close()
 		return nil, err
 	}
 	user, router, err := findShared(dirs, cmd.Env)

@@ -29,12 +29,8 @@ var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-", i
 // unavailable, for example on a full disk, where stopping pods must still work; then nothing is
 // removed.
 func inUse(path string) *store.FileLock {
-	lock, err := store.OpenFileLock(path)
+	lock, err := store.LockShared(path)
 	if err != nil {
-		return nil
-	}
-	if lock.Shared() != nil {
-		lock.Close()
 		return nil
 	}
 	return lock

@@ -83,14 +83,11 @@ func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 // AcquireClaim makes the pod, of uid, the only one that uses a claim, until ReleaseClaim or the
 // pod's end. The error is errClaimInUse if another pod has it.
 func (p Pod) AcquireClaim(name, uid string) error {
-	lock, err := OpenFileLock(filepath.Join(p.dirs.Runtime, "claims.lock"))
+	lock, err := LockExclusive(filepath.Join(p.dirs.Runtime, "claims.lock"))
 	if err != nil {
 		return fmt.Errorf("take claim %s: %w", name, err)
 	}
 	defer lock.Close()
-	if err := lock.Exclusive(); err != nil {
-		return fmt.Errorf("take claim %s: %w", name, err)
-	}
 	mark := p.claimFile(name)
 	if b, err := os.ReadFile(mark); err == nil {
 		owner, of, _ := strings.Cut(string(b), " ")

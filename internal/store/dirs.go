@@ -183,8 +183,8 @@ func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
 // and hold exclusively to remove one.
 func (d Dirs) LibexecLock() string { return filepath.Join(d.Libexec(), ".lock") }
 
-// ShareLock opens the lock that is held exclusively to create or change what the pods of a user
-// share. It is on disk, where all of the user's pods find it, and is never written to.
-func (d Dirs) ShareLock() (*FileLock, error) {
-	return OpenFileLock(filepath.Join(d.Data, "share.lock"))
+// LockShare takes the lock of the process that creates or changes what the pods of a user share. It
+// is on disk, where all of the user's pods find it, and is never written to.
+func (d Dirs) LockShare() (*FileLock, error) {
+	return LockExclusive(filepath.Join(d.Data, "share.lock"))
 }

@@ -144,10 +144,10 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 	return pod.DefaultNetworks
 }
 
-// ServicesLock opens the lock that is held exclusively to program the router for Services. It is on
-// disk like ShareLock, but separate, so that starting pods need not wait for it.
-func (p Pod) ServicesLock() (*FileLock, error) {
-	return OpenFileLock(filepath.Join(p.dirs.Data, "services.lock"))
+// LockServices takes the lock of the process that programs the router for Services. It is on disk
+// like that of LockShare, but separate, so that starting pods need not wait for it.
+func (p Pod) LockServices() (*FileLock, error) {
+	return LockExclusive(filepath.Join(p.dirs.Data, "services.lock"))
 }
 
 // AllServices returns the Services of all namespaces.

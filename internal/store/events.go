@@ -26,14 +26,11 @@ func (p Pod) AddEvents(events ...pod.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	lock, err := OpenFileLock(filepath.Join(p.runtime, fetchedFile+".lock"))
+	lock, err := LockExclusive(filepath.Join(p.runtime, fetchedFile+".lock"))
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := lock.Exclusive(); err != nil {
-		return err
-	}
 	l, err := p.readEvents(fetchedFile)
 	if err != nil {
 		return err

@@ -22,6 +22,24 @@ func OpenFileLock(path string) (*FileLock, error) {
 	return &FileLock{f}, nil
 }
 
+// LockExclusive opens a lock file and waits until no other process holds the lock.
+func LockExclusive(path string) (*FileLock, error) { return lockFile(path, (*FileLock).Exclusive) }
+
+// LockShared opens a lock file and waits until no process holds the lock exclusively.
+func LockShared(path string) (*FileLock, error) { return lockFile(path, (*FileLock).Shared) }
+
+func lockFile(path string, take func(*FileLock) error) (*FileLock, error) {
+	l, err := OpenFileLock(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := take(l); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
 // InheritedFileLock returns the lock that this process has inherited at a descriptor. Its own
 // children do not inherit it.
 func InheritedFileLock(fd int) (*FileLock, error) {

@@ -193,15 +193,7 @@ func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 // LockObjects prevents others from changing objects until the lock is closed: objects that the
 // caller has read stay as they are.
 func (d Dirs) LockObjects() (*FileLock, error) {
-	l, err := OpenFileLock(filepath.Join(d.Runtime, "objects.lock"))
-	if err != nil {
-		return nil, err
-	}
-	if err := l.Exclusive(); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	return LockExclusive(filepath.Join(d.Runtime, "objects.lock"))
 }
 
 // names lists a directory that may be missing. It leaves out files that are being written, whose

@@ -89,14 +89,11 @@ func (n *Network) PublishEndpoint() error {
 
 // UpdateServices makes the router forward connections to Services to the current pods.
 func (n *Network) UpdateServices() error {
-	lock, err := n.store.ServicesLock()
+	lock, err := n.store.LockServices()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := lock.Exclusive(); err != nil {
-		return err
-	}
 	if err := n.renumberServices(); !OnlyDamaged(err) {
 		return err
 	}

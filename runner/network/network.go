@@ -172,14 +172,11 @@ func (n *Network) removeStale(own ipam.Slot) {
 
 // withLock calls f under the lock of the router, with the slots that other pods have.
 func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
-	lock, err := n.store.ShareLock()
+	lock, err := n.store.LockShare()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := lock.Exclusive(); err != nil {
-		return err
-	}
 	others, err := n.store.OtherLeases()
 	if err != nil {
 		return err

@@ -63,14 +63,11 @@ func (l *Run) create(p *Target, manifest []byte) error {
 	if p.Plan.Users == nil {
 		return p.Pod.Create(p.Plan, manifest)
 	}
-	lock, err := l.Dirs.ShareLock()
+	lock, err := l.Dirs.LockShare()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if err := lock.Exclusive(); err != nil {
-		return err
-	}
 	has := l.Env.Deps.PodIDs()
 	ranges := admission.UserRanges(min(has.Users, has.Groups))
 	taken, err := takenUsers(l.Dirs, p.Pod)
@@ -84,7 +81,7 @@ func (l *Run) create(p *Target, manifest []byte) error {
 	}
 	i := slices.IndexFunc(ranges, func(r pod.IDRange) bool { return !slices.ContainsFunc(taken, r.Overlaps) })
 	if i < 0 {
-		return report.New(report.Internal, "podrun down one of them; or "+has.Cure,
+		return report.New(report.Host, "podrun down one of them; or "+has.Cure,
 			"pod %s: hostUsers: false: all %d ranges of ids are used by other pods", p.Pod.Name, len(ranges))
 	}
 	p.Plan.Users = &ranges[i]
