@@ -33,20 +33,26 @@ func removeTree(path string) error {
 		return err
 	}
 	defer parent.Close()
-	name := filepath.Base(path)
+	return removeFrom(parent, filepath.Base(path), func(top *os.File) error {
+		// Directories in top are emptied one after another; their subdirectories are moved up into
+		// top and wait there for their turn.
+		r := remover{top: top}
+		return r.empty(top, r.removeFromTop)
+	})
+}
+
+// removeFrom removes an entry of parent; empty removes the contents of a directory.
+func removeFrom(parent *os.File, name string, empty func(dir *os.File) error) error {
 	isDir, err := removeOne(parent, name)
 	if !isDir || err != nil {
 		return err
 	}
-	top, err := openBelow(parent, name)
+	dir, err := openBelow(parent, name)
 	if err != nil {
 		return err
 	}
-	defer top.Close()
-	// Directories in top are emptied one after another; their subdirectories are moved up into top
-	// and wait there for their turn.
-	r := remover{top: top}
-	if err := r.empty(top, r.removeFromTop); err != nil {
+	defer dir.Close()
+	if err := empty(dir); err != nil {
 		return err
 	}
 	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
@@ -88,19 +94,7 @@ func (r *remover) empty(dir *os.File, remove func(dir *os.File, name string) err
 }
 
 func (r *remover) removeFromTop(top *os.File, name string) error {
-	isDir, err := removeOne(top, name)
-	if !isDir || err != nil {
-		return err
-	}
-	dir, err := openBelow(top, name)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	if err := r.empty(dir, r.moveUp); err != nil {
-		return err
-	}
-	return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
+	return removeFrom(top, name, func(dir *os.File) error { return r.empty(dir, r.moveUp) })
 }
 
 // moveUp removes a file or an empty directory, and moves any other directory into top.

@@ -219,10 +219,36 @@ const (
 	acceptRetry = 100 * time.Millisecond // after a lack of descriptors
 )
 
+// pauser pauses the loop that reads from a port's socket.
+type pauser struct {
+	setDeadline     func(time.Time) error // of the socket; one in the past ends the loop's current call
+	paused, resumed chan struct{}
+}
+
+func newPauser(setDeadline func(time.Time) error) pauser {
+	return pauser{setDeadline, make(chan struct{}), make(chan struct{})}
+}
+
+func (p *pauser) pause() {
+	_ = p.setDeadline(time.Unix(0, 1))
+	<-p.paused
+}
+
+func (p *pauser) resume() {
+	_ = p.setDeadline(time.Time{})
+	p.resumed <- struct{}{}
+}
+
+// wait is called by the loop when the deadline has passed. It returns after resume.
+func (p *pauser) wait() {
+	p.paused <- struct{}{}
+	<-p.resumed
+}
+
 // tcpPort accepts connections.
 type tcpPort struct {
-	listener        *net.TCPListener
-	paused, resumed chan struct{}
+	pauser
+	listener *net.TCPListener
 }
 
 func (s *Server) addTCP(file *os.File, to target, by Forwarder) (portServer, error) {
@@ -235,19 +261,9 @@ func (s *Server) addTCP(file *os.File, to target, by Forwarder) (portServer, err
 		l.Close()
 		return nil, fmt.Errorf("it is a %T", l)
 	}
-	p := &tcpPort{t, make(chan struct{}), make(chan struct{})}
+	p := &tcpPort{newPauser(t.SetDeadline), t}
 	s.all.Go(func() { s.accept(p, to, by) })
 	return p, nil
-}
-
-func (p *tcpPort) pause() {
-	p.listener.SetDeadline(time.Unix(0, 1))
-	<-p.paused
-}
-
-func (p *tcpPort) resume() {
-	p.listener.SetDeadline(time.Time{})
-	p.resumed <- struct{}{}
 }
 
 func (p *tcpPort) close() { p.listener.Close() }
@@ -259,8 +275,7 @@ func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			p.paused <- struct{}{}
-			<-p.resumed
+			p.wait()
 		case err != nil:
 			s.logError(err)
 			time.Sleep(acceptRetry)

@@ -26,11 +26,11 @@ type clientRoute struct {
 
 // udpPort forwards datagrams.
 type udpPort struct {
-	server          *Server
-	conn            *net.UDPConn
-	raw             syscall.RawConn
-	to              target
-	paused, resumed chan struct{}
+	pauser
+	server *Server
+	conn   *net.UDPConn
+	raw    syscall.RawConn
+	to     target
 
 	mu     sync.Mutex
 	closed bool
@@ -52,19 +52,9 @@ func (s *Server) addUDP(file *os.File, to target) (portServer, error) {
 		conn.Close()
 		return nil, err
 	}
-	p := &udpPort{server: s, conn: conn, raw: raw, to: to, paused: make(chan struct{}), resumed: make(chan struct{}), flows: map[clientRoute]*udpFlow{}}
+	p := &udpPort{pauser: newPauser(conn.SetReadDeadline), server: s, conn: conn, raw: raw, to: to, flows: map[clientRoute]*udpFlow{}}
 	s.all.Go(p.receive)
 	return p, nil
-}
-
-func (p *udpPort) pause() {
-	p.conn.SetReadDeadline(time.Unix(0, 1))
-	<-p.paused
-}
-
-func (p *udpPort) resume() {
-	p.conn.SetReadDeadline(time.Time{})
-	p.resumed <- struct{}{}
 }
 
 // close ends the port's flows too: their answers could no longer be sent to a client, and would be
@@ -87,8 +77,7 @@ func (p *udpPort) receive() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			p.paused <- struct{}{}
-			<-p.resumed
+			p.wait()
 		case err != nil: // the ICMP error of an earlier answer concerns the client only
 			if !errors.Is(err, unix.ECONNREFUSED) {
 				p.server.logError(err)
