@@ -67,7 +67,10 @@ const (
 	linkGateway = "fe80::1"
 )
 
-// MTU is the largest MTU of a device with which segmentation can still be left to the last device.
+// MTU is that of the pods' and the router's devices. The kernel's cost of a stream is mostly a cost
+// for each packet (docs/decisions/0037), so packets are as large as the 16 bits of IPv4's length
+// allow: with an Ethernet header (14 bytes) at most 65535 bytes, rounded down to a multiple of 16.
+// slirp4netns and pasta use the same value.
 const MTU = 65520
 
 // podLink and tunLink return the names of a pod's devices in the router.
