@@ -20,7 +20,7 @@ func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
 		return // the command reports it
 	}
 	for _, p := range pods {
-		if !p.Removing() || p.Alive() {
+		if !p.RemovalInterrupted() {
 			continue
 		}
 		if err := finishRemoval(env, dirs, p); err != nil {
@@ -82,14 +82,12 @@ func finishReplacement(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
 // Those of an earlier boot wait for the next `podrun up`, or for their units.
 func Recover(env *cmdutil.Env, dirs store.Dirs) {
 	finishInterrupted(env, dirs)
-	boot := store.BootID()
 	list, err := dirs.Workloads("", pod.Workloads()...)
 	if err != nil {
 		return // commands that list workloads report it
 	}
 	for _, w := range list {
-		alive, last, _ := w.Controller()
-		if alive || last == "" || last != boot {
+		if !w.ControllerKilled() {
 			continue
 		}
 		v, err := resource.LoadWorkload(dirs, w)

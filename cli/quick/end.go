@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -39,10 +39,14 @@ func down(words []string) (code int, ok bool) {
 // stop stops a pod that belongs to no workload.
 func stop(words []string) (code int, ok bool) {
 	_, p, ok := ending(words)
-	if !ok || owned(p) {
+	if !ok {
 		return 0, false
 	}
-	err := podclient.Stop(context.Background(), p, podclient.StopOptions{Progress: os.Stderr})
+	m, err := podview.ReadManifest(p)
+	if err != nil || len(m.Metadata.OwnerReferences) > 0 {
+		return 0, false
+	}
+	err = podclient.Stop(context.Background(), p, podclient.StopOptions{Progress: os.Stderr})
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s stopped\n", p.Name)
 	}
@@ -63,15 +67,4 @@ func ending(words []string) (store.Dirs, store.Pod, bool) {
 	p := dirs.Pod(namespace, name)
 	unit, err := dirs.UnitOf(p)
 	return dirs, p, p.Exists() && err == nil && unit == ""
-}
-
-// owned reports whether a workload owns a pod, or that is unknown.
-func owned(p store.Pod) bool {
-	var m struct {
-		Metadata struct {
-			OwnerReferences []json.RawMessage `json:"ownerReferences"`
-		} `json:"metadata"`
-	}
-	text, err := p.Manifest()
-	return err != nil || json.Unmarshal(text, &m) != nil || len(m.Metadata.OwnerReferences) > 0
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -30,20 +29,11 @@ func list(command string, words []string) (code int, ok bool) {
 		return 0, false
 	}
 	for _, p := range handles {
-		if p.Removing() && !p.Alive() { // the CLI finishes the removal
+		if p.RemovalInterrupted() { // the CLI finishes the removal
 			return 0, false
 		}
 	}
-	if !o.all {
-		var here []store.Pod
-		for _, p := range handles {
-			if p.Namespace == o.namespace {
-				here = append(here, p)
-			}
-		}
-		handles = here
-	}
-	pods, ok := readPods(handles)
+	pods, ok := readPods(podview.Complete(handles, o.namespace, o.all))
 	if !ok {
 		return 0, false
 	}
@@ -63,7 +53,7 @@ func list(command string, words []string) (code int, ok bool) {
 	}
 	now := time.Now()
 	for i := range pods {
-		add(pods[i].Metadata.Namespace, pods[i].row(now))
+		add(pods[i].Namespace, pods[i].row(now))
 	}
 	return ended((&podview.Table{}).Print(os.Stdout, rows)), true
 }
@@ -79,7 +69,7 @@ func missing(dirs store.Dirs) bool {
 		return false // commands that list workloads report it
 	}
 	for _, w := range workloads {
-		if alive, boot, _ := w.Controller(); !alive && boot == store.BootID() {
+		if w.ControllerKilled() {
 			return true
 		}
 	}
@@ -88,33 +78,20 @@ func missing(dirs store.Dirs) bool {
 
 // podInfo is one pod with its current status, and the parts of its manifest that a row needs.
 type podInfo struct {
-	Metadata struct {
-		Name              string    `json:"name"`
-		Namespace         string    `json:"namespace"`
-		CreationTimestamp time.Time `json:"creationTimestamp"`
-	} `json:"metadata"`
-	Spec struct {
-		InitContainers []container `json:"initContainers"`
-		Containers     []container `json:"containers"`
-	} `json:"spec"`
-
-	status *pod.Status
-}
-
-type container struct {
-	Name          string `json:"name"`
-	RestartPolicy string `json:"restartPolicy"`
+	store.Pod
+	manifest *podview.Manifest
+	status   *pod.Status
 }
 
 func (k *podInfo) row(now time.Time) []string {
 	var plan pod.Plan
-	for _, c := range k.Spec.InitContainers {
+	for _, c := range k.manifest.Spec.InitContainers {
 		plan.InitContainers = append(plan.InitContainers, pod.Container{Name: c.Name, Sidecar: c.RestartPolicy == string(pod.RestartAlways)})
 	}
-	for _, c := range k.Spec.Containers {
+	for _, c := range k.manifest.Spec.Containers {
 		plan.Containers = append(plan.Containers, pod.Container{Name: c.Name})
 	}
-	line := podrow.New(k.Metadata.Name, k.Metadata.CreationTimestamp, &plan, k.status, now)
+	line := podrow.New(k.Name, k.manifest.Metadata.CreationTimestamp, &plan, k.status, now)
 	return line.Cells()
 }
 
@@ -148,21 +125,15 @@ func readPods(handles []store.Pod) (pods []podInfo, ok bool) {
 	return pods, !failed.Load()
 }
 
-// readPod reads one pod; it returns nil if the pod does not exist.
+// readPod reads one pod.
 func readPod(p store.Pod) (*podInfo, error) {
-	if !p.Exists() {
-		return nil, nil
-	}
-	text, err := p.Manifest()
+	m, err := podview.ReadManifest(p)
 	if err != nil {
 		return nil, err
 	}
-	k := &podInfo{}
-	if err := json.Unmarshal(text, k); err != nil {
-		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
-	}
-	if k.status, err = podview.StatusOf(p); err != nil {
+	st, err := podview.StatusOf(p)
+	if err != nil {
 		return nil, err
 	}
-	return k, nil
+	return &podInfo{p, m, st}, nil
 }

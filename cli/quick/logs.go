@@ -2,12 +2,10 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podview"
-	"github.com/podrun/podrun/internal/crilog"
 )
 
 // logs prints the existing output of one container.
@@ -21,7 +19,7 @@ func logs(words []string) (code int, ok bool) {
 		return 0, false
 	}
 	var messages bytes.Buffer
-	container, err := podclient.Choose(&messages, p, plan, o.container)
+	container, err := podclient.ChooseContainer(&messages, p, plan, o.container)
 	if err != nil {
 		return 0, false
 	}
@@ -35,6 +33,5 @@ func logs(words []string) (code int, ok bool) {
 	}
 	os.Stderr.Write(messages.Bytes())
 	sink := podview.NewLogWriter(os.Stdout, os.Getenv, o.timestamps, false).Plain()
-	err = crilog.Read(p.LogDir(container.Name), attempt, o.selection(), sink)
-	return ended(errors.Join(err, podview.Finish(sink))), true
+	return ended(podview.PrintLog(p, container.Name, attempt, o.selection(), sink)), true
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// UsernsEnv returns the environment that makes a program linked with reexec/nsenter enter a user
-// and mount namespace of the calling user before its main starts.
-func UsernsEnv() []string { return EnterEnv(protocol.EnterUserNS) }
-
 // EnterEnv returns the variables that instruct the constructor what to enter and which ids to map:
 // 0 is the user, 1 and up are the subordinate ranges. If these cannot be mapped, 0 is the only id.
 func EnterEnv(enter string) []string {

@@ -25,6 +25,9 @@ func (p Pod) Removing() bool {
 	return err == nil
 }
 
+// RemovalInterrupted reports whether the pod's processes were killed before they could remove it.
+func (p Pod) RemovalInterrupted() bool { return p.Removing() && !p.Alive() }
+
 // HasRemains reports whether anything is left of a pod, even if it is half made or half removed.
 func (p Pod) HasRemains() bool {
 	for _, dir := range []string{p.data, p.runtime} {

@@ -156,6 +156,12 @@ func (w Workload) Controller() (alive bool, boot string, pid int) {
 	return alive, boot, pid
 }
 
+// ControllerKilled reports whether a controller ran in this boot and has not ended by itself.
+func (w Workload) ControllerKilled() bool {
+	alive, boot, _ := w.Controller()
+	return !alive && boot != "" && boot == BootID()
+}
+
 // Remove deletes the workload's state. The caller holds its lock.
 func (w Workload) Remove() error {
 	err := w.dirs.DeleteObject(w.Kind, w.Namespace, w.Name)

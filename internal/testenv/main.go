@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 )
 
@@ -95,7 +96,7 @@ func becomeUser() (int, error) {
 }
 
 func enterUserns() (int, error) {
-	return wait(rerun(inUserns, append(os.Environ(), reexec.UsernsEnv()...)))
+	return wait(rerun(inUserns, append(os.Environ(), reexec.EnterEnv(protocol.EnterUserNS)...)))
 }
 
 func enterRest() (int, error) {

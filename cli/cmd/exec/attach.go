@@ -2,7 +2,6 @@ package exec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -94,7 +93,7 @@ func (o *attachOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return exitcode.InContainer(err)
 	}
-	ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
+	ct, err := podclient.ChooseContainer(o.env.ErrOut, p, plan, o.container)
 	if err == nil {
 		err = attachable(p, ct, o.stdin)
 	}
@@ -115,20 +114,7 @@ func (o *attachOptions) attach(ctx context.Context, p store.Pod, ct *pod.Contain
 		fmt.Fprintln(o.env.ErrOut, "Unable to use a TTY - "+why) // as kubectl: a message, then go on without
 	}
 	code, err := a.run(ctx)
-	return containerExit("attach to", p, code, err)
-}
-
-// containerExit returns the error of a command that ends with the exit code of a program in a container.
-func containerExit(verb string, p store.Pod, code int, err error) error {
-	switch {
-	case errors.Is(err, podclient.ErrNotRunning):
-		return report.New(report.Internal, "podrun ps shows its state", "cannot %s pod %q: it is not running", verb, p.Name)
-	case err != nil:
-		return err
-	case code != 0:
-		return &exitcode.Error{Code: code}
-	}
-	return nil
+	return podclient.ExitError("attach to", p, code, err)
 }
 
 // attachable returns an error if the manifest does not allow an attach, or the container will not run

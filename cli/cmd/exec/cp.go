@@ -137,7 +137,7 @@ func (o *cpOptions) newJob(at copyLocation) (*copyJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
+	ct, err := podclient.ChooseContainer(o.env.ErrOut, p, plan, o.container)
 	if err != nil {
 		return nil, err
 	}

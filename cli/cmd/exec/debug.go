@@ -23,7 +23,6 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
-	"github.com/podrun/podrun/manifest/build"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -249,31 +248,28 @@ func (d *debugOptions) add(ctx context.Context) error {
 	if !d.pod.Alive() {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot debug pod %q: it is not running", d.pod.Name)
 	}
-	object, err := manifest.LoadEphemeral(d.stored, d.container)
+	l := &podup.Run{Env: d.env, Dirs: d.dirs}
+	defer l.Release()
+	ephemeral, err := l.LoadEphemeral(d.pod, d.stored, d.container)
 	if err != nil {
 		return d.invalidContainer(err)
 	}
-	normal := object.Pod.Spec.Containers[0]
-	d.container.EphemeralContainerCommon = corev1.EphemeralContainerCommon(normal)
-	alone := &podup.Target{Object: object, Pod: d.pod}
-	l := &podup.Run{Env: d.env, Dirs: d.dirs, Samples: []*podup.Target{alone}}
-	defer l.Release()
 	found, err := l.Ensure(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.Build(alone, found); err != nil {
+	if err := l.Build(ephemeral.Alone, found); err != nil {
 		return d.invalidContainer(err)
 	}
 	plan, err := d.pod.Plan() // read again: another container may have been added
 	if err != nil {
 		return err
 	}
-	if build.NeedsOwnUserNS(plan, alone.Plan) && os.Geteuid() != 0 {
+	next, grown, err := ephemeral.AddTo(d.stored, plan)
+	if err != nil {
 		return report.New(report.Failure, "use --profile=general, or add such a capability to a container of the manifest: the pod then has a user namespace of its own",
-			"cannot debug pod %q with this profile: it shares its user namespace with other pods, which the container could reach", d.pod.Name)
+			"cannot debug pod %q with this profile: %w", d.pod.Name, err)
 	}
-	next, grown := build.AddEphemeralContainer(d.stored, plan, d.container, alone.Plan)
 	if err := admission.CheckNamespacePolicy(d.dirs, next); err != nil {
 		return fmt.Errorf("cannot debug pod %q: %w", d.pod.Name, err)
 	}
@@ -283,8 +279,7 @@ func (d *debugOptions) add(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, podup.ApplyTime)
 	defer cancel()
-	p := &podup.Target{Pod: d.pod, Plan: grown}
-	if err := podclient.Retry(within, d.pod, func() error { return p.ApplyOnce(within, text) }); err != nil {
+	if err := (&podup.Target{Pod: d.pod, Plan: grown}).Apply(within, text); err != nil {
 		return fmt.Errorf("cannot debug pod %s: %w", d.pod.Name, err)
 	}
 	return nil

@@ -124,7 +124,7 @@ func (o *execOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
+	ct, err := podclient.ChooseContainer(o.env.ErrOut, p, plan, o.container)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (o *execOptions) run(ctx context.Context) error {
 		}
 	}
 	code, err := x.Run(ctx, req)
-	return containerExit("exec in", p, code, err)
+	return podclient.ExitError("exec in", p, code, err)
 }
 
 // variables parses NAME=VALUE. A NAME alone takes its value from podrun's environment.

@@ -45,14 +45,8 @@ Examples:
 			if len(files) == 0 {
 				return cmdutil.UsageErrorf("image load", "image load requires the files of archives")
 			}
-			return addImages(c.Context, env, "loading", func(ctx context.Context, s *image.Store, onProgress func(image.Progress)) ([]pod.Image, error) {
-				var all []pod.Image
-				var errs []error
-				for _, word := range files {
-					images, err := s.LoadAll(ctx, input(word), onProgress)
-					all, errs = append(all, images...), append(errs, err)
-				}
-				return all, errors.Join(errs...)
+			return addImages(c.Context, env, "loading", files, func(ctx context.Context, s *image.Store, file string, onProgress func(image.Progress)) ([]pod.Image, error) {
+				return s.LoadAll(ctx, input(file), onProgress)
 			})
 		},
 	}
@@ -86,20 +80,13 @@ Examples:
 			if err != nil {
 				return err
 			}
-			return addImages(c.Context, env, "fetching", func(ctx context.Context, s *image.Store, onProgress func(image.Progress)) ([]pod.Image, error) {
-				var all []pod.Image
-				var errs []error
-				for _, ref := range c.Args().Slice() {
-					options.Progress = onProgress
-					location, err := image.ParseLocation(ref)
-					if err == nil {
-						var images []pod.Image
-						images, err = s.Fetch(ctx, location, options)
-						all = append(all, images...)
-					}
-					errs = append(errs, err)
+			return addImages(c.Context, env, "fetching", c.Args().Slice(), func(ctx context.Context, s *image.Store, ref string, onProgress func(image.Progress)) ([]pod.Image, error) {
+				options.Progress = onProgress
+				location, err := image.ParseLocation(ref)
+				if err != nil {
+					return nil, err
 				}
-				return all, errors.Join(errs...)
+				return s.Fetch(ctx, location, options)
 			})
 		},
 	}
@@ -122,8 +109,8 @@ Examples:
 			if c.NArg() != 2 {
 				return cmdutil.UsageErrorf("image import", "image import requires a tar file and a name for the image")
 			}
-			return addImages(c.Context, env, "importing", func(ctx context.Context, s *image.Store, _ func(image.Progress)) ([]pod.Image, error) {
-				img, err := s.Import(ctx, input(c.Args().Get(0)), c.Args().Get(1))
+			return addImages(c.Context, env, "importing", c.Args().Slice()[:1], func(ctx context.Context, s *image.Store, file string, _ func(image.Progress)) ([]pod.Image, error) {
+				img, err := s.Import(ctx, input(file), c.Args().Get(1))
 				if err != nil {
 					return nil, err
 				}
@@ -133,9 +120,9 @@ Examples:
 	}
 }
 
-// addImages adds images and displays the progress, where verb names the operation. It prints the name of
-// each image, or its ID if it has no name. Ctrl-C ends it; images that are complete by then stay.
-func addImages(ctx context.Context, env *cmdutil.Env, verb string, add func(context.Context, *image.Store, func(image.Progress)) ([]pod.Image, error)) error {
+// addImages calls add for each word and displays the progress, where verb names the operation. It prints the
+// name of each image, or its ID if it has no name. Ctrl-C ends it; images that are complete by then stay.
+func addImages(ctx context.Context, env *cmdutil.Env, verb string, words []string, add func(ctx context.Context, s *image.Store, word string, onProgress func(image.Progress)) ([]pod.Image, error)) error {
 	dirs, err := env.Dirs()
 	if err != nil {
 		return err
@@ -151,7 +138,12 @@ func addImages(ctx context.Context, env *cmdutil.Env, verb string, add func(cont
 	defer quiet()
 	shown := progress.New(env, verb)
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
-		images, err := add(ctx, s, shown.Update)
+		var images []pod.Image
+		var errs []error
+		for _, word := range words {
+			added, err := add(ctx, s, word, shown.Update)
+			images, errs = append(images, added...), append(errs, err)
+		}
 		shown.End()
 		for _, img := range images {
 			name := img.Name
@@ -160,6 +152,6 @@ func addImages(ctx context.Context, env *cmdutil.Env, verb string, add func(cont
 			}
 			fmt.Fprintln(env.Out, name)
 		}
-		return err
+		return errors.Join(errs...)
 	})
 }

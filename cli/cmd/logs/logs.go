@@ -15,7 +15,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/logstream"
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podview"
-	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -132,7 +131,7 @@ func (o *options) logsOf(p store.Pod, out *podview.LogWriter) (*podLogs, error) 
 	if o.allContainers {
 		l.streams = logstream.New(plan, sink)
 	} else {
-		ct, err := resource.ChooseContainer(o.env, p, plan, o.container)
+		ct, err := podclient.ChooseContainer(o.env.ErrOut, p, plan, o.container)
 		if err != nil {
 			return nil, err
 		}

@@ -134,7 +134,7 @@ func (o *options) selectedPods() ([]store.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods = slices.DeleteFunc(pods, func(p store.Pod) bool { return !o.selector.Matches(podclient.MetadataOf(p).Labels) })
+	pods = slices.DeleteFunc(pods, func(p store.Pod) bool { return !o.selector.Matches(podview.MetadataOf(p).Labels) })
 	if len(pods) == 0 {
 		fmt.Fprintln(o.env.ErrOut, report.Escape(podview.NoResources(o.namespace, false)))
 	}

@@ -81,11 +81,8 @@ func (o *restartOptions) Run(ctx context.Context) (err error) {
 		errs = append(errs, o.startAgain(ctx, ended, signals))
 	}
 	errs = append(errs, cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
-		if o.timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, o.timeout)
-			defer cancel()
-		}
+		ctx, cancel := cmdutil.WithTimeout(ctx, o.timeout)
+		defer cancel()
 		failed := make([]error, len(living))
 		var all sync.WaitGroup
 		for i, p := range living {
@@ -132,7 +129,7 @@ func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error 
 		return err
 	}
 	t.RestartCounts = t.Restarting()
-	if err := podclient.Retry(ctx, place, func() error { return t.ApplyOnce(ctx, text) }); err != nil {
+	if err := t.Apply(ctx, text); err != nil {
 		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
 	defer podclient.ReportWaiting(o.env.ErrOut, "restarting", place, nil, func(c pod.ContainerStatus) bool {

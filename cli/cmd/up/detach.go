@@ -83,11 +83,8 @@ func waitForBoth(ctx context.Context, r *podup.Run, signals <-chan os.Signal, po
 // awaitWorkloads waits until every workload is rolled out: its new pods run, or with --wait it is
 // available or complete.
 func (d *detached) awaitWorkloads(ctx context.Context, list []store.Workload) error {
-	if d.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.timeout)
-		defer cancel()
-	}
+	ctx, cancel := cmdutil.WithTimeout(ctx, d.timeout)
+	defer cancel()
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for i, w := range list {

@@ -19,7 +19,6 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
@@ -111,7 +110,9 @@ func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) e
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
 			continue
 		}
-		errs = append(errs, removePod(env, f.run.Launcher, p.Pod))
+		if err := podclient.Remove(context.Background(), p.Pod, f.run.Launcher.Remove); err != nil {
+			errs = append(errs, report.New(report.Failure, "podrun down "+p.Pod.Name+" tries again", "%w", err))
+		}
 	}
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
 }
@@ -181,19 +182,6 @@ func waitAllGone(ctx context.Context, pods []*podup.Target) {
 		for p.Pod.Alive() && sleep.For(ctx, podclient.PollTime) == nil {
 		}
 	}
-}
-
-// removePod removes a pod that has ended.
-func removePod(env *cmdutil.Env, launcher cmdutil.PodLauncher, p store.Pod) error {
-	lock, err := podclient.LockWithin(context.Background(), p, podclient.GoneTime)
-	if err == nil {
-		defer lock.Close()
-		err = launcher.Remove(p)
-	}
-	if err != nil {
-		return report.New(report.Failure, "podrun down "+p.Name+" tries again", "cannot remove pod %s: %w", p.Name, err)
-	}
-	return nil
 }
 
 // followUntilReplaced follows a pod until it ends or --watch replaces it.

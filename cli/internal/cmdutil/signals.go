@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,6 +51,14 @@ func readerGone(out io.Writer) <-chan struct{} {
 		}
 	}()
 	return gone
+}
+
+// WithTimeout is context.WithTimeout, where the timeout 0 means no limit.
+func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, timeout)
 }
 
 // Interruptible runs do and cancels its context at the first signal. At the second it no longer waits for

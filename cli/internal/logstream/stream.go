@@ -47,8 +47,7 @@ func (s *Stream) Print(p store.Pod, st *pod.Status, previous bool) error {
 	if err != nil {
 		return err
 	}
-	err = crilog.Read(p.LogDir(s.Container.Name), attempt, s.selection(), s.Sink)
-	return errors.Join(err, podview.Finish(s.Sink))
+	return podview.PrintLog(p, s.Container.Name, attempt, s.selection(), s.Sink)
 }
 
 func (s *Stream) end() { s.once.Do(func() { close(s.done) }) }

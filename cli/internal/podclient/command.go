@@ -79,6 +79,19 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 	return code, err
 }
 
+// ExitError returns the error of a podrun command that ends with the exit code of a program in a container.
+func ExitError(verb string, p store.Pod, code int, err error) error {
+	switch {
+	case errors.Is(err, ErrNotRunning):
+		return report.New(report.Internal, "podrun ps shows its state", "cannot %s pod %q: it is not running", verb, p.Name)
+	case err != nil:
+		return err
+	case code != 0:
+		return &exitcode.Error{Code: code}
+	}
+	return nil
+}
+
 // pipes makes the command's standard streams, unless it gets a terminal. theirs go to the supervisor.
 func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os.File, err error) {
 	if x.Terminal != nil {

@@ -1,12 +1,11 @@
 package podclient
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -15,14 +14,14 @@ import (
 // defaultContainer is kubectl's annotation with the container that logs and exec use when none is named.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// Choose returns the container for a command: the named one, else the one of the pod's annotation, else
-// the first. If it chooses among several containers it reports that, in kubectl's words.
-func Choose(out io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
+// ChooseContainer returns the container for a command: the named one, else the one of the pod's
+// annotation, else the first. If it chooses among several containers it reports that, in kubectl's words.
+func ChooseContainer(out io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
 	if name != "" {
 		return Named(plan, name)
 	}
 	c := &plan.Containers[0]
-	if preferred := MetadataOf(p).Annotations[defaultContainer]; preferred != "" {
+	if preferred := podview.MetadataOf(p).Annotations[defaultContainer]; preferred != "" {
 		if c, err := Named(plan, preferred); err == nil {
 			return c, nil
 		}
@@ -56,23 +55,4 @@ func containerNames(plan *pod.Plan) string {
 		names = append(names, c.Name+" (ephem)")
 	}
 	return strings.Join(names, ", ")
-}
-
-// Metadata is the part of a pod's manifest that is read without Kubernetes' types.
-type Metadata struct {
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-
-	CreationTimestamp time.Time `json:"creationTimestamp"`
-}
-
-// MetadataOf returns a pod's metadata, empty for a pod that is being removed.
-func MetadataOf(p store.Pod) Metadata {
-	var m struct {
-		Metadata Metadata `json:"metadata"`
-	}
-	if b, err := p.Manifest(); err != nil || json.Unmarshal(b, &m) != nil {
-		return Metadata{}
-	}
-	return m.Metadata
 }

@@ -110,9 +110,9 @@ func WaitGone(ctx context.Context, p store.Pod) error {
 	return nil
 }
 
-// LockWithin takes the pod's lock, and waits at most limit for its holder.
-func LockWithin(ctx context.Context, p store.Pod, limit time.Duration) (*os.File, error) {
-	deadline := time.Now().Add(limit)
+// lockGone takes the lock of a pod that has ended, and waits at most GoneTime for its holder.
+func lockGone(ctx context.Context, p store.Pod) (*os.File, error) {
+	deadline := time.Now().Add(GoneTime)
 	for {
 		lock, err := p.Lock()
 		if err == nil || !errors.Is(err, store.ErrLocked) || time.Now().After(deadline) {
@@ -176,7 +176,7 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	if !p.HasRemains() {
 		return nil
 	}
-	return remove(ctx, p, o.Remove)
+	return Remove(ctx, p, o.Remove)
 }
 
 // Down stops and removes a pod, as Stop does, with recorded changes of it.
@@ -229,9 +229,9 @@ func monitorEnds(ctx context.Context, p store.Pod, monitor int) (over bool, err 
 	return false, nil
 }
 
-// remove calls remove for a pod that has ended, once its last process is gone.
-func remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) error {
-	lock, err := LockWithin(ctx, p, GoneTime)
+// Remove calls remove for a pod that has ended, once its last process is gone.
+func Remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) error {
+	lock, err := lockGone(ctx, p)
 	if err != nil {
 		return report.New(report.Failure, forceHint(p), "cannot remove pod %s: %w", p.Name, err)
 	}

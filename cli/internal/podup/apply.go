@@ -108,7 +108,7 @@ func (t *Target) changes(container string) bool {
 const ApplyTime = 30 * time.Second
 
 // apply makes the pod's supervisor change the running pod.
-func (r *Run) apply(p *Target) (err error) {
+func (r *Run) apply(p *Target) error {
 	next := p.Object.Pod.DeepCopy()
 	podutil.FillSystemFields(next, p.Plan.UID, p.change.old.CreationTimestamp.Time)
 	next.Generation = build.NextGeneration(p.change.old, p.Object.Pod, p.change.Difference)
@@ -117,22 +117,21 @@ func (r *Run) apply(p *Target) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ApplyTime)
-	defer cancel()
 	if err := p.Pod.AddEvents(r.pullEvents(p)...); err != nil {
 		return err
 	}
 	p.RestartCounts = p.Restarting()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot change pod %s: %w", p.Pod.Name, err)
-		}
-	}()
-	return podclient.Retry(ctx, p.Pod, func() error { return p.ApplyOnce(ctx, text) })
+	ctx, cancel := context.WithTimeout(context.Background(), ApplyTime)
+	defer cancel()
+	if err := p.Apply(ctx, text); err != nil {
+		return fmt.Errorf("cannot change pod %s: %w", p.Pod.Name, err)
+	}
+	return nil
 }
 
-// ApplyOnce sends the change to one supervisor. Applying a change twice is harmless.
-func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
+// Apply makes the pod's supervisor change the running pod to the Plan and a manifest. Applying a change twice is
+// harmless.
+func (t *Target) Apply(ctx context.Context, text []byte) error {
 	if t.Plan.ImagesPending {
 		return report.New(report.Failure, "try again when it runs; podrun events "+t.Pod.Name+" shows the progress of its images", "pod %s waits for its images: no container of it runs yet", t.Pod.Name)
 	}
@@ -140,21 +139,11 @@ func (t *Target) ApplyOnce(ctx context.Context, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode plan: %w", err)
 	}
-	conn, err := podclient.Send(ctx, t.Pod, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	frame, _, err := wire.ReadFrame(conn)
-	switch {
-	case ctx.Err() != nil:
+	err = podclient.Request(ctx, t.Pod, wire.Request{Verb: wire.Apply, Apply: &wire.ApplyRequest{Plan: plan, Manifest: text}})
+	if err != nil && ctx.Err() != nil {
 		return errors.New("its supervisor does not answer")
-	case err != nil:
-		return err
-	case frame.Error != nil:
-		return podclient.ResponseError(frame.Error)
 	}
-	return nil
+	return err
 }
 
 // Restarting returns the running containers that the change restarts, with their restart counts.

@@ -7,28 +7,52 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/build"
+	"github.com/podrun/podrun/pod"
 )
 
-// ephemeralTarget is an ephemeral container that a manifest adds to a running pod.
-type ephemeralTarget struct {
+// Ephemeral is an ephemeral container that is added to a running pod.
+type Ephemeral struct {
 	container *corev1.EphemeralContainer
-	alone     *Target // a pod with only this container, to build its Plan; never started
+	Alone     *Target // a pod with only this container, to build its Plan; never started
 }
 
-// addEphemeral adds a manifest's new ephemeral containers to the run, so that their images are pulled
-// too.
+// errSharedUserNS is the error for an ephemeral container whose capabilities require a user namespace of the
+// pod's own.
+var errSharedUserNS = errors.New("it shares its user namespace with other pods, which the container could reach")
+
+// LoadEphemeral validates an ephemeral container for a running pod with the manifest old, sets its defaults, and
+// adds it to the run, so that its image is pulled too.
+func (r *Run) LoadEphemeral(p store.Pod, old *corev1.Pod, c *corev1.EphemeralContainer) (Ephemeral, error) {
+	object, err := manifest.LoadEphemeral(old, c)
+	if err != nil {
+		return Ephemeral{}, err
+	}
+	c.EphemeralContainerCommon = corev1.EphemeralContainerCommon(object.Pod.Spec.Containers[0])
+	e := Ephemeral{c, &Target{Object: object, Pod: p}}
+	r.Samples = append(r.Samples, e.Alone)
+	return e, nil
+}
+
+// AddTo returns a Pod and its Plan with the container, whose own Plan has been built.
+func (e Ephemeral) AddTo(p *corev1.Pod, plan *pod.Plan) (*corev1.Pod, *pod.Plan, error) {
+	if build.NeedsOwnUserNS(plan, e.Alone.Plan) && os.Geteuid() != 0 {
+		return nil, nil, errSharedUserNS
+	}
+	next, grown := build.AddEphemeralContainer(p, plan, e.container, e.Alone.Plan)
+	return next, grown, nil
+}
+
+// addEphemeral adds a manifest's new ephemeral containers to the run.
 func (r *Run) addEphemeral(p *Target) error {
 	for _, i := range p.change.Ephemeral {
-		c := p.Object.Pod.Spec.EphemeralContainers[i].DeepCopy()
-		object, err := manifest.LoadEphemeral(p.change.old, c)
+		e, err := r.LoadEphemeral(p.Pod, p.change.old, p.Object.Pod.Spec.EphemeralContainers[i].DeepCopy())
 		if err != nil {
 			return err
 		}
-		j := ephemeralTarget{c, &Target{Object: object, Pod: p.Pod}}
-		p.ephemeral = append(p.ephemeral, j)
-		r.Samples = append(r.Samples, j.alone)
+		p.ephemeral = append(p.ephemeral, e)
 	}
 	return nil
 }
@@ -47,15 +71,16 @@ func (r *Run) buildEphemeral(failed error) error {
 }
 
 func (t *Target) buildEphemeral() error {
-	for _, j := range t.ephemeral {
-		if j.alone.Plan == nil { // a dry run without the image
+	for _, e := range t.ephemeral {
+		if e.Alone.Plan == nil { // a dry run without the image
 			continue
 		}
-		if build.NeedsOwnUserNS(t.Plan, j.alone.Plan) && os.Geteuid() != 0 {
+		_, grown, err := e.AddTo(t.Object.Pod, t.Plan)
+		if err != nil {
 			return report.New(report.Failure, "add such a capability to a container of the manifest before the pod is created: the pod then has a user namespace of its own",
-				"cannot add container %s to pod %s: it shares its user namespace with other pods, which the container could reach", j.container.Name, t.Pod.Name)
+				"cannot add container %s to pod %s: %w", e.container.Name, t.Pod.Name, err)
 		}
-		_, t.Plan = build.AddEphemeralContainer(t.Object.Pod, t.Plan, j.container, j.alone.Plan)
+		t.Plan = grown
 	}
 	return nil
 }

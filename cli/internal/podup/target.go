@@ -34,7 +34,7 @@ type Target struct {
 
 	change        *change           // set for the action Change
 	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
-	ephemeral     []ephemeralTarget // ephemeral containers that the change adds
+	ephemeral     []Ephemeral       // ephemeral containers that the change adds
 	Recreate      bool              // create it again even if an equal one runs
 	replacement   string            // the ID of its replacement record; "" if there is none
 	Pinned        map[string]string // image IDs by reference, where names do not determine them

@@ -1,6 +1,7 @@
 package podview
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/podrun/podrun/internal/crilog"
@@ -36,6 +37,12 @@ func Instance(p store.Pod, container string, st *pod.Status, previous bool) (int
 		return 0, &NotWritten{fmt.Sprintf("previous terminated container %q in pod %q not found", container, p.Name)}
 	}
 	return all[len(all)-1], nil
+}
+
+// PrintLog prints the log of one attempt of a container.
+func PrintLog(p store.Pod, container string, attempt int, sel crilog.Selection, sink crilog.Sink) error {
+	err := crilog.Read(p.LogDir(container), attempt, sel, sink)
+	return errors.Join(err, Finish(sink))
 }
 
 // waitingReason returns why a container has not started.

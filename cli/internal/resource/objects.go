@@ -11,6 +11,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/podview"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/pod"
@@ -72,7 +73,7 @@ func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
 	pods, err := ListPods(dirs, "", true)
 	errs = append(errs, err)
 	for _, p := range pods {
-		use(p.Namespace, podclient.MetadataOf(p).CreationTimestamp)
+		use(p.Namespace, podview.MetadataOf(p).CreationTimestamp)
 	}
 	return used, errors.Join(errs...)
 }

@@ -79,9 +79,7 @@ func ListPods(dirs store.Dirs, namespace string, all bool) ([]store.Pod, error) 
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(pods, func(p store.Pod) bool {
-		return !p.Exists() || !all && p.Namespace != namespace
-	}), nil
+	return podview.Complete(pods, namespace, all), nil
 }
 
 // PodInfo is one pod with its current status.
@@ -178,12 +176,6 @@ func FindPodAndPlan(env *cmdutil.Env, namespace, word string) (store.Pod, *pod.P
 	}
 	plan, err := p.Plan()
 	return p, plan, err
-}
-
-// ChooseContainer returns the container for a command: the named one, else the one of the pod's
-// annotation, else the first. If it chooses among several containers it reports that, in kubectl's words.
-func ChooseContainer(env *cmdutil.Env, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
-	return podclient.Choose(env.ErrOut, p, plan, name)
 }
 
 // SplitWorkloads separates words that name workloads, such as deployment/web, from the others.

@@ -162,11 +162,8 @@ const ContextLines = 10
 // AwaitPods waits until every pod has reached the goal or has succeeded.
 func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to Goal, timeout time.Duration, signals <-chan os.Signal) error {
 	wait := func(ctx context.Context) error {
-		if timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, timeout)
-			defer cancel()
-		}
+		ctx, cancel := cmdutil.WithTimeout(ctx, timeout)
+		defer cancel()
 		errs := make([]error, len(pods))
 		podup.ForEach(pods, func(i int, p *podup.Target) { errs[i] = awaitPod(ctx, env, p, to, timeout) })
 		return errors.Join(errs...)
