@@ -107,10 +107,14 @@ func TestTopRates(t *testing.T) {
 	cg := measured(h)
 	p := h.Begin("", "top", "-w", "--containers", "--interval", "200ms", "-o", "json")
 	p.WaitOutput("cpuMillicores")
-	if err := os.WriteFile(cg+"/app/cpu.stat", []byte("usage_usec 100000000\n"), 0o600); err != nil {
+	// Only one sample sees the rise, so what it has to contain comes first, and the rise in one step.
+	if err := os.RemoveAll(cg + "/log-shipper"); err != nil { // it has ended, and the status does not say so yet
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(cg + "/log-shipper"); err != nil { // it has ended, and the status does not say so yet
+	if err := os.WriteFile(cg+"/app/next", []byte("usage_usec 100000000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(cg+"/app/next", cg+"/app/cpu.stat"); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Eventually(t, "the container that worked", func() bool {
