@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -17,10 +18,13 @@ import (
 	"github.com/podrun/podrun/cli/cmd/describe"
 	"github.com/podrun/podrun/cli/cmd/events"
 	"github.com/podrun/podrun/cli/cmd/exec"
+	"github.com/podrun/podrun/cli/cmd/explain"
 	"github.com/podrun/podrun/cli/cmd/get"
 	"github.com/podrun/podrun/cli/cmd/image"
+	"github.com/podrun/podrun/cli/cmd/label"
 	"github.com/podrun/podrun/cli/cmd/logs"
 	"github.com/podrun/podrun/cli/cmd/object"
+	"github.com/podrun/podrun/cli/cmd/rollout"
 	"github.com/podrun/podrun/cli/cmd/stop"
 	"github.com/podrun/podrun/cli/cmd/system"
 	"github.com/podrun/podrun/cli/cmd/systemd"
@@ -81,22 +85,49 @@ func commandTree(env *cmdutil.Env) *cli.App {
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the command that follows ($PODRUN_NAMESPACE or \"default\" if not given); other options of that command may precede it, too"},
 		},
-		Commands: []*cli.Command{
+		Commands: commands(env),
+	}
+	app.OnUsageError = cmdline.UsageError("podrun", &cli.Command{Flags: app.Flags})
+	env.Namespace = podclient.DefaultNamespace
+	if env.Getenv != nil {
+		env.Namespace = cmp.Or(env.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace)
+	}
+	setDefaults(env, app.Commands, "podrun")
+	return app
+}
+
+// commands returns the commands, by the headings of the help.
+func commands(env *cmdutil.Env) []*cli.Command {
+	return slices.Concat(
+		group("Basic",
 			up.NewCommand(env),
 			up.NewApplyCommand(env),
-			up.NewDiffCommand(env),
+			object.NewCreateCommand(env, up.NewCreateCommand(env)),
 			stop.NewDownCommand(env),
+			object.NewDeleteCommand(env),
+			get.NewPsCommand(env),
+			get.NewCommand(env),
+			explain.NewCommand(env),
 			stop.NewStopCommand(env),
 			stop.NewStartCommand(env),
 			stop.NewRestartCommand(env),
 			stop.NewKillCommand(env),
 			stop.NewPauseCommand(env),
 			stop.NewUnpauseCommand(env),
+		),
+		group("Deploy",
+			rollout.NewCommand(env),
+			rollout.NewScaleCommand(env),
+			rollout.NewSetCommand(env),
+			label.NewLabelCommand(env),
+			label.NewAnnotateCommand(env),
 			update.NewCommand(env),
-			object.NewCreateCommand(env),
-			object.NewDeleteCommand(env),
-			get.NewPsCommand(env),
-			get.NewCommand(env),
+			up.NewDiffCommand(env),
+			up.NewValidateCommand(env),
+			wait.NewCommand(env),
+			wait.NewConditionCommand(env),
+		),
+		group("Troubleshooting",
 			describe.NewCommand(env),
 			logs.NewCommand(env),
 			events.NewCommand(env),
@@ -108,15 +139,16 @@ func commandTree(env *cmdutil.Env) *cli.App {
 			exec.NewDebugCommand(env),
 			exec.NewPortForwardCommand(env),
 			exec.NewPortCommand(env),
-			wait.NewCommand(env),
-			wait.NewConditionCommand(env),
-			up.NewValidateCommand(env),
+		),
+		group("Image",
 			image.NewCommand(env),
 			image.NewLoginCommand(env),
 			image.NewLogoutCommand(env),
 			alias("pull", image.NewPullCommand(env)),
 			alias("images", image.NewLsCommand(env)),
 			alias("rmi", image.NewRmCommand(env)),
+		),
+		group("System",
 			volume.NewCommand(env),
 			systemd.NewCommand(env),
 			system.NewDoctorCommand(env),
@@ -124,15 +156,16 @@ func commandTree(env *cmdutil.Env) *cli.App {
 			system.NewManCommand(env),
 			system.NewVersionCommand(env),
 			newHelpCommand(env),
-		},
+		),
+	)
+}
+
+// group sets the heading under which the help lists commands.
+func group(category string, cmds ...*cli.Command) []*cli.Command {
+	for _, c := range cmds {
+		c.Category = category
 	}
-	app.OnUsageError = cmdline.UsageError("podrun", &cli.Command{Flags: app.Flags})
-	env.Namespace = podclient.DefaultNamespace
-	if env.Getenv != nil {
-		env.Namespace = cmp.Or(env.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace)
-	}
-	setDefaults(env, app.Commands, "podrun")
-	return app
+	return cmds
 }
 
 // setDefaults removes the library's own help and usage output from every command, and sets the default

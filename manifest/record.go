@@ -3,12 +3,16 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/defaulting"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/manifest/resources"
+	"github.com/podrun/podrun/pod"
 )
 
 // Marshal returns a Pod as the JSON that is stored beside its plan.
@@ -39,14 +43,55 @@ func LoadRecorded(text []byte) (*Object, error) {
 	return &Object{File: "pod " + p.Name, Kind: "Pod", Value: p, Pod: p, Effective: resources.ComputeEffective(p)}, nil
 }
 
-// NewObject is Load for an object that a command made: a ConfigMap, a Secret. It changes the object. The
-// error is an *Errors.
+// NewObject is Load for an object that a command made or changed. It changes the object. The error is an
+// *Errors.
 func NewObject(kind string, object metav1.Object) (*Object, error) {
 	o := &Object{File: kind + " " + object.GetName(), Kind: kind, Value: object}
+	o.Pod, _ = object.(*corev1.Pod)
 	errs := &Errors{}
-	finishStored(o, "", errs)
+	finishObject(o, "", errs)
 	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return o, nil
+}
+
+// Edit returns a stored object after a change of its Kubernetes form: as Load would return it, with the
+// identity of the stored one. The stored one stays as it is. The error is that of change, or an *Errors.
+func Edit(stored *pod.Object, change func(metav1.Object) error) (*Object, error) {
+	object, err := editable(stored)
+	if err != nil {
+		return nil, err
+	}
+	if err := change(object); err != nil {
+		return nil, err
+	}
+	o, err := NewObject(string(stored.Kind), object)
+	if err != nil {
+		return nil, err
+	}
+	next := *stored
+	next.Labels, next.Annotations = o.Stored.Labels, o.Stored.Annotations
+	if o.IsWorkload() {
+		next.Spec, next.UnsetPull = o.Stored.Spec, o.Stored.UnsetPull
+	}
+	o.Stored = &next
+	return o, nil
+}
+
+// editable returns a stored object in its Kubernetes form, as it was written: without the pull policies that
+// are defaults.
+func editable(stored *pod.Object) (metav1.Object, error) {
+	if slices.Contains(pod.Workloads(), stored.Kind) {
+		object, err := conversion.WorkloadToKubernetes(stored)
+		if err == nil {
+			defaulting.RestoreUnsetPullPolicies(&conversion.PodTemplate(object).Spec, stored.UnsetPull)
+		}
+		return object, err
+	}
+	object, err := conversion.ToKubernetes(stored, true)
+	if err != nil {
+		return nil, err
+	}
+	return object.(metav1.Object), nil
 }

@@ -28,6 +28,7 @@ func Decide(spec *Spec, state State, pods []Pod, jobs []JobRun, now time.Time) D
 		d.cron(jobs)
 	default:
 		d.recordRevision()
+		d.newest().Cause = d.spec.Cause
 		d.replicas()
 	}
 	d.forget()

@@ -31,6 +31,7 @@ import (
 //	job NAME well|ill  a Job of a CronJob ends
 //	clock TIME         the time of day changes
 //	status             prints the status
+//	revisions          prints the kept revisions
 //
 // A pod is ready a second after it was made.
 func TestScenarios(t *testing.T) {
@@ -135,6 +136,11 @@ func (w *world) step(line string) error {
 	case "status":
 		w.log("%s", w.status())
 		return nil
+	case "revisions":
+		for _, r := range w.state.Revisions {
+			w.log("%d %s: %s", r.Number, r.Name, r.Cause)
+		}
+		return nil
 	default:
 		d, err := time.ParseDuration(strings.TrimPrefix(words[0], "+"))
 		if err != nil {
@@ -158,6 +164,8 @@ func (w *world) set(key, value string) error {
 		s.Cron = CronSpec{StartingDeadline: -1, Concurrency: Allow, KeepSucceeded: 3, KeepFailed: 1, Created: start}
 	case "rev":
 		s.Revision = value
+	case "cause":
+		s.Cause = value
 	case "replicas":
 		s.Replicas = n
 	case "strategy":

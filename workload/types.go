@@ -18,6 +18,7 @@ type Spec struct {
 
 	Revision string          // names the template: other pods are outdated
 	Template json.RawMessage // the template itself; this package does not read it
+	Cause    string          // why the template was changed; "": not known
 
 	Replicas         int
 	Strategy         Strategy
@@ -110,6 +111,7 @@ type Revision struct {
 	Number   int             `json:"number"`
 	Size     int             `json:"size"` // its desired number of pods
 	Template json.RawMessage `json:"template"`
+	Cause    string          `json:"cause,omitempty"` // the last Spec.Cause
 }
 
 // Counts are the numbers of a workload's status.

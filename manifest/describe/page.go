@@ -56,6 +56,15 @@ func rowIfSet[T any](p *page, level int, title string, value *T, format string) 
 	}
 }
 
+// Columns returns rows of cells in columns, as on a page.
+func Columns(rows [][]string) string {
+	p := newPage(time.Time{})
+	for _, r := range rows {
+		p.row(0, r...)
+	}
+	return p.String()
+}
+
 func (p *page) String() string {
 	p.tabs.Flush()
 	return p.text.String()

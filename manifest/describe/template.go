@@ -4,10 +4,18 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// Template returns the template of a workload's pods, as it is in the workload's page.
+func Template(t *corev1.PodTemplateSpec) string {
+	p := newPage(time.Time{})
+	p.template(t)
+	return p.String()
+}
 
 // template writes the template of the pods that are made (DescribePodTemplate).
 func (p *page) template(t *corev1.PodTemplateSpec) {

@@ -59,21 +59,10 @@ How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is 
 		}
 		b.WriteString("| field | | note |\n|---|---|---|\n")
 		for _, r := range expand(section.rows) {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.describe())
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.Describe())
 		}
 	}
 	return b.String()
-}
-
-func (r Field) describe() string {
-	if len(r.Only) == 0 {
-		return r.Note
-	}
-	only := "only `" + strings.Join(r.Only, "`, `") + "`"
-	if r.Note == "" {
-		return only
-	}
-	return only + "; " + r.Note
 }
 
 const workloadsPage = "../../docs/reference/workloads.md"
@@ -92,7 +81,7 @@ of these only the template itself has a row here.
 	for _, kind := range pod.Workloads() {
 		fmt.Fprintf(&b, "\n## %s\n\n| field | | note |\n|---|---|---|\n", kind)
 		for _, r := range workloadRows(kind) {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.describe())
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Path, r.Support, r.Describe())
 		}
 		path := templateField
 		if kind == pod.KindCronJob {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/defaulting"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/workload"
@@ -92,16 +93,36 @@ func specCron(o *batchv1.CronJob) workload.CronSpec {
 	return c
 }
 
-// NewJob returns the Job that a stored CronJob starts at a time. Its uid is not set yet.
-func NewJob(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
+// jobOf returns a Job of a stored CronJob.
+func jobOf(cron *pod.Object, name string) (*batchv1.Job, error) {
 	object, err := conversion.WorkloadToKubernetes(cron)
 	if err != nil {
 		return nil, err
 	}
 	t := object.(*batchv1.CronJob).Spec.JobTemplate
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: run.Name, Namespace: cron.Namespace, Labels: t.Labels, Annotations: map[string]string{}}, Spec: t.Spec}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cron.Namespace, Labels: t.Labels, Annotations: map[string]string{}}, Spec: t.Spec}
 	for k, v := range t.Annotations {
 		job.Annotations[k] = v
+	}
+	return job, nil
+}
+
+// NewManualJob returns a Job of a stored CronJob that a user starts, as kubectl create job --from does.
+func NewManualJob(cron *pod.Object, name string) (*batchv1.Job, error) {
+	job, err := jobOf(cron, name)
+	if err != nil {
+		return nil, err
+	}
+	job.Annotations["cronjob.kubernetes.io/instantiate"] = "manual"
+	defaulting.RestoreUnsetPullPolicies(&job.Spec.Template.Spec, cron.UnsetPull)
+	return job, nil
+}
+
+// NewJob returns the Job that a stored CronJob starts at a time. Its uid is not set yet.
+func NewJob(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
+	job, err := jobOf(cron, run.Name)
+	if err != nil {
+		return nil, err
 	}
 	job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] = run.Scheduled.Format(time.RFC3339)
 	out := conversion.WorkloadFromKubernetes(job)

@@ -27,7 +27,7 @@ func NewSpec(stored *pod.Object) (*workload.Spec, error) {
 	}
 	s := &workload.Spec{
 		Kind: stored.Kind, Namespace: stored.Namespace, Name: stored.Name, Generation: stored.Revision, Deleting: stored.Deleting,
-		Strategy: workload.Rolling,
+		Strategy: workload.Rolling, Cause: stored.Annotations[ChangeCause],
 	}
 	if s.Template, err = json.Marshal(conversion.PodTemplate(object)); err != nil {
 		return nil, fmt.Errorf("encode the template of %s %s: %w", stored.Kind, stored.Name, err)

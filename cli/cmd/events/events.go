@@ -2,6 +2,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,8 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podevents"
 	"github.com/podrun/podrun/cli/internal/podview"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest/printers"
 )
 
@@ -35,12 +38,14 @@ Examples:
   podrun events
   podrun events web -w
   podrun events -A --types Warning
+  podrun events --for deployment/web
   podrun events web -o yaml
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "show the events of all namespaces"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep showing new events"},
+			&cli.StringFlag{Name: "for", Usage: "show only events of this `KIND/NAME`: a pod, or a workload with its pods"},
 			&cli.StringFlag{Name: "types", Usage: "show only events of these `TYPES`: Normal, Warning"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json or yaml"},
 		},
@@ -62,6 +67,21 @@ type options struct {
 func (o *options) Complete(c *cli.Context) error {
 	o.Words, o.Namespace, o.AllNamespaces = c.Args().Slice(), c.String("namespace"), c.Bool("all-namespaces")
 	o.watch, o.format = c.Bool("watch"), c.String("output")
+	if c.IsSet("for") {
+		kind, name, slashed := strings.Cut(c.String("for"), "/")
+		kinds := kindnames.Lookup(kind)
+		switch {
+		case !slashed || name == "":
+			return cmdutil.UsageErrorf("events", "--for must be in resource/name form, such as pod/web, not %q", c.String("for"))
+		case len(o.Words) > 0:
+			return cmdutil.UsageErrorf("events", "--for cannot be combined with names of pods")
+		case len(kinds) != 1:
+			return cmp.Or(kindnames.UnsupportedError(kind), kindnames.UnknownError(kind))
+		case kinds[0] != "" && !kindnames.IsWorkload(kinds[0]):
+			return report.New(report.Usage, "podrun describe "+c.String("for")+" shows it", "%s has no events: pods have, and workloads those of their pods", c.String("for"))
+		}
+		o.Words = []string{c.String("for")}
+	}
 	if c.IsSet("types") {
 		o.Types = strings.Split(c.String("types"), ",")
 	}

@@ -14,33 +14,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdline"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
 )
 
-// NewCreateCommand returns the command create.
-func NewCreateCommand(env *cmdutil.Env) *cli.Command {
+// NewCreateCommand returns the command create. fromFiles has the flags and the action of create -f.
+func NewCreateCommand(env *cmdutil.Env, fromFiles *cli.Command) *cli.Command {
+	none := cmdline.NeedSubcommand("create", "create requires -f and a file, or one of configmap, deployment, job, namespace and secret")
 	return &cli.Command{
 		Name:  "create",
-		Usage: "create a ConfigMap, a Secret or a Namespace",
-		Description: `Creates objects for pods to refer to, as kubectl create does. An existing object
-is not changed; --dry-run -o yaml creates nothing and prints the object, for
-podrun apply -f -.
+		Usage: "create objects from files, or one from options",
+		Description: `Creates objects, as kubectl create does, and returns: those of -f FILE, with
+their pods, or one that is described by options. It is an error if an object
+exists: podrun apply changes it. --dry-run -o yaml of one that is described by
+options creates nothing and prints the object, for podrun apply -f -.
 
 Examples:
+  podrun create -f web.yaml
+  podrun create deployment web --image=nginx --replicas=2
   podrun create configmap settings --from-file=app.ini --from-literal=color=blue
   podrun create secret generic login --from-file=password=pw.txt
-  podrun create namespace web
 `,
-		Subcommands: []*cli.Command{createConfigMapCommand(env), createNamespaceCommand(env), createSecretCommand(env)},
-		Action:      cmdline.NeedSubcommand("create", "create requires one of configmap, namespace and secret"),
+		Flags:       fromFiles.Flags,
+		Subcommands: []*cli.Command{createConfigMapCommand(env), createDeploymentCommand(env), createJobCommand(env), createNamespaceCommand(env), createSecretCommand(env)},
+		Action:      cmdline.IfSet("filename", fromFiles.Action, none),
 	}
 }
 
@@ -169,6 +175,12 @@ type createOptions struct {
 	secretType                         string
 	server, user, password, email      string
 	cert, key                          string
+
+	images         []string
+	replicas, port int      // port 0: none
+	command        []string // after "--"
+	from           string   // KIND/NAME
+	cron           *pod.Object
 }
 
 func createAction(env *cmdutil.Env, kind string, object func(*createOptions) (metav1.Object, error)) cli.ActionFunc {
@@ -184,6 +196,10 @@ func (o *createOptions) Complete(c *cli.Context) error {
 	o.immutable, o.secretType = c.Bool("immutable"), c.String("type")
 	o.server, o.user, o.password, o.email = c.String("docker-server"), c.String("docker-username"), c.String("docker-password"), c.String("docker-email")
 	o.cert, o.key = c.String("cert"), c.String("key")
+	o.images, o.replicas, o.port, o.from = c.StringSlice("image"), c.Int("replicas"), c.Int("port"), c.String("from")
+	if i := slices.Index(o.words, "--"); i >= 0 && cmdline.FindFlag(c.Command, "image") != nil {
+		o.words, o.command = o.words[:i], o.words[i+1:]
+	}
 	return nil
 }
 
@@ -215,8 +231,15 @@ func (o *createOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return report.New(report.Usage, "", "cannot create it\n%w", err)
 	}
+	if o.cron != nil {
+		made.Stored.Owner = &pod.Owner{Kind: o.cron.Kind, Name: o.cron.Name, UID: o.cron.UID}
+		made.Stored.RequireLimits, made.Stored.TLSVerify = o.cron.RequireLimits, o.cron.TLSVerify
+	}
 	if o.dryRun == cmdutil.DryRunNone {
 		if err := createOnce(ctx, o.env, made); err != nil {
+			return err
+		}
+		if err := o.startController(made.Stored); err != nil {
 			return err
 		}
 	}
@@ -296,6 +319,9 @@ func (o *createOptions) tlsSecret() (metav1.Object, error) {
 // createOnce stores an object, unless one of its name exists.
 func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error {
 	dirs, err := env.Dirs()
+	if o.IsWorkload() && err == nil {
+		_, err = env.Preflight(ctx, false)
+	}
 	if err != nil {
 		return err
 	}
@@ -304,6 +330,9 @@ func createOnce(ctx context.Context, env *cmdutil.Env, o *manifest.Object) error
 		return fmt.Errorf("cannot store %s: %w", kindnames.Display(o.Stored), err)
 	}
 	defer lock.Close()
+	if err := admission.CheckPodSecurity(env, dirs, resource.Documents{Workloads: workloadsOf(o)}, ""); err != nil {
+		return err
+	}
 	k, err := objects.Compare(env, dirs, o)
 	if err != nil {
 		return err

@@ -131,6 +131,8 @@ func (f Completer) operands(path string, cmd *cli.Command, before []string, last
 		return []candidate{{word: theFiles}}
 	case path == "get" || path == "delete" || path == "describe":
 		return f.kinds(words, last, namespace, path != "delete")
+	case strings.HasPrefix(path, "rollout ") || slices.Contains([]string{"scale", "set image", "label", "annotate", "explain"}, path):
+		return f.kinds(words, last, namespace, false)
 	case path == "cp":
 		return append(f.pods(namespace, ":"), candidate{word: theFiles})
 	case slices.Contains([]string{"down", "stop", "start", "restart", "kill", "pause", "unpause", "events", "top", "wait", "update", "ps"}, path):

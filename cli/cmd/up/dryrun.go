@@ -31,6 +31,11 @@ func (o *runOptions) runDry(ctx context.Context) error {
 	if err := o.applyNetwork(docs.Pods); err != nil {
 		return err
 	}
+	if o.onlyNew {
+		if err := refuseExisting(dirs, docs); err != nil {
+			return err
+		}
+	}
 	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
 		return err
 	}

@@ -69,6 +69,7 @@ type runOptions struct {
 	manifestOptions
 	dryRun                  cmdutil.DryRun
 	replace, requireLimits  bool
+	onlyNew                 bool // of create -f: objects that exist are an error
 	pull                    image.PullOptions
 	pullPolicy              string // --pull
 	network                 string

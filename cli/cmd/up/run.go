@@ -71,6 +71,11 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if err != nil {
 		return nil, "", err
 	}
+	if o.onlyNew {
+		if err := refuseExisting(dirs, docs); err != nil {
+			return nil, "", err
+		}
+	}
 	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
 		return nil, "", err
 	}

@@ -157,7 +157,7 @@ func (u *updater) groups() ([]*updateGroup, error) {
 		p, err := resource.ResolvePod(u.dirs, u.namespace, word)
 		if err != nil {
 			if strings.Contains(word, "/") {
-				err = report.New(report.Failure, "podrun image pull IMAGE pulls the newer image; change the template, for example an annotation with the date, to create the pods again", "update applies to pods only: %w", err)
+				err = report.New(report.Failure, "podrun image pull IMAGE pulls the newer image; podrun rollout restart "+word+" creates the pods again", "update applies to pods only: %w", err)
 			}
 			errs = append(errs, err)
 			continue
@@ -309,7 +309,7 @@ func restoreManifest(text []byte) (*manifest.Object, error) {
 		return nil, err
 	}
 	if by := workloads.ControllerOf(pod); by != nil {
-		return nil, report.New(report.Failure, "change the template, for example an annotation with the date: its pods are created again, with the newest images", "it is controlled by %s %s", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
+		return nil, report.New(report.Failure, "podrun rollout restart KIND/NAME creates its pods again, with the newest images", "it is controlled by %s %s", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
 	}
 	podutil.ClearSystemFields(pod)
 	if text, err = manifest.Marshal(pod); err != nil {

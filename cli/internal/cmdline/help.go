@@ -2,6 +2,7 @@ package cmdline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,14 +35,27 @@ func Help(path []string, cmd *cli.Command, app *cli.App) string {
 	if cmd.Description != "" {
 		b.WriteString("\n" + strings.TrimRight(cmd.Description, "\n") + "\n")
 	}
-	if rows := commandRows(cmd.Subcommands); len(rows) > 0 {
-		b.WriteString("\nCommands:\n" + columns(rows))
+	for _, g := range groups(cmd.Subcommands) {
+		b.WriteString("\n" + strings.TrimSpace(g[0].Category+" Commands") + ":\n" + columns(commandRows(g)))
 	}
 	b.WriteString("\nOptions:\n" + columns(append(flagRows(cmd.Flags), [2]string{"-h, --help", "show this help"})))
 	if len(path) == 0 {
 		b.WriteString("\n`podrun COMMAND --help` shows the help of a command.\n")
 	}
 	return b.String()
+}
+
+// groups divides commands by category, in the order of the first of each.
+func groups(cmds []*cli.Command) [][]*cli.Command {
+	var list [][]*cli.Command
+	for _, c := range cmds {
+		i := slices.IndexFunc(list, func(g []*cli.Command) bool { return g[0].Category == c.Category })
+		if i < 0 {
+			i, list = len(list), append(list, nil)
+		}
+		list[i] = append(list[i], c)
+	}
+	return list
 }
 
 func commandRows(cmds []*cli.Command) [][2]string {

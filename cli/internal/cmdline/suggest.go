@@ -19,6 +19,9 @@ import (
 // with the most similar command, if one is similar.
 func UnknownCommand(cmds []*cli.Command, parent, word string) error {
 	hint := parent + " --help lists the commands"
+	if instead := clusterCommand(parent, word); instead != "" {
+		return report.New(report.Usage, instead, "%q is not a command of %s: it has no meaning on one machine", word, parent)
+	}
 	elsewhere := foreignCommand(word)
 	if parent == "podrun" && elsewhere != "" || parent == "podrun image" && slices.Contains([]string{"build", "push"}, word) {
 		hint = elsewhere
@@ -47,6 +50,16 @@ func NeedSubcommand(command, text string) cli.ActionFunc {
 	}
 }
 
+// IfSet returns an action that is action if a flag is set and there are no words, else otherwise.
+func IfSet(flag string, action, otherwise cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.IsSet(flag) && !c.Args().Present() {
+			return action(c)
+		}
+		return otherwise(c)
+	}
+}
+
 // foreignCommand returns a hint for commands of kubectl, podman, docker and systemctl that have another
 // name in podrun, or "".
 func foreignCommand(word string) string {
@@ -61,20 +74,16 @@ func foreignCommand(word string) string {
 		return "kompose convert -o pods/ makes manifests of a compose file; podrun up pods/ runs them"
 	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
-	case "rollout":
-		return "podrun up -d --wait FILE rolls a Deployment out and waits; podrun get deploy shows how far it is; to go back, apply the manifest of before"
-	case "scale":
-		return "change replicas in the manifest; podrun apply -f FILE applies it"
-	case "edit", "set", "patch", "label", "annotate":
-		return "change the manifest; podrun up FILE or podrun apply -f FILE applies it, podrun wait waits for it"
+	case "edit":
+		return "podrun get KIND/NAME -o yaml >FILE, and after the change podrun apply -f FILE"
+	case "patch":
+		return "podrun get KIND/NAME -o json | jq '.spec.replicas = 3' | podrun apply -f -"
 	case "replace":
-		return "podrun up --replace FILE stops a pod and runs it again"
+		return "podrun apply -f FILE changes objects; podrun up --replace FILE stops a pod and runs it again"
 	case "inspect":
 		return "podrun describe POD and podrun get POD -o json show all details of a pod"
-	case "explain":
-		return "podrun validate FILE shows how podrun handles each field of a manifest"
 	case "expose":
-		return "a Service, or a hostPort of the pod, opens ports: podrun apply -f FILE"
+		return `a Service does that: echo '{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}' | podrun apply -f -`
 	case "stats":
 		return "podrun top shows the resource usage of pods"
 	case "list", "ls", "pods", "status":
@@ -94,17 +103,15 @@ func foreignCommand(word string) string {
 func moreForeignCommands(word string) string {
 	switch word {
 	case "autoscale":
-		return "podrun does not scale by itself: change replicas in the manifest; podrun apply -f FILE applies it"
-	case "api-resources", "api-versions":
-		return "podrun get --help lists the kinds"
-	case "config", "context":
-		return "podrun works on this machine only; -n or PODRUN_NAMESPACE sets the namespace"
-	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
-		return "there is one node, this machine: podrun stop and podrun down stop pods, podrun doctor checks the machine"
-	case "auth", "certificate", "proxy":
-		return "podrun has no API server: a pod has at most the rights of its user"
+		return "podrun does not scale by itself: podrun scale --replicas=3 deployment/NAME sets the number of pods"
+	case "api-resources":
+		return "podrun get --help lists the kinds, podrun explain KIND the fields of one"
 	case "kustomize":
 		return "kubectl kustomize DIRECTORY | podrun up - runs what it prints"
+	case "plugin", "alpha":
+		return "podrun has no plugins and no commands on trial: podrun --help lists the commands"
+	case "options":
+		return "podrun --help shows the options of all commands, podrun COMMAND --help those of one"
 	case "daemon", "daemon-reload":
 		return "podrun has no daemon: podrun up FILE runs a pod, podrun systemd install FILE makes a unit of it"
 	case "reload":
@@ -135,18 +142,46 @@ func moreForeignCommands(word string) string {
 	return ""
 }
 
+// clusterCommand returns a hint for words that kubectl has after parent and that have no meaning on one
+// machine, or "".
+func clusterCommand(parent, word string) string {
+	if k := kindnames.Unsupported(word); parent == "podrun create" && (k != nil || word == "token") {
+		if k == nil { // that of an account
+			k = kindnames.Unsupported("serviceaccount")
+		}
+		return k.Hint + "; podrun create --help lists what it creates"
+	}
+	if parent != "podrun" {
+		return ""
+	}
+	switch word {
+	case "config", "context", "kuberc":
+		return "podrun works on this machine only; podrun ps -n NAMESPACE names a namespace, and PODRUN_NAMESPACE one for all commands"
+	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
+		return "there is one node, this machine: podrun stop --all stops the pods, podrun doctor checks the machine"
+	case "auth":
+		return "podrun has no API server: a pod has at most the rights of its user; podrun doctor shows what this user may do"
+	case "certificate":
+		return "podrun has no API server that signs; podrun create secret tls NAME --cert=FILE --key=FILE stores a certificate"
+	case "proxy":
+		return "podrun has no API server; podrun ui shows the pods on a web page, podrun port-forward POD PORT reaches a pod"
+	case "api-versions":
+		return "podrun has no API server; podrun explain KIND shows the version of a kind"
+	}
+	return ""
+}
+
 // foreignSubcommand returns a hint for words that are no subcommand of parent, or "".
 func foreignSubcommand(parent, word string) string {
 	switch parent {
 	case "podrun create secret":
 		return "podrun create secret generic NAME creates one from files and values"
 	case "podrun create":
-		if _, _, kind := kindnames.ParseObjects([]string{word}); kind || slices.Contains([]string{"pod", "-f"}, word) {
-			return "write a manifest; podrun apply -f FILE creates its objects"
+		if _, _, kind := kindnames.ParseObjects([]string{word}); kind || word == "pod" {
+			return "write a manifest; podrun create -f FILE creates its objects"
 		}
-		if k := kindnames.Unsupported(word); k != nil {
-			return k.Hint
-		}
+	case "podrun set":
+		return "podrun get KIND/NAME -o yaml >FILE, and after the change podrun apply -f FILE"
 	case "podrun volume":
 		if word == "create" {
 			return "a PersistentVolumeClaim in a manifest creates one: podrun apply -f FILE"
@@ -246,8 +281,6 @@ func foreignOption(command, option string) string {
 	switch {
 	case strings.HasPrefix(command, "podrun systemd") && slices.Contains([]string{"n", "namespace"}, option):
 		return "set metadata.namespace in the manifest, which the unit runs unchanged"
-	case command == "podrun create" && slices.Contains([]string{"f", "filename"}, option):
-		return "podrun apply -f FILE creates its objects"
 	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
 		return command + " lists pods that have ended too; -A lists those of all namespaces"
 	}

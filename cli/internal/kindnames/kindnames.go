@@ -99,10 +99,18 @@ func ParsePods(words []string) (about bool, names []string) {
 // Display returns an object's name for messages: configmap/web.
 func Display(o *pod.Object) string { return Of(o.Kind) + "/" + o.Name }
 
-// ObjectRef refers to an object that will be deleted.
+// ObjectRef refers to an object; Kind is "" for a pod.
 type ObjectRef struct {
 	Kind            pod.ObjectKind
 	Namespace, Name string
+}
+
+// DisplayRef is Display for a reference.
+func DisplayRef(r ObjectRef) string {
+	if r.Kind == "" {
+		return "pod/" + r.Name
+	}
+	return Of(r.Kind) + "/" + r.Name
 }
 
 // Query is what the arguments of get request of one kind.

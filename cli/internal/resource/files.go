@@ -211,8 +211,11 @@ func Load(sources []Source) (Documents, error) {
 	return docs, errors.Join(errs...)
 }
 
-// Location returns the file and document number of an object.
+// Location returns the file and document number of an object; of one that a command made, its kind and name.
 func Location(o *manifest.Object) string {
+	if o.Document == 0 {
+		return o.File
+	}
 	return fmt.Sprintf("%s, document %d", o.File, o.Document)
 }
 

@@ -38,7 +38,7 @@ func SelectionFlags(what string) []cli.Flag {
 // SelectionOf returns the selection of the flags, or nil if there is none. named means that there are
 // also names or files.
 func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
-	command := c.Command.Name
+	command := commandPath(c)
 	chosen := c.IsSet("selector") || c.Bool("all")
 	switch {
 	case !chosen && c.Bool("all-namespaces"):

@@ -27,14 +27,10 @@ func rolloutStatus(v *resource.WorkloadInfo, d *workload.Decision) string {
 		return c0.Message
 	case v.Spec.Paused:
 		return "it is paused: its pods stay as they are"
-	case k == pod.KindDeployment && c.Updated < n:
-		return fmt.Sprintf("waiting for the rollout to finish: %d out of %d new replicas have been updated", c.Updated, n)
-	case k == pod.KindDeployment && c.Replicas > c.Updated:
-		return fmt.Sprintf("waiting for the rollout to finish: %d old replicas are pending termination", c.Replicas-c.Updated)
-	case c.Ready < n && k != pod.KindDeployment:
+	case remaining(v, d) != "":
+		return "waiting for the rollout to finish: " + remaining(v, d)
+	case c.Ready < n:
 		return fmt.Sprintf("waiting for %d pods to be ready", n-c.Ready)
-	case c.Available < n:
-		return fmt.Sprintf("waiting for the rollout to finish: %d of %d updated replicas are available", c.Available, n)
 	case c.Replicas > n:
 		return fmt.Sprintf("%d replicas are pending termination", c.Replicas-n)
 	}
