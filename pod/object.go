@@ -9,7 +9,7 @@ import (
 // of the store. Of the fields for kinds, only that of its own kind is set.
 type Object struct {
 	Kind      ObjectKind `json:"kind"`
-	Namespace string     `json:"namespace,omitempty"` // "" for a Namespace
+	Namespace string     `json:"namespace,omitempty"` // "" for the kinds that are in no namespace
 	Name      string     `json:"name"`
 	UID       string     `json:"uid"`
 	CreatedAt time.Time  `json:"createdAt"`
@@ -30,6 +30,8 @@ type Object struct {
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`
 	Service   *Service   `json:"service,omitempty"`
+
+	PersistentVolume *PersistentVolume `json:"persistentVolume,omitempty"`
 
 	// Spec is the Kubernetes spec as applied, with defaults, for output only. No decision depends
 	// on it.
@@ -52,7 +54,11 @@ const (
 	KindClaim     ObjectKind = "PersistentVolumeClaim"
 	KindService   ObjectKind = "Service"
 	KindNamespace ObjectKind = "Namespace"
+	KindVolume    ObjectKind = "PersistentVolume"
 )
+
+// ClusterScoped reports whether objects of the kind are in no namespace.
+func (k ObjectKind) ClusterScoped() bool { return k == KindNamespace || k == KindVolume }
 
 // ConfigMap has keys of two kinds; no key is in both.
 type ConfigMap struct {
@@ -68,10 +74,18 @@ type Secret struct {
 	Immutable bool              `json:"immutable,omitempty"`
 }
 
-// Claim is a directory that outlives pods.
+// Claim is a request for storage that outlives pods: a PersistentVolume, or a directory that podrun
+// makes.
 type Claim struct {
-	AccessModes []string `json:"accessModes,omitempty"` // "ReadWriteOnce", …
-	Request     int64    `json:"request,omitempty"`     // bytes asked for; not enforced
+	AccessModes     []string  `json:"accessModes,omitempty"` // "ReadWriteOnce", …
+	Request         int64     `json:"request,omitempty"`     // bytes asked for; not enforced
+	Class           *string   `json:"class,omitempty"`       // nil: not set; "": only a PersistentVolume without a class
+	AttributesClass string    `json:"attributesClass,omitempty"`
+	VolumeName      string    `json:"volumeName,omitempty"` // the PersistentVolume that the claim requests; "": any that matches
+	Selector        *Selector `json:"selector,omitempty"`   // of PersistentVolumes
+
+	Bound  bool    `json:"-"` // derived, for output: it has a volume or a directory
+	Volume *Object `json:"-"` // derived, for output: the PersistentVolume that it is bound to
 }
 
 // Service is a name and an address for a group of pods.

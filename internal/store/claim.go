@@ -11,8 +11,9 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Claims are directories that remain when their pods go. A PersistentVolumeClaim, an object,
-// describes a claim.
+// A claim has a directory that remains when its pods go, or is bound to a PersistentVolume, whose
+// object records that. A claim that has a directory is never bound: both are made under the lock of
+// the objects.
 
 // errClaimInUse means that another pod uses a claim exclusively (kubelet's scheduler:
 // VolumeRestrictions).
@@ -33,6 +34,69 @@ func (p Pod) ClaimDir(name string) string {
 		panic("store: " + err.Error())
 	}
 	return dir
+}
+
+// HasClaimDir reports whether a claim has a directory.
+func (d Dirs) HasClaimDir(claim *pod.Object) bool {
+	dir, err := d.ClaimDir(claim.Namespace, claim.Name)
+	if err == nil {
+		_, err = os.Lstat(dir)
+	}
+	return err == nil
+}
+
+// BindClaims binds those of the claims that have neither a directory nor a volume, by
+// pod.BindClaims. It returns all PersistentVolumes, and those that it has changed. The caller holds
+// the lock of the objects.
+func (d Dirs) BindClaims(claims []*pod.Object) (all, changed []*pod.Object, err error) {
+	if all, err = d.Objects(pod.KindVolume, ""); err != nil || len(all) == 0 {
+		return nil, nil, err // a claim may be bound to a damaged volume
+	}
+	for _, v := range pod.BindClaims(claims, all, d.HasClaimDir) {
+		if err := d.PutObject(v); err != nil {
+			return all, changed, err
+		}
+		changed = append(changed, v)
+	}
+	return all, changed, nil
+}
+
+// BindClaim is Dirs.BindClaims for a claim of the pod. It returns the claim, with its volume, if it
+// has one.
+func (p Pod) BindClaim(name string) (*pod.Object, error) {
+	o, err := p.Object(pod.KindClaim, name)
+	if err != nil {
+		return nil, err
+	}
+	all, _, err := p.dirs.BindClaims([]*pod.Object{o})
+	if err != nil {
+		return nil, err
+	}
+	o.Claim.Volume = pod.BoundVolume(o, all)
+	o.Claim.Bound = o.Claim.Volume != nil || p.dirs.HasClaimDir(o)
+	if !o.Claim.Bound && !o.Claim.Provisions() {
+		return nil, errors.New(pod.WhyPending(o, all))
+	}
+	return o, nil
+}
+
+// FindBoundVolume returns the PersistentVolume that a claim of the pod is bound to, or nil.
+func (p Pod) FindBoundVolume(claim string) (*pod.PersistentVolume, error) {
+	o, err := p.Object(pod.KindClaim, claim)
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.dirs.Objects(pod.KindVolume, "")
+	if v := pod.BoundVolume(o, all); v != nil {
+		return v.PersistentVolume, nil
+	}
+	return nil, err
+}
+
+// HasPersistentVolumes reports whether any PersistentVolume exists.
+func (p Pod) HasPersistentVolumes() bool {
+	list, err := p.dirs.Objects(pod.KindVolume, "")
+	return len(list) > 0 || err != nil
 }
 
 // Volume is a claim that has a directory.

@@ -23,6 +23,7 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindClaim:     "claims",
 	pod.KindService:   "services",
 	pod.KindNamespace: "namespaces",
+	pod.KindVolume:    "persistentvolumes",
 
 	pod.KindDeployment:  "deployments",
 	pod.KindReplicaSet:  "replicasets",
@@ -101,6 +102,7 @@ func matches(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	lacks := map[pod.ObjectKind]bool{
 		pod.KindConfigMap: o.ConfigMap == nil, pod.KindSecret: o.Secret == nil,
 		pod.KindClaim: o.Claim == nil, pod.KindService: o.Service == nil,
+		pod.KindVolume: o.PersistentVolume == nil,
 	}
 	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
 }
@@ -119,7 +121,7 @@ func (d Dirs) Objects(kind pod.ObjectKind, namespace string) ([]*pod.Object, err
 		return nil, fmt.Errorf("list objects: %w", err)
 	}
 	spaces := []string{namespace}
-	if namespace == "" && kind != pod.KindNamespace {
+	if namespace == "" && !kind.ClusterScoped() {
 		if spaces, err = names(root); err != nil {
 			return nil, fmt.Errorf("list objects of kind %s: %w", kind, err)
 		}
@@ -184,16 +186,17 @@ func (d Dirs) DeleteObject(kind pod.ObjectKind, namespace, name string) error {
 	if err != nil {
 		return fmt.Errorf("delete %s %s/%s: %w", kind, namespace, name, err)
 	}
-	if kind != pod.KindNamespace {
+	if !kind.ClusterScoped() {
 		os.Remove(dir) // the namespace's directory, if this was its last object
 	}
 	return d.bumpVersionForService(kind)
 }
 
 // LockObjects prevents others from changing objects until the lock is closed: objects that the
-// caller has read stay as they are.
+// caller has read stay as they are. The lock is on disk, as the objects are: processes of other
+// login sessions find it, too.
 func (d Dirs) LockObjects() (*FileLock, error) {
-	return LockExclusive(filepath.Join(d.Runtime, "objects.lock"))
+	return LockExclusive(filepath.Join(d.Data, "objects.lock"))
 }
 
 // names lists a directory that may be missing. It leaves out files that are being written, whose
@@ -217,7 +220,7 @@ func (d Dirs) objectFile(kind pod.ObjectKind, namespace, name string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if (kind == pod.KindNamespace) != (namespace == "") || namespace != "" && !isSafeName(namespace) || !isSafeName(name) {
+	if kind.ClusterScoped() != (namespace == "") || namespace != "" && !isSafeName(namespace) || !isSafeName(name) {
 		return "", fmt.Errorf("%q in namespace %q: %w of a %s", name, namespace, ErrBadName, kind)
 	}
 	return filepath.Join(dir, namespace, name), nil

@@ -57,3 +57,16 @@ func UnmarshalsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
+
+// SetFields returns the JSON names of the fields of a struct that are not nil, in the order of its Go type. All
+// of its fields are pointers.
+func SetFields(source any) (names []string) {
+	v := reflect.ValueOf(source)
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			name, _ := JSONName(v.Type().Field(i))
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -37,11 +37,10 @@ func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 		return redactedSecret(s, o.Secret)
 	case pod.KindClaim:
 		c := &corev1.PersistentVolumeClaim{TypeMeta: about, ObjectMeta: meta}
-		if err := decodeSpec(o, &c.Spec); err != nil {
-			return nil, err
-		}
-		c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: c.Spec.AccessModes, Capacity: c.Spec.Resources.Requests}
-		return c, nil
+		return c, claimToKubernetes(o, c)
+	case pod.KindVolume:
+		v := &corev1.PersistentVolume{TypeMeta: about, ObjectMeta: meta}
+		return v, volumeToKubernetes(o, v)
 	case pod.KindService:
 		s := &corev1.Service{TypeMeta: about, ObjectMeta: meta}
 		if err := decodeSpec(o, &s.Spec); err != nil {

@@ -3,6 +3,7 @@ package conversion
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,10 @@ func FromKubernetes(object metav1.Object) *pod.Object {
 		out.Secret = &pod.Secret{Type: string(o.Type), Data: o.Data, Immutable: ptr.Deref(o.Immutable, false)}
 	case *corev1.PersistentVolumeClaim:
 		out.Kind = pod.KindClaim
-		out.Claim, spec = claimFromKubernetes(&o.Spec), o.Spec
+		out.Claim, spec = claimFromKubernetes(o), o.Spec
+	case *corev1.PersistentVolume:
+		out.Kind = pod.KindVolume
+		out.PersistentVolume, spec = volumeFromKubernetes(o)
 	case *corev1.Service:
 		out.Kind = pod.KindService
 		out.Service, spec = serviceFromKubernetes(&o.Spec), o.Spec
@@ -43,15 +47,37 @@ func objectFromMeta(o metav1.Object) *pod.Object {
 	return &pod.Object{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations())}
 }
 
-func claimFromKubernetes(s *corev1.PersistentVolumeClaimSpec) *pod.Claim {
-	c := &pod.Claim{}
-	for _, m := range s.AccessModes {
-		c.AccessModes = append(c.AccessModes, string(m))
+func claimFromKubernetes(o *corev1.PersistentVolumeClaim) *pod.Claim {
+	s := &o.Spec
+	c := &pod.Claim{
+		AccessModes: accessModes(s.AccessModes), Request: s.Resources.Requests.Storage().Value(),
+		Class: s.StorageClassName, AttributesClass: ptr.Deref(s.VolumeAttributesClassName, ""), VolumeName: s.VolumeName,
 	}
-	if q, ok := s.Resources.Requests[corev1.ResourceStorage]; ok {
-		c.Request = q.Value()
+	if class, ok := o.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		c.Class = &class
+	}
+	if s.Selector != nil {
+		c.Selector = selectorFromKubernetes(s.Selector)
 	}
 	return c
+}
+
+func accessModes(modes []corev1.PersistentVolumeAccessMode) (list []string) {
+	for _, m := range modes {
+		list = append(list, string(m))
+	}
+	return list
+}
+
+func selectorFromKubernetes(s *metav1.LabelSelector) *pod.Selector {
+	out := &pod.Selector{}
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		out.Requirements = append(out.Requirements, pod.Requirement{Key: key, Operator: string(metav1.LabelSelectorOpIn), Values: []string{s.MatchLabels[key]}})
+	}
+	for _, r := range s.MatchExpressions {
+		out.Requirements = append(out.Requirements, pod.Requirement{Key: r.Key, Operator: string(r.Operator), Values: r.Values})
+	}
+	return out
 }
 
 func serviceFromKubernetes(s *corev1.ServiceSpec) *pod.Service {

@@ -8,9 +8,12 @@ import (
 )
 
 // PreserveFrom copies into next, which replaces old, the fields that it keeps: those that an API server
-// keeps, and the addresses of a Service.
+// keeps, the addresses of a Service, and the claim of a PersistentVolume.
 func PreserveFrom(old, next *pod.Object) {
 	next.UID, next.CreatedAt, next.Revision, next.Owner = old.UID, old.CreatedAt, old.Revision, old.Owner
+	if v := next.PersistentVolume; v != nil {
+		preserveBinding(old.PersistentVolume, v)
+	}
 	s := next.Service
 	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
 		return
@@ -21,6 +24,14 @@ func PreserveFrom(old, next *pod.Object) {
 	// A manifest that names one address keeps the other family's address, too.
 	if had := old.Service.ClusterIPs; len(s.ClusterIPs) == 0 || len(had) > 0 && len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == had[0] {
 		s.ClusterIPs = had
+	}
+}
+
+// preserveBinding keeps the claim that a volume is bound to.
+func preserveBinding(old, next *pod.PersistentVolume) {
+	c, had := next.Claim, old.Claim
+	if had != nil && had.UID != "" && (c == nil || c.Namespace == had.Namespace && c.Name == had.Name && c.UID == "") {
+		next.Claim = had
 	}
 }
 

@@ -28,6 +28,7 @@ var kinds = []Kind{
 	{"ConfigMap", "v1", func() metav1.Object { return &corev1.ConfigMap{} }},
 	{"Secret", "v1", func() metav1.Object { return &corev1.Secret{} }},
 	{"PersistentVolumeClaim", "v1", func() metav1.Object { return &corev1.PersistentVolumeClaim{} }},
+	{"PersistentVolume", "v1", func() metav1.Object { return &corev1.PersistentVolume{} }},
 	{"Service", "v1", func() metav1.Object { return &corev1.Service{} }},
 	{"Namespace", "v1", func() metav1.Object { return &corev1.Namespace{} }},
 	{"Deployment", "apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
@@ -56,7 +57,6 @@ func kindNames() (names []string) {
 // unsupportedKinds are the kinds that often accompany a Pod, with advice for each. For other kinds the
 // message lists the supported ones.
 var unsupportedKinds = map[string]string{
-	"PersistentVolume":      "a PersistentVolumeClaim needs none here; for a directory of your own use a hostPath volume; remove this document",
 	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
 	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
 	"RuntimeClass":          "there is one runtime; remove this document",
@@ -122,7 +122,7 @@ var ignoredKinds = map[string]string{
 	"autoscaling/HorizontalPodAutoscaler":                           "podrun does not scale by itself",
 	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "podrun does not scale by itself",
 	"scheduling.k8s.io/PriorityClass":                               support.NoteScheduling,
-	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here",
+	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here, or a PersistentVolume of its class",
 	"/LimitRange":                                                   noteOneUser,
 	"/ResourceQuota":                                                noteOneUser,
 }

@@ -18,6 +18,9 @@ func SetObjectDefaults(object metav1.Object) {
 	case *corev1.Namespace:
 		meta.Namespace = ""
 		o.Status, o.Spec = corev1.NamespaceStatus{}, corev1.NamespaceSpec{}
+	case *corev1.PersistentVolume:
+		meta.Namespace = ""
+		defaultPersistentVolume(o)
 	case *corev1.Secret:
 		if o.Type == "" {
 			o.Type = corev1.SecretTypeOpaque
@@ -37,6 +40,21 @@ func SetObjectDefaults(object metav1.Object) {
 	case *corev1.Service:
 		o.Status = corev1.ServiceStatus{}
 		defaultService(&o.Spec)
+	}
+}
+
+// defaultPersistentVolume sets the defaults of SetDefaults_PersistentVolume, but no phase.
+func defaultPersistentVolume(o *corev1.PersistentVolume) {
+	o.Status = corev1.PersistentVolumeStatus{}
+	s := &o.Spec
+	if s.PersistentVolumeReclaimPolicy == "" {
+		s.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	if s.VolumeMode == nil {
+		s.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+	}
+	if s.HostPath != nil && s.HostPath.Type == nil {
+		s.HostPath.Type = new(corev1.HostPathUnset)
 	}
 }
 

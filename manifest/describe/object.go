@@ -41,6 +41,8 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 		p.secret(o)
 	case *corev1.PersistentVolumeClaim:
 		p.claim(o, of.Pods)
+	case *corev1.PersistentVolume:
+		p.persistentVolume(o)
 	case *corev1.Namespace:
 		p.row(0, "Name:", o.Name)
 		p.labelsAndAnnotations(o)

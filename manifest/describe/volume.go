@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -23,9 +24,7 @@ func (p *page) volume(v *corev1.VolumeSource) {
 	kind := func(text string) { p.row(2, "Type:", text) }
 	switch {
 	case v.HostPath != nil:
-		kind("HostPath (bare host directory volume)")
-		p.row(2, "Path:", v.HostPath.Path)
-		p.row(2, "HostPathType:", string(ptr.Deref(v.HostPath.Type, none)))
+		p.hostPath(v.HostPath)
 	case v.EmptyDir != nil:
 		kind("EmptyDir (a temporary directory that shares a pod's lifetime)")
 		p.row(2, "Medium:", string(v.EmptyDir.Medium))
@@ -61,6 +60,74 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		p.row(2, "PullPolicy:", string(v.Image.PullPolicy))
 	default:
 		p.row(2, "<unknown>")
+	}
+}
+
+func (p *page) hostPath(h *corev1.HostPathVolumeSource) {
+	p.row(2, "Type:", "HostPath (bare host directory volume)")
+	p.row(2, "Path:", h.Path)
+	p.row(2, "HostPathType:", string(ptr.Deref(h.Type, none)))
+}
+
+func (p *page) persistentVolume(o *corev1.PersistentVolume) {
+	s := &o.Spec
+	p.row(0, "Name:", o.Name)
+	p.labelsAndAnnotations(o)
+	p.row(0, "Finalizers:", fmt.Sprint(o.Finalizers))
+	class := s.StorageClassName
+	if name, ok := o.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		class = name
+	}
+	p.row(0, "StorageClass:", class)
+	p.row(0, "Status:", string(o.Status.Phase))
+	claim := ""
+	if c := s.ClaimRef; c != nil {
+		claim = c.Namespace + "/" + c.Name
+	}
+	p.row(0, "Claim:", claim)
+	p.row(0, "Reclaim Policy:", string(s.PersistentVolumeReclaimPolicy))
+	p.row(0, "Access Modes:", accessModes(s.AccessModes))
+	rowIfSet(p, 0, "VolumeMode:", s.VolumeMode, "%s")
+	p.row(0, "Capacity:", s.Capacity.Storage().String())
+	p.nodeAffinity(s.NodeAffinity)
+	p.row(0, "Message:", o.Status.Message)
+	p.row(0, "Source:")
+	switch {
+	case s.HostPath != nil:
+		p.hostPath(s.HostPath)
+	case s.Local != nil:
+		p.row(2, "Type:", "LocalVolume (a persistent volume backed by local storage on a node)")
+		p.row(2, "Path:", s.Local.Path)
+	default: // kubectl prints the fields of each kind
+		p.row(1, "<unknown>")
+	}
+}
+
+// nodeAffinity writes which nodes have a PersistentVolume (printVolumeNodeAffinity).
+func (p *page) nodeAffinity(a *corev1.VolumeNodeAffinity) {
+	if a == nil || a.Required == nil {
+		p.row(0, "Node Affinity:", none)
+		return
+	}
+	p.row(0, "Node Affinity:", "")
+	if len(a.Required.NodeSelectorTerms) == 0 {
+		p.row(1, "Required Terms:", none)
+		return
+	}
+	p.row(1, "Required Terms:", "")
+	for i, t := range a.Required.NodeSelectorTerms {
+		title := fmt.Sprintf("Term %d:", i)
+		if len(t.MatchExpressions) == 0 {
+			p.row(2, title, none)
+		}
+		for _, r := range t.MatchExpressions {
+			text := r.Key + " " + strings.ToLower(string(r.Operator))
+			if len(r.Values) > 0 {
+				text += " [" + strings.Join(r.Values, ", ") + "]"
+			}
+			p.row(2, title, text)
+			title = ""
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package printers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/pod/podrow"
@@ -24,7 +26,9 @@ func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
 	case pod.KindSecret:
 		return []string{"NAME", "TYPE", "DATA", "AGE"}
 	case pod.KindClaim:
-		return []string{"NAME", "STATUS", "CAPACITY", "ACCESS MODES", "AGE"}
+		return volumeMode([]string{"NAME", "STATUS", "VOLUME", "CAPACITY", "ACCESS MODES", "STORAGECLASS", "VOLUMEATTRIBUTESCLASS", "AGE"}, wide, "VOLUMEMODE")
+	case pod.KindVolume:
+		return volumeMode([]string{"NAME", "CAPACITY", "ACCESS MODES", "RECLAIM POLICY", "STATUS", "CLAIM", "STORAGECLASS", "VOLUMEATTRIBUTESCLASS", "REASON", "AGE"}, wide, "VOLUMEMODE")
 	case pod.KindService:
 		head := []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)", "AGE"}
 		if wide {
@@ -44,7 +48,9 @@ func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
 	case o.Secret != nil:
 		return []string{o.Name, o.Secret.Type, strconv.Itoa(len(o.Secret.Data)), old}
 	case o.Claim != nil:
-		return []string{o.Name, "Bound", resource.NewQuantity(o.Claim.Request, resource.BinarySI).String(), accessModes(o.Claim.AccessModes), old}
+		return volumeMode(claimRow(o, old), wide, string(corev1.PersistentVolumeFilesystem))
+	case o.PersistentVolume != nil:
+		return volumeMode(volumeRow(o, old), wide, string(corev1.PersistentVolumeFilesystem))
 	case o.Service != nil:
 		row := []string{o.Name, string(o.Service.Type), clusterIP(o.Service), externalIP(o.Service), servicePorts(o.Service), old}
 		if wide {
@@ -53,6 +59,39 @@ func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
 		return row
 	}
 	return []string{o.Name, string(corev1.NamespaceActive), old}
+}
+
+// claimRow returns the row of a claim. A claim with a directory has no VOLUME: no PersistentVolume exists for it.
+func claimRow(o *pod.Object, age string) []string {
+	c := o.Claim
+	status, volume, capacity, modes := corev1.ClaimPending, "", "", ""
+	if c.Bound {
+		status, capacity, modes = corev1.ClaimBound, quantity(c.Request), accessModes(c.AccessModes)
+	}
+	if v := c.Volume; v != nil {
+		volume, capacity, modes = v.Name, quantity(v.PersistentVolume.Capacity), accessModes(v.PersistentVolume.AccessModes)
+	}
+	return []string{o.Name, string(status), volume, capacity, modes, ptr.Deref(c.Class, ""), cmp.Or(c.AttributesClass, unset), age}
+}
+
+func volumeRow(o *pod.Object, age string) []string {
+	v, claim := o.PersistentVolume, ""
+	if v.Claim != nil {
+		claim = v.Claim.Namespace + "/" + v.Claim.Name
+	}
+	return []string{o.Name, quantity(v.Capacity), accessModes(v.AccessModes), v.ReclaimPolicy, string(v.Phase), claim, v.Class, cmp.Or(v.AttributesClass, unset), "", age}
+}
+
+const unset = "<unset>"
+
+func quantity(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }
+
+// volumeMode adds the last column of wide tables.
+func volumeMode(row []string, wide bool, mode string) []string {
+	if wide {
+		row = append(row, mode)
+	}
+	return row
 }
 
 func accessModes(modes []string) string {

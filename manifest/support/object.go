@@ -28,7 +28,7 @@ func tableOf(kind string) []Field {
 		return podTable()
 	}
 	if rows, ok := map[string][]Field{
-		"ConfigMap": configMapRows, "Secret": secretRows, "PersistentVolumeClaim": claimRows, "Service": serviceRows, "Namespace": namespaceRows,
+		"ConfigMap": configMapRows, "Secret": secretRows, "PersistentVolumeClaim": claimRows, "PersistentVolume": persistentVolumeRows, "Service": serviceRows, "Namespace": namespaceRows,
 	}[kind]; ok {
 		return append(objectRows(kind), expand(rows)...)
 	}
@@ -56,18 +56,55 @@ var secretRows = []Field{
 
 var claimRows = []Field{
 	statusRow,
-	{Path: "spec", Support: Supported, Note: "a directory that remains when its pods are removed"},
+	{Path: "spec", Support: Supported, Note: "a PersistentVolume, or a directory that remains when its pods are removed"},
 	{Path: "spec.accessModes", Support: Supported, Note: "pods of one machine can share every claim"},
 	{Path: "spec.resources", Support: Supported},
-	{Path: "spec.resources.requests", Support: Supported, Note: "shown; a directory is as large as its file system"},
+	{Path: "spec.resources.requests", Support: Supported, Note: "compared with the capacity of PersistentVolumes; a directory is as large as its file system"},
 	{Path: "spec.resources.requests[storage]", Support: Supported},
 	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only storage"},
 	{Path: "spec.resources.limits", Support: Accepted, Note: "a directory is as large as its file system"},
-	{Path: "spec.storageClassName", Support: Accepted, Note: "there is one kind of storage"},
+	{Path: "spec.storageClassName", Support: Supported, Note: "default: a directory of podrun; a name: a PersistentVolume of the class, if one matches, otherwise a directory; \"\": only a PersistentVolume without a class"},
 	{Path: "spec.volumeMode", Support: Supported, Only: []string{"Filesystem"}, Note: "no block devices"},
-	{Path: "spec.{volumeName,selector}", Support: Refused, Note: "there are no PersistentVolumes to choose from"},
+	{Path: "spec.volumeName", Support: Supported, Note: "the PersistentVolume; the claim waits for it"},
+	{Path: "spec.selector", Support: Supported, Note: "labels of PersistentVolumes; the claim waits for one"},
+	{Path: "spec.selector.matchLabels", Support: Supported},
+	{Path: "spec.selector.matchExpressions{,[].key,[].operator,[].values}", Support: Supported},
 	{Path: "spec.{dataSource,dataSourceRef}", Support: Refused, Note: "a claim begins empty"},
 	{Path: "spec.volumeAttributesClassName", Support: Accepted, Note: "there is one kind of storage"},
+}
+
+const noteOtherSource = "podrun mounts hostPath and local: it stores the volume, and a pod that needs it is an error"
+
+// persistentVolumeRows are the fields of a PersistentVolume.
+var persistentVolumeRows = []Field{
+	statusRow,
+	{Path: "spec", Support: Supported},
+	{Path: "spec.capacity", Support: Supported},
+	{Path: "spec.capacity[storage]", Support: Supported, Note: "compared with the request of a claim; a directory is as large as its file system"},
+	{Path: "spec.capacity[*]", Support: Refused, Note: "only storage"},
+	{Path: "spec.accessModes", Support: Supported, Note: "a claim is bound if all of its modes are among them"},
+	{Path: "spec.persistentVolumeReclaimPolicy", Support: Supported, Only: []string{"Retain", "Delete"}, Note: "with Delete, too, the files stay and the volume becomes Released; for Recycle: delete the files, the PersistentVolume, and apply it again"},
+	{Path: "spec.storageClassName", Support: Supported, Note: "a word by which claims find it; no StorageClass is needed"},
+	{Path: "spec.volumeMode", Support: Supported, Only: []string{"Filesystem"}, Note: "no block devices"},
+	{Path: "spec.mountOptions", Support: Accepted, Note: "of storage drivers"},
+	{Path: "spec.volumeAttributesClassName", Support: Accepted, Note: "of storage drivers"},
+	{Path: "spec.claimRef", Support: Supported, Note: "reserves the volume for a claim"},
+	{Path: "spec.claimRef.{namespace,name,uid,kind,apiVersion}", Support: Supported},
+	{Path: "spec.claimRef.{resourceVersion,fieldPath}", Support: Accepted, Note: "bookkeeping of an API server"},
+	{Path: "spec.nodeAffinity", Support: Supported, Note: "a volume of another machine is bound to no claim; this one has the labels kubernetes.io/hostname, kubernetes.io/os and kubernetes.io/arch"},
+	{Path: "spec.nodeAffinity.required", Support: Supported},
+	{Path: "spec.nodeAffinity.required.nodeSelectorTerms", Support: Supported},
+	{Path: "spec.nodeAffinity.required.nodeSelectorTerms[].matchExpressions{,[].key,[].operator,[].values}", Support: Supported},
+	{Path: "spec.nodeAffinity.required.nodeSelectorTerms[].matchFields{,[].key,[].operator,[].values}", Support: Supported},
+	{Path: "spec.hostPath", Support: Supported, Note: "with the user's own rights; files keep their owner: fsGroup does not apply"},
+	{Path: "spec.hostPath.{path,type}", Support: Supported, Note: "as for a hostPath volume of a Pod"},
+	{Path: "spec.local", Support: Supported, Note: "an existing directory; files keep their owner: fsGroup does not apply"},
+	{Path: "spec.local.path", Support: Supported},
+	{Path: "spec.local.fsType", Support: Accepted, Note: "of block devices"},
+	{Path: "spec.{nfs,csi,iscsi,fc}", Support: Accepted, Note: noteOtherSource},
+	{Path: "spec.{gcePersistentDisk,awsElasticBlockStore,glusterfs,rbd,flexVolume,cinder,cephfs,flocker}", Support: Accepted, Note: noteOtherSource},
+	{Path: "spec.{azureFile,azureDisk,vsphereVolume,quobyte,photonPersistentDisk,portworxVolume,scaleIO}", Support: Accepted, Note: noteOtherSource},
+	{Path: "spec.storageos", Support: Accepted, Note: noteOtherSource},
 }
 
 const noteOneNode = "there is one machine"

@@ -46,10 +46,11 @@ How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is 
 		{"spec.initContainers[]", "", initRows},
 		{"spec.containers[].securityContext", "", containerSecurityRows},
 		{"spec.volumes[]", "", volumeRows()},
-		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, Service and Namespace.", objectRows("the kind's name")},
+		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, Service and Namespace.", objectRows("the kind's name")},
 		{"ConfigMap", "", configMapRows},
 		{"Secret", "", secretRows},
 		{"PersistentVolumeClaim", "", claimRows},
+		{"PersistentVolume", "", persistentVolumeRows},
 		{"Service", "", serviceRows},
 		{"Namespace", "", namespaceRows},
 	} {

@@ -19,7 +19,7 @@ import (
 // without a field. So no field is silently ignored in any later version of Kubernetes.
 func TestEveryFieldHasARow(t *testing.T) {
 	for _, object := range []any{
-		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.PersistentVolumeClaim{}, corev1.Service{}, corev1.Namespace{},
+		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.PersistentVolumeClaim{}, corev1.PersistentVolume{}, corev1.Service{}, corev1.Namespace{},
 		appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}, appsv1.DaemonSet{}, batchv1.Job{}, batchv1.CronJob{},
 	} {
 		typ := reflect.TypeOf(object)

@@ -106,15 +106,18 @@ func ephemeralRows() []Field {
 		{Path: template + ".metadata", Support: Accepted, Note: "the claim is not shown"},
 	}
 	for _, r := range claimRows {
-		if strings.HasPrefix(r.Path, "spec") {
-			if r.Path == "spec" {
-				r.Note = noteEphemeral
-			}
-			r.Path = template + "." + r.Path
-			rows = append(rows, r)
+		switch {
+		case r.Path == "spec" || r.Path == "spec.resources.requests":
+			r.Note = noteEphemeral
+		case r.Path == "spec.storageClassName":
+			r.Support, r.Note = Accepted, noteEphemeral
+		case !strings.HasPrefix(r.Path, "spec.") || r.Path == "spec.volumeName" || strings.HasPrefix(r.Path, "spec.selector"):
+			continue
 		}
+		r.Path = template + "." + r.Path
+		rows = append(rows, r)
 	}
-	return rows
+	return append(rows, Field{Path: template + ".spec.{volumeName,selector}", Support: Refused, Note: noteEphemeral + "; name a PersistentVolumeClaim for a PersistentVolume"})
 }
 
 var driverRows = []Field{

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -96,20 +97,12 @@ func validateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 // validateClaimSpec checks the spec of a claim or of a claim template.
 func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(spec.Child("accessModes"), "at least 1 access mode is required"))
 	}
-	others := false
-	for _, m := range s.AccessModes {
-		known := slices.Contains(modes, m)
-		if !known {
-			errs = append(errs, field.NotSupported(spec.Child("accessModes"), m, modes))
-		}
-		others = others || known && m != corev1.ReadWriteOncePod
-	}
-	if others && slices.Contains(s.AccessModes, corev1.ReadWriteOncePod) {
-		errs = append(errs, field.Forbidden(spec.Child("accessModes"), "may not use ReadWriteOncePod with other access modes"))
+	errs = append(errs, validateAccessModes(s.AccessModes, spec.Child("accessModes"))...)
+	if s.Selector != nil {
+		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
 	}
 	at := spec.Child("resources").Key(string(corev1.ResourceStorage))
 	if q, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
@@ -119,6 +112,23 @@ func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) fi
 	}
 	errs = append(errs, checkOptional(ptr.Deref(s.StorageClassName, ""), spec.Child("storageClassName"), validation.IsDNS1123Subdomain)...)
 	return append(errs, optionalOneOf(s.VolumeMode, spec.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
+}
+
+func validateAccessModes(list []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
+	others := false
+	for _, m := range list {
+		known := slices.Contains(modes, m)
+		if !known {
+			errs = append(errs, field.NotSupported(at, m, modes))
+		}
+		others = others || known && m != corev1.ReadWriteOncePod
+	}
+	if others && slices.Contains(list, corev1.ReadWriteOncePod) {
+		errs = append(errs, field.Forbidden(at, "may not use ReadWriteOncePod with other access modes"))
+	}
+	return errs
 }
 
 func validateNamespace(n metav1.Object) field.ErrorList {
@@ -135,6 +145,8 @@ func ValidateObject(object metav1.Object) field.ErrorList {
 		return validateSecret(o)
 	case *corev1.PersistentVolumeClaim:
 		return validateClaim(o)
+	case *corev1.PersistentVolume:
+		return validatePersistentVolume(o)
 	case *corev1.Service:
 		return validateService(o)
 	}

@@ -61,34 +61,22 @@ func sameData[V string | []byte](a, b map[string]V) bool {
 // (ValidateConfigMapUpdate and the like in pkg/apis/core/validation of Kubernetes).
 func ValidateObjectUpdate(old, next *pod.Object) field.ErrorList {
 	var errs field.ErrorList
-	fixed := func(name string) {
-		errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
-	}
 	switch {
 	case old.ConfigMap != nil && next.ConfigMap != nil && old.ConfigMap.Immutable:
 		a, b := old.ConfigMap, next.ConfigMap
-		if !b.Immutable {
-			fixed("immutable")
-		}
-		if !sameData(a.Data, b.Data) {
-			fixed("data")
-		}
-		if !sameData(a.BinaryData, b.BinaryData) {
-			fixed("binaryData")
-		}
+		errs = fixedFields(setField{"immutable", !b.Immutable}, setField{"data", !sameData(a.Data, b.Data)}, setField{"binaryData", !sameData(a.BinaryData, b.BinaryData)})
 	case old.Secret != nil && next.Secret != nil:
 		a, b := old.Secret, next.Secret
 		if a.Type != b.Type {
 			errs = append(errs, field.Invalid(field.NewPath("type"), b.Type, "field is immutable"))
 		}
-		if a.Immutable && !b.Immutable {
-			fixed("immutable")
-		}
-		if a.Immutable && !sameData(a.Data, b.Data) {
-			fixed("data")
+		if a.Immutable {
+			errs = append(errs, fixedFields(setField{"immutable", !b.Immutable}, setField{"data", !sameData(a.Data, b.Data)})...)
 		}
 	case old.Claim != nil && next.Claim != nil:
 		errs = claimUpdate(old.Claim, next.Claim)
+	case old.PersistentVolume != nil && next.PersistentVolume != nil:
+		errs = persistentVolumeUpdate(old.PersistentVolume, next.PersistentVolume)
 	case old.Service != nil && next.Service != nil:
 		errs = serviceUpdate(old.Service, next.Service)
 	case old.Kind == next.Kind && old.Secret == nil:
@@ -97,10 +85,16 @@ func ValidateObjectUpdate(old, next *pod.Object) field.ErrorList {
 	return errs
 }
 
-// claimUpdate allows a claim to grow, and no other change.
+// fixedFields refuses the changed fields of an immutable object.
+func fixedFields(changed ...setField) field.ErrorList {
+	return forbidFields(nil, "field is immutable when `immutable` is set", changed...)
+}
+
+// claimUpdate allows a claim to grow, and an unbound one to name its volume, and no other change.
 func claimUpdate(old, next *pod.Claim) field.ErrorList {
 	spec := field.NewPath("spec")
-	if !slices.Equal(old.AccessModes, next.AccessModes) {
+	if !slices.Equal(old.AccessModes, next.AccessModes) || old.Class != nil && !reflect.DeepEqual(old.Class, next.Class) || !reflect.DeepEqual(old.Selector, next.Selector) ||
+		next.VolumeName != "" && old.VolumeName != "" && next.VolumeName != old.VolumeName {
 		return field.ErrorList{field.Forbidden(spec, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")}
 	}
 	if next.Request < old.Request {

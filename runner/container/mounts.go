@@ -147,7 +147,7 @@ func (x *Container) stageSources(s *sandbox.Sandbox, vars map[string]string) ([]
 			return nil, sandbox.NewConfigError(err)
 		}
 		source := s.VolumePath(v)
-		if v.Kind == pod.HostPath || sub != "" {
+		if s.Backing(v).Kind == pod.HostPath || sub != "" {
 			source = filepath.Join(s.StagingDir(x.ID()), strconv.Itoa(i))
 			if err := s.BindVolume(v, sub, source); err != nil {
 				return nil, x.mountError(m, sub, err)

@@ -35,7 +35,7 @@ func (s *Sandbox) makeVolumes() error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(s.Plan.Volumes, func(v pod.Volume) bool { return v.Kind == pod.HostPath }) {
+	if slices.ContainsFunc(s.Plan.Volumes, s.mayBeOnHost) {
 		if err := volumes.MountHost(s.hostDir(), []string{s.Dir, s.Pod.RootfsDir()}); err != nil {
 			return err
 		}
@@ -67,6 +67,11 @@ func (s *Sandbox) makeVolumes() error {
 		return bad
 	}
 	return nil
+}
+
+// mayBeOnHost reports whether a volume is a path of the host, or a claim that may be bound to one.
+func (s *Sandbox) mayBeOnHost(v pod.Volume) bool {
+	return v.Kind == pod.HostPath || v.Kind == pod.ClaimVolume && s.Pod.HasPersistentVolumes()
 }
 
 // onDisk reports whether a volume is in a directory on disk.
@@ -146,24 +151,20 @@ func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
 	return err
 }
 
-// makeClaim makes the directory of a PersistentVolumeClaim. It fails if there is no such claim, or if
-// another pod uses it exclusively.
+// makeClaim makes the directory of a PersistentVolumeClaim, or opens its PersistentVolume. It fails if there
+// is no such claim, if it is not bound, or if another pod uses it exclusively.
 func (s *Sandbox) makeClaim(v *pod.Volume) error {
-	o, err := s.Pod.Object(pod.KindClaim, v.Claim)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("persistentvolumeclaim %q not found", v.Claim)
-	}
+	o, err := s.bindClaim(v)
 	if err != nil {
 		return err
 	}
-	if o.Claim != nil && slices.Contains(o.Claim.AccessModes, "ReadWriteOncePod") {
+	if slices.Contains(o.Claim.AccessModes, "ReadWriteOncePod") {
 		if err := s.Pod.AcquireClaim(v.Claim, s.Plan.UID); err != nil {
 			return err
 		}
 	}
-	path := s.VolumePath(v)
-	if err := volumes.MakeEmptyDir(path, 0o777); err != nil {
-		return err
+	if o.Claim.Volume != nil {
+		return s.checkPersistentVolume(v, o.Claim.Volume)
 	}
 	if v.ReadOnly { // the kubelet changes nothing in it
 		return nil
@@ -171,12 +172,62 @@ func (s *Sandbox) makeClaim(v *pod.Volume) error {
 	if err := s.relabelVolume(v); err != nil {
 		return err
 	}
-	return s.applyFSGroup(path, true)
+	return s.applyFSGroup(s.VolumePath(v), true)
+}
+
+// bindClaim binds a claim to a PersistentVolume that matches, or makes its directory. The lock of the objects
+// keeps commands from binding a claim that gets a directory.
+func (s *Sandbox) bindClaim(v *pod.Volume) (*pod.Object, error) {
+	lock, err := s.Pod.LockObjects()
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	o, err := s.Pod.BindClaim(v.Claim)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("persistentvolumeclaim %q not found", v.Claim)
+	case err != nil:
+		return nil, fmt.Errorf("persistentvolumeclaim %q is not bound: %w", v.Claim, err)
+	case o.Claim.Volume == nil:
+		err = volumes.MakeEmptyDir(s.Pod.ClaimDir(v.Claim), 0o777)
+	}
+	return o, err
+}
+
+// checkPersistentVolume checks that a PersistentVolume can be mounted. As for a hostPath, its files keep
+// their owners and labels.
+func (s *Sandbox) checkPersistentVolume(v *pod.Volume, bound *pod.Object) error {
+	if source := bound.PersistentVolume.Source; !bound.PersistentVolume.Mountable() {
+		return fmt.Errorf("persistentvolume %q is of kind %s: podrun mounts hostPath and local", bound.Name, source)
+	}
+	f, err := s.openHostPath(hostPathOf(v, bound.PersistentVolume))
+	if err != nil {
+		return fmt.Errorf("persistentvolume %q: %w", bound.Name, err)
+	}
+	return f.Close()
+}
+
+// hostPathOf returns the volume of a claim that is bound to a PersistentVolume.
+func hostPathOf(v *pod.Volume, bound *pod.PersistentVolume) *pod.Volume {
+	return &pod.Volume{Name: v.Name, Kind: pod.HostPath, Path: bound.Path, PathType: bound.PathType}
+}
+
+// Backing returns the volume that has a volume's files: for a claim that is bound to a PersistentVolume, a
+// path of the host, otherwise the volume itself. The binding stays as long as the pod exists.
+func (s *Sandbox) Backing(v *pod.Volume) *pod.Volume {
+	if v.Kind == pod.ClaimVolume {
+		if bound, err := s.Pod.FindBoundVolume(v.Claim); err == nil && bound != nil {
+			return hostPathOf(v, bound)
+		}
+	}
+	return v
 }
 
 // makeShared makes a volume a shared mount, so that the pod's other containers see what one of them mounts
 // in it.
 func (s *Sandbox) makeShared(v *pod.Volume) error {
+	v = s.Backing(v)
 	path := s.VolumePath(v)
 	if v.Kind == pod.HostPath {
 		f, err := s.openHostPath(v)
@@ -261,6 +312,9 @@ func (s *Sandbox) VolumePath(v *pod.Volume) string {
 	case pod.HostPath:
 		return v.Path
 	case pod.ClaimVolume:
+		if on := s.Backing(v); on.Kind == pod.HostPath {
+			return on.Path
+		}
 		return s.Pod.ClaimDir(v.Claim)
 	case pod.ImageVolume:
 		return filepath.Join(s.imageDir(v), volumes.MergedDir)
@@ -277,7 +331,7 @@ func (s *Sandbox) unmountVolumes() error {
 	for i := range s.Plan.Volumes {
 		v := &s.Plan.Volumes[i]
 		if s.bidirectional(v.Name) {
-			if v.Kind == pod.HostPath {
+			if s.Backing(v).Kind == pod.HostPath {
 				errs = append(errs, volumes.UnmountTree(s.sharedPath(v)))
 			} else {
 				errs = append(errs, volumes.Detach(s.VolumePath(v)))
@@ -297,6 +351,7 @@ func (s *Sandbox) unmountVolumes() error {
 
 // BindVolume binds a volume, or a part of it, at target.
 func (s *Sandbox) BindVolume(v *pod.Volume, sub, target string) error {
+	v = s.Backing(v)
 	whole, err := s.openVolume(v)
 	if err != nil {
 		return err

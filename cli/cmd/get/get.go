@@ -41,9 +41,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "show pods with their status, and stored objects",
 		ArgsUsage: "POD... | KIND,... [NAME...] | KIND/NAME... | -f FILE",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
-KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc), service
-(svc), namespace (ns), deployment (deploy), replicaset (rs), statefulset (sts),
-daemonset (ds), job or cronjob (cj); "all" means pods, Services and workloads.
+KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc),
+persistentvolume (pv), service (svc), namespace (ns), deployment (deploy),
+replicaset (rs), statefulset (sts), daemonset (ds), job or cronjob (cj); "all"
+means pods, Services and workloads.
 The values of a Secret are shown only with --show-secrets; otherwise their sizes
 are. Namespaces are the created ones, those in use and the default one.
 

@@ -73,7 +73,7 @@ func (o *deleteOptions) deleteNamespace(ctx context.Context, t kindnames.ObjectR
 	}
 	var inside []kindnames.ObjectRef
 	for _, k := range kindnames.All() {
-		if k.Kind == pod.KindNamespace {
+		if k.Kind.ClusterScoped() {
 			continue
 		}
 		list, err := o.dirs.Objects(k.Kind, t.Name)

@@ -205,7 +205,11 @@ func (f Completer) objects(kind pod.ObjectKind, namespace, of string) (out []can
 	if err != nil {
 		return nil
 	}
-	list, err := dirs.Objects(kind, cmp.Or(namespace, f.Namespace))
+	namespace = cmp.Or(namespace, f.Namespace)
+	if kind.ClusterScoped() {
+		namespace = ""
+	}
+	list, err := dirs.Objects(kind, namespace)
 	if kind == pod.KindNamespace {
 		list, err = resource.ListNamespaces(dirs)
 	}

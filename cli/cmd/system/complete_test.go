@@ -25,7 +25,7 @@ func TestComplete(t *testing.T) {
 		"logs web -c |":      "prepare app log-shipper",
 		"logs web -n x -c |": "",
 		"exec web -- l|":     "",
-		"get p|":             "pods persistentvolumeclaim",
+		"get p|":             "pods persistentvolumeclaim persistentvolume",
 		"get cm |":           "settings",
 		"get cm/s|":          "cm/settings",
 		"get pods -o js|":    "json jsonpath=",

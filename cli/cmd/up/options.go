@@ -41,20 +41,31 @@ func (o *manifestOptions) loadManifests() (resource.Documents, error) {
 	if err != nil {
 		return docs, err
 	}
-	return docs, o.reportIgnored(docs.Ignored)
+	return docs, o.reportIgnored(append(docs.Ignored, unmountable(docs.Stored)...))
 }
 
-// reportIgnored reports each kind of object that has no effect on one machine, once. With --strict, that
-// is an error.
+// unmountable returns the PersistentVolumes of kinds that podrun does not mount.
+func unmountable(stored []manifest.Object) (list []manifest.Object) {
+	for _, one := range stored {
+		if v := one.Stored.PersistentVolume; v != nil && !v.Mountable() {
+			one.Ignored = fmt.Sprintf("podrun does not mount volumes of kind %s; a pod that needs it is an error", v.Source)
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// reportIgnored reports each kind of object, and of storage, that has no effect on one machine, once. With
+// --strict, that is an error.
 func (o *manifestOptions) reportIgnored(ignored []manifest.Object) error {
 	reported := map[string]bool{}
 	var errs []error
 	for i := range ignored {
 		one := &ignored[i]
-		if reported[one.Kind] {
+		if reported[one.Kind+one.Ignored] {
 			continue
 		}
-		reported[one.Kind] = true
+		reported[one.Kind+one.Ignored] = true
 		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(one), one.Kind, one.Name(), one.Ignored); o.strict {
 			errs = append(errs, report.New(report.Usage, "remove it, or omit --strict", "%s", text))
 		} else {

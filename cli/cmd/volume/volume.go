@@ -20,7 +20,8 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Name:  "volume",
 		Usage: "list and remove PersistentVolumeClaims",
 		Description: `A PersistentVolumeClaim is a directory. It is created when a pod first uses it
-and stays until it is removed: by volume rm, delete pvc or down --volumes.
+and stays until it is removed: by volume rm, delete pvc or down --volumes. A
+claim that is bound to a PersistentVolume has that one's directory, which stays.
 
 Examples:
   podrun volume ls

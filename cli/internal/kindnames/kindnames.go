@@ -20,6 +20,7 @@ func All() []Kind {
 		{pod.KindConfigMap, []string{"configmap", "configmaps", "cm"}},
 		{pod.KindSecret, []string{"secret", "secrets"}},
 		{pod.KindClaim, []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc"}},
+		{pod.KindVolume, []string{"persistentvolume", "persistentvolumes", "pv"}},
 		{pod.KindService, []string{"service", "services", "svc"}},
 		{pod.KindNamespace, []string{"namespace", "namespaces", "ns"}},
 		{pod.KindDeployment, []string{"deployment.apps", "deployment", "deployments", "deploy", "deployments.apps"}},

@@ -73,7 +73,6 @@ func unsupportedKinds() []UnsupportedKind {
 		{"EndpointSlice", addresses, "endpointslice endpointslices"},
 		{"HorizontalPodAutoscaler", noScaling, "horizontalpodautoscaler horizontalpodautoscalers hpa"},
 		{"PodDisruptionBudget", "a single machine cannot be drained while pods run on it", "poddisruptionbudget poddisruptionbudgets pdb"},
-		{"PersistentVolume", claims, "persistentvolume persistentvolumes pv"},
 		{"StorageClass", claims, "storageclass storageclasses sc"},
 		{"ServiceAccount", noServer, "serviceaccount serviceaccounts sa"},
 		{"Role", noServer, "role roles"},

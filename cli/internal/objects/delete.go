@@ -16,18 +16,19 @@ import (
 )
 
 // DeleteWithPods removes the existing objects of a file whose pods are gone. Claims stay, with their
-// contents, and so does a namespace that is not empty.
+// contents, and so do PersistentVolumes and a namespace that is not empty.
 func DeleteWithPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef) error {
 	if len(targets) == 0 {
 		return nil
 	}
 	targets = slices.DeleteFunc(targets, func(t kindnames.ObjectRef) bool {
-		if t.Kind == pod.KindClaim {
+		short := map[pod.ObjectKind]string{pod.KindClaim: "pvc", pod.KindVolume: "pv"}[t.Kind]
+		if short != "" {
 			if _, err := dirs.Object(t.Kind, t.Namespace, t.Name); err == nil {
-				fmt.Fprintf(env.ErrOut, "podrun: persistentvolumeclaim/%s is kept with its files; podrun delete pvc %s deletes it\n", report.Escape(t.Name), report.Escape(t.Name))
+				fmt.Fprintf(env.ErrOut, "podrun: %s/%s is kept with its files; podrun delete %s %s deletes it\n", kindnames.Of(t.Kind), report.Escape(t.Name), short, report.Escape(t.Name))
 			}
 		}
-		return t.Kind == pod.KindClaim || kindnames.IsWorkload(t.Kind)
+		return short != "" || kindnames.IsWorkload(t.Kind)
 	})
 	var spaces []kindnames.ObjectRef
 	targets = slices.DeleteFunc(targets, func(t kindnames.ObjectRef) bool {
@@ -58,10 +59,10 @@ func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.O
 	case err != nil:
 		o = &pod.Object{Kind: t.Kind, Namespace: t.Namespace, Name: t.Name} // a damaged object can be deleted
 	}
-	if err := inUse(dirs, t); err != nil {
+	if err := inUse(dirs, o); err != nil {
 		return nil, err
 	}
-	if t.Kind == pod.KindClaim { // with its contents, as with the reclaimPolicy Delete
+	if t.Kind == pod.KindClaim { // with its directory, as with the reclaimPolicy Delete; a PersistentVolume keeps its files
 		if err := removeClaimDir(env, dirs, t.Namespace, t.Name); err != nil {
 			return nil, err
 		}
@@ -69,11 +70,22 @@ func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.O
 	return o, dirs.DeleteObject(t.Kind, t.Namespace, t.Name)
 }
 
-// Delete removes one object, and with a claim its directory. It returns fs.ErrNotExist if there is none.
+// Delete removes objects, and with a claim its directory. PersistentVolumes are last: they cannot be deleted
+// before their claims. Delete calls missing for an object that does not exist.
 func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef, missing func(kindnames.ObjectRef) error) error {
 	if len(targets) == 0 {
 		return nil
 	}
+	targets = slices.Clone(targets)
+	slices.SortStableFunc(targets, func(a, b kindnames.ObjectRef) int {
+		switch volume := pod.KindVolume; {
+		case a.Kind == b.Kind || a.Kind != volume && b.Kind != volume:
+			return 0
+		case a.Kind == volume:
+			return 1
+		}
+		return -1
+	})
 	lock, err := dirs.LockObjects()
 	if err != nil {
 		return fmt.Errorf("cannot delete objects: %w", err)
@@ -81,6 +93,9 @@ func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []ki
 	var gone []*pod.Object
 	var errs []error
 	for _, t := range targets {
+		if t.Kind.ClusterScoped() {
+			t.Namespace = ""
+		}
 		o, err := deleteOne(env, dirs, t)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -115,13 +130,21 @@ func PodThatRefersTo(dirs store.Dirs, t kindnames.ObjectRef) (string, error) {
 }
 
 // inUse returns why an object cannot be deleted now, or nil.
-func inUse(dirs store.Dirs, t kindnames.ObjectRef) error {
-	if t.Kind != pod.KindClaim {
-		return nil
+func inUse(dirs store.Dirs, o *pod.Object) error {
+	switch {
+	case o.Kind == pod.KindClaim:
+		p, err := PodThatRefersTo(dirs, kindnames.ObjectRef{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+		if err == nil && p != "" {
+			err = report.New(report.Failure, "podrun down "+p+" removes the pod", "cannot delete persistentvolumeclaim %s: pod %s uses it", o.Name, p)
+		}
+		return err
+	case o.PersistentVolume != nil:
+		if err := resource.SetVolumeStates(dirs, []*pod.Object{o}); err != nil || o.PersistentVolume.Phase != pod.VolumeBound {
+			return err
+		}
+		c := o.PersistentVolume.Claim
+		return report.New(report.Failure, fmt.Sprintf("podrun delete pvc %s -n %s deletes the claim; the volume's files stay", c.Name, c.Namespace),
+			"cannot delete persistentvolume %s: it is bound to the persistentvolumeclaim %s/%s", o.Name, c.Namespace, c.Name)
 	}
-	p, err := PodThatRefersTo(dirs, t)
-	if err == nil && p != "" {
-		err = report.New(report.Failure, "podrun down "+p+" removes the pod", "cannot delete persistentvolumeclaim %s: pod %s uses it", t.Name, p)
-	}
-	return err
+	return nil
 }

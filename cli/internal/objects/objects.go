@@ -1,5 +1,5 @@
-// Package objects stores and removes ConfigMaps, Secrets, Services, claims and workloads, and
-// notifies the pods that refer to them.
+// Package objects stores and removes ConfigMaps, Secrets, Services, claims, PersistentVolumes and
+// workloads, binds claims, and notifies the pods that refer to them.
 package objects
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -61,7 +62,8 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 		}
 		fmt.Fprintf(out, "%s %s\n", kindnames.Display(k.Object), k.Verb)
 	}
-	return changed, nil
+	bound, err := bindClaims(env, dirs, changes)
+	return append(changed, bound...), err
 }
 
 // assignAddresses assigns addresses to new Services that need them.
@@ -99,6 +101,9 @@ type Change struct {
 // Compare compares an object with the stored one of its name.
 func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, error) {
 	next := o.Stored
+	if next.PersistentVolume != nil {
+		next.PersistentVolume.OtherNode = !resource.IsOnThisNode(o)
+	}
 	old, err := dirs.Object(next.Kind, next.Namespace, next.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		next.UID, next.CreatedAt, next.Revision = NewUID(), time.Now().UTC(), 1
@@ -107,7 +112,11 @@ func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, err
 	if err != nil {
 		return Change{}, fmt.Errorf("cannot store %s: %w", kindnames.Display(next), err)
 	}
-	if err := manifest.ValidateObjectUpdate(o, old); err != nil {
+	bound, err := withVolumeName(dirs, old)
+	if err != nil {
+		return Change{}, fmt.Errorf("cannot store %s: %w", kindnames.Display(next), err)
+	}
+	if err := manifest.ValidateObjectUpdate(o, bound); err != nil {
 		return Change{}, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s removes it, so that it can be created again", kindnames.Of(next.Kind), next.Name), "cannot change %s\n%w", kindnames.Display(next), err)
 	}
 	conversion.PreserveFrom(old, next)

@@ -17,11 +17,11 @@ import (
 // ClaimRef names a PersistentVolumeClaim.
 type ClaimRef struct{ Namespace, Name string }
 
-// Volume is a claim and its directory, of which one may be missing.
+// Volume is a claim and its directory, of which one may be missing, or a claim and its PersistentVolume.
 type Volume struct {
 	Name        string   `json:"name"`
 	Namespace   string   `json:"namespace"`
-	Path        string   `json:"path,omitempty"` // "" if no pod has used it yet
+	Path        string   `json:"path,omitempty"` // of the directory or the PersistentVolume; "" if no pod has used it yet
 	Claimed     bool     `json:"claimed"`        // a PersistentVolumeClaim exists
 	AccessModes []string `json:"accessModes,omitempty"`
 	Request     int64    `json:"requestBytes,omitempty"`
@@ -50,10 +50,15 @@ func ListVolumes(dirs store.Dirs) ([]*Volume, error) {
 	for _, v := range found {
 		at(ClaimRef{v.Namespace, v.Name}).Path = v.Dir
 	}
+	persistent, err := dirs.Objects(pod.KindVolume, "")
+	if err != nil {
+		return nil, err
+	}
 	for _, o := range objects {
 		v := at(ClaimRef{o.Namespace, o.Name})
-		if v.Claimed = true; o.Claim != nil {
-			v.AccessModes, v.Request = o.Claim.AccessModes, o.Claim.Request
+		v.Claimed, v.AccessModes, v.Request = true, o.Claim.AccessModes, o.Claim.Request
+		if bound := pod.BoundVolume(o, persistent); bound != nil {
+			v.Path = bound.PersistentVolume.Path
 		}
 	}
 	for _, v := range list {

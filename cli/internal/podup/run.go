@@ -106,6 +106,7 @@ func (r *Run) inspect(ctx context.Context) error {
 			errs = append(errs, RefuseEphemeral(p.Object))
 		}
 	}
+	errs = append(errs, r.refuseVolumes())
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func listWorkloads(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listin
 }
 
 func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing, error) {
-	l := &Listing{Kind: kindnames.Of(a.Kind), clusterScoped: a.Kind == pod.KindNamespace, Head: func(wide bool) []string { return printers.ObjectHeader(a.Kind, wide) }}
+	l := &Listing{Kind: kindnames.Of(a.Kind), clusterScoped: a.Kind.ClusterScoped(), Head: func(wide bool) []string { return printers.ObjectHeader(a.Kind, wide) }}
 	var list []*pod.Object
 	var errs []error
 	named := func(name string) (*pod.Object, error) { return resource.FindObject(dirs, a.Kind, w.Namespace, name) }
@@ -172,6 +172,7 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 		}
 		list = append(list, o)
 	}
+	errs = append(errs, resource.SetVolumeStates(dirs, list))
 	for _, o := range list {
 		l.Entries = append(l.Entries, Entry{
 			Namespace: o.Namespace, Name: o.Name, Labels: o.Labels,

@@ -28,7 +28,7 @@ type PrintOptions struct {
 
 // namespaceOf returns the namespace to search for objects of a kind; "" for all.
 func (w *PrintOptions) namespaceOf(kind pod.ObjectKind) string {
-	if kind == pod.KindNamespace || w.All {
+	if kind.ClusterScoped() || w.All {
 		return ""
 	}
 	return w.Namespace

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 )
@@ -153,7 +155,7 @@ func decodeFiles(sources []Source) ([]manifest.Object, error) {
 	return decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
 		found, err := manifest.Decode(file, data)
 		for _, o := range found {
-			if o.Value != nil && o.Value.GetNamespace() == "" && o.Kind != string(pod.KindNamespace) {
+			if o.Value != nil && o.Value.GetNamespace() == "" && !pod.ObjectKind(o.Kind).ClusterScoped() {
 				o.Value.SetNamespace(cmp.Or(namespace, podclient.DefaultNamespace))
 			}
 		}
@@ -317,6 +319,15 @@ func NodeName() string {
 		return ""
 	}
 	return name
+}
+
+// IsOnThisNode reports whether the nodeAffinity of a PersistentVolume matches this machine, with the labels
+// that a kubelet sets.
+func IsOnThisNode(o *manifest.Object) bool {
+	name := NodeName()
+	return conversion.IsOnNode(o.Value.(*corev1.PersistentVolume), name, map[string]string{
+		corev1.LabelHostname: name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH,
+	})
 }
 
 // setNodeName sets the node name of a pod that is printed, as a scheduler does.

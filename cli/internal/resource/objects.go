@@ -19,12 +19,15 @@ import (
 
 // FindObject returns an object that the user has named.
 func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
-	if kind == pod.KindNamespace {
+	if kind.ClusterScoped() {
 		namespace = ""
 	}
 	o, err := dirs.Object(kind, namespace, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadName) {
 		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindnames.Of(kind))
+		if kind.ClusterScoped() {
+			hint = fmt.Sprintf("podrun get %s lists all", kindnames.Of(kind))
+		}
 		if namespace == "" || namespace == podclient.DefaultNamespace {
 			return nil, report.New(report.Failure, hint, "%s %q not found", kindnames.Of(kind), name)
 		}
@@ -61,7 +64,7 @@ func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
 		}
 	}
 	for _, k := range kindnames.All() {
-		if k.Kind == pod.KindNamespace {
+		if k.Kind.ClusterScoped() {
 			continue
 		}
 		list, err := dirs.Objects(k.Kind, "")
@@ -90,6 +93,31 @@ func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
 		_, err = FindObject(dirs, pod.KindNamespace, "", name)
 	}
 	return nil, err
+}
+
+// SetVolumeStates sets the derived fields of PersistentVolumes and claims. Other objects stay as they are.
+func SetVolumeStates(dirs store.Dirs, list []*pod.Object) error {
+	var volumes []*pod.Object
+	var err error
+	if slices.ContainsFunc(list, func(o *pod.Object) bool { return o.Claim != nil }) {
+		volumes, err = dirs.Objects(pod.KindVolume, "")
+	}
+	for _, o := range list {
+		switch c, v := o.Claim, o.PersistentVolume; {
+		case c != nil:
+			c.Volume = pod.BoundVolume(o, volumes)
+			c.Bound = c.Volume != nil || c.Provisions() && (c.Class == nil || dirs.HasClaimDir(o))
+		case v == nil:
+		case v.Claim == nil || v.Claim.UID == "":
+			v.Phase = pod.VolumeAvailable
+		default:
+			v.Phase = pod.VolumeReleased
+			if claim, err := dirs.Object(pod.KindClaim, v.Claim.Namespace, v.Claim.Name); err == nil && v.IsBoundTo(claim) {
+				v.Phase = pod.VolumeBound
+			}
+		}
+	}
+	return err
 }
 
 // Endpoint is a pod behind a Service, with its published record.

@@ -91,7 +91,7 @@ func (s *Selection) Objects(dirs store.Dirs, kinds ...pod.ObjectKind) ([]kindnam
 	var errs []error
 	for _, kind := range kinds {
 		namespace := s.namespace
-		if kind == pod.KindNamespace {
+		if kind.ClusterScoped() {
 			namespace = ""
 		}
 		list, err := dirs.Objects(kind, namespace)
