@@ -10,7 +10,7 @@ import (
 // PreserveFrom copies into next, which replaces old, the fields that it keeps: those that an API server
 // keeps, and the addresses of a Service.
 func PreserveFrom(old, next *pod.Object) {
-	next.UID, next.CreatedAt, next.Revision, next.Owner = old.UID, old.CreatedAt, old.Revision, old.Owner
+	next.UID, next.CreatedAt, next.Revision, next.Owner, next.GenerateName = old.UID, old.CreatedAt, old.Revision, old.Owner, old.GenerateName
 	s := next.Service
 	if s == nil || s.Type == pod.ServiceExternalName || s.Headless() || old.Service.Headless() {
 		return
