@@ -55,6 +55,8 @@ const (
 
 	// The kernel refuses a quota of 2^44 µs and more; this is 88 million CPUs.
 	maxQuota = 1 << 43
+
+	maxPids = 4 << 20 // the kernel refuses more (PID_MAX_LIMIT)
 )
 
 // Values converts limits as the kubelet does: a request becomes shares (MilliCPUToShares) and those
@@ -73,7 +75,7 @@ func (l Limits) Values() Values {
 		MemoryMin:  l.MemoryMin,
 		MemoryLow:  l.MemoryLow,
 		MemoryHigh: l.MemoryHigh,
-		PidsMax:    l.Pids,
+		PidsMax:    min(l.Pids, maxPids),
 		OOMGroup:   true,
 		HugePages:  l.HugePages,
 	}

@@ -20,17 +20,21 @@ import (
 // against the support table of its kind, fills in the API server's defaults and validates. The error is an
 // *Errors with every mistake of every document; then no object is returned.
 func Load(file string, data []byte) ([]Object, error) {
-	return LoadInNamespace(file, data, corev1.NamespaceDefault)
+	return LoadInNamespace(file, data, corev1.NamespaceDefault, nil)
 }
 
-// LoadInNamespace is Load with the namespace for objects that name none; "" is the default one.
-func LoadInNamespace(file string, data []byte, namespace string) ([]Object, error) {
+// LoadInNamespace is Load with the namespace for objects that name none; "" is the default one. An object
+// with metadata.generateName and no name gets one, which ends in what suffix returns, unless suffix is nil.
+func LoadInNamespace(file string, data []byte, namespace string, suffix func() string) ([]Object, error) {
 	objects, errs := decode.Parse(file, data)
 	seen := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]
 		if o.Value == nil {
 			continue
+		}
+		if m := apiutil.ObjectMeta(o.Value); m.Name == "" && m.GenerateName != "" && suffix != nil {
+			m.Name, o.Generated = workloads.NamePrefix(m.GenerateName)+suffix(), true
 		}
 		finishObject(o, namespace, errs)
 		key := o.Kind + " " + o.Value.GetNamespace() + "/" + o.Name()

@@ -10,7 +10,7 @@ import (
 // numbers, with any use of separators, "=" and "+" (CVE-2022-0811).
 func TestSysctlTricks(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c, image: i}]\n  securityContext: {sysctls: [%s]}\n"
-	const unsafe, numbers = "is not on the kubelet's list of safe sysctls", "must be made of numbers"
+	const unsafe, numbers = "is neither on the kubelet's list of safe sysctls nor known to be namespaced", "must be made of numbers"
 	for _, c := range []struct{ name, value, want string }{
 		{"kernel.shm_rmid_forced+kernel.core_pattern", "1", unsafe},
 		{"kernel.shm_rmid_forced=1+kernel.core_pattern", "1", unsafe},
@@ -29,14 +29,15 @@ func TestSysctlTricks(t *testing.T) {
 		{"../kernel/core_pattern", "1", unsafe},
 		{"kernel.core_pattern", "1", unsafe},
 		{"kernel.sysrq", "1", unsafe},
-		{"kernel.msgmax", "1", unsafe},
+		{"kernel.msg*", "1", unsafe},
+		{"kernel.domainname", "a", unsafe},
 		{"kernel.shm*", "1", unsafe},
-		{"fs.mqueue.msg_max", "1", unsafe},
 		{"fs.suid_dumpable", "2", unsafe},
 		{"vm.overcommit_memory", "1", unsafe},
 		{"user.max_user_namespaces", "1", unsafe},
-		{"net.core.somaxconn", "1", unsafe},
-		{"net.ipv4.conf.all.forwarding", "1", unsafe},
+		{"net.core.*", "1", unsafe},
+		{"net/ipv4/conf/eth0.1/forwarding", "1", unsafe},
+		{"net.ipv4.tcp_congestion_control", "bbr\\nx", "must not contain control characters"},
 		{"", "1", "Required value"},
 		{"kernel.shm_rmid_forced", "|/bin/sh", numbers},
 		{"kernel.shm_rmid_forced", "1\\n", numbers},
@@ -45,6 +46,13 @@ func TestSysctlTricks(t *testing.T) {
 		{"kernel/shm_rmid_forced", "1", ""},
 		{"net/ipv4/tcp_syncookies", "1", ""},
 		{"net.ipv4.ping_group_range", "0 2147483647", ""},
+		// Load accepts those that a flag may permit.
+		{"kernel.msgmax", "65536", ""},
+		{"kernel.sem", "250\\t32000 32 128", ""},
+		{"fs.mqueue.msg_max", "1", ""},
+		{"net.core.somaxconn", "1", ""},
+		{"net/ipv4/conf/all/forwarding", "1", ""},
+		{"net.ipv4.tcp_congestion_control", "reno", ""},
 	} {
 		text := fmt.Sprintf(pod, `{name: "`+c.name+`", value: "`+c.value+`"}`)
 		if reported := strings.Join(mistakes(text), "\n"); c.want == "" && reported != "" || !strings.Contains(reported, c.want) {

@@ -43,7 +43,7 @@ type FileRef struct {
 // Refers reports whether the plan refers to an object, so that a change of the object may affect
 // its containers or volumes. Every pod refers to the Services of its namespace.
 func (p *Plan) Refers(kind ObjectKind, name string) bool {
-	if kind == KindService {
+	if kind.ConcernsServices() {
 		return true
 	}
 	for i := range p.Volumes {

@@ -15,6 +15,8 @@ type Object struct {
 	CreatedAt time.Time  `json:"createdAt"`
 	Revision  int64      `json:"revision"` // 1, plus one with every change
 
+	GenerateName string `json:"generateName,omitempty"` // what podrun made the name from
+
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 
@@ -30,6 +32,9 @@ type Object struct {
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`
 	Service   *Service   `json:"service,omitempty"`
+	Endpoints *Endpoints `json:"endpoints,omitempty"` // of an Endpoints or an EndpointSlice
+
+	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
 	PersistentVolume *PersistentVolume `json:"persistentVolume,omitempty"`
 
@@ -55,10 +60,19 @@ const (
 	KindService   ObjectKind = "Service"
 	KindNamespace ObjectKind = "Namespace"
 	KindVolume    ObjectKind = "PersistentVolume"
+
+	KindEndpoints      ObjectKind = "Endpoints"
+	KindEndpointSlice  ObjectKind = "EndpointSlice"
+	KindServiceAccount ObjectKind = "ServiceAccount"
 )
 
 // ClusterScoped reports whether objects of the kind are in no namespace.
 func (k ObjectKind) ClusterScoped() bool { return k == KindNamespace || k == KindVolume }
+
+// ConcernsServices reports whether objects of a kind decide where connections to Services go.
+func (k ObjectKind) ConcernsServices() bool {
+	return k == KindService || k == KindEndpoints || k == KindEndpointSlice
+}
 
 // ConfigMap has keys of two kinds; no key is in both.
 type ConfigMap struct {
@@ -130,18 +144,48 @@ type ServicePort struct {
 	NodePort   int32  `json:"nodePort,omitempty"`
 }
 
+// Endpoints are addresses behind a Service without a selector.
+type Endpoints struct {
+	Service string            `json:"service"` // its name
+	List    []ServiceEndpoint `json:"list,omitempty"`
+}
+
+// ServiceEndpoint is one address behind a Service, of a pod or of another host.
+type ServiceEndpoint struct {
+	Address  string         `json:"address"`
+	Hostname string         `json:"hostname,omitempty"`
+	NotReady bool           `json:"notReady,omitempty"`
+	Ports    []EndpointPort `json:"ports,omitempty"`
+}
+
+// EndpointPort is the port that a Service's port of the same name leads to.
+type EndpointPort struct {
+	Name     string `json:"name,omitempty"`
+	Protocol string `json:"protocol"`
+	Port     int32  `json:"port"`
+}
+
+// ServiceAccount is what pods have by the name of their account.
+type ServiceAccount struct {
+	PullSecrets []string `json:"pullSecrets,omitempty"` // for pods without imagePullSecrets of their own
+}
+
 // Kinds of workloads: objects that make pods. They are stored as objects, and their state beside
 // them.
 const (
 	KindDeployment  ObjectKind = "Deployment"
 	KindReplicaSet  ObjectKind = "ReplicaSet"
+	KindReplication ObjectKind = "ReplicationController" // a ReplicaSet of the first version of the API
 	KindStatefulSet ObjectKind = "StatefulSet"
 	KindDaemonSet   ObjectKind = "DaemonSet"
 	KindJob         ObjectKind = "Job"
 	KindCronJob     ObjectKind = "CronJob"
 )
 
+// IsReplicaSet reports whether objects of a kind keep a number of pods, of whatever version.
+func (k ObjectKind) IsReplicaSet() bool { return k == KindReplicaSet || k == KindReplication }
+
 // Workloads returns the kinds that make pods, in the order of output.
 func Workloads() []ObjectKind {
-	return []ObjectKind{KindDeployment, KindReplicaSet, KindStatefulSet, KindDaemonSet, KindJob, KindCronJob}
+	return []ObjectKind{KindDeployment, KindReplicaSet, KindReplication, KindStatefulSet, KindDaemonSet, KindJob, KindCronJob}
 }

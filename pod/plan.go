@@ -238,6 +238,8 @@ type Resources struct {
 	MemoryLow  int64 `json:"memoryLow,omitempty"`
 	MemoryHigh int64 `json:"memoryHigh,omitempty"`
 
+	Pids int64 `json:"pids,omitempty"` // limit of processes and threads
+
 	// HugePages are bytes by the kernel's name of the page size: "2MB", "1GB". It has every size
 	// that any container of the pod names; other sizes are not limited.
 	HugePages map[string]int64 `json:"hugePages,omitempty"`
@@ -247,7 +249,7 @@ type Resources struct {
 func (r Resources) IsZero() bool { return reflect.ValueOf(r).IsZero() }
 
 // Limited reports whether any limit is set.
-func (r Resources) Limited() bool { return r.CPULimit > 0 || r.MemoryLimit > 0 }
+func (r Resources) Limited() bool { return r.CPULimit > 0 || r.MemoryLimit > 0 || r.Pids > 0 }
 
 // Limit limits the disk use of a part of the pod. A pod that exceeds one is ended with reason
 // Evicted and the limit's message.

@@ -33,12 +33,12 @@ func TestLimitsOnARealHost(t *testing.T) {
 	hog.Resources = pod.Resources{CPULimit: 400, MemoryLimit: 20 << 20, MemoryRequest: 20 << 20}
 	hog.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
 	fine := shell(l, "fine", "trap 'exit 0' TERM; while :; do sleep 1; done")
-	fine.Resources = pod.Resources{MemoryLimit: 30 << 20, MemoryRequest: 30 << 20}
+	fine.Resources = pod.Resources{MemoryLimit: 30 << 20, MemoryRequest: 30 << 20, Pids: 100}
 	plan := newPlan([]pod.Container{shell(l, "i", "mkfifo /v/fifo")}, []pod.Container{hog, fine})
 	plan.InitContainers[0].Mounts = hog.Mounts
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
 	plan.RestartPolicy, plan.GraceSeconds = pod.RestartAlways, 1
-	plan.Resources = pod.Resources{CPULimit: 400, MemoryLimit: 50 << 20, MemoryRequest: 50 << 20}
+	plan.Resources = pod.Resources{CPULimit: 400, MemoryLimit: 50 << 20, MemoryRequest: 50 << 20, Pids: 100}
 	w, podInit := hibernated(t, plan)
 	var group string
 	w.until(func(st *pod.Status) bool { group = st.Cgroup; return true })
@@ -46,7 +46,7 @@ func TestLimitsOnARealHost(t *testing.T) {
 		t.Helper()
 		for file, want := range map[string]string{
 			"memory.max": "52428800", "cpu.max": "40000 100000", "pids.max": "2048",
-			"hog/memory.max": "20971520", "hog/cpu.max": "40000 100000", "hog/memory.oom.group": "1", "fine/memory.max": "31457280",
+			"hog/memory.max": "20971520", "hog/cpu.max": "40000 100000", "hog/memory.oom.group": "1", "fine/memory.max": "31457280", "fine/pids.max": "100", "hog/pids.max": "max",
 		} {
 			if b, err := os.ReadFile(filepath.Join(group, file)); err != nil || strings.TrimSpace(string(b)) != want {
 				t.Errorf("%s: %s is %q, want %q: %v", when, file, b, want, err)

@@ -114,7 +114,7 @@ func (e *engine) resize(plan *pod.Plan) error {
 		}
 		return nil
 	}
-	return s.Cgroup.Resize(sandbox.Limits(plan.Resources), inside)
+	return s.Cgroup.Resize(sandbox.PodLimits(plan.Resources), inside)
 }
 
 // resizeIfReplanned repeats the resize for a container that was made by one Plan while another was applied.
@@ -132,7 +132,7 @@ func (e *engine) resizeIfReplanned(made *pod.Plan) {
 // until the next start of a container.
 func (e *engine) objectChanged(what wire.ChangedRequest) {
 	s := e.currentSandbox()
-	if what.Kind == pod.KindService && s != nil && s.Slot != 0 {
+	if what.Kind.ConcernsServices() && s != nil && s.Slot != 0 {
 		if err := s.UpdateServices(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

@@ -165,7 +165,7 @@ func (d *decider) complete() bool {
 		return false
 	}
 	switch {
-	case d.spec.Kind == pod.KindReplicaSet, d.spec.Strategy == OnDelete, d.spec.Paused:
+	case d.spec.Kind.IsReplicaSet(), d.spec.Strategy == OnDelete, d.spec.Paused:
 		return true
 	case d.spec.Kind == pod.KindStatefulSet:
 		return c.Updated >= n-min(d.spec.Partition, n)

@@ -7,11 +7,12 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// deployment handles a Deployment or a ReplicaSet; a ReplicaSet's pods may be of any version.
+// deployment handles a Deployment, a ReplicaSet or a ReplicationController; the pods of the last two may be of
+// any version.
 func (d *decider) deployment() {
 	newest := d.newest()
 	switch {
-	case d.spec.Kind == pod.KindReplicaSet:
+	case d.spec.Kind.IsReplicaSet():
 		d.replicaSet()
 		return
 	case d.spec.Paused:

@@ -41,7 +41,7 @@ func (d *decider) handleEndedPods() {
 			d.State.Counted = append(d.State.Counted, p.UID)
 			d.failed(p)
 		}
-		keep := i == len(over)-1 && !p.Ended.IsZero() && (d.spec.Kind == pod.KindDeployment || d.spec.Kind == pod.KindReplicaSet)
+		keep := i == len(over)-1 && !p.Ended.IsZero() && (d.spec.Kind == pod.KindDeployment || d.spec.Kind.IsReplicaSet())
 		if !keep && !p.Alive {
 			d.remove(p)
 		}

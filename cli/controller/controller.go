@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podclient"
@@ -192,7 +193,7 @@ func (c *Controller) makePods(ctx context.Context, v *resource.WorkloadInfo, d *
 		}
 		o, err := workloads.NewPod(v.Object, m, d.State.Revisions[i].Template, name)
 		if err == nil {
-			err = c.makeClaims(v, m)
+			err = errors.Join(c.makeClaims(v, m), admission.AddPullSecrets(c.dirs, nil, o.Pod))
 		}
 		if err != nil {
 			return err

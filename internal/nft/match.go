@@ -181,6 +181,15 @@ func SourceNAT(a netip.Addr) []expr.Any {
 	}
 }
 
+// ProxyMark marks packets to addresses of the pods' network that the proxy of the sending pod handles, as it
+// does packets to other hosts.
+const ProxyMark = 4
+
+// MatchOtherMark matches packets without a mark.
+func MatchOtherMark(mark uint32) []expr.Any {
+	return matchMeta(expr.MetaKeyMARK, expr.CmpOpNeq, binaryutil.NativeEndian.PutUint32(mark))
+}
+
 // SetMark marks a packet.
 func SetMark(mark uint32) []expr.Any {
 	return []expr.Any{

@@ -197,6 +197,15 @@ func (b *Batch) AddRule(what string, family, table, preference int, match ...nl.
 	b.Add(Change{What: what, ExistsOK: true}, unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, data...)
 }
 
+// AddGoto continues with the rules from another preference on for matching packets.
+func (b *Batch) AddGoto(what string, family, preference, to int, match ...nl.NetlinkRequestData) {
+	msg := nl.NewRtMsg()
+	msg.Family, msg.Table, msg.Type = uint8(family), unix.RT_TABLE_UNSPEC, nl.FR_ACT_GOTO
+	data := append([]nl.NetlinkRequestData{msg, Attr(nl.FRA_PRIORITY, nl.Uint32Attr(uint32(preference))),
+		Attr(nl.FRA_GOTO, nl.Uint32Attr(uint32(to)))}, match...)
+	b.Add(Change{What: what, ExistsOK: true}, unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, data...)
+}
+
 // AddNeighbour sets the MAC address of an address on a device's link.
 func (b *Batch) AddNeighbour(index int, a netip.Addr, mac []byte) {
 	msg := &netlink.Ndmsg{Family: uint8(Family(a)), Index: uint32(index), State: netlink.NUD_PERMANENT}

@@ -112,9 +112,9 @@ func (p Pod) peer() (n Peer, lives bool, err error) {
 	return n, lives, err
 }
 
-// bumpVersionForService is bumpVersion if the kind is Service.
+// bumpVersionForService is bumpVersion if objects of the kind concern Services.
 func (d Dirs) bumpVersionForService(kind pod.ObjectKind) error {
-	if kind != pod.KindService {
+	if !kind.ConcernsServices() {
 		return nil
 	}
 	return d.bumpVersion()
@@ -152,6 +152,16 @@ func (p Pod) LockServices() (*FileLock, error) {
 
 // AllServices returns the Services of all namespaces.
 func (p Pod) AllServices() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindService, "") }
+
+// AllEndpoints returns the Endpoints and EndpointSlices of all namespaces. If some are damaged, it returns the
+// others and a CorruptError.
+func (p Pod) AllEndpoints() (all []*pod.Object, damaged error) {
+	for _, kind := range []pod.ObjectKind{pod.KindEndpoints, pod.KindEndpointSlice} {
+		list, err := p.dirs.Objects(kind, "")
+		all, damaged = append(all, list...), errors.Join(damaged, err)
+	}
+	return all, damaged
+}
 
 // PutService replaces a Service.
 func (p Pod) PutService(o *pod.Object) error { return p.dirs.PutObject(o) }

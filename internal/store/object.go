@@ -25,8 +25,13 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindNamespace: "namespaces",
 	pod.KindVolume:    "persistentvolumes",
 
+	pod.KindEndpoints:      "endpoints",
+	pod.KindEndpointSlice:  "endpointslices",
+	pod.KindServiceAccount: "serviceaccounts",
+
 	pod.KindDeployment:  "deployments",
 	pod.KindReplicaSet:  "replicasets",
+	pod.KindReplication: "replicationcontrollers",
 	pod.KindStatefulSet: "statefulsets",
 	pod.KindDaemonSet:   "daemonsets",
 	pod.KindJob:         "jobs",
@@ -102,7 +107,9 @@ func matches(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 	lacks := map[pod.ObjectKind]bool{
 		pod.KindConfigMap: o.ConfigMap == nil, pod.KindSecret: o.Secret == nil,
 		pod.KindClaim: o.Claim == nil, pod.KindService: o.Service == nil,
-		pod.KindVolume: o.PersistentVolume == nil,
+		pod.KindVolume:    o.PersistentVolume == nil,
+		pod.KindEndpoints: o.Endpoints == nil, pod.KindEndpointSlice: o.Endpoints == nil,
+		pod.KindServiceAccount: o.ServiceAccount == nil,
 	}
 	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
 }

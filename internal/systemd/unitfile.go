@@ -15,6 +15,7 @@ type Service struct {
 	Description      string
 	Program          string   // podrun's own path
 	Args             []string // options of `podrun up` in the foreground
+	Allow            []string // options of every `podrun up`: what the manifests may set
 	Files            []string // the manifests
 	Manifest         string   // what uninstall also removes; "" if the file belongs to the user
 	Source           string   // what the unit was generated from
@@ -66,8 +67,8 @@ func (s Service) File(unit string) []byte {
 	line("StartLimitIntervalSec=0")
 	s.extra(&b, "Unit")
 	line("\n[Service]\nType=notify\nNotifyAccess=all")
-	line("ExecStart=%s up%s%s", quoteWord(s.Program, false), joinWords(s.Args), joinWords(s.Files))
-	line("ExecReload=%s up --detach --timeout 60s%s", quoteWord(s.Program, false), joinWords(s.Files))
+	line("ExecStart=%s up%s%s%s", quoteWord(s.Program, false), joinWords(s.Allow), joinWords(s.Args), joinWords(s.Files))
+	line("ExecReload=%s up%s --detach --timeout 60s%s", quoteWord(s.Program, false), joinWords(s.Allow), joinWords(s.Files))
 	line("ExecStopPost=-%s systemd stop-post", quoteWord(s.Program, false))
 	restart := "on-abnormal"
 	if s.RestartOnFailure {
@@ -126,7 +127,7 @@ func ManifestOf(text []byte) string {
 func FilesOf(text []byte) []string {
 	for line := range strings.Lines(string(text)) {
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "ExecReload=")
-		if _, files, found := strings.Cut(rest, " up --detach --timeout 60s"); ok && found {
+		if _, files, found := strings.Cut(rest, " --detach --timeout 60s"); ok && found {
 			return splitWords(files)
 		}
 	}

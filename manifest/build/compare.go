@@ -48,6 +48,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 	for i, p := range []*corev1.Pod{old, new} {
 		p = p.DeepCopy()
 		podutil.ClearSystemFields(p)
+		p.GenerateName = "" // it has no meaning for a pod with a name
 		defaulting.SetPullPolicies(&p.Spec)
 		p.Status, ephemeral[i], p.Spec.EphemeralContainers = corev1.PodStatus{}, p.Spec.EphemeralContainers, nil
 		var err error
@@ -114,6 +115,8 @@ func (d *Difference) add(path string, p *corev1.Pod) {
 		if steps[3] == "image" {
 			d.Images = append(d.Images, containerAt(p, steps[1], steps[2]))
 		}
+		d.Metadata = true
+	case len(steps) > 1 && steps[0] == "spec" && steps[1] == "imagePullSecrets": // for later pulls
 		d.Metadata = true
 	default:
 		d.Immutable = append(d.Immutable, path)

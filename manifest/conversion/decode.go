@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +19,7 @@ import (
 // so that the output cannot be applied by mistake.
 func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 	meta := metav1.ObjectMeta{
-		Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID), CreationTimestamp: metav1.NewTime(o.CreatedAt),
+		Namespace: o.Namespace, Name: o.Name, GenerateName: o.GenerateName, UID: types.UID(o.UID), CreationTimestamp: metav1.NewTime(o.CreatedAt),
 		Labels: o.Labels, Annotations: o.Annotations,
 	}
 	if o.Revision > 0 {
@@ -57,6 +58,28 @@ func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 		n := &corev1.Namespace{TypeMeta: about, ObjectMeta: meta}
 		n.Status.Phase = corev1.NamespaceActive
 		return n, nil
+	case pod.KindServiceAccount:
+		a := &corev1.ServiceAccount{}
+		if err := decodeSpec(o, a); err != nil {
+			return nil, err
+		}
+		a.TypeMeta, a.ObjectMeta = about, meta
+		return a, nil
+	case pod.KindEndpoints:
+		e := &corev1.Endpoints{}
+		if err := decodeSpec(o, e); err != nil {
+			return nil, err
+		}
+		e.TypeMeta, e.ObjectMeta = about, meta
+		return e, nil
+	case pod.KindEndpointSlice:
+		e := &discoveryv1.EndpointSlice{}
+		if err := decodeSpec(o, e); err != nil {
+			return nil, err
+		}
+		about.APIVersion = discoveryv1.SchemeGroupVersion.String()
+		e.TypeMeta, e.ObjectMeta = about, meta
+		return e, nil
 	}
 	return nil, fmt.Errorf("show %s %s: unknown kind", o.Kind, o.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -35,6 +36,18 @@ func FromKubernetes(object metav1.Object) *pod.Object {
 		out.Service, spec = serviceFromKubernetes(&o.Spec), o.Spec
 	case *corev1.Namespace:
 		out.Kind = pod.KindNamespace
+	case *corev1.ServiceAccount:
+		out.Kind, out.ServiceAccount = pod.KindServiceAccount, &pod.ServiceAccount{}
+		for _, s := range o.ImagePullSecrets {
+			out.ServiceAccount.PullSecrets = append(out.ServiceAccount.PullSecrets, s.Name)
+		}
+		spec = &corev1.ServiceAccount{Secrets: o.Secrets, ImagePullSecrets: o.ImagePullSecrets, AutomountServiceAccountToken: o.AutomountServiceAccountToken}
+	case *corev1.Endpoints:
+		out.Kind, out.Endpoints = pod.KindEndpoints, endpointsFromKubernetes(o)
+		spec = &corev1.Endpoints{Subsets: o.Subsets}
+	case *discoveryv1.EndpointSlice:
+		out.Kind, out.Endpoints = pod.KindEndpointSlice, endpointSliceFromKubernetes(o)
+		spec = &discoveryv1.EndpointSlice{AddressType: o.AddressType, Endpoints: o.Endpoints, Ports: o.Ports}
 	}
 	if spec != nil {
 		out.Spec, _ = json.Marshal(spec) // it came from JSON
@@ -44,7 +57,7 @@ func FromKubernetes(object metav1.Object) *pod.Object {
 
 // objectFromMeta returns the stored form of an object's metadata.
 func objectFromMeta(o metav1.Object) *pod.Object {
-	return &pod.Object{Namespace: o.GetNamespace(), Name: o.GetName(), Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations())}
+	return &pod.Object{Namespace: o.GetNamespace(), Name: o.GetName(), GenerateName: o.GetGenerateName(), Labels: maps.Clone(o.GetLabels()), Annotations: maps.Clone(o.GetAnnotations())}
 }
 
 func claimFromKubernetes(o *corev1.PersistentVolumeClaim) *pod.Claim {

@@ -10,7 +10,7 @@ import (
 // PreserveFrom copies into next, which replaces old, the fields that it keeps: those that an API server
 // keeps, the addresses of a Service, and the claim of a PersistentVolume.
 func PreserveFrom(old, next *pod.Object) {
-	next.UID, next.CreatedAt, next.Revision, next.Owner = old.UID, old.CreatedAt, old.Revision, old.Owner
+	next.UID, next.CreatedAt, next.Revision, next.Owner, next.GenerateName = old.UID, old.CreatedAt, old.Revision, old.Owner, old.GenerateName
 	if v := next.PersistentVolume; v != nil {
 		preserveBinding(old.PersistentVolume, v)
 	}

@@ -33,7 +33,7 @@ func WorkloadToKubernetes(stored *pod.Object) (metav1.Object, error) {
 		return nil, err
 	}
 	m := apiutil.ObjectMeta(object)
-	m.Name, m.Namespace, m.UID, m.Generation = stored.Name, stored.Namespace, types.UID(stored.UID), stored.Revision
+	m.Name, m.GenerateName, m.Namespace, m.UID, m.Generation = stored.Name, stored.GenerateName, stored.Namespace, types.UID(stored.UID), stored.Revision
 	m.CreationTimestamp = metav1.NewTime(stored.CreatedAt)
 	m.Labels, m.Annotations = maps.Clone(stored.Labels), maps.Clone(stored.Annotations)
 	if by := stored.Owner; by != nil {
@@ -58,6 +58,11 @@ func workloadParts(object metav1.Object) (spec any, template *corev1.PodTemplate
 		return &o.Spec, &o.Spec.Template
 	case *appsv1.ReplicaSet:
 		return &o.Spec, &o.Spec.Template
+	case *corev1.ReplicationController:
+		if o.Spec.Template == nil {
+			o.Spec.Template = &corev1.PodTemplateSpec{} // to be refused for what it lacks
+		}
+		return &o.Spec, o.Spec.Template
 	case *appsv1.StatefulSet:
 		return &o.Spec, &o.Spec.Template
 	case *appsv1.DaemonSet:

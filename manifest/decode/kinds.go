@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podrun/podrun/manifest/apiutil"
@@ -31,8 +32,12 @@ var kinds = []Kind{
 	{"PersistentVolume", "v1", func() metav1.Object { return &corev1.PersistentVolume{} }},
 	{"Service", "v1", func() metav1.Object { return &corev1.Service{} }},
 	{"Namespace", "v1", func() metav1.Object { return &corev1.Namespace{} }},
+	{"Endpoints", "v1", func() metav1.Object { return &corev1.Endpoints{} }},
+	{"EndpointSlice", "discovery.k8s.io/v1", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
+	{"ServiceAccount", "v1", func() metav1.Object { return &corev1.ServiceAccount{} }},
 	{"Deployment", "apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
 	{"ReplicaSet", "apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }},
+	{"ReplicationController", "v1", func() metav1.Object { return &corev1.ReplicationController{} }},
 	{"StatefulSet", "apps/v1", func() metav1.Object { return &appsv1.StatefulSet{} }},
 	{"DaemonSet", "apps/v1", func() metav1.Object { return &appsv1.DaemonSet{} }},
 	{"Job", "batch/v1", func() metav1.Object { return &batchv1.Job{} }},
@@ -57,11 +62,8 @@ func kindNames() (names []string) {
 // unsupportedKinds are the kinds that often accompany a Pod, with advice for each. For other kinds the
 // message lists the supported ones.
 var unsupportedKinds = map[string]string{
-	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
-	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
-	"RuntimeClass":          "there is one runtime; remove this document",
-	"ReplicationController": "convert it to a Deployment: apiVersion apps/v1, and a selector with matchLabels",
-	"PodTemplate":           "write a Pod from its template: apiVersion v1, kind Pod, a name, and the template's spec",
+	"RuntimeClass": "there is one runtime; remove this document",
+	"PodTemplate":  "write a Pod from its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
 
 // unsupportedKind returns the message for an unsupported kind, with advice. meant is the kind that was
@@ -104,7 +106,6 @@ const (
 
 // ignoredKinds are kinds that have a meaning only in a cluster: group and kind, and the reason.
 var ignoredKinds = map[string]string{
-	"/ServiceAccount":                                               noteNoAPIServer,
 	"rbac.authorization.k8s.io/Role":                                noteNoAPIServer,
 	"rbac.authorization.k8s.io/RoleBinding":                         noteNoAPIServer,
 	"rbac.authorization.k8s.io/ClusterRole":                         noteNoAPIServer,

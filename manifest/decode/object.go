@@ -26,9 +26,10 @@ type Object struct {
 
 	// Value is the object, of the Go type of its kind: as written when Decode returned it, and with the
 	// API server's defaults when Load did. It is nil for ignored ones.
-	Value   metav1.Object
-	Ignored string      // why its kind is ignored; "" if it is not
-	Pod     *corev1.Pod // the Value of a Pod; nil for any other kind
+	Value     metav1.Object
+	Generated bool        // by Load: the name is made from metadata.generateName
+	Ignored   string      // why its kind is ignored; "" if it is not
+	Pod       *corev1.Pod // the Value of a Pod; nil for any other kind
 
 	Findings  []support.Finding   // by Load: how podrun supports each field that is set
 	Effective resources.Effective // by Load, for a Pod: its effective resources and its containers'

@@ -70,7 +70,7 @@ func defaultContainer(c *corev1.Container) {
 	roundUp(c.Resources.Limits)
 	roundUp(c.Resources.Requests)
 	for name, limit := range c.Resources.Limits {
-		if _, ok := c.Resources.Requests[name]; !ok {
+		if _, ok := c.Resources.Requests[name]; !ok && name != podutil.ResourcePids {
 			if c.Resources.Requests == nil {
 				c.Resources.Requests = corev1.ResourceList{}
 			}

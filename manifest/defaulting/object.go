@@ -2,6 +2,7 @@ package defaulting
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -36,6 +37,19 @@ func SetObjectDefaults(object metav1.Object) {
 		o.Status = corev1.PersistentVolumeClaimStatus{}
 		if o.Spec.VolumeMode == nil {
 			o.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
+		}
+	case *corev1.Endpoints:
+		for i := range o.Subsets {
+			for j := range o.Subsets[i].Ports {
+				if p := &o.Subsets[i].Ports[j]; p.Protocol == "" {
+					p.Protocol = corev1.ProtocolTCP
+				}
+			}
+		}
+	case *discoveryv1.EndpointSlice:
+		for i := range o.Ports {
+			setDefault(&o.Ports[i].Name, "")
+			setDefault(&o.Ports[i].Protocol, corev1.ProtocolTCP)
 		}
 	case *corev1.Service:
 		o.Status = corev1.ServiceStatus{}

@@ -1,6 +1,7 @@
 package defaulting
 
 import (
+	"maps"
 	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,6 +27,9 @@ func SetWorkloadDefaults(object metav1.Object) {
 	case *appsv1.ReplicaSet:
 		o.Status = appsv1.ReplicaSetStatus{}
 		setDefault(&o.Spec.Replicas, 1)
+	case *corev1.ReplicationController:
+		o.Status = corev1.ReplicationControllerStatus{}
+		defaultReplicationController(o)
 	case *appsv1.StatefulSet:
 		o.Status = appsv1.StatefulSetStatus{}
 		defaultStatefulSet(&o.Spec)
@@ -66,6 +70,18 @@ func defaultDeployment(s *appsv1.DeploymentSpec) {
 		setDefault(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
 		setDefault(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
+}
+
+// defaultReplicationController is SetDefaults_ReplicationController of pkg/apis/core/v1.
+func defaultReplicationController(o *corev1.ReplicationController) {
+	labels := o.Spec.Template.Labels
+	if len(o.Spec.Selector) == 0 && len(labels) > 0 {
+		o.Spec.Selector = maps.Clone(labels)
+	}
+	if len(o.Labels) == 0 && len(labels) > 0 {
+		o.Labels = maps.Clone(labels)
+	}
+	setDefault(&o.Spec.Replicas, 1)
 }
 
 func defaultStatefulSet(s *appsv1.StatefulSetSpec) {

@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,6 +26,8 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 		p.deployment(o)
 	case *appsv1.ReplicaSet:
 		p.replicaSet(o, of.Pods)
+	case *corev1.ReplicationController:
+		p.replicationController(o, of.Pods)
 	case *appsv1.StatefulSet:
 		p.statefulSet(o, of.Pods)
 	case *appsv1.DaemonSet:
@@ -43,6 +46,18 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 		p.claim(o, of.Pods)
 	case *corev1.PersistentVolume:
 		p.persistentVolume(o)
+	case *corev1.Endpoints:
+		p.endpoints(o)
+	case *discoveryv1.EndpointSlice:
+		p.endpointSlice(o)
+	case *corev1.ServiceAccount:
+		p.nameAndNamespace(o)
+		p.labelsAndAnnotations(o)
+		var names []string
+		for _, s := range o.ImagePullSecrets {
+			names = append(names, s.Name)
+		}
+		p.list("Image pull secrets:", names)
 	case *corev1.Namespace:
 		p.row(0, "Name:", o.Name)
 		p.labelsAndAnnotations(o)

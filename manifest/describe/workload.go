@@ -45,6 +45,15 @@ func (p *page) replicaSet(r *appsv1.ReplicaSet, pods []corev1.Pod) {
 	p.conditionReasons(list)
 }
 
+func (p *page) replicationController(r *corev1.ReplicationController, pods []corev1.Pod) {
+	p.nameAndNamespace(r)
+	p.row(0, "Selector:", labelutil.FormatLabels(r.Spec.Selector))
+	p.labelsAndAnnotations(r)
+	p.row(0, "Replicas:", fmt.Sprintf("%d current / %d desired", r.Status.Replicas, ptr.Deref(r.Spec.Replicas, 1)))
+	p.row(0, "Pods Status:", phases(pods))
+	p.template(r.Spec.Template)
+}
+
 func (p *page) statefulSet(s *appsv1.StatefulSet, pods []corev1.Pod) {
 	p.nameAndNamespace(s)
 	p.row(0, "CreationTimestamp:", stamp(s.CreationTimestamp))

@@ -11,6 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// ResourcePids is the limit of processes and threads of a container. It is podrun's own: Kubernetes has it for
+// pods only, as a setting of the kubelet.
+const ResourcePids corev1.ResourceName = "pids"
+
 // SortedResourceNames returns the names of a resource list, sorted.
 func SortedResourceNames(list corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(list))

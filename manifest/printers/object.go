@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,12 @@ func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
 			head = append(head, "SELECTOR")
 		}
 		return head
+	case pod.KindEndpoints:
+		return []string{"NAME", "ENDPOINTS", "AGE"}
+	case pod.KindEndpointSlice:
+		return []string{"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS", "AGE"}
+	case pod.KindServiceAccount:
+		return []string{"NAME", "AGE"}
 	}
 	return []string{"NAME", "STATUS", "AGE"}
 }
@@ -57,6 +64,13 @@ func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
 			row = append(row, selector(o.Service.Selector))
 		}
 		return row
+	case o.Kind == pod.KindEndpoints:
+		return []string{o.Name, firstOf(endpointTexts(o.Endpoints)), old}
+	case o.Kind == pod.KindEndpointSlice:
+		family, addresses, ports := endpointSliceColumns(o.Endpoints)
+		return []string{o.Name, family, ports, addresses, old}
+	case o.ServiceAccount != nil:
+		return []string{o.Name, old}
 	}
 	return []string{o.Name, string(corev1.NamespaceActive), old}
 }
@@ -129,6 +143,49 @@ func servicePorts(s *pod.Service) string {
 		list = append(list, one)
 	}
 	return strings.Join(list, ",")
+}
+
+// endpointTexts returns the ready addresses of an Endpoints object with their ports.
+func endpointTexts(e *pod.Endpoints) (list []string) {
+	for _, a := range e.List {
+		if a.NotReady {
+			continue
+		}
+		if len(a.Ports) == 0 {
+			list = append(list, a.Address)
+		}
+		for _, p := range a.Ports {
+			ip, _ := netip.ParseAddr(a.Address) // it was validated
+			list = append(list, netip.AddrPortFrom(ip, uint16(p.Port)).String())
+		}
+	}
+	return list
+}
+
+func endpointSliceColumns(e *pod.Endpoints) (family, addresses, ports string) {
+	family = "IPv4"
+	var texts, numbers []string
+	for i, a := range e.List {
+		if strings.Contains(a.Address, ":") {
+			family = "IPv6"
+		}
+		texts = append(texts, a.Address)
+		for _, p := range a.Ports {
+			if i == 0 {
+				numbers = append(numbers, strconv.Itoa(int(p.Port)))
+			}
+		}
+	}
+	return family, firstOf(texts), cmp.Or(strings.Join(numbers, ","), "<unset>")
+}
+
+// firstOf returns the first entries of a list as kubectl prints endpoints.
+func firstOf(list []string) string {
+	const most = 3
+	if more := len(list) - most; more > 0 {
+		return fmt.Sprintf("%s + %d more...", strings.Join(list[:most], ","), more)
+	}
+	return cmp.Or(strings.Join(list, ","), "<none>")
 }
 
 func selector(labels map[string]string) string {

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
@@ -21,6 +22,7 @@ func WorkloadHeader(kind pod.ObjectKind, wide bool) []string {
 	head := map[pod.ObjectKind][]string{
 		pod.KindDeployment:  {"NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"},
 		pod.KindReplicaSet:  {"NAME", "DESIRED", "CURRENT", "READY", "AGE"},
+		pod.KindReplication: {"NAME", "DESIRED", "CURRENT", "READY", "AGE"},
 		pod.KindStatefulSet: {"NAME", "READY", "AGE"},
 		pod.KindDaemonSet:   {"NAME", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "NODE SELECTOR", "AGE"},
 		pod.KindJob:         {"NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"},
@@ -46,8 +48,8 @@ func WorkloadRow(w *status.Workload, wide bool, now time.Time) ([]string, error)
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		row = []string{o.Name, fmt.Sprintf("%d/%d", c.Ready, want), n(c.Updated), n(c.Available), old}
-	case *appsv1.ReplicaSet:
-		row = []string{o.Name, n(want), n(c.Replicas), n(c.Ready), old}
+	case *appsv1.ReplicaSet, *corev1.ReplicationController:
+		row = []string{w.Object.Name, n(want), n(c.Replicas), n(c.Ready), old}
 	case *appsv1.StatefulSet:
 		row = []string{o.Name, fmt.Sprintf("%d/%d", c.Ready, want), old}
 	case *appsv1.DaemonSet:

@@ -58,6 +58,7 @@ func ComputeEffective(p *corev1.Pod) Effective {
 		e.Containers[i] = resources(cpu.apps[i], memory.apps[i])
 	}
 	e.hugePages(p)
+	e.pids(p)
 	return e
 }
 

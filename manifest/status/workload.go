@@ -45,6 +45,8 @@ func (w *Workload) Render() (metav1.Object, error) {
 		}
 	case *appsv1.ReplicaSet:
 		o.Status = appsv1.ReplicaSetStatus{ObservedGeneration: s.Generation, Replicas: n(c.Replicas), FullyLabeledReplicas: n(c.Replicas), ReadyReplicas: n(c.Ready), AvailableReplicas: n(c.Available)}
+	case *corev1.ReplicationController:
+		o.Status = corev1.ReplicationControllerStatus{ObservedGeneration: s.Generation, Replicas: n(c.Replicas), FullyLabeledReplicas: n(c.Replicas), ReadyReplicas: n(c.Ready), AvailableReplicas: n(c.Available)}
 	case *appsv1.StatefulSet:
 		o.Status = appsv1.StatefulSetStatus{ObservedGeneration: s.Generation, Replicas: n(c.Replicas), UpdatedReplicas: n(c.Updated), CurrentReplicas: n(c.Replicas - c.Updated), ReadyReplicas: n(c.Ready), AvailableReplicas: n(c.Available), CurrentRevision: o.Name + "-" + s.Current, UpdateRevision: o.Name + "-" + w.Spec.Revision}
 		if s.Current == w.Spec.Revision {

@@ -1,5 +1,7 @@
 package support
 
+const noteGenerateName = "without a name: each podrun up makes a pod or object of another name; apply refuses it"
+
 // metaRows are the fields outside spec.
 var metaRows = []Field{
 	{Path: "apiVersion", Support: Supported, Note: "v1"},
@@ -23,7 +25,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[container.seccomp.security.alpha.kubernetes.io/*]", Support: Refused, Note: "use securityContext.seccompProfile"},
 	{Path: "metadata.annotations[apps.kruise.io/container-launch-priority]", Support: Supported, Note: "Ordered: app containers start one after the other, each when those before it are ready"},
 	{Path: "metadata.labels[apps.kruise.io/container-launch-priority]", Support: Supported, Note: "as the annotation"},
-	{Path: "metadata.generateName", Support: Refused, Note: "give the pod a name"},
+	{Path: "metadata.generateName", Support: Supported, Note: noteGenerateName},
 	{Path: "metadata.uid", Support: Accepted, Note: "podrun gives every object its own"},
 	{Path: "metadata.creationTimestamp", Support: Accepted, Note: "podrun sets it"},
 	{Path: "metadata.generation", Support: Supported, Note: "default: 1, and one more with each change of spec; status.observedGeneration is the same"},

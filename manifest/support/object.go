@@ -11,7 +11,7 @@ func objectRows(kind string) []Field {
 		{Path: "metadata.namespace", Support: Supported, Note: "default: default"},
 		{Path: "metadata.{labels,annotations}", Support: Supported},
 		{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "unknown to this version of podrun"},
-		{Path: "metadata.generateName", Support: Refused, Note: "give the object a name"},
+		{Path: "metadata.generateName", Support: Supported, Note: noteGenerateName},
 		{Path: "metadata.generation", Support: Accepted, Note: "bookkeeping of an API server"},
 	}
 	for _, r := range metaRows {
@@ -29,8 +29,13 @@ func tableOf(kind string) []Field {
 	}
 	if rows, ok := map[string][]Field{
 		"ConfigMap": configMapRows, "Secret": secretRows, "PersistentVolumeClaim": claimRows, "PersistentVolume": persistentVolumeRows, "Service": serviceRows, "Namespace": namespaceRows,
+		"Endpoints": endpointsRows, "EndpointSlice": endpointSliceRows, "ServiceAccount": serviceAccountRows,
 	}[kind]; ok {
-		return append(objectRows(kind), expand(rows)...)
+		all := objectRows(kind)
+		if kind == "EndpointSlice" {
+			all[0].Note = "discovery.k8s.io/v1"
+		}
+		return append(all, expand(rows)...)
 	}
 	workload := pod.ObjectKind(kind)
 	return append(workloadRows(workload), templateRows(TemplatePath(workload))...)
@@ -113,7 +118,7 @@ var serviceRows = []Field{
 	statusRow,
 	{Path: "spec", Support: Supported},
 	{Path: "spec.type", Support: Supported, Note: "default: ClusterIP; LoadBalancer is as NodePort: its external address stays <pending>"},
-	{Path: "spec.selector", Support: Supported, Note: "without one the Service has its name and address, and refuses connections"},
+	{Path: "spec.selector", Support: Supported, Note: "without one the Service leads to the addresses of its Endpoints and EndpointSlices; of node ports, to none"},
 	{Path: "spec.clusterIP", Support: Supported, Note: "None makes it headless; an address is chosen by podrun, for each family, and stays"},
 	{Path: "spec.{clusterIPs,externalName,publishNotReadyAddresses}", Support: Supported},
 	{Path: "spec.sessionAffinity", Support: Supported, Note: "with ClientIP a client keeps its pod while the pod is ready, by the address and by node ports; a connection by a node port ends, at the latest, with the pod that has accepted it, which may be another pod of the Service"},
@@ -132,6 +137,41 @@ var serviceRows = []Field{
 	{Path: "spec.loadBalancerSourceRanges", Support: Refused, Note: "podrun does not filter by source"},
 	{Path: "spec.loadBalancerClass", Support: Accepted, Note: "there is no load balancer outside the machine"},
 	{Path: "spec.allocateLoadBalancerNodePorts", Support: Supported, Note: "only true: podrun implements LoadBalancer by node ports"},
+}
+
+const noteEndpoints = "for a Service without a selector; of pods or of other hosts: if any is of another host, connections go to those only"
+
+var endpointsRows = []Field{
+	{Path: "subsets", Support: Supported, Note: noteEndpoints},
+	{Path: "subsets[].{addresses,addresses[].ip,addresses[].hostname}", Support: Supported},
+	{Path: "subsets[].addresses[].{nodeName,targetRef}", Support: Accepted, Note: noteOneNode},
+	{Path: "subsets[].notReadyAddresses", Support: Supported, Note: "used only by a Service with publishNotReadyAddresses"},
+	{Path: "subsets[].notReadyAddresses[].{ip,hostname}", Support: Supported},
+	{Path: "subsets[].notReadyAddresses[].{nodeName,targetRef}", Support: Accepted, Note: noteOneNode},
+	{Path: "subsets[].{ports,ports[].name,ports[].port}", Support: Supported, Note: "a port of the Service leads to the one of its name"},
+	{Path: "subsets[].ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
+	{Path: "subsets[].ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
+}
+
+var endpointSliceRows = []Field{
+	{Path: "addressType", Support: Supported, Only: []string{"IPv4", "IPv6"}},
+	{Path: "endpoints", Support: Supported, Note: noteEndpoints + "; the Service is that of the label kubernetes.io/service-name"},
+	{Path: "endpoints[].addresses", Support: Supported, Note: "the first is used"},
+	{Path: "endpoints[].{hostname,conditions}", Support: Supported},
+	{Path: "endpoints[].conditions.ready", Support: Supported, Note: "default: true; with false used only by a Service with publishNotReadyAddresses"},
+	{Path: "endpoints[].conditions.{serving,terminating}", Support: Accepted, Note: "ready decides"},
+	{Path: "endpoints[].{targetRef,nodeName,zone,hints,deprecatedTopology}", Support: Accepted, Note: noteOneNode},
+	{Path: "ports", Support: Supported},
+	{Path: "ports[].name", Support: Supported, Note: "a port of the Service leads to the one of its name"},
+	{Path: "ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
+	{Path: "ports[].port", Support: Supported},
+	{Path: "ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
+}
+
+var serviceAccountRows = []Field{
+	{Path: "imagePullSecrets", Support: Supported, Note: "given to new pods of the account, by default that of the name default, that have none of their own"},
+	{Path: "imagePullSecrets[].name", Support: Supported},
+	{Path: "{secrets,automountServiceAccountToken}", Support: Accepted, Note: "podrun has no API server"},
 }
 
 var namespaceRows = []Field{

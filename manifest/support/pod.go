@@ -65,7 +65,7 @@ var podRows = []Field{
 var podSecurityRows = []Field{
 	{Path: "spec.securityContext{,.runAsUser,.runAsGroup,.runAsNonRoot,.supplementalGroups}", Support: Supported},
 	{Path: "spec.securityContext.supplementalGroupsPolicy", Support: Supported, Note: "default: Merge"},
-	{Path: "spec.securityContext.sysctls", Support: Supported, Note: "the kubelet's safe list only; unless set, every user may listen on all ports of the pod, and use ping"},
+	{Path: "spec.securityContext.sysctls", Support: Supported, Note: "the kubelet's safe list; --allow-unsafe-sysctl permits others of the pod's own namespaces; unless set, every user may listen on all ports of the pod, and use ping"},
 	{Path: "spec.securityContext.sysctls[].{name,value}", Support: Supported},
 	{Path: "spec.securityContext.seccompProfile", Support: Supported, Note: "default: RuntimeDefault"},
 	{Path: "spec.securityContext.seccompProfile.type", Support: Supported},

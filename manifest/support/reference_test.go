@@ -46,12 +46,15 @@ How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is 
 		{"spec.initContainers[]", "", initRows},
 		{"spec.containers[].securityContext", "", containerSecurityRows},
 		{"spec.volumes[]", "", volumeRows()},
-		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, Service and Namespace.", objectRows("the kind's name")},
+		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, Service, Endpoints, EndpointSlice, ServiceAccount and Namespace.", objectRows("the kind's name")},
 		{"ConfigMap", "", configMapRows},
 		{"Secret", "", secretRows},
 		{"PersistentVolumeClaim", "", claimRows},
 		{"PersistentVolume", "", persistentVolumeRows},
 		{"Service", "", serviceRows},
+		{"Endpoints", "", endpointsRows},
+		{"EndpointSlice", "", endpointSliceRows},
+		{"ServiceAccount", "", serviceAccountRows},
 		{"Namespace", "", namespaceRows},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n", section.title)
@@ -75,7 +78,7 @@ func TestWorkloadsPage(t *testing.T) {
 
 <!-- Written by go test ./manifest/support -update from the support tables; do not edit. -->
 
-How podrun supports each field of a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob.
+How podrun supports each field of a Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job or CronJob.
 The words are those of [the fields of a Pod](fields.md), which are also the fields of the templates below:
 of these only the template itself has a row here.
 `)

@@ -49,8 +49,11 @@ func workloadRows(kind pod.ObjectKind) []Field {
 	rows[0].Note = "apps/v1"
 	own := map[pod.ObjectKind][]Field{
 		pod.KindDeployment: deploymentRows, pod.KindReplicaSet: replicaSetRows, pod.KindStatefulSet: statefulSetRows,
-		pod.KindDaemonSet: daemonSetRows, pod.KindJob: jobRows, pod.KindCronJob: cronJobRows,
+		pod.KindReplication: replicationControllerRows, pod.KindDaemonSet: daemonSetRows, pod.KindJob: jobRows, pod.KindCronJob: cronJobRows,
 	}[kind]
+	if kind == pod.KindReplication {
+		rows[0].Note = "v1"
+	}
 	if kind == pod.KindJob || kind == pod.KindCronJob {
 		rows[0].Note = "batch/v1"
 	}
@@ -104,6 +107,12 @@ var replicaSetRows = slices.Concat([]Field{
 	{Path: "spec.replicas", Support: Supported, Note: "default: 1; all on this machine"},
 	{Path: "spec.minReadySeconds", Support: Supported},
 }, selectorRows())
+
+var replicationControllerRows = []Field{
+	{Path: "spec.replicas", Support: Supported, Note: "default: 1; all on this machine"},
+	{Path: "spec.minReadySeconds", Support: Supported},
+	{Path: "spec.selector", Support: Supported, Note: "default: the template's labels; " + noteOwnedByUID},
+}
 
 var statefulSetRows = slices.Concat([]Field{
 	{Path: "spec.replicas", Support: Supported, Note: "default: 1; all on this machine"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -131,6 +132,14 @@ func validateAccessModes(list []corev1.PersistentVolumeAccessMode, at *field.Pat
 	return errs
 }
 
+func validateServiceAccount(o *corev1.ServiceAccount) field.ErrorList {
+	errs := validateObjectMeta(&o.ObjectMeta)
+	for i, s := range o.ImagePullSecrets {
+		errs = append(errs, checkRequired(s.Name, field.NewPath("imagePullSecrets").Index(i).Child("name"), isObjectName)...)
+	}
+	return errs
+}
+
 func validateNamespace(n metav1.Object) field.ErrorList {
 	return apivalidation.ValidateObjectMetaAccessor(n, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
 }
@@ -149,6 +158,12 @@ func ValidateObject(object metav1.Object) field.ErrorList {
 		return validatePersistentVolume(o)
 	case *corev1.Service:
 		return validateService(o)
+	case *corev1.Endpoints:
+		return validateEndpoints(o)
+	case *discoveryv1.EndpointSlice:
+		return validateEndpointSlice(o)
+	case *corev1.ServiceAccount:
+		return validateServiceAccount(o)
 	}
 	return validateNamespace(object)
 }

@@ -22,6 +22,9 @@ import (
 // maxCPU is the highest number of CPUs that an int64 can hold in thousandths.
 const maxCPU = math.MaxInt64 / 1000
 
+// maxPids is the kernel's maximum (PID_MAX_LIMIT).
+const maxPids = 4 << 20
+
 func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	errs := validateQuantities(r.Limits, path.Child("limits"))
 	errs = append(errs, validateQuantities(r.Requests, path.Child("requests"))...)
@@ -40,6 +43,10 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 		q, at := list[name], path.Key(string(name))
 		if podutil.IsDeviceName(name) {
 			errs = append(errs, validateDevice(name, list, at)...)
+			continue
+		}
+		if name == podutil.ResourcePids && (q.MilliValue() <= 0 || q.MilliValue() > maxPids*1000 || q.MilliValue()%1000 != 0) {
+			errs = append(errs, field.Invalid(at, q.String(), "must be an integer, "+validation.InclusiveRangeError(1, maxPids)))
 			continue
 		}
 		errs = append(errs, checkRule(string(name), at, validation.IsQualifiedName)...)

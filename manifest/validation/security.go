@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-helpers/node/util/sysctl"
 	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/manifest/podutil"
@@ -71,53 +69,6 @@ func validateCapabilities(list []corev1.Capability, path *field.Path) field.Erro
 func validateIDs(user, group *int64, path *field.Path) field.ErrorList {
 	errs := checkPointer(user, path.Child("runAsUser"), validation.IsValidUserID)
 	return append(errs, checkPointer(group, path.Child("runAsGroup"), validation.IsValidGroupID)...)
-}
-
-// safeSysctls is the kubelet's list (pkg/kubelet/sysctl/safe_sysctls.go): they belong to the pod's own IPC
-// or network namespace and affect no other pod.
-var safeSysctls = sets.New(
-	"kernel.shm_rmid_forced",
-	"net.ipv4.ip_local_port_range",
-	"net.ipv4.tcp_syncookies",
-	"net.ipv4.ping_group_range",
-	"net.ipv4.ip_unprivileged_port_start",
-	"net.ipv4.ip_local_reserved_ports",
-	"net.ipv4.tcp_keepalive_time",
-	"net.ipv4.tcp_fin_timeout",
-	"net.ipv4.tcp_keepalive_intvl",
-	"net.ipv4.tcp_keepalive_probes",
-	"net.ipv4.tcp_rmem",
-	"net.ipv4.tcp_wmem",
-	"net.ipv4.tcp_slow_start_after_idle",
-	"net.ipv4.tcp_notsent_lowat",
-)
-
-// sysctlCharacters are the characters in values of safe sysctls: numbers, and lists and ranges of them.
-const sysctlCharacters = "-0123456789, \t"
-
-// validateSysctls accepts the safe list by exact names, so that no trick with separators or "=" sets another
-// one (CVE-2022-0811).
-func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	seen := sets.New[string]()
-	for i, s := range sysctls {
-		at, name := path.Index(i), sysctl.NormalizeName(s.Name)
-		switch {
-		case s.Name == "":
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		case !safeSysctls.Has(name):
-			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not on the kubelet's list of safe sysctls", s.Name)))
-		case hostIPC && strings.HasPrefix(name, "kernel."): // kubelet: pkg/kubelet/sysctl/allowlist.go
-			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not allowed with the host's IPC", s.Name)))
-		case seen.Has(name):
-			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
-		}
-		seen.Insert(name)
-		if strings.Trim(s.Value, sysctlCharacters) != "" {
-			errs = append(errs, field.Invalid(at.Child("value"), s.Value, "must be made of numbers"))
-		}
-	}
-	return errs
 }
 
 // validateHostPID checks hostPID as ValidatePodSpec of pkg/apis/core/validation does.

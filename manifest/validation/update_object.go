@@ -15,7 +15,8 @@ import (
 )
 
 // mutableFields are the fields of a kind's spec that may change (ValidateStatefulSetUpdate and the like in
-// pkg/apis/{apps,batch}/validation of Kubernetes). For other kinds only the selector is immutable.
+// pkg/apis/{apps,batch}/validation of Kubernetes). For other kinds only the selector is immutable, for a
+// ReplicationController nothing.
 var mutableFields = map[pod.ObjectKind][]string{
 	pod.KindStatefulSet: {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"},
 	pod.KindJob:         {"parallelism", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "suspend", "podReplacementPolicy"},
@@ -38,7 +39,8 @@ func workloadUpdate(old, next *pod.Object) field.ErrorList {
 		if old.Kind == pod.KindJob && name == "completions" && isElasticJob(old) && isElasticJob(next) {
 			continue
 		}
-		if !reflect.DeepEqual(before[name], after[name]) && (name == "selector" || listed && !slices.Contains(may, name)) {
+		fixed := name == "selector" && old.Kind != pod.KindReplication || listed && !slices.Contains(may, name)
+		if fixed && !reflect.DeepEqual(before[name], after[name]) {
 			errs = append(errs, field.Invalid(spec.Child(name), field.OmitValueType{}, "field is immutable"))
 		}
 	}

@@ -35,6 +35,8 @@ func ValidateWorkload(object metav1.Object) field.ErrorList {
 		errs = validateCount(o.Spec.Replicas, spec.Child("replicas"))
 		errs = append(errs, validateCount(&o.Spec.MinReadySeconds, spec.Child("minReadySeconds"))...)
 		errs = append(errs, validateSelector(o.Spec.Selector, &o.Spec.Template, spec)...)
+	case *corev1.ReplicationController:
+		errs = validateReplicationController(&o.Spec, spec)
 	case *appsv1.StatefulSet:
 		rule = apivalidation.NameIsDNSLabel // a pod's name is a host name
 		errs = append(validateStatefulSet(&o.Spec, spec), validateClaims(&o.Spec, o.Name, spec)...)
@@ -72,8 +74,7 @@ func validatePodCount(n *int32, path *field.Path) field.ErrorList {
 	return validateCount(n, path)
 }
 
-// validateSelector checks a selector against the template, and refuses template fields that a workload which
-// never ends must not have.
+// validateSelector checks a selector against the template, whose pods must not end.
 func validateSelector(selector *metav1.LabelSelector, t *corev1.PodTemplateSpec, spec *field.Path) field.ErrorList {
 	path := spec.Child("selector")
 	var errs field.ErrorList
@@ -87,11 +88,29 @@ func validateSelector(selector *metav1.LabelSelector, t *corev1.PodTemplateSpec,
 			errs = append(errs, field.Invalid(spec.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 		}
 	}
-	at := spec.Child("template", "spec")
-	if p := t.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
+	return append(errs, validateEndlessPods(&t.Spec, spec.Child("template", "spec"))...)
+}
+
+// validateReplicationController checks a ReplicationController's spec (ValidateReplicationControllerSpec in
+// pkg/apis/core/validation).
+func validateReplicationController(s *corev1.ReplicationControllerSpec, spec *field.Path) field.ErrorList {
+	errs := validatePodCount(s.Replicas, spec.Child("replicas"))
+	errs = append(errs, validateCount(&s.MinReadySeconds, spec.Child("minReadySeconds"))...)
+	if len(s.Selector) == 0 {
+		errs = append(errs, field.Required(spec.Child("selector"), ""))
+	} else if !labels.SelectorFromValidatedSet(s.Selector).Matches(labels.Set(s.Template.Labels)) {
+		errs = append(errs, field.Invalid(spec.Child("template", "metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
+	}
+	return append(errs, validateEndlessPods(&s.Template.Spec, spec.Child("template", "spec"))...)
+}
+
+// validateEndlessPods refuses fields of pods that end, for a workload that never does.
+func validateEndlessPods(s *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if p := s.RestartPolicy; p != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
-	if t.Spec.ActiveDeadlineSeconds != nil {
+	if s.ActiveDeadlineSeconds != nil {
 		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in such an object is not Supported"))
 	}
 	return errs

@@ -40,11 +40,12 @@ func PodNamePrefix(owner *pod.Object, m workload.Make) string {
 	case owner.Kind == pod.KindJob && m.Index >= 0:
 		base += strconv.Itoa(m.Index) + "-"
 	}
-	if len(base) > maxPodNamePrefix {
-		base = base[:maxPodNamePrefix]
-	}
-	return base
+	return NamePrefix(base)
 }
+
+// NamePrefix returns as much of the beginning of a name as leaves room for a random suffix
+// (SimpleNameGenerator in k8s.io/apiserver/pkg/storage/names).
+func NamePrefix(base string) string { return base[:min(len(base), maxPodNamePrefix)] }
 
 // NewPod returns a pod of a stored workload, made from its current or an earlier template. It was validated
 // with the workload.

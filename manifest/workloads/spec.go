@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -37,6 +38,8 @@ func NewSpec(stored *pod.Object) (*workload.Spec, error) {
 	case *appsv1.Deployment:
 		specDeployment(s, &o.Spec)
 	case *appsv1.ReplicaSet:
+		s.Replicas, s.MinReady = int(*o.Spec.Replicas), seconds(o.Spec.MinReadySeconds)
+	case *corev1.ReplicationController:
 		s.Replicas, s.MinReady = int(*o.Spec.Replicas), seconds(o.Spec.MinReadySeconds)
 	case *appsv1.StatefulSet:
 		specStatefulSet(s, &o.Spec)

@@ -33,6 +33,10 @@ type Config struct {
 
 	// Names answers the pod's queries to the gateway's port 53; nil: the port is closed.
 	Names Resolver
+
+	// Endpoint returns an endpoint of a Service outside the pods' network, for a connection or session of a
+	// protocol, "TCP" or "UDP", to its address; ok is false for other addresses. nil: there are none.
+	Endpoint func(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool)
 }
 
 // Resolver answers DNS queries. Many goroutines may call it at once.
@@ -171,10 +175,15 @@ func (e *Proxy) acquireFlow() bool {
 
 func (e *Proxy) releaseFlow() { e.flows.Add(-1) }
 
-// hostTarget returns the destination in the host's network for a packet to dst; ok is false for
-// destinations that a pod must not or cannot reach.
-func (e *Proxy) hostTarget(dst netip.AddrPort) (to netip.AddrPort, ok bool) {
-	a := dst.Addr().Unmap()
+// hostTarget returns the destination in the host's network for a packet of a protocol to dst; ok is false
+// for destinations that a pod must not or cannot reach.
+func (e *Proxy) hostTarget(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool) {
+	a, pool := dst.Addr().Unmap(), e.config.Pool
+	if e.config.Endpoint != nil && (pool.V4.Contains(a) || pool.V6.Contains(a)) {
+		if to, ok := e.config.Endpoint(protocol, dst); ok {
+			dst, a = to, to.Addr()
+		}
+	}
 	if e.config.HostLoopback {
 		switch a {
 		case ipam.HostLoopback.V4:

@@ -45,7 +45,7 @@ func (e *Proxy) connectAccepted(t acceptedConn) {
 
 // connectFor starts to connect to the far side.
 func (e *Proxy) connectFor(t acceptedConn) error {
-	to, ok := e.hostTarget(t.flow.dst)
+	to, ok := e.hostTarget("TCP", t.flow.dst)
 	if !ok {
 		return unix.ENETUNREACH
 	}

@@ -13,9 +13,11 @@ func NewPolicy(c Config, put func(packet []byte)) *Policy {
 	return &Policy{e}
 }
 
-// Target returns the destination in the host's network for a packet to dst; ok is false for
+// Target returns the destination in the host's network for a packet of a protocol to dst; ok is false for
 // destinations that a pod must not or cannot reach.
-func (r *Policy) Target(dst netip.AddrPort) (to netip.AddrPort, ok bool) { return r.e.hostTarget(dst) }
+func (r *Policy) Target(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool) {
+	return r.e.hostTarget(protocol, dst)
+}
 
 // Echo handles a packet if it is an echo request.
 func (r *Policy) Echo(packet []byte) bool {

@@ -42,14 +42,14 @@ func TestTarget(t *testing.T) {
 		"::ffff:255.255.255.1": "",
 	} {
 		var e Proxy
-		got, ok := e.hostTarget(netip.AddrPortFrom(netip.MustParseAddr(to), 80))
+		got, ok := e.hostTarget("TCP", netip.AddrPortFrom(netip.MustParseAddr(to), 80))
 		if ok != (want != "") || ok && got.Addr().String() != want {
 			t.Errorf("%s: %v, %v; want %q", to, got, ok, want)
 		}
 	}
 	e := Proxy{config: Config{HostLoopback: true}}
 	for to, want := range map[netip.Addr]string{ipam.HostLoopback.V4: "127.0.0.1:80", ipam.HostLoopback.V6: "[::1]:80", netip.MustParseAddr("127.0.0.1"): ""} {
-		if got, ok := e.hostTarget(netip.AddrPortFrom(to, 80)); ok != (want != "") || ok && got.String() != want {
+		if got, ok := e.hostTarget("TCP", netip.AddrPortFrom(to, 80)); ok != (want != "") || ok && got.String() != want {
 			t.Errorf("where it is allowed: %s: %v, %v; want %q", to, got, ok, want)
 		}
 	}

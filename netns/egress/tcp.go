@@ -67,7 +67,7 @@ func (e *Proxy) handleSYN(f flow, p packet) {
 		return
 	}
 	e.supersede(f)
-	to, ok := e.hostTarget(f.dst)
+	to, ok := e.hostTarget("TCP", f.dst)
 	if !ok {
 		e.inject(icmpUnreachable(p, e.gateway(p), noRoute))
 		return

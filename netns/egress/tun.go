@@ -68,7 +68,7 @@ const echoTimeout = 10 * time.Second
 // forwardEcho sends an echo request from the host's network through a socket that needs no
 // privilege.
 func (e *Proxy) forwardEcho(p packet) {
-	to, ok := e.hostTarget(netip.AddrPortFrom(p.dst, 0))
+	to, ok := e.hostTarget("ICMP", netip.AddrPortFrom(p.dst, 0))
 	if !ok {
 		e.inject(icmpUnreachable(p, e.gateway(p), noRoute))
 		return

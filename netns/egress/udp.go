@@ -118,7 +118,7 @@ func (e *Proxy) replyError(f flow, err error) {
 
 // openSession starts a session, or returns nil.
 func (e *Proxy) openSession(f flow) *udpSession {
-	to, ok := e.hostTarget(f.dst)
+	to, ok := e.hostTarget("UDP", f.dst)
 	if !ok {
 		e.replyError(f, unix.ENETUNREACH)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 	"unsafe"
@@ -79,6 +80,9 @@ func receiveConfig(channel *stackproto.Channel) (*Stack, error) {
 	if m.Config.Names {
 		c.Names = remoteResolver{channel}
 	}
+	if m.Config.Endpoints {
+		c.Endpoint = remoteResolver{channel}.endpoint
+	}
 	return serveStack(c, router.TrafficFDs{router.TrafficPackets: files[0]})
 }
 
@@ -142,23 +146,45 @@ func (s *Stack) datagramsFor(m stackproto.Message, files []*os.File) error {
 	return nil
 }
 
-// remoteResolver sends queries to the other process.
+// remoteResolver sends queries for names and Services to the other process.
 type remoteResolver struct{ channel *stackproto.Channel }
 
 // replyTimeout is longer than a resolver takes.
 const replyTimeout = 30 * time.Second
 
 func (r remoteResolver) open(verb string, kind int) (*net.UnixConn, error) {
+	return r.send(stackproto.Message{Verb: verb}, kind)
+}
+
+// send sends a message with one end of a new pair of sockets, and returns the other.
+func (r remoteResolver) send(m stackproto.Message, kind int) (*net.UnixConn, error) {
 	here, away, err := stackproto.SocketPair(kind)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(away)
-	if err := r.channel.Send(stackproto.Message{Verb: verb}, away); err != nil {
+	if err := r.channel.Send(m, away); err != nil {
 		here.Close()
 		return nil, err
 	}
 	return here, nil
+}
+
+// endpoint returns an endpoint of a Service (egress.Config).
+func (r remoteResolver) endpoint(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool) {
+	conn, err := r.send(stackproto.Message{Verb: stackproto.VerbEndpoint, Proto: protocol, To: dst}, unix.SOCK_SEQPACKET)
+	if err != nil {
+		return to, false
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(replyTimeout))
+	b := make([]byte, 64)
+	n, err := conn.Read(b)
+	if err != nil {
+		return to, false
+	}
+	to, err = netip.ParseAddrPort(string(b[:n]))
+	return to, err == nil
 }
 
 func (r remoteResolver) Answer(query []byte) []byte {

@@ -49,7 +49,7 @@ func (s *Stack) handleTCP(r *tcp.ForwarderRequest) {
 		}
 		return
 	}
-	to, ok := s.policy.Target(dst)
+	to, ok := s.policy.Target("TCP", dst)
 	if !ok {
 		r.Complete(true)
 		return

@@ -40,7 +40,7 @@ func (s *Stack) handleUDP(r *udp.ForwarderRequest) bool {
 	names := dst == netip.AddrPortFrom(stackproto.ResolverAddr, namesPort) && s.config.Names != nil
 	var out net.Conn
 	if !names {
-		to, ok := s.policy.Target(dst)
+		to, ok := s.policy.Target("UDP", dst)
 		if !ok {
 			return false
 		}

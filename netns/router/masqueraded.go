@@ -58,7 +58,7 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 func masqueradeRules() [][]expr.Any {
 	all := [][]expr.Any{append(append(nft.IPv4.MatchFamily(), nft.MatchProtocol(unix.IPPROTO_UDP)...), toOwnSocket(nft.IPv4)...)}
 	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
-		rule := append(nft.IPv4.MatchFamily(), nft.MatchProtocol(p)...)
+		rule := slices.Concat(nft.IPv4.MatchFamily(), nft.MatchProtocol(p), nft.MatchOtherMark(nft.ProxyMark))
 		for _, not := range unreachable {
 			rule = append(rule, nft.IPv4.MatchAddress(nft.IPv4.DestinationOffset(), not, expr.CmpOpNeq)...)
 		}

@@ -19,7 +19,8 @@ import (
 //
 //   - Packets with a source other than the pod's own address are dropped, in every egress
 //     mode.
-//   - Packets to a pod or a Service continue, and the kernel routes them.
+//   - Packets to a pod or a Service continue, and the kernel routes them; but not those to a Service
+//     whose endpoints are other hosts, which netns/services has marked.
 //   - The first packet of a TCP connection continues too, to the TUN device: the process
 //     there connects first and sends the packet back, which then reaches the listening socket. So
 //     a pod sees a refused connection as refused. A first packet to a server that has just accepted
@@ -42,7 +43,7 @@ const (
 
 // tableName returns the name of a pod's table. The name determines its rules as long as the router
 // exists: the number changes with every change of the rules.
-func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.7%s", s, by) }
+func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.8%s", s, by) }
 
 // port returns the port on the router's loopback that accepts a pod's connections.
 func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
@@ -118,7 +119,7 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	add(nft.MatchOtherInputIndex(routerIndexBase+int(s)), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
 		all.addSourceCheck(f, addrOf(f, own))
-		add(f.MatchDestination(prefixOf(f, pool)), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.Verdict(expr.VerdictAccept))
+		add(f.MatchDestination(prefixOf(f, pool)), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
 		add(f.MatchFamily(), nft.MatchNotSYN(), toOwnSocket(f))
 	}
 	add(nft.IPv4.MatchDestination(reserved), nft.Verdict(expr.VerdictDrop))

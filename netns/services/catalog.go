@@ -18,6 +18,7 @@ type Service struct {
 	Addresses       []netip.Addr // virtual ones; empty: headless or with an ExternalName
 	ExternalName    string
 	Selector        map[string]string // empty: selects no pod
+	Fixed           []Pod             // without a selector: its endpoints, whatever else they are
 	Ports           []Port
 	PublishNotReady bool // includes pods before they are ready
 	Affinity        bool // a client stays with its pod while the pod is ready
@@ -46,6 +47,9 @@ type Pod struct {
 	Ready               bool // and not terminating
 	UserSpaceStack      bool // its network is a user-space stack, which the router's sockets cannot reach transparently
 	Ports               []NamedPort
+
+	Fixed   bool // an endpoint that an object names: its ports have the names of the Service's ports
+	Outside bool // a Fixed one that is not in the pods' network
 }
 
 // NamedPort is a port of a container that has a name.
@@ -70,11 +74,15 @@ func (s *Service) Selects(p *Pod) bool {
 // TargetOn returns the pod's port that a Service's port leads to; 0: none, and the pod is not an
 // endpoint of this port.
 func (p Port) TargetOn(of *Pod) uint16 {
-	if p.TargetName == "" {
+	name := p.TargetName
+	switch {
+	case of.Fixed:
+		name = p.Name
+	case name == "":
 		return p.Target
 	}
 	for _, n := range of.Ports {
-		if n.Name == p.TargetName && n.Protocol == p.Protocol {
+		if n.Name == name && n.Protocol == p.Protocol {
 			return n.Port
 		}
 	}
@@ -87,6 +95,11 @@ func (d *Catalog) Endpoints(s *Service) []*Pod {
 	for i := range d.Pods {
 		if s.Selects(&d.Pods[i]) {
 			pods = append(pods, &d.Pods[i])
+		}
+	}
+	for i := range s.Fixed {
+		if p := &s.Fixed[i]; p.Ready || s.PublishNotReady {
+			pods = append(pods, p)
 		}
 	}
 	slices.SortFunc(pods, func(a, b *Pod) int { return cmp.Compare(a.Name, b.Name) })
@@ -128,6 +141,7 @@ type route struct {
 	protocol string
 	to       []netip.AddrPort // in turn; empty: refuse
 	affinity bool
+	outside  bool // its endpoints are not in the pods' network: the client's own supervisor connects to them
 }
 
 // routes returns the routes of all Services in a stable order: equal directories give equal routes.
@@ -143,6 +157,9 @@ func (d *Catalog) routes() []route {
 				}
 				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.Affinity}
 				r.to = p.endpoints(pods, vip.Is4())
+				if to := p.outside(pods, vip.Is4()); len(to) > 0 {
+					r.to, r.outside = to, true
+				}
 				all = append(all, r)
 			}
 		}
@@ -151,6 +168,41 @@ func (d *Catalog) routes() []route {
 		return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.protocol, b.protocol))
 	})
 	return all
+}
+
+// outside returns the endpoints outside the pods' network: those of one family, else those of the other,
+// which a proxy can reach as well.
+func (p Port) outside(pods []*Pod, v4 bool) []netip.AddrPort {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(b *Pod) bool { return !b.Outside })
+	if list := p.endpoints(pods, v4); len(list) > 0 {
+		return list
+	}
+	return p.endpoints(pods, !v4)
+}
+
+// Outside returns the endpoint for a client's connection to the address of a Service whose endpoints are
+// outside the pods' network. turn counts the connections of the client. ok is false for other addresses.
+func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort, turn uint32) (at netip.AddrPort, ok bool) {
+	for i := range d.Services {
+		s := &d.Services[i]
+		if !slices.Contains(s.Addresses, to.Addr()) {
+			continue
+		}
+		for _, p := range s.Ports {
+			if p.Protocol != protocol || p.Port != to.Port() {
+				continue
+			}
+			list := p.outside(d.Endpoints(s), to.Addr().Is4())
+			switch {
+			case len(list) == 0:
+				return at, false
+			case s.Affinity:
+				return bySlot(list)[affinitySlot(client)], true
+			}
+			return list[turn%uint32(len(list))], true
+		}
+	}
+	return at, false
 }
 
 // endpoints returns the endpoints of pods of one family; a pod has one address of each.

@@ -39,6 +39,17 @@ func aService(change ...func(*Service)) Service {
 	return s
 }
 
+// fixed returns a Service without a selector, with endpoints; those that end in ! are not ready.
+func fixed(list ...string) Service {
+	return aService(func(s *Service) {
+		s.Selector = nil
+		for _, text := range list {
+			a, notReady := strings.CutSuffix(text, "!")
+			s.Fixed = append(s.Fixed, Pod{Name: a, Addresses: addresses(a), Ready: !notReady, Fixed: true, Outside: !strings.HasPrefix(a, "10.88."), Ports: []NamedPort{{"http", "TCP", 8080}}})
+		}
+	})
+}
+
 func spelled(d Catalog) string {
 	var lines []string
 	for _, r := range d.routes() {
@@ -47,6 +58,9 @@ func spelled(d Catalog) string {
 			to = append(to, e.String())
 		}
 		line := fmt.Sprintf("%s/%s → %s", r.from, r.protocol, strings.Join(to, " "))
+		if r.outside {
+			line += " outside"
+		}
 		if r.affinity {
 			line += " with affinity"
 		}
@@ -81,10 +95,42 @@ func TestRoutes(t *testing.T) {
 		}), []Pod{aPod("a", 2)}, "10.88.128.1:53/UDP → 10.88.0.2:5353\n10.88.128.1:80/TCP → 10.88.0.2:8080\n[fd88::8001]:53/UDP → [fd88::2]:5353\n[fd88::8001]:80/TCP → [fd88::2]:8080"},
 		{"a pod without an address of the family", aService(func(s *Service) { s.Addresses = addresses("fd88::8001") }), []Pod{aPod("a", 2, func(p *Pod) { p.Addresses = p.Addresses[:1] })}, "[fd88::8001]:80/TCP →"},
 		{"affinity", aService(func(s *Service) { s.Affinity = true }), []Pod{aPod("a", 2)}, "10.88.128.1:80/TCP → 10.88.0.2:8080 with affinity"},
+		{"endpoints of other hosts, by the port's name; ready ones", fixed("192.0.2.1", "192.0.2.2!", "192.0.2.3"), nil, "10.88.128.1:80/TCP → 192.0.2.1:8080 192.0.2.3:8080 outside"},
+		{"an endpoint of the other family", fixed("2001:db8::1"), nil, "10.88.128.1:80/TCP → [2001:db8::1]:8080 outside"},
+		{"endpoints of pods", fixed("10.88.0.2", "10.88.0.3"), nil, "10.88.128.1:80/TCP → 10.88.0.2:8080 10.88.0.3:8080"},
+		{"endpoints of pods and of other hosts", fixed("10.88.0.2", "192.0.2.1"), nil, "10.88.128.1:80/TCP → 192.0.2.1:8080 outside"},
+		{"endpoints without the port", func() Service { s := fixed("192.0.2.1"); s.Ports[0].Name = "other"; return s }(), nil, "10.88.128.1:80/TCP →"},
 		{"headless", aService(func(s *Service) { s.Addresses = nil }), []Pod{aPod("a", 2)}, ""},
 	} {
 		if diff := cmp.Diff(c.want, spelled(Catalog{[]Service{c.s}, c.pods})); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+// TestOutside: connections go to the endpoints in turn, or, with affinity, always to the same.
+func TestOutside(t *testing.T) {
+	d := Catalog{Services: []Service{fixed("192.0.2.1", "192.0.2.2")}}
+	client, to := netip.MustParseAddr("10.88.0.9"), netip.MustParseAddrPort("10.88.128.1:80")
+	got := map[string]int{}
+	for turn := range uint32(4) {
+		at, ok := d.Outside(client, "TCP", to, turn)
+		if !ok {
+			t.Fatal("no endpoint")
+		}
+		got[at.String()]++
+	}
+	if diff := cmp.Diff(map[string]int{"192.0.2.1:8080": 2, "192.0.2.2:8080": 2}, got); diff != "" {
+		t.Error(diff)
+	}
+	d.Services[0].Affinity = true
+	first, _ := d.Outside(client, "TCP", to, 0)
+	if again, _ := d.Outside(client, "TCP", to, 1); again != first {
+		t.Errorf("%s, then %s", first, again)
+	}
+	for _, c := range []struct{ protocol, to string }{{"UDP", "10.88.128.1:80"}, {"TCP", "10.88.128.1:81"}, {"TCP", "10.88.128.2:80"}} {
+		if at, ok := d.Outside(client, c.protocol, netip.MustParseAddrPort(c.to), 0); ok {
+			t.Errorf("%s %s leads to %s", c.protocol, c.to, at)
 		}
 	}
 }

@@ -67,22 +67,50 @@ func (f family) singleEndpoints(t *nftables.Table, routes []route) (*nftables.Se
 		DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
 	var elements []nftables.SetElement
 	for _, r := range routes {
-		if len(r.to) == 1 && r.from.Addr().Is4() == (f.AddrSize == v4.AddrSize) {
-			key := append(r.from.Addr().AsSlice(), protocols[r.protocol], 0, 0, 0)
-			key = append(append(key, binaryutil.BigEndian.PutUint16(r.from.Port())...), 0, 0)
-			elements = append(elements, nftables.SetElement{Key: key, Val: value(r.to[0])})
+		if len(r.to) == 1 && !r.outside && f.has(r.from.Addr()) {
+			elements = append(elements, nftables.SetElement{Key: r.key(), Val: value(r.to[0])})
 		}
 	}
 	return set, elements
 }
 
-// lookupSingle looks a packet up in the map of singleEndpoints and redirects it.
-func (f family) lookupSingle(set *nftables.Set) []expr.Any {
+// has reports whether an address is of the family.
+func (f family) has(a netip.Addr) bool { return a.Is4() == (f.AddrSize == v4.AddrSize) }
+
+// key encodes the route's address, protocol and port as the key of a set.
+func (r route) key() []byte {
+	key := append(r.from.Addr().AsSlice(), protocols[r.protocol], 0, 0, 0)
+	return append(append(key, binaryutil.BigEndian.PutUint16(r.from.Port())...), 0, 0)
+}
+
+// loadKey loads the destination of a packet as a key of a set.
+func (f family) loadKey() []expr.Any {
 	return append(f.MatchFamily(), f.load(f.DestinationOffset(), reg),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.after},
-		&expr.Payload{DestRegister: f.after + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-		&expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
-		f.dnat())
+		&expr.Payload{DestRegister: f.after + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
+}
+
+// outsideSet returns the addresses and ports of Services with endpoints outside the pods' network.
+func (f family) outsideSet(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
+	set := &nftables.Set{Table: t, Name: map[bool]string{true: "outside4", false: "outside6"}[f.AddrSize == v4.AddrSize], Concatenation: true,
+		KeyType: nftables.MustConcatSetType(f.address, nftables.TypeInetProto, nftables.TypeInetService)}
+	var elements []nftables.SetElement
+	for _, r := range routes {
+		if r.outside && f.has(r.from.Addr()) {
+			elements = append(elements, nftables.SetElement{Key: r.key()})
+		}
+	}
+	return set, elements
+}
+
+// matchOutside matches packets to what is in the set of outsideSet.
+func (f family) matchOutside(set *nftables.Set) []expr.Any {
+	return append(f.loadKey(), &expr.Lookup{SourceRegister: reg, SetName: set.Name, SetID: set.ID})
+}
+
+// lookupSingle looks a packet up in the map of singleEndpoints and redirects it.
+func (f family) lookupSingle(set *nftables.Set) []expr.Any {
+	return append(f.loadKey(), &expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: set.Name, SetID: set.ID}, f.dnat())
 }
 
 // value encodes an endpoint as an element of a map.
@@ -201,7 +229,7 @@ func hairpinSet(t *nftables.Table, f family, routes []route) (*nftables.Set, []n
 	seen := map[netip.Addr]bool{}
 	for _, r := range routes {
 		for _, e := range r.to {
-			if a := e.Addr(); familyOf(a).Proto == f.Proto && !seen[a] {
+			if a := e.Addr(); !r.outside && familyOf(a).Proto == f.Proto && !seen[a] {
 				seen[a] = true
 				elements = append(elements, nftables.SetElement{Key: append(a.AsSlice(), a.AsSlice()...)})
 			}

@@ -82,6 +82,9 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	for _, rule := range dropRedirects() {
 		t.AddRule(out, rule)
 	}
+	for _, match := range t.markOutside(routes) {
+		t.AddRule(none, match, nft.Verdict(expr.VerdictAccept))
+	}
 	for _, p := range ranges {
 		for _, rule := range reject(familyOf(p.Addr()).MatchDestination(p)) {
 			t.AddRule(none, rule)
@@ -95,6 +98,28 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	return errors.Join(t.errs...)
 }
 
+// markOutside marks packets to Services with endpoints outside the pods' network, before the pods' own rules,
+// which leave them to the supervisor of the client, as they do with packets to other hosts. It returns
+// matches of these packets.
+func (t *table) markOutside(routes []route) (matches [][]expr.Any) {
+	if t.empty {
+		return nil
+	}
+	before := nftables.ChainPriority(int32(*nftables.ChainPriorityMangle) - 1)
+	mark := t.chain("mark", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &before)
+	for _, f := range []family{v4, v6} {
+		set, elements := f.outsideSet(t.Table.Table, routes)
+		if len(elements) == 0 {
+			continue
+		}
+		t.refill(set, elements)
+		match := f.matchOutside(set)
+		t.AddRule(mark, match, nft.SetMark(nft.ProxyMark))
+		matches = append(matches, match)
+	}
+	return matches
+}
+
 // addNAT adds the chains that change addresses. With them the kernel tracks every connection of the
 // router and looks up each packet.
 func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
@@ -106,7 +131,7 @@ func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 		t.AddRule(pre, f.lookupSingle(set))
 	}
 	for _, r := range routes {
-		if len(r.to) < 2 {
+		if len(r.to) < 2 || r.outside {
 			continue
 		}
 		places := r.slots()

@@ -44,10 +44,11 @@ func NewExit(x podinit.Exit, err error) *Exit {
 	return e
 }
 
-// plainError removes from libcontainer's error the part that the caller prints itself: that a process could
-// not be started.
+// plainError removes from libcontainer's error the part that the caller prints itself, that a process could
+// not be started, and its guess why a sysctl cannot be opened: this kernel or this user namespace lacks it.
 func plainError(err error) error {
-	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "").Replace(err.Error()))
+	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "",
+		"open sysctl ", "set sysctl ", " file: unsafe procfs detected: ", ": ").Replace(err.Error()))
 }
 
 // startExitCode distinguishes "no such program" from "cannot be executed". The exec shim's error has a

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/podrun/podrun/internal/store"
@@ -28,6 +29,8 @@ type serviceView struct {
 	readAt time.Time
 	stamp  store.EndpointVersion
 	view   *dns.View
+
+	turn atomic.Uint32 // of connections to endpoints outside
 }
 
 // view returns the current view as this pod sees it. It returns the previous one if nothing has changed, or
@@ -45,7 +48,7 @@ func (n *Network) view() *dns.View {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
 	var err error
-	if v.Catalog, err = readCatalog(n.store); err != nil { // damaged objects are left out
+	if v.Catalog, err = readCatalog(n.store, n.Pool); err != nil { // damaged objects are left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.readAt, d.stamp = time.Now(), stamp
@@ -65,26 +68,26 @@ func (n *Network) view() *dns.View {
 
 // readCatalog reads the existing Services and pods. If Services are damaged, it returns the others and a
 // store.CorruptError.
-func readCatalog(at store.Pod) (services.Catalog, error) {
+func readCatalog(at store.Pod, pool ipam.Pool) (services.Catalog, error) {
 	objects, damaged := at.AllServices()
-	return catalogOf(at, objects, damaged)
+	return catalogOf(at, pool, objects, damaged)
 }
 
 // readServiceTargets is readCatalog for the publisher of connections to Services: without a Service it
 // does not read the user's pods, which may be many.
-func readServiceTargets(at store.Pod) (services.Catalog, error) {
+func readServiceTargets(at store.Pod, pool ipam.Pool) (services.Catalog, error) {
 	objects, damaged := at.AllServices()
 	if len(objects) == 0 {
 		return services.Catalog{}, damaged
 	}
-	return catalogOf(at, objects, damaged)
+	return catalogOf(at, pool, objects, damaged)
 }
 
 // OnlyDamaged reports whether everything but damaged objects was read.
 func OnlyDamaged(err error) bool { return err == nil || errors.As(err, new(store.CorruptError)) }
 
 // catalogOf returns the catalog of Services and the user's pods, from which Services select theirs.
-func catalogOf(at store.Pod, objects []*pod.Object, damaged error) (services.Catalog, error) {
+func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged error) (services.Catalog, error) {
 	var d services.Catalog
 	neighbours, err := at.Peers()
 	if err != nil {
@@ -93,10 +96,66 @@ func catalogOf(at store.Pod, objects []*pod.Object, damaged error) (services.Cat
 	for _, n := range neighbours {
 		d.Pods = append(d.Pods, toServicePod(n))
 	}
+	fixed := false
 	for _, o := range objects {
 		d.Services = append(d.Services, toService(o))
+		fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
+	}
+	if fixed {
+		damaged = errors.Join(damaged, addFixed(&d, at, pool))
 	}
 	return d, damaged
+}
+
+// addFixed adds the endpoints that objects name to the Services without a selector.
+func addFixed(d *services.Catalog, at store.Pod, pool ipam.Pool) error {
+	objects, damaged := at.AllEndpoints()
+	for i := range d.Services {
+		s := &d.Services[i]
+		for _, o := range objects {
+			if len(s.Selector) > 0 || s.ExternalName != "" || o.Endpoints.Service != s.Name || o.Namespace != s.Namespace {
+				continue
+			}
+			for _, e := range o.Endpoints.List {
+				s.Fixed = append(s.Fixed, toFixedPod(s, e, pool))
+			}
+		}
+		s.Addresses = usedAddresses(s)
+	}
+	return damaged
+}
+
+// usedAddresses returns a Service's addresses without those of a family that none of its ready endpoints has: a
+// client would try the other one in vain. Proxies reach endpoints of both families.
+func usedAddresses(s *services.Service) []netip.Addr {
+	used := slices.DeleteFunc(slices.Clone(s.Addresses), func(vip netip.Addr) bool {
+		return !slices.ContainsFunc(s.Fixed, func(p services.Pod) bool {
+			return (p.Ready || s.PublishNotReady) && (p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return a.Is4() == vip.Is4() }))
+		})
+	})
+	if len(used) == 0 {
+		return s.Addresses
+	}
+	return used
+}
+
+func toFixedPod(s *services.Service, e pod.ServiceEndpoint, pool ipam.Pool) services.Pod {
+	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: parseAddrs([]string{e.Address}), Fixed: true}
+	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !pool.V4.Contains(a) && !pool.V6.Contains(a) })
+	for _, port := range e.Ports {
+		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
+	}
+	return p
+}
+
+// outsideEndpoint returns an endpoint for a connection of the pod to a Service whose endpoints are outside the
+// pods' network (egress.Config).
+func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.AddrPort, bool) {
+	own := n.Pool.Addresses(n.Slot).V4
+	if dst.Addr().Is6() {
+		own = n.Pool.Addresses(n.Slot).V6
+	}
+	return n.view().Outside(own, protocol, dst, n.services.turn.Add(1))
 }
 
 func toServicePod(n store.Peer) services.Pod {

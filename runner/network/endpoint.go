@@ -97,7 +97,7 @@ func (n *Network) UpdateServices() error {
 	if err := n.renumberServices(); !OnlyDamaged(err) {
 		return err
 	}
-	d, damaged := readServiceTargets(n.store)
+	d, damaged := readServiceTargets(n.store, n.Pool)
 	if !OnlyDamaged(damaged) {
 		return damaged
 	}

@@ -228,7 +228,7 @@ func (n *Network) UpdateNodePorts() error {
 	if n.Slot == 0 {
 		return nil
 	}
-	d, damaged := readServiceTargets(n.store)
+	d, damaged := readServiceTargets(n.store, n.Pool)
 	if !OnlyDamaged(damaged) {
 		return damaged
 	}

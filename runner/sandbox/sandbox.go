@@ -207,7 +207,7 @@ func (s *Sandbox) mountShared() error {
 // makeCgroup makes the pod's cgroup where the host allows it. Elsewhere a pod with limits runs without
 // them, and has a warning.
 func (s *Sandbox) makeCgroup() error {
-	want := Limits(s.Plan.Resources)
+	want := PodLimits(s.Plan.Resources)
 	subtree, err := cgroups.Delegated(podinit.PID())
 	if err == nil {
 		s.Cgroup, err = subtree.CreatePod("podrun-"+s.Plan.UID, want, []int{podinit.PID()})
@@ -232,8 +232,18 @@ func Limits(r pod.Resources) cgroups.Limits {
 	return cgroups.Limits{
 		CPURequest: r.CPURequest, CPULimit: r.CPULimit,
 		MemoryLimit: r.MemoryLimit, MemoryMin: r.MemoryMin, MemoryLow: r.MemoryLow, MemoryHigh: r.MemoryHigh,
-		HugePages: r.HugePages,
+		Pids: r.Pids, HugePages: r.HugePages,
 	}
+}
+
+// PodLimits returns the limits of a pod as a whole: of processes the default one, unless its containers may
+// have more.
+func PodLimits(r pod.Resources) cgroups.Limits {
+	l := Limits(r)
+	if l.Pids > 0 {
+		l.Pids = max(l.Pids, cgroups.DefaultPids)
+	}
+	return l
 }
 
 func (s *Sandbox) removeCgroup() error {

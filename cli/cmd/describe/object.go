@@ -85,7 +85,7 @@ func (o *options) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (descr
 	return of, nil
 }
 
-// endpoints returns the addresses of the pods behind a Service, by the names of its ports.
+// endpoints returns the addresses behind a Service, by the names of its ports.
 func (o *options) endpoints(e *printers.Entry) (map[string][]string, error) {
 	service, err := resource.FindObject(o.Dirs, pod.KindService, e.Namespace, e.Name)
 	if err != nil || service.Service == nil {
@@ -96,6 +96,19 @@ func (o *options) endpoints(e *printers.Entry) (map[string][]string, error) {
 		return nil, err
 	}
 	all := map[string][]string{}
+	fixed, err := resource.FixedEndpoints(o.Dirs, service)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range service.Service.Ports {
+		for _, at := range fixed {
+			for _, port := range at.Ports {
+				if port.Name == p.Name && port.Protocol == p.Protocol {
+					all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Address, strconv.Itoa(int(port.Port))))
+				}
+			}
+		}
+	}
 	for _, p := range service.Service.Ports {
 		for _, at := range pods {
 			if port := targetOf(p, at.Endpoint); port != 0 && len(at.Endpoint.Addresses) > 0 {

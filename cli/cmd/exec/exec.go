@@ -106,6 +106,9 @@ func (o *execOptions) readFile() error {
 	if err != nil {
 		return err
 	}
+	if err := resource.RefuseGenerated(docs, "exec"); err != nil {
+		return err
+	}
 	found := append(docs.Pods, docs.Workloads...)
 	if len(found) != 1 {
 		return cmdutil.UsageErrorf("exec", "%s has %d pods and workloads: name one of them", resource.DisplayName(o.file), len(found))

@@ -14,7 +14,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
@@ -39,6 +41,7 @@ Examples:
 		Flags: append(unitScopeFlags(),
 			&cli.BoolFlag{Name: "now", Usage: "start the pods, or change running ones to match the manifest, with a restart if needed"},
 			&cli.StringFlag{Name: "name", Usage: "name the unit podrun@`NAME`"},
+			cmdutil.UnsafeSysctlFlag(),
 		),
 		Action: cmdutil.Action(func() cmdutil.Command { return &installOptions{unitOptions: unitOptions{env: env}} }),
 	}
@@ -46,12 +49,13 @@ Examples:
 
 type installOptions struct {
 	unitOptions
-	now  bool
-	name string
+	now           bool
+	name          string
+	unsafeSysctls []string // --allow-unsafe-sysctl
 }
 
 func (o *installOptions) Complete(c *cli.Context) error {
-	o.now, o.name = c.Bool("now"), c.String("name")
+	o.now, o.name, o.unsafeSysctls = c.Bool("now"), c.String("name"), c.StringSlice("allow-unsafe-sysctl")
 	return o.unitOptions.Complete(c)
 }
 
@@ -66,6 +70,12 @@ func (o *installOptions) Run(ctx context.Context) error {
 	u, err := unitOf(o.env, o.dirs, o.words[0], o.name)
 	if err != nil {
 		return err
+	}
+	if err := errors.Join(resource.RefuseGenerated(u.docs, "systemd install"), admission.CheckSysctls(u.docs, o.unsafeSysctls)); err != nil {
+		return err
+	}
+	for _, name := range o.unsafeSysctls {
+		u.service.Allow = append(u.service.Allow, "--allow-unsafe-sysctl", name)
 	}
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

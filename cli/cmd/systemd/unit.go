@@ -27,7 +27,8 @@ import (
 type unitFile struct {
 	name     string // podrun@web.service
 	service  systemd.Service
-	manifest []byte // its text, to be copied to service.Manifest; nil: it stays in its place
+	docs     resource.Documents // what it runs
+	manifest []byte             // its text, to be copied to service.Manifest; nil: it stays in its place
 	enable   bool
 }
 
@@ -109,6 +110,7 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 	if err != nil {
 		return err
 	}
+	u.docs = docs
 	warnOfNamespace(env, docs)
 	if err := resource.RefuseMixed(docs); err != nil {
 		return err
@@ -199,6 +201,7 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 	if err != nil {
 		return err
 	}
+	u.docs = docs
 	warnOfNamespace(env, docs)
 	u.name, u.enable = kube.Service+".service", len(kube.Extra["Install"]) > 0
 	u.service.Name, u.service.Extra = kube.Service, kube.Extra

@@ -43,6 +43,7 @@ Examples:
 			cmdutil.DryRunFlag(cmdutil.DryRunUsage),
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
+			cmdutil.UnsafeSysctlFlag(),
 			cmdutil.TLSVerifyFlag(),
 		},
 		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &applyOptions{newRunOptions(env)} })),
@@ -55,6 +56,7 @@ type applyOptions struct{ runOptions }
 // Complete reads the command line.
 func (o *applyOptions) Complete(c *cli.Context) error {
 	o.complete(c)
+	o.named = "apply"
 	return nil
 }
 

@@ -25,6 +25,7 @@ func NewCreateCommand(env *cmdutil.Env) *cli.Command {
 			cmdutil.DryRunFlag("create nothing, but check the manifests and print what would be created (=none, =client or =server)"),
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
+			cmdutil.UnsafeSysctlFlag(),
 			cmdutil.TLSVerifyFlag(),
 		},
 		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command {

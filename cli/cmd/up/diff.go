@@ -64,6 +64,7 @@ type diffOptions struct{ manifestOptions }
 // Complete reads the command line.
 func (o *diffOptions) Complete(c *cli.Context) error {
 	o.complete(c)
+	o.named = "diff"
 	return nil
 }
 
@@ -94,6 +95,9 @@ func (o *diffOptions) printDifferences() (differs bool, err error) {
 	}
 	env := o.env
 	dirs, err := env.Dirs()
+	if err == nil {
+		err = addPullSecrets(dirs, docs)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
@@ -36,7 +35,7 @@ func (o *runOptions) runDry(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
+	if err := o.admit(dirs, docs); err != nil {
 		return err
 	}
 	var lines []string

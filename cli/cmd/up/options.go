@@ -7,31 +7,38 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/podutil"
 )
 
 // manifestOptions are the options of all commands that take manifests.
 type manifestOptions struct {
-	env    *cmdutil.Env
-	files  []string
-	strict bool
-	policy string
+	env           *cmdutil.Env
+	files         []string
+	strict        bool
+	policy        string
+	unsafeSysctls []string // --allow-unsafe-sysctl
+	named         string   // the command, if it requires that objects have names
 }
 
 func (o *manifestOptions) complete(c *cli.Context) {
 	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
-	o.strict, o.policy = c.Bool("strict"), c.String("policy")
+	o.strict, o.policy, o.unsafeSysctls = c.Bool("strict"), c.String("policy"), c.StringSlice("allow-unsafe-sysctl")
 }
 
 // read reads the manifests. If there is an error, it returns those without one.
 func (o *manifestOptions) read() (resource.Documents, []resource.Source, error) {
 	sources, readErr := resource.ReadFiles(o.env, o.files)
 	docs, err := resource.Load(sources)
+	if o.named != "" {
+		err = errors.Join(err, resource.RefuseGenerated(docs, o.named))
+	}
 	return docs, sources, errors.Join(readErr, err)
 }
 
@@ -53,6 +60,20 @@ func unmountable(stored []manifest.Object) (list []manifest.Object) {
 		}
 	}
 	return list
+}
+
+// admit refuses pods that the policies of their namespaces or this command forbid, and gives the others what
+// their ServiceAccounts have.
+func (o *manifestOptions) admit(dirs store.Dirs, docs resource.Documents) error {
+	return errors.Join(admission.CheckPodSecurity(o.env, dirs, docs, o.policy), admission.CheckSysctls(docs, o.unsafeSysctls), addPullSecrets(dirs, docs))
+}
+
+func addPullSecrets(dirs store.Dirs, docs resource.Documents) error {
+	var errs []error
+	for i := range docs.Pods {
+		errs = append(errs, admission.AddPullSecrets(dirs, docs.Stored, docs.Pods[i].Pod))
+	}
+	return errors.Join(errs...)
 }
 
 // reportIgnored reports each kind of object, and of storage, that has no effect on one machine, once. With

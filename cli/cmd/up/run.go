@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podup"
@@ -76,7 +75,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 			return nil, "", err
 		}
 	}
-	if err := admission.CheckPodSecurity(env, dirs, docs, o.policy); err != nil {
+	if err := o.admit(dirs, docs); err != nil {
 		return nil, "", err
 	}
 	launcher, err := env.Deps.NewLauncher(dirs)

@@ -77,6 +77,7 @@ Examples:
 			&cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or: any, all (fail if any or all app containers failed), none (never fail because of them)"},
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
+			cmdutil.UnsafeSysctlFlag(),
 			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the registry cannot be reached"},
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
@@ -100,6 +101,9 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
+	if o.watch {
+		o.named = "--watch"
+	}
 	o.woken = o.env.Getenv(protocol.EnvWokenBy)
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	internalresource "github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
@@ -46,6 +45,7 @@ Examples:
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
+			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &validateOptions{manifestOptions: manifestOptions{env: env}} }),
 	}
@@ -85,7 +85,7 @@ func (o *validateOptions) Run(context.Context) error {
 		return dirsErr
 	}
 	good := slices.Concat(docs.Pods, docs.Workloads, docs.Stored)
-	err = errors.Join(err, o.reportIgnored(docs.Ignored), admission.CheckPodSecurity(env, dirs, docs, o.policy))
+	err = errors.Join(err, o.reportIgnored(docs.Ignored), o.admit(dirs, docs))
 	switch {
 	case o.format == "json":
 		return errors.Join(err, printVerdict(env, good, docs.Ignored, err))
@@ -138,8 +138,12 @@ func printEffective(env *cmdutil.Env, o *manifest.Object) {
 	}
 	fmt.Fprintf(env.Out, "  effective resources, by the rule %q (QoS %s):\n", e.Rule, e.QOSClass)
 	row := func(name string, r pod.Resources) {
-		fmt.Fprintf(env.Out, "    %s: cpu %s to %s, memory %s to %s\n", name,
-			cpu(r.CPURequest), cpu(r.CPULimit), memory(r.MemoryRequest), memory(r.MemoryLimit))
+		pids := ""
+		if r.Pids > 0 {
+			pids = fmt.Sprintf(", at most %d processes", r.Pids)
+		}
+		fmt.Fprintf(env.Out, "    %s: cpu %s to %s, memory %s to %s%s\n", name,
+			cpu(r.CPURequest), cpu(r.CPULimit), memory(r.MemoryRequest), memory(r.MemoryLimit), pids)
 	}
 	row("pod", e.Pod)
 	for i, c := range o.Pod.Spec.InitContainers {

@@ -31,6 +31,11 @@ func PolicyFlag() cli.Flag {
 	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted (privileged allows everything)"}
 }
 
+// UnsafeSysctlFlag returns the flag --allow-unsafe-sysctl.
+func UnsafeSysctlFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "allow-unsafe-sysctl", Usage: "allow sysctls of the pod's own namespaces that are not on the kubelet's list of safe ones, by `NAME` or a beginning: net.core.somaxconn, kernel.msg*"}
+}
+
 // TLSVerifyFlag returns the flag --tls-verify.
 func TLSVerifyFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "verify certificates of registries; --tls-verify=false allows plain HTTP and unknown certificates"}

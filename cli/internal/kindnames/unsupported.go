@@ -61,7 +61,6 @@ func unsupportedKinds() []UnsupportedKind {
 		ports      = "a hostPort of a pod or a Service of type NodePort opens a port"
 		claims     = "podrun get pvc shows the claims, podrun volume ls the volumes"
 		bounds     = "set limits in the manifest; podrun top shows the usage"
-		addresses  = "podrun describe service shows the addresses of the pods behind a service"
 	)
 	return []UnsupportedKind{
 		{"Event", "podrun events shows the events", "event events ev"},
@@ -69,12 +68,9 @@ func unsupportedKinds() []UnsupportedKind {
 		{"Ingress", ports, "ingress ingresses ing"},
 		{"IngressClass", ports, "ingressclass ingressclasses"},
 		{"NetworkPolicy", "podrun does not filter what pods send to each other", "networkpolicy networkpolicies netpol"},
-		{"Endpoints", addresses, "endpoints ep"},
-		{"EndpointSlice", addresses, "endpointslice endpointslices"},
 		{"HorizontalPodAutoscaler", noScaling, "horizontalpodautoscaler horizontalpodautoscalers hpa"},
 		{"PodDisruptionBudget", "a single machine cannot be drained while pods run on it", "poddisruptionbudget poddisruptionbudgets pdb"},
 		{"StorageClass", claims, "storageclass storageclasses sc"},
-		{"ServiceAccount", noServer, "serviceaccount serviceaccounts sa"},
 		{"Role", noServer, "role roles"},
 		{"RoleBinding", noServer, "rolebinding rolebindings"},
 		{"ClusterRole", noServer, "clusterrole clusterroles"},
@@ -90,7 +86,6 @@ func unsupportedKinds() []UnsupportedKind {
 		{"ResourceQuota", bounds, "resourcequota resourcequotas quota"},
 		{"PriorityClass", oneRuntime, "priorityclass priorityclasses pc"},
 		{"RuntimeClass", oneRuntime, "runtimeclass runtimeclasses"},
-		{"ReplicationController", "podrun get deployments,rs shows the workloads", "replicationcontroller replicationcontrollers rc"},
 		{"ControllerRevision", "podrun get deployments,sts,ds shows the workloads", "controllerrevision controllerrevisions"},
 		{"PodTemplate", "podrun get deployments,rs shows the workloads", "podtemplate podtemplates"},
 	}

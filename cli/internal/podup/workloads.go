@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/objects"
@@ -34,7 +35,9 @@ func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
 		if _, err := objects.Compare(r.Env, r.Dirs, o); err != nil {
 			errs = append(errs, err)
 		}
-		r.Samples = append(r.Samples, &Target{Object: workloads.SamplePod(o)})
+		sample := workloads.SamplePod(o)
+		errs = append(errs, admission.AddPullSecrets(r.Dirs, r.Stored, sample.Pod))
+		r.Samples = append(r.Samples, &Target{Object: sample})
 	}
 	r.Workloads = objectsList
 	if len(objectsList) > 0 && r.LogLimited {
@@ -91,7 +94,7 @@ func (r *Run) DeleteCreated(ctx context.Context) error {
 // isReferredTo reports whether a pod refers to an object. Services do not count, because every pod may
 // use them.
 func isReferredTo(dirs store.Dirs, o *pod.Object) (bool, error) {
-	if o.Kind == pod.KindService || o.Kind == pod.KindNamespace {
+	if o.Kind.ConcernsServices() || o.Kind == pod.KindNamespace || o.Kind == pod.KindServiceAccount {
 		return false, nil
 	}
 	p, err := objects.PodThatRefersTo(dirs, kindnames.ObjectRef{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})

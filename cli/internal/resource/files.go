@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
@@ -155,6 +156,9 @@ func decodeFiles(sources []Source) ([]manifest.Object, error) {
 	return decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
 		found, err := manifest.Decode(file, data)
 		for _, o := range found {
+			if o.Value != nil && o.Value.GetName() == "" && o.Value.GetGenerateName() != "" {
+				err = errors.Join(err, report.New(report.Usage, "podrun down NAME", "%s: from %s: resource name may not be empty", Location(&o), o.Value.GetGenerateName()))
+			}
 			if o.Value != nil && o.Value.GetNamespace() == "" && !pod.ObjectKind(o.Kind).ClusterScoped() {
 				o.Value.SetNamespace(cmp.Or(namespace, podclient.DefaultNamespace))
 			}
@@ -174,7 +178,9 @@ type Documents struct {
 
 // Load decodes sources. The error joins everything that is wrong with any of them.
 func Load(sources []Source) (Documents, error) {
-	all, err := decodeAll(sources, manifest.LoadInNamespace)
+	all, err := decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
+		return manifest.LoadInNamespace(file, data, namespace, func() string { return rand.String(5) })
+	})
 	if err != nil {
 		return Documents{}, err
 	}
@@ -211,6 +217,17 @@ func Load(sources []Source) (Documents, error) {
 		}
 	}
 	return docs, errors.Join(errs...)
+}
+
+// RefuseGenerated rejects objects without a name for a command that finds objects by name.
+func RefuseGenerated(docs Documents, command string) error {
+	var errs []error
+	for _, o := range slices.Concat(docs.Pods, docs.Workloads, docs.Stored) {
+		if o.Generated {
+			errs = append(errs, report.New(report.Usage, "set metadata.name; podrun up creates one with another name each time", "%s: from %s: cannot use generate name with %s", Location(&o), o.Value.GetGenerateName(), command))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Location returns the file and document number of an object; of one that a command made, its kind and name.

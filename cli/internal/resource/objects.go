@@ -153,3 +153,25 @@ func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	}
 	return all, nil
 }
+
+// FixedEndpoints returns the ready addresses that Endpoints and EndpointSlices give to a Service without a
+// selector.
+func FixedEndpoints(dirs store.Dirs, o *pod.Object) (list []pod.ServiceEndpoint, err error) {
+	if o.Service == nil || len(o.Service.Selector) > 0 {
+		return nil, nil
+	}
+	for _, kind := range []pod.ObjectKind{pod.KindEndpoints, pod.KindEndpointSlice} {
+		objects, err := dirs.Objects(kind, o.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range objects {
+			for _, at := range e.Endpoints.List {
+				if e.Endpoints.Service == o.Name && (!at.NotReady || o.Service.PublishNotReady) {
+					list = append(list, at)
+				}
+			}
+		}
+	}
+	return list, nil
+}

@@ -94,7 +94,7 @@ func (s *Client) startProcess() (*process, error) {
 		here.Close()
 		return nil, err
 	}
-	c := stackproto.Config{Pool: s.config.Pool, Slot: s.config.Slot, HostLoopback: s.config.HostLoopback, Names: s.config.Names != nil}
+	c := stackproto.Config{Pool: s.config.Pool, Slot: s.config.Slot, HostLoopback: s.config.HostLoopback, Endpoints: s.config.Endpoint != nil, Names: s.config.Names != nil}
 	err = p.channel.Send(stackproto.Message{Verb: stackproto.VerbStart, Config: &c}, s.tun)
 	s.running.Go(func() { s.receive(p) })
 	if err == nil {

@@ -24,6 +24,12 @@ func (s *Client) receive(p *process) {
 		switch m.Verb {
 		case stackproto.VerbStarted, stackproto.VerbPaused:
 			p.replies <- m
+		case stackproto.VerbEndpoint:
+			if len(files) == 1 && s.config.Endpoint != nil {
+				if to, ok := s.config.Endpoint(m.Proto, m.To); ok {
+					_, _ = files[0].WriteString(to.String()) // the other end may be gone
+				}
+			}
 		case stackproto.VerbQuery, stackproto.VerbQueryConn:
 			if len(files) == 1 && s.config.Names != nil {
 				s.serveDNS(m.Verb, files[0])

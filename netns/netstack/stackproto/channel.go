@@ -22,6 +22,8 @@ type Message struct {
 	Config *Config        `json:",omitempty"` // VerbStart
 	From   netip.AddrPort `json:",omitzero"`  // VerbConnection, VerbDatagrams: the client
 	Port   int            `json:",omitempty"` // VerbConnection, VerbDatagrams: of the pod
+	To     netip.AddrPort `json:",omitzero"`  // VerbEndpoint: of a Service
+	Proto  string         `json:",omitempty"` // VerbEndpoint: "TCP" or "UDP"
 	Done   bool           `json:",omitempty"` // VerbPaused
 	Error  string         `json:",omitempty"` // VerbStarted; "": it serves
 }
@@ -37,6 +39,7 @@ const (
 	VerbStarted   = "started"
 	VerbPaused    = "paused"
 	VerbQuery     = "query"     // with the end of a SocketPair: a DNS query to be answered
+	VerbEndpoint  = "endpoint"  // with the end of a SocketPair: answered by an address and port, or by nothing if there is none
 	VerbQueryConn = "queryConn" // with a connection to be served by the resolver
 )
 
@@ -45,6 +48,7 @@ type Config struct {
 	Pool         ipam.Pool
 	Slot         ipam.Slot
 	HostLoopback bool
+	Endpoints    bool // the other process knows endpoints of Services
 	Names        bool // the other process answers DNS queries
 }
 
