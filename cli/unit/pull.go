@@ -103,7 +103,7 @@ func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int,
 }
 
 // endPulls ends the wait of pods that have not been started. With keep, as at shutdown, their records
-// stay; otherwise it removes the pods that no client has asked to stop.
+// stay; otherwise it removes the pods whose stop no client has requested.
 func (s *MainProcess) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
 	var errs []error
 	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Puller != nil }) {
