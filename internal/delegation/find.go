@@ -38,7 +38,7 @@ func find(v hostView) (Subtree, error) {
 			}
 			return Subtree{}, why
 		}
-		free, strangers, err := v.free(dir)
+		free, foreign, err := v.free(dir)
 		if err != nil {
 			return Subtree{}, err
 		}
@@ -50,7 +50,7 @@ func find(v hostView) (Subtree, error) {
 			return s, nil
 		}
 		if why == nil {
-			why = occupied(dir, strangers)
+			why = occupied(dir, foreign)
 		}
 		if dir == Mount {
 			return Subtree{}, why
@@ -70,8 +70,8 @@ func (v hostView) home() (string, error) {
 // free reports whether no process prevents children with controllers, and the number of foreign
 // processes that do.
 func (v hostView) free(dir string) (bool, int, error) {
-	_, strangers, err := v.procs(dir)
-	return err == nil && (strangers == 0 || v.isRoot(dir)), strangers, err
+	_, foreign, err := v.procs(dir)
+	return err == nil && (foreign == 0 || v.isRoot(dir)), foreign, err
 }
 
 // cgroupOf returns the cgroup of a process, below Mount.
@@ -179,7 +179,7 @@ func (v hostView) isRoot(dir string) bool {
 
 // procs returns the processes directly in dir that we may move, and counts the others. A process
 // outside our PID namespace has pid 0 there, and counts as another one.
-func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
+func (v hostView) procs(dir string) (ours []int, foreign int, err error) {
 	b, err := os.ReadFile(filepath.Join(v.root, dir, "cgroup.procs"))
 	if err != nil {
 		return nil, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
@@ -192,10 +192,10 @@ func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
 		if pid > 0 && slices.Contains(v.ours, pid) {
 			ours = append(ours, pid)
 		} else {
-			strangers++
+			foreign++
 		}
 	}
-	return ours, strangers, nil
+	return ours, foreign, nil
 }
 
 // controllers returns those of wanted that children of dir can have: dir has them, or an ancestor

@@ -14,13 +14,13 @@ import (
 )
 
 func (s Subtree) open(v hostView) error {
-	ours, strangers, err := v.procs(s.Path)
+	ours, foreign, err := v.procs(s.Path)
 	switch {
 	case err != nil:
 		return err
 	case v.isRoot(s.Path):
-	case strangers > 0:
-		return occupied(s.Path, strangers)
+	case foreign > 0:
+		return occupied(s.Path, foreign)
 	case len(ours) > 0:
 		if err := toLeaf(filepath.Join(v.root, s.Path), ours); err != nil {
 			return err
