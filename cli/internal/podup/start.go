@@ -59,18 +59,18 @@ func (r *Run) WriteRecord(p *Target, created time.Time) error {
 
 // create makes the pod's directory. A pod with a user namespace of its own gets its ID range, which it
 // keeps until it is removed.
-func (r *Run) create(p *Target, manifest []byte) error {
+func (l *Run) create(p *Target, manifest []byte) error {
 	if p.Plan.Users == nil {
 		return p.Pod.Create(p.Plan, manifest)
 	}
-	lock, err := r.Dirs.LockShare()
+	lock, err := l.Dirs.LockShare()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	has := r.Env.Deps.PodIDs()
+	has := l.Env.Deps.PodIDs()
 	ranges := admission.UserRanges(min(has.Users, has.Groups))
-	taken, err := takenUsers(r.Dirs, p.Pod)
+	taken, err := takenUsers(l.Dirs, p.Pod)
 	if err != nil {
 		return err
 	}
