@@ -15,9 +15,9 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 )
 
-// patience is how long killed processes may take to exit; one in an uninterruptible wait may never
+// exitTimeout is how long killed processes may take to exit; one in an uninterruptible wait may never
 // do so.
-const patience = 10 * time.Second
+const exitTimeout = 10 * time.Second
 
 // Remove kills every process below a pod's cgroup and removes the cgroups, the deepest first, and
 // podrun's own leaf beside it if that has no processes. It accepts incomplete trees, leftovers, and
@@ -38,7 +38,7 @@ func Remove(path string) error {
 	if err := kill(path); err != nil {
 		return err
 	}
-	if err := drained(path, patience); err != nil {
+	if err := drained(path, exitTimeout); err != nil {
 		return err
 	}
 	if err := removeTree(path); err != nil {

@@ -21,15 +21,15 @@ const (
 	Newer = "Newer"
 	// Unset is the policy of a manifest that has none. Kubernetes' default applies, Always for the tag
 	// latest and else IfNotPresent, with two differences. For an image that was added without a
-	// registry, no registry is asked. If the registry cannot be reached, a stored copy is used: a
+	// registry, no registry is contacted. If the registry cannot be reached, a stored copy is used: a
 	// machine without a network must be able to start its pods.
 	Unset = ""
 )
 
-// Ensure finds or pulls an image as the kubelet does under a pull policy. Always asks the registry every
-// time and fails if that fails, even with a stored copy. IfNotPresent asks only if there is no copy. Never
-// asks no registry, and without a copy it fails with reason ErrImageNeverPull. See Newer and Unset for those
-// two.
+// Ensure finds or pulls an image as the kubelet does under a pull policy. Always contacts the registry
+// every time and fails if that fails, even with a stored copy. IfNotPresent contacts it only if there is
+// no copy. Never contacts no registry, and without a copy it fails with reason ErrImageNeverPull. See
+// Newer and Unset for those two.
 func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.PullOptions) (pod.Image, error) {
 	img, err := s.Resolve(ref)
 	if api.Reason(err) == api.InvalidImageName {
@@ -95,7 +95,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	return pod.Image{}, report.New(report.Failure, hint, "%w", err)
 }
 
-// isLocal reports whether a name is local: without a pull policy no registry is asked for it. It begins with
+// isLocal reports whether a name is local: without a pull policy no registry is contacted for it. It begins with
 // localhost/, as podman and buildah name what they build, or an archive or the user gave it.
 func (s *Store) isLocal(ref string) bool {
 	name, err := records.ParseName(ref)

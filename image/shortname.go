@@ -45,7 +45,7 @@ func (s *Store) candidates(ref string) []reference.Name {
 		}
 		known.Names[ref] = names
 		if text, err := json.Marshal(known); err == nil {
-			_ = store.WriteVolatile(path, text) // on failure the program is asked again
+			_ = store.WriteVolatile(path, text) // on failure the program is started again
 		}
 	}
 	var list []reference.Name

@@ -37,7 +37,7 @@ func conditions(plan *pod.Plan, o *Observed, p pod.Phase) []pod.Condition {
 	list := []pod.Condition{
 		sandboxCondition(o),
 		initializedCondition(plan, o, p),
-		named(podReady, gated(plan, o, all)),
+		named(podReady, podReadiness(plan, o, all)),
 		named(containersReady, all),
 		{Type: podScheduled, Status: isTrue},
 	}
@@ -56,9 +56,9 @@ func OwnCondition(kind string) bool {
 	return false
 }
 
-// gated returns the readiness of the pod: of its containers, then of its readiness gates (kubelet:
+// podReadiness returns the readiness of the pod: of its containers, then of its readiness gates (kubelet:
 // GeneratePodReadyCondition in pkg/kubelet/status).
-func gated(plan *pod.Plan, o *Observed, all pod.Condition) pod.Condition {
+func podReadiness(plan *pod.Plan, o *Observed, all pod.Condition) pod.Condition {
 	if all.Status != isTrue {
 		return all
 	}
@@ -183,7 +183,7 @@ func (o *Observed) transition(kind string) (Transition, bool) {
 
 // noteConditions records which conditions an event has changed.
 func (o *Observed) noteConditions(plan *pod.Plan, at Now) {
-	o.Conditions = transitions(o.timed(plan, at))
+	o.Conditions = transitions(o.conditionsWithTimes(plan, at))
 }
 
 func transitions(list []pod.Condition) []Transition {
@@ -194,9 +194,9 @@ func transitions(list []pod.Condition) []Transition {
 	return out
 }
 
-// timed returns the conditions with their times. A condition changed by no event since (because a
+// conditionsWithTimes returns the conditions with their times. A condition changed by no event since (because a
 // deadline has passed) changes now.
-func (o *Observed) timed(plan *pod.Plan, now Now) []pod.Condition {
+func (o *Observed) conditionsWithTimes(plan *pod.Plan, now Now) []pod.Condition {
 	list := conditions(plan, o, phase(plan, o, o.currentEnding(plan, now)))
 	for i := range list {
 		list[i].LastTransition = now.Wall

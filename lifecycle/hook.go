@@ -20,7 +20,7 @@ type HookRun struct {
 	Outcome Outcome        `json:"outcome,omitempty"`
 }
 
-// Reasons of a container's stop, passed to the hook if the pod asks for it.
+// Reasons of a container's stop, passed to the hook if the manifest requests it.
 const (
 	reasonDelete     = "Delete"     // a user stops the pod, or replaces this container
 	reasonHealth     = "Health"     // a probe of the container has failed

@@ -16,7 +16,7 @@ func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 		StartTime:      now.Wall,
 		Deleting:       o.Deleting,
 		Deletion:       o.Deletion,
-		Conditions:     o.timed(plan, now),
+		Conditions:     o.conditionsWithTimes(plan, now),
 		InitContainers: containerStatuses(plan, o, ending, plan.InitContainers, false),
 		Containers:     containerStatuses(plan, o, ending, plan.Containers, true),
 		Ephemeral:      ephemeralStatuses(plan, o, ending),

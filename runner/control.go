@@ -214,7 +214,7 @@ func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) err
 	return nil
 }
 
-// objectChanged looks at an object again that the pod refers to.
+// objectChanged makes the engine read an object again to which the pod refers.
 func (c *control) objectChanged(conn *net.UnixConn, req *wire.ChangedRequest, _ []*os.File) error {
 	c.engine.objectChanged(*req)
 	return wire.WriteFrame(conn, wire.Frame{Applied: true})

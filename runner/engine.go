@@ -48,20 +48,20 @@ type engine struct {
 	applying   sync.Mutex // held while another Plan is applied
 	refreshing sync.Mutex // held while the files of volumes are rewritten
 
-	mu        sync.Mutex
-	next      *pod.Plan // applied, but not taken over by the loop yet; or nil
-	sandbox   *sandbox.Sandbox
-	creating  *sandbox.Sandbox       // the sandbox that is being made
-	cgroup    string                 // the path of the sandbox's cgroup, kept after the sandbox is gone
-	podIPs    []string               // the sandbox's addresses, kept after the sandbox is gone
-	hostIPs   []string               // the machine's addresses, likewise
-	runs      map[string]*run        // by container name, from the Start action to the exit
-	exited    []*container.Container // their exit was emitted, but may not be recorded yet
-	prepared  *prepared.Pool         // guarded by mu
-	busy      int                    // number of actions under way and exits not emitted yet
-	warnings  []string               // kept after the sandbox is gone
-	stopAsked bool                   // pod init asked for a stop and has no answer yet
-	warned    chan struct{}          // capacity 1: there is a new warning
+	mu            sync.Mutex
+	next          *pod.Plan // applied, but not taken over by the loop yet; or nil
+	sandbox       *sandbox.Sandbox
+	creating      *sandbox.Sandbox       // the sandbox that is being made
+	cgroup        string                 // the path of the sandbox's cgroup, kept after the sandbox is gone
+	podIPs        []string               // the sandbox's addresses, kept after the sandbox is gone
+	hostIPs       []string               // the machine's addresses, likewise
+	runs          map[string]*run        // by container name, from the Start action to the exit
+	exited        []*container.Container // their exit was emitted, but may not be recorded yet
+	prepared      *prepared.Pool         // guarded by mu
+	busy          int                    // number of actions under way and exits not emitted yet
+	warnings      []string               // kept after the sandbox is gone
+	stopRequested bool                   // pod init has requested a stop and has no answer yet
+	warned        chan struct{}          // capacity 1: there is a new warning
 }
 
 // run is one Start action of a container, until its exit is emitted.
@@ -80,7 +80,7 @@ func newEngine(plan *pod.Plan, p store.Pod, handoff *handoff.Record, ns sandbox.
 	return e
 }
 
-// newSandbox returns the value of a sandbox that will be made or that existed before.
+// newSandbox returns a Sandbox, for one that will be made or one that an earlier supervisor has made.
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{
 		Plan: plan, Pod: e.pod, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Shim: e.shim,
@@ -161,8 +161,8 @@ func (e *engine) Record(o *lifecycle.Observed) {
 			e.prepared.RemoveInBackground(handoff.Instance{Name: x.Plan.Name, Attempt: x.Attempt}, x.Remove)
 		}
 	}
-	answer := e.stopAsked && o.Deleting
-	e.stopAsked = e.stopAsked && !answer
+	answer := e.stopRequested && o.Deleting
+	e.stopRequested = e.stopRequested && !answer
 	e.mu.Unlock()
 	if answer {
 		e.handoff.PodInit.StopRecorded()
@@ -173,7 +173,7 @@ func (e *engine) Record(o *lifecycle.Observed) {
 func (e *engine) listenPodInit() {
 	go e.handoff.PodInit.Listen(e.handoff.Exits.Receive, func() {
 		e.mu.Lock()
-		e.stopAsked = true
+		e.stopRequested = true
 		e.mu.Unlock()
 		e.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 	})

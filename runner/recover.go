@@ -31,9 +31,9 @@ type recovery struct {
 	recovered []*container.Container
 }
 
-// recover takes over a pod whose supervisor has hibernated or died, and returns what is observed. What was
-// being made when it died is undone and ordered again. A container that may have run is taken over or, if
-// it has exited, its exit is emitted.
+// recover takes over a pod whose supervisor has hibernated or died, and returns what is observed. What
+// was being made when it died is undone, and its start is issued again. A container that may have run is
+// taken over or, if it has exited, its exit is emitted.
 func (s *supervisor) recover(was *podinit.Inherited) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.handoff.Load()
@@ -286,7 +286,7 @@ const initName = "runc:[2:INIT]"
 // failed to. In the latter case the start is repeated, and reports the error again.
 func isPreExec(name string) bool { return name == initName || name == protocol.CommShim }
 
-// recoverContainer restores the value of a running container.
+// recoverContainer takes over a running container.
 func (a *recovery) recoverContainer(r handoff.Run) error {
 	e := a.engine
 	planned, ok := e.plan.Container(r.Name)
@@ -340,7 +340,7 @@ func (a *recovery) removeLeftovers(s *sandbox.Sandbox) {
 	}
 }
 
-// restartUnstarted orders a start again that was not completed, and undoes what exists of it.
+// restartUnstarted undoes a start that was not completed, and issues it again.
 func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
 	planned, ok := a.engine.plan.Container(name)
 	if !ok {

@@ -82,7 +82,7 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 
 // removeLost removes what a sandbox without processes has left: its cgroups, its files in memory, the
 // writable layers. Its mounts have gone with their namespace. Its network is left to the next sandbox,
-// because the command that waits may hold the lock that removal needs.
+// because a command that waits for this pod may hold the lock that the removal needs.
 func (e *engine) removeLost(left handoff.State, known *lifecycle.Observed) error {
 	var errs []error
 	if left.Cgroup != "" {

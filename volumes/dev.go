@@ -65,7 +65,7 @@ func (t SharedMounts) MountDev(path string) (err error) {
 		if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind /dev/%s: %w", name, err)
 		}
-		if err := inert(target); err != nil {
+		if err := disableDevices(target); err != nil {
 			return fmt.Errorf("bind /dev/%s: %w", name, err)
 		}
 	}
@@ -78,19 +78,19 @@ func (t SharedMounts) MountDev(path string) (err error) {
 	return nil
 }
 
-// inert disables device files and set-id programs in a mount, which may be the host's. Where
+// disableDevices disables device files and set-id programs in a mount, which may be the host's. Where
 // mount_setattr(2) is missing (before Linux 5.12) or a filter forbids it, it uses mount(2).
-func inert(path string) error {
+func disableDevices(path string) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		return remountInert(path)
+		return remountWithoutDevices(path)
 	}
 	return err
 }
 
-// remountInert is inert with mount(2), which replaces all flags of a mount: it keeps those that are
-// set.
-func remountInert(path string) error {
+// remountWithoutDevices is disableDevices with mount(2), which replaces all flags of a mount: it
+// keeps those that are set.
+func remountWithoutDevices(path string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return err

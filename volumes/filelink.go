@@ -45,8 +45,8 @@ func giveTo(root int) change {
 	}
 }
 
-// visible makes the link that a container opens and replaces what is there.
-func visible(dir *os.File, name string, root int) error {
+// makeVisible makes the link that a container opens and replaces what is there.
+func makeVisible(dir *os.File, name string, root int) error {
 	target := dataLink + "/" + name
 	if readlinkAt(dir, name) == target {
 		return nil

@@ -113,7 +113,7 @@ func writeFiles(path string, files map[string]File, dirs []string, group *Group,
 		return errors.Join(err, sweep(dir, keep...))
 	}
 	for name := range tops(files) {
-		if err := visible(dir, name, root); err != nil {
+		if err := makeVisible(dir, name, root); err != nil {
 			return err
 		}
 	}

@@ -219,11 +219,11 @@ func TestTemplatesAreMadeWholeOrNot(t *testing.T) {
 	must(t, UnmountDev(dev))
 }
 
-// inert disables device files in a mount and keeps the mount's other flags, with either system
+// TestDisableDevices: device files in a mount are disabled, and it keeps the mount's other flags, with either system
 // call.
-func TestInert(t *testing.T) {
+func TestDisableDevices(t *testing.T) {
 	testenv.NoLeaks(t)
-	for name, do := range map[string]func(string) error{"mount_setattr": inert, "mount": remountInert} {
+	for name, do := range map[string]func(string) error{"mount_setattr": disableDevices, "mount": remountWithoutDevices} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_RDONLY|unix.MS_NOEXEC|unix.MS_NOATIME, ""))

@@ -103,9 +103,9 @@ var closed = []string{"/root", "/lost+found", "/var/lib/private", "/etc/ssl/priv
 // openMark is a file in a directory on which MountOpen has mounted.
 const openMark = ".podrun"
 
-// MountOpen mounts an empty file system, which every user may traverse, on a directory that its
-// caller could not enter before: it hides nothing. It returns the directory; if it was called
-// before in this mount namespace it returns the same one.
+// MountOpen mounts an empty file system, which every user may traverse, on a directory that users
+// cannot enter, so that the mount hides nothing from them. It returns the directory; if it was
+// called before in this mount namespace it returns the same one.
 func MountOpen() (string, error) {
 	for _, dir := range closed {
 		if _, err := os.Lstat(filepath.Join(dir, openMark)); err == nil {

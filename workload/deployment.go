@@ -30,7 +30,7 @@ func (d *decider) deployment() {
 	}
 	for i := range d.State.Revisions {
 		r := &d.State.Revisions[i]
-		d.fill(d.of(r.Name), r.Size, r.Name)
+		d.fill(d.podsOf(r.Name), r.Size, r.Name)
 	}
 	for i := range d.pods { // of a revision that is no longer in the history
 		p := &d.pods[i]
@@ -60,8 +60,8 @@ func (d *decider) outdated() bool {
 	})
 }
 
-// of returns the counting pods of a revision, oldest first.
-func (d *decider) of(revision string) []*Pod {
+// podsOf returns the pods of a revision that count, oldest first.
+func (d *decider) podsOf(revision string) []*Pod {
 	var list []*Pod
 	for i := range d.pods {
 		if p := &d.pods[i]; p.Revision == revision && p.active() {
@@ -74,7 +74,7 @@ func (d *decider) of(revision string) []*Pod {
 // availableOf returns the number of available pods of a revision.
 func (d *decider) availableOf(revision string) int {
 	n := 0
-	for _, p := range d.of(revision) {
+	for _, p := range d.podsOf(revision) {
 		if ok, _ := p.available(d.spec.MinReady, d.now); ok {
 			n++
 		}
@@ -131,7 +131,7 @@ func (d *decider) roll() (moved bool) {
 	}
 	for i := range d.State.Revisions { // a smaller size: missing pods are not replaced
 		r := &d.State.Revisions[i]
-		cut := min(total()-d.spec.Replicas-d.spec.MaxSurge, r.Size-len(d.of(r.Name)))
+		cut := min(total()-d.spec.Replicas-d.spec.MaxSurge, r.Size-len(d.podsOf(r.Name)))
 		if cut > 0 {
 			r.Size, moved = r.Size-cut, true
 		}

@@ -39,7 +39,7 @@ type JobState struct {
 }
 
 // Ended reports whether the Job is over, and whether it has succeeded.
-func (s *State) Ended() (over, well bool) {
+func (s *State) Ended() (over, succeeded bool) {
 	if c, ok := s.Condition("Complete"); ok && c.Status == "True" {
 		return true, true
 	}

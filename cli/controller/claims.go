@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/workload"
 )
 
-// makeClaims creates the claims of a pod that is created next. It uses existing claims as they are, no
-// matter what has created them.
+// makeClaims creates the missing claims of a pod, before the pod is created. Existing claims stay as they
+// are, no matter what has created them.
 func (c *Controller) makeClaims(v *resource.WorkloadInfo, m workload.Make) error {
 	if v.Object.Kind != pod.KindStatefulSet {
 		return nil

@@ -38,7 +38,7 @@ type Controller struct {
 	roots     []store.Workload
 	OnStarted func(*podup.Target) // called for every pod that was started
 
-	// OnCreate, if set, prepares a pod that is created next for its unit.
+	// OnCreate, if set, is called before a pod is created, to connect it to its systemd unit.
 	OnCreate func(*podup.Target) error
 
 	mu       sync.Mutex
@@ -80,13 +80,13 @@ func (c *Controller) reconcile(ctx context.Context) (r pass, err error) {
 		return r, err
 	}
 	for _, w := range c.roots {
-		goes, err := c.reconcileWorkload(ctx, w, &r)
+		again, err := c.reconcileWorkload(ctx, w, &r)
 		if err != nil {
 			c.reportOnce(w, err)
 			r.wakeAt(time.Now().Add(retryTime))
-			goes = true
+			again = true
 		}
-		if goes {
+		if again {
 			r.left = append(r.left, w)
 		}
 	}
@@ -114,9 +114,9 @@ func (c *Controller) reportOnce(w store.Workload, err error) {
 	}
 }
 
-// reconcileWorkload carries out for one workload what is due now. goes reports whether the workload still
+// reconcileWorkload carries out for one workload what is due now. again reports whether the workload still
 // needs a controller.
-func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r *pass) (goes bool, err error) {
+func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r *pass) (again bool, err error) {
 	if err := r.watch.Workload(w); err != nil {
 		return true, err
 	}

@@ -12,12 +12,14 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// namespace returns the namespace of commands that set none, as the CLI determines it. If it is not a
+// defaultNamespace returns the namespace of commands that set none, as the CLI determines it. If it is not a
 // valid name, the command's parser returns not ok.
-func namespace() string { return cmp.Or(os.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace) }
+func defaultNamespace() string {
+	return cmp.Or(os.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace)
+}
 
-// order is a command to run in a container.
-type order struct {
+// execOptions are the command line of exec.
+type execOptions struct {
 	namespace, pod, container string
 	stdin                     bool
 	command                   []string
@@ -25,12 +27,12 @@ type order struct {
 
 // parseExec parses `POD [-c CONTAINER] [-i] [-n NAMESPACE] -- COMMAND…`, with the options in any order.
 // ok is false for any other word or form.
-func parseExec(words []string) (o order, ok bool) {
+func parseExec(words []string) (o execOptions, ok bool) {
 	end := slices.Index(words, "--")
 	if end < 0 {
 		return o, false
 	}
-	o.namespace, o.command = namespace(), words[end+1:]
+	o.namespace, o.command = defaultNamespace(), words[end+1:]
 	names, ok := options(words[:end], map[string]any{
 		"-i --stdin": &o.stdin, "-c --container": &o.container, "-n --namespace": &o.namespace,
 	})
@@ -41,8 +43,8 @@ func parseExec(words []string) (o order, ok bool) {
 	return o, label(o.namespace) && plain(o.pod)
 }
 
-// logOrder selects the output of a container to print.
-type logOrder struct {
+// logsOptions are the command line of logs.
+type logsOptions struct {
 	namespace, pod, container string
 	tail                      int
 	since                     time.Duration
@@ -50,8 +52,8 @@ type logOrder struct {
 }
 
 // parseLogs parses `POD [-c CONTAINER] [-n NAMESPACE] [--tail LINES] [--since DURATION] [-t] [-p]`.
-func parseLogs(words []string) (o logOrder, ok bool) {
-	o.namespace, o.tail = namespace(), -1
+func parseLogs(words []string) (o logsOptions, ok bool) {
+	o.namespace, o.tail = defaultNamespace(), -1
 	var tail, since string
 	names, ok := options(words, map[string]any{
 		"-c --container": &o.container, "-n --namespace": &o.namespace, "--tail": &tail, "--since": &since,
@@ -78,7 +80,7 @@ func parseLogs(words []string) (o logOrder, ok bool) {
 	return o, true
 }
 
-func (o *logOrder) selection() crilog.Selection {
+func (o *logsOptions) selection() crilog.Selection {
 	s := crilog.Selection{Tail: o.tail}
 	if o.since > 0 {
 		s.Since = time.Now().Add(-o.since)
@@ -86,25 +88,25 @@ func (o *logOrder) selection() crilog.Selection {
 	return s
 }
 
-// parseEnding parses `POD [-n NAMESPACE]`.
-func parseEnding(words []string) (home, name string, ok bool) {
-	home = namespace()
-	names, ok := options(words, map[string]any{"-n --namespace": &home})
+// parseEnding parses `POD [-n NAMESPACE]`, the command line of down and stop.
+func parseEnding(words []string) (namespace, name string, ok bool) {
+	namespace = defaultNamespace()
+	names, ok := options(words, map[string]any{"-n --namespace": &namespace})
 	if !ok || len(names) != 1 {
 		return "", "", false
 	}
-	return home, names[0], label(home) && plain(names[0])
+	return namespace, names[0], label(namespace) && plain(names[0])
 }
 
-// listOrder selects the pods to list.
-type listOrder struct {
+// listOptions are the command line of ps and get pods.
+type listOptions struct {
 	namespace      string
 	all, noHeaders bool
 }
 
 // parseList parses `[-A] [-n NAMESPACE] [--no-headers]`, preceded for get by `pods`.
-func parseList(command string, words []string) (o listOrder, ok bool) {
-	o.namespace = namespace()
+func parseList(command string, words []string) (o listOptions, ok bool) {
+	o.namespace = defaultNamespace()
 	names, ok := options(words, map[string]any{
 		"-A --all-namespaces": &o.all, "-n --namespace": &o.namespace, "--no-headers": &o.noHeaders,
 	})

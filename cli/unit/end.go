@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// finish ends a service whose pods have all ended.
+// finish ends the unit's process when all of its pods have ended, and returns the error for its exit code.
 func (s *MainProcess) finish() error {
 	errs := make([]error, len(s.Pods))
 	for i, p := range s.Pods {
@@ -40,7 +40,7 @@ func (s *MainProcess) finish() error {
 }
 
 // end stops and removes the pods after a signal; a second signal kills them. At shutdown of the machine
-// the pods are only stopped. A unit that was asked to stop does not fail.
+// the pods are only stopped. A requested stop is no failure of the unit.
 func (s *MainProcess) end(ctx context.Context) error {
 	if s.ShuttingDown(ctx) {
 		s.notify(systemd.Stopping, systemd.Status("stopping, to be resumed later"), systemd.ExtendTimeout(stopTimeout(s.Pods)))

@@ -58,7 +58,7 @@ type MainProcess struct {
 // for these messages.
 const notifyInterval = time.Hour
 
-// NewMainProcess returns the service of this process's unit.
+// NewMainProcess returns the MainProcess of the unit to which this process belongs.
 func NewMainProcess(env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, n *systemd.Notifier) *MainProcess {
 	s := &MainProcess{env: env, dirs: dirs, launcher: launcher, notifier: n, stopExtending: func() {}}
 	if u, ok := systemd.OwnUnit(); ok {

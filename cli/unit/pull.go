@@ -19,77 +19,77 @@ import (
 // PullImages pulls the images of the unit's pods, which are Pending meanwhile. A unit's process lives as
 // long as its pods, so it is their puller. A machine that has just booted may have no network yet, which
 // must not fail the unit.
-func (s *MainProcess) PullImages(ctx context.Context, l *podup.Run) (map[podup.ImageUse]pod.Image, error) {
+func (s *MainProcess) PullImages(ctx context.Context, run *podup.Run) (map[podup.ImageUse]pod.Image, error) {
 	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	for _, p := range l.Targets {
+	for _, p := range run.Targets {
 		if p.AwaitsImages {
-			if err := s.putPending(l, p, stop); err != nil {
-				return nil, errors.Join(err, s.endPulls(ctx, l, false))
+			if err := s.putPending(run, p, stop); err != nil {
+				return nil, errors.Join(err, s.endPulls(ctx, run, false))
 			}
 		}
 	}
 	for attempt := 0; ; attempt++ {
-		l.EachPending((*podup.PendingPod).Begin)
-		found, err := l.Ensure(pulling)
+		run.EachPending((*podup.PendingPod).Begin)
+		found, err := run.Ensure(pulling)
 		if err == nil && pulling.Err() == nil {
 			return found, nil
 		}
 		if pulling.Err() == nil && image.Reason(err) != image.InvalidImageName {
-			err = s.retryPulls(pulling, l, attempt, err)
+			err = s.retryPulls(pulling, run, attempt, err)
 		}
 		switch {
 		case ctx.Err() != nil: // the unit is being stopped
 			return nil, ctx.Err()
 		case pulling.Err() != nil:
-			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun command"), s.endPulls(ctx, l, true))
+			return nil, errors.Join(report.New(report.Failure, "", "a pod of the unit was stopped by another podrun command"), s.endPulls(ctx, run, true))
 		case err != nil:
-			return nil, errors.Join(err, s.endPulls(ctx, l, false))
+			return nil, errors.Join(err, s.endPulls(ctx, run, false))
 		}
 	}
 }
 
 // putPending records a pod that waits for its images.
-func (s *MainProcess) putPending(l *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
+func (s *MainProcess) putPending(run *podup.Run, p *podup.Target, stop context.CancelCauseFunc) (err error) {
 	if p.Action == podup.Replace {
-		if err := l.StopOld(p); err != nil {
+		if err := run.StopOld(p); err != nil {
 			return err
 		}
 		p.Action = podup.Create
 	}
-	if p.Lock, err = l.Lock(p); err != nil {
+	if p.Lock, err = run.Lock(p); err != nil {
 		return err
 	}
-	if err := l.Build(p, nil); err != nil {
+	if err := run.Build(p, nil); err != nil {
 		return err
 	}
 	p.AwaitsImages = false // its images are requested now
 	if p.Resumed == nil {
 		p.Resumed = &podup.Resumption{UID: p.Plan.UID, Created: time.Now()}
 	}
-	if err := l.WriteRecord(p, p.Resumed.Created); err != nil {
+	if err := run.WriteRecord(p, p.Resumed.Created); err != nil {
 		return err
 	}
-	p.Puller, err = podup.NewPending(l.Env, p.Pod, p.Plan, stop)
+	p.Puller, err = podup.NewPending(run.Env, p.Pod, p.Plan, stop)
 	return err
 }
 
 // retryPulls publishes a failed attempt, and waits until the next one is due.
-func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int, err error) error {
+func (s *MainProcess) retryPulls(ctx context.Context, run *podup.Run, attempt int, err error) error {
 	wait := s.env.PullBackOff(attempt)
-	l.ReleaseLease()
+	run.ReleaseLease()
 	report.Print(s.env.ErrOut, fmt.Errorf("%w; next try in %v", err, wait))
 	s.notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
 	s.releaseStartSlot()
-	for _, p := range l.Targets {
+	for _, p := range run.Targets {
 		if p.Puller != nil {
-			l.Failed(p, err, wait)
-			l.BackOff(p)
+			run.Failed(p, err, wait)
+			run.BackOff(p)
 		}
 	}
 	rest, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, p := range l.Targets {
+	for _, p := range run.Targets {
 		if p.Puller != nil {
 			go func() {
 				if requested, _ := p.Puller.Sleep(rest, wait); requested {
@@ -103,21 +103,21 @@ func (s *MainProcess) retryPulls(ctx context.Context, l *podup.Run, attempt int,
 }
 
 // endPulls ends the wait of pods that have not been started. With keep, as at shutdown, their records
-// stay; otherwise it removes the pods that no client has asked to stop.
-func (s *MainProcess) endPulls(ctx context.Context, l *podup.Run, keep bool) error {
+// stay; otherwise it removes the pods whose stop no client has requested.
+func (s *MainProcess) endPulls(ctx context.Context, run *podup.Run, keep bool) error {
 	var errs []error
-	if !slices.ContainsFunc(l.Targets, func(p *podup.Target) bool { return p.Puller != nil }) {
+	if !slices.ContainsFunc(run.Targets, func(p *podup.Target) bool { return p.Puller != nil }) {
 		return nil
 	}
 	keep = keep || s.ShuttingDown(ctx)
-	for _, p := range l.Targets {
+	for _, p := range run.Targets {
 		if p.Puller == nil {
 			continue
 		}
 		if p.Puller.StopRequested() == nil {
 			p.Puller.RequestStop(&wire.StopRequest{Remove: true, Shutdown: keep})
 		}
-		errs = append(errs, l.EndPull(p))
+		errs = append(errs, run.EndPull(p))
 		p.Lock.Close()
 		p.Puller, p.Lock = nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // outputPipe copies the containers' output from supervisors to the unit's output. The journal attributes
 // a line to the unit only if a process of the unit has written it, and the pods' processes are not in the
-// unit. While the service waits, its loop in C copies.
+// unit. While the unit loop runs, it copies.
 type outputPipe struct {
 	from, end *os.File // the ends of a pipe
 	to        io.Writer

@@ -154,7 +154,7 @@ func (e *controllerProcess) grace() time.Duration {
 	return time.Duration(most) * time.Second
 }
 
-// connectPod makes the connection of a pod that is created next.
+// connectPod makes the connection for a pod, before the pod is created.
 func (e *controllerProcess) connectPod(p *podup.Target) error {
 	if err := e.MainProcess.connect(p); err != nil {
 		return err

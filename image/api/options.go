@@ -23,7 +23,7 @@ type PullOptions struct {
 	// Warn, if not nil, is called with the reason why a stored copy is used instead of the registry's
 	// image.
 	Warn func(error) `json:"-"`
-	// BeforePull, if not nil, is called before a registry is asked.
+	// BeforePull, if not nil, is called before a registry is contacted.
 	BeforePull func() `json:"-"`
 	// Progress, if not nil, is called for every layer.
 	Progress func(Progress) `json:"-"`

@@ -21,8 +21,8 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// rebuildOrder is its one argument, as JSON.
-type rebuildOrder struct {
+// rebuildRequest is the one argument of the entry point _rebuild, as JSON.
+type rebuildRequest struct {
 	Dir   string // absolute; the unpacked layer
 	Sizes bool   // check the files' sizes only, and make no stream
 	Write bool   // the stream goes to standard output and the result to descriptor 4; else the stream is discarded
@@ -47,18 +47,18 @@ type ChangedFile struct {
 const maxChanged = 100
 
 func rebuildMain(args []string) int {
-	var order rebuildOrder
+	var request rebuildRequest
 	out, result := io.Writer(nil), os.Stdout
-	err := fmt.Errorf("%s: no order", protocol.EntryRebuild)
+	err := fmt.Errorf("%s: no request", protocol.EntryRebuild)
 	if len(args) == 1 {
-		err = json.Unmarshal([]byte(args[0]), &order)
+		err = json.Unmarshal([]byte(args[0]), &request)
 	}
-	if order.Write {
+	if request.Write {
 		out, result = os.Stdout, os.NewFile(protocol.FDRebuildResult, "result")
 	}
 	var r *RebuildResult
 	if err == nil {
-		r, err = runRebuild(order, os.NewFile(protocol.FDRebuildRecipe, RecipeFile), out)
+		r, err = runRebuild(request, os.NewFile(protocol.FDRebuildRecipe, RecipeFile), out)
 	}
 	if err == nil {
 		err = json.NewEncoder(result).Encode(r)
@@ -70,7 +70,7 @@ func rebuildMain(args []string) int {
 	return 0
 }
 
-func runRebuild(order rebuildOrder, in io.Reader, out io.Writer) (*RebuildResult, error) {
+func runRebuild(request rebuildRequest, in io.Reader, out io.Writer) (*RebuildResult, error) {
 	f := &filter{limits: Limits{Bytes: math.MaxInt64, Entries: math.MaxInt}}
 	var err error
 	if f.uids, err = readIDMap("/proc/self/uid_map"); err != nil {
@@ -79,7 +79,7 @@ func runRebuild(order rebuildOrder, in io.Reader, out io.Writer) (*RebuildResult
 	if f.gids, err = readIDMap("/proc/self/gid_map"); err != nil {
 		return nil, err
 	}
-	if err := Confine(order.Dir, 0, unix.MS_RDONLY); err != nil {
+	if err := Confine(request.Dir, 0, unix.MS_RDONLY); err != nil {
 		return nil, err
 	}
 	rec, err := openRecipe(in)
@@ -87,7 +87,7 @@ func runRebuild(order rebuildOrder, in io.Reader, out io.Writer) (*RebuildResult
 		return nil, err
 	}
 	c := &comparer{recipe: rec, sum: crc64.New(crcTable)}
-	if order.Sizes {
+	if request.Sizes {
 		return &c.result, c.sizes()
 	}
 	sum := sha256.New()

@@ -29,7 +29,7 @@ func Rebuild(id digest.Digest, dir string, sizes bool, out *os.File) (*RebuildRe
 		return nil, err
 	}
 	defer recipe.Close()
-	arg, err := json.Marshal(rebuildOrder{Dir: filepath.Join(dir, records.LayerFS), Sizes: sizes, Write: out != nil})
+	arg, err := json.Marshal(rebuildRequest{Dir: filepath.Join(dir, records.LayerFS), Sizes: sizes, Write: out != nil})
 	if err != nil {
 		return nil, err
 	}

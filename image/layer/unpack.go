@@ -22,8 +22,8 @@ func EntryPoints() map[string]func(args []string) int {
 	return map[string]func(args []string) int{protocol.EntryUnpack: unpackMain, protocol.EntryRemoveLayers: removeMain, protocol.EntryRebuild: rebuildMain}
 }
 
-// unpackOrder is the parent's request, as JSON in the one argument. The tar stream is on standard input.
-type unpackOrder struct {
+// unpackRequest is the parent's request, as JSON in the one argument. The tar stream is on standard input.
+type unpackRequest struct {
 	Dir    string // absolute; the directory to fill
 	Limits Limits
 	Part   int // entries in one call of Apply
@@ -48,15 +48,15 @@ func unpackMain(args []string) int {
 }
 
 func runUnpack(args []string) (*unpackResult, error) {
-	var order unpackOrder
+	var request unpackRequest
 	if len(args) != 1 {
-		return nil, fmt.Errorf("%s: no order", protocol.EntryUnpack)
+		return nil, fmt.Errorf("%s: no request", protocol.EntryUnpack)
 	}
-	if err := json.Unmarshal([]byte(args[0]), &order); err != nil {
+	if err := json.Unmarshal([]byte(args[0]), &request); err != nil {
 		return nil, fmt.Errorf("%s: %w", protocol.EntryUnpack, err)
 	}
 	debug.SetGCPercent(50) // Apply keeps every path of a part in memory: 140 bytes a file, 400 a directory
-	f := &filter{limits: order.Limits}
+	f := &filter{limits: request.Limits}
 	var err error
 	if f.uids, err = readIDMap("/proc/self/uid_map"); err != nil {
 		return nil, err
@@ -65,11 +65,11 @@ func runUnpack(args []string) (*unpackResult, error) {
 		return nil, err
 	}
 	unix.Umask(0)
-	if err := Confine(order.Dir, order.Limits.Bytes, 0); err != nil {
+	if err := Confine(request.Dir, request.Limits.Bytes, 0); err != nil {
 		return nil, err
 	}
 	rec := newRecipeWriter(bufio.NewReaderSize(os.Stdin, 256<<10), os.NewFile(protocol.FDUnpackRecipe, RecipeFile))
-	result, err := apply(rec, f, order.Part)
+	result, err := apply(rec, f, request.Part)
 	if err == nil {
 		err = rec.close()
 	}

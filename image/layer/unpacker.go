@@ -94,7 +94,7 @@ func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, onProgr
 		return nil, err
 	}
 	defer recipe.Close()
-	child, err := startUnpacker(ctx, unpackOrder{root, limits, job.Part}, recipe, job.Lock)
+	child, err := startUnpacker(ctx, unpackRequest{root, limits, job.Part}, recipe, job.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +145,8 @@ type unpacker struct {
 	ctx    context.Context
 }
 
-func startUnpacker(ctx context.Context, order unpackOrder, recipe, lock *os.File) (*unpacker, error) {
-	arg, err := json.Marshal(order)
+func startUnpacker(ctx context.Context, request unpackRequest, recipe, lock *os.File) (*unpacker, error) {
+	arg, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}

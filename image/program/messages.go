@@ -1,10 +1,10 @@
-// Package program is the border between podrun and the image program, the process that links the libraries
-// for registries and signatures: the messages of both sides, and the client.
+// Package program is the interface between podrun and the image program, the process that links the
+// libraries for registries and signatures: the messages of both sides, and the client.
 //
-// The image program is a child of the process that needs it, and serves one connection. Both sides
-// send JSON values, one on a line. A request has a number, and any number of requests may run at once. The
-// answer is any number of frames with this number, the last with Done. The program cancels all requests and
-// exits when the connection ends: when its parent has no more requests, or has died.
+// The image program is a child of the process that needs it, and serves one connection. Both sides send
+// JSON values, one on a line. A request has a number, and any number of requests may run at once. The
+// answer is any number of frames with this number, the last with Done. The program cancels all requests
+// and exits when the connection ends: when its parent has no more requests, or has died.
 package program
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// Op is what a request asks for.
+// Op is the operation of a request.
 type Op string
 
 const (
@@ -48,7 +48,7 @@ type Request struct {
 // Frame is a message from the image program.
 type Frame struct {
 	ID       int           `json:"id"`
-	Begun    bool          `json:"begun,omitempty"` // a registry is asked from now on
+	Begun    bool          `json:"begun,omitempty"` // a registry is contacted from now on
 	Progress *api.Progress `json:"progress,omitempty"`
 	Done     bool          `json:"done,omitempty"` // the rest is the result
 	Added    []api.Added   `json:"added,omitempty"`
@@ -57,7 +57,7 @@ type Frame struct {
 	Error    *Error        `json:"error,omitempty"`
 }
 
-// Error is an error that crosses the border: its text, and what the other side reads from the chain.
+// Error is an error in a message: its text, and what the receiver reads from the chain.
 type Error struct {
 	Text      string       `json:"text,omitempty"`
 	Hint      string       `json:"hint,omitempty"`

@@ -26,8 +26,8 @@ import (
 )
 
 // credentialGuard watches where the library's first requests to a registry send credentials. net/http
-// compares neither port nor scheme before it repeats a login to a redirect's target, and the library asks
-// any address for a token. The library's client is accessible only after these requests (see
+// compares neither port nor scheme before it repeats a login to a redirect's target, and the library requests
+// a token from any address. The library's client is accessible only after these requests (see
 // restrictClient). So the guard traces them: it closes the connection when a credential was written to the
 // buffer of a request that must not have it. A header that is longer than the buffer is sent in parts, so no
 // part of such a request is sent before it is checked.

@@ -51,8 +51,8 @@ func (v hostView) foreign(dir string) error {
 	return &NotDelegated{fmt.Sprintf("the cgroup %s is not delegated to this user", dir), cureScope}
 }
 
-func occupied(dir string, strangers int) error {
-	return &NotDelegated{fmt.Sprintf("the cgroup %s holds %d other process(es)", dir, strangers), cureScope}
+func occupied(dir string, foreign int) error {
+	return &NotDelegated{fmt.Sprintf("the cgroup %s holds %d other process(es)", dir, foreign), cureScope}
 }
 
 // Lacks returns a *NotDelegated that names those of the controllers that s does

@@ -15,18 +15,18 @@ import (
 type hostView struct {
 	root     string // "" or a fake root directory
 	writable func(path string) bool
-	ours     []int // pids that may be moved
+	movable  []int // pids that may be moved
 }
 
 func host(with []int) hostView {
 	return hostView{
 		writable: func(path string) bool { return unix.Access(path, unix.W_OK) == nil },
-		ours:     append([]int{os.Getpid()}, with...),
+		movable:  append([]int{os.Getpid()}, with...),
 	}
 }
 
 func find(v hostView) (Subtree, error) {
-	dir, err := v.home()
+	dir, err := v.ownCgroup()
 	if err != nil {
 		return Subtree{}, err
 	}
@@ -38,7 +38,7 @@ func find(v hostView) (Subtree, error) {
 			}
 			return Subtree{}, why
 		}
-		free, strangers, err := v.free(dir)
+		free, foreign, err := v.free(dir)
 		if err != nil {
 			return Subtree{}, err
 		}
@@ -50,7 +50,7 @@ func find(v hostView) (Subtree, error) {
 			return s, nil
 		}
 		if why == nil {
-			why = occupied(dir, strangers)
+			why = occupied(dir, foreign)
 		}
 		if dir == Mount {
 			return Subtree{}, why
@@ -58,8 +58,8 @@ func find(v hostView) (Subtree, error) {
 	}
 }
 
-// home returns the calling process's cgroup, or its parent if that cgroup is a leaf.
-func (v hostView) home() (string, error) {
+// ownCgroup returns the calling process's cgroup, or its parent if that cgroup is a leaf.
+func (v hostView) ownCgroup() (string, error) {
 	dir, err := v.cgroupOf("self")
 	if err == nil && filepath.Base(dir) == Leaf && v.manageable(filepath.Dir(dir)) {
 		dir = filepath.Dir(dir)
@@ -70,8 +70,8 @@ func (v hostView) home() (string, error) {
 // free reports whether no process prevents children with controllers, and the number of foreign
 // processes that do.
 func (v hostView) free(dir string) (bool, int, error) {
-	_, strangers, err := v.procs(dir)
-	return err == nil && (strangers == 0 || v.isRoot(dir)), strangers, err
+	_, foreign, err := v.procs(dir)
+	return err == nil && (foreign == 0 || v.isRoot(dir)), foreign, err
 }
 
 // cgroupOf returns the cgroup of a process, below Mount.
@@ -179,7 +179,7 @@ func (v hostView) isRoot(dir string) bool {
 
 // procs returns the processes directly in dir that we may move, and counts the others. A process
 // outside our PID namespace has pid 0 there, and counts as another one.
-func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
+func (v hostView) procs(dir string) (movable []int, foreign int, err error) {
 	b, err := os.ReadFile(filepath.Join(v.root, dir, "cgroup.procs"))
 	if err != nil {
 		return nil, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
@@ -189,13 +189,13 @@ func (v hostView) procs(dir string) (ours []int, strangers int, err error) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("list processes of cgroup %s: %w", dir, err)
 		}
-		if pid > 0 && slices.Contains(v.ours, pid) {
-			ours = append(ours, pid)
+		if pid > 0 && slices.Contains(v.movable, pid) {
+			movable = append(movable, pid)
 		} else {
-			strangers++
+			foreign++
 		}
 	}
-	return ours, strangers, nil
+	return movable, foreign, nil
 }
 
 // controllers returns those of wanted that children of dir can have: dir has them, or an ancestor

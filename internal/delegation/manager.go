@@ -44,7 +44,7 @@ func (v hostView) manager(uid int, runtimeDir string) (Manager, bool) {
 func Own(with ...int) (s Subtree, ok bool, err error) { return host(with).alone() }
 
 func (v hostView) alone() (Subtree, bool, error) {
-	dir, err := v.home()
+	dir, err := v.ownCgroup()
 	if err != nil || !v.manageable(dir) {
 		return Subtree{}, false, err
 	}

@@ -14,15 +14,15 @@ import (
 )
 
 func (s Subtree) open(v hostView) error {
-	ours, strangers, err := v.procs(s.Path)
+	movable, foreign, err := v.procs(s.Path)
 	switch {
 	case err != nil:
 		return err
 	case v.isRoot(s.Path):
-	case strangers > 0:
-		return occupied(s.Path, strangers)
-	case len(ours) > 0:
-		if err := toLeaf(filepath.Join(v.root, s.Path), ours); err != nil {
+	case foreign > 0:
+		return occupied(s.Path, foreign)
+	case len(movable) > 0:
+		if err := toLeaf(filepath.Join(v.root, s.Path), movable); err != nil {
 			return err
 		}
 	}

@@ -30,21 +30,21 @@ var ErrCgroup = errors.New("no process can be made in the cgroup")
 // the Config. Exception, without FilterEarly: it has CAP_SYS_ADMIN of the user namespace until the
 // filter is loaded, and cannot be traced without CAP_SYS_PTRACE.
 func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
-	order, err := j.encode(true)
+	config, err := j.encode(true)
 	if err != nil {
 		return nil, err
 	}
 	if len(j.Args) == 0 {
 		return nil, errors.New("no command to run")
 	}
-	ours, theirs, err := newChannel()
+	local, remote, err := newChannel()
 	if err != nil {
 		return nil, err
 	}
-	defer ours.Close()
-	defer theirs.Close()
+	defer local.Close()
+	defer remote.Close()
 	attr := &os.ProcAttr{
-		Env: j.Env, Files: []*os.File{j.Stdio[0], j.Stdio[1], j.Stdio[2], j.Target, theirs}, Sys: &syscall.SysProcAttr{},
+		Env: j.Env, Files: []*os.File{j.Stdio[0], j.Stdio[1], j.Stdio[2], j.Target, remote}, Sys: &syscall.SysProcAttr{},
 	}
 	if j.Cgroup != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(j.Cgroup.Fd())
@@ -62,16 +62,16 @@ func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the exec shim: %w", err)
 	}
-	theirs.Close()
-	return j.await(ctx, ours, maker, order)
+	remote.Close()
+	return j.await(ctx, local, maker, config)
 }
 
 // await sends the configuration and reads the replies.
-func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Process, order []byte) (*Process, error) {
+func (j *ExecConfig) await(ctx context.Context, channel *os.File, maker *os.Process, config []byte) (*Process, error) {
 	stop := context.AfterFunc(ctx, func() { _ = channel.SetDeadline(time.Now()) })
 	defer stop()
 	var h replies
-	_, err := channel.Write(order)
+	_, err := channel.Write(config)
 	if err == nil || errors.Is(err, syscall.EPIPE) { // the replies give the reason then
 		err = h.read(channel, j.Args[0])
 	}

@@ -15,9 +15,9 @@ import (
 // The exec shim loads the filter, drops the capabilities needed for that, and executes the
 // process's own program. The nil Init stands for a process without the exec shim.
 type Init struct {
-	program      string
-	ours, theirs *os.File
-	file         *os.File
+	program       string
+	local, remote *os.File
+	file          *os.File
 }
 
 // RequiredCapabilities are the capabilities that a process needs in addition when it executes the
@@ -27,7 +27,7 @@ const RequiredCapabilities = 1<<8 | 1<<21
 
 // PrepareInit prepares an Init for the arguments args. The caller must call Close in the end.
 func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
-	order, err := o.encode(false)
+	config, err := o.encode(false)
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +38,10 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	if b.file, err = p.open(nil); err != nil {
 		return nil, err
 	}
-	if b.ours, b.theirs, err = newChannel(); err != nil {
+	if b.local, b.remote, err = newChannel(); err != nil {
 		return nil, errors.Join(err, b.file.Close())
 	}
-	if _, err := b.ours.Write(order); err != nil { // the socket's buffer holds the largest one
+	if _, err := b.local.Write(config); err != nil { // the socket's buffer holds the largest one
 		b.Close()
 		return nil, fmt.Errorf("send the configuration to the exec shim: %w", err)
 	}
@@ -54,7 +54,7 @@ func (b *Init) Args(args []string) []string {
 }
 
 // Files returns the descriptors of the process, from 3 on.
-func (b *Init) Files() []*os.File { return []*os.File{b.file, b.theirs} }
+func (b *Init) Files() []*os.File { return []*os.File{b.file, b.remote} }
 
 // Started waits until the process has executed its program. The process must have been made, so
 // that it alone has the other end of the channel. The error may be a *StartError, or the cause of
@@ -63,11 +63,11 @@ func (b *Init) Started(ctx context.Context) error {
 	if b == nil {
 		return nil
 	}
-	b.theirs.Close()
-	stop := context.AfterFunc(ctx, func() { _ = b.ours.SetDeadline(time.Now()) })
+	b.remote.Close()
+	stop := context.AfterFunc(ctx, func() { _ = b.local.SetDeadline(time.Now()) })
 	defer stop()
 	var h replies
-	err := h.read(b.ours, b.program)
+	err := h.read(b.local, b.program)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return context.Cause(ctx)
@@ -86,7 +86,7 @@ func (b *Init) Close() {
 	if b == nil {
 		return
 	}
-	b.ours.Close()
-	b.theirs.Close()
+	b.local.Close()
+	b.remote.Close()
 	b.file.Close()
 }

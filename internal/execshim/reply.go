@@ -92,7 +92,7 @@ func newStartError(step int, program string, errno syscall.Errno) *StartError {
 }
 
 // newChannel returns the two ends of a channel.
-func newChannel() (ours, theirs *os.File, err error) {
+func newChannel() (local, remote *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket: %w", err)

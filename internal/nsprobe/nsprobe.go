@@ -62,8 +62,8 @@ func Run(ctx context.Context, dir string) []host.Finding {
 	defer clean(tmp)
 	// The entry point leads a process group: Ctrl-C ends the caller, and the end of ctx the group.
 	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryProbe, Args: []string{tmp}, Userns: true})
-	var said, complaint bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &complaint
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return notTried(err)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, dir string) []host.Finding {
 		<-ended
 		return notTried(errors.New("no answer in time"))
 	}
-	findings := read(said.Bytes(), complaint.String(), err)
+	findings := read(stdout.Bytes(), stderr.String(), err)
 	for i, f := range findings {
 		if f.Name == host.Network && f.Level == host.OK {
 			findings[i].Detail += masqueradeDetail()
@@ -110,20 +110,20 @@ func clean(dir string) {
 }
 
 // read parses the output of the entry points.
-func read(said []byte, complaint string, ended error) []host.Finding {
+func read(stdout []byte, stderr string, ended error) []host.Finding {
 	findings := make([]host.Finding, 0, len(names()))
-	if ended == nil && json.Unmarshal(said, &findings) == nil && len(findings) == len(names()) {
+	if ended == nil && json.Unmarshal(stdout, &findings) == nil && len(findings) == len(names()) {
 		return findings
 	}
-	complaint = strings.Join(strings.Fields(complaint), " ")
+	stderr = strings.Join(strings.Fields(stderr), " ")
 	var exit *exec.ExitError
-	if !errors.As(ended, &exit) || complaint == "" {
-		return notTried(fmt.Errorf("it ended with %v: %q", ended, complaint))
+	if !errors.As(ended, &exit) || stderr == "" {
+		return notTried(fmt.Errorf("it ended with %v: %q", ended, stderr))
 	}
 	// The constructor of reexec/nsenter reports what it could not enter.
 	findings = notTried(errors.New("there is no user namespace to try it in"))
-	if !strings.HasPrefix(complaint, "make a user namespace") && !strings.HasPrefix(complaint, "make a mount namespace") {
-		findings[0] = host.Finding{Name: host.MappedIDs, Level: host.Failure, Detail: "the ids of pods cannot be mapped: " + complaint,
+	if !strings.HasPrefix(stderr, "make a user namespace") && !strings.HasPrefix(stderr, "make a mount namespace") {
+		findings[0] = host.Finding{Name: host.MappedIDs, Level: host.Failure, Detail: "the ids of pods cannot be mapped: " + stderr,
 			Cure: "look at the line of this user in /etc/subuid and /etc/subgid: both must be ranges that no other user has, and that this machine or container has (cat /proc/self/uid_map)"}
 	}
 	return findings

@@ -118,10 +118,10 @@ func FindSupervisor(dirs store.Dirs) (path string, ok bool) {
 }
 
 // find returns the path of a program of this version, its size, and whether it is there.
-func find(dirs store.Dirs, prefix, what string) (path string, size int64, ok bool, err error) {
-	sum, bytes, _ := strings.Cut(strings.TrimSpace(what), " ")
+func find(dirs store.Dirs, prefix, sumAndSize string) (path string, size int64, ok bool, err error) {
+	sum, bytes, _ := strings.Cut(strings.TrimSpace(sumAndSize), " ")
 	if size, err = strconv.ParseInt(bytes, 10, 64); err != nil || len(sum) < 16 {
-		return "", 0, false, fmt.Errorf("read the sum %q: %w", what, err)
+		return "", 0, false, fmt.Errorf("read the sum %q: %w", sumAndSize, err)
 	}
 	path = filepath.Join(dirs.Libexec(), prefix+sum[:16])
 	st, err := os.Stat(path)
@@ -129,8 +129,8 @@ func find(dirs store.Dirs, prefix, what string) (path string, size int64, ok boo
 }
 
 // unpacked returns the path of a program and unpacks it if it is missing.
-func unpacked(dirs store.Dirs, prefix string, packed []byte, what string) (string, error) {
-	path, size, ok, err := find(dirs, prefix, what)
+func unpacked(dirs store.Dirs, prefix string, packed []byte, sumAndSize string) (string, error) {
+	path, size, ok, err := find(dirs, prefix, sumAndSize)
 	if ok || err != nil {
 		return path, err
 	}

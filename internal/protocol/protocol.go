@@ -31,7 +31,7 @@ const (
 	FDImageOutput = 4 // CLI → image program: the archive that a save request writes
 
 	FDShimTarget  = 3 // supervisor → exec shim: a pidfd of the container's first process; if it is that process itself, the shim's own program
-	FDShimChannel = 4 // supervisor → exec shim: the stream socket for the order and the replies
+	FDShimChannel = 4 // supervisor → exec shim: the stream socket for the configuration and the replies
 )
 
 // Environment variables. Environ of internal/reexec removes all of them from what a child inherits.
@@ -170,17 +170,17 @@ const (
 	FileRemoving = "removing" // supervisor, puller → monitor, commands: the pod is being removed
 )
 
-// The order to the exec shim: a fixed head (struct config), then what it counts.
+// The configuration for the exec shim: a fixed head (struct config), then what it counts.
 const (
-	ShimMagic       = 0x70727431 // supervisor → exec shim: the first number of the order
+	ShimMagic       = 0x70727431 // supervisor → exec shim: the first number of the configuration
 	ShimExec        = 1          // supervisor → exec shim: flag: enter the container by the pidfd; else libcontainer has done all but the last steps
 	ShimNoNewPrivs  = 2          // supervisor → exec shim: flag: set no_new_privs
 	ShimFilterEarly = 4          // supervisor → exec shim: flag: load the filter before the process is in the container
 	ShimSetGroups   = 8          // supervisor → exec shim: flag: the user namespace permits to set groups
 	ShimLabel       = 16         // supervisor → exec shim: flag: the profile is an SELinux label
-	MaxShimGroups   = 4096       // supervisor → exec shim: groups of an order
+	MaxShimGroups   = 4096       // supervisor → exec shim: groups of a configuration
 	MaxShimFilter   = 4096       // supervisor → exec shim: instructions of a filter (BPF_MAXINSNS)
-	MaxShimLimits   = 16         // supervisor → exec shim: limits of an order
+	MaxShimLimits   = 16         // supervisor → exec shim: limits of a configuration
 	MaxShimPath     = 4096       // supervisor → exec shim: bytes of a path
 )
 

@@ -61,7 +61,7 @@ func (m *Manager) Reload(ctx context.Context) error {
 	}
 }
 
-// Enable makes a unit start as its [Install] section says; changed means that it was not enabled
+// Enable makes a unit start as its [Install] section defines; changed means that it was not enabled
 // before.
 func (m *Manager) Enable(ctx context.Context, unit string) (changed bool, err error) {
 	var known bool

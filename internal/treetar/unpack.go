@@ -27,9 +27,9 @@ type Options struct {
 	Skipped func(string)
 }
 
-// Unpack unpacks a stream of one thing to a path: into it, if it is a directory, otherwise under
-// this name, as cp does. With whole the stream is the user's own with any number of things, and the
-// path must be a directory.
+// Unpack unpacks a stream with one file or one directory to a path: into it, if it is a
+// directory, otherwise under this name, as cp does. With whole the stream is one that the user
+// has made, with any number of files, and the path must be a directory.
 func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, how Options) error {
 	is, err := r.IsDir(to)
 	if err != nil {

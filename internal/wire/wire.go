@@ -151,7 +151,7 @@ type CopyRequest struct {
 	Path      string `json:"path"`
 
 	In     bool `json:"in,omitempty"`     // into the container, otherwise out of it
-	Whole  bool `json:"whole,omitempty"`  // in: the stream is a user's own, with any number of things
+	Whole  bool `json:"whole,omitempty"`  // in: the user has made the stream; it has any number of files
 	Owners bool `json:"owners,omitempty"` // in: keep the stream's owners, else the container's user
 	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
 

@@ -143,7 +143,7 @@ func (b *builder) groups() []uint32 {
 	return groups
 }
 
-// launchPriority returns an app container's priority: by its place in the list if the pod asks for that,
+// launchPriority returns an app container's priority: by its place in the list if the pod requests that,
 // else by its variable.
 func launchPriority(p *corev1.Pod, index int) int {
 	if p.Annotations[podutil.LaunchPriorityKey] == podutil.LaunchPriorityOrdered || p.Labels[podutil.LaunchPriorityKey] == podutil.LaunchPriorityOrdered {

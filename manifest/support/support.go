@@ -9,7 +9,7 @@ import (
 type Level string
 
 const (
-	Supported Level = "supported" // works as in Kubernetes, except for what the note says
+	Supported Level = "supported" // works as in Kubernetes, except for what the note describes
 	Accepted  Level = "accepted"  // has no meaning on one machine: it is read, stored and printed, with a message
 	Refused   Level = "refused"   // not supported yet: a manifest that sets it is an error
 )

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// resolve answers a query from the View. ours is false if another resolver has to be queried; then
+// resolve answers a query from the View. authoritative is false if another resolver has to be queried; then
 // alias, unless it is "", is the name to query, and the answer begins with the records given.
-func (v *View) resolve(q *query, turn int) (a answer, alias string, ours bool) {
-	f, ours := v.lookup(q.name)
-	if !ours {
+func (v *View) resolve(q *query, turn int) (a answer, alias string, authoritative bool) {
+	f, authoritative := v.lookup(q.name)
+	if !authoritative {
 		return answer{}, "", false
 	}
 	if q.question.Class != dnsmessage.ClassINET && q.question.Class != dnsmessage.ClassANY {

@@ -78,9 +78,9 @@ func (r *Resolver) answer(msg []byte, stream bool) []byte {
 	case q.version != 0:
 		return q.reply(answer{code: badVersion})
 	}
-	a, alias, ours := r.view().resolve(q, int(r.rotation.Add(1)))
+	a, alias, authoritative := r.view().resolve(q, int(r.rotation.Add(1)))
 	switch {
-	case ours:
+	case authoritative:
 		return q.reply(a)
 	case alias != "":
 		return q.reply(r.resolveAlias(q, a, alias))

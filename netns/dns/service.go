@@ -77,7 +77,7 @@ func (v *View) lookupMember(s *services.Service, name string) *records {
 }
 
 // lookupAddress returns the names of an address.
-func (v *View) lookupAddress(a netip.Addr) (f *records, ours bool) {
+func (v *View) lookupAddress(a netip.Addr) (f *records, authoritative bool) {
 	for i := range v.Services {
 		if s := &v.Services[i]; slices.Contains(s.Addresses, a) {
 			return &records{ptr: []string{fullName(s)}}, true

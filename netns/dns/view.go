@@ -39,9 +39,9 @@ type srvTarget struct {
 	port uint16
 }
 
-// lookup looks a name up, given in lower case and without the final dot. ours reports that no other
+// lookup looks a name up, given in lower case and without the final dot. authoritative reports that no other
 // resolver is to be queried: then a nil f means that the name does not exist.
-func (v *View) lookup(name string) (f *records, ours bool) {
+func (v *View) lookup(name string) (f *records, authoritative bool) {
 	labels := strings.Split(name, ".")
 	if rest, ok := trimZone(labels, cluster); ok {
 		return v.lookupCluster(rest), true

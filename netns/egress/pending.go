@@ -21,8 +21,9 @@ type acceptedConn struct {
 // maxPending limits the waiting connections, which count as flows even beyond the limit of flows.
 const maxPending = reserve / 8
 
-// connectAccepted connects one to the far side and joins both, or resets it if that fails. If there
-// are too many flows it waits; if too many wait, the one that has waited longest is reset.
+// connectAccepted connects an accepted connection to the far side and joins both, or resets it if
+// that fails. If there are too many flows it waits; if too many wait, the one that has waited
+// longest is reset.
 func (e *Proxy) connectAccepted(t acceptedConn) {
 	e.supersede(t.flow)
 	err := e.connectFor(t)
@@ -64,7 +65,8 @@ func (e *Proxy) connectFor(t acceptedConn) error {
 	return nil
 }
 
-// retryPending retries those that still exist. None of them blocks another.
+// retryPending retries the waiting connections that the pod has not reset. None of them blocks
+// another.
 func (e *Proxy) retryPending() {
 	if len(e.tcp.pending) == 0 {
 		return

@@ -29,7 +29,7 @@ func parseTableName(table string) (n int, ok bool) {
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// createTable makes a table in the calling thread's network if it does not exist. It asks first,
+// createTable makes a table in the calling thread's network if it does not exist. It queries first,
 // because a failed attempt takes the kernel longer.
 func createTable(name string, fill func(t nft.Table)) error {
 	there, err := nft.ListTables(nftables.TableFamilyIPv4, func(other string) bool { return other == name })

@@ -81,8 +81,8 @@ func (s *busyPoll) learn(worth bool) {
 
 // wait waits for events.
 func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
-	patience := l.timeout()
-	if n := poll(l.epoll, events); n > 0 || patience == 0 {
+	timeout := l.timeout()
+	if n := poll(l.epoll, events); n > 0 || timeout == 0 {
 		return n, nil // this does not predict what follows
 	}
 	if l.spin.enabled() {
@@ -97,7 +97,7 @@ func (l *Loop) wait(events []unix.EpollEvent) (int, error) {
 	if n := l.shortWait(events); n > 0 {
 		return n, nil
 	}
-	return unix.EpollWait(l.epoll, events, patience)
+	return unix.EpollWait(l.epoll, events, timeout)
 }
 
 // poll returns the events that are pending now.

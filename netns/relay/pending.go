@@ -8,13 +8,13 @@ import (
 
 // ProxyPending is Proxy once b, which is connecting, is connected. If b is refused, or not answered
 // in time, or a is reset meanwhile, both are reset. end resets both, at any time.
-func (l *Loop) ProxyPending(a, b int, patience time.Duration, over func()) (end func()) {
+func (l *Loop) ProxyPending(a, b int, timeout time.Duration, over func()) (end func()) {
 	j := l.newConn(a, b, over)
 	j.sides[1].watchesWrites = true
 	if !j.forwardEarly() || !j.watch() || j.connected {
 		return j.reset
 	}
-	l.connecting[j] = time.Now().Add(patience)
+	l.connecting[j] = time.Now().Add(timeout)
 	if !l.expiring {
 		l.expiring = true
 		l.AddTicker(l.expire)

@@ -83,7 +83,7 @@ type side struct {
 	fd            int
 	readable      bool // there may be something to read
 	untilEmpty    bool // data has to be read until there is none: no other event will report it
-	writable      bool // it accepts data, as far as the loop knows
+	writable      bool // it accepts data, by the latest event
 	watchesWrites bool // the loop reports when that changes, which is requested only when needed
 	failed        bool // reads may not report it after an end
 	halfClosed    bool // nothing follows the pending data

@@ -49,7 +49,7 @@ func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.8%
 func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
 
 // createTable makes a pod's table with the sets of answering servers of some families. It replaces
-// other tables of that pod and does nothing if the table exists. It asks first: removing a table,
+// other tables of that pod and does nothing if the table exists. It queries first: removing a table,
 // or a failure, takes the kernel longer than all the rest.
 func createTable(s ipam.Slot, by egressMode, answering []nft.Family, rules ruleList) error {
 	there, err := listTables(map[ipam.Slot]bool{s: true})

@@ -36,8 +36,8 @@ func (d *Catalog) Affinity(protocol string, node uint16) Affinity {
 }
 
 // Endpoint returns the address of a client's pod, of the client's own family if the pod has one. It
-// is not valid if there is no pod. The second result reports whether the pod answers any address
-// through the router.
+// is not valid if there is no pod. shown reports whether the
+// pod may see the client's address: its replies to any address pass through the router.
 func (s Affinity) Endpoint(client netip.Addr) (to netip.AddrPort, shown bool) {
 	client = client.Unmap().WithZone("")
 	list := s.v4

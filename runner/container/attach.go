@@ -30,8 +30,8 @@ func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	return dup(x.stdin)
 }
 
-// ReleaseInput is called when a client that had the input disconnects. With stdinOnce the input is closed
-// after the first client (kubelet: stdinOnce; it has no effect on a terminal).
+// ReleaseInput closes the container's input after the first client, if the manifest has stdinOnce (kubelet:
+// stdinOnce; it has no effect on a terminal). It is called when a client that had the input disconnects.
 func (x *Container) ReleaseInput(h *handoff.Record, req *wire.AttachRequest) {
 	if req.Stdin && x.Plan.StdinOnce && !x.Plan.TTY {
 		x.closeInput(h)

@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Exec starts the process that a client asks for, with the client's descriptors or a terminal.
+// Exec starts the process that a client requests, with the client's descriptors or a terminal.
 func (x *Container) Exec(s *sandbox.Sandbox, req *wire.ExecRequest, files []*os.File) (ExecProcess, *ExecStdio, error) {
 	p := x.newProcess(req.Args, execEnv(x.env, req), x.Plan.Cwd)
 	if err := x.setUser(s, p, req.User); err != nil {
@@ -51,7 +51,7 @@ func (x *Container) setUser(s *sandbox.Sandbox, p *libcontainer.Process, user st
 }
 
 // ServeClient handles the client's frames while its process runs. It kills the process when the client
-// disconnects, unless the client asked to leave it running.
+// disconnects, unless the client has sent Detach.
 func (a *ExecStdio) ServeClient(conn *net.UnixConn, p ExecProcess) {
 	for {
 		msg, err := wire.ReadControl(conn)

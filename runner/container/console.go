@@ -15,8 +15,8 @@ import (
 // ExecStdio connects an exec's process to its client: by the client's three pipes, or by a terminal whose
 // master the client receives.
 type ExecStdio struct {
-	ours, theirs *os.File // the socket pair on which libcontainer sends the master; nil without a terminal
-	master       *os.File // set when the master was received; a client may leave the process running
+	local, remote *os.File // the socket pair on which libcontainer sends the master; nil without a terminal
+	master        *os.File // set when the master was received; a client may leave the process running
 }
 
 func attachStdio(p *libcontainer.Process, req *wire.ExecRequest, files []*os.File) (ExecStdio, error) {
@@ -44,15 +44,15 @@ func newConsole(p *libcontainer.Process) (ExecStdio, error) {
 	if err != nil {
 		return ExecStdio{}, fmt.Errorf("make console socket: %w", err)
 	}
-	a := ExecStdio{ours: os.NewFile(uintptr(pair[0]), "console"), theirs: os.NewFile(uintptr(pair[1]), "console")}
-	p.ConsoleSocket = a.theirs
+	a := ExecStdio{local: os.NewFile(uintptr(pair[0]), "console"), remote: os.NewFile(uintptr(pair[1]), "console")}
+	p.ConsoleSocket = a.remote
 	return a, nil
 }
 
 func (a ExecStdio) closeSockets() {
-	if a.ours != nil {
-		a.ours.Close()
-		a.theirs.Close()
+	if a.local != nil {
+		a.local.Close()
+		a.remote.Close()
 	}
 }
 
@@ -60,11 +60,11 @@ func (a ExecStdio) closeSockets() {
 // the terminal itself.
 func (a *ExecStdio) Started(conn *net.UnixConn) error {
 	defer a.closeSockets()
-	if a.ours == nil {
+	if a.local == nil {
 		return wire.WriteFrame(conn, wire.Frame{Started: true})
 	}
 	var err error
-	if a.master, err = receiveMaster(a.ours); err != nil {
+	if a.master, err = receiveMaster(a.local); err != nil {
 		return err
 	}
 	return wire.WriteFrame(conn, wire.Frame{Started: true}, a.master)

@@ -64,16 +64,16 @@ type StartError struct {
 	Code int
 }
 
-// New returns the value of an instance that is not made yet.
+// New returns a Container for an instance that is not made yet.
 func New(s *sandbox.Sandbox, c *pod.Container, attempt int) *Container {
 	return &Container{Plan: s.WithoutDenied(c), Attempt: attempt, Broadcaster: output.NewBroadcaster(), freezer: s.Freezer}
 }
 
 // Start makes and starts one instance. The error is a ConfigError, a StartError, or a failure to create. If
-// beside is not nil, the instance joins its PID namespace.
-func Start(s *sandbox.Sandbox, c *pod.Container, attempt int, beside *Container) (*Container, error) {
+// target is not nil, the instance joins the target's PID namespace.
+func Start(s *sandbox.Sandbox, c *pod.Container, attempt int, target *Container) (*Container, error) {
 	x := New(s, c, attempt)
-	x.pidTarget = beside
+	x.pidTarget = target
 	s.WarnDenied(c, s.Warn) // an ephemeral container may be added after the sandbox was made
 	if err := x.Create(context.Background(), s); err != nil {
 		return nil, err

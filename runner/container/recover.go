@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Recover restores the value of a container that an earlier supervisor started. others are all recorded
+// Recover takes over a container that an earlier supervisor started. others are all recorded
 // runs; take returns the descriptors that pod init holds for it.
 func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.Run, others []handoff.Run, take func(name string) (*os.File, bool)) (*Container, error) {
 	x := &Container{
@@ -53,8 +53,8 @@ func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 	return nil
 }
 
-// Leftover returns the value of an instance that has exited. libcontainer's state, if it still exists,
-// gives its cgroup, whose counters must not be taken for the next instance's.
+// Leftover returns the Container of an instance that has exited. libcontainer's state, if it still exists,
+// contains its cgroup, whose counters must not be taken for the next instance's.
 func Leftover(s *sandbox.Sandbox, planned *pod.Container, attempt int) *Container {
 	x := &Container{Plan: planned, Attempt: attempt}
 	x.registerCleanup(s)

@@ -129,7 +129,7 @@ func (x *Container) takeTerminal(h *handoff.Record, e stdio) error {
 	if !x.Plan.TTY {
 		return nil
 	}
-	master, err := receiveMaster(e.console.ours)
+	master, err := receiveMaster(e.console.local)
 	if err != nil {
 		return err
 	}

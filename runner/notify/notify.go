@@ -17,13 +17,13 @@ import (
 	"github.com/podrun/podrun/runner/handoff"
 )
 
-// Notifier serves a pod that runs as a systemd unit. It sends the watchdog's signs of life and the pod's
-// status to the notify target, which is the unit's process, and copies the containers' output there. A
-// later notify target replaces the earlier one.
+// Notifier serves a pod that runs as a systemd unit. It sends the watchdog's keep-alive messages and the
+// pod's status to the notify target, which is the unit's process, and copies the containers' output there.
+// A later notify target replaces the earlier one.
 type Notifier struct {
 	plan      *pod.Plan
 	handoff   *handoff.Record
-	Heartbeat chan struct{} // requests a sign of life from the loop: see Ping
+	Heartbeat chan struct{} // requests a keep-alive message from the loop: see Ping
 
 	mu         sync.Mutex
 	target     *notifyTarget // nil: the pod is not a systemd unit
@@ -137,7 +137,7 @@ func (o *notifyTarget) close() {
 	}
 }
 
-// Ping sends the watchdog's sign of life. Only the loop calls it: a loop that hangs does not.
+// Ping sends the watchdog's keep-alive message. Only the loop calls it: a loop that hangs does not.
 func (h *Notifier) Ping() { h.send(protocol.NotifyWatchdog) }
 
 // SendStatus sends the pod's status to the notify target.
@@ -221,7 +221,7 @@ func (o *notifyTarget) write(b []byte) bool {
 }
 
 // HibernationState returns the last status that was sent, and the interval at which pod init has to send
-// signs of life during hibernation; 0 for never.
+// keep-alive messages during hibernation; 0 for never.
 func (h *Notifier) HibernationState() (status string, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

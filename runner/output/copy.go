@@ -282,23 +282,23 @@ type batching struct {
 	pipeSize  int           // the size that was set for the pipe or was read from it; or 0
 }
 
-// next records a batch of n bytes. It returns how long not to read the stream and, unless 0, the new size
-// of the pipe.
-func (g *batching) next(n int, at time.Duration) (alone time.Duration, hold int) {
+// next records a batch of n bytes. delay is how long not to read the stream; size, unless 0, is the new
+// size of the pipe.
+func (g *batching) next(n int, at time.Duration) (delay time.Duration, size int) {
 	pause := at - g.lastBatch
 	g.lastBatch = at
 	if pause >= quietTime {
 		g.bytes = 0
-		hold = g.narrow()
+		size = g.narrow()
 	}
 	if g.bytes += n; g.bytes >= largePipeAfter && g.pipeSize != largePipeSize {
 		g.bytes = 0 // if the kernel refuses, it is tried again after as many bytes
-		g.pipeSize, hold = largePipeSize, largePipeSize
+		g.pipeSize, size = largePipeSize, largePipeSize
 	}
 	if pause < burstGap && n < largeBatch {
-		alone = batchDelay
+		delay = batchDelay
 	}
-	return alone, hold
+	return delay, size
 }
 
 // narrow returns the new size of the pipe of a silent stream, or 0.
@@ -312,9 +312,9 @@ func (g *batching) narrow() int {
 
 // throttle records n bytes that were read from a stream at l.last. The caller holds mu.
 func (l *Log) throttle(s *Stream, fd uintptr, n int) {
-	alone, hold := s.batching.next(n, time.Duration(l.lastTime))
-	s.delay = alone
-	s.setPipeSize(fd, hold)
+	delay, size := s.batching.next(n, time.Duration(l.lastTime))
+	s.delay = delay
+	s.setPipeSize(fd, size)
 }
 
 // setPipeSize sets the size of the pipe; 0 changes nothing.

@@ -129,9 +129,9 @@ func (l *Log) AddStream(s *Stream) {
 	l.wg.Go(func() { l.copy(s) })
 }
 
-// WritersGone is called when the container's processes have exited: only what is in the pipes now is still
-// copied. One of the processes may have sent its end to another container, which would keep the pipe open
-// for ever.
+// WritersGone limits the copies to what is in the pipes now. It is called when the container's processes
+// have exited: one of them may have sent its end of a pipe to another container, which would keep the pipe
+// open for ever.
 func (l *Log) WritersGone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

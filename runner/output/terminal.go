@@ -65,8 +65,8 @@ func (t *Terminal) Pause() {
 	t.copying.Wait()
 }
 
-// Finish is called when the container's processes have exited. It copies what they have written to the
-// pipe, to the last byte.
+// Finish copies the rest of the output to the pipe, to the last byte, and closes the terminal. It is called
+// when the container's processes have exited.
 func (t *Terminal) Finish() {
 	t.OnEnd = nil
 	t.Pause()

@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// Dial makes a connection, from where the probes are to come.
+// Dial makes a connection, in the network in which the probes run.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Prober probes the servers of one pod. It keeps no connection between two probes.

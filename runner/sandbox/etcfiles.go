@@ -10,12 +10,12 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// etcFilesMax limits the total size that containers can write to the files of the kubelet's kind:
+// etcFilesMax limits the total size that containers can write to the files that the kubelet makes for them:
 // /etc/hosts and the like, and termination logs. Without a limit they could fill the user's runtime
 // directory, which is memory (CVE-2020-8557).
 const etcFilesMax = 16 << 20
 
-// EtcDir returns the path of a small tmpfs with those files.
+// EtcDir returns the path of the tmpfs, of etcFilesMax bytes, with the files that containers can write to.
 func (s *Sandbox) EtcDir() string { return filepath.Join(s.Dir, "written") }
 
 // makeEtcFiles makes the files that are bound over /etc/hosts, /etc/hostname and /etc/resolv.conf. Content

@@ -46,7 +46,7 @@ type Sandbox struct {
 
 	warningsMu sync.Mutex // protects warnings while volumes are made and containers prepared
 
-	FoundationsReady chan struct{} // closed when everything that containers are made of exists, or has failed
+	FoundationsReady chan struct{} // closed when FoundationSteps have succeeded, or one has failed
 
 	Shim    *execshim.Program
 	onLines func(container string, lines []byte) // receives a copy of whole lines of a container
@@ -100,7 +100,7 @@ type step struct {
 	undo func() error
 }
 
-// connectionSteps returns the steps that no container needs before its program runs.
+// connectionSteps returns the other steps: a container needs them only when its program runs.
 func (s *Sandbox) connectionSteps() []step {
 	return []step{
 		{"network", s.Connect, s.Disconnect},
@@ -108,7 +108,7 @@ func (s *Sandbox) connectionSteps() []step {
 	}
 }
 
-// FoundationSteps returns the steps that containers are made of.
+// FoundationSteps returns the steps (the foundations) without which no container can be created.
 func (s *Sandbox) FoundationSteps() []step {
 	return []step{
 		{"directory", s.makeEtcFiles, s.removeDir},

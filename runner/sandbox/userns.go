@@ -78,7 +78,7 @@ var SetgroupsAllowed = sync.OnceValue(func() bool {
 // range. The pod's own user namespace numbers it from 0 on. What is made for the pod belongs to these ids;
 // podrun's own files, and those of other pods, belong to ids that do not exist in the namespace.
 
-// MapID returns the supervisor's number for one of the pod's ids.
+// MapID converts an id of the pod to the supervisor's user namespace.
 func (s *Sandbox) MapID(id int) int {
 	if u := s.Plan.Users; u != nil {
 		return u.First + id

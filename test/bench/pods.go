@@ -32,8 +32,8 @@ func inits(names ...string) string {
 	return text
 }
 
-// restartPolicy is Never because podman 4.3.1 restarts a finished init container of an Always pod
-// for 20 s before it continues.
+// header begins a manifest. restartPolicy is Never because podman 4.3.1 restarts a finished init
+// container of an Always pod for 20 s before it continues.
 const header = `apiVersion: v1
 kind: Pod
 metadata:

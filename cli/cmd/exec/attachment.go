@@ -231,7 +231,7 @@ func (a *attachSession) forward(j *attachConn) (code int, err error) {
 		case sig := <-a.killed:
 			err, done = exitcode.Interrupted(sig), true
 		case err = <-a.left:
-			// If the manifest says so (stdinOnce), the end of the local input ends the container's input;
+			// If the manifest requests it (stdinOnce), the end of the local input ends the container's input;
 			// otherwise it only ends the attachment (containerd: internal/cri/io).
 			if once := a.container.StdinOnce && !a.container.TTY; err == nil && once {
 				a.input.Load().Close()

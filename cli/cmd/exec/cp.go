@@ -229,19 +229,19 @@ func (x *copyJob) skipped(text string) {
 	fmt.Fprintf(x.env.ErrOut, "podrun: skipped %s\n", report.Escape(text))
 }
 
-// run requests the copy and runs ours, its local half.
-func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) error) error {
+// run requests the copy and calls local, which reads or writes the stream on this side.
+func (x *copyJob) run(ctx context.Context, local func(context.Context, *os.File) error) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	stream, theirs := r, w
+	stream, remote := r, w
 	if x.req.In {
-		stream, theirs = w, r
+		stream, remote = w, r
 	}
 	defer stream.Close()
-	conn, err := podclient.Send(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, theirs)
-	theirs.Close()
+	conn, err := podclient.Send(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, remote)
+	remote.Close()
 	if errors.Is(err, podclient.ErrNotRunning) {
 		return report.New(report.Failure, "podrun ps shows its state", "cannot copy: pod %q is not running", x.pod.Name)
 	}
@@ -253,7 +253,7 @@ func (x *copyJob) run(ctx context.Context, ours func(context.Context, *os.File) 
 	defer cancel()
 	context.AfterFunc(ctx, func() { stream.SetDeadline(time.Unix(0, 1)) })
 	killed, quiet := x.passSignals(cancel)
-	err = ours(ctx, stream)
+	err = local(ctx, stream)
 	quiet()
 	stream.Close()
 	frame, _, rerr := wire.ReadFrame(conn)

@@ -114,7 +114,8 @@ Examples:
 	}
 }
 
-// dockerHub is the registry of images whose names contain none, as auth files name it.
+// dockerHub is the key of docker.io in auth files. docker.io is the registry of images whose names contain
+// none.
 const dockerHub = "https://index.docker.io/v1/"
 
 func createRegistryCommand(env *cmdutil.Env) *cli.Command {

@@ -21,7 +21,7 @@ import (
 const MaxPageLine = 16 << 10
 
 // Logs follows the log files of a pod, as logs -f does. It does not connect to the supervisor, which may
-// hibernate: the published status tells when no more output will come.
+// hibernate: the published status shows when no more output will come.
 func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(webui.Line)) error {
 	p, plan, err := s.podAndPlan(of)
 	if err != nil {

@@ -72,10 +72,10 @@ func waitForBoth(ctx context.Context, r *podup.Run, signals <-chan os.Signal, po
 	case len(r.Targets) == 0:
 		return nil, workloads(signals)
 	}
-	mine, theirs := cmdutil.TeeSignals(ctx, signals)
+	forWorkloads, forPods := cmdutil.TeeSignals(ctx, signals)
 	var both sync.WaitGroup
-	both.Go(func() { podErr = pods(theirs) })
-	workloadErr = workloads(mine)
+	both.Go(func() { podErr = pods(forPods) })
+	workloadErr = workloads(forWorkloads)
 	both.Wait()
 	return podErr, workloadErr
 }

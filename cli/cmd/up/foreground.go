@@ -160,7 +160,7 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 	return first
 }
 
-// stopAll asks pods to stop, without waiting. The watchers notice their end.
+// stopAll requests the stop of pods, without waiting. The watchers notice their end.
 func stopAll(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, grace *int64) {
 	for _, p := range pods {
 		follows := p.Successor.Close()
@@ -285,8 +285,8 @@ func (f *foreground) allStreams(pods []*podup.Target) [][]*logstream.Stream {
 	return all
 }
 
-// streams returns the output streams of a pod's containers, or none with --quiet. Of a pod that has run
-// before they begin with its last lines.
+// streams returns the output streams of a pod's containers, or none with --quiet. The streams of a pod that
+// ran before the command begin with its last lines.
 func (f *foreground) streams(p *podup.Target, sink func(*pod.Container) crilog.Sink) []*logstream.Stream {
 	if f.quiet {
 		return nil

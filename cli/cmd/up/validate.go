@@ -76,7 +76,7 @@ func (o *validateOptions) Validate() error {
 	return nil
 }
 
-// Run checks the manifests, and prints what podrun makes of each field.
+// Run checks the manifests, and prints how podrun handles each field.
 func (o *validateOptions) Run(context.Context) error {
 	env := o.env
 	docs, sources, err := o.read()
@@ -88,7 +88,7 @@ func (o *validateOptions) Run(context.Context) error {
 	err = errors.Join(err, o.reportIgnored(docs.Ignored), o.admit(dirs, docs))
 	switch {
 	case o.format == "json":
-		return errors.Join(err, printVerdict(env, good, docs.Ignored, err))
+		return errors.Join(err, printValidation(env, good, docs.Ignored, err))
 	case o.quiet:
 		return err
 	}
@@ -99,14 +99,14 @@ func (o *validateOptions) Run(context.Context) error {
 		}
 	}
 	if err != nil && len(good) == 0 {
-		printUnfit(env, sources)
+		printInvalid(env, sources)
 	}
 	return err
 }
 
-// printUnfit prints, field by field, what can be decoded but not run. Decoding errors are already
-// printed.
-func printUnfit(env *cmdutil.Env, sources []internalresource.Source) {
+// printInvalid prints the fields of the files that can be decoded, when an object in them is invalid
+// otherwise. Decoding errors are already printed.
+func printInvalid(env *cmdutil.Env, sources []internalresource.Source) {
 	for _, src := range sources {
 		written, err := manifest.Decode(src.Name, src.Data)
 		if err != nil {

@@ -45,19 +45,20 @@ type validationError struct {
 	Message  string `json:"message"`
 }
 
-// printVerdict prints objects, and the errors that err joins, as JSON.
-func printVerdict(env *cmdutil.Env, good, idle []manifest.Object, err error) error {
+// printValidation prints the valid objects, those without effect here, and the errors that err joins, as
+// JSON.
+func printValidation(env *cmdutil.Env, valid, ignored []manifest.Object, err error) error {
 	v := validation{Valid: err == nil, Objects: []validatedObject{}, Errors: validationErrors(err)}
-	for i := range good {
-		o := newValidatedObject(&good[i])
-		o.Namespace = good[i].Value.GetNamespace()
-		for _, found := range good[i].Findings {
+	for i := range valid {
+		o := newValidatedObject(&valid[i])
+		o.Namespace = valid[i].Value.GetNamespace()
+		for _, found := range valid[i].Findings {
 			o.Fields = append(o.Fields, validatedField(found))
 		}
 		v.Objects = append(v.Objects, o)
 	}
-	for i := range idle {
-		v.Objects = append(v.Objects, newValidatedObject(&idle[i]))
+	for i := range ignored {
+		v.Objects = append(v.Objects, newValidatedObject(&ignored[i]))
 	}
 	text, jerr := json.MarshalIndent(v, "", "  ")
 	if jerr != nil {

@@ -20,14 +20,14 @@ import (
 // fileWatcher applies manifests again whenever their files change.
 type fileWatcher struct {
 	*runOptions
-	shown []*podup.Target // the pods that the foreground shows
-	makes []store.Workload
-	texts []resource.Source // as last applied
+	shown     []*podup.Target // the pods that the foreground shows
+	workloads []store.Workload
+	texts     []resource.Source // as last applied
 }
 
 // watchFiles starts watching the files. end stops it and returns when no work is left.
 func (f *foreground) watchFiles(ctx context.Context) (end func(), err error) {
-	w := &fileWatcher{runOptions: &f.runOptions, shown: f.run.Started(), makes: f.run.WorkloadRefs()}
+	w := &fileWatcher{runOptions: &f.runOptions, shown: f.run.Started(), workloads: f.run.WorkloadRefs()}
 	if w.texts, err = resource.ReadFiles(w.env, w.files); err != nil {
 		return nil, err
 	}
@@ -87,12 +87,12 @@ func (w *fileWatcher) look(ctx context.Context) {
 
 // apply stores the changed objects and updates the pods in the foreground.
 func (w *fileWatcher) apply(ctx context.Context) error {
-	l, _, err := w.load(ctx)
+	run, _, err := w.load(ctx)
 	if err != nil {
 		return err
 	}
-	defer l.Release()
-	l.Targets = slices.DeleteFunc(l.Targets, func(p *podup.Target) bool {
+	defer run.Release()
+	run.Targets = slices.DeleteFunc(run.Targets, func(p *podup.Target) bool {
 		in := slices.ContainsFunc(w.shown, func(s *podup.Target) bool { return s.Pod == p.Pod })
 		switch {
 		case !in:
@@ -102,8 +102,8 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 		}
 		return !in || !p.Pod.Alive()
 	})
-	l.Workloads = slices.DeleteFunc(l.Workloads, func(o manifest.Object) bool {
-		in := slices.ContainsFunc(w.makes, func(p store.Workload) bool {
+	run.Workloads = slices.DeleteFunc(run.Workloads, func(o manifest.Object) bool {
+		in := slices.ContainsFunc(w.workloads, func(p store.Workload) bool {
 			return p.Kind == o.Stored.Kind && p.Namespace == o.Stored.Namespace && p.Name == o.Stored.Name
 		})
 		if !in {
@@ -111,11 +111,11 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 		}
 		return !in
 	})
-	if err := l.Prepare(ctx); err != nil {
+	if err := run.Prepare(ctx); err != nil {
 		return err
 	}
-	replaced := w.announce(l)
-	err = l.Start()
+	replaced := w.announce(run)
+	err = run.Start()
 	for p, r := range replaced {
 		if p.Started {
 			r.End(p)
@@ -123,7 +123,7 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 			r.End(nil)
 		}
 	}
-	for _, p := range l.Started() {
+	for _, p := range run.Started() {
 		word := "unchanged"
 		switch p.Action {
 		case podup.Change:
@@ -139,9 +139,9 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 
 // announce reports to the foreground which pods are replaced. A pod that is being stopped is not
 // replaced.
-func (w *fileWatcher) announce(l *podup.Run) map[*podup.Target]*podup.Successor {
+func (w *fileWatcher) announce(run *podup.Run) map[*podup.Target]*podup.Successor {
 	list := map[*podup.Target]*podup.Successor{}
-	l.Targets = slices.DeleteFunc(l.Targets, func(p *podup.Target) bool {
+	run.Targets = slices.DeleteFunc(run.Targets, func(p *podup.Target) bool {
 		if p.Action != podup.Replace {
 			return false
 		}

@@ -26,8 +26,8 @@ type waitCondition struct {
 	met     func(*pod.Status) bool
 }
 
-// parseGoal parses the value of --for.
-func parseGoal(text string) (waitCondition, error) {
+// parseWaitCondition parses the value of --for.
+func parseWaitCondition(text string) (waitCondition, error) {
 	kind, rest, _ := strings.Cut(text, "=")
 	g := waitCondition{text: text}
 	switch strings.ToLower(kind) {

@@ -66,7 +66,7 @@ type options struct {
 func (o *options) Complete(c *cli.Context) (err error) {
 	o.namespace, o.words = c.String("namespace"), c.Args().Slice()
 	o.all, o.allNamespaces, o.timeout = c.Bool("all"), c.Bool("all-namespaces"), c.Duration("timeout")
-	o.goal, err = parseGoal(cmp.Or(c.String("for"), "condition=Ready"))
+	o.goal, err = parseWaitCondition(cmp.Or(c.String("for"), "condition=Ready"))
 	o.goal.implied = !c.IsSet("for")
 	return err
 }

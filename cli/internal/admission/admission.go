@@ -84,13 +84,13 @@ func applyAppArmorTo(plan *pod.Plan, c *pod.Container, has host.AppArmor) error 
 	return nil
 }
 
-// refuseHugePages refuses a Plan that requests huge pages which the pod cannot have here; can returns the
-// reason. Only root can mount volumes of huge pages.
-func refuseHugePages(plan *pod.Plan, can func(need map[string]int64) error) error {
+// refuseHugePages refuses a Plan that requests huge pages which the pod cannot have here, with the
+// reason that check returns. Only root can mount volumes of huge pages.
+func refuseHugePages(plan *pod.Plan, check func(need map[string]int64) error) error {
 	if len(plan.Resources.HugePages) == 0 {
 		return nil
 	}
-	if err := can(plan.Resources.HugePages); err != nil {
+	if err := check(plan.Resources.HugePages); err != nil {
 		return fmt.Errorf("pod %s requests huge pages: %w", plan.Name, err)
 	}
 	return refuseHugeVolumes(plan, os.Getuid())

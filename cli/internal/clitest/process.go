@@ -87,7 +87,7 @@ func (p *Process) WaitOutput(text string) {
 	})
 }
 
-// Eventually polls, since what is waited for is outside of this process's reach.
+// Eventually polls until ok returns true, for conditions without a notification, or fails the test.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(Timeout)
@@ -120,7 +120,7 @@ func (b *Buffer) String() string {
 	return b.b.String()
 }
 
-// Interrupt is the user's Ctrl-C, which a command that watches waits for.
+// Interrupt sends SIGINT to a command that runs until then, and checks its exit code.
 func (p *Process) Interrupt() {
 	p.t.Helper()
 	p.Signals <- os.Interrupt
@@ -129,7 +129,7 @@ func (p *Process) Interrupt() {
 	}
 }
 
-// OneSpace is text without the runs of spaces that depend on the other rows.
+// OneSpace replaces each run of spaces, whose length depends on the other rows of a table, by two spaces.
 func OneSpace(text string) string { return regexp.MustCompile(` {2,}`).ReplaceAllString(text, "  ") }
 
 // OpenTerminal opens a pseudo-terminal: the user's end, and the command's.

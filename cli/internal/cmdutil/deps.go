@@ -24,7 +24,7 @@ type Deps interface {
 	OpenImages(store.Dirs) (ImageStore, error)
 	NewLauncher(store.Dirs) (PodLauncher, error)
 	// RunReplacer runs a recorded replacement of a pod in a process that survives this one, and waits for
-	// it. Tests call inProcess instead.
+	// it. The fake of tests calls inProcess instead.
 	RunReplacer(dirs store.Dirs, p store.Pod, lock *store.FileLock, out io.Writer, inProcess func() error) error
 	// StartPuller starts the puller of a pod that waits for its images. The puller takes over the pod's
 	// lock.

@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Prespawn is the work that a command which will start a pod does while it decodes the manifests: it
-// probes the host and prespawns the pod's first process. Both depend only on the machine and the user.
-// Errors are reported later, by the preflight checks.
+// Prespawn is the background work of a command that will start a pod, while it decodes the manifests: it
+// probes the host and starts a pod's first process in advance (podinit.Prespawn). Both depend only on the
+// machine and the user. Errors are reported later, by the preflight checks.
 type Prespawn struct {
 	findings  chan []host.Finding
 	used      bool // the findings are used once; later the machine may have changed
@@ -30,8 +30,8 @@ type Prespawn struct {
 // collecting it takes a fifth of the command's processor time.
 const startGCPercent = 400
 
-// StartPrespawn starts the work in the background; Prespawn.Preflight uses its findings. The caller has to
-// end it.
+// StartPrespawn starts the work in the background; Prespawn.Preflight uses its findings. The caller must
+// call End.
 func (env *Env) StartPrespawn() *Prespawn {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil { // the preflight checks report it

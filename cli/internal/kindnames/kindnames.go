@@ -85,8 +85,8 @@ func Lookup(word string) []pod.ObjectKind {
 	return nil
 }
 
-// ParsePods parses words that name pods: pod NAME..., or pod/NAME.
-func ParsePods(words []string) (about bool, names []string) {
+// ParsePods parses words that name pods: pod NAME..., or pod/NAME. ok is false if they have another form.
+func ParsePods(words []string) (ok bool, names []string) {
 	if len(words) == 0 {
 		return false, nil
 	}

@@ -70,8 +70,9 @@ func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.O
 	return o, dirs.DeleteObject(t.Kind, t.Namespace, t.Name)
 }
 
-// Delete removes objects, and with a claim its directory. PersistentVolumes are last: they cannot be deleted
-// before their claims. Delete calls missing for an object that does not exist.
+// Delete removes objects, and with a claim its directory, reports each, and notifies the pods that refer to
+// them. PersistentVolumes are last: they cannot be deleted before their claims. Delete calls missing, if not
+// nil, for an object that does not exist. The error joins all failures.
 func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef, missing func(kindnames.ObjectRef) error) error {
 	if len(targets) == 0 {
 		return nil

@@ -29,8 +29,9 @@ const (
 // ErrNotRunning means that the pod has no processes.
 var ErrNotRunning = errors.New("the pod is not running")
 
-// Ask sends a request to the pod's supervisor. It waits for a pod that was just started. The connection
-// is closed when ctx ends.
+// Send sends a request, with the descriptors that belong to it, to the pod's supervisor and returns the
+// connection for the answer. It waits for a pod that was just started. The connection is closed when ctx
+// ends.
 func Send(ctx context.Context, p store.Pod, req wire.Request, files ...*os.File) (*net.UnixConn, error) {
 	for {
 		conn, err := dial(ctx, p)

@@ -37,10 +37,10 @@ type Command struct {
 
 // Run starts the command, forwards its streams and returns its exit code.
 func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
-	stdin, outlets, theirs, err := x.pipes()
-	defer CloseAll(theirs)
+	stdin, outlets, remote, err := x.pipes()
+	defer CloseAll(remote)
 	if err == nil {
-		x.conn, err = Send(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, theirs...)
+		x.conn, err = Send(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, remote...)
 	}
 	for _, o := range outlets {
 		defer o.Src.Close()
@@ -52,7 +52,7 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 		return 0, err
 	}
 	defer x.conn.Close()
-	CloseAll(theirs) // a copy kept here would keep the command from seeing the end of its input
+	CloseAll(remote) // a copy kept here would keep the command from seeing the end of its input
 	master, err := x.started()
 	if err != nil {
 		if stdin != nil {
@@ -92,8 +92,8 @@ func ExitError(verb string, p store.Pod, code int, err error) error {
 	return nil
 }
 
-// pipes makes the command's standard streams, unless it gets a terminal. theirs go to the supervisor.
-func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os.File, err error) {
+// pipes makes the command's standard streams, unless it gets a terminal. remote are the ends for the supervisor.
+func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, remote []*os.File, err error) {
 	if x.Terminal != nil {
 		return nil, nil, nil, nil
 	}
@@ -101,7 +101,7 @@ func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("make pipe: %w", err)
 	}
-	theirs = append(theirs, in)
+	remote = append(remote, in)
 	if !x.Stdin {
 		stdin.Close()
 		stdin = nil
@@ -109,12 +109,12 @@ func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, theirs []*os
 	for _, dst := range []io.Writer{x.Out, x.Err} {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return stdin, outlets, theirs, fmt.Errorf("make pipe: %w", err)
+			return stdin, outlets, remote, fmt.Errorf("make pipe: %w", err)
 		}
-		theirs = append(theirs, w)
+		remote = append(remote, w)
 		outlets = append(outlets, &OutputStream{Src: r, Dst: dst})
 	}
-	return stdin, outlets, theirs, nil
+	return stdin, outlets, remote, nil
 }
 
 // started waits for the start of the command. For a command with a terminal it returns the terminal's

@@ -86,7 +86,7 @@ func Request(ctx context.Context, p store.Pod, req wire.Request) error {
 	})
 }
 
-// RequestStop asks the pod to stop and returns when the supervisor reports its end. A later request does
+// RequestStop requests the stop of the pod and returns when the supervisor reports its end. A later request does
 // not give the pod more time.
 func RequestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	err := Request(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
@@ -136,13 +136,13 @@ func StopTimeout(p store.Pod, grace *int64) time.Duration {
 	return time.Duration(plan.GraceSeconds)*time.Second + StopMargin
 }
 
-// StopOptions are how Stop ends a pod. Of the zero value it stops within its own grace period, and what it
-// leaves stays.
+// StopOptions are the options of Stop. With the zero value the pod has its own grace period, and its files
+// stay.
 type StopOptions struct {
 	Grace    *int64                // seconds; nil: the pod's own
 	Remove   func(store.Pod) error // removes what is left of a stopped pod; nil: it stays
 	Kill     func(store.Pod) error // kills a pod whose supervisor does not answer; nil: that is an error
-	Progress io.Writer             // gets what is waited for; nil: not reported
+	Progress io.Writer             // receives the names of containers that still run; nil: nothing
 }
 
 // Stop stops a pod, and returns when no process of it is left. The pod's own processes remove it, if it is
@@ -193,7 +193,7 @@ func Down(ctx context.Context, dirs store.Dirs, p store.Pod, o StopOptions) erro
 // forceTime is how long a supervisor may take to answer before Kill.
 const forceTime = 3 * time.Second
 
-// end asks the supervisor to stop the pod, and waits for a limited time.
+// end requests the stop of the pod from its supervisor, and waits for a limited time.
 func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	limit := StopTimeout(p, o.Grace)
 	if o.Kill != nil {

@@ -17,9 +17,9 @@ const (
 	waitingEvery = 10 * time.Second
 )
 
-// ReportWaiting prints what is waited for while containers of a pod are stopped, if that takes a while,
-// until end is called. verb is the operation on the pod; grace is nil for its own; waits, if not nil,
-// selects the containers.
+// ReportWaiting prints the names of the containers that still run, after a while and then at intervals,
+// until end is called. It is for the time in which containers of a pod are stopped. verb is the operation
+// on the pod; grace is nil for the pod's own; waits, if not nil, selects the containers.
 func ReportWaiting(out io.Writer, verb string, p store.Pod, grace *int64, waits func(pod.ContainerStatus) bool) (end func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	began := time.Now()

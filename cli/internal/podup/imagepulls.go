@@ -21,7 +21,7 @@ type ImagePulls struct {
 // imagePull records the pull of one image.
 type imagePull struct {
 	began, ended time.Time
-	pulled       bool             // the registry was asked
+	pulled       bool             // the registry was contacted
 	size         map[string]int64 // of each layer, in bytes
 	err          error            // why the pull failed
 	events       []pod.Event      // events of failed attempts
@@ -49,14 +49,14 @@ func (f *ImagePulls) End(u ImageUse, err error) {
 	f.byUse[u].ended, f.byUse[u].err = time.Now(), err
 }
 
-// notePull records that a registry is asked.
+// notePull records that a registry is contacted.
 func (f *ImagePulls) notePull(u ImageUse) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.byUse[u].pulled = true
 }
 
-// noteLocalCopy records why a local copy is used although the registry should have been asked.
+// noteLocalCopy records why a local copy is used although the registry should have been contacted.
 func (f *ImagePulls) noteLocalCopy(u ImageUse, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -235,7 +235,7 @@ var PullPolicies = map[string]string{
 }
 
 // pinImages sets the image IDs of a pod where names do not determine them. During the trial of an update
-// these are the newer images. After a rollback, if a pull would ask a registry each time, they are the
+// these are the newer images. After a rollback, if a pull would contact a registry each time, they are the
 // images that the pod had before. An update that a power failure has interrupted counts only if its new
 // images had passed the trial, and then for all of them.
 func (r *Run) pinImages(p *Target) error {

@@ -78,7 +78,7 @@ func (r *Run) stillPending(p *Target) error {
 	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile and %w", p.Pod.Name, cmdutil.ErrImmutable)
 }
 
-// retryPull asks the puller of a waiting pod for an attempt now.
+// retryPull requests an immediate attempt from the puller of a waiting pod.
 func retryPull(p *Target) error {
 	ctx, cancel := context.WithTimeout(context.Background(), podclient.NotifyTime)
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 
 // replacePod starts a process that stops and removes the running pod, and starts this one in its place.
 // That process finishes even if this command is killed. The replacement is recorded before it begins.
-func (l *Run) replacePod(p *Target) error {
+func (r *Run) replacePod(p *Target) error {
 	text, err := manifest.Marshal(p.Object.Pod)
 	if err != nil {
 		return err
 	}
-	lock, err := l.Dirs.LockReplacement(p.Pod)
+	lock, err := r.Dirs.LockReplacement(p.Pod)
 	if err != nil {
 		return err
 	}
@@ -28,14 +28,14 @@ func (l *Run) replacePod(p *Target) error {
 	if _, err := lock.TryExclusive(); err != nil {
 		return err
 	}
-	r := &store.Replacement{ID: objects.NewUID(), Manifest: text, Images: p.images, RequireLimits: l.RequireLimits}
-	if err := l.Dirs.WriteReplacement(p.Pod, r); err != nil {
+	record := &store.Replacement{ID: objects.NewUID(), Manifest: text, Images: p.images, RequireLimits: r.RequireLimits}
+	if err := r.Dirs.WriteReplacement(p.Pod, record); err != nil {
 		return err
 	}
 	p.closePorts() // the other process opens them
-	err = l.Env.Deps.RunReplacer(l.Dirs, p.Pod, lock, l.Env.ErrOut, func() error { return FinishReplacement(context.Background(), l.Env, l.Dirs, p.Pod, lock) })
+	err = r.Env.Deps.RunReplacer(r.Dirs, p.Pod, lock, r.Env.ErrOut, func() error { return FinishReplacement(context.Background(), r.Env, r.Dirs, p.Pod, lock) })
 	if err != nil {
-		return errors.Join(err, l.Dirs.RemoveReplacement(p.Pod)) // the user has seen the error
+		return errors.Join(err, r.Dirs.RemoveReplacement(p.Pod)) // the user has seen the error
 	}
 	p.Plan, err = p.Pod.Plan()
 	return err
@@ -67,22 +67,22 @@ func replaceBy(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.P
 	if err != nil {
 		return err
 	}
-	l := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: r.RequireLimits, ReportTo: env.ErrOut}
-	l.Targets = []*Target{{Object: &objects[0], Pod: p, Recreate: true, Pinned: r.Images, replacement: r.ID}}
-	defer l.Release()
-	if err := l.Prepare(ctx); err != nil {
+	run := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: r.RequireLimits, ReportTo: env.ErrOut}
+	run.Targets = []*Target{{Object: &objects[0], Pod: p, Recreate: true, Pinned: r.Images, replacement: r.ID}}
+	defer run.Release()
+	if err := run.Prepare(ctx); err != nil {
 		return err
 	}
-	return l.Start()
+	return run.Start()
 }
 
 // checkWithdrawn returns an error if the replacement of a pod was cancelled.
-func (l *Run) checkWithdrawn(p *Target) error {
+func (r *Run) checkWithdrawn(p *Target) error {
 	if p.replacement == "" {
 		return nil
 	}
-	r, err := l.Dirs.Replacement(p.Pod)
-	if err == nil && (r == nil || r.ID != p.replacement) {
+	record, err := r.Dirs.Replacement(p.Pod)
+	if err == nil && (record == nil || record.ID != p.replacement) {
 		err = fmt.Errorf("cannot replace pod %s: %w", p.Pod.Name, errWithdrawn)
 	}
 	return err

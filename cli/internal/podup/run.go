@@ -341,7 +341,7 @@ func (r *Run) Started() []*Target {
 	return list
 }
 
-// options returns what Build needs to know of the machine.
+// options returns the options of Build for this machine.
 func (r *Run) options() (manifest.BuildOptions, error) {
 	memory, err := host.MemoryTotal()
 	if err != nil {

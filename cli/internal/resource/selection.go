@@ -126,19 +126,19 @@ func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store
 	pods, list, err := s.Pods(dirs)
 	var alone []store.Pod
 	for i, p := range pods {
-		if !s.goesWith(dirs, list[i], p, makers) {
+		if !s.isOwnedBy(dirs, list[i], p, makers) {
 			alone = append(alone, p)
 		}
 	}
 	return makers, alone, err
 }
 
-// goesWith reports whether a pod belongs to one of workloads, or to a Job of one.
-func (s *Selection) goesWith(dirs store.Dirs, k PodInfo, p store.Pod, makers []store.Workload) bool {
+// isOwnedBy reports whether one of the workloads, or a Job of one, has made a pod.
+func (s *Selection) isOwnedBy(dirs store.Dirs, k PodInfo, p store.Pod, owners []store.Workload) bool {
 	by := workloads.ControllerOf(k.Manifest)
 	for by != nil {
 		owner := by.Owner
-		if slices.ContainsFunc(makers, func(w store.Workload) bool {
+		if slices.ContainsFunc(owners, func(w store.Workload) bool {
 			return w.Kind == owner.Kind && w.Namespace == p.Namespace && w.Name == owner.Name
 		}) {
 			return true

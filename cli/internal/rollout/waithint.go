@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// hintWhileWaiting prints what a pod is waited for, when that takes a while and whenever it changes,
-// until end is called. see receives the latest status.
+// hintWhileWaiting prints why a pod has not reached the goal, after a while and again when the reason
+// changes, until end is called. The caller passes each new status to see.
 func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duration, bounded bool) (see func(*pod.Status), end func()) {
 	var mu sync.Mutex
 	var last *pod.Status

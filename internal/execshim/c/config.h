@@ -1,4 +1,4 @@
-// Messages between the supervisor and the exec shim. order.go has the same structs; protocol.h has
+// Messages between the supervisor and the exec shim. config.go has the same structs; protocol.h has
 // the numbers.
 #pragma once
 

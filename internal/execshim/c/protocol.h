@@ -3,21 +3,21 @@
 
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
 #define FD_SHIM_TARGET 3 // supervisor → exec shim: a pidfd of the container's first process; if it is that process itself, the shim's own program
-#define FD_SHIM_CHANNEL 4 // supervisor → exec shim: the stream socket for the order and the replies
+#define FD_SHIM_CHANNEL 4 // supervisor → exec shim: the stream socket for the configuration and the replies
 
 // Names of processes (/proc/PID/comm).
 #define COMM_SHIM "podrun-execshim" // exec shim → supervisor: the exec shim, until it executes its program
 
-// The order to the exec shim: a fixed head (struct config), then what it counts.
-#define SHIM_MAGIC 0x70727431 // supervisor → exec shim: the first number of the order
+// The configuration for the exec shim: a fixed head (struct config), then what it counts.
+#define SHIM_MAGIC 0x70727431 // supervisor → exec shim: the first number of the configuration
 #define SHIM_EXEC 1 // supervisor → exec shim: flag: enter the container by the pidfd; else libcontainer has done all but the last steps
 #define SHIM_NO_NEW_PRIVS 2 // supervisor → exec shim: flag: set no_new_privs
 #define SHIM_FILTER_EARLY 4 // supervisor → exec shim: flag: load the filter before the process is in the container
 #define SHIM_SET_GROUPS 8 // supervisor → exec shim: flag: the user namespace permits to set groups
 #define SHIM_LABEL 16 // supervisor → exec shim: flag: the profile is an SELinux label
-#define MAX_SHIM_GROUPS 4096 // supervisor → exec shim: groups of an order
+#define MAX_SHIM_GROUPS 4096 // supervisor → exec shim: groups of a configuration
 #define MAX_SHIM_FILTER 4096 // supervisor → exec shim: instructions of a filter (BPF_MAXINSNS)
-#define MAX_SHIM_LIMITS 16 // supervisor → exec shim: limits of an order
+#define MAX_SHIM_LIMITS 16 // supervisor → exec shim: limits of a configuration
 #define MAX_SHIM_PATH 4096 // supervisor → exec shim: bytes of a path
 
 // Replies of the exec shim: the first comes with a pid, the others, failed steps, with an errno.

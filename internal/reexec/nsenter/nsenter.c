@@ -152,7 +152,7 @@ void podrun_clear_env(void) {
 }
 
 // reset_signals makes a process that becomes a container's block and ignore no signal, whatever the
-// supervisor and the caller that started the pod do. It asks the kernel directly, because the C
+// supervisor and the caller that started the pod do. It queries the kernel directly, because the C
 // library hides its own two signals, which a parent that used posix_spawn (make) leaves ignored.
 static void reset_signals(void) {
 	sigset_t none;
