@@ -25,6 +25,7 @@ import (
 	"github.com/podrun/podrun/cli/cmd/logs"
 	"github.com/podrun/podrun/cli/cmd/object"
 	"github.com/podrun/podrun/cli/cmd/rollout"
+	"github.com/podrun/podrun/cli/cmd/run"
 	"github.com/podrun/podrun/cli/cmd/stop"
 	"github.com/podrun/podrun/cli/cmd/system"
 	"github.com/podrun/podrun/cli/cmd/systemd"
@@ -101,6 +102,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 	return slices.Concat(
 		group("Basic",
 			up.NewCommand(env),
+			run.NewCommand(env),
 			up.NewApplyCommand(env),
 			object.NewCreateCommand(env, up.NewCreateCommand(env)),
 			stop.NewDownCommand(env),

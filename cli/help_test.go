@@ -83,7 +83,7 @@ func TestUnknownWords(t *testing.T) {
 		"image lod x":     "podrun: \"lod\" is not a command of podrun image\nhint: did you mean podrun image load?\n",
 		"help imag":       "podrun: \"imag\" is not a command of podrun\nhint: did you mean podrun image?\n",
 		"help image x1":   "podrun: \"x1\" is not a command of podrun image\nhint: podrun image --help lists the commands\n",
-		"image":           "podrun: image requires one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify\nhint: podrun image --help\n",
+		"image":           "podrun: image requires one of load, pull, import, save, push, ls, inspect, history, tag, rm, prune and verify\nhint: podrun image --help\n",
 		"--colour":        "podrun: unknown option --colour\nhint: podrun --help\n",
 		"logs --folow":    "podrun: unknown option --folow\nhint: did you mean --follow? podrun logs --help lists the options\n",
 		"get pods --all":  "podrun: unknown option --all\nhint: podrun get lists pods that have ended too; -A lists those of all namespaces\n",

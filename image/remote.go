@@ -106,6 +106,12 @@ func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 	return err
 }
 
+// Push writes an image to a registry.
+func (r remote) Push(ctx context.Context, ref, to string, o api.PullOptions) (string, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Push, Store: r.dir, Ref: ref, To: to, Options: o}, func(f program.Frame) { forwardProgress(f, o.Progress) }, nil)
+	return f.Text, err
+}
+
 // Candidates returns the names that a reference may stand for.
 func (r remote) Candidates(ctx context.Context, ref string) ([]string, error) {
 	f, err := r.client.Do(ctx, program.Request{Op: program.Candidates, Store: r.dir, Ref: ref}, nil, nil)

@@ -37,12 +37,13 @@ func Open(dir string, p *Program) (*Store, error) {
 	return &Store{s, remote{p, s.Dir}, diskOf}, nil
 }
 
-// backend adds images to a store and writes archives: remote, or in tests server.Backend.
+// backend adds images to a store, and writes archives and to registries: remote, or in tests server.Backend.
 type backend interface {
 	Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error)
 	Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error)
 	Import(ctx context.Context, path, name string) (api.Added, error)
 	Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error
+	Push(ctx context.Context, ref, to string, o api.PullOptions) (string, error)
 	Candidates(ctx context.Context, ref string) ([]string, error)
 }
 

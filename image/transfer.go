@@ -92,6 +92,13 @@ func (s *Store) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 	return s.backend.Save(ctx, refs, to, o)
 }
 
+// Push writes an image to a registry under the name to, or its own name if to is "". It returns
+// REPOSITORY@DIGEST of the manifest there, whose digest differs from the stored one unless the repository has
+// the layers that the image was pulled with.
+func (s *Store) Push(ctx context.Context, ref, to string, o api.PullOptions) (string, error) {
+	return s.backend.Push(ctx, ref, to, o)
+}
+
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
 // damaged layer is not used for further pods. onProgress, if not nil, is called before each image is read.
 func (s *Store) Verify(ctx context.Context, refs []string, onProgress func(name string)) ([]api.Verified, error) {

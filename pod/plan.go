@@ -50,6 +50,9 @@ type Plan struct {
 	RequireLimits bool              `json:"requireLimits,omitempty"`
 	Sysctls       map[string]string `json:"sysctls,omitempty"`
 
+	// RemoveAtEnd makes the pod remove itself, with its logs and volumes, when it has ended.
+	RemoveAtEnd bool `json:"removeAtEnd,omitempty"`
+
 	// ReadinessGates are types of conditions that users set; all must be True for the pod to be
 	// Ready.
 	ReadinessGates []string `json:"readinessGates,omitempty"`

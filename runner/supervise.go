@@ -107,6 +107,9 @@ func supervise(args []string) int {
 		}
 	}
 	final := <-onOtherThreads(l.run)
+	if s.engine.currentPlan().RemoveAtEnd {
+		s.control.markRemoving()
+	}
 	removing := s.control.removing.Load()
 	removed := 0
 	if final.Deleting || removing {

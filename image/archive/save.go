@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
@@ -18,6 +16,7 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/integrity"
+	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/image/reference"
 )
@@ -218,20 +217,7 @@ func (w *saver) compressed(r io.Reader) (digest.Digest, int64, error) {
 	}
 	defer tmp.Close()
 	sum := digest.SHA256.Digester()
-	out := io.MultiWriter(tmp, sum.Hash())
-	var z io.WriteCloser
-	if w.o.Compress == "zstd" {
-		z, err = zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(8<<20))
-	} else {
-		z, err = gzip.NewWriterLevel(out, gzip.DefaultCompression)
-	}
-	if err != nil {
-		return "", 0, err
-	}
-	if _, err = io.Copy(z, r); err == nil {
-		err = z.Close()
-	}
-	if err != nil {
+	if err := layer.Compress(io.MultiWriter(tmp, sum.Hash()), r, w.o.Compress); err != nil {
 		return "", 0, err
 	}
 	n, err := tmp.Seek(0, io.SeekEnd)

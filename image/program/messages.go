@@ -23,6 +23,7 @@ const (
 	Load       Op = "load"       // Location; answers with Added, also with an error
 	Import     Op = "import"     // Location.Path, Ref; answers with one of Added
 	Save       Op = "save"       // Refs, SaveOptions, Target
+	Push       Op = "push"       // Ref, To, Options; answers with Text, REPOSITORY@DIGEST
 	Candidates Op = "candidates" // Ref; answers with Names
 	Login      Op = "login"      // Account, Options; answers with Text, where it is stored
 	Logout     Op = "logout"     // Account, Options
@@ -38,6 +39,7 @@ type Request struct {
 	Store       string          `json:"store,omitempty"` // directory
 	Ref         string          `json:"ref,omitempty"`
 	Refs        []string        `json:"refs,omitempty"`
+	To          string          `json:"to,omitempty"` // the name in a registry; "": Ref
 	Location    api.Location    `json:"location,omitzero"`
 	Options     api.PullOptions `json:"options,omitzero"`
 	SaveOptions api.SaveOptions `json:"saveOptions,omitzero"`

@@ -88,8 +88,34 @@ func (s *Client) openWithLogins(ctx context.Context, name reference.Name, o api.
 
 // openRegistry opens the registry with a login or, if that is nil, with the auth file's.
 func (s *Client) openRegistry(ctx context.Context, name reference.Name, o api.PullOptions, as *types.DockerAuthConfig) (*registrySource, error) {
+	r, err := s.address(name, o)
+	if err != nil {
+		return nil, err
+	}
+	r.sys.DockerAuthConfig = as
+	ctx, cancel := guardCredentials(ctx, r.hosts)
+	defer cancel(nil)
+	src, err := r.ref.NewImageSource(ctx, r.sys)
+	if err != nil {
+		return nil, download.Cause(ctx, err)
+	}
+	free, err := restrictClient(src)
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	return &registrySource{src, s.Check, free}, nil
+}
+
+// address is an image in a registry in the library's terms.
+type address struct {
+	sys   *types.SystemContext
+	ref   types.ImageReference
+	hosts []string // of the registry and its mirrors
+}
+
+func (s *Client) address(name reference.Name, o api.PullOptions) (*address, error) {
 	sys := systemContext(s.Config, o)
-	sys.DockerAuthConfig = as
 	if o.TLSVerify == nil && records.IsLoopback(name) {
 		sys.DockerInsecureSkipTLSVerify = types.OptionalBoolTrue
 	}
@@ -102,21 +128,7 @@ func (s *Client) openRegistry(ctx context.Context, name reference.Name, o api.Pu
 		return nil, err
 	}
 	hosts, err := registryHosts(sys, named)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := guardCredentials(ctx, hosts)
-	defer cancel(nil)
-	src, err := ref.NewImageSource(ctx, sys)
-	if err != nil {
-		return nil, download.Cause(ctx, err)
-	}
-	free, err := restrictClient(src)
-	if err != nil {
-		src.Close()
-		return nil, err
-	}
-	return &registrySource{src, s.Check, free}, nil
+	return &address{sys, ref, hosts}, err
 }
 
 func (r *registrySource) Manifest(ctx context.Context, d digest.Digest) ([]byte, string, error) {

@@ -212,8 +212,10 @@ const maxManifestBytes = 64 << 20
 // restrictClient makes the client of an open registry remove credentials before it follows a redirect to
 // another scheme, host or port, and bounds the answers until free is called. The client is internal to the
 // library.
-func restrictClient(src types.ImageSource) (free func(), err error) {
-	v := reflect.ValueOf(src)
+//
+// connection is a types.ImageSource, or a types.ImageDestination that has sent its first request.
+func restrictClient(connection any) (free func(), err error) {
+	v := reflect.ValueOf(connection)
 	for _, field := range []string{"c", "client"} {
 		if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 			return nil, errOtherLibrary

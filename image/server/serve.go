@@ -152,6 +152,8 @@ func (s *server) run(ctx context.Context, r program.Request) (f program.Frame, e
 		f.Added[0], err = in.Import(ctx, r.Location.Path, r.Ref)
 	case program.Save:
 		err = save(ctx, in, r)
+	case program.Push:
+		f.Text, err = in.Push(ctx, r.Ref, r.To, r.Options)
 	case program.Candidates:
 		f.Names, err = in.Candidates(ctx, r.Ref)
 	default:

@@ -24,6 +24,7 @@ type Options struct {
 	NodeCPU       int64  // millicores, for resourceFieldRef
 	NodeStorage   int64  // bytes of the file system that the pod is on
 	RequireLimits bool   // the pod must not run if limits are not enforced
+	RemoveAtEnd   bool   // the pod removes itself when it has ended
 
 	// Seccomp has the profiles that LocalSeccompProfiles names.
 	Seccomp map[string]json.RawMessage
@@ -53,6 +54,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		QOSClass:              o.Effective.QOSClass,
 		Resources:             o.Effective.Pod,
 		RequireLimits:         opt.RequireLimits,
+		RemoveAtEnd:           opt.RemoveAtEnd,
 		ReadinessGates:        readinessGates(p),
 		HookReason:            p.Annotations[podutil.AnnotationHookReason] == "true",
 		Sysctls:               sysctls(podSecurity(p)),

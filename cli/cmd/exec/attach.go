@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/attach"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/podclient"
@@ -105,15 +106,15 @@ func (o *attachOptions) Run(ctx context.Context) error {
 
 // attach attaches to a running container, and returns an error with the container's exit code.
 func (o *attachOptions) attach(ctx context.Context, p store.Pod, ct *pod.Container) error {
-	a := &attachSession{env: o.env, pod: p, container: ct, stdin: o.stdin, fromStart: o.fromStart, keys: o.keys, quiet: o.quiet}
-	if a.terminal = terminalFor(o.env, ct, a.stdin); a.terminal == nil && o.tty {
+	a := &attach.Session{Env: o.env, Pod: p, Container: ct, Stdin: o.stdin, FromStart: o.fromStart, Keys: o.keys, Quiet: o.quiet}
+	if a.Terminal = terminalFor(o.env, ct, a.Stdin); a.Terminal == nil && o.tty {
 		why := "input is not a terminal or the right kind of file"
 		if !ct.TTY {
 			why = "container " + ct.Name + " did not allocate one"
 		}
 		fmt.Fprintln(o.env.ErrOut, "Unable to use a TTY - "+why) // as kubectl: a message, then go on without
 	}
-	code, err := a.run(ctx)
+	code, err := a.Run(ctx)
 	return podclient.ExitError("attach to", p, code, err)
 }
 

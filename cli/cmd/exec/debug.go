@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 
@@ -144,7 +143,7 @@ func (d *debugOptions) make() error {
 	}
 	name := d.name
 	if name == "" {
-		name = "debugger-" + randomSuffix()
+		name = "debugger-" + cmdutil.RandomSuffix()
 		if !d.quiet {
 			fmt.Fprintf(d.env.ErrOut, "Defaulting debug container name to %s.\n", name)
 		}
@@ -187,16 +186,6 @@ func (d *debugOptions) make() error {
 		d.container.Env = append(d.container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	return d.customize(d.custom)
-}
-
-// randomSuffix returns a random suffix that makes a name probably unique, of kubectl's letters.
-func randomSuffix() string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789"
-	var b [5]byte
-	for i := range b {
-		b[i] = letters[rand.IntN(len(letters))]
-	}
-	return string(b[:])
 }
 
 // securityContext returns that of the profile. It omits CAP_SYS_PTRACE if the pod has no user namespace of its own:

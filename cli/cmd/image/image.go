@@ -27,10 +27,10 @@ Examples:
   podrun image ls
 `,
 		Subcommands: []*cli.Command{
-			imageLoadCommand(env), NewPullCommand(env), imageImportCommand(env), imageSaveCommand(env), NewLsCommand(env), imageInspectCommand(env),
+			imageLoadCommand(env), NewPullCommand(env), imageImportCommand(env), imageSaveCommand(env), imagePushCommand(env), NewLsCommand(env), imageInspectCommand(env),
 			imageHistoryCommand(env), imageTagCommand(env), NewRmCommand(env), imagePruneCommand(env), imageVerifyCommand(env),
 		},
-		Action: cmdline.NeedSubcommand("image", "image requires one of load, pull, import, save, ls, inspect, history, tag, rm, prune and verify"),
+		Action: cmdline.NeedSubcommand("image", "image requires one of load, pull, import, save, push, ls, inspect, history, tag, rm, prune and verify"),
 	}
 }
 

@@ -102,6 +102,10 @@ func (f Completer) values(cmd *cli.Command, flag string, before []string) []cand
 		"output": {"wide", "json", "yaml", "name", "jsonpath=", "custom-columns="}, "types": {"Normal", "Warning"},
 		"network": pod.NetworkModes, "pull": {"always", "missing", "never", "newer"},
 	}
+	if cmd.Name == "run" {
+		fixed["output"], fixed["network"], fixed["gpus"] = []string{"yaml", "json"}, []string{"host", "none", "default"}, []string{"all"}
+		fixed["pull"], fixed["restart"] = []string{"always", "missing", "never"}, []string{"no", "on-failure", "always", "unless-stopped"}
+	}
 	switch {
 	case fixed[flag] != nil:
 		return plain(fixed[flag])
@@ -109,7 +113,7 @@ func (f Completer) values(cmd *cli.Command, flag string, before []string) []cand
 		return f.namespaces()
 	case flag == "container":
 		return f.containers(cmd, before)
-	case slices.Contains([]string{"filename", "output", "from-file", "authfile", "env-file", "custom"}, flag):
+	case slices.Contains([]string{"filename", "output", "from-file", "authfile", "env-file", "custom", "volume", "device"}, flag):
 		return []candidate{{word: theFiles}}
 	}
 	return nil
@@ -139,7 +143,7 @@ func (f Completer) operands(path string, cmd *cli.Command, before []string, last
 		return f.pods(namespace, "")
 	case slices.Contains([]string{"logs", "exec", "attach", "debug", "port", "port-forward", "condition set"}, path) && len(words) == 0:
 		return f.pods(namespace, "")
-	case slices.Contains([]string{"image rm", "rmi", "image save", "image inspect", "image history", "image tag", "image verify"}, path):
+	case slices.Contains([]string{"image rm", "rmi", "image save", "image push", "image inspect", "image history", "image tag", "image verify"}, path), path == "run" && len(words) == 0:
 		return f.images()
 	case strings.HasPrefix(path, "volume "):
 		return f.objects(pod.KindClaim, namespace, "")

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
 	"github.com/podrun/podrun/cli/internal/kindnames"
@@ -96,7 +97,7 @@ func (o *diffOptions) printDifferences() (differs bool, err error) {
 	env := o.env
 	dirs, err := env.Dirs()
 	if err == nil {
-		err = addPullSecrets(dirs, docs)
+		err = admission.AddAllPullSecrets(dirs, docs)
 	}
 	if err != nil {
 		return false, err

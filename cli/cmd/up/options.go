@@ -62,18 +62,9 @@ func unmountable(stored []manifest.Object) (list []manifest.Object) {
 	return list
 }
 
-// admit refuses pods that the policies of their namespaces or this command forbid, and gives the others what
-// their ServiceAccounts have.
+// admit is admission.AdmitManifests with the options of the command.
 func (o *manifestOptions) admit(dirs store.Dirs, docs resource.Documents) error {
-	return errors.Join(admission.CheckPodSecurity(o.env, dirs, docs, o.policy), admission.CheckSysctls(docs, o.unsafeSysctls), addPullSecrets(dirs, docs))
-}
-
-func addPullSecrets(dirs store.Dirs, docs resource.Documents) error {
-	var errs []error
-	for i := range docs.Pods {
-		errs = append(errs, admission.AddPullSecrets(dirs, docs.Stored, docs.Pods[i].Pod))
-	}
-	return errors.Join(errs...)
+	return admission.AdmitManifests(o.env, dirs, docs, o.policy, o.unsafeSysctls)
 }
 
 // reportIgnored reports each kind of object, and of storage, that has no effect on one machine, once. With

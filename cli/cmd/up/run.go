@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
-	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/podup"
 	"github.com/podrun/podrun/cli/internal/rollout"
 )
@@ -66,41 +65,18 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if err := o.applyNetwork(docs.Pods); err != nil {
 		return nil, "", err
 	}
-	dirs, err := o.prespawn.Preflight(ctx, env, o.requireLimits)
+	r, err := podup.New(ctx, env, o.prespawn, docs, podup.Options{
+		RequireLimits: o.requireLimits, Replace: o.replace, LogLimited: o.logMaxSize+o.logMaxFiles != "",
+		Policy: o.policy, UnsafeSysctls: o.unsafeSysctls, PullPolicy: o.pullPolicy, Pull: o.pull,
+	})
 	if err != nil {
 		return nil, "", err
 	}
 	if o.onlyNew {
-		if err := refuseExisting(dirs, docs); err != nil {
+		if err := refuseExisting(r.Dirs, docs); err != nil {
 			return nil, "", err
 		}
 	}
-	if err := o.admit(dirs, docs); err != nil {
-		return nil, "", err
-	}
-	launcher, err := env.Deps.NewLauncher(dirs)
-	if err != nil {
-		return nil, "", err
-	}
-	if err := cmdutil.CheckAuthFile(o.pull); err != nil {
-		return nil, "", err
-	}
-	r := &podup.Run{Env: env, Prespawn: o.prespawn, Dirs: dirs, Launcher: launcher, RequireLimits: o.requireLimits, Replace: o.replace, Pull: o.pull, Stored: docs.Stored, ReportTo: env.ErrOut}
-	r.LogLimited = o.logMaxSize+o.logMaxFiles != ""
-	if err := r.AddWorkloads(docs.Workloads); err != nil {
-		return nil, "", err
-	}
-	for i := range docs.Stored {
-		if _, err := objects.Compare(env, dirs, &docs.Stored[i]); err != nil {
-			return nil, "", err
-		}
-	}
-	for i := range docs.Pods {
-		p := &docs.Pods[i]
-		r.Targets = append(r.Targets, &podup.Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name)})
-	}
-	env.Changed = r.ChangedObjects()
-	r.PullAs(o.pullPolicy)
 	rule, err := rollout.ParseExitCodeFrom(o.exitCodeFrom, r.Targets)
 	return r, rule, err
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/pod"
@@ -39,4 +41,20 @@ func AddPullSecrets(dirs store.Dirs, soon []manifest.Object, p *corev1.Pod) erro
 		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s})
 	}
 	return nil
+}
+
+// AdmitManifests refuses pods that the policies of their namespaces or this command forbid, and gives the
+// others the pull secrets of their ServiceAccounts. policy is a level of the Pod Security Standards, or "" for
+// that of the namespace; unsafeSysctls are the permitted patterns.
+func AdmitManifests(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents, policy string, unsafeSysctls []string) error {
+	return errors.Join(CheckPodSecurity(env, dirs, docs, policy), CheckSysctls(docs, unsafeSysctls), AddAllPullSecrets(dirs, docs))
+}
+
+// AddAllPullSecrets is AddPullSecrets for the pods of manifests.
+func AddAllPullSecrets(dirs store.Dirs, docs resource.Documents) error {
+	var errs []error
+	for i := range docs.Pods {
+		errs = append(errs, AddPullSecrets(dirs, docs.Stored, docs.Pods[i].Pod))
+	}
+	return errors.Join(errs...)
 }

@@ -124,7 +124,9 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 		case word == "--":
 			return flags, words, append([]string{"--"}, args...), true
 		case len(word) < 2 || word[0] != '-':
-			words = append(words, word)
+			if words = append(words, word); takesCommandLine(cmd) {
+				return flags, append(words, args...), nil, true
+			}
 		default:
 			for _, part := range ExpandCluster(cmd, word) {
 				flags = append(flags, part)
@@ -140,6 +142,10 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	}
 	return flags, words, nil, true
 }
+
+// takesCommandLine reports whether everything after a command's first word belongs to another program's command
+// line, as with docker run.
+func takesCommandLine(cmd *cli.Command) bool { return cmd.Name == "run" }
 
 // ExpandCluster splits -it into -i and -t, and -ojson into -o=json. It leaves unknown words to the
 // parser, which reports them.

@@ -23,7 +23,7 @@ func UnknownCommand(cmds []*cli.Command, parent, word string) error {
 		return report.New(report.Usage, instead, "%q is not a command of %s: it has no meaning on one machine", word, parent)
 	}
 	elsewhere := foreignCommand(word)
-	if parent == "podrun" && elsewhere != "" || parent == "podrun image" && slices.Contains([]string{"build", "push"}, word) {
+	if parent == "podrun" && elsewhere != "" || parent == "podrun image" && word == "build" {
 		hint = elsewhere
 	} else if below := foreignSubcommand(parent, word); below != "" {
 		hint = below
@@ -64,12 +64,10 @@ func IfSet(flag string, action, otherwise cli.ActionFunc) cli.ActionFunc {
 // name in podrun, or "".
 func foreignCommand(word string) string {
 	switch word {
-	case "run", "play", "kube":
+	case "play", "kube":
 		return "podrun up FILE runs the pods of a manifest"
 	case "build", "buildx":
-		return "podrun builds no images: podman build -t localhost/web . && podman save localhost/web | podrun image load -"
-	case "push":
-		return "podrun writes to no registry: podrun image save -o web.tar IMAGE && skopeo copy oci-archive:web.tar docker://REGISTRY/IMAGE"
+		return "podrun builds no images: buildah bud -t localhost/web . && buildah push localhost/web docker-archive:/dev/stdout | podrun image load -"
 	case "compose":
 		return "kompose convert -o pods/ makes manifests of a compose file; podrun up pods/ runs them"
 	case "rm", "remove":
@@ -88,7 +86,7 @@ func foreignCommand(word string) string {
 		return "podrun top shows the resource usage of pods"
 	case "list", "ls", "pods", "status":
 		return "podrun ps lists the pods"
-	case "load", "import", "save", "tag", "history", "prune":
+	case "load", "import", "save", "push", "tag", "history", "prune":
 		return "podrun image " + word + " does that"
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -130,4 +131,14 @@ func BoolToInt(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// RandomSuffix returns a random suffix that makes a name probably unique, of kubectl's letters.
+func RandomSuffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	var b [5]byte
+	for i := range b {
+		b[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(b[:])
 }

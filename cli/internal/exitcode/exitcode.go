@@ -31,11 +31,11 @@ var Table = []struct {
 	When string
 }{
 	{OK, "The command succeeded. For `up` in the foreground: the pod succeeded. For `up -d`: the pod is running, or has succeeded. In a systemd unit: also when systemd has stopped `up`."},
-	{Failure, "The command failed, or the pod did. `diff`: there are differences; after an error it ends with 2. With `up --exit-code-from CONTAINER` the code is that container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
+	{Failure, "The command failed, or the pod did. `diff`: there are differences; after an error it ends with 2. With `run`, and `up --exit-code-from CONTAINER`, the code is the container's; `up` of a Job, and `up -d --wait`, ends with the code of the container that failed last."},
 	{Usage, "The command line or a manifest is wrong. Nothing was done."},
-	{Internal, "podrun itself failed: this machine cannot run pods (`podrun doctor` shows why), or `exec` could not reach the container."},
-	{CannotRun, "`exec`: the command was found but cannot be executed."},
-	{NotFound, "`exec`: the command was not found in the container."},
+	{Internal, "podrun itself failed: this machine cannot run pods (`podrun doctor` shows why), or `exec` could not reach the container, or `run` could not start it."},
+	{CannotRun, "`exec`, `run`: the command was found but cannot be executed."},
+	{NotFound, "`exec`, `run`: the command was not found in the container."},
 	{Hangup, "The terminal was closed (SIGHUP). A pod in the foreground was stopped and removed."},
 	{Interrupt, "Interrupted by Ctrl-C (SIGINT). A pod in the foreground was stopped and removed."},
 	{BrokenPipe, "The reader of the output has gone (SIGPIPE): `podrun events -w | head`."},

@@ -45,6 +45,7 @@ type Run struct {
 	Workloads     []manifest.Object // Deployments, Jobs and other workloads
 	Samples       []*Target         // one pod of each workload, for its images; never started
 	LogLimited    bool              // --log-max-size or --log-max-files
+	removeAtEnd   bool              // the pods remove themselves when they have ended
 	created       []*pod.Object     // the objects of Stored that did not exist before
 }
 
@@ -358,7 +359,7 @@ func (r *Run) options() (manifest.BuildOptions, error) {
 	return manifest.BuildOptions{
 		UID: objects.NewUID(), NodeName: node,
 		NodeCPU: int64(runtime.NumCPU()) * 1000, NodeMemory: memory, NodeStorage: int64(disk.Size),
-		RequireLimits: r.RequireLimits,
+		RequireLimits: r.RequireLimits, RemoveAtEnd: r.removeAtEnd,
 	}, nil
 }
 

@@ -169,7 +169,7 @@ func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to G
 		return errors.Join(errs...)
 	}
 	err := cmdutil.Interruptible(ctx, signals, wait)
-	warnOfLogout(env, pods, systemd.LingerEnabled)
+	WarnOfLogout(env, pods)
 	if status := exitcode.As(err); status != nil && status.Err == nil {
 		for _, p := range pods {
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
@@ -178,8 +178,12 @@ func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to G
 	return err
 }
 
-// warnOfLogout warns, once, that background pods will end with the user's last login, because the user's
+// WarnOfLogout warns, once, that background pods will end with the user's last login, because the user's
 // manager ends then.
+func WarnOfLogout(env *cmdutil.Env, pods []*podup.Target) {
+	warnOfLogout(env, pods, systemd.LingerEnabled)
+}
+
 func warnOfLogout(env *cmdutil.Env, pods []*podup.Target, lingers func() bool) {
 	manager, ok := delegation.FindManager()
 	if !ok || manager.Cgroup == delegation.Mount {

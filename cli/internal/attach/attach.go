@@ -1,4 +1,5 @@
-package exec
+// Package attach connects the user's streams with those of a running container.
+package attach
 
 import (
 	"context"
@@ -22,16 +23,18 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// attachSession is an attachment to a running container. It survives the end of supervisors.
-type attachSession struct {
-	env       *cmdutil.Env
-	pod       store.Pod
-	container *pod.Container
-	stdin     bool
-	fromStart bool     // the next supervisor sends earlier output too
-	terminal  *os.File // the user's, if the container has one and gets input
-	keys      []byte
-	quiet     bool
+// Session is an attachment to a running container. It survives the end of supervisors.
+type Session struct {
+	Env       *cmdutil.Env
+	Pod       store.Pod
+	Container *pod.Container
+	Stdin     bool
+	FromStart bool     // the next supervisor sends earlier output too
+	Terminal  *os.File // the user's, if the container has one and gets input
+	Keys      []byte   // that detach
+	Quiet     bool     // print nothing but the output of the container
+
+	Detached bool // the user has detached
 
 	killed <-chan os.Signal
 	input  atomic.Pointer[os.File] // the container's input, or nil
@@ -42,11 +45,11 @@ type attachSession struct {
 // lost.
 const outputPipeSize = 1 << 20
 
-// run stays attached until the container ends and returns its exit code, or until the user detaches.
-func (a *attachSession) run(ctx context.Context) (code int, err error) {
+// Run stays attached until the container ends and returns its exit code, or until the user detaches.
+func (a *Session) Run(ctx context.Context) (code int, err error) {
 	a.left = make(chan error, 1)
 	var ignore func()
-	a.killed, ignore = a.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	a.killed, ignore = a.Env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer ignore()
 	restore := func() {}
 	defer func() { restore() }()
@@ -60,26 +63,27 @@ func (a *attachSession) run(ctx context.Context) (code int, err error) {
 				conn.Close()
 				return 0, err
 			}
-		} else if !a.quiet {
-			fmt.Fprintf(a.env.ErrOut, "podrun: lost the supervisor of pod %s, another one has started; podrun logs %[1]s shows output that may be missing here%s\n", a.pod.Name, a.eol())
+		} else if !a.Quiet {
+			fmt.Fprintf(a.Env.ErrOut, "podrun: lost the supervisor of pod %s, another one has started; podrun logs %[1]s shows output that may be missing here%s\n", a.Pod.Name, a.eol())
 		}
 		code, err := a.forward(conn)
 		switch {
 		case errors.Is(err, tty.ErrDetached):
 			restore()
-			if !a.quiet {
-				fmt.Fprintf(a.env.ErrOut, "\npodrun: detached; container %s of pod %s keeps running\n", a.container.Name, a.pod.Name)
+			a.Detached = true
+			if !a.Quiet {
+				fmt.Fprintf(a.Env.ErrOut, "\npodrun: detached; container %s of pod %s keeps running\n", a.Container.Name, a.Pod.Name)
 			}
 			return 0, nil
-		case !podclient.IsHangup(err) || !a.pod.Alive():
+		case !podclient.IsHangup(err) || !a.Pod.Alive():
 			return code, err
 		}
 	}
 }
 
 // eol returns what a message needs before its newline: a carriage return if the terminal is in raw mode.
-func (a *attachSession) eol() string {
-	if a.terminal != nil {
+func (a *Session) eol() string {
+	if a.Terminal != nil {
 		return "\r"
 	}
 	return ""
@@ -92,15 +96,15 @@ type attachConn struct {
 }
 
 // join requests the attachment, and repeats that until a supervisor answers.
-func (a *attachSession) join(ctx context.Context) (j *attachConn, err error) {
-	err = podclient.Retry(ctx, a.pod, func() error {
+func (a *Session) join(ctx context.Context) (j *attachConn, err error) {
+	err = podclient.Retry(ctx, a.Pod, func() error {
 		j, err = a.joinOnce(ctx)
 		return err
 	})
 	return j, err
 }
 
-func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error) {
+func (a *Session) joinOnce(ctx context.Context) (j *attachConn, err error) {
 	j = &attachConn{}
 	var theirs []*os.File
 	defer func() {
@@ -109,7 +113,7 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 			j.Close()
 		}
 	}()
-	for _, dst := range []io.Writer{a.env.Out, a.env.ErrOut}[:1+cmdutil.BoolToInt(!a.container.TTY)] {
+	for _, dst := range []io.Writer{a.Env.Out, a.Env.ErrOut}[:1+cmdutil.BoolToInt(!a.Container.TTY)] {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return j, fmt.Errorf("make pipe: %w", err)
@@ -118,8 +122,8 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 		theirs = append(theirs, w)
 		j.outlets = append(j.outlets, &podclient.OutputStream{Src: r, Dst: dst})
 	}
-	req := wire.AttachRequest{Container: a.container.Name, Stdin: a.stdin, FromStart: a.fromStart}
-	if j.UnixConn, err = podclient.Send(ctx, a.pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
+	req := wire.AttachRequest{Container: a.Container.Name, Stdin: a.Stdin, FromStart: a.FromStart}
+	if j.UnixConn, err = podclient.Send(ctx, a.Pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
 		return j, err
 	}
 	frame, files, err := wire.ReadFrame(j.UnixConn)
@@ -133,7 +137,7 @@ func (a *attachSession) joinOnce(ctx context.Context) (j *attachConn, err error)
 		podclient.CloseAll(files)
 		return j, err
 	}
-	a.fromStart = false
+	a.FromStart = false
 	if len(files) == 1 { // feed may still write to the old one
 		a.input.Store(files[0])
 	}
@@ -150,17 +154,17 @@ func (j *attachConn) Close() {
 }
 
 // begin forwards input until restore is called.
-func (a *attachSession) begin() (restore func(), err error) {
+func (a *Session) begin() (restore func(), err error) {
 	restore = func() {}
-	if a.terminal != nil {
+	if a.Terminal != nil {
 		if restore, err = a.takeTerminal(); err != nil {
 			return nil, err
 		}
-		if !a.quiet {
-			fmt.Fprint(a.env.ErrOut, "If you don't see a command prompt, try pressing enter.\r\n") // kubectl's words
+		if !a.Quiet {
+			fmt.Fprint(a.Env.ErrOut, "If you don't see a command prompt, try pressing enter.\r\n") // kubectl's words
 		}
 	}
-	if a.stdin {
+	if a.Stdin {
 		go a.feed()
 	}
 	return restore, nil
@@ -169,27 +173,27 @@ func (a *attachSession) begin() (restore func(), err error) {
 // takeTerminal forwards the user's keys and terminal size to the container's terminal. It first sets a
 // different size for a moment, so that the program redraws its screen for the new client, as kubectl
 // does.
-func (a *attachSession) takeTerminal() (restore func(), err error) {
-	back, err := tty.Raw(a.terminal)
+func (a *Session) takeTerminal() (restore func(), err error) {
+	back, err := tty.Raw(a.Terminal)
 	if err != nil {
 		return nil, fmt.Errorf("take the terminal: %w", err)
 	}
-	resized, quiet := a.env.Signals(syscall.SIGWINCH)
-	tty.ResizeBy(a.input.Load(), a.terminal, 1)
-	tty.Resize(a.input.Load(), a.terminal)
+	resized, quiet := a.Env.Signals(syscall.SIGWINCH)
+	tty.ResizeBy(a.input.Load(), a.Terminal, 1)
+	tty.Resize(a.input.Load(), a.Terminal)
 	go func() {
 		for range resized {
-			tty.Resize(a.input.Load(), a.terminal)
+			tty.Resize(a.input.Load(), a.Terminal)
 		}
 	}()
 	return sync.OnceFunc(func() { quiet(); back() }), nil
 }
 
 // feed forwards input until it ends. It keeps running when the container ends.
-func (a *attachSession) feed() {
-	in := io.Reader(a.env.In)
-	if a.terminal != nil {
-		in = tty.NewDetachable(in, a.keys)
+func (a *Session) feed() {
+	in := io.Reader(a.Env.In)
+	if a.Terminal != nil {
+		in = tty.NewDetachable(in, a.Keys)
 	}
 	buf := make([]byte, 32<<10)
 	for {
@@ -211,7 +215,7 @@ func (a *attachSession) feed() {
 }
 
 // forward prints the container's output until the container ends or the user detaches.
-func (a *attachSession) forward(j *attachConn) (code int, err error) {
+func (a *Session) forward(j *attachConn) (code int, err error) {
 	defer j.Close()
 	var all sync.WaitGroup
 	errs := make([]error, len(j.outlets))
@@ -233,7 +237,7 @@ func (a *attachSession) forward(j *attachConn) (code int, err error) {
 		case err = <-a.left:
 			// If the manifest requests it (stdinOnce), the end of the local input ends the container's input;
 			// otherwise it only ends the attachment (containerd: internal/cri/io).
-			if once := a.container.StdinOnce && !a.container.TTY; err == nil && once {
+			if once := a.Container.StdinOnce && !a.Container.TTY; err == nil && once {
 				a.input.Load().Close()
 				// An error means that the container has ended, and its exit arrives separately.
 				wire.WriteControl(j.UnixConn, wire.Control{EOF: true})
