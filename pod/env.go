@@ -41,9 +41,10 @@ type FileRef struct {
 }
 
 // Refers reports whether the plan refers to an object, so that a change of the object may affect
-// its containers or volumes. Every pod refers to the Services of its namespace.
+// its containers, its volumes or its network. Every pod refers to the Services and NetworkPolicies of
+// its namespace.
 func (p *Plan) Refers(kind ObjectKind, name string) bool {
-	if kind.ConcernsServices() {
+	if kind.ConcernsServices() || kind == KindNetworkPolicy {
 		return true
 	}
 	for i := range p.Volumes {

@@ -37,6 +37,7 @@ type Object struct {
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
 	PersistentVolume *PersistentVolume `json:"persistentVolume,omitempty"`
+	NetworkPolicy    *NetworkPolicy    `json:"networkPolicy,omitempty"`
 
 	// Spec is the Kubernetes spec as applied, with defaults, for output only. No decision depends
 	// on it.
@@ -64,6 +65,7 @@ const (
 	KindEndpoints      ObjectKind = "Endpoints"
 	KindEndpointSlice  ObjectKind = "EndpointSlice"
 	KindServiceAccount ObjectKind = "ServiceAccount"
+	KindNetworkPolicy  ObjectKind = "NetworkPolicy"
 )
 
 // ClusterScoped reports whether objects of the kind are in no namespace.

@@ -128,7 +128,7 @@ func (e *engine) resizeIfReplanned(made *pod.Plan) {
 	}
 }
 
-// objectChanged handles the change of an object (ConfigMap, Secret, Service). Environments do not change
+// objectChanged handles the change of an object (ConfigMap, Secret, Service, NetworkPolicy, Namespace). Environments do not change
 // until the next start of a container.
 func (e *engine) objectChanged(what wire.ChangedRequest) {
 	s := e.currentSandbox()
@@ -136,6 +136,14 @@ func (e *engine) objectChanged(what wire.ChangedRequest) {
 		if err := s.UpdateServices(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+	}
+	if what.Kind == pod.KindNetworkPolicy || what.Kind == pod.KindNamespace {
+		if s != nil {
+			if err := s.UpdatePolicies(); err != nil {
+				s.WarnOfPolicies(err)
+			}
+		}
+		return
 	}
 	e.refreshVolumes()
 	e.emit(lifecycle.Event{Kind: lifecycle.ObjectChanged})

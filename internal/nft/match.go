@@ -200,3 +200,12 @@ func SetMark(mark uint32) []expr.Any {
 
 // Verdict ends a rule.
 func Verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
+
+// Reject returns rules that reject matching packets: TCP with a reset, as a host does on a port without a
+// listener, others with an ICMP error of a code (NFT_REJECT_ICMPX_…).
+func Reject(match []expr.Any, code uint8) [][]expr.Any {
+	return [][]expr.Any{
+		slices.Concat(match, MatchProtocol(unix.IPPROTO_TCP), []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}),
+		slices.Concat(match, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: code}}),
+	}
+}

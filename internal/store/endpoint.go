@@ -144,7 +144,7 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 	return pod.DefaultNetworks
 }
 
-// LockServices takes the lock of the process that programs the router for Services. It is on disk
+// LockServices takes the lock of the process that programs the router for Services and policies. It is on disk
 // like that of LockShare, but separate, so that starting pods need not wait for it.
 func (p Pod) LockServices() (*FileLock, error) {
 	return LockExclusive(filepath.Join(p.dirs.Data, "services.lock"))
@@ -162,6 +162,23 @@ func (p Pod) AllEndpoints() (all []*pod.Object, damaged error) {
 	}
 	return all, damaged
 }
+
+// AllNetworkPolicies returns the NetworkPolicies of all namespaces.
+func (p Pod) AllNetworkPolicies() ([]*pod.Object, error) {
+	return p.dirs.Objects(pod.KindNetworkPolicy, "")
+}
+
+// NamespaceObjects returns the stored Namespaces.
+func (p Pod) NamespaceObjects() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindNamespace, "") }
+
+// HadNetworkPolicies reports whether there is, or was, a NetworkPolicy.
+func (d Dirs) HadNetworkPolicies() bool {
+	dir, err := d.kindDir(pod.KindNetworkPolicy)
+	return err == nil && isDir(dir)
+}
+
+// HadNetworkPolicies is Dirs.HadNetworkPolicies of the pod's user.
+func (p Pod) HadNetworkPolicies() bool { return p.dirs.HadNetworkPolicies() }
 
 // PutService replaces a Service.
 func (p Pod) PutService(o *pod.Object) error { return p.dirs.PutObject(o) }

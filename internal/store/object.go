@@ -28,6 +28,7 @@ var objectDirs = map[pod.ObjectKind]string{
 	pod.KindEndpoints:      "endpoints",
 	pod.KindEndpointSlice:  "endpointslices",
 	pod.KindServiceAccount: "serviceaccounts",
+	pod.KindNetworkPolicy:  "networkpolicies",
 
 	pod.KindDeployment:  "deployments",
 	pod.KindReplicaSet:  "replicasets",
@@ -110,6 +111,7 @@ func matches(o *pod.Object, kind pod.ObjectKind, namespace, name string) bool {
 		pod.KindVolume:    o.PersistentVolume == nil,
 		pod.KindEndpoints: o.Endpoints == nil, pod.KindEndpointSlice: o.Endpoints == nil,
 		pod.KindServiceAccount: o.ServiceAccount == nil,
+		pod.KindNetworkPolicy:  o.NetworkPolicy == nil,
 	}
 	return o.Kind == kind && o.Namespace == namespace && o.Name == name && !lacks[kind]
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,6 +81,13 @@ func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 		about.APIVersion = discoveryv1.SchemeGroupVersion.String()
 		e.TypeMeta, e.ObjectMeta = about, meta
 		return e, nil
+	case pod.KindNetworkPolicy:
+		about.APIVersion = networkingv1.SchemeGroupVersion.String()
+		n := &networkingv1.NetworkPolicy{TypeMeta: about, ObjectMeta: meta}
+		if err := decodeSpec(o, &n.Spec); err != nil {
+			return nil, err
+		}
+		return n, nil
 	}
 	return nil, fmt.Errorf("show %s %s: unknown kind", o.Kind, o.Name)
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -48,6 +49,9 @@ func FromKubernetes(object metav1.Object) *pod.Object {
 	case *discoveryv1.EndpointSlice:
 		out.Kind, out.Endpoints = pod.KindEndpointSlice, endpointSliceFromKubernetes(o)
 		spec = &discoveryv1.EndpointSlice{AddressType: o.AddressType, Endpoints: o.Endpoints, Ports: o.Ports}
+	case *networkingv1.NetworkPolicy:
+		out.Kind = pod.KindNetworkPolicy
+		out.NetworkPolicy, spec = policyFromKubernetes(&o.Spec), o.Spec
 	}
 	if spec != nil {
 		out.Spec, _ = json.Marshal(spec) // it came from JSON

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podrun/podrun/manifest/apiutil"
@@ -35,6 +36,7 @@ var kinds = []Kind{
 	{"Endpoints", "v1", func() metav1.Object { return &corev1.Endpoints{} }},
 	{"EndpointSlice", "discovery.k8s.io/v1", func() metav1.Object { return &discoveryv1.EndpointSlice{} }},
 	{"ServiceAccount", "v1", func() metav1.Object { return &corev1.ServiceAccount{} }},
+	{"NetworkPolicy", "networking.k8s.io/v1", func() metav1.Object { return &networkingv1.NetworkPolicy{} }},
 	{"Deployment", "apps/v1", func() metav1.Object { return &appsv1.Deployment{} }},
 	{"ReplicaSet", "apps/v1", func() metav1.Object { return &appsv1.ReplicaSet{} }},
 	{"ReplicationController", "v1", func() metav1.Object { return &corev1.ReplicationController{} }},
@@ -116,7 +118,6 @@ var ignoredKinds = map[string]string{
 	"admissionregistration.k8s.io/ValidatingWebhookConfiguration":   noteNoAPIServer,
 	"admissionregistration.k8s.io/ValidatingAdmissionPolicy":        noteNoAPIServer,
 	"admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding": noteNoAPIServer,
-	"networking.k8s.io/NetworkPolicy":                               "podrun does not filter traffic between pods",
 	"networking.k8s.io/Ingress":                                     "publish a port with hostPort instead",
 	"networking.k8s.io/IngressClass":                                "publish a port with hostPort instead",
 	"policy/PodDisruptionBudget":                                    "podrun does not drain its machine",

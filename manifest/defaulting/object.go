@@ -3,6 +3,7 @@ package defaulting
 import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -54,6 +55,32 @@ func SetObjectDefaults(object metav1.Object) {
 	case *corev1.Service:
 		o.Status = corev1.ServiceStatus{}
 		defaultService(&o.Spec)
+	case *networkingv1.NetworkPolicy:
+		defaultNetworkPolicy(&o.Spec)
+	}
+}
+
+// defaultNetworkPolicy sets the defaults of pkg/apis/networking/v1 of Kubernetes: without policyTypes a
+// policy concerns ingress, and egress if it has rules for egress.
+func defaultNetworkPolicy(s *networkingv1.NetworkPolicySpec) {
+	if len(s.PolicyTypes) == 0 {
+		s.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		if len(s.Egress) > 0 {
+			s.PolicyTypes = append(s.PolicyTypes, networkingv1.PolicyTypeEgress)
+		}
+	}
+	setProtocols := func(ports []networkingv1.NetworkPolicyPort) {
+		for i := range ports {
+			if ports[i].Protocol == nil {
+				ports[i].Protocol = new(corev1.ProtocolTCP)
+			}
+		}
+	}
+	for i := range s.Ingress {
+		setProtocols(s.Ingress[i].Ports)
+	}
+	for i := range s.Egress {
+		setProtocols(s.Egress[i].Ports)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,6 +37,21 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 		p.job(o)
 	case *batchv1.CronJob:
 		p.cronJob(o)
+	default:
+		p.storedObject(object, of)
+	}
+	for _, line := range of.Local {
+		p.row(0, line.Name+":", line.Value)
+	}
+	if of.Events && hasEvents(object) {
+		p.events(nil)
+	}
+	return p.String()
+}
+
+// storedObject writes the page of an object that makes no pods.
+func (p *page) storedObject(object metav1.Object, of Related) {
+	switch o := object.(type) {
 	case *corev1.Service:
 		p.service(o, of.Endpoints)
 	case *corev1.ConfigMap:
@@ -58,6 +74,8 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 			names = append(names, s.Name)
 		}
 		p.list("Image pull secrets:", names)
+	case *networkingv1.NetworkPolicy:
+		p.networkPolicy(o)
 	case *corev1.Namespace:
 		p.row(0, "Name:", o.Name)
 		p.labelsAndAnnotations(o)
@@ -66,19 +84,12 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 		p.nameAndNamespace(o)
 		p.labelsAndAnnotations(o)
 	}
-	for _, line := range of.Local {
-		p.row(0, line.Name+":", line.Value)
-	}
-	if of.Events && hasEvents(object) {
-		p.events(nil)
-	}
-	return p.String()
 }
 
 // hasEvents reports whether kubectl prints events for an object's kind.
 func hasEvents(object metav1.Object) bool {
 	switch object.(type) {
-	case *corev1.Secret, *corev1.Namespace:
+	case *corev1.Secret, *corev1.Namespace, *networkingv1.NetworkPolicy:
 		return false
 	}
 	return true

@@ -11,9 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/pod/podrow"
 )
@@ -42,6 +45,8 @@ func ObjectHeader(kind pod.ObjectKind, wide bool) []string {
 		return []string{"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS", "AGE"}
 	case pod.KindServiceAccount:
 		return []string{"NAME", "AGE"}
+	case pod.KindNetworkPolicy:
+		return []string{"NAME", "POD-SELECTOR", "AGE"}
 	}
 	return []string{"NAME", "STATUS", "AGE"}
 }
@@ -71,6 +76,8 @@ func ObjectRow(o *pod.Object, wide bool, now time.Time) []string {
 		return []string{o.Name, family, ports, addresses, old}
 	case o.ServiceAccount != nil:
 		return []string{o.Name, old}
+	case o.NetworkPolicy != nil:
+		return []string{o.Name, podSelector(o), old}
 	}
 	return []string{o.Name, string(corev1.NamespaceActive), old}
 }
@@ -194,4 +201,13 @@ func selector(labels map[string]string) string {
 		list = append(list, key+"="+labels[key])
 	}
 	return strings.Join(list, ",")
+}
+
+// podSelector returns a NetworkPolicy's selector as kubectl prints it.
+func podSelector(o *pod.Object) string {
+	value, err := conversion.ToKubernetes(o, false)
+	if n, ok := value.(*networkingv1.NetworkPolicy); ok && err == nil {
+		return metav1.FormatLabelSelector(&n.Spec.PodSelector)
+	}
+	return "<unknown>" // a damaged object
 }

@@ -1,11 +1,19 @@
 package support
 
-import "github.com/podrun/podrun/pod"
+import (
+	"slices"
+
+	"github.com/podrun/podrun/pod"
+)
 
 // objectRows returns the fields that every kind except Pod has.
 func objectRows(kind string) []Field {
+	version := "v1"
+	if kind == "NetworkPolicy" {
+		version = "networking.k8s.io/v1"
+	}
 	rows := []Field{
-		{Path: "apiVersion", Support: Supported, Note: "v1"},
+		{Path: "apiVersion", Support: Supported, Note: version},
 		{Path: "kind", Support: Supported, Note: kind},
 		{Path: "metadata{,.name}", Support: Supported},
 		{Path: "metadata.namespace", Support: Supported, Note: "default: default"},
@@ -29,7 +37,7 @@ func tableOf(kind string) []Field {
 	}
 	if rows, ok := map[string][]Field{
 		"ConfigMap": configMapRows, "Secret": secretRows, "PersistentVolumeClaim": claimRows, "PersistentVolume": persistentVolumeRows, "Service": serviceRows, "Namespace": namespaceRows,
-		"Endpoints": endpointsRows, "EndpointSlice": endpointSliceRows, "ServiceAccount": serviceAccountRows,
+		"Endpoints": endpointsRows, "EndpointSlice": endpointSliceRows, "ServiceAccount": serviceAccountRows, "NetworkPolicy": networkPolicyRows,
 	}[kind]; ok {
 		all := objectRows(kind)
 		if kind == "EndpointSlice" {
@@ -177,4 +185,31 @@ var serviceAccountRows = []Field{
 var namespaceRows = []Field{
 	statusRow,
 	{Path: "spec", Support: Accepted, Note: "bookkeeping of an API server"},
+}
+
+var networkPolicyRows = slices.Concat([]Field{
+	{Path: "spec", Support: Supported},
+	{Path: "spec.podSelector", Support: Supported, Note: "pods with hostNetwork are not selected"},
+	{Path: "spec.podSelector{.matchLabels,.matchExpressions}", Support: Supported},
+	{Path: "spec.podSelector.matchExpressions[]{.key,.operator,.values}", Support: Supported},
+	{Path: "spec.policyTypes", Support: Supported, Note: "default: Ingress, and Egress if there are rules for it"},
+}, policyRuleRows("ingress", "from"), policyRuleRows("egress", "to"))
+
+// policyRuleRows returns the fields of the rules of one direction of a NetworkPolicy.
+func policyRuleRows(traffic, peers string) []Field {
+	at := "spec." + traffic
+	peer := at + "[]." + peers + "[]"
+	rows := []Field{
+		{Path: at + "{,[].ports}", Support: Supported},
+		{Path: at + "[].ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
+		{Path: at + "[].ports[]{.port,.endPort}", Support: Supported},
+		{Path: at + "[]." + peers, Support: Supported},
+		{Path: peer + ".ipBlock{,.cidr,.except}", Support: Supported},
+	}
+	for _, selector := range []string{".podSelector", ".namespaceSelector"} {
+		rows = append(rows,
+			Field{Path: peer + selector + "{,.matchLabels,.matchExpressions}", Support: Supported},
+			Field{Path: peer + selector + ".matchExpressions[]{.key,.operator,.values}", Support: Supported})
+	}
+	return rows
 }

@@ -46,7 +46,7 @@ How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is 
 		{"spec.initContainers[]", "", initRows},
 		{"spec.containers[].securityContext", "", containerSecurityRows},
 		{"spec.volumes[]", "", volumeRows()},
-		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, Service, Endpoints, EndpointSlice, ServiceAccount and Namespace.", objectRows("the kind's name")},
+		{"Metadata of every other kind", "ConfigMap, Secret, PersistentVolumeClaim, PersistentVolume, Service, Endpoints, EndpointSlice, ServiceAccount, Namespace and NetworkPolicy.", objectRows("the kind's name")},
 		{"ConfigMap", "", configMapRows},
 		{"Secret", "", secretRows},
 		{"PersistentVolumeClaim", "", claimRows},
@@ -56,6 +56,7 @@ How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is 
 		{"EndpointSlice", "", endpointSliceRows},
 		{"ServiceAccount", "", serviceAccountRows},
 		{"Namespace", "", namespaceRows},
+		{"NetworkPolicy", "", networkPolicyRows},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n", section.title)
 		if section.intro != "" {

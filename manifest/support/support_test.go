@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/podrun/podrun/manifest/apiutil"
 	"github.com/podrun/podrun/manifest/manifesttest"
@@ -19,7 +20,7 @@ import (
 // without a field. So no field is silently ignored in any later version of Kubernetes.
 func TestEveryFieldHasARow(t *testing.T) {
 	for _, object := range []any{
-		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.PersistentVolumeClaim{}, corev1.PersistentVolume{}, corev1.Service{}, corev1.Namespace{},
+		corev1.Pod{}, corev1.ConfigMap{}, corev1.Secret{}, corev1.PersistentVolumeClaim{}, corev1.PersistentVolume{}, corev1.Service{}, corev1.Namespace{}, networkingv1.NetworkPolicy{},
 		appsv1.Deployment{}, appsv1.ReplicaSet{}, appsv1.StatefulSet{}, appsv1.DaemonSet{}, batchv1.Job{}, batchv1.CronJob{},
 	} {
 		typ := reflect.TypeOf(object)

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -164,6 +165,8 @@ func ValidateObject(object metav1.Object) field.ErrorList {
 		return validateEndpointSlice(o)
 	case *corev1.ServiceAccount:
 		return validateServiceAccount(o)
+	case *networkingv1.NetworkPolicy:
+		return validateNetworkPolicy(o)
 	}
 	return validateNamespace(object)
 }

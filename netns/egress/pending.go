@@ -60,7 +60,7 @@ func (e *Proxy) connectFor(t acceptedConn) error {
 	}
 	c := &tcpConn{host: far, state: joined, deadline: time.Now().Add(keepaliveDelay)}
 	e.tcp.all[t.flow] = c // may replace one that has just ended
-	e.loop.ProxyPending(t.fd, far, connectTimeout, func() { e.forget(t.flow, c) })
+	c.end = e.loop.ProxyPending(t.fd, far, connectTimeout, func() { e.forget(t.flow, c) })
 	e.startTicking()
 	return nil
 }

@@ -37,6 +37,7 @@ type tcpConn struct {
 	state     connState
 	deadline  time.Time // when to give up what has not been joined, or to enable keepalive
 	keepalive bool      // it is enabled
+	end       func()    // resets both sides of a joined connection
 }
 
 // connState is the state of a connection.
@@ -231,8 +232,21 @@ func (e *Proxy) proxyAccepted(near int, from netip.AddrPort) {
 		return
 	}
 	c.state, c.deadline = joined, time.Now().Add(keepaliveDelay)
-	e.loop.Proxy(near, c.host, c.events, func() { e.forget(f, c) })
+	c.end = e.loop.Proxy(near, c.host, c.events, func() { e.forget(f, c) })
 	e.startTicking()
+}
+
+// Cut ends the pod's connections to destinations that are not allowed. The router's rules drop their packets;
+// Cut notifies the remote hosts.
+func (e *Proxy) Cut(allowed func(to netip.AddrPort) bool) {
+	_ = e.loop.Do(func() error { // a loop that has ended has no connections
+		for f, c := range e.tcp.all {
+			if c.state == joined && c.end != nil && !allowed(f.dst) {
+				c.end()
+			}
+		}
+		return nil
+	})
 }
 
 // close ends all connections. The loop has ended before.

@@ -38,6 +38,12 @@ func (t target) redirect(client netip.Addr) (to netip.AddrPort, shown bool) {
 	return to, shown && t.dialer.mayShowClient(client, to.Addr())
 }
 
+// client returns a client of the target.
+func (t target) client(a netip.Addr, protocol string) client {
+	to, _ := t.redirect(a)
+	return client{a, protocol, t.port, to.IsValid()}
+}
+
 // resolve returns the result of redirect, or else the own pod's address as d reaches it.
 func (t target) resolve(d *NetnsDialer, client netip.Addr) (to netip.AddrPort, shown bool) {
 	if to, shown = t.redirect(client); to.IsValid() {

@@ -30,6 +30,10 @@ type NetnsDialer struct {
 
 	// PodPrefixes are the networks whose addresses mean other hosts here: those of pods.
 	PodPrefixes []netip.Prefix
+
+	// UnknownMark marks packets for clients of other hosts whose address the pod cannot see (SO_MARK);
+	// 0: none.
+	UnknownMark int
 }
 
 // Start starts to connect in a network namespace, until Close.
@@ -101,7 +105,11 @@ func (d *NetnsDialer) connect(kind int, client, to netip.AddrPort, shown bool) (
 		sources = []netip.AddrPort{client, netip.AddrPortFrom(client.Addr(), 0)}
 	}
 	for _, from := range sources {
-		fd, err = connectSocket(kind, d.Transparent, from, to)
+		mark := 0
+		if !shown && !client.Addr().IsLoopback() {
+			mark = d.UnknownMark
+		}
+		fd, err = connectSocket(kind, d.Transparent, mark, from, to)
 		if err != unix.EADDRINUSE && err != unix.EADDRNOTAVAIL {
 			break
 		}
@@ -118,7 +126,7 @@ func (d *NetnsDialer) connect(kind int, client, to netip.AddrPort, shown bool) (
 }
 
 // connectSocket starts to connect.
-func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int, err error) {
+func connectSocket(kind int, transparent bool, mark int, from, to netip.AddrPort) (fd int, err error) {
 	family, level, option := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT
 	if to.Addr().Is6() {
 		family, level, option = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT
@@ -126,16 +134,19 @@ func connectSocket(kind int, transparent bool, from, to netip.AddrPort) (fd int,
 	if fd, err = rawsys.Socket(family, kind); err != nil {
 		return -1, err
 	}
-	set := func(level, option int) {
+	set := func(level, option, value int) {
 		if err == nil {
-			err = rawsys.SetsockoptInt(fd, level, option, 1)
+			err = rawsys.SetsockoptInt(fd, level, option, value)
 		}
 	}
+	if mark != 0 {
+		set(unix.SOL_SOCKET, unix.SO_MARK, mark)
+	}
 	if transparent { // the router's rules match such sockets
-		set(level, option)
+		set(level, option, 1)
 	}
 	if from.IsValid() {
-		set(unix.SOL_SOCKET, unix.SO_REUSEADDR)
+		set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 		if err == nil {
 			err = rawsys.Bind(fd, from, zoneID(from.Addr().Zone()))
 		}

@@ -43,15 +43,21 @@ type Server struct {
 	cancel func()
 
 	mu         sync.Mutex
-	active     int             // connections and UDP flows
-	limit      int             // maximum of active
-	conns      map[closer]bool // what Close ends
+	active     int               // connections and UDP flows
+	limit      int               // maximum of active
+	conns      map[closer]client // what Close ends
+	filter     Filter            // nil: all clients may connect
 	closed     bool
 	lastLogged time.Time // when the log last reported a lack of descriptors
 
-	// For the thread of the NetnsDialer's loop: what ends each connection, by the client's
-	// descriptor.
-	proxied map[int]func()
+	// For the thread of the NetnsDialer's loop, by the client's descriptor.
+	proxied map[int]proxied
+}
+
+// proxied is a connection of a NetnsDialer's loop.
+type proxied struct {
+	of  client
+	end func()
 }
 
 // closer is the resource of a connection or a flow.
@@ -66,7 +72,7 @@ type portServer interface {
 
 // New returns a server without ports.
 func New(dial Dialer) *Server {
-	s := &Server{dial: dial, ports: map[string]portServer{}, conns: map[closer]bool{}, limit: descriptorLimit(), proxied: map[int]func(){}}
+	s := &Server{dial: dial, ports: map[string]portServer{}, conns: map[closer]client{}, limit: descriptorLimit(), proxied: map[int]proxied{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -162,8 +168,8 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	if d, ok := s.dial.(*NetnsDialer); ok {
 		_ = d.loop.Do(func() error { // a loop that has ended has no connections
-			for _, end := range s.proxied {
-				end()
+			for _, c := range s.proxied {
+				c.end()
 			}
 			return nil
 		})
@@ -172,11 +178,12 @@ func (s *Server) Close() {
 	s.all.Wait()
 }
 
-// acquire counts a connection; false if the server is closed or there are too many.
-func (s *Server) acquire(ends ...closer) bool {
+// acquire counts a connection; false if the server is closed, the client may not connect, or there are
+// too many.
+func (s *Server) acquire(of client, ends ...closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || !s.allows(of) {
 		return false
 	}
 	if s.active >= s.limit {
@@ -185,7 +192,7 @@ func (s *Server) acquire(ends ...closer) bool {
 	}
 	s.active++
 	for _, c := range ends {
-		s.conns[c] = true
+		s.conns[c] = of
 	}
 	return true
 }
@@ -270,7 +277,7 @@ func (p *tcpPort) close() { p.listener.Close() }
 
 func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 	for {
-		client, err := p.listener.AcceptTCP()
+		conn, err := p.listener.AcceptTCP()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
@@ -279,12 +286,16 @@ func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 		case err != nil:
 			s.logError(err)
 			time.Sleep(acceptRetry)
-		case !s.acquire(client):
-			relay.Reset(client)
 		default:
+			from := unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort()) // a listener of TCP has no others
+			if !s.acquire(to.client(from.Addr(), "TCP"), conn) {
+				relay.Reset(conn)
+				continue
+			}
 			s.all.Go(func() {
-				defer s.release(client)
-				s.forward(client, to, by)
+				defer s.release(conn)
+				_ = conn.SetKeepAliveConfig(keepalive)
+				to.forward(s.ctx, conn, from, by)
 			})
 		}
 	}
@@ -292,17 +303,6 @@ func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 
 // keepalive detects clients that have disappeared without closing.
 var keepalive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 30 * time.Second, Count: 4}
-
-// forward forwards one connection.
-func (s *Server) forward(client *net.TCPConn, to target, by Forwarder) {
-	addr, ok := client.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		client.Close()
-		return
-	}
-	_ = client.SetKeepAliveConfig(keepalive)
-	to.forward(s.ctx, client, unmapped(addr.AddrPort()), by)
-}
 
 func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())

@@ -109,7 +109,8 @@ func (p *loopPort) accept() {
 
 // forward starts to forward one connection.
 func (p *loopPort) forward(near int, from netip.AddrPort) {
-	if !p.server.acquire() {
+	of := p.to.client(from.Addr(), "TCP")
+	if !p.server.acquire(of) {
 		relay.ResetFD(near)
 		return
 	}
@@ -127,6 +128,6 @@ func (p *loopPort) forward(near int, from netip.AddrPort) {
 		p.server.release()
 	})
 	if !over {
-		p.server.proxied[near] = end
+		p.server.proxied[near] = proxied{of, end}
 	}
 }

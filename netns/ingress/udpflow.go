@@ -40,7 +40,8 @@ func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
 	if f != nil && !p.moved(at, f) {
 		return f, nil
 	}
-	if len(p.flows) >= maxFlows {
+	of := p.to.client(at.client.Addr(), "UDP")
+	if len(p.flows) >= maxFlows || !p.server.admits(of) {
 		return nil, nil
 	}
 	f = &udpFlow{checked: time.Now(), last: time.Now(), lifetime: unansweredTimeout}
@@ -54,7 +55,7 @@ func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.server.acquire(f.pod) {
+	if !p.server.acquire(of, f.pod) {
 		f.pod.Close()
 		return nil, nil
 	}

@@ -108,3 +108,17 @@ var candidates4 = [][4]byte{
 	{10, 88}, {10, 89}, {10, 107}, {10, 137}, {10, 173}, {10, 211}, {10, 239},
 	{172, 22}, {172, 25}, {172, 28}, {172, 30}, {192, 168}, {100, 88}, {100, 121}, {198, 18},
 }
+
+// SlotOf returns the slot of a pod's IPv4 address; 0 if the address is not one of a pod of the
+// pool.
+func (p Pool) SlotOf(a netip.Addr) Slot {
+	if !a.Is4() || !p.V4.Contains(a) {
+		return 0
+	}
+	b := a.As4()
+	s := Slot(int(b[2])*slotsPerBlock + int(b[3]) - 1)
+	if s < 1 || s > MaxSlot || p.Addresses(s).V4 != a {
+		return 0
+	}
+	return s
+}

@@ -55,6 +55,14 @@ func TestSlots(t *testing.T) {
 			t.Fatalf("slot %d: %v", s, a)
 		}
 		seen[a.V4], seen[a.V6] = true, true
+		if got := p.SlotOf(a.V4); got != s {
+			t.Fatalf("%v has slot %d, want %d", a.V4, got, s)
+		}
+	}
+	for _, other := range []string{"10.88.0.1", "10.88.0.0", "10.88.0.255", "10.88.1.1", "10.88.128.1", "10.89.0.2", "fd88::2"} {
+		if got := p.SlotOf(netip.MustParseAddr(other)); got != 0 {
+			t.Errorf("%s has slot %d, want none", other, got)
+		}
 	}
 	if diff := cmp.Diff([]string{"10.88.0.2", "fd88::2", "10.88.1.2", "fd88::102"},
 		[]string{p.Addresses(1).V4.String(), p.Addresses(1).V6.String(), p.Addresses(251).V4.String(), p.Addresses(251).V6.String()}); diff != "" {

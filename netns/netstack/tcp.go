@@ -130,13 +130,18 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (pod
 
 // clientTarget returns the destination of a client's connection in the pod and its candidate
 // sources: the client's own address, with its own port if that is free, or, where the pod would
-// interpret that address as another host, stackproto.ResolverAddr. Connections to the router's
+// interpret that address as another host, stackproto.ResolverAddr for this host and
+// stackproto.UnknownClientAddr for others. Connections to the router's
 // addresses do not come here.
 func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
 	own, a := s.config.Pool.Addresses(s.config.Slot), from.Addr()
 	to = netip.AddrPortFrom(own.V4, uint16(port))
 	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.V4.Contains(a) || s.config.Pool.V6.Contains(a) {
-		return to, []netip.AddrPort{netip.AddrPortFrom(stackproto.ResolverAddr, 0)}
+		shown := stackproto.UnknownClientAddr
+		if a.IsLoopback() {
+			shown = stackproto.ResolverAddr
+		}
+		return to, []netip.AddrPort{netip.AddrPortFrom(shown, 0)}
 	}
 	if a.Is6() {
 		to = netip.AddrPortFrom(own.V6, uint16(port))

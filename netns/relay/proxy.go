@@ -13,8 +13,8 @@ import (
 // Proxy forwards data between two connections until both have ended, closes both, and calls over. A
 // reset of one side resets the other, and so does the end of the loop. Both sockets must not block.
 // On the loop's thread only. b may have been watched for Edges; events are those that were reported
-// for it. Its handler gets no more events.
-func (l *Loop) Proxy(a, b int, events uint32, over func()) {
+// for it. Its handler gets no more events. end resets both, at any time.
+func (l *Loop) Proxy(a, b int, events uint32, over func()) (end func()) {
 	j := l.newConn(a, b, over)
 	j.connected = true
 	j.sides[1].watchesWrites = events != 0
@@ -22,6 +22,7 @@ func (l *Loop) Proxy(a, b int, events uint32, over func()) {
 		j.sides[1].handle(events)
 		j.run()
 	}
+	return j.reset
 }
 
 // IsConnectDone reports whether an attempt to connect has finished; ConnectError returns its

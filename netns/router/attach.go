@@ -135,6 +135,21 @@ func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
 	return b.Send()
 }
 
+// Disconnect takes down the router's end of a pod's device: nothing passes until the pod is attached
+// again.
+func (r Router) Disconnect(s ipam.Slot) error {
+	return r.Do(func() error {
+		link, err := netlink.LinkByName(podLink(s))
+		if err == nil {
+			err = netlink.LinkSetDown(link)
+		}
+		if err != nil {
+			return fmt.Errorf("take down %s: %w", podLink(s), err)
+		}
+		return nil
+	})
+}
+
 // Detach removes what Attach and OpenTraffic have made for pods in the router; missing parts are
 // not an error. It takes the kernel tens of milliseconds.
 func (r Router) Detach(gone ...ipam.Slot) error {

@@ -83,3 +83,31 @@ func TestIncompleteRouterIsNotReady(t *testing.T) {
 		t.Errorf("prepared again it has %v (%v)", pool, err)
 	}
 }
+
+// After Disconnect nothing passes until the pod is attached again.
+func TestDisconnect(t *testing.T) {
+	router := Open(testenv.Network(t))
+	pool, err := router.Prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := testenv.Network(t)
+	up := func(attached error) bool {
+		t.Helper()
+		var is bool
+		err := errors.Join(attached, router.Do(func() (err error) { is, err = isUp(3); return err }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	if !up(router.Attach(pod, pool, 3)) {
+		t.Fatal("the device is down: this test proves nothing")
+	}
+	if up(router.Disconnect(3)) {
+		t.Error("the device is up")
+	}
+	if !up(router.Attach(pod, pool, 3)) {
+		t.Error("attached again the device is down")
+	}
+}

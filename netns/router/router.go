@@ -78,6 +78,9 @@ const MTU = 65520
 func podLink(s ipam.Slot) string { return fmt.Sprintf("p%d", s) }
 func tunLink(s ipam.Slot) string { return fmt.Sprintf("t%d", s) }
 
+// DeviceIndex returns the number of the pod's device in the router.
+func DeviceIndex(s ipam.Slot) int { return routerIndexBase + int(s) }
+
 // Device numbers. If the kernel chose them, they would have to be queried.
 const (
 	podIndex        = 100     // in the pod; small numbers may belong to tunnels that every network has

@@ -193,15 +193,6 @@ func (r route) dnatBySlot(targets *nftables.Set) []expr.Any {
 	}
 }
 
-// reject answers as a host does on a port without a listener.
-func reject(match []expr.Any) [][]expr.Any {
-	tcp := append(slices.Clone(match), nft.MatchProtocol(unix.IPPROTO_TCP)...)
-	return [][]expr.Any{
-		append(tcp, &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}),
-		append(slices.Clone(match), &expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}),
-	}
-}
-
 // dropRedirects matches ICMP redirects of a router, which advise asking a neighbour directly: the
 // answer would not come back through the router.
 func dropRedirects() [][]expr.Any {

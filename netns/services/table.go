@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nft"
 	"github.com/podrun/podrun/internal/nsthread"
@@ -86,7 +87,7 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 		t.AddRule(none, match, nft.Verdict(expr.VerdictAccept))
 	}
 	for _, p := range ranges {
-		for _, rule := range reject(familyOf(p.Addr()).MatchDestination(p)) {
+		for _, rule := range nft.Reject(familyOf(p.Addr()).MatchDestination(p), unix.NFT_REJECT_ICMPX_PORT_UNREACH) {
 			t.AddRule(none, rule)
 		}
 	}

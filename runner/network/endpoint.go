@@ -94,6 +94,9 @@ func (n *Network) UpdateServices() error {
 		return err
 	}
 	defer lock.Close()
+	if err := n.applyPolicies(); err != nil {
+		n.WarnOfPolicies(err)
+	}
 	if err := n.renumberServices(); !OnlyDamaged(err) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
+	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/services"
 	"github.com/podrun/podrun/pod"
 )
@@ -30,6 +31,7 @@ type HostPorts struct {
 	active    bool                 // there is a sandbox
 	server    *ingress.Server      // nil while there is no sandbox
 	dialer    *ingress.NetnsDialer // of server, if it reaches the pod through a namespace
+	filter    ingress.Filter       // nil: all clients may connect
 }
 
 // NewHostPorts returns a HostPorts without ports. Pod init holds the sockets.
@@ -142,6 +144,7 @@ func (p *HostPorts) startServer(via *Network) error {
 	}
 	if via.stack != nil {
 		p.server = ingress.New(via.stack)
+		p.server.SetFilter(p.filter)
 		return nil
 	}
 	way, err := via.podDialer()
@@ -149,7 +152,18 @@ func (p *HostPorts) startServer(via *Network) error {
 		return fmt.Errorf("reach the pod's ports: %w", err)
 	}
 	p.dialer, p.server = way, ingress.New(way)
+	p.server.SetFilter(p.filter)
 	return nil
+}
+
+// setFilter sets which clients may connect, and ends the connections of others.
+func (p *HostPorts) setFilter(f ingress.Filter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.filter = f
+	if p.server != nil {
+		p.server.SetFilter(f)
+	}
 }
 
 // podDialer returns the dialer for connections to the pod: from the router, to which the pod's replies to
@@ -159,7 +173,7 @@ func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
 		return way, way.Start(n.netns)
 	}
-	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
+	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: []netip.Prefix{n.Pool.V4, n.Pool.V6}, UnknownMark: netpolicy.UnknownClientMark}
 	return way, way.Start(n.router())
 }
 

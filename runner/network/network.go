@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/podrun/podrun/internal/podinit"
@@ -37,7 +38,8 @@ type Network struct {
 	Slot   ipam.Slot
 	Egress egressServer // nil without egress
 
-	stack *stackclient.Client // the Egress, if it is one
+	stack *stackclient.Client          // the Egress, if it is one
+	proxy atomic.Pointer[egress.Proxy] // the Egress, if it is one; it stays after Disconnect
 
 	Masquerades  bool   // IPv4 traffic leaves through the kernel and does not reach Egress
 	NoMasquerade string // the reason why masquerading was tried and failed
@@ -145,6 +147,9 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 		return err
 	}
 	n.publisher.set(n.currentEndpoint(n.plan, false))
+	if err := n.enforceFirst(); err != nil {
+		return err
+	}
 	go func() { // before the first query, concurrently with the rest
 		if err := n.PublishEndpoint(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -246,6 +251,7 @@ func (n *Network) serveTraffic(fds router.TrafficFDs) (err error) {
 	served, err := egress.Start(c, fds)
 	if err == nil {
 		n.Egress = served
+		n.proxy.Store(served)
 	}
 	return err
 }

@@ -33,7 +33,13 @@ func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 		go n.repairMasquerade()
 	}
 	n.publisher.published, _ = n.store.Endpoint() // on an error it is published again
-	return n.serveTraffic(fds)
+	if err := n.serveTraffic(fds); err != nil {
+		return err
+	}
+	if err := n.UpdatePolicies(); err != nil { // the previous supervisor may have been killed before
+		n.WarnOfPolicies(err)
+	}
+	return nil
 }
 
 // ReconnectForRemoval is Reconnect for a sandbox that is being removed: some of its traffic descriptors may

@@ -22,9 +22,9 @@ func NewApplyCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "create or change the objects and pods of manifests, and return",
 		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
 		Description: `Stores the ConfigMaps, Secrets, PersistentVolumeClaims, PersistentVolumes,
-Services and Namespaces of manifests, binds the claims, and starts or changes
-the pods, as up does. It does not wait for the pods to run, nor for missing
-images, which are pulled in the background.
+Services, Namespaces and NetworkPolicies of manifests, binds the claims, and
+starts or changes the pods, as up does. It does not wait for the pods to run,
+nor for missing images, which are pulled in the background.
 Nothing is changed unless all manifests are valid.
 A changed object reaches the pods that refer to it; a pod that waits for one
 starts.

@@ -26,6 +26,7 @@ func All() []Kind {
 		{pod.KindEndpoints, []string{"endpoints", "ep"}},
 		{pod.KindEndpointSlice, []string{"endpointslice.discovery.k8s.io", "endpointslice", "endpointslices", "endpointslices.discovery.k8s.io"}},
 		{pod.KindServiceAccount, []string{"serviceaccount", "serviceaccounts", "sa"}},
+		{pod.KindNetworkPolicy, []string{"networkpolicy.networking.k8s.io", "networkpolicy", "networkpolicies", "netpol", "networkpolicies.networking.k8s.io"}},
 		{pod.KindDeployment, []string{"deployment.apps", "deployment", "deployments", "deploy", "deployments.apps"}},
 		{pod.KindReplicaSet, []string{"replicaset.apps", "replicaset", "replicasets", "rs", "replicasets.apps"}},
 		{pod.KindReplication, []string{"replicationcontroller", "replicationcontrollers", "rc"}},

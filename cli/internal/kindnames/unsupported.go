@@ -67,7 +67,6 @@ func unsupportedKinds() []UnsupportedKind {
 		{"Node", "there is one node: podrun doctor checks this machine", "node nodes no"},
 		{"Ingress", ports, "ingress ingresses ing"},
 		{"IngressClass", ports, "ingressclass ingressclasses"},
-		{"NetworkPolicy", "podrun does not filter what pods send to each other", "networkpolicy networkpolicies netpol"},
 		{"HorizontalPodAutoscaler", noScaling, "horizontalpodautoscaler horizontalpodautoscalers hpa"},
 		{"PodDisruptionBudget", "a single machine cannot be drained while pods run on it", "poddisruptionbudget poddisruptionbudgets pdb"},
 		{"StorageClass", claims, "storageclass storageclasses sc"},

@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
@@ -17,6 +18,9 @@ import (
 // a pod cannot be notified, that is reported but not an error: the pod reads the objects when it starts a
 // container.
 func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed []*pod.Object) {
+	changed = slices.DeleteFunc(slices.Clone(changed), func(o *pod.Object) bool {
+		return o.Kind == pod.KindNamespace && !dirs.HadNetworkPolicies()
+	})
 	if len(changed) == 0 {
 		return
 	}
@@ -50,7 +54,8 @@ func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, podclient.NotifyTime)
 	defer cancel()
 	for _, o := range changed {
-		if o.Namespace != p.Namespace || !plan.Refers(o.Kind, o.Name) {
+		// The labels of any namespace may occur in the policies of any pod.
+		if o.Kind != pod.KindNamespace && (o.Namespace != p.Namespace || !plan.Refers(o.Kind, o.Name)) {
 			continue
 		}
 		req := wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{Kind: o.Kind, Name: o.Name}}

@@ -91,10 +91,10 @@ func (r *Run) DeleteCreated(ctx context.Context) error {
 	return objects.DeleteWithPods(ctx, r.Env, r.Dirs, targets)
 }
 
-// isReferredTo reports whether a pod refers to an object. Services do not count, because every pod may
-// use them.
+// isReferredTo reports whether a pod refers to an object. Services and NetworkPolicies do not count, because
+// every pod may use them.
 func isReferredTo(dirs store.Dirs, o *pod.Object) (bool, error) {
-	if o.Kind.ConcernsServices() || o.Kind == pod.KindNamespace || o.Kind == pod.KindServiceAccount {
+	if o.Kind.ConcernsServices() || o.Kind == pod.KindNamespace || o.Kind == pod.KindServiceAccount || o.Kind == pod.KindNetworkPolicy {
 		return false, nil
 	}
 	p, err := objects.PodThatRefersTo(dirs, kindnames.ObjectRef{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})

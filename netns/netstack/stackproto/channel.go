@@ -168,3 +168,6 @@ func SocketPair(kind int) (here *net.UnixConn, away int, err error) {
 // ResolverAddr is the address of the pod's resolver: packets to the router's own addresses do not
 // reach a stack.
 var ResolverAddr = netip.AddrFrom4([4]byte{169, 254, 1, 1})
+
+// UnknownClientAddr stands for clients of other hosts whose address the pod cannot see.
+var UnknownClientAddr = netip.AddrFrom4([4]byte{169, 254, 1, 3})
