@@ -63,8 +63,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if len(docs.Pods) != 1 || len(docs.Workloads) > 0 {
 		o.prespawn.End()
 	}
-	o.applyLogLimits(docs.Pods)
-	if err := o.applyNetwork(docs.Pods); err != nil {
+	if err := o.applyToPods(&docs); err != nil {
 		return nil, "", err
 	}
 	dirs, err := o.prespawn.Preflight(ctx, env, o.requireLimits)
