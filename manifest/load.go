@@ -26,6 +26,7 @@ func Load(file string, data []byte) ([]Object, error) {
 // LoadInNamespace is Load with the namespace for objects that name none; "" is the default one.
 func LoadInNamespace(file string, data []byte, namespace string) ([]Object, error) {
 	objects, errs := decode.Parse(file, data)
+	objects = resolveRuntimeClasses(objects, errs)
 	seen := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]

@@ -59,7 +59,6 @@ func kindNames() (names []string) {
 var unsupportedKinds = map[string]string{
 	"Endpoints":             "a Service has the addresses of pods that its selector finds; remove this document",
 	"EndpointSlice":         "a Service has the addresses of pods that its selector finds; remove this document",
-	"RuntimeClass":          "there is one runtime; remove this document",
 	"ReplicationController": "convert it to a Deployment: apiVersion apps/v1, and a selector with matchLabels",
 	"PodTemplate":           "write a Pod from its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
@@ -122,6 +121,7 @@ var ignoredKinds = map[string]string{
 	"autoscaling/HorizontalPodAutoscaler":                           "podrun does not scale by itself",
 	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "podrun does not scale by itself",
 	"scheduling.k8s.io/PriorityClass":                               support.NoteScheduling,
+	"node.k8s.io/RuntimeClass":                                      "no pod of this file names it",
 	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here, or a PersistentVolume of its class",
 	"/LimitRange":                                                   noteOneUser,
 	"/ResourceQuota":                                                noteOneUser,

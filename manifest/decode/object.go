@@ -28,6 +28,7 @@ type Object struct {
 	// API server's defaults when Load did. It is nil for ignored ones.
 	Value   metav1.Object
 	Ignored string      // why its kind is ignored; "" if it is not
+	Handler string      // of a RuntimeClass
 	Pod     *corev1.Pod // the Value of a Pod; nil for any other kind
 
 	Findings  []support.Finding   // by Load: how podrun supports each field that is set
