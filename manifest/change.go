@@ -1,6 +1,11 @@
 package manifest
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,6 +33,37 @@ func ValidatePodUpdate(o *Object, old *corev1.Pod) error {
 		o.Fail(errs, bad.Field, bad.ErrorBody())
 	}
 	return errs.Err()
+}
+
+// SetAutoUpdate sets the policies of automatic updates of Pods that Load returned. A policy is registry, local, or
+// CONTAINER/POLICY.
+func SetAutoUpdate(pods []Object, policies []string) error {
+	var errs []error
+	for _, policy := range policies {
+		key, found := podutil.AnnotationAutoUpdate, true
+		container, of, named := strings.Cut(policy, "/")
+		if named {
+			key, policy, found = key+"/"+container, of, false
+		}
+		if policy != podutil.AutoUpdateRegistry && policy != podutil.AutoUpdateLocal {
+			errs = append(errs, fmt.Errorf("the policy of automatic updates is %s or %s, not %q", podutil.AutoUpdateRegistry, podutil.AutoUpdateLocal, policy))
+			continue
+		}
+		for i := range pods {
+			p := pods[i].Pod
+			if named && !slices.Contains(podutil.ContainerNames(p), container) {
+				continue
+			}
+			if p.Annotations == nil {
+				p.Annotations = map[string]string{}
+			}
+			p.Annotations[key], found = policy, true
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("no pod has the container %q, which is to be updated automatically", container))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // SetNetwork sets the network of a Pod that Load returned, unless the Pod sets it.

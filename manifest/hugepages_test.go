@@ -69,7 +69,7 @@ func TestHugePagesAreChecked(t *testing.T) {
 		"limits: {cpu: 1, hugepages-2Mi: 3Mi}":                                   "3Mi is not positive integer multiple of hugepages-2Mi",
 		"{limits: {cpu: 1, hugepages-2Mi: 4Mi}, requests: {hugepages-2Mi: 2Mi}}": "must be equal to hugepages-2Mi limit of 4Mi",
 		"requests: {cpu: 1, hugepages-2Mi: 2Mi}":                                 "Limit must be set for non overcommitable resources",
-		"limits: {cpu: 1, hugepages-5Mi: 5Mi}":                                   "only cpu, memory, ephemeral-storage, hugepages-…, pids and CDI names",
+		"limits: {cpu: 1, hugepages-5Mi: 5Mi}":                                   "only cpu, memory, ephemeral-storage, hugepages-…, pids and CDI devices",
 	} {
 		if resources[0] != '{' {
 			resources = "{" + resources + "}"

@@ -27,6 +27,7 @@ func Load(file string, data []byte) ([]Object, error) {
 // with metadata.generateName and no name gets one, which ends in what suffix returns, unless suffix is nil.
 func LoadInNamespace(file string, data []byte, namespace string, suffix func() string) ([]Object, error) {
 	objects, errs := decode.Parse(file, data)
+	objects = resolveRuntimeClasses(objects, errs)
 	seen := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]

@@ -198,8 +198,9 @@ type Container struct {
 	Privileged   bool `json:"privileged,omitempty"`
 	ProcUnmasked bool `json:"procUnmasked,omitempty"`
 
-	Mounts      []Mount   `json:"mounts,omitempty"` // parents before children
-	Hooks       []Hook    `json:"hooks,omitempty"`  // required by its devices
+	Mounts      []Mount   `json:"mounts,omitempty"`  // parents before children
+	Hooks       []Hook    `json:"hooks,omitempty"`   // required by its devices
+	Devices     []string  `json:"devices,omitempty"` // their CDI names, vendor.com/class=name
 	Resources   Resources `json:"resources"`
 	OOMScoreAdj int       `json:"oomScoreAdj"`
 

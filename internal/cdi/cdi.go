@@ -80,14 +80,18 @@ func Find(dirs, names []string) (*Edits, error) {
 
 // unknownDevice returns the error for a device without specification.
 func unknownDevice(cache *cdi.Cache, name string) error {
-	errs := []error{fmt.Errorf("no file describes the device %s", name)}
+	return errors.Join(append([]error{fmt.Errorf("no file describes the device %s", name)}, specErrors(cache)...)...)
+}
+
+// specErrors returns the errors of specifications, with their paths.
+func specErrors(cache *cdi.Cache) (errs []error) {
 	files := cache.GetErrors()
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		for _, err := range files[path] {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func (e *Edits) add(from *specs.ContainerEdits) error {

@@ -77,3 +77,35 @@ func TestFindRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Kinds orders devices by number. Names of the same device nodes are one unit; "all" is none.
+func TestKinds(t *testing.T) {
+	one := func(name string, nodes ...string) string {
+		var list []string
+		for _, n := range nodes {
+			list = append(list, "{path: "+n+"}")
+		}
+		return "- {name: \"" + name + "\", containerEdits: {env: [A=b], deviceNodes: [" + strings.Join(list, ", ") + "]}}\n"
+	}
+	dir := describe(t, t.TempDir(), "cdiVersion: \"0.6.0\"\nkind: n.example/gpu\ndevices:\n"+
+		one("10", "/dev/10")+one("9", "/dev/9", "/dev/c")+one("GPU-1f", "/dev/c", "/dev/9")+one("9:2", "/dev/9", "/dev/2")+one("all", "/dev/9", "/dev/10", "/dev/c"))
+	only := describe(t, t.TempDir(), "cdiVersion: \"0.6.0\"\nkind: w.example/gpu\ndevices:\n"+one("all", "/dev/dxg"))
+	bad := describe(t, t.TempDir(), "kind: toys.example/kite\ndevices: [")
+	got, err := Kinds([]string{dir, only, bad})
+	if err == nil || !strings.Contains(err.Error(), filepath.Join(bad, "spec.yaml")) {
+		t.Errorf("error: %v", err)
+	}
+	if len(got) != 2 || got[0].Name != "n.example/gpu" || got[1].Name != "w.example/gpu" {
+		t.Fatalf("%+v", got)
+	}
+	k := got[0]
+	if devices, units := strings.Join(k.Devices, " "), strings.Join(k.Units, " "); devices != "9 9:2 10 GPU-1f all" || units != "9 9:2 10" {
+		t.Errorf("devices %s, units %s", devices, units)
+	}
+	if k.Unit("GPU-1f") != "9" || k.Unit("all") != "" || k.Unit("x") != "" || !reflect.DeepEqual(k.Files, []string{filepath.Join(dir, "spec.yaml")}) {
+		t.Errorf("%+v", k)
+	}
+	if !reflect.DeepEqual(got[1].Units, []string{"all"}) {
+		t.Errorf("only all: %+v", got[1])
+	}
+}

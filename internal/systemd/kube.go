@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,10 +14,33 @@ type Kube struct {
 	Yaml         []string // the manifests, absolute paths
 	Service      string   // the unit's name without .service
 	ExitFrom     string   // --exit-code-from: all, any, none or ""
-	Network      string   // --network: host, none or ""
 	Quiet        bool     // the containers' output does not go to the journal
 	NeedsNetwork bool     // the system's units wait for the network
+	OneShot      bool     // Type=oneshot
 	Extra        map[string][]string
+
+	// Network is the value of --network, host, none or "", and LogMaxSize that of --log-max-size.
+	Network, LogMaxSize string
+	Publish, AutoUpdate []Assignment // --publish and --auto-update
+	PodsOnly            []Assignment // the keys that set something in Pods
+}
+
+// PodOptions returns the options of podrun up that set something in Pods.
+func (k *Kube) PodOptions() (options []string) {
+	add := func(option, value string) {
+		if value != "" {
+			options = append(options, option, value)
+		}
+	}
+	add("--network", k.Network)
+	add("--log-max-size", k.LogMaxSize)
+	for _, a := range k.Publish {
+		add("--publish", a.Value)
+	}
+	for _, a := range k.AutoUpdate {
+		add("--auto-update", a.Value)
+	}
+	return options
 }
 
 // KubeFile is the text of a .kube file, or of a drop-in of it.
@@ -50,44 +74,25 @@ type kubeParser struct {
 	errs       []error
 }
 
-func (p *kubeParser) fail(a assignment, format string, args ...any) {
-	p.errs = append(p.errs, fmt.Errorf("%s: %s: %s", a.where, a.key, fmt.Sprintf(format, args...)))
+func (p *kubeParser) fail(a Assignment, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("%s: %s: %s", a.Where, a.Key, fmt.Sprintf(format, args...)))
 }
-
-// refusedKeys are the keys of [Kube] that podrun does not support, with what to do instead. With
-// those that kubeSection reads they are all keys of podman-systemd.unit(5).
-var refusedKeys = map[string]string{
-	"AutoUpdate":           "podrun does not update images by itself; imagePullPolicy: Always pulls at each start: systemctl restart the unit from a timer",
-	"ContainersConfModule": "podrun does not read containers.conf; remove it",
-	"GlobalArgs":           "these are options of podman; remove it",
-	"LogOpt":               "podrun has no log options; remove it",
-	"PodmanArgs":           "these are options of podman; remove it",
-	"PublishPort":          "the manifest says which ports the host opens: give the container's port a hostPort, and a hostIP for one address",
-	"RemapGid":             "the user namespace of podrun's pods is fixed; remove it",
-	"RemapUid":             "the user namespace of podrun's pods is fixed; remove it",
-	"RemapUidSize":         "the user namespace of podrun's pods is fixed; remove it",
-	"RemapUsers":           "the user namespace of podrun's pods is fixed; remove it",
-	"UserNS":               "the user namespace of podrun's pods is fixed (uid 0 is the user, the others are subordinate ids); remove it",
-}
-
-var knownKeys = []string{"ConfigMap", "ExitCodePropagation", "KubeDownForce", "LogDriver", "Network", "ServiceName", "SetWorkingDirectory", "Yaml"}
 
 func (p *kubeParser) keys() {
 	if !slices.Contains(p.q.names, "Kube") {
 		p.errs = append(p.errs, fmt.Errorf("%s: there is no section [Kube]: podrun reads Quadlet's .kube files only", p.path))
 	}
 	for _, a := range p.q.sections["Kube"] {
-		why, refused := refusedKeys[a.key]
-		switch {
-		case refused && a.value != "":
-			p.fail(a, "%s", why)
-		case !refused && !slices.Contains(knownKeys, a.key):
+		switch k, known := findKey("Kube", a.Key); {
+		case !known:
 			p.fail(a, "Quadlet has no such key of [Kube]")
+		case k.support == keyRefused && a.Value != "":
+			p.fail(a, "%s", k.note)
 		}
 	}
 	for _, a := range p.q.sections["Quadlet"] {
-		on, ok := parseBool(a.value)
-		if a.key != "DefaultDependencies" || !ok {
+		on, ok := parseBool(a.Value)
+		if a.Key != "DefaultDependencies" || !ok {
 			p.fail(a, "[Quadlet] has DefaultDependencies=yes or no only")
 		}
 		p.kube.NeedsNetwork = on
@@ -98,24 +103,13 @@ func (p *kubeParser) keys() {
 }
 
 func (p *kubeParser) kubeSection() {
-	// A file of ConfigMaps is a manifest like any other.
-	for _, key := range []string{"Yaml", "ConfigMap"} {
-		for _, a := range p.q.all("Kube", key) {
-			if path, err := p.resolve(trimQuotes(a.value)); err != nil {
-				p.fail(a, "%v", err)
-			} else {
-				p.kube.Yaml = append(p.kube.Yaml, path)
-			}
-		}
-	}
-	if len(p.q.all("Kube", "Yaml")) == 0 {
-		p.errs = append(p.errs, fmt.Errorf("%s: [Kube] has no Yaml=, the manifest to run", p.path))
-	}
+	p.yaml()
+	p.podKeys()
 	if name := p.q.last("Kube", "ServiceName"); name != "" {
 		p.kube.Service = strings.TrimSuffix(name, ".service")
 	}
 	for _, a := range p.q.all("Kube", "ExitCodePropagation") {
-		if !slices.Contains([]string{"all", "any", "none"}, a.value) {
+		if !slices.Contains([]string{"all", "any", "none"}, a.Value) {
 			p.fail(a, "use all, any or none")
 		}
 	}
@@ -125,22 +119,12 @@ func (p *kubeParser) kubeSection() {
 		p.kube.ExitFrom = "none"
 	}
 	for _, a := range p.q.all("Kube", "KubeDownForce") { // removing the pod removes its data in any case
-		if _, ok := parseBool(a.value); !ok {
+		if _, ok := parseBool(a.Value); !ok {
 			p.fail(a, "use yes or no")
 		}
 	}
-	for _, a := range p.q.all("Kube", "Network") {
-		switch name, _, options := strings.Cut(a.value, ":"); {
-		case options:
-			p.fail(a, "podrun has no network options; write %s=%s", a.key, name)
-		case slices.Contains([]string{"host", "none"}, name):
-			p.kube.Network = name
-		default:
-			p.fail(a, "use host or none; without it the pod reaches other networks and the user's other pods, also by name")
-		}
-	}
 	for _, a := range p.q.all("Kube", "LogDriver") {
-		switch a.value {
+		switch a.Value {
 		case "journald", "passthrough":
 			p.kube.Quiet = false
 		case "k8s-file", "json-file", "none":
@@ -149,6 +133,90 @@ func (p *kubeParser) kubeSection() {
 			p.fail(a, "use journald or passthrough (the unit's journal), or k8s-file or none (only podrun logs)")
 		}
 	}
+}
+
+// yaml reads the manifests.
+func (p *kubeParser) yaml() {
+	// A file of ConfigMaps is a manifest like any other.
+	for _, key := range []string{"Yaml", "ConfigMap"} {
+		for _, a := range p.q.all("Kube", key) {
+			if path, err := p.resolve(trimQuotes(a.Value)); err != nil {
+				p.fail(a, "%v", err)
+			} else {
+				p.kube.Yaml = append(p.kube.Yaml, path)
+			}
+		}
+	}
+	if len(p.q.all("Kube", "Yaml")) == 0 {
+		p.errs = append(p.errs, fmt.Errorf("%s: [Kube] has no Yaml=, the manifest to run", p.path))
+	}
+}
+
+// podKeys reads the keys that set something in Pods.
+func (p *kubeParser) podKeys() {
+	networks := map[string]bool{}
+	for _, a := range p.q.all("Kube", "Network") {
+		mode := p.network(a)
+		if networks[mode] = true; len(networks) > 1 {
+			p.fail(a, "a pod has one network")
+		}
+		if p.kube.Network = mode; mode != "" {
+			p.kube.PodsOnly = append(p.kube.PodsOnly, a)
+		}
+	}
+	for _, a := range p.q.all("Kube", "LogOpt") {
+		for word := range strings.FieldsSeq(a.Value) {
+			option, value, _ := strings.Cut(trimQuotes(word), "=")
+			size, ok := logSize(value)
+			switch {
+			case option == "tag":
+				p.fail(a, "write SyslogIdentifier= in [Service] instead of the option tag")
+			case option != "max-size":
+				p.fail(a, "podrun has the option max-size only, not %q; the logs are in the pod's directory, see podrun logs", option)
+			case !ok:
+				p.fail(a, "max-size is a size of at least 4096 bytes, as in 10mb")
+			}
+			p.kube.LogMaxSize = size
+		}
+		p.kube.PodsOnly = append(p.kube.PodsOnly, a)
+	}
+	p.kube.Publish = p.values("PublishPort")
+	p.kube.AutoUpdate = p.values("AutoUpdate")
+	p.kube.PodsOnly = slices.Concat(p.kube.PodsOnly, p.kube.Publish, p.kube.AutoUpdate)
+}
+
+// values returns the values of a key that may occur several times. The caller of ParseKube checks them.
+func (p *kubeParser) values(key string) (list []Assignment) {
+	for _, a := range p.q.all("Kube", key) {
+		if a.Value != "" {
+			a.Value = trimQuotes(a.Value)
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// network returns podrun's mode for a network of podman; "" is podrun's own network.
+func (p *kubeParser) network(a Assignment) string {
+	name, _, options := strings.Cut(a.Value, ":")
+	own := slices.Contains([]string{"", "bridge", "pasta", "private", "slirp4netns"}, name)
+	switch {
+	case name == "ns" || name == "container" || !own && name != "host" && name != "none":
+		p.fail(a, "podrun has no network %q: use host or none; without it the pod reaches other networks and the user's other pods, also by name", a.Value)
+	case options:
+		p.fail(a, "podrun has no network options; write %s=%s", a.Key, name)
+	case !own:
+		return name
+	}
+	return ""
+}
+
+// logSize converts a size of podman, whose units are powers of 1000, to a number of bytes.
+func logSize(text string) (string, bool) {
+	number := strings.TrimRight(text, "kmgbKMGB")
+	factor, known := map[string]uint64{"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9}[strings.ToLower(text[len(number):])]
+	n, err := strconv.ParseUint(number, 10, 32)
+	return strconv.FormatUint(n*factor, 10), known && err == nil && n*factor >= 4096
 }
 
 // resolve makes a path absolute, from the directory of the .kube file. Of systemd's specifiers it
@@ -169,17 +237,6 @@ func (p *kubeParser) resolve(path string) (string, error) {
 		path = filepath.Join(filepath.Dir(p.path), path)
 	}
 	return filepath.Clean(path), nil
-}
-
-// ownService are the keys of [Service] that podrun sets itself.
-var ownService = map[string]string{
-	"ExecStart":    "the unit starts podrun up; write a unit of your own for other commands",
-	"ExecStop":     "podrun stops the pod by itself; use ExecStopPost, or a preStop hook of a container",
-	"ExecReload":   "podrun sets it: a reload applies the current manifest",
-	"NotifyAccess": "podrun sets it",
-	"PIDFile":      "podrun reports its process to systemd",
-	"BusName":      "podrun has no bus name",
-	"Delegate":     "the pod has a delegated scope beside the unit; remove it",
 }
 
 // dependencies are the keys of [Unit] that name other units.
@@ -209,43 +266,60 @@ func (p *kubeParser) passSections() {
 			p.kube.Extra[section] = append(p.kube.Extra[section], a.String())
 		}
 	}
-	for _, a := range p.q.all("Kube", "SetWorkingDirectory") {
-		switch {
-		case a.value == "unit":
-			p.kube.Extra["Service"] = append(p.kube.Extra["Service"], "WorkingDirectory="+escapeSpecifiers(filepath.Dir(p.path)))
-		case a.value == "yaml" && len(p.kube.Yaml) > 0:
-			p.kube.Extra["Service"] = append(p.kube.Extra["Service"], "WorkingDirectory="+escapeSpecifiers(filepath.Dir(p.kube.Yaml[0])))
-		case a.value != "yaml":
-			p.fail(a, "use yaml or unit")
+	p.workingDirectory()
+	p.kube.OneShot = p.q.last("Service", "Type") == "oneshot"
+	for _, a := range p.q.all("Service", "WatchdogSec") {
+		if p.kube.OneShot {
+			p.fail(a, "a unit of Type=oneshot has no watchdog; remove it")
 		}
 	}
 }
 
-func (p *kubeParser) service(a assignment) {
-	if why, ok := ownService[a.key]; ok {
-		p.fail(a, "%s", why)
+func (p *kubeParser) workingDirectory() {
+	for _, a := range p.q.all("Kube", "SetWorkingDirectory") {
+		dir := filepath.Dir(p.path)
+		switch {
+		case a.Value != "yaml" && a.Value != "unit":
+			p.fail(a, "use yaml or unit")
+		case a.Value == "yaml" && len(p.q.all("Kube", "Yaml")) > 1:
+			p.fail(a, "yaml requires a single Yaml=")
+		case a.Value == "yaml" && len(p.kube.Yaml) > 0:
+			dir = filepath.Dir(p.kube.Yaml[0])
+		}
+		if p.q.last("Service", "WorkingDirectory") == "" {
+			p.kube.Extra["Service"] = append(p.kube.Extra["Service"], "WorkingDirectory="+escapeSpecifiers(dir))
+		}
 	}
-	if a.key == "Type" && a.value != "notify" {
-		p.fail(a, "podrun's units are Type=notify: a pod of restartPolicy Never ends its unit; remove it")
+}
+
+func (p *kubeParser) service(a Assignment) {
+	if k, ok := findKey("Service", a.Key); ok && k.support == keyRefused {
+		p.fail(a, "%s", k.note)
+	}
+	switch {
+	case a.Key == "Type" && a.Value != "notify" && a.Value != "oneshot":
+		p.fail(a, "use notify, which is the default, or oneshot")
+	case a.Key == "KillMode" && a.Value != "mixed" && a.Value != "control-group":
+		p.fail(a, "use mixed, which is the default, or control-group")
 	}
 }
 
 // dependency translates the names of other .kube files.
-func (p *kubeParser) dependency(a assignment) assignment {
+func (p *kubeParser) dependency(a Assignment) Assignment {
 	for _, key := range dependencies {
-		if a.key != key {
+		if a.Key != key {
 			continue
 		}
-		units := strings.Fields(a.value)
+		units := strings.Fields(a.Value)
 		for i, u := range units {
 			switch filepath.Ext(u) {
 			case ".kube":
 				units[i] = strings.TrimSuffix(u, ".kube") + ".service"
-			case ".container", ".pod", ".volume", ".network", ".image", ".build":
+			case ".container", ".pod", ".volume", ".network", ".image", ".build", ".artifact":
 				p.fail(a, "%s is a unit of podman: use the name of its service", u)
 			}
 		}
-		a.value = strings.Join(units, " ")
+		a.Value = strings.Join(units, " ")
 	}
 	return a
 }

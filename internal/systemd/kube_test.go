@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/internal/golden"
 )
 
 func parseKube(text string, dropIns ...string) (*Kube, error) {
@@ -16,46 +18,18 @@ func parseKube(text string, dropIns ...string) (*Kube, error) {
 }
 
 func TestKube(t *testing.T) {
-	got, err := parseKube(`
-# A pod.
-[Unit]
-Description=The site
-Requires=db.kube \
-  # in between
-  other.service
-
-[Kube]
-Yaml="web.yaml"
-Yaml=%h/50%%/more.yaml
-ExitCodePropagation=any
-KubeDownForce=yes
-LogDriver=k8s-file
-Network=none
-ServiceName=site
-SetWorkingDirectory=yaml
-PublishPort=8080:80
-PublishPort=
-
-[Service]
-TimeoutStartSec=900
-
-[Install]
-WantedBy=default.target
-
-[X-Mine]
-Key=value
-`, "[Service]\nRestart=always\n")
-	if err == nil {
-		t.Fatal("PublishPort was taken: it is refused wherever it has a value")
-	}
-	got, err = parseKube("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n"+
-		"[Kube]\nYaml=\"web.yaml\"\nYaml=%h/50%%/more.yaml\nConfigMap=settings.yaml\nExitCodePropagation=any\nKubeDownForce=yes\nLogDriver=k8s-file\nNetwork=none\nServiceName=site\nSetWorkingDirectory=yaml\n"+
+	got, err := parseKube("[Unit]\nDescription=The site\nRequires=db.kube \\\n # in between\n other.service\n"+
+		"[Kube]\nYaml=\"web.yaml\"\nYaml=%h/50%%/more.yaml\nConfigMap=settings.yaml\nExitCodePropagation=any\nKubeDownForce=yes\nLogDriver=k8s-file\nNetwork=none\nServiceName=site\nSetWorkingDirectory=unit\nPublishPort=1:1\nPublishPort=\nPublishPort=8080:80\nAutoUpdate=registry\nAutoUpdate=app/local\nLogOpt=max-size=10mb\n"+
 		"[Service]\nTimeoutStartSec=900\n[Install]\nWantedBy=default.target\n[X-Mine]\nKey=value\n[Quadlet]\nDefaultDependencies=false\n", "[Service]\nRestart=always\n")
 	if err != nil {
 		t.Fatal(err)
 	}
+	publish := Assignment{"PublishPort", "8080:80", "/q/web.kube:18"}
+	update := []Assignment{{"AutoUpdate", "registry", "/q/web.kube:19"}, {"AutoUpdate", "app/local", "/q/web.kube:20"}}
 	want := &Kube{
-		Yaml: []string{"/q/web.yaml", "/home/dev/50%/more.yaml", "/q/settings.yaml"}, Service: "site", ExitFrom: "any", Network: "none", Quiet: true,
+		LogMaxSize: "10000000", Publish: []Assignment{publish}, AutoUpdate: update,
+		PodsOnly: append([]Assignment{{"Network", "none", "/q/web.kube:13"}, {"LogOpt", "max-size=10mb", "/q/web.kube:21"}, publish}, update...),
+		Yaml:     []string{"/q/web.yaml", "/home/dev/50%/more.yaml", "/q/settings.yaml"}, Service: "site", ExitFrom: "any", Network: "none", Quiet: true,
 		Extra: map[string][]string{
 			"Unit":    {"Description=The site", "Requires=db.service other.service"},
 			"Service": {"TimeoutStartSec=900", "Restart=always", "WorkingDirectory=/q"},
@@ -65,6 +39,9 @@ Key=value
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	if options := strings.Join(got.PodOptions(), " "); options != "--network none --log-max-size 10000000 --publish 8080:80 --auto-update registry --auto-update app/local" {
+		t.Error(options)
 	}
 }
 
@@ -82,43 +59,78 @@ func TestKubeDefaults(t *testing.T) {
 var quadletKeys = strings.Fields(`AutoUpdate ConfigMap ContainersConfModule ExitCodePropagation GlobalArgs KubeDownForce LogDriver LogOpt
 	Network PodmanArgs PublishPort RemapGid RemapUid RemapUidSize RemapUsers ServiceName SetWorkingDirectory UserNS Yaml`)
 
-// Every key is supported, or refused by name with what to do.
+// Every key of Quadlet has a row, and is refused if the row says so.
 func TestEveryKeyOfQuadletIsKnown(t *testing.T) {
-	for _, key := range quadletKeys {
-		_, err := parseKube("[Kube]\nYaml=/a.yaml\n" + key + "=\x01\n")
-		if err == nil && (key == "ServiceName" || key == "Yaml" || key == "ConfigMap") {
+	var rows []string
+	for _, k := range kubeKeys() {
+		if k.section != "Kube" {
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "/q/web.kube:3: "+key+": ") || strings.Contains(err.Error(), "no such key") {
-			t.Errorf("%s: %v", key, err)
+		rows = append(rows, k.name)
+		_, err := parseKube("[Kube]\nYaml=/a.yaml\n" + k.name + "=\x01\n")
+		if refused := err != nil && strings.Contains(err.Error(), "/q/web.kube:3: "+k.name+": "+k.note); refused != (k.support == keyRefused) {
+			t.Errorf("%s: %v", k.name, err)
 		}
 	}
-	if len(knownKeys)+len(refusedKeys) != len(quadletKeys) {
-		t.Errorf("podrun knows %d keys, Quadlet %d", len(knownKeys)+len(refusedKeys), len(quadletKeys))
+	if d := cmp.Diff(quadletKeys, rows); d != "" {
+		t.Error(d)
 	}
+}
+
+// TestKubeReference checks the page of the keys of .kube files.
+func TestKubeReference(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`# Keys of .kube files
+
+<!-- Generated: go test ./internal/systemd -update -->
+
+What ` + "`podrun systemd install FILE.kube`" + ` does with each key of Quadlet's .kube files (podman-kube.unit(5), podman-systemd.unit(5)).
+A refused key is an error that names the file, the line and the reason.
+`)
+	section := ""
+	for _, k := range kubeKeys() {
+		if k.section != section {
+			section = k.section
+			b.WriteString("\n## [" + section + "]\n\n| key | support | what |\n|---|---|---|\n")
+		}
+		name := "`" + strings.ReplaceAll(k.name, ", ", "` `") + "`"
+		if k.name == otherKeys {
+			name = otherKeys
+		}
+		b.WriteString("| " + name + " | " + string(k.support) + " | " + k.note + " |\n")
+	}
+	golden.Check(t, "../../docs/reference/quadlet.md", b.String())
 }
 
 func TestKubeRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		"[Container]\nImage=x\n":                                    "there is no section [Kube]",
-		"[Kube]\n":                                                  "[Kube] has no Yaml=",
-		"Yaml=x\n":                                                  `/q/web.kube:1: "Yaml=x" is not an assignment in a section`,
-		"[Kube]\nYaml=x\nyaml=y\n":                                  "/q/web.kube:3: yaml: Quadlet has no such key of [Kube]",
-		"[Kube]\nYaml=https://x/y.yaml\n":                           "download it first",
-		"[Kube]\nYaml=%t/x.yaml\n":                                  "write the path out",
-		"[Kube]\nYaml=x\nNetwork=my.network\n":                      "use host or none",
-		"[Kube]\nYaml=x\nNetwork=host:--mtu,1500\n":                 "write Network=host",
-		"[Kube]\nYaml=x\n[Service]\nType=oneshot\n":                 "/q/web.kube:4: Type: podrun's units are Type=notify",
-		"[Kube]\nYaml=x\n[Service]\nExecStart=/bin/true\n":          "/q/web.kube:4: ExecStart: ",
-		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":              "db.container is a unit of podman",
-		"[Kube]\nYaml=x\n[Pod]\nPodName=x\n":                        "podrun does not support section [Pod]",
-		"[Kube]\nYaml=x\n[Quadlet]\nDefaultDependencies=perhaps\n":  "DefaultDependencies=yes or no",
-		"[Kube]\nYaml=x\n[X-Podrun]\nManifest=/etc/passwd\n":        "/q/web.kube:4: Manifest: podrun writes section [X-Podrun] itself",
-		"[Kube]\nYaml=x\nKubeDownForce=perhaps\n":                   "use yes or no",
-		"[Kube]\nYaml=x\nLogDriver=syslog\n":                        "use journald or passthrough",
-		"[Kube]\nYaml=x\nSetWorkingDirectory=home\n":                "use yaml or unit",
-		"[Kube]\nYaml=x\nAutoUpdate=registry\nPublishPort=80:80\n":  "PublishPort: ",
-		"[Kube]\nYaml=x\nPublishPort=80:80\nAutoUpdate=registry\n ": "AutoUpdate: ",
+		"[Container]\nImage=x\n":                                   "there is no section [Kube]",
+		"[Kube]\n":                                                 "[Kube] has no Yaml=",
+		"Yaml=x\n":                                                 `/q/web.kube:1: "Yaml=x" is not an assignment in a section`,
+		"[Kube]\nYaml=x\nyaml=y\n":                                 "/q/web.kube:3: yaml: Quadlet has no such key of [Kube]",
+		"[Kube]\nYaml=https://x/y.yaml\n":                          "download it first",
+		"[Kube]\nYaml=%t/x.yaml\n":                                 "write the path out",
+		"[Kube]\nYaml=x\nNetwork=my.network\n":                     `/q/web.kube:3: Network: podrun has no network "my.network": use host or none`,
+		"[Kube]\nYaml=x\nNetwork=container:db\n":                   `no network "container:db"`,
+		"[Kube]\nYaml=x\nNetwork=none\nNetwork=bridge\n":           "/q/web.kube:4: Network: a pod has one network",
+		"[Kube]\nYaml=x\nLogOpt=path=/var/log/x\n":                 "/q/web.kube:3: LogOpt: podrun has the option max-size only",
+		"[Kube]\nYaml=x\nLogOpt=tag=x\n":                           "write SyslogIdentifier=",
+		"[Kube]\nYaml=x\nLogOpt=max-size=4k\n":                     "at least 4096 bytes",
+		"[Kube]\nYaml=x\nLogOpt=max-size=ﬀ\n":                      "at least 4096 bytes",
+		"[Kube]\nYaml=x\nYaml=y\nSetWorkingDirectory=yaml\n":       "yaml requires a single Yaml=",
+		"[Kube]\nYaml=x\n[Service]\nType=oneshot\nWatchdogSec=3\n": "a unit of Type=oneshot has no watchdog",
+		"[Kube]\nYaml=x\n[Service]\nKillMode=process\n":            "use mixed",
+		"[Kube]\nYaml=x\n[Service]\nDynamicUser=yes\n":             "/q/web.kube:4: DynamicUser: the unit runs as the user",
+		"[Kube]\nYaml=x\nNetwork=host:--mtu,1500\n":                "write Network=host",
+		"[Kube]\nYaml=x\n[Service]\nType=forking\n":                "/q/web.kube:4: Type: use notify",
+		"[Kube]\nYaml=x\n[Service]\nExecStart=/bin/true\n":         "/q/web.kube:4: ExecStart: ",
+		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":             "db.container is a unit of podman",
+		"[Kube]\nYaml=x\n[Pod]\nPodName=x\n":                       "podrun does not support section [Pod]",
+		"[Kube]\nYaml=x\n[Quadlet]\nDefaultDependencies=perhaps\n": "DefaultDependencies=yes or no",
+		"[Kube]\nYaml=x\n[X-Podrun]\nManifest=/etc/passwd\n":       "/q/web.kube:4: Manifest: podrun writes section [X-Podrun] itself",
+		"[Kube]\nYaml=x\nKubeDownForce=perhaps\n":                  "use yes or no",
+		"[Kube]\nYaml=x\nLogDriver=syslog\n":                       "use journald or passthrough",
+		"[Kube]\nYaml=x\nSetWorkingDirectory=home\n":               "use yaml or unit",
 	} {
 		if _, err := parseKube(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -9,16 +9,16 @@ import (
 // quadletFile is a unit file as its author wrote it.
 type quadletFile struct {
 	names    []string // names of the sections, in order
-	sections map[string][]assignment
+	sections map[string][]Assignment
 }
 
-// assignment is one KEY=VALUE with its position. Continued lines are joined.
-type assignment struct {
-	key, value string
-	where      string // file:line
+// Assignment is one KEY=VALUE with its position. Continued lines are joined.
+type Assignment struct {
+	Key, Value string
+	Where      string // file:line
 }
 
-func (a assignment) String() string { return a.key + "=" + a.value }
+func (a Assignment) String() string { return a.Key + "=" + a.Value }
 
 // parse adds a file's text (systemd.syntax(7)) to the assignments of earlier files.
 func (q *quadletFile) parse(file, text string) error {
@@ -48,9 +48,9 @@ func (q *quadletFile) parse(file, text string) error {
 				return fmt.Errorf("%s: %q is not an assignment in a section", where, shorten(line))
 			}
 			if q.sections == nil {
-				q.sections = map[string][]assignment{}
+				q.sections = map[string][]Assignment{}
 			}
-			q.sections[section] = append(q.sections[section], assignment{strings.TrimSpace(key), strings.TrimSpace(value), where})
+			q.sections[section] = append(q.sections[section], Assignment{strings.TrimSpace(key), strings.TrimSpace(value), where})
 		}
 	}
 	return nil
@@ -66,13 +66,13 @@ func shorten(text string) string {
 }
 
 // all returns the values of a key; an empty one removes those before it.
-func (q *quadletFile) all(section, key string) []assignment {
-	var list []assignment
+func (q *quadletFile) all(section, key string) []Assignment {
+	var list []Assignment
 	for _, a := range q.sections[section] {
-		if a.key == key {
+		if a.Key == key {
 			list = append(list, a)
 		}
-		if a.key == key && a.value == "" {
+		if a.Key == key && a.Value == "" {
 			list = nil
 		}
 	}
@@ -85,7 +85,7 @@ func (q *quadletFile) last(section, key string) string {
 	if len(list) == 0 {
 		return ""
 	}
-	return list[len(list)-1].value
+	return list[len(list)-1].Value
 }
 
 // trimQuotes removes the quotes around a value.

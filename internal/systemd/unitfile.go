@@ -15,7 +15,8 @@ type Service struct {
 	Description      string
 	Program          string   // podrun's own path
 	Args             []string // options of `podrun up` in the foreground
-	Allow            []string // options of every `podrun up`: what the manifests may set
+	PodOptions       []string // options of every `podrun up`: what it sets in the pods, or what the manifests may set
+	OneShot          bool     // for pods that end, or manifests without pods: Extra has Type=oneshot
 	Files            []string // the manifests
 	Manifest         string   // what uninstall also removes; "" if the file belongs to the user
 	Source           string   // what the unit was generated from
@@ -66,19 +67,16 @@ func (s Service) File(unit string) []byte {
 	// restarted for ever, as the kubelet does.
 	line("StartLimitIntervalSec=0")
 	s.extra(&b, "Unit")
-	line("\n[Service]\nType=notify\nNotifyAccess=all")
-	line("ExecStart=%s up%s%s%s", quoteWord(s.Program, false), joinWords(s.Allow), joinWords(s.Args), joinWords(s.Files))
-	line("ExecReload=%s up%s --detach --timeout 60s%s", quoteWord(s.Program, false), joinWords(s.Allow), joinWords(s.Files))
-	line("ExecStopPost=-%s systemd stop-post", quoteWord(s.Program, false))
-	restart := "on-abnormal"
-	if s.RestartOnFailure {
-		restart = "on-failure"
+	line("\n[Service]")
+	program, podOptions := quoteWord(s.Program, false), joinWords(s.PodOptions)
+	line("ExecStart=%s up%s%s%s", program, podOptions, joinWords(s.Args), joinWords(s.Files))
+	line("ExecReload=%s up%s%s%s", program, podOptions, reloadOptions, joinWords(s.Files))
+	line("TimeoutStopSec=%d\nKillMode=mixed", int((s.Grace + StopMargin).Seconds()))
+	if s.OneShot {
+		s.oneShotLines(line)
+	} else {
+		s.notifyLines(line)
 	}
-	line("Restart=%s\nRestartSec=2\nRestartPreventExitStatus=2", restart)
-	// A board that starts many units at once takes long before it can extend the timeout.
-	line("TimeoutStartSec=15min\nTimeoutStopSec=%d", int((s.Grace + StopMargin).Seconds()))
-	// The pod lives in a scope of its own: the unit's main process may be killed.
-	line("WatchdogSec=%d\nWatchdogSignal=SIGKILL\nKillMode=mixed", int(watchdog.Seconds()))
 	line("SyslogIdentifier=%s", escapeSpecifiers(s.Name))
 	s.extra(&b, "Service")
 	switch install := s.Extra["Install"]; {
@@ -99,6 +97,35 @@ func (s Service) File(unit string) []byte {
 		line("Manifest=%s", escapeSpecifiers(s.Manifest))
 	}
 	return []byte(b.String())
+}
+
+// reloadOptions are the options of `podrun up` in a reload, before the files.
+const reloadOptions = " --detach --timeout 60s"
+
+// notifyLines writes the properties of a unit whose pods run beside its main process.
+func (s Service) notifyLines(line func(string, ...any)) {
+	line("Type=notify\nNotifyAccess=all")
+	line("ExecStopPost=-%s systemd stop-post", quoteWord(s.Program, false))
+	restart := "on-abnormal"
+	if s.RestartOnFailure {
+		restart = "on-failure"
+	}
+	line("Restart=%s\nRestartSec=2\nRestartPreventExitStatus=2", restart)
+	// A board that starts many units at once takes long before it can extend the timeout.
+	line("TimeoutStartSec=15min")
+	// The pod lives in a scope of its own: the unit's main process may be killed.
+	line("WatchdogSec=%d\nWatchdogSignal=SIGKILL", int(watchdog.Seconds()))
+}
+
+// oneShotLines writes the properties of a unit whose start ends with its pods. They are removed when the unit
+// stops, as with podman.
+func (s Service) oneShotLines(line func(string, ...any)) {
+	var files []string
+	for _, f := range s.Files {
+		files = append(files, "--filename", f)
+	}
+	line("ExecStopPost=-%s down --keep-objects%s", quoteWord(s.Program, false), joinWords(files))
+	line("SuccessExitStatus=143")
 }
 
 func (s Service) extra(b *strings.Builder, section string) {
@@ -127,7 +154,7 @@ func ManifestOf(text []byte) string {
 func FilesOf(text []byte) []string {
 	for line := range strings.Lines(string(text)) {
 		rest, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "ExecReload=")
-		if _, files, found := strings.Cut(rest, " --detach --timeout 60s"); ok && found {
+		if _, files, found := strings.Cut(rest, reloadOptions); ok && found {
 			return splitWords(files)
 		}
 	}

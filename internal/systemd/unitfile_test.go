@@ -95,7 +95,7 @@ func TestUnitPath(t *testing.T) {
 
 func TestFilesOf(t *testing.T) {
 	files := []string{"/a b/c.yaml", `/q"u\o$te%s.yaml`, "/plain.yaml"}
-	s := Service{Name: "x", Program: "/usr/bin/podrun", Args: []string{"--quiet"}, Allow: []string{"--allow-unsafe-sysctl", "net.*"}, Files: files}
+	s := Service{Name: "x", Program: "/usr/bin/podrun", Args: []string{"--quiet"}, PodOptions: []string{"--allow-unsafe-sysctl", "net.*"}, Files: files}
 	if diff := cmp.Diff(files, FilesOf(s.File("podrun@x.service"))); diff != "" {
 		t.Error(diff)
 	}

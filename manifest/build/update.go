@@ -55,6 +55,7 @@ func updatedContainers(plan, built []pod.Container, old, new []corev1.Container,
 		if slices.Contains(d.Images, c.Name) {
 			c, restart = built[i], true
 		}
+		c.Devices = plan[i].Devices // those requested by number stay
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
 		c.Vars = built[i].Vars // they may contain labels and limits, new from the next start on
 		if restart {

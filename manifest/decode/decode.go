@@ -173,13 +173,15 @@ func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 	return objects
 }
 
-// ignoredObject returns an object that has no meaning here: only its name is read.
+// ignoredObject returns an object that has no meaning here: only its name, and the handler of a RuntimeClass,
+// is read.
 func (d *decoder) ignoredObject(fields map[string]any, kind, why string, path *field.Path) Object {
 	o := d.newObject(kind, path)
 	o.Ignored = why
 	if meta, ok := fields["metadata"].(map[string]any); ok {
 		o.name, _ = meta["name"].(string)
 	}
+	o.Handler, _ = fields["handler"].(string)
 	return o
 }
 

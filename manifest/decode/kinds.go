@@ -64,8 +64,7 @@ func kindNames() (names []string) {
 // unsupportedKinds are the kinds that often accompany a Pod, with advice for each. For other kinds the
 // message lists the supported ones.
 var unsupportedKinds = map[string]string{
-	"RuntimeClass": "there is one runtime; remove this document",
-	"PodTemplate":  "write a Pod from its template: apiVersion v1, kind Pod, a name, and the template's spec",
+	"PodTemplate": "write a Pod from its template: apiVersion v1, kind Pod, a name, and the template's spec",
 }
 
 // unsupportedKind returns the message for an unsupported kind, with advice. meant is the kind that was
@@ -124,6 +123,7 @@ var ignoredKinds = map[string]string{
 	"autoscaling/HorizontalPodAutoscaler":                           "podrun does not scale by itself",
 	"autoscaling.k8s.io/VerticalPodAutoscaler":                      "podrun does not scale by itself",
 	"scheduling.k8s.io/PriorityClass":                               support.NoteScheduling,
+	"node.k8s.io/RuntimeClass":                                      "no pod of this file names it",
 	"storage.k8s.io/StorageClass":                                   "a PersistentVolumeClaim is a directory here, or a PersistentVolume of its class",
 	"/LimitRange":                                                   noteOneUser,
 	"/ResourceQuota":                                                noteOneUser,

@@ -28,6 +28,7 @@ type Object struct {
 	// API server's defaults when Load did. It is nil for ignored ones.
 	Value     metav1.Object
 	Generated bool        // by Load: the name is made from metadata.generateName
+	Handler   string      // of a RuntimeClass
 	Ignored   string      // why its kind is ignored; "" if it is not
 	Pod       *corev1.Pod // the Value of a Pod; nil for any other kind
 

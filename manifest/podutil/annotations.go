@@ -26,6 +26,17 @@ const (
 	AnnotationLogMaxFiles = "podrun.dev/log-max-files"
 )
 
+// AnnotationAutoUpdate is podman's annotation of what an automatic update does with a pod's images. With
+// "/CONTAINER" it is for one container.
+const AnnotationAutoUpdate = "io.containers.autoupdate"
+
+// The policies of automatic updates: the newest image of the registry, or the one that has the name on this
+// machine.
+const (
+	AutoUpdateRegistry = "registry"
+	AutoUpdateLocal    = "local"
+)
+
 // OpenKruise's names for the start order of app containers: the variable of its releases, that of its
 // proposal, and the key of a label or an annotation.
 const (

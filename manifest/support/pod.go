@@ -55,8 +55,8 @@ var podRows = []Field{
 	{Path: "spec.imagePullSecrets[].name", Support: Supported},
 	{Path: "spec.readinessGates", Support: Supported, Note: "podrun condition set sets them"},
 	{Path: "spec.readinessGates[].conditionType", Support: Supported},
-	{Path: "spec.runtimeClassName", Support: Refused, Note: "there is one runtime"},
-	{Path: "spec.overhead", Support: Refused, Note: "belongs to runtime classes"},
+	{Path: "spec.runtimeClassName", Support: Supported, Note: "nvidia: a container that requests no device by a limit gets those in NVIDIA_VISIBLE_DEVICES by their CDI names; crun, podrun, runc: no effect; a RuntimeClass of the same file stands for its handler"},
+	{Path: "spec.overhead", Support: Refused, Note: "set by the RuntimeClasses of a cluster"},
 	{Path: "spec.resourceClaims", Support: Refused, Note: "dynamic resource allocation"},
 	{Path: "spec.evictionResponders", Support: Refused, Note: "eviction"},
 }

@@ -17,8 +17,8 @@ const (
 // Field is podrun's support of one field.
 //
 // Path is the field's path in a Pod, with [] for the items of a list; in the tables below, a{b,c} stands for
-// the two paths ab and ac. An entry of a map has its key in brackets; [x/*] stands for every key that begins with "x/", [*=*] for every key with a = in it, [*] for
-// every key without a row. A row that is accepted or refused applies to everything below it; one that is
+// the two paths ab and ac. An entry of a map has its key in brackets; [x/*] stands for every key that begins with "x/", [*=*] for every key with a = in it, [*/*] for every other one
+// with a domain, [*] for every key without a row. A row that is accepted or refused applies to everything below it; one that is
 // supported has a row for every field below.
 //
 // A row of spec.containers[] also applies to spec.initContainers[] and spec.ephemeralContainers[], which
@@ -65,6 +65,9 @@ func newTable(rows []Field) table {
 // anyDevice stands for every name of a device among resources.
 const anyDevice = "*=*"
 
+// anyDeviceKind stands for every kind of devices among resources.
+const anyDeviceKind = "*/*"
+
 const (
 	initPrefix      = "spec.initContainers[]"
 	ephemeralPrefix = "spec.ephemeralContainers[]"
@@ -92,13 +95,16 @@ func (t table) find(path string) (Field, bool) {
 	return Field{}, false
 }
 
-// entry returns the row of a map's key: its own, that of names of devices, its domain's, that of any key, or
-// the map's.
+// entry returns the row of a map's key: its own, that of names of devices, its domain's, that of keys with a
+// domain, that of any key, or the map's.
 func (t table) entry(path, key string) Field {
-	domain, _, _ := strings.Cut(key, "/")
+	domain, _, grouped := strings.Cut(key, "/")
 	kinds := []string{key, domain + "/*", "*"}
-	if strings.Contains(key, "=") {
+	switch {
+	case strings.Contains(key, "="):
 		kinds = []string{anyDevice, "*"}
+	case grouped:
+		kinds = []string{key, domain + "/*", anyDeviceKind, "*"}
 	}
 	for _, k := range kinds {
 		if r, ok := t.find(path + "[" + k + "]"); ok {

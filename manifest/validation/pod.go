@@ -32,6 +32,9 @@ func ValidatePod(p *corev1.Pod) field.ErrorList {
 	errs = append(errs, validatePodResources(p, spec.Child("resources"))...)
 	errs = append(errs, validateResizePolicies(&p.Spec, spec)...)
 	errs = append(errs, validateNodeName(p, spec)...)
+	if name := p.Spec.RuntimeClassName; name != nil { // ValidateRuntimeClassName
+		errs = append(errs, checkRule(*name, spec.Child("runtimeClassName"), validation.IsDNS1123Subdomain)...)
+	}
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, p.Spec.HostIPC, spec.Child("securityContext"))...)
 	errs = append(errs, validateAppArmorAnnotations(p)...)
 	errs = append(errs, validateHostUsers(&p.Spec, spec)...)

@@ -30,6 +30,10 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 	errs = append(errs, validateQuantities(r.Requests, path.Child("requests"))...)
 	for _, name := range podutil.SortedResourceNames(r.Requests) {
 		request, limit := r.Requests[name], r.Limits[name]
+		if podutil.IsDeviceKind(name) {
+			errs = append(errs, validateNotOvercommitted(r, name, path)...)
+			continue
+		}
 		if _, ok := r.Limits[name]; ok && request.Cmp(limit) > 0 {
 			errs = append(errs, field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
 		}
@@ -50,6 +54,7 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 			continue
 		}
 		errs = append(errs, checkRule(string(name), at, validation.IsQualifiedName)...)
+		errs = append(errs, validateDeviceKind(name, q, at)...)
 		if q.Sign() < 0 {
 			errs = append(errs, field.Invalid(at, q.String(), apivalidation.IsNegativeErrorMsg))
 		}
@@ -109,6 +114,36 @@ func validateDevice(name corev1.ResourceName, list corev1.ResourceList, at *fiel
 	return errs
 }
 
+// validateDeviceKind checks a kind of devices, requested by number (validateContainerResourceName and
+// ValidateResourceQuantityValue in pkg/apis/core/validation). CDI allows fewer names than Kubernetes.
+func validateDeviceKind(name corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
+	switch {
+	case !strings.Contains(string(name), "/"):
+		return nil
+	case !podutil.IsDeviceKind(name):
+		return field.ErrorList{field.Invalid(at, string(name), "doesn't follow extended resource name standard")}
+	case !deviceName().MatchString(string(name) + "=0"):
+		return field.ErrorList{field.Invalid(at, string(name), "a kind of devices is vendor.com/class; both begin with a letter")}
+	case q.MilliValue()%1000 != 0:
+		return field.ErrorList{field.Invalid(at, q.String(), "must be an integer")}
+	}
+	return nil
+}
+
+// validateNotOvercommitted checks that a resource's request equals its limit
+// (ValidateContainerResourceRequirements in pkg/apis/core/validation).
+func validateNotOvercommitted(r *corev1.ResourceRequirements, name corev1.ResourceName, path *field.Path) field.ErrorList {
+	request := r.Requests[name]
+	limit, limited := r.Limits[name]
+	switch {
+	case !limited:
+		return field.ErrorList{field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources")}
+	case request.Cmp(limit) != 0:
+		return field.ErrorList{field.Invalid(path.Child("requests"), request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))}
+	}
+	return nil
+}
+
 func validateDeviceAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -144,12 +179,8 @@ func validateHugePages(r *corev1.ResourceRequirements, path *field.Path) field.E
 			if q.Value()%size != 0 {
 				errs = append(errs, field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name)))
 			}
-			limit, limited := r.Limits[name]
-			switch {
-			case !limited:
-				errs = append(errs, field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
-			case q.Cmp(limit) != 0:
-				errs = append(errs, field.Invalid(path.Child("requests"), q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
+			if l.name == "requests" {
+				errs = append(errs, validateNotOvercommitted(r, name, path)...)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -171,6 +172,9 @@ func machineLines(p store.Pod, plan *pod.Plan, st *pod.Status) []describe.Field 
 	lines = append(lines, describe.Field{Name: "Kept In", Value: p.DataDir()})
 	for _, list := range plan.All() {
 		for _, c := range list {
+			if len(c.Devices) > 0 {
+				lines = append(lines, describe.Field{Name: "Devices", Value: c.Name + ": " + strings.Join(c.Devices, ", ")})
+			}
 			if c.Label != "" {
 				lines = append(lines, describe.Field{Name: "SELinux", Value: c.Name + ": " + c.Label})
 			}

@@ -75,7 +75,7 @@ func (o *installOptions) Run(ctx context.Context) error {
 		return err
 	}
 	for _, name := range o.unsafeSysctls {
-		u.service.Allow = append(u.service.Allow, "--allow-unsafe-sysctl", name)
+		u.service.PodOptions = append(u.service.PodOptions, "--allow-unsafe-sysctl", name)
 	}
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

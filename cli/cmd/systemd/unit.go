@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
@@ -198,6 +199,9 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 		sources[i].Namespace, sources[i].Only = "", false
 	}
 	docs, err := resource.Load(sources)
+	if err == nil {
+		err = checkKube(kube, docs)
+	}
 	if err != nil {
 		return err
 	}
@@ -207,9 +211,7 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 	u.service.Name, u.service.Extra = kube.Service, kube.Extra
 	u.service.System = u.service.System && kube.NeedsNetwork
 	u.service.Args = []string{"--exit-code-from", kube.ExitFrom}
-	if kube.Network != "" {
-		u.service.Args = append(u.service.Args, "--network", kube.Network)
-	}
+	u.service.PodOptions, u.service.OneShot = kube.PodOptions(), kube.OneShot
 	if kube.Quiet {
 		u.service.Args = append(u.service.Args, "--quiet")
 	}
@@ -217,9 +219,61 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 	if err := resource.RefuseMixed(docs); err != nil {
 		return err
 	}
-	u.describe(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
+	if u.service.Description = kube.Service; len(docs.Pods)+len(docs.Workloads) > 0 {
+		u.describe(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
+	}
 	u.describeWorkloads(docs.Workloads)
 	u.service.RestartOnFailure = false // Restart= in [Service] decides
+	return nil
+}
+
+// checkKube checks the keys of a .kube file whose meaning depends on its manifests.
+func checkKube(kube *systemd.Kube, docs resource.Documents) error {
+	var errs []error
+	fail := func(a systemd.Assignment, err error) {
+		errs = append(errs, report.New(report.Usage, "", "%s: %s: %w", a.Where, a.Key, err))
+	}
+	for _, a := range kube.PodsOnly {
+		if len(docs.Workloads) > 0 {
+			w := &docs.Workloads[0]
+			fail(a, fmt.Errorf("it applies to Pods only, and %s is a %s: set it in the template of the manifest", resource.Location(w), w.Kind))
+		}
+	}
+	for _, a := range kube.Publish {
+		port, err := manifest.ParsePublishedPort(a.Value)
+		if err == nil && len(docs.Workloads) == 0 {
+			err = manifest.Publish(docs.Pods, []manifest.PublishedPort{port})
+		}
+		if err != nil {
+			fail(a, err)
+		}
+	}
+	for _, a := range kube.AutoUpdate {
+		if err := manifest.SetAutoUpdate(docs.Pods, []string{a.Value}); err != nil {
+			fail(a, err)
+		}
+	}
+	return errors.Join(append(errs, checkType(kube, docs))...)
+}
+
+// checkType checks that a unit of Type=oneshot ends, and that any other has pods.
+func checkType(kube *systemd.Kube, docs resource.Documents) error {
+	if !kube.OneShot {
+		if len(docs.Pods)+len(docs.Workloads) > 0 {
+			return nil
+		}
+		return report.New(report.Usage, "", "%s has no pod: write Type=oneshot and RemainAfterExit=yes in [Service]", kube.Yaml[0])
+	}
+	for i := range docs.Pods {
+		if p := docs.Pods[i].Pod; p.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+			return report.New(report.Usage, "set restartPolicy: Never or OnFailure, or remove Type=oneshot", "Type=oneshot: pod %s does not end: its restartPolicy is Always", p.Name)
+		}
+	}
+	for i := range docs.Workloads {
+		if w := &docs.Workloads[i]; w.Kind != string(pod.KindJob) {
+			return report.New(report.Usage, "remove Type=oneshot", "Type=oneshot: the %s %s does not end", w.Kind, w.Name())
+		}
+	}
 	return nil
 }
 

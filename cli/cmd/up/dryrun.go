@@ -27,7 +27,7 @@ func (o *runOptions) runDry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.applyNetwork(docs.Pods); err != nil {
+	if err := o.applyToPods(&docs); err != nil {
 		return err
 	}
 	if o.onlyNew {

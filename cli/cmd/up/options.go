@@ -96,6 +96,8 @@ type runOptions struct {
 	pull                    image.PullOptions
 	pullPolicy              string // --pull
 	network                 string
+	publish                 []manifest.PublishedPort
+	autoUpdate              []string
 	exitCodeFrom            string
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
@@ -110,6 +112,25 @@ func newRunOptions(env *cmdutil.Env) runOptions {
 func (o *runOptions) complete(c *cli.Context) {
 	o.manifestOptions.complete(c)
 	o.dryRun, o.replace, o.pull = cmdutil.DryRunOf(c), c.Bool("replace"), o.env.RegistryOptions(c)
+}
+
+// applyToPods sets in the pods what options set.
+func (o *runOptions) applyToPods(docs *resource.Documents) error {
+	if len(o.publish)+len(o.autoUpdate) > 0 && len(docs.Workloads) > 0 {
+		w := &docs.Workloads[0]
+		return report.New(report.Usage, "set hostPort in the template; podrun update updates Pods only", "--publish and --auto-update apply to Pods only: %s is a %s", resource.Location(w), w.Kind)
+	}
+	o.applyLogLimits(docs.Pods)
+	if err := o.applyNetwork(docs.Pods); err != nil {
+		return err
+	}
+	if err := manifest.SetAutoUpdate(docs.Pods, o.autoUpdate); err != nil {
+		return report.New(report.Usage, "", "--auto-update: %w", err)
+	}
+	if err := manifest.Publish(docs.Pods, o.publish); err != nil {
+		return report.New(report.Usage, "", "--publish: %w", err)
+	}
+	return nil
 }
 
 // applyLogLimits adds the annotations of --log-max-size and --log-max-files to pods without them.

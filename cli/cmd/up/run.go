@@ -61,8 +61,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if len(docs.Pods) != 1 || len(docs.Workloads) > 0 {
 		o.prespawn.End()
 	}
-	o.applyLogLimits(docs.Pods)
-	if err := o.applyNetwork(docs.Pods); err != nil {
+	if err := o.applyToPods(&docs); err != nil {
 		return nil, "", err
 	}
 	r, err := podup.New(ctx, env, o.prespawn, docs, podup.Options{

@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
@@ -70,6 +71,8 @@ Examples:
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
 			&cli.StringFlag{Name: "network", Usage: "the network `MODE` of pods that do not set it: auto, masquerade, tproxy, netstack, host or none"},
+			&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "open a port of the host for a port of a pod, instead of its hostPort: `PORTS` is [IP:]HOSTPORT:PORT[/udp], or ranges"},
+			&cli.StringSliceFlag{Name: "auto-update", Usage: "what podrun update --auto does with the pods: `POLICY` is registry, local, or CONTAINER/POLICY"},
 			&cli.BoolFlag{Name: "require-limits", Usage: "refuse to run where CPU and memory limits cannot be enforced"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "in the foreground: do not show what the containers write (podrun logs does)"},
 			cmdutil.ResultFormatFlag(),
@@ -104,7 +107,14 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	if o.watch {
 		o.named = "--watch"
 	}
-	o.woken = o.env.Getenv(protocol.EnvWokenBy)
+	o.woken, o.autoUpdate = o.env.Getenv(protocol.EnvWokenBy), c.StringSlice("auto-update")
+	for _, text := range c.StringSlice("publish") {
+		p, err := manifest.ParsePublishedPort(text)
+		if err != nil {
+			return cmdutil.UsageErrorf("up", "--publish cannot be %q: %v", text, err)
+		}
+		o.publish = append(o.publish, p)
+	}
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/pod"
 )
 
@@ -33,7 +34,8 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 	running := runningImages(p.pod)
 	var seen []string
 	for _, i := range manifest.Images(p.object.Pod) {
-		if slices.Contains(seen, i.Reference) || image.IsPinned(i.Reference) {
+		unwanted := u.auto && podutil.AutoUpdatePolicy(p.object.Pod, i.Container) == ""
+		if slices.Contains(seen, i.Reference) || image.IsPinned(i.Reference) || unwanted {
 			continue
 		}
 		seen = append(seen, i.Reference)
@@ -91,7 +93,7 @@ func (u *updater) findOldImages(p *updatedPod) error {
 // newest returns the ID that a name has now: in its registry or, for an image from an archive, on this
 // machine.
 func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse, named pod.Image) (string, error) {
-	local := u.pullWord == "never" || i.PullPolicy == image.Never
+	local := u.pullWord == "never" || i.PullPolicy == image.Never || u.auto && podutil.AutoUpdatePolicy(p.object.Pod, i.Container) == podutil.AutoUpdateLocal
 	if local || !u.store.FromRegistry(i.Reference) {
 		img, err := u.store.Resolve(i.Reference)
 		return img.ID, err

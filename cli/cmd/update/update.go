@@ -53,10 +53,12 @@ Examples:
   podrun update
   podrun update web --timeout 2m
   podrun update web --rollback
+  podrun update --auto
   podrun update --pull never web
 `,
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
+			&cli.BoolFlag{Name: "auto", Usage: "only pods and containers with podman's annotation io.containers.autoupdate, or up --auto-update"},
 			&cli.BoolFlag{Name: "rollback", Usage: "restore the images from before the last update"},
 			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
 			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "the pod must stay ready without a restart for this `DURATION`"},
@@ -74,7 +76,7 @@ type updater struct {
 	namespace       string
 	pull            image.PullOptions
 	pullWord        string // newer or never
-	rollback        bool
+	rollback, auto  bool
 	timeout, stable time.Duration
 
 	dirs     store.Dirs
@@ -85,7 +87,7 @@ type updater struct {
 // Complete reads the command line.
 func (u *updater) Complete(c *cli.Context) error {
 	u.names, u.namespace = c.Args().Slice(), c.String("namespace")
-	u.pull, u.pullWord, u.rollback = u.env.RegistryOptions(c), c.String("pull"), c.Bool("rollback")
+	u.pull, u.pullWord, u.rollback, u.auto = u.env.RegistryOptions(c), c.String("pull"), c.Bool("rollback"), c.Bool("auto")
 	u.timeout, u.stable = c.Duration("timeout"), c.Duration("stable")
 	return nil
 }
@@ -97,6 +99,8 @@ func (u *updater) Validate() error {
 		return cmdutil.UsageErrorf("update", "--timeout and --stable must not be negative, and --timeout not 0")
 	case u.pullWord != "newer" && u.pullWord != "never":
 		return cmdutil.UsageErrorf("update", "--pull must be newer or never, not %q", u.pullWord)
+	case u.auto && (u.rollback || len(u.names) > 0):
+		return cmdutil.UsageErrorf("update", "--auto selects the pods: it takes no names and no --rollback")
 	case u.rollback && len(u.names) == 0:
 		return cmdutil.UsageErrorf("update", "--rollback requires the names of pods")
 	}
@@ -220,7 +224,7 @@ func (u *updater) all() ([]store.Pod, error) {
 		if by != nil {
 			makers = append(makers, strings.ToLower(string(by.Owner.Kind))+" "+by.Owner.Name)
 		}
-		return by != nil || !p.Alive()
+		return by != nil || !p.Alive() || u.auto && !podutil.HasAutoUpdate(k.Manifest)
 	})
 	slices.Sort(makers)
 	for _, maker := range slices.Compact(makers) {
@@ -235,7 +239,10 @@ func (u *updater) all() ([]store.Pod, error) {
 			pods = append(pods, p)
 		}
 	}
-	if len(pods) == 0 && len(makers) == 0 {
+	switch {
+	case len(pods) == 0 && u.auto:
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod of namespace %s has the annotation %s: there is nothing to update\n", report.Escape(u.namespace), podutil.AnnotationAutoUpdate)
+	case len(pods) == 0 && len(makers) == 0:
 		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(u.namespace))
 	}
 	return pods, nil

@@ -26,7 +26,7 @@ func Adapt(env *cmdutil.Env, prespawn *cmdutil.Prespawn, plan *pod.Plan, p *core
 		prespawn.End()
 		return env.Deps.CheckHugePages(need)
 	}
-	return errors.Join(addDevices(p, plan, deviceDirs(env), cdi.Find), refuseIDs(plan, ids), refuseUsers(plan, ids), RefuseHostPID(env, prespawn, plan), refuseHugePages(plan, checkHugePages), refuseMasquerade(plan, os.Geteuid()),
+	return errors.Join(addDevices(p, plan, deviceDirs(env.Getenv), cdi.Find), refuseIDs(plan, ids), refuseUsers(plan, ids), RefuseHostPID(env, prespawn, plan), refuseHugePages(plan, checkHugePages), refuseMasquerade(plan, os.Geteuid()),
 		applyAppArmor(plan, apparmor), applySELinux(plan, p, selinux))
 }
 

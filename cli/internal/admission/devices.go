@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
-	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cdi"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest/podutil"
@@ -20,9 +20,9 @@ import (
 
 // deviceDirs returns the directories with CDI descriptions of devices: those for all users, then this
 // user's, which take precedence.
-func deviceDirs(env *cmdutil.Env) []string {
-	config := env.Getenv("XDG_CONFIG_HOME")
-	if home := env.Getenv("HOME"); config == "" && home != "" {
+func deviceDirs(getenv func(string) string) []string {
+	config := getenv("XDG_CONFIG_HOME")
+	if home := getenv("HOME"); config == "" && home != "" {
 		config = filepath.Join(home, ".config")
 	}
 	if !filepath.IsAbs(config) || os.Geteuid() == 0 {
@@ -31,22 +31,71 @@ func deviceDirs(env *cmdutil.Env) []string {
 	return append(cdi.SpecDirs(), filepath.Join(config, "cdi"))
 }
 
-// addDevices adds the edits of the devices that containers request by name to the Plan: mounts of host
-// files and device nodes, variables, groups and hooks. find reads the descriptions.
-func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find func(dirs, names []string) (*cdi.Edits, error)) error {
+// addDevices gives the containers that request devices by name only their devices. find reads the
+// descriptions.
+func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find findEdits) error {
+	choose := func(spec *corev1.Container, c *pod.Container) {
+		if c.Devices = podutil.DeviceNames(p, spec); len(c.Devices) == 0 && ptr.Deref(p.Spec.RuntimeClassName, "") == podutil.RuntimeNvidia {
+			c.Devices = visibleDevices(c)
+		}
+	}
+	return giveDevices(p, plan, dirs, find, false, choose)
+}
+
+// visibleDevices returns the CDI names of the devices in NVIDIA_VISIBLE_DEVICES, as nvidia-container-runtime
+// reads it in its CDI mode. A value from a ConfigMap or a Secret is not known before the container is created.
+func visibleDevices(c *pod.Container) []string {
+	const variable = "NVIDIA_VISIBLE_DEVICES"
+	value := ""
+	for _, kv := range c.Env {
+		if name, text, _ := strings.Cut(kv, "="); name == variable {
+			value = text
+		}
+	}
+	for _, v := range c.Vars {
+		switch {
+		case v.Name != variable:
+		case v.From == nil:
+			value = v.Value
+		case v.From.Text != nil:
+			value = *v.From.Text
+		}
+	}
+	var names []string
+	for name := range strings.SplitSeq(value, ",") {
+		switch name = strings.TrimSpace(name); {
+		case name == "" || name == "void" || name == "none":
+		case strings.Contains(name, "="):
+			names = append(names, name)
+		default:
+			names = append(names, "nvidia.com/gpu="+name)
+		}
+	}
+	return names
+}
+
+// findEdits is cdi.Find, or a test's replacement.
+type findEdits func(dirs, names []string) (*cdi.Edits, error)
+
+// giveDevices adds the edits of devices to the Plan: mounts of host files and device nodes, variables, groups
+// and hooks. counted selects the containers that request devices by number, or the others. choose sets the
+// devices of one.
+func giveDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find findEdits, counted bool, choose func(*corev1.Container, *pod.Container)) error {
 	var errs []error
 	give := func(specs []corev1.Container, containers []pod.Container) {
 		for i := range specs {
-			names := podutil.DeviceNames(p, &specs[i])
-			if len(names) == 0 {
+			if counted != (len(podutil.DeviceCounts(&specs[i])) > 0) {
 				continue
 			}
-			edits, err := find(dirs, names)
+			if choose(&specs[i], &containers[i]); len(containers[i].Devices) == 0 {
+				continue
+			}
+			edits, err := find(dirs, containers[i].Devices)
 			if err == nil {
 				err = applyEdits(plan, &containers[i], edits)
 			}
 			if err != nil {
-				errs = append(errs, report.New(report.Failure, "devices are described by the files of the Container Device Interface in "+strings.Join(dirs, ", "),
+				errs = append(errs, report.New(report.Failure, deviceHint(dirs),
 					"container %s of pod %s: %w", specs[i].Name, plan.Name, err))
 			}
 		}

@@ -30,6 +30,7 @@ func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
 	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
 	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return managerFinding(ctx) }},
 		host.Probe{Name: host.Registries, Run: func() host.Finding { return registriesFinding(ctx, s) }},
+		host.Probe{Name: "devices", Run: func() host.Finding { return admission.DevicesFinding(os.Getenv) }},
 		host.Probe{Name: "SELinux", Run: func() host.Finding { return admission.SELinuxFinding(host.FindSELinux()) }})
 	return host.Check(s, more...)
 }

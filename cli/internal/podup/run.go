@@ -258,6 +258,9 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 		err = admission.Adapt(r.Env, r.Prespawn, plan, p.Object.Pod)
 	}
 	if err == nil {
+		err = r.assignDevices(p, plan)
+	}
+	if err == nil {
 		p.Plan = plan
 		p.Plan.ImagesPending = p.AwaitsImages
 	}

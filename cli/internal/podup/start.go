@@ -57,10 +57,14 @@ func (r *Run) WriteRecord(p *Target, created time.Time) error {
 	return r.create(p, text)
 }
 
+// ownsHostParts reports whether a pod owns what no other pod may have at the same time: a range of IDs, or
+// devices.
+func ownsHostParts(p *Target) bool { return p.Plan.Users != nil || podutil.CountsDevices(p.Object.Pod) }
+
 // create makes the pod's directory. A pod with a user namespace of its own gets its ID range, which it
-// keeps until it is removed.
+// keeps until it is removed; a pod that requests devices by number gets them.
 func (l *Run) create(p *Target, manifest []byte) error {
-	if p.Plan.Users == nil {
+	if !ownsHostParts(p) {
 		return p.Pod.Create(p.Plan, manifest)
 	}
 	lock, err := l.Dirs.LockShare()
@@ -68,6 +72,25 @@ func (l *Run) create(p *Target, manifest []byte) error {
 		return err
 	}
 	defer lock.Close()
+	if podutil.CountsDevices(p.Object.Pod) {
+		held, err := heldDevices(l.Dirs, p.Pod)
+		if err == nil {
+			err = admission.AssignDevices(l.Env, p.Plan, p.Object.Pod, held)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.Plan.Users != nil {
+		if err := l.assignUsers(p); err != nil {
+			return err
+		}
+	}
+	return p.Pod.Create(p.Plan, manifest)
+}
+
+// assignUsers chooses the ID range of a pod.
+func (l *Run) assignUsers(p *Target) error {
 	has := l.Env.Deps.PodIDs()
 	ranges := admission.UserRanges(min(has.Users, has.Groups))
 	taken, err := takenUsers(l.Dirs, p.Pod)
@@ -77,7 +100,7 @@ func (l *Run) create(p *Target, manifest []byte) error {
 	before, err := p.Pod.Plan()
 	if p.Resumed != nil && err == nil && before.Users != nil && slices.Contains(ranges, *before.Users) {
 		p.Plan.Users = before.Users
-		return p.Pod.Create(p.Plan, manifest)
+		return nil
 	}
 	i := slices.IndexFunc(ranges, func(r pod.IDRange) bool { return !slices.ContainsFunc(taken, r.Overlaps) })
 	if i < 0 {
@@ -85,7 +108,7 @@ func (l *Run) create(p *Target, manifest []byte) error {
 			"pod %s: hostUsers: false: all %d ranges of ids are used by other pods", p.Pod.Name, len(ranges))
 	}
 	p.Plan.Users = &ranges[i]
-	return p.Pod.Create(p.Plan, manifest)
+	return nil
 }
 
 // takenUsers returns the ID ranges of the user's other pods, running or not.
@@ -112,7 +135,7 @@ func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 		return err
 	}
 	defer p.closePorts()
-	if p.Plan.Users != nil { // record has allocated the ID range
+	if ownsHostParts(p) { // record chooses them
 		if err := record(); err != nil {
 			return err
 		}
