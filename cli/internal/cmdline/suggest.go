@@ -143,11 +143,19 @@ func moreForeignCommands(word string) string {
 // clusterCommand returns a hint for words that kubectl has after parent and that have no meaning on one
 // machine, or "".
 func clusterCommand(parent, word string) string {
-	if k := kindnames.Unsupported(word); parent == "podrun create" && (k != nil || word == "token") {
-		if k == nil { // that of an account
-			k = kindnames.Unsupported("serviceaccount")
+	if parent == "podrun create" {
+		hint := ""
+		switch k := kindnames.Unsupported(word); {
+		case k != nil:
+			hint = k.Hint
+		case word == "token": // of an account
+			hint = kindnames.Unsupported("role").Hint
+		case word == "serviceaccount":
+			hint = "podrun create -f FILE creates one, for its imagePullSecrets: otherwise it has no meaning here"
+		default:
+			return ""
 		}
-		return k.Hint + "; podrun create --help lists what it creates"
+		return hint + "; podrun create --help lists what it creates"
 	}
 	if parent != "podrun" {
 		return ""
