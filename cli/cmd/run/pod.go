@@ -164,19 +164,13 @@ func (o *options) setResources(_ *corev1.Pod, c *corev1.Container) error {
 		limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(math.Round(n*1000)), resource.DecimalSI)
 	}
 	if o.gpus != "" {
-		names := []string{"all"}
-		if o.gpus != "all" {
-			n, err := strconv.Atoi(o.gpus)
-			if err != nil || n < 1 || n > 64 {
-				return usageErrorf("--gpus must be all or a number, not %q; --device nvidia.com/gpu=NAME gives a certain one", o.gpus)
-			}
-			names = nil
-			for i := range n {
-				names = append(names, strconv.Itoa(i))
-			}
-		}
-		for _, name := range names {
-			limits[corev1.ResourceName("nvidia.com/gpu="+name)] = resource.MustParse("1")
+		switch n, err := strconv.Atoi(o.gpus); {
+		case o.gpus == "all":
+			limits["nvidia.com/gpu=all"] = resource.MustParse("1")
+		case err != nil || n < 1:
+			return usageErrorf("--gpus must be all or a number, not %q; --device nvidia.com/gpu=NAME gives a certain one", o.gpus)
+		default:
+			limits["nvidia.com/gpu"] = *resource.NewQuantity(int64(n), resource.DecimalSI)
 		}
 	}
 	if len(limits) > 0 {
