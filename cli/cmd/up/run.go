@@ -49,7 +49,8 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	if err := h.Prepared(); err != nil {
 		return err
 	}
-	return h.Wait(ctx, r.Start())
+	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
+	return h.Wait(ctx, startErr)
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.
@@ -98,6 +99,9 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	for i := range docs.Pods {
 		p := &docs.Pods[i]
 		r.Targets = append(r.Targets, &podup.Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name)})
+	}
+	if err := r.CheckOrder(); err != nil {
+		return nil, "", err
 	}
 	env.Changed = r.ChangedObjects()
 	r.PullAs(o.pullPolicy)
