@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/cli/cmd/convert"
 	"github.com/podrun/podrun/cli/cmd/describe"
 	"github.com/podrun/podrun/cli/cmd/events"
 	"github.com/podrun/podrun/cli/cmd/exec"
@@ -126,6 +127,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			update.NewCommand(env),
 			up.NewDiffCommand(env),
 			up.NewValidateCommand(env),
+			convert.NewCommand(env),
 			wait.NewCommand(env),
 			wait.NewConditionCommand(env),
 		),

@@ -167,3 +167,19 @@ func (st *Status) condition(name string) bool {
 
 // Ready reports whether the pod's Ready condition is True.
 func (st *Status) Ready() bool { return st.condition("Ready") }
+
+// AllStarted reports whether every app container has been started.
+func (st *Status) AllStarted() bool {
+	if st.Phase != Running {
+		return false
+	}
+	for _, c := range st.Containers {
+		if c.State.Running == nil && !wasRunning(c.State.Terminated) && !wasRunning(c.LastState.Terminated) {
+			return false
+		}
+	}
+	return true
+}
+
+// wasRunning reports whether a container that has ended ever ran.
+func wasRunning(t *Terminated) bool { return t != nil && !t.StartedAt.IsZero() }

@@ -144,6 +144,9 @@ func (s *MainProcess) Wait(ctx context.Context, startErr error) error {
 		}
 	}
 	switch {
+	case errors.Is(startErr, podup.ErrInterrupted):
+		<-s.Signals
+		return s.end(ctx)
 	case startErr != nil && len(s.run.Workloads) > 0:
 		return startErr
 	case startErr != nil: // pods of the unit that do run end with it

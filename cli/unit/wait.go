@@ -81,7 +81,7 @@ func (s *MainProcess) watchAll(ctx context.Context) {
 			defer mu.Unlock()
 			state[i] = st
 			s.notify(s.status(state))
-			if !allUp && count(state, rollout.AllStarted) == len(state) {
+			if !allUp && count(state, (*pod.Status).AllStarted) == len(state) {
 				allUp = true
 				s.started()
 				s.notify(systemd.ExtendTimeout(readyTime))

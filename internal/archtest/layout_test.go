@@ -114,6 +114,7 @@ var notInCLI = []module{
 	{modulePath + "/runner", nil, "pods are the supervisor program's"},
 	{"github.com/containers/image", nil, "every command would initialise a registry client"},
 	{"github.com/containers/storage", nil, "every command would initialise a registry client"},
+	{"github.com/compose-spec", nil, "every command would initialise a library for compose files"},
 	{"github.com/sigstore", nil, "every command would initialise a signature library"},
 	{"golang.org/x/crypto/openpgp", nil, "every command would initialise a signature library"},
 	{"google.golang.org/protobuf", nil, "every command would initialise its registries of types"},

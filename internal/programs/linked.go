@@ -10,6 +10,7 @@ import (
 	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/manifest/compose"
 	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/runner"
 )
@@ -19,6 +20,7 @@ func EntryPoints() map[string]func([]string) int {
 	entryPoints := runner.EntryPoints()
 	maps.Copy(entryPoints, netstack.EntryPoints())
 	maps.Copy(entryPoints, server.EntryPoints())
+	maps.Copy(entryPoints, compose.EntryPoints())
 	return entryPoints
 }
 

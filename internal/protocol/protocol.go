@@ -101,6 +101,7 @@ const (
 	EntryUnpack       = "_unpack"         // image program → image program: unpack a layer, confined
 	EntryRebuild      = "_rebuild"        // CLI, image program → itself: make a layer's tar stream again
 	EntryImage        = "_image"          // CLI → image program: registries, archives and logins
+	EntryCompose      = "_compose"        // CLI → image program: convert compose files
 	EntryRemoveLayers = "_rmlayers"       // CLI, image program → itself: remove trees with subordinate ids
 	EntryProbe        = "_nsprobe"        // CLI → CLI: try the namespaces and mounts of a pod
 	EntryProbeInside  = "_nsprobe-inside" // CLI → CLI: the same, in the namespaces of a pod

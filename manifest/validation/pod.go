@@ -56,6 +56,11 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 			errs = append(errs, oneOf(value, path.Key(key), values...)...)
 		}
 	}
+	if value, ok := annotations[podutil.AnnotationStartAfter]; ok {
+		if _, err := podutil.ParseStartAfter(value); err != nil {
+			errs = append(errs, field.Invalid(path.Key(podutil.AnnotationStartAfter), value, err.Error()))
+		}
+	}
 	errs = append(errs, validateDeviceAnnotations(annotations, path)...)
 	return append(errs, validateLogs(annotations, path)...)
 }

@@ -115,8 +115,13 @@ func specMounts(plan *pod.Plan, c *pod.Container, at specConfig) []specs.Mount {
 	writable := "ro"
 	if c.Privileged {
 		writable = "rw"
+	}
+	switch {
+	case c.Privileged && at.netns == "": // the sysfs of the host's network can be mounted by the host's root only
+		m = append(m, bindMount("/sys", "/sys", "nosuid", "noexec", "nodev"))
+	case c.Privileged:
 		m = append(m, specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev"}})
-	} else {
+	default:
 		m = append(m, bindMount(at.sys, "/sys", "nosuid", "noexec", "nodev", "ro"))
 	}
 	if at.cgroup != "" {

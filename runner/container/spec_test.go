@@ -57,6 +57,20 @@ func TestRuntimeSpecMounts(t *testing.T) {
 	}
 }
 
+// A privileged container has a writable /sys: of its pod's network, or the host's own, because only the host's
+// root could mount that again.
+func TestRuntimeSpecPrivilegedSys(t *testing.T) {
+	c := &pod.Container{Name: "a", Args: []string{"/bin/true"}, Privileged: true}
+	if m := find(runtimeSpec(&pod.Plan{}, c, testPlace(), Identity{}).Mounts, "/sys"); m == nil || m.Type != "sysfs" || slices.Contains(m.Options, "ro") {
+		t.Errorf("in the pod's network: %+v", m)
+	}
+	at := testPlace()
+	at.netns = ""
+	if m := find(runtimeSpec(&pod.Plan{}, c, at, Identity{}).Mounts, "/sys"); m == nil || m.Source != "/sys" || m.Type != "bind" || slices.Contains(m.Options, "ro") {
+		t.Errorf("in the host's network: %+v", m)
+	}
+}
+
 func TestRuntimeSpecNamespaces(t *testing.T) {
 	at := testPlace()
 	own := runtimeSpec(&pod.Plan{}, &pod.Container{}, at, Identity{}).Linux.Namespaces

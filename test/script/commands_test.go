@@ -174,18 +174,21 @@ func openDir(ts *testscript.TestScript, path string) uintptr {
 	return dir.Fd()
 }
 
-// archive FILE NAME writes a docker archive with the busybox image; its entrypoint prints a
-// greeting with its arguments.
+// archive FILE NAME [PROGRAM ARG...] writes a docker archive with the busybox image, which runs the program
+// as root. Without one its entrypoint prints a greeting with its arguments.
 func archive(ts *testscript.TestScript, neg bool, args []string) {
-	scriptcmd.CheckArgs(ts, neg, args, 2, "archive FILE NAME")
+	scriptcmd.CheckArgs(ts, neg, args, 2, "archive FILE NAME [PROGRAM ARG...]")
 	base, err := os.ReadFile(ts.Getenv(rootfsTar))
 	ts.Check(err)
 	top := tarOf(ts, file{"etc/motd", []byte("hello\n")})
 	diffID := func(layer []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(layer)) }
+	run := map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin", "FLAVOUR=plain"},
+		"User": "user", "WorkingDir": "/srv/app", "StopSignal": "SIGUSR1"}
+	if len(args) > 2 {
+		run = map[string]any{"Entrypoint": args[2:], "Env": []string{"PATH=/bin"}, "StopSignal": "SIGKILL"}
+	}
 	config, err := json.Marshal(map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin", "FLAVOUR=plain"},
-			"User": "user", "WorkingDir": "/srv/app", "StopSignal": "SIGUSR1"},
+		"architecture": runtime.GOARCH, "os": "linux", "config": run,
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{diffID(base), diffID(top)}},
 	})
 	ts.Check(err)

@@ -131,7 +131,7 @@ func (f Completer) operands(path string, cmd *cli.Command, before []string, last
 	_, words, _, _ := cmdline.Split(cmd, before)
 	namespace := cmdline.FlagValue(cmd, before, "namespace")
 	switch {
-	case slices.Contains([]string{"up", "apply", "validate", "diff", "image load", "image import", "systemd install"}, path):
+	case slices.Contains([]string{"up", "apply", "validate", "diff", "convert", "image load", "image import", "systemd install"}, path):
 		return []candidate{{word: theFiles}}
 	case path == "get" || path == "delete" || path == "describe":
 		return f.kinds(words, last, namespace, path != "delete")

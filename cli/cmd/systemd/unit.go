@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/compose"
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
@@ -103,11 +104,15 @@ func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFi
 }
 
 func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, path, name string) error {
-	text, err := resource.ReadFile(env, file)
+	sources, err := resource.ReadFiles(env, []string{file})
 	if err != nil {
 		return err
 	}
-	docs, err := resource.Load([]resource.Source{{Name: resource.DisplayName(file), Data: text}})
+	if len(sources) != 1 {
+		return cmdutil.UsageErrorf("systemd install", "systemd install requires one file: %s is a directory", file)
+	}
+	compose.Warn(env, sources[0].Warnings)
+	docs, err := resource.Load([]resource.Source{{Name: sources[0].Name, Data: sources[0].Data}})
 	if err != nil {
 		return err
 	}
@@ -132,7 +137,7 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 	u.describeWorkloads(docs.Workloads)
 	u.service.Manifest = filepath.Join(dirs.Manifests, name+".yaml")
 	u.service.Files = []string{u.service.Manifest}
-	u.manifest = text
+	u.manifest = sources[0].Data
 	return nil
 }
 

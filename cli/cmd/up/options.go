@@ -9,6 +9,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/admission"
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/compose"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
@@ -35,6 +36,9 @@ func (o *manifestOptions) complete(c *cli.Context) {
 // read reads the manifests. If there is an error, it returns those without one.
 func (o *manifestOptions) read() (resource.Documents, []resource.Source, error) {
 	sources, readErr := resource.ReadFiles(o.env, o.files)
+	for _, s := range sources {
+		compose.Warn(o.env, s.Warnings)
+	}
 	docs, err := resource.Load(sources)
 	if o.named != "" {
 		err = errors.Join(err, resource.RefuseGenerated(docs, o.named))

@@ -48,7 +48,8 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	if err := h.Prepared(); err != nil {
 		return err
 	}
-	return h.Wait(ctx, r.Start())
+	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
+	return h.Wait(ctx, startErr)
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.

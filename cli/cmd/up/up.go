@@ -36,6 +36,7 @@ it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
 Secrets that it has created; a second Ctrl-C stops them at once. With -d it
 returns when the pods are running or, with --wait, ready.
+A compose file is converted first, as podrun convert does.
 In a systemd unit with Type=notify it reports the state of the pods to systemd;
 podrun systemd makes such units.
 
@@ -56,6 +57,7 @@ that of the container that failed last.
 Examples:
   podrun up web.yaml
   podrun up -d web.yaml worker.yaml
+  podrun up -d compose.yaml
   podrun up -d --wait --timeout 2m web.yaml
   podrun up --exit-code-from test suite.yaml
   podrun up --watch web.yaml settings.yaml

@@ -51,6 +51,9 @@ func New(ctx context.Context, env *cmdutil.Env, prespawn *cmdutil.Prespawn, docs
 		p := &docs.Pods[i]
 		r.Targets = append(r.Targets, &Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name)})
 	}
+	if err := r.CheckOrder(); err != nil {
+		return nil, err
+	}
 	env.Changed = r.ChangedObjects()
 	r.PullAs(o.PullPolicy)
 	return r, nil

@@ -269,7 +269,10 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 
 // Start starts the pods that do not run, and changes running ones that differ from their manifests. A pod
 // that fails does not keep the others from starting.
-func (r *Run) Start() error {
+func (r *Run) Start() error { return r.start(r.carryOut) }
+
+// start stores the objects, and calls do for every pod, concurrently.
+func (r *Run) start(do func(*Target) error) error {
 	defer r.Release()
 	defer r.Prespawn.End()
 	changed, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
@@ -285,7 +288,7 @@ func (r *Run) Start() error {
 		return err
 	}
 	errs := make([]error, len(r.Targets))
-	ForEach(r.Targets, func(i int, p *Target) { errs[i] = r.carryOut(p) })
+	ForEach(r.Targets, func(i int, p *Target) { errs[i] = do(p) })
 	return errors.Join(errs...)
 }
 

@@ -20,12 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/compose"
 	"github.com/podrun/podrun/cli/internal/kindnames"
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
+	"github.com/podrun/podrun/manifest/compose/api"
 	"github.com/podrun/podrun/manifest/conversion"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
@@ -34,8 +36,8 @@ import (
 // maxManifest limits what is read of one file; a single document may have 1 MiB.
 const maxManifest = 32 << 20
 
-// ReadFile reads a manifest; "-" is standard input.
-func ReadFile(env *cmdutil.Env, file string) ([]byte, error) {
+// readFile reads a manifest; "-" is standard input.
+func readFile(env *cmdutil.Env, file string) ([]byte, error) {
 	in := env.In
 	switch {
 	case IsURL(file):
@@ -102,8 +104,9 @@ func DisplayName(file string) string {
 type Source struct {
 	Name      string
 	Data      []byte
-	Namespace string // for objects that set none; "" is the default
-	Only      bool   // reject objects of another namespace
+	Namespace string        // for objects that set none; "" is the default
+	Only      bool          // reject objects of another namespace
+	Warnings  []api.Message // of a compose file
 }
 
 // ReadFiles reads files, all manifests in directories, and the contents of URLs. With an error it also
@@ -114,14 +117,48 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	files, err := expandDirectories(files)
 	errs = append(errs, err)
 	for _, file := range files {
-		data, err := ReadFile(env, file)
+		data, err := readFile(env, file)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		sources = append(sources, Source{DisplayName(file), data, env.Namespace, env.NamespaceFlag != ""})
+		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, Only: env.NamespaceFlag != ""})
+	}
+	sources, err = convertCompose(env, sources)
+	errs = append(errs, err)
+	for i := range sources {
+		sources[i].Name = DisplayName(sources[i].Name)
 	}
 	return sources, errors.Join(errs...)
+}
+
+// convertCompose replaces the compose files of sources by one manifest: they are the files of one project.
+func convertCompose(env *cmdutil.Env, sources []Source) ([]Source, error) {
+	var request api.Request
+	var rest []Source
+	at := 0
+	for _, s := range sources {
+		if !api.IsComposeFile(s.Data) {
+			rest = append(rest, s)
+			continue
+		}
+		if IsURL(s.Name) {
+			return rest, report.New(report.Usage, "download it", "%s is a compose file, which is read from a directory", s.Name)
+		}
+		if len(request.Files) == 0 {
+			at = len(rest)
+		}
+		request.Files = append(request.Files, s.Name)
+	}
+	if len(request.Files) == 0 {
+		return sources, nil
+	}
+	result, err := compose.Convert(env, request)
+	if err != nil {
+		return rest, err
+	}
+	converted := Source{Name: DisplayName(request.Files[0]) + " as a manifest", Data: []byte(result.Manifest), Namespace: env.Namespace, Only: env.NamespaceFlag != "", Warnings: result.Warnings}
+	return slices.Insert(rest, at, converted), nil
 }
 
 // decodeAll decodes sources with one of manifest's functions, and joins the errors of all.

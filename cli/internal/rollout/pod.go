@@ -34,7 +34,7 @@ func GoalFor(wait bool) Goal {
 	if wait {
 		return Goal{Word: "ready", At: (*pod.Status).Ready}
 	}
-	return Goal{Word: "running", At: AllStarted}
+	return Goal{Word: "running", At: (*pod.Status).AllStarted}
 }
 
 // awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
@@ -98,22 +98,6 @@ func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Tar
 	}
 	return last, err
 }
-
-// AllStarted reports whether every app container has been started.
-func AllStarted(st *pod.Status) bool {
-	if st.Phase != pod.Running {
-		return false
-	}
-	for _, c := range st.Containers {
-		if c.State.Running == nil && !wasRunning(c.State.Terminated) && !wasRunning(c.LastState.Terminated) {
-			return false
-		}
-	}
-	return true
-}
-
-// wasRunning reports whether a container that has ended ever ran.
-func wasRunning(t *pod.Terminated) bool { return t != nil && !t.StartedAt.IsZero() }
 
 // FinalStatus returns the status of a pod that has ended.
 func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {

@@ -92,7 +92,7 @@ func allRunning(v *resource.WorkloadInfo, d *workload.Decision) bool {
 		if !IsCurrent(v, p) {
 			continue
 		}
-		if !p.Phase.Terminal() && !AllStarted(v.Status[p.Name]) {
+		if !p.Phase.Terminal() && !v.Status[p.Name].AllStarted() {
 			return false
 		}
 		n++

@@ -1,16 +1,21 @@
-// Command image is the image program: registries, signatures and archives of images, without the rest of
-// podrun. scripts/build builds it and embeds it in the podrun binary.
+// Command image is the image program: registries, signatures and archives of images, and compose files,
+// without the rest of podrun. The libraries for both are too large for the CLI; one program has the runtime
+// of Go only once. scripts/build builds it and embeds it in the podrun binary.
 package main
 
 import (
+	"maps"
 	"os"
 
 	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/manifest/compose"
 )
 
 func main() {
-	reexec.Main(server.EntryPoints())
+	entryPoints := server.EntryPoints()
+	maps.Copy(entryPoints, compose.EntryPoints())
+	reexec.Main(entryPoints)
 	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
 	os.Exit(2)
 }

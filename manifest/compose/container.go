@@ -1,0 +1,213 @@
+package compose
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/docker/go-units"
+)
+
+// machine is the architecture of this machine, in the words of images.
+const machine = runtime.GOARCH
+
+// annotationKey reports whether a text can be the key of an annotation; podrun checks the lengths later.
+func annotationKey(key string) bool {
+	return regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(key)
+}
+
+// setUser sets the ids. Kubernetes has no names of users.
+func (s *service) setUser() {
+	uid, gid, both := strings.Cut(s.User, ":")
+	if s.User != "" {
+		s.security.set("runAsUser", s.id(uid, "user"))
+	}
+	if both {
+		s.security.set("runAsGroup", s.id(gid, "user"))
+	}
+	var groups []*int64
+	for _, g := range s.GroupAdd {
+		groups = append(groups, s.id(g, "group_add"))
+	}
+	s.podSecurity.set("supplementalGroups", groups)
+}
+
+// id returns the number of a user or group.
+func (s *service) id(name, attribute string) *int64 {
+	if name == "root" {
+		name = "0"
+	}
+	n, err := strconv.ParseInt(name, 10, 64)
+	if err != nil {
+		s.refuse(s.at(attribute), "is refused: use the number of %q: Kubernetes does not look up names in the image", name)
+	}
+	return &n
+}
+
+func (s *service) setCapabilities() {
+	caps := object{}
+	caps.set("add", capabilities(s.CapAdd))
+	caps.set("drop", capabilities(s.CapDrop))
+	s.security.set("capabilities", caps)
+	s.security.set("privileged", s.Privileged)
+	s.security.set("readOnlyRootFilesystem", s.ReadOnly)
+}
+
+// capabilities returns the names without the prefix that Kubernetes does not have.
+func capabilities(list []string) []string {
+	out := make([]string, len(list))
+	for i, name := range list {
+		out[i] = strings.TrimPrefix(strings.ToUpper(name), "CAP_")
+	}
+	return out
+}
+
+func (s *service) setSecurityOptions() {
+	for i, option := range s.SecurityOpt {
+		name, value, _ := strings.Cut(strings.Replace(option, "=", ":", 1), ":")
+		switch {
+		case name == "no-new-privileges" && (value == "" || value == "true"):
+			s.security["allowPrivilegeEscalation"] = false
+		case name == "no-new-privileges" && value == "false":
+		case name == "apparmor" && value == "unconfined":
+			s.security["appArmorProfile"] = object{"type": "Unconfined"}
+		case name == "apparmor":
+			s.security["appArmorProfile"] = object{"type": "Localhost", "localhostProfile": value}
+		case name == "seccomp" && value == "unconfined":
+			s.security["seccompProfile"] = object{"type": "Unconfined"}
+		case name == "label" && value == "disable":
+			s.security["seLinuxOptions"] = object{"type": "spc_t"}
+		default:
+			s.refuse(s.at("security_opt", strconv.Itoa(i)), "is refused: %s has no counterpart; podrun has no-new-privileges, apparmor, seccomp:unconfined and label:disable", option)
+		}
+	}
+}
+
+// setResources sets limits and requests, which deploy.resources has, or attributes of older versions.
+func (s *service) setResources() {
+	limits, requests := object{}, object{}
+	limits.set("cpu", cpu(s.CPUS))
+	limits.set("memory", bytesOf(s.MemLimit))
+	limits.set("pids", max(0, s.PidsLimit)) // -1 is no limit
+	requests.set("memory", bytesOf(s.MemReservation))
+	if s.Deploy != nil {
+		if l := s.Deploy.Resources.Limits; l != nil {
+			limits.set("cpu", cpu(l.NanoCPUs.Value()))
+			limits.set("memory", bytesOf(l.MemoryBytes))
+			limits.set("pids", max(0, l.Pids))
+		}
+		if r := s.Deploy.Resources.Reservations; r != nil {
+			requests.set("cpu", cpu(r.NanoCPUs.Value()))
+			requests.set("memory", bytesOf(r.MemoryBytes))
+			s.setDeviceRequests(r.Devices)
+		}
+	}
+	resources := object{}
+	resources.set("limits", limits)
+	resources.set("requests", requests)
+	s.container.set("resources", resources)
+	if s.ShmSize > 0 {
+		s.mount("/dev/shm", object{"emptyDir": object{"medium": "Memory", "sizeLimit": bytesOf(s.ShmSize)}}, object{})
+	}
+}
+
+// cpu returns a number of processors as a quantity; "" for 0.
+func cpu(n float32) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(max(1, int(math.Round(float64(n)*1000)))) + "m"
+}
+
+// bytesOf returns a size as a quantity; "" for 0.
+func bytesOf(n types.UnitBytes) string {
+	switch {
+	case n <= 0:
+		return ""
+	case n%(1<<30) == 0:
+		return fmt.Sprintf("%dGi", n>>30)
+	case n%(1<<20) == 0:
+		return fmt.Sprintf("%dMi", n>>20)
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// setDeviceRequests requests devices by their CDI names.
+func (s *service) setDeviceRequests(list []types.DeviceRequest) {
+	for _, d := range list {
+		switch {
+		case d.Driver == "nvidia" && d.Count == -1:
+			s.addDevice("nvidia.com/gpu=all")
+		case d.Driver == "nvidia" && len(d.IDs) > 0:
+			for _, id := range d.IDs {
+				s.addDevice("nvidia.com/gpu=" + id)
+			}
+		case d.Driver == "cdi" && len(d.IDs) > 0:
+			for _, id := range d.IDs {
+				s.addDevice(id)
+			}
+		default:
+			s.refuse(s.at("deploy", "resources", "reservations", "devices"), "is refused: use the driver nvidia with count: all or device_ids, or the driver cdi with device_ids")
+		}
+	}
+}
+
+// addDevice adds a device by its CDI name.
+func (s *service) addDevice(name string) {
+	if others, ok := s.annotations[annotationDevices]; ok {
+		name = fmt.Sprintf("%s,%s", others, name)
+	}
+	s.annotations[annotationDevices] = name
+}
+
+// setDevices mounts device files and directories of them. A missing device is an error when the pod starts.
+func (s *service) setDevices() {
+	for i, d := range s.Devices {
+		if strings.Contains(d.Source, "=") {
+			s.addDevice(d.Source)
+			continue
+		}
+		if d.Permissions != "" && d.Permissions != "rwm" {
+			s.refuse(s.at("devices", strconv.Itoa(i)), "is refused: the permissions %s have no counterpart: a container may read, write and make the device", d.Permissions)
+		}
+		kind := "CharDevice"
+		if info, err := s.host.stat(d.Source); err == nil && info.IsDir() {
+			kind = "Directory"
+		} else if err == nil && info.Mode()&os.ModeCharDevice == 0 {
+			kind = "BlockDevice"
+		}
+		s.mount(d.Target, object{"hostPath": object{"path": d.Source, "type": kind}}, object{})
+	}
+}
+
+// setLogging makes the limits of log files annotations.
+func (s *service) setLogging() {
+	l := s.Logging
+	if l == nil {
+		return
+	}
+	if !slices.Contains([]string{"", "json-file", "local"}, l.Driver) {
+		s.refuse(s.at("logging", "driver"), "is refused: podrun writes logs to files, as json-file and local do; it has no driver %s", l.Driver)
+	}
+	for key, value := range l.Options {
+		at := s.at("logging", "options", key)
+		switch key {
+		case "max-size":
+			n, err := units.RAMInBytes(value)
+			if err != nil {
+				s.refuse(at, "%v", err)
+			}
+			s.annotations.set(annotationLogMaxSize, bytesOf(types.UnitBytes(n)))
+		case "max-file":
+			s.annotations[annotationLogMaxFiles] = value
+		default:
+			s.refuse(at, "is refused: podrun has max-size and max-file")
+		}
+	}
+}

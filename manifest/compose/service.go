@@ -1,0 +1,262 @@
+package compose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// Annotations of podrun; package podutil has their meaning. It links the types of Kubernetes.
+const (
+	annotationStartAfter  = "podrun.dev/start-after"
+	annotationNetwork     = "podrun.dev/network"
+	annotationLogMaxSize  = "podrun.dev/log-max-size"
+	annotationLogMaxFiles = "podrun.dev/log-max-files"
+	annotationDevices     = "cdi.k8s.io/devices"
+)
+
+// convert makes the objects of the project: first what pods refer to.
+func (c *converter) convert() {
+	c.checkNetworks()
+	c.claims()
+	c.objectsOfFiles()
+	names := map[string]string{} // of Services, with the service of each
+	for _, name := range c.project.ServiceNames() {
+		c.names(c.project.Services[name], names)
+	}
+	for _, name := range c.project.ServiceNames() {
+		c.pods(c.project.Services[name])
+	}
+}
+
+// service is a service while its pod is made.
+type service struct {
+	*converter
+	types.ServiceConfig
+
+	spec        object // of the pod
+	container   object
+	security    object // securityContext of the container
+	podSecurity object
+	annotations object
+	volumes     []object
+	mounts      []object
+}
+
+// at returns the path of an attribute of the service.
+func (s *service) at(path ...string) []string { return append([]string{"services", s.Name}, path...) }
+
+// pods makes the pods of a service.
+func (c *converter) pods(config types.ServiceConfig) {
+	s := &service{converter: c, ServiceConfig: config, spec: object{}, security: object{}, podSecurity: object{}, annotations: object{}}
+	s.container = object{"name": config.Name, "image": config.Image}
+	if !dnsLabel(config.Name) {
+		c.refuse(s.at(), "cannot be the name of a Pod and a Service: use at most 63 lower case letters, digits and -, as in %s", toLabel(config.Name))
+		return
+	}
+	for _, part := range []func(){
+		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
+		s.setResources, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies,
+	} {
+		part()
+	}
+	s.container.set("volumeMounts", s.mounts)
+	s.container.set("securityContext", s.security)
+	s.spec.set("volumes", s.volumes)
+	s.spec.set("securityContext", s.podSecurity)
+	s.spec.set("containers", []object{s.container})
+	for _, name := range podNames(config) {
+		meta := object{"name": name, "labels": object{labelProject: c.project.Name, labelService: config.Name}}
+		meta.set("annotations", s.annotations)
+		c.objects = append(c.objects, object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": s.spec})
+	}
+}
+
+// podNames returns the names of the pods of a service.
+func podNames(s types.ServiceConfig) []string {
+	n := s.GetScale()
+	if s.Deploy != nil && s.Deploy.Mode == "global" {
+		n = 1
+	}
+	if n == 1 {
+		return []string{s.Name}
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", s.Name, i+1)
+	}
+	return names
+}
+
+// setLabels makes annotations of the labels: values of labels of Kubernetes are restricted.
+func (s *service) setLabels() {
+	for attribute, list := range map[string]map[string]string{"labels": s.Labels, "annotations": s.Annotations} {
+		for key, value := range list {
+			if !annotationKey(key) {
+				s.refuse(s.at(attribute, key), "cannot be the key of an annotation: use letters, digits, -, _ and ., after at most one /")
+			}
+			s.annotations[key] = value
+		}
+	}
+	if m := s.Deploy; m != nil && m.Mode != "" && m.Mode != "replicated" && m.Mode != "global" {
+		s.refuse(s.at("deploy", "mode"), "is refused: use replicated, or a Job of Kubernetes")
+	}
+}
+
+// setCommand sets entrypoint, command and working_dir. An entry point without a command clears that of the
+// image, in both.
+func (s *service) setCommand() {
+	switch {
+	case s.Entrypoint != nil && len(s.Entrypoint) == 0 && len(s.Command) == 0:
+		s.refuse(s.at("entrypoint"), "cannot be empty without command: name the program")
+	case len(s.Entrypoint) == 0 && s.Entrypoint != nil:
+		s.container.set("command", literals(s.Command))
+	case s.Command != nil && len(s.Command) == 0 && len(s.Entrypoint) == 0:
+		s.refuse(s.at("command"), "cannot be empty without entrypoint: Kubernetes would use that of the image")
+	default:
+		s.container.set("command", literals(s.Entrypoint))
+		s.container.set("args", literals(s.Command))
+	}
+	s.container.set("workingDir", s.WorkingDir)
+	s.container.set("stdin", s.StdinOpen)
+	s.container.set("tty", s.Tty)
+}
+
+func (s *service) setEnvironment() {
+	var env []object
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		if value := s.Environment[name]; value != nil { // a variable without a value is not set on the host either
+			env = append(env, object{"name": name, "value": literal(*value)})
+		}
+	}
+	s.container.set("env", env)
+}
+
+// pullPolicies are the policies of Kubernetes. The default of Compose does not depend on the tag.
+var pullPolicies = map[string]string{"": "IfNotPresent", types.PullPolicyMissing: "IfNotPresent", types.PullPolicyAlways: "Always", types.PullPolicyNever: "Never"}
+
+func (s *service) setImage() {
+	policy, ok := pullPolicies[s.PullPolicy]
+	if !ok {
+		s.refuse(s.at("pull_policy"), "is refused: use always, never or missing, not %s; podrun update pulls new images", s.PullPolicy)
+	}
+	s.container.set("imagePullPolicy", policy)
+	if s.Platform == "" {
+		return
+	}
+	if os, arch, _ := strings.Cut(s.Platform, "/"); os != "linux" || arch != "" && arch != machine && !strings.HasPrefix(arch, machine+"/") {
+		s.refuse(s.at("platform"), "is refused: this machine runs linux/%s, not %s", machine, s.Platform)
+	}
+}
+
+// setStop sets the signal and the grace period, whose defaults are those of Compose.
+func (s *service) setStop() {
+	s.spec["terminationGracePeriodSeconds"] = 10
+	if s.StopGracePeriod != nil {
+		s.spec["terminationGracePeriodSeconds"] = seconds(*s.StopGracePeriod, 0)
+	}
+	if s.StopSignal == "" {
+		return
+	}
+	signal := strings.ToUpper(s.StopSignal)
+	if signal[0] >= '0' && signal[0] <= '9' {
+		s.refuse(s.at("stop_signal"), "is refused: name the signal, as in SIGINT")
+	}
+	s.container["lifecycle"] = object{"stopSignal": "SIG" + strings.TrimPrefix(signal, "SIG")}
+	s.spec["os"] = object{"name": "linux"}
+}
+
+// seconds returns a duration in whole seconds, rounded up.
+func seconds(d types.Duration, atLeast int) int {
+	return max(atLeast, int((time.Duration(d)+time.Second-1)/time.Second))
+}
+
+// restartPolicies are the policies of Kubernetes for those of Compose, by restart and by the condition of
+// deploy.restart_policy.
+var restartPolicies = map[string]string{
+	"": "Never", "no": "Never", "none": "Never",
+	"on-failure": "OnFailure",
+	"always":     "Always", "unless-stopped": "Always", "any": "Always",
+}
+
+func (s *service) setRestart() {
+	word, at := s.Restart, s.at("restart")
+	if s.Deploy != nil && s.Deploy.RestartPolicy != nil {
+		at = s.at("deploy", "restart_policy", "condition")
+		if word = s.Deploy.RestartPolicy.Condition; word == "" {
+			word = "any"
+		}
+	}
+	policy, ok := restartPolicies[word]
+	if !ok {
+		s.refuse(at, "is refused: use no, on-failure, always or unless-stopped, not %s; a number of attempts has no counterpart", word)
+	}
+	s.spec.set("restartPolicy", policy)
+}
+
+// Defaults of a health check (compose specification, healthcheck).
+const (
+	healthInterval = 30
+	healthTimeout  = 30
+	healthRetries  = 3
+)
+
+// setHealthcheck makes a readiness probe: a container that is not healthy is not restarted by Compose.
+func (s *service) setHealthcheck() {
+	h := s.HealthCheck
+	if h == nil || h.Disable || len(h.Test) > 0 && h.Test[0] == "NONE" {
+		return
+	}
+	var command []string
+	switch {
+	case len(h.Test) == 0:
+		s.refuse(s.at("healthcheck"), "is refused without test: podrun does not read the HEALTHCHECK of an image")
+	case h.Test[0] == "CMD":
+		command = h.Test[1:]
+	case h.Test[0] == "CMD-SHELL":
+		command = []string{"/bin/sh", "-c", strings.Join(h.Test[1:], " ")}
+	}
+	probe := object{"exec": object{"command": command}, "periodSeconds": healthInterval, "timeoutSeconds": healthTimeout, "failureThreshold": healthRetries}
+	if h.Interval != nil && *h.Interval > 0 {
+		probe["periodSeconds"] = seconds(*h.Interval, 1)
+	}
+	if h.Timeout != nil && *h.Timeout > 0 {
+		probe["timeoutSeconds"] = seconds(*h.Timeout, 1)
+	}
+	if h.Retries != nil && *h.Retries > 0 {
+		probe["failureThreshold"] = *h.Retries
+	}
+	s.container["readinessProbe"] = probe
+}
+
+// conditions are the states of a pod, in the annotation, for those of a service.
+var conditions = map[string]string{
+	types.ServiceConditionStarted:               "Running",
+	types.ServiceConditionHealthy:               "Ready",
+	types.ServiceConditionCompletedSuccessfully: "Succeeded",
+}
+
+// setDependencies makes the annotation that orders the start of pods.
+func (s *service) setDependencies() {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(s.DependsOn)) {
+		other, active := s.project.Services[name]
+		if !active {
+			continue // of a profile that is not active, and not required: the library has checked that
+		}
+		condition := s.DependsOn[name].Condition
+		if h := other.HealthCheck; condition == types.ServiceConditionHealthy && (h == nil || h.Disable || len(h.Test) > 0 && h.Test[0] == "NONE") {
+			s.refuse(s.at("depends_on", name), "is refused: service_healthy requires a healthcheck of %s in the file; podrun does not read that of an image", name)
+		}
+		for _, pod := range podNames(other) {
+			list = append(list, pod+"="+conditions[condition])
+		}
+	}
+	if len(list) > 0 {
+		s.annotations[annotationStartAfter] = strings.Join(list, ",")
+	}
+}

@@ -1,0 +1,213 @@
+package compose
+
+import "strings"
+
+// level is the support of an attribute of the compose specification.
+type level string
+
+const (
+	supported level = "supported" // has the effect of docker compose, except for what the note says
+	accepted  level = "accepted"  // has no effect: it is reported
+	refused   level = "refused"   // a file that has it is an error
+)
+
+// attribute is podrun's support of one attribute. In its path * stands for any name and [] for the items of
+// a list; a{b,c} stands for the two paths ab and ac. A row applies to everything below it that has no row of
+// its own.
+type attribute struct {
+	path  string
+	level level
+	note  string
+}
+
+const (
+	noSwarm   = "for Swarm only; docker compose ignores it, too"
+	noCgroup  = "only CPU, memory and processes are limited: use deploy.resources"
+	ownNames  = "podrun gives every pod its own addresses"
+	oneKernel = "Windows"
+	fileOwner = "the file is root's, with the mode 0444 or that of mode"
+)
+
+// table returns every attribute of the specification, in the order of the reference page.
+func table() []attribute {
+	var out []attribute
+	for _, rows := range [][]attribute{topRows, serviceRows, networkRows, deployRows, objectRows} {
+		out = append(out, expand(rows)...)
+	}
+	return out
+}
+
+// expand returns the rows with one row for each path.
+func expand(rows []attribute) (out []attribute) {
+	for _, r := range rows {
+		before, rest, _ := strings.Cut(r.path, "{")
+		list, after, _ := strings.Cut(rest, "}")
+		for one := range strings.SplitSeq(list, ",") {
+			r.path = before + one + after
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+var topRows = []attribute{
+	{"version", supported, "ignored, as by docker compose"},
+	{"name", supported, "the label `app.kubernetes.io/part-of`, and the beginning of the names of claims, Secrets and ConfigMaps"},
+	{"include", supported, ""},
+	{"services", supported, "each is a Pod and a headless Service of its name; the name must be a DNS label: no `_`, no capital letters"},
+	{"models", refused, "podrun runs no models"},
+	{"jobs", refused, "use a Job of Kubernetes"},
+}
+
+var serviceRows = []attribute{
+	{"services.*.annotations", supported, "annotations of the pod"},
+	{"services.*.attach", accepted, "podrun up shows the output of every container"},
+	{"services.*.build", refused, "podrun builds no images: build it with another program, add it with podrun image load, and name it in image"},
+	{"services.*.blkio_config", refused, noCgroup},
+	{"services.*.cap_{add,drop}", supported, ""},
+	{"services.*.{cgroup,cgroup_parent}", refused, "podrun chooses the cgroup of a pod"},
+	{"services.*.command", supported, "args; an empty one is refused, unless entrypoint is set, too"},
+	{"services.*.configs", supported, "a file of a ConfigMap"},
+	{"services.*.configs.[].{uid,gid}", refused, fileOwner},
+	{"services.*.secrets.[].{uid,gid}", refused, fileOwner},
+	{"services.*.container_name", supported, "another name of the Service; the pod has the name of the service"},
+	{"services.*.{cpu_count,cpu_percent,credential_spec,isolation}", refused, oneKernel},
+	{"services.*.{cpu_period,cpu_quota,cpu_rt_period,cpu_rt_runtime,cpu_shares,cpuset}", refused, "use cpus or deploy.resources"},
+	{"services.*.cpus", supported, "the limit of CPU"},
+	{"services.*.depends_on", supported, "the annotation podrun.dev/start-after; service_healthy requires a healthcheck in the file, because that of an image is not read"},
+	{"services.*.depends_on.*.restart", accepted, "a change of a pod restarts no other"},
+	{"services.*.develop", accepted, "for docker compose watch"},
+	{"services.*.device_cgroup_rules", refused, "name the devices in devices"},
+	{"services.*.devices", supported, "device files and directories below /dev with the permissions rwm, and CDI names"},
+	{"services.*.dns", supported, "with network_mode: host; elsewhere refused, because podrun's resolver has the names of services"},
+	{"services.*.{dns_opt,dns_search}", supported, ""},
+	{"services.*.domainname", refused, "Services have the names of their namespace"},
+	{"services.*.entrypoint", supported, "command; an empty one is refused, unless command is set, too"},
+	{"services.*.{env_file,environment}", supported, ""},
+	{"services.*.expose", supported, "every port of a pod is reachable for other pods"},
+	{"services.*.extends", supported, ""},
+	{"services.*.external_links", refused, "pods of one namespace reach each other by their Services"},
+	{"services.*.extra_hosts", supported, "hostAliases; host-gateway is refused: host.podrun.internal is the host, with the label podrun.dev/host-loopback: \"true\""},
+	{"services.*.gpus", refused, "name the devices in devices by their CDI names, as in nvidia.com/gpu=all"},
+	{"services.*.group_add", supported, "ids, no names"},
+	{"services.*.healthcheck", supported, "a readiness probe: a container that is not healthy is not restarted; that of an image is not read"},
+	{"services.*.healthcheck.{start_period,start_interval}", supported, "no effect is needed: the pod is not ready before the first success"},
+	{"services.*.hostname", supported, ""},
+	{"services.*.image", supported, ""},
+	{"services.*.init", supported, "shareProcessNamespace: the pause process reaps"},
+	{"services.*.ipc", supported, "host, private or shareable"},
+	{"services.*.{labels,label_file}", supported, "annotations of the pod; those of podrun.dev/ set its options"},
+	{"services.*.links", supported, "the alias is another Service; the order is that of depends_on"},
+	{"services.*.logging", supported, "the drivers json-file and local with max-size and max-file: annotations of the pod; podrun logs reads them"},
+	{"services.*.mac_address", refused, ownNames},
+	{"services.*.{mem_limit,mem_reservation}", supported, "limit and request of memory"},
+	{"services.*.{mem_swappiness,memswap_limit,oom_kill_disable,oom_score_adj,storage_opt,ulimits}", refused, "has no counterpart in Kubernetes"},
+	{"services.*.models", refused, "podrun runs no models"},
+	{"services.*.network_mode", supported, "host, none or bridge"},
+	{"services.*.pid", supported, "host"},
+	{"services.*.pids_limit", supported, "the limit of processes and threads"},
+	{"services.*.platform", supported, "that of this machine"},
+	{"services.*.ports", supported, "host ports; a port without a published one is refused"},
+	{"services.*.ports.[].{app_protocol,mode}", supported, "no effect is needed on one machine"},
+	{"services.*.{post_start,pre_start,pre_stop}", refused, "use hooks and init containers of a Pod: podrun convert prints one to begin with"},
+	{"services.*.privileged", supported, ""},
+	{"services.*.profiles", supported, "--profile and COMPOSE_PROFILES"},
+	{"services.*.provider", refused, "podrun runs no plugins of docker"},
+	{"services.*.pull_policy", supported, "always, never, missing or if_not_present"},
+	{"services.*.pull_refresh_after", refused, "use pull_policy"},
+	{"services.*.read_only", supported, ""},
+	{"services.*.restart", supported, "no: Never; on-failure: OnFailure, without a number; always and unless-stopped: Always"},
+	{"services.*.runtime", refused, "there is one runtime"},
+	{"services.*.scale", supported, "as deploy.replicas"},
+	{"services.*.secrets", supported, "a file of a Secret, in /run/secrets unless target is a path"},
+	{"services.*.security_opt", supported, "no-new-privileges, apparmor, seccomp:unconfined and label:disable"},
+	{"services.*.shm_size", supported, "an emptyDir in memory at /dev/shm"},
+	{"services.*.{stdin_open,tty}", supported, ""},
+	{"services.*.stop_grace_period", supported, "default: 10 s"},
+	{"services.*.stop_signal", supported, "a name, no number"},
+	{"services.*.sysctls", supported, "the kubelet's safe list only"},
+	{"services.*.tmpfs", supported, "an emptyDir in memory, with size and mode"},
+	{"services.*.umask", refused, "has no counterpart in Kubernetes"},
+	{"services.*.use_api_socket", refused, "there is no docker daemon"},
+	{"services.*.user", supported, "ids, no names"},
+	{"services.*.userns_mode", refused, "use the field hostUsers of a Pod"},
+	{"services.*.uts", refused, "use hostname"},
+	{"services.*.volumes", supported, "volume, bind, tmpfs and image; a new volume is empty: files of the image are not copied into it"},
+	{"services.*.volumes.[].consistency", supported, "no effect is needed on Linux"},
+	{"services.*.volumes.[].bind.selinux", accepted, "files keep their labels: a label of docker's kind is not written"},
+	{"services.*.volumes.[].bind.recursive", refused, "has no counterpart in Kubernetes"},
+	{"services.*.volumes.[].volume.labels", accepted, "a claim has the labels of the project"},
+	{"services.*.volumes.[].volume.nocopy", supported, "podrun never copies"},
+	{"services.*.volumes_from", refused, "name the volumes in volumes"},
+	{"services.*.working_dir", supported, ""},
+}
+
+var networkRows = []attribute{
+	{"services.*.networks", supported, "their names only: aliases are further Services"},
+	{"services.*.networks.*.{driver_opts,interface_name}", refused, "a pod has one interface"},
+	{"services.*.networks.*.{gw_priority,priority}", supported, "a pod has one interface"},
+	{"services.*.networks.*.{ipv4_address,ipv6_address,link_local_ips,mac_address}", refused, ownNames},
+	{"services.*.networks.*.use_service_name_alias", refused, "every service has a Service of its name"},
+	{"networks", supported, "the pods of all networks reach each other: a project whose services share no network gets a warning"},
+	{"networks.*.driver", supported, "bridge"},
+	{"networks.*.driver_opts", refused, ownNames},
+	{"networks.*.ipam", accepted, ownNames},
+	{"networks.*.internal", refused, "has no counterpart: network_mode: none has no network at all"},
+	{"networks.*.{attachable,enable_ipv4,enable_ipv6,labels}", accepted, "podrun makes the network of all pods"},
+}
+
+var deployRows = []attribute{
+	{"services.*.deploy", supported, ""},
+	{"services.*.deploy.{endpoint_mode,labels,placement,rollback_config,update_config}", accepted, noSwarm},
+	{"services.*.deploy.mode", supported, "replicated, and global, which is one pod"},
+	{"services.*.deploy.replicas", supported, "pods NAME-1, NAME-2, … behind the Service NAME"},
+	{"services.*.deploy.resources.reservations.generic_resources", refused, noSwarm},
+	{"services.*.deploy.resources.reservations.devices", supported, "driver nvidia with count: all or device_ids, and driver cdi with device_ids: the annotation cdi.k8s.io/devices"},
+	{"services.*.deploy.restart_policy.condition", supported, "none, on-failure or any"},
+	{"services.*.deploy.restart_policy.{delay,max_attempts,window}", refused, "podrun restarts with the kubelet's back-off"},
+}
+
+var objectRows = []attribute{
+	{"volumes", supported, "a PersistentVolumeClaim PROJECT-NAME; an external one must exist"},
+	{"volumes.*.driver", supported, "local"},
+	{"volumes.*.driver_opts", refused, "a volume is a directory: mount other storage on the host, and name its path in volumes of the service"},
+	{"volumes.*.labels", accepted, "a claim has the labels of the project"},
+	{"secrets", supported, "a Secret PROJECT-NAME with the key NAME; an external one must exist and have that key"},
+	{"configs", supported, "a ConfigMap PROJECT-NAME with the key NAME; an external one must exist and have that key"},
+	{"{configs,secrets}.*.labels", accepted, "the object has the labels of the project"},
+	{"configs.*.template_driver", refused, noSwarm},
+	{"secrets.*.{driver,driver_opts,template_driver}", refused, noSwarm},
+}
+
+// rows finds rows by path.
+type rows map[string]attribute
+
+func newRows() rows {
+	r := rows{}
+	for _, a := range table() {
+		r[a.path] = a
+	}
+	return r
+}
+
+// find returns the row of the attribute of a model, or of the nearest one above it.
+func (r rows) find(path string) (attribute, bool) {
+	for at := strings.Split(path, "."); len(at) > 0; at = at[:len(at)-1] {
+		if a, ok := r[pattern(at)]; ok {
+			return a, true
+		}
+	}
+	return attribute{}, false
+}
+
+// pattern returns the path of a row: names that a user chooses become *.
+func pattern(path []string) string {
+	out := make([]string, len(path))
+	for i, part := range path {
+		named := i == 1 || i == 3 && path[0] == "services" && (path[2] == "networks" || path[2] == "depends_on")
+		if out[i] = part; named {
+			out[i] = "*"
+		}
+	}
+	return strings.Join(out, ".")
+}

@@ -1,0 +1,214 @@
+package compose
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/docker/go-units"
+)
+
+// claims makes a PersistentVolumeClaim for every volume that a service uses.
+func (c *converter) claims() {
+	for _, key := range c.project.VolumeNames() {
+		v := c.project.Volumes[key]
+		if v.Driver != "" && v.Driver != "local" {
+			c.refuse([]string{"volumes", key, "driver"}, "is refused: a volume is a directory: mount other storage on the host, and name its path in volumes of the service")
+		}
+		if v.External {
+			continue
+		}
+		c.add("v1", "PersistentVolumeClaim", toName(v.Name), object{"spec": object{
+			"accessModes": []string{"ReadWriteOnce"},
+			"resources":   object{"requests": object{"storage": "1Gi"}}, // required, and no limit here
+		}})
+	}
+}
+
+// mount adds a volume and its mount.
+func (s *service) mount(target string, volume, options object) {
+	base := cmp.Or(toLabel(target), "root")
+	name := base
+	for n := 2; slices.ContainsFunc(s.volumes, func(v object) bool { return v["name"] == name }); n++ {
+		name = fmt.Sprintf("%.50s-%d", base, n)
+	}
+	volume["name"] = name
+	options["name"], options["mountPath"] = name, target
+	s.volumes = append(s.volumes, volume)
+	s.mounts = append(s.mounts, options)
+}
+
+func (s *service) setVolumes() {
+	for i, v := range s.Volumes {
+		at := s.at("volumes", strconv.Itoa(i))
+		options := object{}
+		options.set("readOnly", v.ReadOnly)
+		switch v.Type {
+		case types.VolumeTypeBind:
+			s.setBind(v, options, at)
+		case types.VolumeTypeVolume:
+			volume := object{"emptyDir": object{}}
+			if v.Source != "" {
+				volume = object{"persistentVolumeClaim": object{"claimName": toName(s.project.Volumes[v.Source].Name)}}
+			}
+			if v.Volume != nil {
+				options.set("subPath", v.Volume.Subpath)
+			}
+			s.mount(v.Target, volume, options)
+		case types.VolumeTypeTmpfs:
+			memory := object{"medium": "Memory"}
+			if v.Tmpfs != nil {
+				memory.set("sizeLimit", bytesOf(v.Tmpfs.Size))
+				memory.set("mode", int64(v.Tmpfs.Mode))
+			}
+			s.mount(v.Target, object{"emptyDir": memory}, options)
+		case types.VolumeTypeImage:
+			if v.Image != nil {
+				options.set("subPath", v.Image.SubPath)
+			}
+			s.mount(v.Target, object{"image": object{"reference": v.Source, "pullPolicy": "IfNotPresent"}}, options)
+		default:
+			s.refuse(at, "is refused: use volume, bind, tmpfs or image, not %s", v.Type)
+		}
+	}
+	for i, t := range s.Tmpfs {
+		target, list, _ := strings.Cut(t, ":")
+		s.mount(target, object{"emptyDir": s.tmpfs(list, s.at("tmpfs", strconv.Itoa(i)))}, object{})
+	}
+}
+
+// propagations are the modes of Kubernetes. Those of docker without r are for the mount alone.
+var propagations = map[string]string{"": "", "private": "", "rprivate": "", "rslave": "HostToContainer", "rshared": "Bidirectional"}
+
+// setBind mounts a path of the host. What is missing is created as a directory, unless create_host_path is
+// false.
+func (s *service) setBind(v types.ServiceVolumeConfig, options object, at []string) {
+	create, propagation := true, ""
+	if v.Bind != nil {
+		create, propagation = bool(v.Bind.CreateHostPath), v.Bind.Propagation
+	}
+	mode, ok := propagations[propagation]
+	if !ok {
+		s.refuse(at, "is refused: the propagation is rprivate, rslave or rshared, not %s", propagation)
+	}
+	options.set("mountPropagation", mode)
+	source := object{"path": v.Source}
+	if _, err := s.host.stat(v.Source); err != nil {
+		source["type"] = "Directory"
+		if create {
+			source["type"] = "DirectoryOrCreate"
+		}
+	}
+	s.mount(v.Target, object{"hostPath": source}, options)
+}
+
+// tmpfs returns an emptyDir for the options of a tmpfs.
+func (s *service) tmpfs(options string, at []string) object {
+	memory := object{"medium": "Memory"}
+	for option := range strings.SplitSeq(options, ",") {
+		key, value, _ := strings.Cut(option, "=")
+		switch key {
+		case "", "rw", "nosuid", "nodev", "exec":
+		case "size":
+			n, err := units.RAMInBytes(value)
+			if err != nil {
+				s.refuse(at, "is refused: %v", err)
+			}
+			memory.set("sizeLimit", bytesOf(types.UnitBytes(n)))
+		case "mode":
+			n, err := strconv.ParseInt(value, 8, 32)
+			if err != nil {
+				s.refuse(at, "is refused: %v", err)
+			}
+			memory.set("mode", n)
+		default:
+			s.refuse(at, "is refused: the option %s has no counterpart; podrun has size and mode", option)
+		}
+	}
+	return memory
+}
+
+// fileKinds are the two kinds of objects with files, by the attribute of a service.
+var fileKinds = map[string]struct{ kind, volume, object, directory string }{
+	"secrets": {"Secret", "secret", "secretName", "/run/secrets"},
+	"configs": {"ConfigMap", "configMap", "name", "/"},
+}
+
+// objectsOfFiles makes a ConfigMap for every config and a Secret for every secret.
+func (c *converter) objectsOfFiles() {
+	for _, key := range c.project.ConfigNames() {
+		c.objectOfFile("configs", key, types.FileObjectConfig(c.project.Configs[key]))
+	}
+	for _, key := range c.project.SecretNames() {
+		c.objectOfFile("secrets", key, types.FileObjectConfig(c.project.Secrets[key]))
+	}
+}
+
+func (c *converter) objectOfFile(attribute, key string, f types.FileObjectConfig) {
+	if f.External {
+		return
+	}
+	at := []string{attribute, key}
+	text := []byte(f.Content)
+	switch {
+	case f.File != "":
+		var err error
+		if text, err = os.ReadFile(f.File); err != nil {
+			c.refuse(append(at, "file"), "cannot be read: %v", err)
+		}
+	case f.Environment != "":
+		value, ok := c.project.Environment[f.Environment]
+		if !ok {
+			c.refuse(append(at, "environment"), "cannot be read: the variable %s is not set", f.Environment)
+		}
+		text = []byte(value)
+	}
+	kind, data := fileKinds[attribute].kind, object{}
+	switch {
+	case kind == "Secret":
+		data["data"] = object{key: base64.StdEncoding.EncodeToString(text)}
+	case utf8.Valid(text):
+		data["data"] = object{key: string(text)}
+	default:
+		data["binaryData"] = object{key: base64.StdEncoding.EncodeToString(text)}
+	}
+	c.add("v1", kind, toName(f.Name), data)
+}
+
+// setFiles mounts the files of configs and secrets.
+func (s *service) setFiles() {
+	for _, f := range s.Configs {
+		s.setFile("configs", types.FileReferenceConfig(f), s.project.Configs[f.Source].Name)
+	}
+	for _, f := range s.Secrets {
+		s.setFile("secrets", types.FileReferenceConfig(f), s.project.Secrets[f.Source].Name)
+	}
+}
+
+// fileMode is the mode of a file of a config or a secret (compose specification, secrets).
+const fileMode = 0o444
+
+func (s *service) setFile(attribute string, f types.FileReferenceConfig, name string) {
+	k := fileKinds[attribute]
+	target := f.Target
+	if target == "" {
+		target = f.Source
+	}
+	if !path.IsAbs(target) {
+		target = path.Join(k.directory, target)
+	}
+	mode := int64(fileMode)
+	if f.Mode != nil {
+		mode = int64(*f.Mode)
+	}
+	s.mount(target, object{k.volume: object{
+		k.object: toName(name), "defaultMode": mode, "items": []object{{"key": f.Source, "path": f.Source}},
+	}}, object{"subPath": f.Source, "readOnly": true})
+}
