@@ -40,7 +40,7 @@ func TestDiffAfterApply(t *testing.T) {
 		}
 	}
 	applied := 0
-	workload := regexp.MustCompile(`kind: "?(Deployment|ReplicaSet|StatefulSet|DaemonSet|Job|CronJob)\b`)
+	workload := regexp.MustCompile(`kind: "?(Deployment|ReplicaSet|ReplicationController|StatefulSet|DaemonSet|Job|CronJob)\b`)
 	for name, text := range files {
 		switch {
 		case workload.MatchString(text):
