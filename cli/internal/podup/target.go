@@ -88,7 +88,9 @@ func (r *Run) resume(p *Target) error {
 	if err != nil {
 		return nil
 	}
-	d, err := manifest.Compare(old, p.Object.Pod)
+	next := p.Object.Pod.DeepCopy()
+	next.Spec.ImagePullSecrets = old.Spec.ImagePullSecrets // for pulls only; those of its ServiceAccount may have changed
+	d, err := manifest.Compare(old, next)
 	if err != nil || !d.Empty() {
 		return err
 	}
