@@ -62,14 +62,14 @@ func (v *PersistentVolume) isReservedFor(claim *Object) bool {
 // A claim that sets no class may have a volume of any class.
 func (v *PersistentVolume) mismatch(c *Claim) string {
 	switch {
+	case v.OtherNode: // first, because it matters for a reserved volume too
+		return "its nodeAffinity does not match this machine"
 	case v.Capacity < c.Request:
 		return "requested PV is too small"
 	case c.Class != nil && *c.Class != v.Class:
 		return "storageClassName does not match"
 	case !v.hasModes(c):
 		return "incompatible accessMode"
-	case v.OtherNode:
-		return "its nodeAffinity does not match this machine"
 	}
 	return ""
 }
@@ -127,7 +127,7 @@ func chooseVolume(claim *Object, volumes []*Object) (best *Object) {
 		switch {
 		case v.Claim != nil && !reserved, c.VolumeName != "" && c.VolumeName != o.Name:
 		case c.VolumeName != "":
-			if v.mismatch(c) == "" {
+			if reserved && !v.OtherNode || v.mismatch(c) == "" { // they name each other: nothing else is compared
 				return o
 			}
 		case v.Capacity < c.Request || !v.hasModes(c) || v.OtherNode:

@@ -66,6 +66,12 @@ func TestBindClaims(t *testing.T) {
 		"named, of another class":    {claimOf("c", byName("a")), []*Object{volumeOf("a", manual)}, ""},
 		"named by the default class": {claimOf("c", func(c *Claim) { c.VolumeName, c.Class = "a", nil }), []*Object{volumeOf("a", manual)}, "a"},
 		"named, bound to another":    {claimOf("c", byName("a")), []*Object{volumeOf("a", reserved(ClaimRef{"default", "d", "uid of d"}))}, ""},
+		"named and reserved": {claimOf("c", func(c *Claim) { c.VolumeName, c.AccessModes = "a", []string{"ReadWriteMany"} }), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) {
+			v.Claim, v.Class, v.Capacity = &ClaimRef{"default", "c", ""}, "manual", 9
+		})}, "a"},
+		"named and reserved, another machine's": {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) {
+			v.Claim, v.OtherNode = &ClaimRef{"default", "c", ""}, true
+		})}, ""},
 		"the selector":               {claimOf("c", func(c *Claim) { c.Selector = &Selector{[]Requirement{{"disk", "In", []string{"ssd"}}}} }), []*Object{volumeOf("a", nil), volumeOf("b", func(o *Object, _ *PersistentVolume) { o.Labels = map[string]string{"disk": "ssd"} })}, "b"},
 		"a selector without a class": {claimOf("c", func(c *Claim) { c.Selector, c.Class = &Selector{}, nil }), []*Object{volumeOf("a", manual), volumeOf("b", nil)}, "b"},
 		"a selector of no volume":    {claimOf("c", func(c *Claim) { c.Selector = &Selector{[]Requirement{{"disk", "Exists", nil}}} }), []*Object{volumeOf("a", nil)}, ""},
@@ -122,13 +128,15 @@ func TestWhyPending(t *testing.T) {
 		claim   *Object
 		volumes []*Object
 	}{
-		"no persistent volumes available for this claim and no storage class is set":        {claimOf("c", nil), nil},
-		`persistentvolume "a" not found`:                                                    {claimOf("c", byName("a")), nil},
-		`volume "a" already bound to a different claim`:                                     {claimOf("c", byName("a")), []*Object{volumeOf("a", reserved(ClaimRef{"default", "d", "x"}))}},
-		`cannot bind to requested volume "a": requested PV is too small`:                    {claimOf("c", byName("a")), []*Object{volumeOf("a", capacity(1))}},
-		`cannot bind to requested volume "a": storageClassName does not match`:              {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) { v.Class = "x" })}},
-		`cannot bind to requested volume "a": incompatible accessMode`:                      {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) { v.AccessModes = nil })}},
-		`cannot bind to requested volume "a": its nodeAffinity does not match this machine`: {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) { v.OtherNode = true })}},
+		"no persistent volumes available for this claim and no storage class is set": {claimOf("c", nil), nil},
+		`persistentvolume "a" not found`:                                             {claimOf("c", byName("a")), nil},
+		`volume "a" already bound to a different claim`:                              {claimOf("c", byName("a")), []*Object{volumeOf("a", reserved(ClaimRef{"default", "d", "x"}))}},
+		`cannot bind to requested volume "a": requested PV is too small`:             {claimOf("c", byName("a")), []*Object{volumeOf("a", capacity(1))}},
+		`cannot bind to requested volume "a": storageClassName does not match`:       {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) { v.Class = "x" })}},
+		`cannot bind to requested volume "a": incompatible accessMode`:               {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) { v.AccessModes = nil })}},
+		`cannot bind to requested volume "a": its nodeAffinity does not match this machine`: {claimOf("c", byName("a")), []*Object{volumeOf("a", func(_ *Object, v *PersistentVolume) {
+			v.Claim, v.OtherNode, v.Capacity = &ClaimRef{"default", "c", ""}, true, 1
+		})}},
 	} {
 		if got := WhyPending(test.claim, test.volumes); got != want {
 			t.Errorf("%q, want %q", got, want)
