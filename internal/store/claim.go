@@ -68,12 +68,15 @@ func (p Pod) BindClaim(name string) (*pod.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Claim.Bound = p.dirs.HasClaimDir(o); o.Claim.Bound { // also if a PersistentVolume is damaged
+		return o, nil
+	}
 	all, _, err := p.dirs.BindClaims([]*pod.Object{o})
 	if err != nil {
 		return nil, err
 	}
 	o.Claim.Volume = pod.BoundVolume(o, all)
-	o.Claim.Bound = o.Claim.Volume != nil || p.dirs.HasClaimDir(o)
+	o.Claim.Bound = o.Claim.Volume != nil
 	if !o.Claim.Bound && !o.Claim.Provisions() {
 		return nil, errors.New(pod.WhyPending(o, all))
 	}

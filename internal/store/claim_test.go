@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -103,5 +104,19 @@ func TestBindClaimOfAPod(t *testing.T) {
 	}
 	if _, err := p.BindClaim("waits"); err == nil || err.Error() != `persistentvolume "missing" not found` {
 		t.Errorf("%v", err)
+	}
+
+	file, err := d.objectFile(pod.KindVolume, "", "v")
+	if err == nil {
+		err = os.WriteFile(file, []byte("{"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := p.BindClaim("used"); err != nil || !o.Claim.Bound {
+		t.Errorf("a damaged volume: %+v, %v", o, err)
+	}
+	if _, err := p.BindClaim("waits"); err == nil || !strings.Contains(err.Error(), "read PersistentVolume") {
+		t.Errorf("a claim that may be bound to a damaged volume: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func (r *Run) refuseVolumes() error {
 		one := p.Object.Pod
 		for i := range one.Spec.Volumes {
 			c := one.Spec.Volumes[i].PersistentVolumeClaim
-			if c == nil {
+			if c == nil || r.Dirs.HasClaimDir(&pod.Object{Namespace: one.Namespace, Name: c.ClaimName}) {
 				continue
 			}
 			if volumeOf == nil {
