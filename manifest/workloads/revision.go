@@ -95,6 +95,8 @@ func Replicas(object metav1.Object) *int32 {
 		return o.Spec.Replicas
 	case *appsv1.StatefulSet:
 		return o.Spec.Replicas
+	case *corev1.ReplicationController:
+		return o.Spec.Replicas
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func NewScaleCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "scale",
 		Usage:     "set the number of pods of a workload",
 		ArgsUsage: "--replicas N KIND/NAME... | -f FILE",
-		Description: `Sets spec.replicas of Deployments, StatefulSets and ReplicaSets, and returns.
+		Description: `Sets spec.replicas of Deployments, StatefulSets, ReplicaSets and ReplicationControllers, and returns.
 The next podrun apply or up of a manifest sets the number of the manifest again.
 
 Examples:
@@ -70,13 +70,13 @@ func (o *scaleOptions) Run(ctx context.Context) error {
 func (o *scaleOptions) scale(ctx context.Context, ref kindnames.ObjectRef) error {
 	name := kindnames.DisplayRef(ref)
 	if ref.Kind == "" {
-		return report.New(report.Usage, "podrun scale deployment/"+ref.Name+" scales the Deployment of that name", "pod/%s cannot be scaled: a Deployment, StatefulSet or ReplicaSet can", ref.Name)
+		return report.New(report.Usage, "podrun scale deployment/"+ref.Name+" scales the Deployment of that name", "pod/%s cannot be scaled: a Deployment, StatefulSet, ReplicaSet or ReplicationController can", ref.Name)
 	}
 	_, err := controller.Edit(ctx, o.env, o.dirs, ref, o.dryRun, func(object metav1.Object) error {
 		n := workloads.Replicas(object)
 		switch {
 		case n == nil:
-			return report.New(report.Usage, "", "%s cannot be scaled: a Deployment, StatefulSet or ReplicaSet can", name)
+			return report.New(report.Usage, "", "%s cannot be scaled: a Deployment, StatefulSet, ReplicaSet or ReplicationController can", name)
 		case o.current >= 0 && int(*n) != o.current:
 			return report.New(report.Failure, "", "%s: expected replicas to be %d, was %d", name, o.current, *n)
 		}
