@@ -103,8 +103,15 @@ func TestVisibleDevices(t *testing.T) {
 		"nvidia.com/gpu=1 nvidia.com/gpu=GPU-2": {Env: []string{"NVIDIA_VISIBLE_DEVICES=all"}, Vars: []pod.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", From: &pod.EnvRef{Text: &text}}}},
 		"nvidia.com/mig=0:1":                    {Vars: []pod.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "nvidia.com/mig=0:1"}}},
 	} {
-		if got := strings.Join(visibleDevices(&c), " "); got != want {
-			t.Errorf("got %s, want %s", got, want)
+		names, err := visibleDevices(&c)
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("got %s, want %s, error %v", got, want, err)
+		}
+	}
+	for _, from := range []*pod.EnvRef{{Key: &pod.KeyRef{Kind: pod.KindConfigMap, Name: "m", Key: "k"}}, {File: &pod.FileRef{Volume: "v"}}} {
+		c := pod.Container{Env: []string{"NVIDIA_VISIBLE_DEVICES=all"}, Vars: []pod.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", From: from}}}
+		if names, err := visibleDevices(&c); err == nil {
+			t.Errorf("%+v: got %s, want an error", from, names)
 		}
 	}
 }

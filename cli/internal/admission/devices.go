@@ -34,19 +34,25 @@ func deviceDirs(getenv func(string) string) []string {
 // addDevices gives the containers that request devices by name only their devices. find reads the
 // descriptions.
 func addDevices(p *corev1.Pod, plan *pod.Plan, dirs []string, find findEdits) error {
+	var errs []error
 	choose := func(spec *corev1.Container, c *pod.Container) {
 		if c.Devices = podutil.DeviceNames(p, spec); len(c.Devices) == 0 && ptr.Deref(p.Spec.RuntimeClassName, "") == podutil.RuntimeNvidia {
-			c.Devices = visibleDevices(c)
+			var err error
+			if c.Devices, err = visibleDevices(c); err != nil {
+				errs = append(errs, report.New(report.Usage, "set its value, or request devices in resources.limits", "container %s of pod %s: %w", spec.Name, plan.Name, err))
+			}
 		}
 	}
-	return giveDevices(p, plan, dirs, find, false, choose)
+	err := giveDevices(p, plan, dirs, find, false, choose)
+	return errors.Join(append(errs, err)...)
 }
 
 // visibleDevices returns the CDI names of the devices in NVIDIA_VISIBLE_DEVICES, as nvidia-container-runtime
-// reads it in its CDI mode. A value from a ConfigMap or a Secret is not known before the container is created.
-func visibleDevices(c *pod.Container) []string {
+// reads it in its CDI mode. It returns an error for a value that is not known before the container is created,
+// such as one of a ConfigMap. It ignores envFrom.
+func visibleDevices(c *pod.Container) ([]string, error) {
 	const variable = "NVIDIA_VISIBLE_DEVICES"
-	value := ""
+	value, known := "", true
 	for _, kv := range c.Env {
 		if name, text, _ := strings.Cut(kv, "="); name == variable {
 			value = text
@@ -56,10 +62,15 @@ func visibleDevices(c *pod.Container) []string {
 		switch {
 		case v.Name != variable:
 		case v.From == nil:
-			value = v.Value
+			value, known = v.Value, true
 		case v.From.Text != nil:
-			value = *v.From.Text
+			value, known = *v.From.Text, true
+		default:
+			known = false
 		}
+	}
+	if !known {
+		return nil, fmt.Errorf("with runtimeClassName nvidia, %s chooses the devices before the pod starts: valueFrom is not supported for it", variable)
 	}
 	var names []string
 	for name := range strings.SplitSeq(value, ",") {
@@ -71,7 +82,7 @@ func visibleDevices(c *pod.Container) []string {
 			names = append(names, "nvidia.com/gpu="+name)
 		}
 	}
-	return names
+	return names, nil
 }
 
 // findEdits is cdi.Find, or a test's replacement.
