@@ -36,6 +36,7 @@ func (r *Run) CheckOrder() error {
 	for _, p := range r.Targets {
 		byPod[p.Pod] = p
 	}
+	done := map[store.Pod]bool{}
 	var errs []error
 	for _, p := range r.Targets {
 		for _, other := range r.after(p) {
@@ -44,7 +45,7 @@ func (r *Run) CheckOrder() error {
 					resource.Location(p.Object), p.Pod.Name, other.Pod, podutil.AnnotationStartAfter))
 			}
 		}
-		if way := r.circle(byPod, p, nil); way != nil {
+		if way := r.circle(byPod, done, p, nil); way != nil {
 			return report.New(report.Usage, "", "%s: pods start after each other (%s): %s",
 				resource.Location(p.Object), podutil.AnnotationStartAfter, strings.Join(way, ", "))
 		}
@@ -52,18 +53,23 @@ func (r *Run) CheckOrder() error {
 	return errors.Join(errs...)
 }
 
-// circle returns the names of pods that wait for each other, or nil.
-func (r *Run) circle(byPod map[store.Pod]*Target, p *Target, way []string) []string {
+// circle returns the names of pods that wait for each other, or nil. done has the pods that were visited without
+// finding a circle.
+func (r *Run) circle(byPod map[store.Pod]*Target, done map[store.Pod]bool, p *Target, way []string) []string {
+	if done[p.Pod] {
+		return nil
+	}
 	if slices.Contains(way, p.Pod.Name) {
 		return append(way, p.Pod.Name)
 	}
 	for _, other := range r.after(p) {
 		if next := byPod[r.Dirs.Pod(p.Pod.Namespace, other.Pod)]; next != nil {
-			if found := r.circle(byPod, next, append(slices.Clone(way), p.Pod.Name)); found != nil {
+			if found := r.circle(byPod, done, next, append(slices.Clone(way), p.Pod.Name)); found != nil {
 				return found
 			}
 		}
 	}
+	done[p.Pod] = true
 	return nil
 }
 
