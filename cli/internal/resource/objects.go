@@ -111,9 +111,10 @@ func SetVolumeStates(dirs store.Dirs, list []*pod.Object) error {
 		case v.Claim == nil || v.Claim.UID == "":
 			v.Phase = pod.VolumeAvailable
 		default:
-			v.Phase = pod.VolumeReleased
-			if claim, err := dirs.Object(pod.KindClaim, v.Claim.Namespace, v.Claim.Name); err == nil && v.IsBoundTo(claim) {
-				v.Phase = pod.VolumeBound
+			v.Phase = pod.VolumeBound
+			claim, err := dirs.Object(pod.KindClaim, v.Claim.Namespace, v.Claim.Name)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !v.IsBoundTo(claim) { // a damaged claim keeps its volume
+				v.Phase = pod.VolumeReleased
 			}
 		}
 	}
