@@ -25,14 +25,15 @@ import (
 )
 
 // Apply stores the objects of manifests. It checks all of them before it changes one. It reports the
-// result of each, as kubectl apply does, and returns those that have changed.
-func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.Writer) ([]*pod.Object, error) {
+// result of each, as kubectl apply does, and returns those that it has stored, and the claims that it has bound,
+// whether it has stored them or not.
+func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.Writer) (stored, bound []*pod.Object, err error) {
 	if len(objects) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	lock, err := dirs.LockObjects()
 	if err != nil {
-		return nil, fmt.Errorf("cannot store objects: %w", err)
+		return nil, nil, fmt.Errorf("cannot store objects: %w", err)
 	}
 	defer lock.Close()
 	var changes []Change
@@ -42,28 +43,27 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 		changes, errs = append(changes, k), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := assignAddresses(dirs, changes); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var secrets []*pod.Object
 	for _, k := range changes {
 		secrets = append(secrets, k.Object)
 	}
 	WarnOfDisk(env, dirs, secrets)
-	var changed []*pod.Object
 	for _, k := range changes {
 		if k.Verb != "unchanged" {
 			if err := dirs.PutObject(k.Object); err != nil {
-				return changed, fmt.Errorf("cannot store %s: %w", kindnames.Display(k.Object), err)
+				return stored, nil, fmt.Errorf("cannot store %s: %w", kindnames.Display(k.Object), err)
 			}
-			changed = append(changed, k.Object)
+			stored = append(stored, k.Object)
 		}
 		fmt.Fprintf(out, "%s %s\n", kindnames.Display(k.Object), k.Verb)
 	}
-	bound, err := bindClaims(env, dirs, changes)
-	return append(changed, bound...), err
+	bound, err = bindClaims(env, dirs, changes)
+	return stored, bound, err
 }
 
 // assignAddresses assigns addresses to new Services that need them.

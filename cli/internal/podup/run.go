@@ -275,16 +275,16 @@ func (r *Run) Start() error { return r.start(r.carryOut) }
 func (r *Run) start(do func(*Target) error) error {
 	defer r.Release()
 	defer r.Prespawn.End()
-	changed, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
-	for _, o := range changed {
+	stored, bound, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
+	for _, o := range stored {
 		if o.Revision == 1 {
 			r.created = append(r.created, o)
 		}
 	}
-	if objects.NotifyPods(context.Background(), r.Env, r.Dirs, changed); err != nil {
+	if objects.NotifyPods(context.Background(), r.Env, r.Dirs, slices.Concat(stored, bound)); err != nil {
 		return err
 	}
-	if _, err := objects.Apply(r.Env, r.Dirs, r.Workloads, r.ReportTo); err != nil {
+	if _, _, err := objects.Apply(r.Env, r.Dirs, r.Workloads, r.ReportTo); err != nil {
 		return err
 	}
 	errs := make([]error, len(r.Targets))
