@@ -83,13 +83,16 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	workloads, pods, missing := o.targets()
 	var kept []kindnames.ObjectRef // to be removed after the pods
-	if len(o.files) > 0 && !o.keepObjects {
+	if len(o.files) > 0 {
 		if kept, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
-			return errors.Join(missing, err)
+			return err // targets would report it again
+		}
+		if o.keepObjects {
+			kept = nil
 		}
 	}
+	workloads, pods, missing := o.targets()
 	o.warnOfUnits(pods)
 	var claims []objects.ClaimRef
 	if o.volumes {
