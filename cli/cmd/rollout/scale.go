@@ -21,7 +21,8 @@ func NewScaleCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "scale",
 		Usage:     "set the number of pods of a workload",
 		ArgsUsage: "--replicas N KIND/NAME... | -f FILE",
-		Description: `Sets spec.replicas of Deployments, StatefulSets, ReplicaSets and ReplicationControllers, and returns.
+		Description: `Sets spec.replicas of Deployments, StatefulSets, ReplicaSets and
+ReplicationControllers, and returns.
 The next podrun apply or up of a manifest sets the number of the manifest again.
 
 Examples:
