@@ -291,7 +291,7 @@ var directories = []directory{
 		why: "compiled seccomp filters"},
 	{dir: "runner/handoff", imports: []string{"internal/podinit", "internal/procfs", "internal/store", "internal/wire", "lifecycle", "runner/clock"},
 		why: "the state that one supervisor leaves to the next"},
-	{dir: "runner/network", imports: []string{"internal/podinit", "internal/protocol", "internal/rawsys", "internal/report", "internal/store", "netns", "netns/dns", "netns/egress", "netns/hostport", "netns/ingress", "netns/ipam", "netns/masquerade", "netns/netpolicy", "netns/netstack/stackclient", "netns/netstack/stackproto", "netns/resolvconf", "netns/router", "netns/services", "pod"},
+	{dir: "runner/network", imports: []string{"internal/nft", "internal/podinit", "internal/protocol", "internal/rawsys", "internal/report", "internal/store", "netns", "netns/dns", "netns/egress", "netns/hostport", "netns/ingress", "netns/ipam", "netns/masquerade", "netns/netpolicy", "netns/netstack/stackclient", "netns/netstack/stackproto", "netns/resolvconf", "netns/router", "netns/services", "pod"},
 		why: "connects a pod with netns"},
 	{dir: "runner/notify", imports: []string{"internal/podinit", "internal/protocol", "internal/wire", "pod", "runner/handoff"}, tests: []string{"internal/store"},
 		why: "forwards to sd_notify"},

@@ -181,11 +181,22 @@ func SourceNAT(a netip.Addr) []expr.Any {
 	}
 }
 
-// ProxyMark marks packets to addresses of the pods' network that the proxy of the sending pod handles, as it
-// does packets to other hosts.
-const ProxyMark = 4
+// Marks of packets in the router. The rules of several packages match them, so each has its own value.
+const (
+	// LocalMark marks packets for a transparent socket of the router.
+	LocalMark = 1
+	// MasqueradeMark marks packets that leave through the kernel alone.
+	MasqueradeMark = 2
+	// ProxyMark marks packets to addresses of the pods' network that the proxy of the sending pod handles, as it
+	// does packets to other hosts.
+	ProxyMark = 4
+	// UnknownClientMark marks packets from the router's own address that a client has sent which is not
+	// this host: the pod cannot see its address. Other packets from the router's addresses come from
+	// this host, which may always connect to its pods.
+	UnknownClientMark = 8
+)
 
-// MatchOtherMark matches packets without a mark.
+// MatchOtherMark matches packets that do not have this mark.
 func MatchOtherMark(mark uint32) []expr.Any {
 	return matchMeta(expr.MetaKeyMARK, expr.CmpOpNeq, binaryutil.NativeEndian.PutUint32(mark))
 }

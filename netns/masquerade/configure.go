@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/nft"
 	"github.com/podrun/podrun/netns/router"
 )
 
@@ -75,7 +76,7 @@ func routeTo(device string, other netip.Addr) error {
 		}
 	}
 	rule := netlink.NewRule()
-	rule.Family, rule.Mark, rule.Table, rule.Priority = netlink.FAMILY_V4, router.MasqueradeMark, router.MasqueradeTable, router.MasqueradePref
+	rule.Family, rule.Mark, rule.Table, rule.Priority = netlink.FAMILY_V4, nft.MasqueradeMark, router.MasqueradeTable, router.MasqueradePref
 	if err := netlink.RuleAdd(rule); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add the rule for %s: %w", device, err)
 	}

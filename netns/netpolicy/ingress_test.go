@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
+	"github.com/podrun/podrun/internal/nft"
 	"github.com/podrun/podrun/netns/ingress"
 )
 
@@ -18,7 +19,7 @@ func TestPublishedPorts(t *testing.T) {
 	w := newTestbed(t, "a")
 	w.serve("a", 80)
 	d := &ingress.NetnsDialer{
-		Addrs: w.catalog.Pods[0].Addresses, Transparent: true, PodPrefixes: []netip.Prefix{w.Pool.V4, w.Pool.V6}, UnknownMark: UnknownClientMark,
+		Addrs: w.catalog.Pods[0].Addresses, Transparent: true, PodPrefixes: []netip.Prefix{w.Pool.V4, w.Pool.V6}, UnknownMark: nft.UnknownClientMark,
 	}
 	if err := d.Start(w.RouterNS); err != nil {
 		t.Fatal(err)

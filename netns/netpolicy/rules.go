@@ -131,11 +131,6 @@ func matchReset() []expr.Any {
 
 const flagRST = 4 // of a TCP header (RFC 9293)
 
-// matchKnownClient matches packets other than those with UnknownClientMark.
-func matchKnownClient() []expr.Any {
-	return []expr.Any{&expr.Meta{Key: expr.MetaKeyMARK, Register: reg}, &expr.Cmp{Op: expr.CmpOpNeq, Register: reg, Data: binaryutil.NativeEndian.PutUint32(UnknownClientMark)}}
-}
-
 func goTo(chain string) []expr.Any {
 	return []expr.Any{&expr.Verdict{Kind: expr.VerdictGoto, Chain: chain}}
 }
@@ -178,7 +173,7 @@ func (t *table) addPod(is *Isolation) {
 	to := t.newChain(chain("to", is))
 	t.addCommon(to, is, source)
 	for _, a := range is.Node {
-		t.AddRule(to, source.matchAddress(a), matchKnownClient(), accept())
+		t.AddRule(to, source.matchAddress(a), nft.MatchOtherMark(nft.UnknownClientMark), accept())
 	}
 	t.addOrigin(to, expr.MetaKeyOIF, destination, in, outReply)
 }

@@ -18,11 +18,6 @@ import (
 // tableName is the name of the table in the router's namespace.
 const tableName = "policies"
 
-// UnknownClientMark marks packets from the router's own address that a client has sent which is not
-// this host: the pod cannot see its address. Other packets from the router's addresses come from
-// this host, which may always connect to its pods.
-const UnknownClientMark = 4
-
 // Apply enforces isolations in the router, by the path of its namespace, in one transaction: no packet meets an intermediate state.
 // Without any it removes the rules. If the rules are up to date it changes nothing and changed is
 // false.

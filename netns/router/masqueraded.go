@@ -20,7 +20,6 @@ import (
 // Numbers inside the router for packets that leave through the kernel alone: netns/masquerade makes
 // the device.
 const (
-	MasqueradeMark  = 2   // marks packets that leave this way
 	MasqueradeTable = 101 // their routing table
 	MasqueradePref  = 101 // ip-rule(8)
 )
@@ -29,7 +28,7 @@ const (
 const gsoDefaultSize = 1 << 16
 
 // OpenMasqueraded is OpenTraffic for a pod, by the path of its network namespace, whose IPv4
-// packets leave marked with MasqueradeMark: TCP, UDP and ICMP to permitted destinations. Everything
+// packets leave marked with nft.MasqueradeMark: TCP, UDP and ICMP to permitted destinations. Everything
 // else uses the descriptors as usual: requests to the gateway, HostLoopback, IPv6, and packets to
 // be refused. The pod's packets to destinations other than pods are at most mtu bytes long. The
 // calling thread's network is the host's.
@@ -62,7 +61,7 @@ func masqueradeRules() [][]expr.Any {
 		for _, not := range unreachable {
 			rule = append(rule, nft.IPv4.MatchAddress(nft.IPv4.DestinationOffset(), not, expr.CmpOpNeq)...)
 		}
-		all = append(all, slices.Concat(rule, nft.SetMark(MasqueradeMark), nft.Verdict(expr.VerdictAccept)))
+		all = append(all, slices.Concat(rule, nft.SetMark(nft.MasqueradeMark), nft.Verdict(expr.VerdictAccept)))
 	}
 	return all
 }

@@ -58,10 +58,9 @@ func (r Router) Do(f func() error) error {
 
 // Numbers inside the router.
 const (
-	localMark   = 1     // of packets for a transparent socket of the router
-	localTable  = 100   // delivers those packets
+	localTable  = 100   // delivers packets with nft.LocalMark
 	tableBase   = 20000 // + slot: routes to the TUN device
-	localPref   = 100   // of the rule for localMark: before all others (ip-rule(8))
+	localPref   = 100   // of the rule for nft.LocalMark: before all others (ip-rule(8))
 	proxyPref   = 150   // of the rule for nft.ProxyMark: before the routes to pods
 	egressPref  = 33000 // of the rules to the TUN devices: after all others
 	portBase    = 12000 // + slot: accepts the pod's connections
@@ -220,7 +219,7 @@ func prepare(pool ipam.Pool) error {
 		}
 		family := nlbatch.Family(p.Addr())
 		b.AddRoute("add route to local sockets", nlbatch.Route{Dst: anyPrefix(p.Addr()), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: nlbatch.LoopbackIndex, Table: localTable})
-		b.AddRule("add rule for local sockets", family, localTable, localPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(localMark)))
+		b.AddRule("add rule for local sockets", family, localTable, localPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.LocalMark)))
 		// Addresses without a pod are unreachable, except those of Services that the proxies handle.
 		b.AddGoto("add rule for proxied Services", family, proxyPref, egressPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.ProxyMark)))
 		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: 9999})

@@ -243,7 +243,7 @@ const unusedPort = 1
 
 // deliverLocally delivers a packet to the router, whatever its destination.
 func deliverLocally() []expr.Any {
-	return append(nft.SetMark(localMark), nft.Verdict(expr.VerdictAccept)...)
+	return append(nft.SetMark(nft.LocalMark), nft.Verdict(expr.VerdictAccept)...)
 }
 
 // dnsPort is the port of the pods' resolver, at the gateway (RFC 1035).

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/podrun/podrun/internal/nft"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
-	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/services"
 	"github.com/podrun/podrun/pod"
 )
@@ -173,7 +173,7 @@ func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
 		return way, way.Start(n.netns)
 	}
-	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: []netip.Prefix{n.Pool.V4, n.Pool.V6}, UnknownMark: netpolicy.UnknownClientMark}
+	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: []netip.Prefix{n.Pool.V4, n.Pool.V6}, UnknownMark: nft.UnknownClientMark}
 	return way, way.Start(n.router())
 }
 
