@@ -153,8 +153,8 @@ func matchNeighbourDiscovery() [][]expr.Any {
 
 const dnsPort = 53
 
-// addPod adds the chains of a pod.
-func (t *table) addPod(is *Isolation) {
+// addPod adds the chains of a pod; listed reports whether its ports are in the set "served".
+func (t *table) addPod(is *Isolation, listed bool) {
 	out, outReply, in, inReply := chain("out", is), chain("outreply", is), chain("in", is), chain("inreply", is)
 	t.addFilter(out, &is.Egress, destination, destination, nil)
 	t.addFilter(outReply, &is.Egress, source, source, nil)
@@ -168,14 +168,14 @@ func (t *table) addPod(is *Isolation) {
 			t.AddRule(from, destination.matchAddress(a), destination.matchPorts(PortRange{p, dnsPort, dnsPort}), accept())
 		}
 	}
-	t.addOrigin(from, expr.MetaKeyIIF, source, out, inReply)
+	t.addOrigin(from, source, listed, out, inReply)
 
 	to := t.newChain(chain("to", is))
 	t.addCommon(to, is, source)
 	for _, a := range is.Node {
 		t.AddRule(to, source.matchAddress(a), nft.MatchOtherMark(nft.UnknownClientMark), accept())
 	}
-	t.addOrigin(to, expr.MetaKeyOIF, destination, in, outReply)
+	t.addOrigin(to, destination, listed, in, outReply)
 }
 
 func chain(name string, is *Isolation) string { return fmt.Sprintf("%s%d", name, is.Device) }
@@ -193,18 +193,23 @@ func (t *table) addCommon(c *nftables.Chain, is *Isolation, peer end) {
 }
 
 // addOrigin continues in the chain first for packets of the connections that their sender has
-// started, and in the chain reply for others. own is the pod's end.
-func (t *table) addOrigin(c *nftables.Chain, device expr.MetaKey, own end, first, reply string) {
+// started, and in the chain reply for others. own is the pod's end. Until the ports of the pod are
+// listed, TCP connections of unknown direction continue.
+func (t *table) addOrigin(c *nftables.Chain, own end, listed bool, first, reply string) {
 	tcp := nft.MatchProtocol(unix.IPPROTO_TCP)
-	byServed := [2]string{first, reply} // the pod does not serve the port, or it does
+	device, byServed := expr.MetaKeyIIF, [2]string{first, reply} // the pod does not serve the port, or it does
 	if !own.isSource {
-		byServed = [2]string{reply, first}
+		device, byServed = expr.MetaKeyOIF, [2]string{reply, first}
 	}
 	t.AddRule(c, nft.MatchSYN(), goTo(first))
 	t.AddRule(c, tcp, matchOriginKnown(), matchReply(true), goTo(reply))
 	t.AddRule(c, tcp, matchOriginKnown(), goTo(first))
-	t.AddRule(c, tcp, own.matchServed(device), goTo(byServed[1]))
-	t.AddRule(c, tcp, goTo(byServed[0]))
+	if listed {
+		t.AddRule(c, tcp, own.matchServed(device), goTo(byServed[1]))
+		t.AddRule(c, tcp, goTo(byServed[0]))
+	} else {
+		t.AddRule(c, tcp, accept())
+	}
 	t.AddRule(c, matchReply(true), goTo(reply))
 	t.AddRule(c, goTo(first))
 }

@@ -62,10 +62,14 @@ func Apply(router string, all []Isolation, own int, served func() ([]uint16, err
 	return changed, nil
 }
 
+// rulesVersion changes with every change of the rules that an Isolation results in: a table of
+// another version is replaced.
+const rulesVersion = 1
+
 // digest identifies the rules of isolations.
 func digest(all []Isolation) []byte {
 	h := sha256.New()
-	fmt.Fprintln(h, all)
+	fmt.Fprintln(h, rulesVersion, all)
 	return h.Sum(nil)
 }
 
@@ -118,9 +122,15 @@ func (t *table) build(all []Isolation, served []nftables.SetElement, stamp []byt
 	t.Table.Table = t.AddTable(is)
 	t.addSet(&nftables.Set{Table: t.Table.Table, Name: servedSet, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(nftables.TypeIFIndex, nftables.TypeInetService)}, served)
+	listed := map[int]bool{}
+	for _, e := range served {
+		if device, first := deviceOf(e); first {
+			listed[device] = true
+		}
+	}
 	var from, to []nftables.SetElement
 	for i := range all {
-		t.addPod(&all[i])
+		t.addPod(&all[i], listed[all[i].Device])
 		from, to = append(from, jumpTo("from", &all[i])), append(to, jumpTo("to", &all[i]))
 	}
 	byDevice := func(name string, key expr.MetaKey, elements []nftables.SetElement) []expr.Any {

@@ -91,6 +91,23 @@ func testRunningConnections(t *testing.T, six bool) {
 	cut(t, "a b", ab)
 }
 
+// The supervisor of one pod isolates the others too, whose ports it does not know: their connections continue
+// until their own supervisors list them.
+func TestRunningConnectionsOfOthers(t *testing.T) {
+	w := newTestbed(t, "a", "b")
+	w.serve("b", 80)
+	allowed, refused := w.dial("a", "b", 80, false), w.dial("a", "b", 80, true)
+	w.catalog.Policies = []Policy{ingressTo("b", Rule{Peers: []Peer{{Block: block("0.0.0.0/0")}}}), egressFrom("b")}
+	if _, err := Apply(w.RouterNS, w.catalog.Isolate(), w.catalog.Pods[0].Device, nil); err != nil {
+		t.Fatal(err)
+	}
+	alive(t, "a b", allowed)
+	alive(t, "a b by IPv6", refused)
+	w.apply(w.catalog.Policies...)
+	alive(t, "a b", allowed)
+	cut(t, "a b by IPv6", refused)
+}
+
 // alive requires that a connection continues, cut that it has ended.
 func alive(t *testing.T, name string, c net.Conn) {
 	t.Helper()

@@ -220,8 +220,7 @@ func prepare(pool ipam.Pool) error {
 		family := nlbatch.Family(p.Addr())
 		b.AddRoute("add route to local sockets", nlbatch.Route{Dst: anyPrefix(p.Addr()), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: nlbatch.LoopbackIndex, Table: localTable})
 		b.AddRule("add rule for local sockets", family, localTable, localPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.LocalMark)))
-		// Addresses without a pod are unreachable, except those of Services that the proxies handle.
-		b.AddGoto("add rule for proxied Services", family, proxyPref, egressPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.ProxyMark)))
+		// Addresses without a pod are unreachable, except those of Services that the proxies handle: see routeToTUN.
 		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: 9999})
 		if p.Addr().Is6() {
 			b.AddAddress(nlbatch.LoopbackIndex, "loopback", nft.HostPrefix(pool.Gateway().V6))

@@ -170,7 +170,10 @@ func routeToTUN(pool ipam.Pool, s ipam.Slot) error {
 			continue
 		}
 		b.AddRoute("add route to "+tunLink(s), nlbatch.Route{Dst: anyPrefix(p.Addr()), Link: tunIndexBase + int(s), Table: tableBase + int(s)})
-		b.AddRule("add rule to "+tunLink(s), nlbatch.Family(p.Addr()), tableBase+int(s), egressPref, nlbatch.Attr(nl.FRA_IIFNAME, nl.ZeroTerminated(podLink(s))))
+		family := nlbatch.Family(p.Addr())
+		b.AddRule("add rule to "+tunLink(s), family, tableBase+int(s), egressPref, nlbatch.Attr(nl.FRA_IIFNAME, nl.ZeroTerminated(podLink(s))))
+		// Here and not in prepare, because a router of an earlier podrun lacks the rule.
+		b.AddGoto("add rule for proxied Services", family, proxyPref, egressPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.ProxyMark)))
 	}
 	return b.Send()
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
@@ -14,7 +15,8 @@ import (
 )
 
 // UpdatePolicies makes the router enforce the current NetworkPolicies for the user's pods. If that fails, an
-// isolated pod is disconnected.
+// isolated pod is disconnected, unless this process lacks descriptors or memory for a moment: then the
+// earlier rules stay.
 func (n *Network) UpdatePolicies() error {
 	if n.Slot == 0 || !n.store.HadNetworkPolicies() {
 		return nil
@@ -60,7 +62,7 @@ func (n *Network) applyPolicies() error {
 		}
 	}
 	if _, err := netpolicy.Apply(n.router(), all, device, func() ([]uint16, error) { return netpolicy.ListeningPorts(n.netns) }); err != nil {
-		if own.Ingress.Isolated || own.Egress.Isolated {
+		if (own.Ingress.Isolated || own.Egress.Isolated) && !store.IsExhausted(err) {
 			err = errors.Join(err, n.cutOff(err))
 		}
 		return err
@@ -81,6 +83,7 @@ func (n *Network) cutOff(because error) error {
 // rules stop their packets, but notify only the pod.
 func (n *Network) filterConnections(own *netpolicy.Isolation) {
 	n.Ports.setFilter(func(client netip.Addr, protocol string, port int) bool {
+		client = client.WithZone("") // no prefix contains an address with a zone
 		return client.IsLoopback() || own.Ingress.Allows(client, protocol, uint16(port))
 	})
 	if proxy := n.proxy.Load(); proxy != nil {
