@@ -72,6 +72,9 @@ func Edit(stored *pod.Object, change func(metav1.Object) error) (*Object, error)
 	}
 	next := *stored
 	next.Labels, next.Annotations = o.Stored.Labels, o.Stored.Annotations
+	if o.Stored.Endpoints != nil { // the label of an EndpointSlice names its Service
+		next.Endpoints = o.Stored.Endpoints
+	}
 	if o.IsWorkload() {
 		next.Spec, next.UnsetPull = o.Stored.Spec, o.Stored.UnsetPull
 	}

@@ -214,9 +214,12 @@ func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) err
 	return nil
 }
 
-// objectChanged makes the engine read an object again to which the pod refers.
+// objectChanged makes the engine read an object again to which the pod refers. It reports policies that are
+// not in effect.
 func (c *control) objectChanged(conn *net.UnixConn, req *wire.ChangedRequest, _ []*os.File) error {
-	c.engine.objectChanged(*req)
+	if err := c.engine.objectChanged(*req); err != nil {
+		return &wire.Error{Message: err.Error(), Code: 1}
+	}
 	return wire.WriteFrame(conn, wire.Frame{Applied: true})
 }
 

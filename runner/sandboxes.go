@@ -70,6 +70,9 @@ func (e *engine) createSandbox(s *sandbox.Sandbox) {
 		}
 	})
 	e.resizeIfReplanned(plan)
+	if err := s.UpdatePolicies(); err != nil { // objectChanged had no sandbox while this one was being made
+		s.WarnOfPolicies(err)
+	}
 	e.emitResolvEvents(s.ResolvEvents)
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady, Attempt: attempt})
 	e.watchPause(s)

@@ -92,7 +92,7 @@ func (p *testPod) dirs() store.Dirs {
 func recordOf(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state.json") }
 
 // poke notifies the pod of a changed object.
-func (p *testPod) poke() { p.engine.objectChanged(wire.ChangedRequest{}) }
+func (p *testPod) poke() { _ = p.engine.objectChanged(wire.ChangedRequest{}) }
 
 // prepare makes the pod's directories.
 func prepare(t *testing.T, plan *pod.Plan) *testPod {

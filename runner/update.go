@@ -129,8 +129,8 @@ func (e *engine) resizeIfReplanned(made *pod.Plan) {
 }
 
 // objectChanged handles the change of an object (ConfigMap, Secret, Service, NetworkPolicy, Namespace). Environments do not change
-// until the next start of a container.
-func (e *engine) objectChanged(what wire.ChangedRequest) {
+// until the next start of a container. An error means that the current NetworkPolicies are not in effect.
+func (e *engine) objectChanged(what wire.ChangedRequest) error {
 	s := e.currentSandbox()
 	if what.Kind.ConcernsServices() && s != nil && s.Slot != 0 {
 		if err := s.UpdateServices(); err != nil {
@@ -141,12 +141,14 @@ func (e *engine) objectChanged(what wire.ChangedRequest) {
 		if s != nil {
 			if err := s.UpdatePolicies(); err != nil {
 				s.WarnOfPolicies(err)
+				return err
 			}
 		}
-		return
+		return nil
 	}
 	e.refreshVolumes()
 	e.emit(lifecycle.Event{Kind: lifecycle.ObjectChanged})
+	return nil
 }
 
 // refreshVolumes rewrites the files of all volumes from their current sources. If a source is not

@@ -19,8 +19,9 @@ import (
 
 // Edit changes a stored object that the user has named, by a change of its Kubernetes form, with the checks
 // of Apply. With dryRun it stores nothing. changed reports whether the object differs; it is an error if it
-// is being removed. Pods are notified only of namespaces, whose labels NetworkPolicies select: pods refer to the
-// data of other objects, which Edit does not change.
+// is being removed. Claims are bound if the change permits it. Pods are notified only of namespaces, whose labels
+// NetworkPolicies select, and of what Services lead to: pods refer to the data of other objects, which Edit
+// does not change.
 func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmdutil.DryRun, change func(metav1.Object) error) (changed bool, err error) {
 	lock, err := dirs.LockObjects()
 	if err != nil {
@@ -51,11 +52,13 @@ func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmd
 	if err := dirs.PutObject(k.Object); err != nil {
 		return false, fmt.Errorf("cannot store %s: %w", kindnames.Display(k.Object), err)
 	}
-	if k.Object.Kind == pod.KindNamespace {
-		lock.Close()
-		NotifyPods(context.Background(), env, dirs, []*pod.Object{k.Object})
+	changes, err := bindClaims(env, dirs, []Change{k})
+	if k.Object.Kind == pod.KindNamespace || k.Object.Kind.ConcernsServices() {
+		changes = append(changes, k.Object)
 	}
-	return true, nil
+	lock.Close()
+	NotifyPods(context.Background(), env, dirs, changes)
+	return true, err
 }
 
 // find returns a stored object. A namespace that is in use has an object that is not stored yet.
