@@ -149,13 +149,18 @@ func toFixedPod(s *services.Service, e pod.ServiceEndpoint, pool ipam.Pool) serv
 }
 
 // outsideEndpoint returns an endpoint for a connection of the pod to a Service whose endpoints are outside the
-// pods' network (egress.Config).
+// pods' network (egress.Config). If the NetworkPolicies do not allow the endpoint, it returns an unreachable
+// address: the router's rules see only the address of the Service.
 func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.AddrPort, bool) {
 	own := n.Pool.Addresses(n.Slot).V4
 	if dst.Addr().Is6() {
 		own = n.Pool.Addresses(n.Slot).V6
 	}
-	return n.view().Outside(own, protocol, dst, n.services.turn.Add(1))
+	to, ok := n.view().Outside(own, protocol, dst, n.services.turn.Add(1))
+	if ok && !n.allowsEgress(protocol, to) {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0), true
+	}
+	return to, ok
 }
 
 func toServicePod(n store.Peer) services.Pod {

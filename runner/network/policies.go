@@ -54,14 +54,9 @@ func (n *Network) applyPolicies() error {
 	if err != nil { // without one of its policies a pod would be too open
 		return fmt.Errorf("read network policies: %w", err)
 	}
-	device := router.DeviceIndex(n.Slot)
-	all, own := c.Isolate(), netpolicy.Isolation{}
-	for _, is := range all {
-		if is.Device == device {
-			own = is
-		}
-	}
-	if _, err := netpolicy.Apply(n.router(), all, device, func() ([]uint16, error) { return netpolicy.ListeningPorts(n.netns) }); err != nil {
+	all := c.Isolate()
+	own := n.isolation(all)
+	if _, err := netpolicy.Apply(n.router(), all, router.DeviceIndex(n.Slot), func() ([]uint16, error) { return netpolicy.ListeningPorts(n.netns) }); err != nil {
 		if (own.Ingress.Isolated || own.Egress.Isolated) && !store.IsExhausted(err) {
 			err = errors.Join(err, n.cutOff(err))
 		}
@@ -69,6 +64,31 @@ func (n *Network) applyPolicies() error {
 	}
 	n.filterConnections(&own)
 	return nil
+}
+
+// isolation returns the pod's Isolation; if no policy selects the pod, it isolates nothing.
+func (n *Network) isolation(all []netpolicy.Isolation) (own netpolicy.Isolation) {
+	for _, is := range all {
+		if is.Device == router.DeviceIndex(n.Slot) {
+			own = is
+		}
+	}
+	return own
+}
+
+// allowsEgress reports whether the current NetworkPolicies allow a connection of the pod to a destination. It
+// reads them each time: they may be newer than those that this process has applied.
+func (n *Network) allowsEgress(protocol string, to netip.AddrPort) bool {
+	if !n.store.HadNetworkPolicies() {
+		return true
+	}
+	c, err := n.policyCatalog()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "read network policies:", err)
+		return false
+	}
+	own := n.isolation(c.Isolate())
+	return own.Egress.Allows(to.Addr(), protocol, to.Port())
 }
 
 // cutOff disconnects the pod from the router, because its policies cannot be enforced.
