@@ -108,3 +108,26 @@ func TestEditIsChecked(t *testing.T) {
 		t.Errorf("missing %q", missing)
 	}
 }
+
+// TestEditEndpointSlice checks that an EndpointSlice belongs to the Service that its changed label names.
+func TestEditEndpointSlice(t *testing.T) {
+	list, err := manifest.Load("slice.yaml", []byte(`apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+endpoints: [{addresses: [192.0.2.1]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := manifest.Edit(list[0].Stored, func(object metav1.Object) error {
+		object.SetLabels(map[string]string{"kubernetes.io/service-name": "other"})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is := o.Stored.Endpoints; is.Service != "other" || len(is.List) != 1 || list[0].Stored.Endpoints.Service != "db" {
+		t.Errorf("endpoints of %q: %+v", is.Service, is.List)
+	}
+}
