@@ -15,8 +15,8 @@ import (
 )
 
 // NotifyPods notifies running pods of changed objects that they refer to, so that pods need not poll. If
-// a pod cannot be notified, that is reported but not an error: the pod reads the objects when it starts a
-// container.
+// a pod cannot be notified, or cannot enforce a policy, that is reported but not an error: the pod reads the
+// objects when it starts a container, and the policies at the next change.
 func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed []*pod.Object) {
 	changed = slices.DeleteFunc(slices.Clone(changed), func(o *pod.Object) bool {
 		return o.Kind == pod.KindNamespace && !dirs.HadNetworkPolicies()
