@@ -114,7 +114,8 @@ type Source struct {
 func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	var sources []Source
 	var errs []error
-	files, err := expandDirectories(files)
+	given := files
+	files, err := expandDirectories(given)
 	errs = append(errs, err)
 	for _, file := range files {
 		data, err := readFile(env, file)
@@ -124,7 +125,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 		}
 		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, Only: env.NamespaceFlag != ""})
 	}
-	sources, err = convertCompose(env, sources)
+	sources, err = convertCompose(env, given, sources)
 	errs = append(errs, err)
 	for i := range sources {
 		sources[i].Name = DisplayName(sources[i].Name)
@@ -132,8 +133,9 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	return sources, errors.Join(errs...)
 }
 
-// convertCompose replaces the compose files of sources by one manifest: they are the files of one project.
-func convertCompose(env *cmdutil.Env, sources []Source) ([]Source, error) {
+// convertCompose replaces the compose files of sources by one manifest: they are the files of one project. It
+// refuses those that are not in given: a directory does not state which one is the base.
+func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Source, error) {
 	var request api.Request
 	var rest []Source
 	at := 0
@@ -144,6 +146,9 @@ func convertCompose(env *cmdutil.Env, sources []Source) ([]Source, error) {
 		}
 		if IsURL(s.Name) {
 			return rest, report.New(report.Usage, "download it", "%s is a compose file, which is read from a directory", s.Name)
+		}
+		if !slices.Contains(given, s.Name) {
+			return rest, report.New(report.Usage, "name the compose files, the base first: podrun up compose.yaml compose.override.yaml", "%s is a compose file in a directory", s.Name)
 		}
 		if len(request.Files) == 0 {
 			at = len(rest)
