@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
@@ -187,11 +188,14 @@ func (o *options) run(ctx context.Context) error {
 	defer r.Release()
 	r.ReportTo = io.Discard
 	target := r.Targets[0]
-	if target.Pod.HasRemains() {
-		return report.New(report.Failure, "podrun down "+target.Pod.Name+" removes it; or choose another --name", "a pod with the name %s exists already", target.Pod.Name)
+	if err := refuseExisting(target.Pod); err != nil {
+		return err
 	}
 	if err := cmdutil.Interruptible(ctx, signals, r.Prepare); err != nil {
 		return invalid(err)
+	}
+	if err := refuseExisting(target.Pod); err != nil { // the pull may have taken long
+		return err
 	}
 	if err := r.Start(); err != nil {
 		return err
@@ -201,7 +205,15 @@ func (o *options) run(ctx context.Context) error {
 	if o.detach {
 		return a.awaitStart(ctx)
 	}
-	return a.foreground(ctx, quiet)
+	return a.foreground(ctx)
+}
+
+// refuseExisting returns an error if there is a pod of that name.
+func refuseExisting(p store.Pod) error {
+	if p.HasRemains() {
+		return report.New(report.Failure, "podrun down "+p.Name+" removes it; or choose another --name", "a pod with the name %s exists already", p.Name)
+	}
+	return nil
 }
 
 // load fills in the Pod's defaults and validates it, as a manifest.
