@@ -55,6 +55,8 @@ type Unit interface {
 	Adopt(context.Context, *Run, *Target) error
 	// PullImages pulls the images of the pods, which are Pending meanwhile.
 	PullImages(context.Context, *Run) (map[ImageUse]pod.Image, error)
+	// ReleaseStartSlot lets another unit start its pods.
+	ReleaseStartSlot()
 }
 
 // Prepare does everything that can fail before a pod exists: it inspects what runs, pulls the images and
