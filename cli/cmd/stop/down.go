@@ -84,6 +84,9 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 		return err
 	}
 	workloads, pods, missing := o.targets()
+	if errors.Is(missing, resource.ErrOtherProject) { // so are the objects
+		return missing
+	}
 	var kept []kindnames.ObjectRef // to be removed after the pods
 	if len(o.files) > 0 && !o.keepObjects {
 		if kept, err = resource.ObjectsInFiles(o.env, o.files); err != nil {

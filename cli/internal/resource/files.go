@@ -29,6 +29,7 @@ import (
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/compose/api"
 	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 )
@@ -303,12 +304,38 @@ func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod
 			continue
 		}
 		p, err := ResolvePod(dirs, o.Pod.Namespace, o.Pod.Name)
+		if err == nil {
+			err = RefuseOtherProject(p, o.Pod, "podrun down "+p.Name+" removes it")
+		}
 		if err != nil {
 			return nil, err
 		}
 		pods = append(pods, p)
 	}
 	return pods, nil
+}
+
+// ErrOtherProject is the error for a pod that comes from another compose project.
+var ErrOtherProject = errors.New("is of another compose project")
+
+// RefuseOtherProject returns an error if a pod comes from another compose project than a manifest of its name.
+func RefuseOtherProject(p store.Pod, new *corev1.Pod, hint string) error {
+	project := new.Annotations[podutil.AnnotationComposeProject]
+	if project == "" {
+		return nil
+	}
+	text, err := p.Manifest()
+	if err != nil {
+		return nil // it does not exist, or is partly removed
+	}
+	old, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil // the commands that need it report the error
+	}
+	if other := old.Annotations[podutil.AnnotationComposeProject]; other != "" && other != project {
+		return report.New(report.Failure, hint, "pod %s %w: %s, not %s", p.Name, ErrOtherProject, other, project)
+	}
+	return nil
 }
 
 // manifestEndings are the endings of manifests in a directory, as in kubectl.
