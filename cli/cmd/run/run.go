@@ -20,7 +20,6 @@ import (
 	"github.com/podrun/podrun/cli/internal/tty"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/printers"
 	"github.com/podrun/podrun/pod"
@@ -188,13 +187,13 @@ func (o *options) run(ctx context.Context) error {
 	defer r.Release()
 	r.ReportTo = io.Discard
 	target := r.Targets[0]
-	if err := refuseExisting(target.Pod); err != nil {
+	if err := refuseExisting(target); err != nil {
 		return err
 	}
 	if err := cmdutil.Interruptible(ctx, signals, r.Prepare); err != nil {
 		return invalid(err)
 	}
-	if err := refuseExisting(target.Pod); err != nil { // the pull may have taken long
+	if err := refuseExisting(target); err != nil { // the pull may have taken long
 		return err
 	}
 	if err := r.Start(); err != nil {
@@ -209,9 +208,9 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // refuseExisting returns an error if there is a pod of that name.
-func refuseExisting(p store.Pod) error {
-	if p.HasRemains() {
-		return report.New(report.Failure, "podrun down "+p.Name+" removes it; or choose another --name", "a pod with the name %s exists already", p.Name)
+func refuseExisting(t *podup.Target) error {
+	if t.Pod.HasRemains() {
+		return report.New(report.Failure, "podrun down "+t.Pod.Name+" removes it; or choose another --name", "a pod with the name %s exists already", t.Pod.Name)
 	}
 	return nil
 }
