@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -107,7 +108,7 @@ func supervise(args []string) int {
 		}
 	}
 	final := <-onOtherThreads(l.run)
-	if s.engine.currentPlan().RemoveAtEnd {
+	if s.engine.currentPlan().RemoveAtEnd && !neverStarted(final) {
 		s.control.markRemoving()
 	}
 	removing := s.control.removing.Load()
@@ -123,6 +124,14 @@ func supervise(args []string) int {
 	s.engine.handoff.PodInit.PodEnded(0)
 	s.control.close(s.listener)
 	return 0
+}
+
+// neverStarted reports whether a container was never started. The command that made the pod reads why, and
+// removes the pod.
+func neverStarted(st *pod.Status) bool {
+	return slices.ContainsFunc(st.Containers, func(c pod.ContainerStatus) bool {
+		return c.State.Terminated != nil && c.State.Terminated.Reason == "StartError"
+	})
 }
 
 // onOtherThreads runs the loop on other threads than the main one, which is locked to the main goroutine

@@ -171,7 +171,7 @@ func (s *MainProcess) CleanUp(ctx context.Context, err error) error {
 	if s.relay != nil {
 		s.relay.finish()
 	}
-	s.releaseStartSlot()
+	s.ReleaseStartSlot()
 	s.stopExtending()
 	return err
 }
@@ -179,7 +179,7 @@ func (s *MainProcess) CleanUp(ctx context.Context, err error) error {
 // started is called when every app container has been started.
 func (s *MainProcess) started() {
 	s.stopExtending()
-	s.releaseStartSlot()
+	s.ReleaseStartSlot()
 }
 
 // connect makes the connection between a new pod's supervisor and systemd, and the unit's end of it.
@@ -312,8 +312,8 @@ func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
 	}
 }
 
-// releaseStartSlot releases the slot for the next process.
-func (s *MainProcess) releaseStartSlot() {
+// ReleaseStartSlot releases the slot for the next process.
+func (s *MainProcess) ReleaseStartSlot() {
 	if s.startSlot != nil {
 		s.startSlot.Close()
 		s.startSlot = nil

@@ -80,7 +80,7 @@ func (s *MainProcess) retryPulls(ctx context.Context, run *podup.Run, attempt in
 	run.ReleaseLease()
 	report.Print(s.env.ErrOut, fmt.Errorf("%w; next try in %v", err, wait))
 	s.notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", wait, err)))
-	s.releaseStartSlot()
+	s.ReleaseStartSlot()
 	for _, p := range run.Targets {
 		if p.Puller != nil {
 			run.Failed(p, err, wait)

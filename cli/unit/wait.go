@@ -133,7 +133,7 @@ func (s *MainProcess) wait() error {
 		}
 		state.Pods = append(state.Pods, one)
 	}
-	s.releaseStartSlot()
+	s.ReleaseStartSlot()
 	var err error
 	if s.relay != nil {
 		if state.Output, err = s.relay.handOver(); err != nil {

@@ -97,7 +97,7 @@ var directories = []directory{
 		why: "lists and prints pods, workloads and objects"},
 	{dir: "cli/internal/progress", imports: []string{"cli/internal/cmdutil", "cli/internal/tty", "image", "internal/report"},
 		why: "bars of images that are pulled"},
-	{dir: "cli/internal/resource", imports: []string{"cli/internal/cmdutil", "cli/internal/compose", "cli/internal/kindnames", "cli/internal/podclient", "cli/internal/podview", "image", "internal/report", "internal/store", "manifest", "manifest/compose/api", "manifest/conversion", "manifest/printers", "manifest/status", "manifest/workloads", "pod", "workload"},
+	{dir: "cli/internal/resource", imports: []string{"cli/internal/cmdutil", "cli/internal/compose", "cli/internal/kindnames", "cli/internal/podclient", "cli/internal/podview", "image", "internal/report", "internal/store", "manifest", "manifest/compose/api", "manifest/conversion", "manifest/podutil", "manifest/printers", "manifest/status", "manifest/workloads", "pod", "workload"},
 		why: "finds what a command line names"},
 	{dir: "cli/internal/rollout", imports: []string{"cli/internal/cmdutil", "cli/internal/dirwatch", "cli/internal/exitcode", "cli/internal/podclient", "cli/internal/podup", "cli/internal/podview", "cli/internal/progress", "cli/internal/resource", "image", "internal/crilog", "internal/delegation", "internal/report", "internal/store", "internal/systemd", "internal/wire", "pod", "workload"},
 		why: "waits for pods and workloads, and reports"},

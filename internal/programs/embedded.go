@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -52,14 +53,15 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 		return p, fmt.Errorf("unpack podrun's programs: %w", err)
 	}
 	p.InUse = inUse(dirs.LibexecLock())
-	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, supervisorProgram, supervisorSum); err != nil {
+	base := sync.OnceValues(supervisorProgram)
+	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, func(int64) ([]byte, error) { return base() }, supervisorSum); err != nil {
 		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
-	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", fromSupervisor(netstack), netstackSum); err != nil {
+	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", fromSupervisor(netstack, base), netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
 	// internal/reexec/fastexec finds it there by this name.
-	fastPath, err := unpacked(dirs, "podrun-quick-", fromSupervisor(quick), quickSum)
+	fastPath, err := unpacked(dirs, "podrun-quick-", fromSupervisor(quick, base), quickSum)
 	if err != nil {
 		return p, fmt.Errorf("unpack the fast path: %w", err)
 	}
@@ -80,7 +82,7 @@ func Image(dirs store.Dirs) (path string, started func(), err error) {
 		return "", nil, fmt.Errorf("unpack the image program: %w", err)
 	}
 	lock := inUse(dirs.LibexecLock())
-	if path, err = unpacked(dirs, imagePrefix, fromSupervisor(image), imageSum); err != nil {
+	if path, err = unpacked(dirs, imagePrefix, fromSupervisor(image, supervisorProgram), imageSum); err != nil {
 		return "", nil, fmt.Errorf("unpack the image program: %w", err)
 	}
 	return path, func() {
@@ -96,7 +98,7 @@ func ImageInMemory(dirs store.Dirs) (path string, started func(), err error) {
 	if ok || err != nil {
 		return path, func() {}, err
 	}
-	program, err := fromSupervisor(image)(size)
+	program, err := fromSupervisor(image, supervisorProgram)(size)
 	if err != nil {
 		return "", nil, fmt.Errorf("unpack the image program: %w", err)
 	}
@@ -142,13 +144,13 @@ func unpacked(dirs store.Dirs, prefix string, unpack func(size int64) ([]byte, e
 	return path, store.WriteExecutable(path, program)
 }
 
-// supervisorProgram returns the supervisor program, which has size bytes.
-func supervisorProgram(size int64) ([]byte, error) { return unpack(supervisor, size) }
+// supervisorProgram returns the supervisor program.
+func supervisorProgram() ([]byte, error) { return unpack(supervisor, 0) }
 
-// fromSupervisor returns a function that unpacks a program.
-func fromSupervisor(packed []byte) func(size int64) ([]byte, error) {
+// fromSupervisor returns a function that unpacks a program. supervisor returns the supervisor program.
+func fromSupervisor(packed []byte, supervisor func() ([]byte, error)) func(size int64) ([]byte, error) {
 	return func(size int64) ([]byte, error) {
-		base, err := supervisorProgram(0)
+		base, err := supervisor()
 		if err != nil {
 			return nil, err
 		}

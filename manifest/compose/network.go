@@ -171,7 +171,7 @@ func (s *service) setPorts() {
 		at := s.at("ports", strconv.Itoa(i))
 		published, err := strconv.ParseUint(p.Published, 10, 16)
 		switch {
-		case p.Published == "":
+		case p.Published == "" || published == 0 && err == nil: // Kubernetes publishes no port 0
 			s.refuse(at, "is refused without a port of the host: write %d:%[1]d, or expose to reach it from other services only", p.Target)
 		case err != nil:
 			s.refuse(at, "is refused: name one port of the host, not %s", p.Published)

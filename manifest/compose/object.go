@@ -55,6 +55,9 @@ const (
 	labelService = "app.kubernetes.io/name"
 )
 
+// annotationProject has the project of a pod, so that podrun does not take it for one of another project.
+const annotationProject = "podrun.dev/compose-project"
+
 // dnsLabel reports whether a name can be that of a Service.
 func dnsLabel(name string) bool {
 	return len(name) <= maxLabel && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(name)

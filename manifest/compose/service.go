@@ -102,6 +102,7 @@ func (s *service) setLabels() {
 			s.annotations[key] = value
 		}
 	}
+	s.annotations[annotationProject] = s.project.Name
 	if m := s.Deploy; m != nil && m.Mode != "" && m.Mode != "replicated" && m.Mode != "global" {
 		s.refuse(s.at("deploy", "mode"), "is refused: use replicated, or a Job of Kubernetes")
 	}

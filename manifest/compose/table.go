@@ -132,7 +132,7 @@ var serviceRows = []attribute{
 	{"services.*.user", supported, "ids, no names"},
 	{"services.*.userns_mode", refused, "use the field hostUsers of a Pod"},
 	{"services.*.uts", refused, "use hostname"},
-	{"services.*.volumes", supported, "volume, bind, tmpfs and image; a new volume is empty: files of the image are not copied into it"},
+	{"services.*.volumes", supported, "volume, bind, tmpfs and image; one without a name is removed with the pod; a new volume is empty: files of the image are not copied into it"},
 	{"services.*.volumes.[].consistency", supported, "no effect is needed on Linux"},
 	{"services.*.volumes.[].bind.selinux", accepted, "files keep their labels: a label of docker's kind is not written"},
 	{"services.*.volumes.[].bind.recursive", refused, "has no counterpart in Kubernetes"},

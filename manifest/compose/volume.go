@@ -55,7 +55,9 @@ func (s *service) setVolumes() {
 			s.setBind(v, options, at)
 		case types.VolumeTypeVolume:
 			volume := object{"emptyDir": object{}}
-			if v.Source != "" {
+			if v.Source == "" {
+				s.warn(at, "is removed with the pod: a volume with a name stays")
+			} else {
 				volume = object{"persistentVolumeClaim": object{"claimName": toName(s.project.Volumes[v.Source].Name)}}
 			}
 			if v.Volume != nil {

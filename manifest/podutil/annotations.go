@@ -10,6 +10,9 @@ const AnnotationHostLoopback = "podrun.dev/host-loopback"
 // AnnotationPodLimits selects the rule for a pod's limits: see resources.Rule.
 const AnnotationPodLimits = "podrun.dev/pod-limits"
 
+// AnnotationComposeProject is the compose project that the pod is of: up and down -f of another one refuse it.
+const AnnotationComposeProject = "podrun.dev/compose-project"
+
 // AnnotationHookReason, if "true", passes the reason of the call to preStop hooks.
 const AnnotationHookReason = "podrun.dev/hook-reason"
 

@@ -3,6 +3,7 @@ package object
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -74,6 +75,10 @@ func (o *createOptions) deployment() (metav1.Object, error) {
 		return nil, cmdutil.UsageErrorf("create deployment", "cannot specify multiple --image options and command")
 	case o.replicas < 0:
 		return nil, cmdutil.UsageErrorf("create deployment", "--replicas must not be negative")
+	case o.replicas > math.MaxInt32:
+		return nil, cmdutil.UsageErrorf("create deployment", "--replicas must not be greater than %d", math.MaxInt32)
+	case o.port < 0 || o.port > math.MaxUint16:
+		return nil, cmdutil.UsageErrorf("create deployment", "--port must be between 1 and %d", math.MaxUint16)
 	}
 	labels := map[string]string{"app": o.words[0]}
 	n := int32(o.replicas)

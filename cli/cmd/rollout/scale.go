@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,8 @@ func (o *scaleOptions) Validate() error {
 	switch {
 	case o.replicas < 0:
 		return cmdutil.UsageErrorf("scale", "the --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
+	case o.replicas > math.MaxInt32:
+		return cmdutil.UsageErrorf("scale", "--replicas must not be greater than %d", math.MaxInt32)
 	case o.current < -1:
 		return cmdutil.UsageErrorf("scale", "--current-replicas must not be negative")
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/podrun/podrun/cli/internal/attach"
@@ -65,11 +67,22 @@ func (a *attachment) watch(ctx context.Context, untilRunning bool, running func(
 		return enough || untilRunning && c.State.Running != nil
 	}
 	err := podclient.WatchStatus(ctx, a.target.Pod, seen)
-	if errors.Is(err, podclient.ErrNotRunning) && !(a.detach && a.rm) { // it has ended, but has not removed itself
-		var st *pod.Status
-		if st, err = rollout.FinalStatus(ctx, a.target.Pod); err == nil {
+	if !errors.Is(err, podclient.ErrNotRunning) {
+		return err
+	}
+	if !(a.detach && a.rm) {
+		st, err := rollout.FinalStatus(ctx, a.target.Pod)
+		if err == nil {
 			seen(st)
 		}
+		return err
+	}
+	if gone := podclient.WaitGone(ctx, a.target.Pod); gone != nil {
+		return gone
+	}
+	if st, serr := a.target.Pod.Status(); serr == nil { // its container was never started; otherwise it has removed itself
+		seen(st)
+		return nil
 	}
 	return err
 }
@@ -103,7 +116,11 @@ func (a *attachment) startError(ctx context.Context) error {
 		err := fmt.Errorf("cannot create the container: %s: %s", a.failure.Reason, a.failure.Message)
 		return errors.Join(err, a.remove(ctx))
 	case a.end != nil && a.end.Reason == "StartError":
-		return &exitcode.Error{Code: a.end.ExitCode, Err: fmt.Errorf("cannot start the container: %s", a.end.Message)}
+		err := error(&exitcode.Error{Code: a.end.ExitCode, Err: fmt.Errorf("cannot start the container: %s", a.end.Message)})
+		if a.detach && a.rm { // its supervisor keeps it, so that its status can be read
+			err = errors.Join(err, a.remove(ctx))
+		}
+		return err
 	}
 	return nil
 }
@@ -114,15 +131,15 @@ func (a *attachment) remove(ctx context.Context) error {
 }
 
 // foreground prints the container's output and passes on input and signals, until the container has ended.
-// With --rm it then removes the pod. quiet ends the delivery of signals.
-func (a *attachment) foreground(ctx context.Context, quiet func()) error {
+// With --rm it then removes the pod.
+func (a *attachment) foreground(ctx context.Context) error {
 	// Otherwise the end of the output's reader would end podrun before it removes the pod.
 	_, ignore := a.env.Signals(syscall.SIGPIPE)
 	defer ignore()
 	var err error
 	detached := false
 	if a.tty {
-		detached, err = a.terminal(ctx, quiet)
+		detached, err = a.terminal(ctx)
 	} else {
 		err = a.streams(ctx)
 	}
@@ -166,17 +183,12 @@ func (a *attachment) streams(ctx context.Context) error {
 	defer cancel()
 	started := make(chan struct{})
 	go a.forwardSignals(ctx, started)
-	if err := a.printLog(ctx, func() {
-		select {
-		case <-started:
-			return
-		default:
-			close(started)
-		}
+	if err := a.printLog(ctx, sync.OnceFunc(func() {
+		close(started)
 		if a.stdin {
 			go a.feed(ctx)
 		}
-	}); err != nil {
+	})); err != nil {
 		return err
 	}
 	return a.result(ctx)
@@ -239,16 +251,20 @@ func (a *attachment) forwardSignals(ctx context.Context, started <-chan struct{}
 	}
 }
 
-// terminal connects the user's terminal with the container's.
-func (a *attachment) terminal(ctx context.Context, quiet func()) (detached bool, err error) {
-	err = cmdutil.Interruptible(ctx, a.signals, func(ctx context.Context) error { return a.watch(ctx, true, func() {}) })
-	quiet() // from now on the container's terminal receives Ctrl-C, and other signals end the attachment
-	if err != nil {
+// terminal connects the user's terminal with the container's, which receives Ctrl-C as a key.
+func (a *attachment) terminal(ctx context.Context) (detached bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	started := make(chan struct{})
+	go a.forwardSignals(ctx, started)
+	if err := a.watch(ctx, true, sync.OnceFunc(func() { close(started) })); err != nil {
 		return false, err
 	}
 	if a.end == nil && a.failure == nil {
 		keys, _ := tty.ParseKeys(tty.DefaultDetachKeys)
-		session := attach.Session{Env: a.env, Pod: a.target.Pod, Container: a.container, Stdin: a.stdin, FromStart: true, Keys: keys, Quiet: true}
+		own := *a.env
+		own.Signals = a.resizeSignals
+		session := attach.Session{Env: &own, Pod: a.target.Pod, Container: a.container, Stdin: a.stdin, FromStart: true, Keys: keys, Quiet: true}
 		if a.stdin {
 			session.Terminal, _ = tty.File(a.env.In)
 		}
@@ -270,6 +286,14 @@ func (a *attachment) terminal(ctx context.Context, quiet func()) (detached bool,
 		return false, err
 	}
 	return false, a.result(ctx)
+}
+
+// resizeSignals is Env.Signals for SIGWINCH only: the others are passed on, and do not end the attachment.
+func (a *attachment) resizeSignals(list ...os.Signal) (<-chan os.Signal, func()) {
+	if slices.Contains(list, os.Signal(syscall.SIGWINCH)) {
+		return a.env.Signals(syscall.SIGWINCH)
+	}
+	return nil, func() {}
 }
 
 // rawSink is a crilog.Sink that writes the output as the container has written it.

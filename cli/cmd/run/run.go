@@ -187,11 +187,14 @@ func (o *options) run(ctx context.Context) error {
 	defer r.Release()
 	r.ReportTo = io.Discard
 	target := r.Targets[0]
-	if target.Pod.HasRemains() {
-		return report.New(report.Failure, "podrun down "+target.Pod.Name+" removes it; or choose another --name", "a pod with the name %s exists already", target.Pod.Name)
+	if err := refuseExisting(target); err != nil {
+		return err
 	}
 	if err := cmdutil.Interruptible(ctx, signals, r.Prepare); err != nil {
 		return invalid(err)
+	}
+	if err := refuseExisting(target); err != nil { // the pull may have taken long
+		return err
 	}
 	if err := r.Start(); err != nil {
 		return err
@@ -201,7 +204,15 @@ func (o *options) run(ctx context.Context) error {
 	if o.detach {
 		return a.awaitStart(ctx)
 	}
-	return a.foreground(ctx, quiet)
+	return a.foreground(ctx)
+}
+
+// refuseExisting returns an error if there is a pod of that name.
+func refuseExisting(t *podup.Target) error {
+	if t.Pod.HasRemains() {
+		return report.New(report.Failure, "podrun down "+t.Pod.Name+" removes it; or choose another --name", "a pod with the name %s exists already", t.Pod.Name)
+	}
+	return nil
 }
 
 // load fills in the Pod's defaults and validates it, as a manifest.

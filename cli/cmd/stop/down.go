@@ -93,6 +93,9 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 		}
 	}
 	workloads, pods, missing := o.targets()
+	if errors.Is(missing, resource.ErrOtherProject) { // so are the objects
+		return missing
+	}
 	o.warnOfUnits(pods)
 	var claims []objects.ClaimRef
 	if o.volumes {

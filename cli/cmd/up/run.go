@@ -6,6 +6,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/cli/internal/rollout"
 )
 
@@ -48,6 +49,9 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	if err := h.Prepared(); err != nil {
 		return err
 	}
+	if err := o.checkNew(r); err != nil { // the pull may have taken long
+		return err
+	}
 	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
 	return h.Wait(ctx, startErr)
 }
@@ -72,13 +76,19 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if err != nil {
 		return nil, "", err
 	}
-	if o.onlyNew {
-		if err := refuseExisting(r.Dirs, docs); err != nil {
-			return nil, "", err
-		}
+	if err := o.checkNew(r); err != nil {
+		return nil, "", err
 	}
 	rule, err := rollout.ParseExitCodeFrom(o.exitCodeFrom, r.Targets)
 	return r, rule, err
+}
+
+// checkNew returns an error if create -f would change something that exists.
+func (o *runOptions) checkNew(r *podup.Run) error {
+	if !o.onlyNew {
+		return nil
+	}
+	return refuseExisting(r.Dirs, resource.Documents{Pods: r.PodObjects(), Stored: r.Stored, Workloads: r.Workloads})
 }
 
 // commandHooks are the hooks of a command that ends without its pods, or is interrupted. While it loads the

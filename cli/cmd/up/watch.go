@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -23,6 +24,7 @@ type fileWatcher struct {
 	shown     []*podup.Target // the pods that the foreground shows
 	workloads []store.Workload
 	texts     []resource.Source // as last applied
+	failure   string            // why the files could not be read last; "": they could
 }
 
 // watchFiles starts watching the files. end stops it and returns when no work is left.
@@ -64,9 +66,17 @@ func (w *fileWatcher) watch(ctx context.Context) {
 // is complete, because that is another change.
 func (w *fileWatcher) look(ctx context.Context) {
 	texts, err := resource.ReadFiles(w.env, w.files)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return // an editor is replacing the file
+	case err != nil:
+		if text := err.Error(); text != w.failure {
+			w.failure = text
+			report.Print(w.env.ErrOut, err)
+		}
+		return
 	}
+	w.failure = ""
 	var changed []string
 	for i, t := range texts {
 		if i >= len(w.texts) || w.texts[i].Name != t.Name || !bytes.Equal(w.texts[i].Data, t.Data) {

@@ -1,6 +1,7 @@
 package podup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func Edit(ctx context.Context, env *cmdutil.Env, p store.Pod, dryRun cmdutil.Dry
 		return false, err
 	}
 	if !p.Alive() {
-		return true, editRecord(p, plan, o, d, dryRun)
+		return true, editRecord(p, plan, text, o, d, dryRun)
 	}
 	launcher, err := env.Deps.NewLauncher(dirs)
 	if err != nil {
@@ -62,11 +63,24 @@ func Edit(ctx context.Context, env *cmdutil.Env, p store.Pod, dryRun cmdutil.Dry
 	if err := r.Prepare(ctx); err != nil {
 		return false, err
 	}
+	if err := checkUnchanged(p, text); err != nil { // the images may have been pulled for a long time
+		return false, err
+	}
 	return true, r.Start()
 }
 
-// editRecord changes the labels and annotations of a pod without processes, in its record.
-func editRecord(p store.Pod, plan *pod.Plan, o *manifest.Object, d *build.Difference, dryRun cmdutil.DryRun) error {
+// checkUnchanged returns an error if a pod's manifest is no longer text, which an edit began with.
+func checkUnchanged(p store.Pod, text []byte) error {
+	now, err := p.Manifest()
+	if err == nil && !bytes.Equal(now, text) {
+		err = report.New(report.Failure, "try again", "pod %s was changed meanwhile by another podrun command", p.Name)
+	}
+	return err
+}
+
+// editRecord changes the labels and annotations of a pod without processes, in its record, whose manifest was
+// text.
+func editRecord(p store.Pod, plan *pod.Plan, text []byte, o *manifest.Object, d *build.Difference, dryRun cmdutil.DryRun) error {
 	if d.Resources || d.MutableSpec || len(d.Images)+len(d.Ephemeral)+len(d.Immutable) > 0 {
 		return report.New(report.Failure, "change its manifest; podrun up starts it", "pod %s does not run: only its labels and annotations can be changed", p.Name)
 	}
@@ -81,8 +95,7 @@ func editRecord(p store.Pod, plan *pod.Plan, o *manifest.Object, d *build.Differ
 		return err
 	}
 	defer lock.Close()
-	text, err := p.Manifest()
-	if err != nil {
+	if err := checkUnchanged(p, text); err != nil {
 		return err
 	}
 	recorded, err := manifest.Unmarshal(text)

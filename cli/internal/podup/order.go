@@ -82,6 +82,7 @@ func (r *Run) StartInOrder(ctx context.Context, signals <-chan os.Signal) error 
 	for _, p := range r.Targets {
 		ended[p.Pod] = make(chan struct{})
 	}
+	r.freeStartSlot(ended)
 	go func() {
 		for sleep.For(ctx, stateInterval) == nil {
 			if len(signals) > 0 {
@@ -100,6 +101,18 @@ func (r *Run) StartInOrder(ctx context.Context, signals <-chan os.Signal) error 
 		}
 		return r.carryOut(p)
 	})
+}
+
+// freeStartSlot makes a unit with a pod that waits for one of another unit release its start slot, which the
+// other unit may need.
+func (r *Run) freeStartSlot(ended map[store.Pod]chan struct{}) {
+	if r.Unit != nil && slices.ContainsFunc(r.Targets, func(p *Target) bool {
+		return !p.RanBefore() && slices.ContainsFunc(r.after(p), func(other podutil.StartAfter) bool {
+			return ended[r.Dirs.Pod(p.Pod.Namespace, other.Pod)] == nil
+		})
+	}) {
+		r.Unit.ReleaseStartSlot()
+	}
 }
 
 // stateInterval is how often the state of a pod is read while another waits for it.
@@ -127,6 +140,7 @@ func (r *Run) awaitState(ctx context.Context, p *Target, other podutil.StartAfte
 		switch {
 		case err != nil:
 			return notStarted("is not "+other.State, err)
+		case ended[of] == nil && !of.Alive() && st.Phase != pod.Succeeded && podview.Rebooted(of): // its unit has not started it yet
 		case hasReached(st, other.State):
 			return nil
 		case st.Phase.Terminal():

@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/imagegc"
 	"github.com/podrun/podrun/cli/internal/objects"
 	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/store"
@@ -55,6 +56,8 @@ type Unit interface {
 	Adopt(context.Context, *Run, *Target) error
 	// PullImages pulls the images of the pods, which are Pending meanwhile.
 	PullImages(context.Context, *Run) (map[ImageUse]pod.Image, error)
+	// ReleaseStartSlot lets another unit start its pods.
+	ReleaseStartSlot()
 }
 
 // Prepare does everything that can fail before a pod exists: it inspects what runs, pulls the images and
@@ -85,6 +88,10 @@ func (r *Run) inspect(ctx context.Context) error {
 	for _, p := range r.Targets {
 		if err := r.pinImages(p); err != nil {
 			return err
+		}
+		if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		switch {
 		case p.Recreate:

@@ -29,6 +29,7 @@ import (
 	"github.com/podrun/podrun/manifest"
 	"github.com/podrun/podrun/manifest/compose/api"
 	"github.com/podrun/podrun/manifest/conversion"
+	"github.com/podrun/podrun/manifest/podutil"
 	"github.com/podrun/podrun/manifest/workloads"
 	"github.com/podrun/podrun/pod"
 )
@@ -114,7 +115,8 @@ type Source struct {
 func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	var sources []Source
 	var errs []error
-	files, err := expandDirectories(files)
+	given := files
+	files, err := expandDirectories(given)
 	errs = append(errs, err)
 	for _, file := range files {
 		data, err := readFile(env, file)
@@ -124,7 +126,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 		}
 		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, Only: env.NamespaceFlag != ""})
 	}
-	sources, err = convertCompose(env, sources)
+	sources, err = convertCompose(env, given, sources)
 	errs = append(errs, err)
 	for i := range sources {
 		sources[i].Name = DisplayName(sources[i].Name)
@@ -132,8 +134,9 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	return sources, errors.Join(errs...)
 }
 
-// convertCompose replaces the compose files of sources by one manifest: they are the files of one project.
-func convertCompose(env *cmdutil.Env, sources []Source) ([]Source, error) {
+// convertCompose replaces the compose files of sources by one manifest: they are the files of one project. It
+// refuses those that are not in given: a directory does not state which one is the base.
+func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Source, error) {
 	var request api.Request
 	var rest []Source
 	at := 0
@@ -144,6 +147,9 @@ func convertCompose(env *cmdutil.Env, sources []Source) ([]Source, error) {
 		}
 		if IsURL(s.Name) {
 			return rest, report.New(report.Usage, "download it", "%s is a compose file, which is read from a directory", s.Name)
+		}
+		if !slices.Contains(given, s.Name) {
+			return rest, report.New(report.Usage, "name the compose files, the base first: podrun up compose.yaml compose.override.yaml", "%s is a compose file in a directory", s.Name)
 		}
 		if len(request.Files) == 0 {
 			at = len(rest)
@@ -298,12 +304,38 @@ func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod
 			continue
 		}
 		p, err := ResolvePod(dirs, o.Pod.Namespace, o.Pod.Name)
+		if err == nil {
+			err = RefuseOtherProject(p, o.Pod, "podrun down "+p.Name+" removes it")
+		}
 		if err != nil {
 			return nil, err
 		}
 		pods = append(pods, p)
 	}
 	return pods, nil
+}
+
+// ErrOtherProject is the error for a pod that comes from another compose project.
+var ErrOtherProject = errors.New("is of another compose project")
+
+// RefuseOtherProject returns an error if a pod comes from another compose project than a manifest of its name.
+func RefuseOtherProject(p store.Pod, new *corev1.Pod, hint string) error {
+	project := new.Annotations[podutil.AnnotationComposeProject]
+	if project == "" {
+		return nil
+	}
+	text, err := p.Manifest()
+	if err != nil {
+		return nil // it does not exist, or is partly removed
+	}
+	old, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil // the commands that need it report the error
+	}
+	if other := old.Annotations[podutil.AnnotationComposeProject]; other != "" && other != project {
+		return report.New(report.Failure, hint, "pod %s %w: %s, not %s", p.Name, ErrOtherProject, other, project)
+	}
+	return nil
 }
 
 // manifestEndings are the endings of manifests in a directory, as in kubectl.
