@@ -181,10 +181,8 @@ func (a *attachment) result(ctx context.Context) error {
 func (a *attachment) streams(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	started := make(chan struct{})
-	go a.forwardSignals(ctx, started)
+	go a.forwardSignals(ctx)
 	if err := a.printLog(ctx, sync.OnceFunc(func() {
-		close(started)
 		if a.stdin {
 			go a.feed(ctx)
 		}
@@ -213,9 +211,20 @@ func (a *attachment) feed(ctx context.Context) {
 	_, _ = input.Run(ctx) // the log has the output, the status the exit code
 }
 
+// runs reports whether the container runs, by the pod's status. The status is read, because the one that watch
+// saw last may be older than the container's output.
+func (a *attachment) runs() bool {
+	st, err := a.target.Pod.Status()
+	if err != nil {
+		return false
+	}
+	c, ok := st.Container(a.container.Name)
+	return ok && c.State.Running != nil
+}
+
 // forwardSignals passes signals to the container. The second SIGINT or SIGTERM stops the pod at once, and so
 // does the first one before the container runs.
-func (a *attachment) forwardSignals(ctx context.Context, started <-chan struct{}) {
+func (a *attachment) forwardSignals(ctx context.Context) {
 	for ends := 0; ; {
 		var sig syscall.Signal
 		select {
@@ -228,10 +237,8 @@ func (a *attachment) forwardSignals(ctx context.Context, started <-chan struct{}
 			sig, _ = arrived.(syscall.Signal)
 		}
 		if sig == syscall.SIGINT || sig == syscall.SIGTERM {
-			select {
-			case <-started:
-				ends++
-			default:
+			ends++
+			if !a.runs() {
 				ends = 2
 			}
 		}
@@ -255,9 +262,8 @@ func (a *attachment) forwardSignals(ctx context.Context, started <-chan struct{}
 func (a *attachment) terminal(ctx context.Context) (detached bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	started := make(chan struct{})
-	go a.forwardSignals(ctx, started)
-	if err := a.watch(ctx, true, sync.OnceFunc(func() { close(started) })); err != nil {
+	go a.forwardSignals(ctx)
+	if err := a.watch(ctx, true, func() {}); err != nil {
 		return false, err
 	}
 	if a.end == nil && a.failure == nil {
