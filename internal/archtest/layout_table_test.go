@@ -317,7 +317,7 @@ var directories = []directory{
 		why: "it tests the built binary from outside"},
 	{dir: "test/vm",
 		why: "it tests the built binary from outside"},
-	{dir: "test/webui", tests: []string{"internal/webui"},
+	{dir: "test/webui", tests: []string{"internal/golden", "internal/webui"},
 		why: "it tests the built binary from outside"},
 	{dir: "volumes", imports: []string{"internal/host", "internal/nsthread", "internal/report", "internal/undo"},
 		why: "a kernel package: it knows neither pods nor the other kernel packages, takes small structs of its own, and is tested alone"},

@@ -4,7 +4,7 @@ import { age, bytes, clock, cores, el, mark, say, unknown } from './words.js'
 
 const width = 300, height = 100 // of the drawing, which is stretched
 const shortest = 120 // seconds that a chart shows at least
-const mostTicks = 4
+const mostTicks = 5
 const farLimit = 4 // a limit is in scale if it is at most so many times the usage
 
 const svg = (name, attributes) => {
@@ -71,7 +71,7 @@ export class Chart {
     const span = Math.max(now - (points[0]?.[0] ?? now), shortest), from = now - span
     const most = Math.max(...known.map(p => p[1]), 0)
     const inScale = limit && limit <= most * farLimit
-    const top = (this.#format === bytes ? niceBytes : niceCores)(inScale ? Math.max(limit, most) : most)
+    const top = (this.#format === bytes ? niceBytes : niceCores)(inScale ? Math.max(limit, most) : most * 1.1)
     const x = at => (width * (at - from) / span).toFixed(1)
     const y = v => (height * (1 - v / top)).toFixed(1)
     let path = '', area = '', last = -Infinity, first
@@ -117,7 +117,7 @@ export class Chart {
     const levels = [top, top / 2, 0]
     mark(this.#grid, 'd', levels.map(v => `M0 ${height * (1 - v / top)}H${width}`).join(''))
     place(this.#scale, levels.map(v => [this.#format(v), 'top', 1 - v / top]))
-    const step = [15, 30, 60, 120, 300, 600].find(s => span / s <= mostTicks) ?? 900
+    const step = [15, 30, 60, 120, 180, 300].find(s => span / s <= mostTicks) ?? 900
     const ticks = []
     for (let t = Math.ceil(time(from) / 1000 / step) * step; t * 1000 <= time(from + span); t += step) {
       ticks.push([clock(t * 1000, step < 60), 'left', (t * 1000 - time(from)) / 1000 / span])
