@@ -254,8 +254,9 @@ func (p *tab) until(what, expression string) {
 func (p *tab) key(name, text string) {
 	p.b.t.Helper()
 	code := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "/": 191}[name]
+	position := strings.Replace(name, "/", "Slash", 1)
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		k := map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code}
+		k := map[string]any{"type": kind, "key": name, "code": position, "windowsVirtualKeyCode": code}
 		if kind == "keyDown" && text != "" {
 			k["text"] = text
 		}

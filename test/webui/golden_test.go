@@ -58,12 +58,41 @@ func TestPictures(t *testing.T) {
 	} {
 		p.prefer(v.scheme)
 		p.size(v.width, v.height)
-		p.eval(fmt.Sprintf(`location.hash = %q`, v.hash), nil)
-		p.until("the view "+v.name, fmt.Sprintf(`location.hash === %q && %s`, v.hash, v.ready))
+		p.open(v.hash)
+		p.until("the view "+v.name, v.ready)
 		p.eval(`document.activeElement.blur(); new Promise(ok => requestAnimationFrame(() => requestAnimationFrame(ok)))`, nil)
 		checkPicture(t, filepath.Join("testdata", v.name+".png"), p.picture())
 	}
+	charts(p, web)
 	nothingUnexpected(t, b, "http://127.0.0.1:", p)
+}
+
+// charts: a chart has numbers, times and the limit, and its points are readable with mouse and keys.
+func charts(p *tab, pod string) {
+	p.open(pod)
+	const cpu, memory = `document.querySelectorAll('figure')[0]`, `document.querySelectorAll('figure')[1]`
+	p.until("the limit is a line with its name", memory+`.querySelector('path.limit').getAttribute('d') === 'M0 0.0H300' && `+memory+`.querySelector('.limit-name').innerText === 'limit 128Mi'`)
+	p.until("a limit below the top of the scale is between", cpu+`.querySelector('path.limit').getAttribute('d') === 'M0 37.5H300' && `+cpu+`.querySelector('.limit-name').innerText === 'limit 250m'`)
+	p.until("a chart has a text alternative", memory+`.querySelector('.plot').getAttribute('aria-label') === 'Memory: 111Mi now, max 111Mi, limit 128Mi, the last 14m'`)
+	p.until("the axes have numbers", `[...`+memory+`.querySelectorAll('.scale span, .times span')].map(s => s.innerText).join(' ') === '128Mi 64Mi 0 12:03 12:06 12:09 12:12'`)
+	reads := func(text string) string {
+		return fmt.Sprintf(memory+`.querySelector('.readout').innerText === %q`, text)
+	}
+	p.eval(memory+`.querySelector('.plot').focus()`, nil)
+	p.key("ArrowLeft", "")
+	p.until("a key reads the last point", reads("12:14:40  111Mi"))
+	p.key("ArrowLeft", "")
+	p.until("a key reads the point before", reads("12:14:38  111Mi"))
+	p.eval(`document.activeElement.blur()`, nil)
+	p.until("nothing is read any more", reads(""))
+	var at struct{ X, Y float64 }
+	p.b.must(p.eval(`(() => { const b = `+memory+`.querySelector('.plot').getBoundingClientRect(); return { x: b.left + b.width / 2, y: b.top + 20 } })()`, &at))
+	p.do("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": at.X, "y": at.Y})
+	p.until("the mouse reads the point below it", `/^12:07:[0-9]{2}  [0-9]+Mi$/.test(`+memory+`.querySelector('.readout').innerText)`)
+	p.open("#/pods/default/postgres-0")
+	p.until("a limit that is missing is named", cpu+`.querySelector('.range').innerText.endsWith('no limit') && `+cpu+`.querySelector('path.limit').getAttribute('d') === ''`)
+	p.open("#/pods/monitoring/collector-5x9wd")
+	p.until("a limit far above the usage is at the edge", cpu+`.querySelector('.limit-name').innerText === 'limit 100m, above the scale'`)
 }
 
 // A block of the picture differs if the mean of a colour differs by more than maxDifference. Means of

@@ -16,7 +16,7 @@ import (
 )
 
 // stepTimeout is long enough for a busy machine.
-const stepTimeout = 3 * time.Minute
+const stepTimeout = 25 * time.Second
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }
 

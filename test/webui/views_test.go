@@ -44,6 +44,7 @@ func TestViews(t *testing.T) {
 	root, _, _ := strings.Cut(address, "#")
 	b := newBrowser(t)
 	p := b.open(address)
+	p.until("no pods are shown", `document.body.innerText.includes('No pods.')`)
 	for _, v := range []struct{ hash, title, command string }{
 		{"#/workloads", "Workloads", "podrun create deployment NAME --image=IMAGE"},
 		{"#/services", "Services", "podrun apply -f FILE"},
@@ -72,7 +73,7 @@ func TestViews(t *testing.T) {
 	p.until("the image is listed", `document.querySelectorAll('section[aria-label=Images] tbody tr').length === 1`)
 	m.podrun("", "image", "tag", "busybox", "other")
 	p.until("another name of it comes by itself", `document.querySelectorAll('section[aria-label=Images] tbody tr').length === 2`)
-	sameTable(p, m, "Images", "", "image", "ls")
+	sameTable(p, m, "Images", "sha256:", "image", "ls")
 
 	for _, hash := range []string{"#/images", "#/services", "#/storage", "#/events", "#/workloads", "#/Deployment/default/shop"} {
 		p.open(hash)
@@ -118,7 +119,7 @@ func oneObject(p *tab, m *machine) {
 	p.until("the YAML is that of get", fmt.Sprintf(`document.querySelector('pre.yaml').textContent === %s`, want))
 	p.until("its labels are shown", `document.querySelector('.facts').innerText.includes('team=sales')`)
 	p.key("Escape", "")
-	p.until("a key leads back to the list", `location.hash === '#/workloads'`)
+	p.until("a key leads back to the list", `location.hash === '#/workloads' && document.querySelector('h1').innerText === 'Workloads'`)
 }
 
 // filters: words select objects by name, label and state, and stay in the address.

@@ -39,6 +39,7 @@ function route() {
   document.title = title ? `${title} – podrun` : 'podrun'
   for (const a of document.querySelectorAll('header nav a')) mark(a, 'aria-current', a.hash === '#/' + group ? 'page' : null)
   main.replaceChildren(view.element)
+  main.dataset.view = location.hash
   view.show(model)
   if (first) return
   scrollTo(0, 0)
