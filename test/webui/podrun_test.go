@@ -16,7 +16,7 @@ import (
 )
 
 // stepTimeout is long enough for a busy machine.
-const stepTimeout = 25 * time.Second
+const stepTimeout = 3 * time.Minute
 
 func TestMain(m *testing.M) { testenv.UserMain(m) }
 

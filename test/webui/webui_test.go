@@ -152,6 +152,8 @@ func logs(p *tab, m *machine) {
 	p.key("Escape", "")
 	p.until("a key clears the search", `document.querySelectorAll('.log mark').length === 0 && location.hash === '#/pods/default/sample/logs'`)
 	p.click("[name='only matches']")
+	p.click("[name=follow]")
+	p.until("following goes to the end", `(l => l.scrollTop + l.clientHeight >= l.scrollHeight - 2)(document.querySelector('.log'))`)
 	p.eval(`document.querySelector('.log').scrollTop = 0`, nil)
 	p.until("scrolling stops following", `!document.querySelector('[name=follow]').checked`)
 	m.podrun("", "exec", "sample", "-c", "app", "--", "sh", "-c", "echo the latest >>/v/lines")

@@ -17,7 +17,10 @@ export class Logs {
   #previous = this.#box('previous instance', () => this.#chosen())
   #times = this.#box('times', () => this.#lines.classList.toggle('times', this.#times.checked))
   #follows = this.#box('follow', () => this.#scroll())
-  #only = this.#box('only matches', () => this.#lines.classList.toggle('only', this.#only.checked))
+  #only = this.#box('only matches', () => {
+    this.#lines.classList.toggle('only', this.#only.checked)
+    this.#scroll()
+  })
   #search = el('input', {
     type: 'search', 'aria-label': 'Search the log', placeholder: 'Search', autocomplete: 'off', spellcheck: 'false',
     oninput: () => this.#searched(), onkeydown: e => this.#searchKey(e),
@@ -120,9 +123,11 @@ export class Logs {
     if (this.#follows.checked) this.#lines.scrollTop = this.#lines.scrollHeight
   }
 
-  // Scrolling up stops following, and scrolling to the end starts it again.
+  // Scrolling up stops following, and scrolling to the end starts it again. If all is in view, nobody has
+  // scrolled.
   #scrolled() {
-    this.#follows.checked = this.#lines.scrollTop + this.#lines.clientHeight >= this.#lines.scrollHeight - 30
+    const { scrollTop, clientHeight, scrollHeight } = this.#lines
+    if (scrollHeight > clientHeight) this.#follows.checked = scrollTop + clientHeight >= scrollHeight - 30
   }
 
   #searched() {
