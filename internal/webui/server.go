@@ -74,7 +74,7 @@ type Server struct {
 	Token  string        // requests of the API must carry it
 	Host   string        // the machine's name
 	Every  time.Duration // interval between samples of usage
-	Now    func() time.Time
+	Now    func() time.Time // the clock
 	// Stall is how long a client may take to send its request, and to read a response.
 	Stall time.Duration
 

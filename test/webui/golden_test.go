@@ -42,7 +42,10 @@ func TestPictures(t *testing.T) {
 	p.do("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "Etc/UTC"})
 	drawn := fmt.Sprintf(`[...document.querySelectorAll('path.line')].some(l => l.dataset.points == %d)`, fixedSamples)
 	p.until("all samples are there", drawn)
-	p.until("the fonts are there", `document.fonts.check('16px Inter') && document.fonts.check('16px "DejaVu Sans Mono"')`)
+	p.until("the fonts of fonts-inter and fonts-dejavu-core are installed", `(c => {
+		const width = font => { c.font = '40px ' + font; return c.measureText('illWWW').width }
+		return width('Inter, monospace') !== width('monospace') && width('"DejaVu Sans Mono", sans-serif') !== width('sans-serif')
+	})(document.createElement('canvas').getContext('2d'))`)
 	const web = "#/pods/default/web-7d9c5b6f4-k2x8p"
 	for _, v := range []struct {
 		name, scheme, hash, ready string
@@ -90,7 +93,7 @@ func charts(p *tab, pod string) {
 	p.do("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": at.X, "y": at.Y})
 	p.until("the mouse reads the point below it", `/^12:07:[0-9]{2}  [0-9]+Mi$/.test(`+memory+`.querySelector('.readout').innerText)`)
 	p.open("#/pods/default/postgres-0")
-	p.until("a limit that is missing is named", cpu+`.querySelector('.range').innerText.endsWith('no limit') && `+cpu+`.querySelector('path.limit').getAttribute('d') === ''`)
+	p.until("a limit that is missing is named", cpu+`.querySelector('.range').innerText.endsWith('no limit enforced') && `+cpu+`.querySelector('path.limit').getAttribute('d') === ''`)
 	p.open("#/pods/monitoring/collector-5x9wd")
 	p.until("a limit far above the usage is at the edge", cpu+`.querySelector('.limit-name').innerText === 'limit 100m, above the scale'`)
 }

@@ -30,7 +30,7 @@ const (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "ui",
-		Usage: "show pods, workloads, logs, events and resource usage in a browser",
+		Usage: "show pods, logs, events and resource usage in a browser",
 		Description: `Serves a page with the pods of the user, their logs, events and resource usage,
 with workloads, Services, claims and images, until Ctrl-C. The page updates by
 itself and loads nothing from other servers. It is read-only: it only reads

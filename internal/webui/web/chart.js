@@ -101,7 +101,7 @@ export class Chart {
 
   #say(known, most, limit, inScale) {
     const now = known.length ? this.#format(known.at(-1)[1]) : unknown
-    const range = known.length ? `max ${this.#format(most)}` + (limit ? `, limit ${this.#format(limit)}` : ', no limit') : ''
+    const range = known.length ? `max ${this.#format(most)}` + (limit ? `, limit ${this.#format(limit)}` : ', no limit enforced') : ''
     mark(this.#plot, 'aria-label', known.length ? `${this.#title}: ${now} now, ${range}, the last ${age(this.#drawn.span)}` : `${this.#title}: ${unknown}`)
     say(this.#value, now)
     say(this.#words, range)

@@ -9,7 +9,7 @@ export class Yaml {
   #note = el('p', { class: 'none', role: 'status' })
   #of // the object whose text is shown
   #reading = false
-  element = el('section', { 'aria-label': 'YAML' }, el('h2', {}, 'YAML'), this.#text, this.#note)
+  element = el('section', { 'aria-label': 'YAML' }, this.#text, this.#note)
 
   constructor(kind, key) { this.#query = new URLSearchParams({ kind, key }) }
 
