@@ -71,9 +71,9 @@ type Line struct {
 // Server serves the page.
 type Server struct {
 	Source Source
-	Token  string        // requests of the API must carry it
-	Host   string        // the machine's name
-	Every  time.Duration // interval between samples of usage
+	Token  string           // requests of the API must carry it
+	Host   string           // the machine's name
+	Every  time.Duration    // interval between samples of usage
 	Now    func() time.Time // the clock
 	// Stall is how long a client may take to send its request, and to read a response.
 	Stall time.Duration

@@ -195,6 +195,8 @@ func readableAt(t *testing.T, p *tab) {
 				Width      int
 				Dark       bool
 				Unreadable []string
+				Nameless   []string
+				Heads      int
 			}
 			if err := p.eval(readable, &found); err != nil {
 				t.Fatal(err)
@@ -207,6 +209,9 @@ func readableAt(t *testing.T, p *tab) {
 			}
 			if len(found.Unreadable) > 0 {
 				t.Errorf("%s, %d wide: a contrast of less than 4.5: %q", scheme, width, found.Unreadable)
+			}
+			if len(found.Nameless) > 0 || found.Heads != 1 {
+				t.Errorf("%s, %d wide: a screen reader has no name for %q, and finds %d headings of the first level", scheme, width, found.Nameless, found.Heads)
 			}
 		}
 	}
@@ -230,7 +235,10 @@ const readable = `(() => {
 		const [a, b] = [light(getComputedStyle(e).color), light(behind(e))].sort((x, y) => x - y)
 		if ((b + 0.05) / (a + 0.05) < 4.5) unreadable.push(e.className + ' ' + e.textContent.slice(0, 40))
 	}
-	return { width: document.documentElement.scrollWidth, dark: light(getComputedStyle(document.body).backgroundColor) < 0.2, unreadable }
+	const named = e => e.ariaLabel || e.labels?.length || e.textContent.trim() || e.getAttribute('aria-labelledby')
+	const nameless = [...document.querySelectorAll('a, button, input, select, table, section, article, nav, [role=img], [tabindex="0"]')].filter(e => !named(e)).map(e => e.outerHTML.slice(0, 80))
+	const heads = document.querySelectorAll('h1').length
+	return { nameless, heads, width: document.documentElement.scrollWidth, dark: light(getComputedStyle(document.body).backgroundColor) < 0.2, unreadable }
 })()`
 
 // exits: the page shows the end of a pod without a reload, in the pod's view and in the list.
