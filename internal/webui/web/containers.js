@@ -1,6 +1,6 @@
 // The containers of a pod: state, usage, image, ports, probes, limits, and the last termination.
 
-import { age, bytes, cores, el, mark, plain, say } from './words.js'
+import { age, bytes, cores, el, mark, pairs, plain, say } from './words.js'
 
 export class Containers {
   #cards = new Map() // by name
@@ -46,7 +46,7 @@ class Card {
     mark(this.#state, 'data-mood', feeling)
     const last = status?.lastState?.terminated
     const limits = spec.resources?.limits, requests = spec.resources?.requests
-    const facts = [
+    pairs(this.#facts, [
       ['Ready', status?.ready ? 'yes' : 'no'], ['Restarts', String(status?.restartCount ?? 0)],
       ['CPU', use && cores(use.cpuMillicores)], ['Memory', use && bytes(use.memoryWorkingSetBytes)],
       ['Limits', amounts(limits)], ['Requests', amounts(requests)],
@@ -54,13 +54,7 @@ class Card {
       ['Liveness', probeOf(spec.livenessProbe)], ['Readiness', probeOf(spec.readinessProbe)], ['Startup', probeOf(spec.startupProbe)],
       ['Last end', last && endOf(model, last)],
       ['Image', spec.image],
-    ].filter(([, value]) => value)
-    while (this.#facts.children.length > facts.length) this.#facts.lastElementChild.remove()
-    facts.forEach(([name, value], i) => {
-      const pair = this.#facts.children[i] ?? this.#facts.appendChild(el('div', {}, el('dt'), el('dd')))
-      say(pair.firstElementChild, name)
-      say(pair.lastElementChild, plain(value))
-    })
+    ])
   }
 }
 

@@ -3,7 +3,7 @@
 import { Filter } from './filter.js'
 import { address } from './route.js'
 import { Table } from './table.js'
-import { age, command, el, mark, plain, rowMood, say } from './words.js'
+import { age, command, el, mark, pairs, plain, rowMood, say } from './words.js'
 import { Yaml } from './yaml.js'
 
 // groups are the views: which kinds they show, and the command that makes an object.
@@ -124,9 +124,10 @@ export class One {
     this.#status.hidden = !feeling
     mark(this.#status, 'data-mood', feeling ?? null)
     say(this.#status, cells.STATUS ?? cells.READY ?? '')
-    const facts = [...Object.entries(cells).filter(([c, text]) => text && c !== 'NAME' && c !== 'NAMESPACE'),
-      ...Object.entries(row.labels ?? {}).map(([k, v]) => ['LABEL', plain(`${k}=${v}`)])]
-    this.#facts.replaceChildren(...facts.map(([name, text]) => el('div', {}, el('dt', {}, name.toLowerCase()), el('dd', {}, text))))
+    pairs(this.#facts, [
+      ...Object.entries(cells).filter(([column]) => column !== 'NAME' && column !== 'NAMESPACE').map(([column, text]) => [column.toLowerCase(), text]),
+      ['labels', Object.entries(row.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(' ')],
+    ])
   }
 
   close() {}

@@ -6,7 +6,7 @@ import { Events } from './events.js'
 import { Logs } from './logs.js'
 import { address } from './route.js'
 import { Table } from './table.js'
-import { age, bytes, el, mark, mood, plain, say } from './words.js'
+import { age, bytes, el, mark, mood, pairs, plain, say } from './words.js'
 import { Yaml } from './yaml.js'
 
 const parts = { '': 'Overview', logs: 'Logs', yaml: 'YAML' }
@@ -73,8 +73,7 @@ class Overview {
     this.#events.show(model, this.#key)
     if (!pod) return
     const use = model.use.get(this.#key)
-    const facts = factsOf(pod, model, use)
-    this.#facts.replaceChildren(...facts.map(([name, text]) => el('div', {}, el('dt', {}, name), el('dd', {}, text))))
+    pairs(this.#facts, factsOf(pod, model, use))
     this.#containers.show(pod.object, model, use)
     this.#conditions.show((pod.object.status.conditions ?? []).map(c => ({
       key: c.type,
@@ -89,10 +88,10 @@ function factsOf(pod, model, use) {
   const owner = metadata.ownerReferences?.[0]
   return [
     ['Ready', pod.ready], ['Restarts', pod.restarts], ['Age', age(model.since(metadata.creationTimestamp))],
-    ['IP', (status.podIPs ?? []).map(p => plain(p.ip)).join(', ')],
-    ['Restart policy', spec.restartPolicy], ['Controlled by', owner && plain(`${owner.kind}/${owner.name}`)],
+    ['IP', (status.podIPs ?? []).map(p => p.ip).join(', ')],
+    ['Restart policy', spec.restartPolicy], ['Controlled by', owner && `${owner.kind}/${owner.name}`],
     ['Processes', use?.pids == null ? '' : String(use.pids) + (use.limits?.pids ? ` / ${use.limits.pids}` : '')],
     ['Disk read', use?.readBytesTotal == null ? '' : bytes(use.readBytesTotal)], ['Disk written', use?.writtenBytesTotal == null ? '' : bytes(use.writtenBytesTotal)],
-    ['Labels', Object.entries(metadata.labels ?? {}).map(([k, v]) => plain(`${k}=${v}`)).join(' ')],
-  ].filter(([, text]) => text)
+    ['Labels', Object.entries(metadata.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(' ')],
+  ]
 }

@@ -91,3 +91,15 @@ export function rowMood(row) {
 
 // command returns a command line to copy.
 export function command(text) { return el('code', { class: 'command' }, text) }
+
+// pairs shows names and values in a dl, and leaves what has not changed alone. Without a value a name
+// is not shown.
+export function pairs(list, all) {
+  const shown = all.filter(([, value]) => value)
+  while (list.children.length > shown.length) list.lastElementChild.remove()
+  shown.forEach(([name, value], i) => {
+    const pair = list.children[i] ?? list.appendChild(el('div', {}, el('dt'), el('dd')))
+    say(pair.firstElementChild, name)
+    say(pair.lastElementChild, plain(value))
+  })
+}
