@@ -172,6 +172,11 @@ type Info struct {
 	SharedLayers int // layers that other images use too
 }
 
+// WatchDirs returns the directories that change when images and their names do.
+func (s *Store) WatchDirs() []string {
+	return []string{filepath.Join(s.Dir, records.ImagesDir), filepath.Join(s.Dir, records.NamesDir)}
+}
+
 // List returns the images, newest first. If a record is damaged, the rest is returned together with the
 // error.
 func (s *Store) List() ([]Info, error) {

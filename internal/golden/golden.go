@@ -13,6 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// Updating reports whether -update is given, for a test that compares its files itself.
+func Updating() bool { return *update }
+
 // Check fails the test if got differs from the file. With -update it writes the file instead.
 func Check(t testing.TB, file, got string) {
 	t.Helper()

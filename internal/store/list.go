@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/pod"
 )
 
 // Pods returns the existing pods, by namespace and name.
@@ -64,4 +65,22 @@ func (d Dirs) WatchDirs() ([]string, error) {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	return slices.Concat([]string{root}, spaces, pods), nil
+}
+
+// ObjectDirs returns the existing directories that change when objects of the given kinds, the states
+// of workloads, or the directories of claims do.
+func (d Dirs) ObjectDirs(kinds ...pod.ObjectKind) ([]string, error) {
+	list := []string{d.Data, filepath.Join(d.Data, "objects"), filepath.Join(d.Data, "workloads")}
+	roots := []string{filepath.Join(d.Data, "volumes")}
+	for _, kind := range kinds {
+		roots = append(roots, filepath.Join(d.Data, "objects", objectDirs[kind]), filepath.Join(d.Data, "workloads", objectDirs[kind]))
+	}
+	for _, root := range roots {
+		spaces, err := filepath.Glob(filepath.Join(root, "*")) // of cluster-scoped kinds these are files
+		if err != nil {
+			return nil, fmt.Errorf("watch objects: %w", err)
+		}
+		list = append(append(list, root), spaces...)
+	}
+	return slices.DeleteFunc(list, func(dir string) bool { return !isDir(dir) }), nil
 }

@@ -15,6 +15,7 @@ type hub struct {
 	source Source
 	every  time.Duration
 	host   string
+	now    func() time.Time
 	begun  time.Time
 
 	mu         sync.Mutex
@@ -25,7 +26,7 @@ type hub struct {
 	populated  bool            // since the first page was opened
 	version    int             // of everything below; each change increments it
 	objects    map[string]versionedObject
-	membership int // the version of the last addition or removal
+	membership map[string]int // of each kind: the version of the last addition or removal
 	problem    string
 	history    map[string]*ring
 	use        usage
@@ -93,16 +94,16 @@ func (h *hub) setObjects(ctx context.Context, all []Object, problem string) {
 		old, was := h.objects[key]
 		switch {
 		case !was:
-			h.membership, changed = h.version, true
+			h.membership[t.Kind], changed = h.version, true
 		case bytes.Equal(old.JSON, t.JSON):
 			now[key] = old
 			continue
 		}
 		now[key], changed = versionedObject{t, h.version}, true
 	}
-	for key := range h.objects {
+	for key, old := range h.objects {
 		if _, is := now[key]; !is {
-			h.membership, changed = h.version, true
+			h.membership[old.Kind], changed = h.version, true
 		}
 	}
 	h.objects, h.problem, h.populated = now, problem, true
@@ -135,7 +136,7 @@ func (h *hub) setUsage(ctx context.Context, used []Usage) {
 		return
 	}
 	h.version++
-	h.use = usage{version: h.version, at: time.Since(h.begun).Seconds(), pods: []any{}}
+	h.use = usage{version: h.version, at: h.now().Sub(h.begun).Seconds(), pods: []any{}}
 	if h.history == nil {
 		h.history = map[string]*ring{}
 	}
@@ -160,16 +161,15 @@ func (h *hub) pruneHistory() {
 
 // update is what is new for a page, without unchanged parts.
 type update struct {
-	Host    string             `json:"host,omitempty"`
-	Now     time.Time          `json:"now"`               // of the server's clock
-	At      float64            `json:"at"`                // seconds since the start of the command
-	Every   float64            `json:"every,omitempty"`   // seconds between samples of usage
-	Problem *string            `json:"problem,omitempty"` // "" for none
-	Pods    *objectUpdate      `json:"pods,omitempty"`
-	Events  *objectUpdate      `json:"events,omitempty"`
-	Use     *[]any             `json:"use,omitempty"` // may be empty
-	UsedAt  float64            `json:"usedAt,omitempty"`
-	History map[string][]point `json:"history,omitempty"` // of all pods, for a page that has just been opened
+	Host    string                   `json:"host,omitempty"`
+	Now     time.Time                `json:"now"`               // of the server's clock
+	At      float64                  `json:"at"`                // seconds since the start of the command
+	Every   float64                  `json:"every,omitempty"`   // seconds between samples of usage
+	Problem *string                  `json:"problem,omitempty"` // "" for none
+	Objects map[string]*objectUpdate `json:"objects,omitempty"` // by kind
+	Use     *[]any                   `json:"use,omitempty"`     // may be empty
+	UsedAt  float64                  `json:"usedAt,omitempty"`
+	History map[string][]point       `json:"history,omitempty"` // of all pods, for a page that has just been opened
 }
 
 // objectUpdate contains the changed objects of a kind, and the keys of all.
@@ -189,7 +189,7 @@ func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 	if h.version == last {
 		return nil, last, h.changed
 	}
-	u = &update{Now: time.Now(), At: time.Since(h.begun).Seconds()}
+	u = &update{Now: h.now(), At: h.now().Sub(h.begun).Seconds()}
 	if last == 0 {
 		u.Host, u.Every = h.host, h.every.Seconds()
 		u.History = map[string][]point{}
@@ -201,25 +201,36 @@ func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 	if used.version > last {
 		u.Use, u.UsedAt = &used.pods, used.at
 	}
-	u.Problem, u.Pods, u.Events = &problem, h.objectsSince("pods", last), h.objectsSince("events", last)
+	u.Problem, u.Objects = &problem, h.objectsSince(last)
 	return u, h.version, h.changed
 }
 
-// objectsSince returns the changed objects of a kind, nil if nothing is new. h.mu is held.
-func (h *hub) objectsSince(kind string, last int) *objectUpdate {
-	t := &objectUpdate{Keys: []string{}, Changed: map[string]json.RawMessage{}}
+// objectsSince returns the changed objects of the kinds with changes. h.mu is held.
+func (h *hub) objectsSince(last int) map[string]*objectUpdate {
+	changed := map[string]*objectUpdate{}
+	add := func(kind string) {
+		if changed[kind] == nil {
+			changed[kind] = &objectUpdate{Keys: []string{}, Changed: map[string]json.RawMessage{}}
+		}
+	}
+	for kind, version := range h.membership {
+		if version > last {
+			add(kind)
+		}
+	}
 	for _, v := range h.objects {
-		if v.Kind != kind {
-			continue
-		}
-		t.Keys = append(t.Keys, v.Key)
 		if v.version > last {
-			t.Changed[v.Key] = v.JSON
+			add(v.Kind)
+			changed[v.Kind].Changed[v.Key] = v.JSON
 		}
 	}
-	if len(t.Changed) == 0 && h.membership <= last && last > 0 {
-		return nil
+	for _, v := range h.objects {
+		if u := changed[v.Kind]; u != nil {
+			u.Keys = append(u.Keys, v.Key)
+		}
 	}
-	slices.Sort(t.Keys)
-	return t
+	for _, u := range changed {
+		slices.Sort(u.Keys)
+	}
+	return changed
 }

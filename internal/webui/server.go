@@ -8,6 +8,7 @@
 //	GET /              the page, and its parts; they contain no secret
 //	GET /api/state     a stream: all objects, then changed ones, and usage
 //	GET /api/logs      a stream: lines of a pod's logs, as they are written
+//	GET /api/yaml      an object as YAML
 //
 // A stream consists of Server-Sent Events, each with a JSON object. Everything below /api/ requires
 // the token: see auth.go.
@@ -35,11 +36,13 @@ type Source interface {
 	// Logs passes on the existing lines, and new ones, until there will be no more or ctx ends. The
 	// error is for users.
 	Logs(ctx context.Context, of LogRequest, line func(Line)) error
+	// YAML returns an object as YAML. The error is for users.
+	YAML(kind, key string) ([]byte, error)
 }
 
-// Object is a displayed object: a pod, or an event.
+// Object is a displayed object: a pod, an event, a row of a table.
 type Object struct {
-	Kind string // "pods" or "events"
+	Kind string // the history of usage belongs to the kind "pods"
 	Key  string // NAMESPACE/NAME
 	JSON []byte
 }
@@ -68,9 +71,10 @@ type Line struct {
 // Server serves the page.
 type Server struct {
 	Source Source
-	Token  string        // requests of the API must carry it
-	Host   string        // the machine's name
-	Every  time.Duration // interval between samples of usage
+	Token  string           // requests of the API must carry it
+	Host   string           // the machine's name
+	Every  time.Duration    // interval between samples of usage
+	Now    func() time.Time // the clock
 	// Stall is how long a client may take to send its request, and to read a response.
 	Stall time.Duration
 
@@ -85,12 +89,13 @@ var web embed.FS
 
 // Handler returns the handler of all requests. It is called once.
 func (s *Server) Handler() http.Handler {
-	s.hub = &hub{source: s.Source, every: s.Every, host: s.Host, begun: time.Now()}
+	s.hub = &hub{source: s.Source, every: s.Every, host: s.Host, now: s.Now, begun: s.Now(), membership: map[string]int{}}
 	s.streams = make(chan struct{}, maxStreams)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", serveFile)
 	mux.HandleFunc("/api/state", s.stream(s.state))
 	mux.HandleFunc("/api/logs", s.stream(s.logs))
+	mux.HandleFunc("/api/yaml", s.yaml)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, _ *http.Request) {
 		httpError(w, http.StatusNotFound, "not found")
 	})
@@ -114,6 +119,18 @@ func serveFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
+	w.Write(text)
+}
+
+// yaml serves an object as YAML.
+func (s *Server) yaml(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	text, err := s.Source.YAML(q.Get("kind"), q.Get("key"))
+	if err != nil {
+		httpError(w, http.StatusNotFound, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write(text)
 }
 

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -50,6 +52,13 @@ func (s *fakeSource) Logs(ctx context.Context, of LogRequest, line func(Line)) e
 	return s.logs(ctx, of, line)
 }
 
+func (s *fakeSource) YAML(kind, key string) ([]byte, error) {
+	if kind != "pods" {
+		return nil, errors.New("kind not found")
+	}
+	return []byte("name: " + key + "\n"), nil
+}
+
 func (s *fakeSource) show(problem string, all ...Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +76,7 @@ func (s *fakeSource) watched() bool {
 }
 
 func newServer(s Source) *Server {
-	return &Server{Source: s, Token: token, Host: "box", Every: time.Hour, Stall: bound}
+	return &Server{Source: s, Token: token, Host: "box", Every: time.Hour, Now: time.Now, Stall: bound}
 }
 
 // serve serves s for the duration of the test.
@@ -146,9 +155,11 @@ func (c *client) next(into any) {
 type received struct {
 	Host    string
 	Problem string
-	Pods    *struct {
-		Keys    []string
-		Changed map[string]any
+	Objects struct {
+		Pods, Services *struct {
+			Keys    []string
+			Changed map[string]any
+		}
 	}
 	Use     []any
 	History map[string][][3]*float64
@@ -170,7 +181,7 @@ func TestStateReportsChanges(t *testing.T) {
 	c := open(t, serve(t, newServer(source)), "/api/state")
 	var first received
 	c.next(&first)
-	if first.Host != "box" || fmt.Sprint(first.Pods.Keys, first.Pods.Changed) != "[default/a default/b] map[default/a:1 default/b:1]" {
+	if first.Host != "box" || fmt.Sprint(first.Objects.Pods.Keys, first.Objects.Pods.Changed) != "[default/a default/b] map[default/a:1 default/b:1]" {
 		t.Fatalf("at first: %+v", first)
 	}
 	eventually(t, "a sample was taken", func() bool { source.mu.Lock(); defer source.mu.Unlock(); return source.used > 0 })
@@ -183,16 +194,41 @@ func TestStateReportsChanges(t *testing.T) {
 		{"", []Object{podOf("b", `2`), podOf("c", `1`)}, "[default/b default/c] map[default/c:1]"},
 		{"", []Object{podOf("c", `1`)}, "[default/c] map[]"},
 		{"", nil, "[] map[]"},
-		{"the disk is broken", []Object{podOf("c", `1`)}, "[default/c] map[default/c:1]"},
+		{"the disk is broken", []Object{podOf("c", `1`), {"services", "default/s", []byte(`1`)}}, "[default/c] map[default/c:1]"},
 	} {
 		source.show(step.problem, step.things...)
 		var u received
-		for u.Pods == nil { // messages with usage come between
+		for u.Objects.Pods == nil { // messages with usage come between
 			u = received{}
 			c.next(&u)
 		}
-		if got := fmt.Sprint(u.Pods.Keys, u.Pods.Changed); got != step.want || u.Host != "" || u.Problem != step.problem {
+		if got := fmt.Sprint(u.Objects.Pods.Keys, u.Objects.Pods.Changed); got != step.want || u.Host != "" || u.Problem != step.problem {
 			t.Errorf("%s instead of %s: %+v", got, step.want, u)
+		}
+	}
+	source.show("", podOf("c", `1`), Object{"services", "default/s", []byte(`2`)})
+	var u received
+	for u.Objects.Services == nil {
+		u = received{}
+		c.next(&u)
+	}
+	if got := fmt.Sprint(u.Objects.Services.Keys, u.Objects.Services.Changed); u.Objects.Pods != nil || got != "[default/s] map[default/s:2]" {
+		t.Errorf("a change of one kind: %s, pods %v", got, u.Objects.Pods)
+	}
+}
+
+func TestYAML(t *testing.T) {
+	for query, want := range map[string]string{
+		"kind=pods&key=default/web":   "200 text/plain; charset=utf-8 name: default/web\n",
+		"kind=Secret&key=default/web": "404 application/json {\"error\":\"kind not found\"}\n",
+	} {
+		got := answer(t, "GET", "/api/yaml?"+query, nil)
+		text, err := io.ReadAll(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(got.StatusCode, " ", got.Header.Get("Content-Type"), " ", string(text)); got != want {
+			t.Errorf("%s: %s", query, got)
 		}
 	}
 }
@@ -214,7 +250,7 @@ func TestLooksOnlyForPages(t *testing.T) {
 	two.next(&u)
 	one.end()
 	source.show("", podOf("a", `2`)) // the other page is notified nevertheless
-	for u.Pods == nil || fmt.Sprint(u.Pods.Changed) != "map[default/a:2]" {
+	for u.Objects.Pods == nil || fmt.Sprint(u.Objects.Pods.Changed) != "map[default/a:2]" {
 		u = received{}
 		two.next(&u)
 	}

@@ -17,7 +17,7 @@ import (
 
 // browser is a headless Chromium, controlled by its DevTools protocol over a pair of pipes:
 // messages are JSON that ends with a zero byte. Libraries for this protocol contain its whole
-// vocabulary; the tests need eight methods.
+// vocabulary; the tests need a dozen methods.
 type browser struct {
 	t      *testing.T
 	to     *os.File
@@ -56,7 +56,8 @@ func newBrowser(t *testing.T) *browser {
 	}
 	home := t.TempDir()
 	cmd := exec.Command(program, "--remote-debugging-pipe", "--user-data-dir="+home, "--no-first-run", "--disable-gpu",
-		"--disable-dev-shm-usage", "--disable-breakpad", "--disable-crash-reporter", "--disable-component-update", "--disable-background-networking", "about:blank")
+		"--disable-dev-shm-usage", "--disable-breakpad", "--disable-crash-reporter", "--disable-component-update", "--disable-background-networking",
+		"--font-render-hinting=none", "--disable-lcd-text", "--hide-scrollbars", "--force-color-profile=srgb", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+home)
 	cmd.ExtraFiles = []*os.File{theirs, theirEnd}
 	var log strings.Builder
@@ -155,11 +156,11 @@ type tab struct {
 	session string
 
 	faults   []string // errors and warnings of the console; b.mu
-	requests []string // requested addresses; b.mu
+	requests []string // methods and addresses that were requested; b.mu
 }
 
-// open opens a page.
-func (b *browser) open(address string) *tab {
+// open opens a page. prepare, a script, runs before those of the page.
+func (b *browser) open(address string, prepare ...string) *tab {
 	b.t.Helper()
 	var target struct{ TargetID string }
 	b.must(b.ask("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target))
@@ -171,6 +172,9 @@ func (b *browser) open(address string) *tab {
 	b.mu.Unlock()
 	for _, domain := range []string{"Runtime", "Log", "Network", "Page"} {
 		p.do(domain+".enable", nil)
+	}
+	for _, script := range prepare {
+		p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": script})
 	}
 	p.do("Page.navigate", map[string]any{"url": address})
 	return p
@@ -187,13 +191,13 @@ func (b *browser) must(err error) {
 func (p *tab) event(method string, params json.RawMessage) {
 	var e struct {
 		Type    string // of a call of the console
-		Request struct{ URL string }
+		Request struct{ Method, URL string }
 		Entry   struct{ Level, Text, URL string }
 	}
 	json.Unmarshal(params, &e) // other formats are other events
 	switch {
 	case method == "Network.requestWillBeSent":
-		p.requests = append(p.requests, e.Request.URL)
+		p.requests = append(p.requests, e.Request.Method+" "+e.Request.URL)
 	case method == "Runtime.exceptionThrown",
 		method == "Runtime.consoleAPICalled" && e.Type != "log" && e.Type != "debug",
 		method == "Log.entryAdded" && e.Entry.Level != "verbose" && e.Entry.Level != "info":
@@ -249,12 +253,46 @@ func (p *tab) until(what, expression string) {
 // key presses a key.
 func (p *tab) key(name, text string) {
 	p.b.t.Helper()
-	code := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9}[name]
+	code := map[string]int{"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "/": 191}[name]
+	position := strings.Replace(name, "/", "Slash", 1)
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		k := map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code}
+		k := map[string]any{"type": kind, "key": name, "code": position, "windowsVirtualKeyCode": code}
 		if kind == "keyDown" && text != "" {
 			k["text"] = text
 		}
 		p.do("Input.dispatchKeyEvent", k)
 	}
+}
+
+// size changes the size of the window.
+func (p *tab) size(width, height int) {
+	p.b.t.Helper()
+	p.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+	p.until("the page has its new size", fmt.Sprintf(`innerWidth === %d`, width))
+}
+
+// prefer sets the colours that the system prefers: light or dark.
+func (p *tab) prefer(scheme string) {
+	p.b.t.Helper()
+	p.do("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
+}
+
+// picture returns a picture of the window as PNG.
+func (p *tab) picture() []byte {
+	p.b.t.Helper()
+	var got struct{ Data []byte }
+	p.b.must(p.b.ask(p.session, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": false}, &got))
+	return got.Data
+}
+
+// write puts a text into an input field, as a user does who types it.
+func (p *tab) write(field, text string) {
+	p.b.t.Helper()
+	p.b.must(p.eval(fmt.Sprintf(`(() => { const f = document.querySelector(%q); f.value = %q; f.dispatchEvent(new Event('input')) })()`, field, text), nil))
+}
+
+// click clicks on an element.
+func (p *tab) click(element string) {
+	p.b.t.Helper()
+	p.b.must(p.eval(fmt.Sprintf(`document.querySelector(%q).click()`, element), nil))
 }

@@ -63,8 +63,9 @@ func newMachine(t *testing.T) *machine {
 	}
 	m.podrun("", "image", "import", rootfs, "busybox")
 	t.Cleanup(func() {
-		m.command(context.Background(), "down", "--force", "talker").Run() // it fails if the pod is gone, as expected
-		m.command(context.Background(), "image", "rm", "busybox").Run()
+		// These fail if what they remove is gone, as expected.
+		m.command(context.Background(), "down", "--force", "--all").Run()
+		m.command(context.Background(), "image", "rm", "busybox", "other").Run()
 	})
 	return m
 }
@@ -75,16 +76,20 @@ func (m *machine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// podrun runs a command that has to succeed in time.
-func (m *machine) podrun(stdin string, args ...string) {
+// podrun runs a command that has to succeed in time, and returns what it prints.
+func (m *machine) podrun(stdin string, args ...string) string {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), stepTimeout)
 	defer cancel()
 	cmd := m.command(ctx, args...)
 	cmd.Stdin = strings.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		m.t.Fatalf("podrun %s: %v\n%s", strings.Join(args, " "), err, out)
+	var failure strings.Builder
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		m.t.Fatalf("podrun %s: %v\n%s%s", strings.Join(args, " "), err, out, failure.String())
 	}
+	return string(out)
 }
 
 // serve starts podrun ui and returns the address that it prints.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/imagegc"
+	"github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/image"
 )
@@ -54,7 +55,7 @@ func runLs(env *cmdutil.Env, c *cli.Context) error {
 	switch format := c.String("format"); {
 	case c.Bool("quiet"):
 		for _, i := range list {
-			fmt.Fprintln(env.Out, shortID(i.ID))
+			fmt.Fprintln(env.Out, printers.ShortImageID(i.ID))
 		}
 	case format != "" && format != "table":
 		err = errors.Join(formatImages(env, list, now, format), err)
@@ -82,9 +83,9 @@ func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format str
 		return cmdutil.UsageErrorf("image ls", "--format: %v", err)
 	}
 	for _, i := range list {
-		for _, name := range namesOf(i) {
+		for _, name := range printers.ImageNames(i) {
 			repository, tag := splitName(name)
-			row := listedImage{Name: name, Repository: repository, Tag: tag, ID: shortID(i.ID), Digest: i.Digest, Size: progress.Size(i.Size)}
+			row := listedImage{Name: name, Repository: repository, Tag: tag, ID: printers.ShortImageID(i.ID), Digest: i.Digest, Size: progress.Size(i.Size)}
 			if !i.Created.IsZero() {
 				row.CreatedAt, row.CreatedSince = i.Created.Format(time.RFC3339), since(now, i.Created)
 			}
@@ -98,28 +99,13 @@ func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format str
 	return nil
 }
 
-// noName is printed for a missing name or tag.
-const noName = "<none>"
-
 // splitName splits a full name into repository and tag.
 func splitName(name string) (repository, tag string) {
 	repository, _, digested := strings.Cut(name, "@")
 	if at := strings.LastIndex(name, ":"); !digested && at > strings.LastIndex(name, "/") {
 		return name[:at], name[at+1:]
 	}
-	return repository, noName
-}
-
-func namesOf(i image.Info) []string {
-	if len(i.Names) == 0 {
-		return []string{noName}
-	}
-	return i.Names
-}
-
-func shortID(id string) string {
-	id = strings.TrimPrefix(id, "sha256:")
-	return id[:min(12, len(id))]
+	return repository, printers.NoImageName
 }
 
 func since(now, then time.Time) string {
@@ -127,11 +113,9 @@ func since(now, then time.Time) string {
 }
 
 func printImages(env *cmdutil.Env, list []image.Info, now time.Time) error {
-	rows := [][]string{{"NAME", "ID", "ADDED", "SIZE"}}
+	rows := [][]string{printers.ImageHeader()}
 	for _, i := range list {
-		for _, name := range namesOf(i) {
-			rows = append(rows, []string{name, shortID(i.ID), since(now, i.Added), progress.Size(i.Size)})
-		}
+		rows = append(rows, printers.ImageRows(i, now)...)
 	}
 	return env.PrintTable(rows)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/podstats"
 	"github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/resource"
+	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/webui"
@@ -25,11 +26,12 @@ import (
 // lookPause is the least interval between two reads of all pods for a page.
 const lookPause = 250 * time.Millisecond
 
-// pageSource provides the contents of the page: those of get, events, top and logs, by the same
-// functions. It only reads files, so it wakes no supervisor that hibernates.
+// pageSource provides the contents of the page: those of get, image ls, events, top and logs, by the
+// same functions. It only reads files, so it wakes no supervisor that hibernates.
 type pageSource struct {
-	dirs  store.Dirs
-	quiet *cmdutil.Env // discards messages, which are meant for the output of a command
+	dirs   store.Dirs
+	images *image.Store
+	quiet  *cmdutil.Env // discards messages, which are meant for the output of a command
 
 	lives *dirwatch.LivenessWatcher
 
@@ -37,8 +39,13 @@ type pageSource struct {
 	use []podstats.Usage // of the last sample
 }
 
-func newPageSource(dirs store.Dirs) *pageSource {
-	return &pageSource{dirs: dirs, quiet: &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}, lives: dirwatch.NewLivenessWatcher(dirs)}
+func newPageSource(dirs store.Dirs) (*pageSource, error) {
+	images, err := cmdutil.OpenImages(dirs)
+	if err != nil {
+		return nil, err
+	}
+	quiet := &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}
+	return &pageSource{dirs: dirs, images: images, quiet: quiet, lives: dirwatch.NewLivenessWatcher(dirs)}, nil
 }
 
 // podRow is a pod on the page: its row in ps, and its object in get -o json.
@@ -49,72 +56,100 @@ type podRow struct {
 	Object   any    `json:"object"`
 }
 
-// Watch calls seen with all pods and events, whenever get -w would read them.
+// podTable is the page's kind for pods.
+const podTable = "pods"
+
+// Watch calls seen with all objects, whenever get -w would read pods, and when other objects or images
+// change.
 func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
-	options := &printers.PrintOptions{All: true}
-	watched := func() ([]string, error) { return printers.WatchedDirs(s.dirs, nil, options) }
 	look := func() (bool, error) {
-		seen(s.look(options))
+		seen(s.look())
 		return true, sleep.For(ctx, lookPause)
 	}
 	for ctx.Err() == nil {
-		if err := dirwatch.While(ctx, watched, s.lives.Changed, look); err != nil && ctx.Err() == nil {
+		if err := dirwatch.While(ctx, s.watched, s.lives.Changed, look); err != nil && ctx.Err() == nil {
 			seen(nil, err.Error())
 			sleep.For(ctx, podstats.TopInterval)
 		}
 	}
 }
 
-// look reads all pods and events. It returns what it cannot read as problem, next to the rest.
-func (s *pageSource) look(options *printers.PrintOptions) (all []webui.Object, problem string) {
-	var problems []string
-	add := func(kind, key string, v any) {
-		text, err := json.Marshal(v)
-		if err != nil {
-			problems = append(problems, err.Error())
-			return
-		}
-		all = append(all, webui.Object{Kind: kind, Key: key, JSON: text})
-	}
-	if err := s.lives.Snapshot(); err != nil {
-		problems = append(problems, err.Error())
-	}
-	l, err := printers.ListPods(s.dirs, nil, options)
+// watched returns the directories in which what the page shows changes.
+func (s *pageSource) watched() ([]string, error) {
+	pods, err := printers.WatchedDirs(s.dirs, nil, &printers.PrintOptions{All: true})
 	if err != nil {
-		problems = append(problems, err.Error())
+		return nil, err
 	}
+	objects, err := s.dirs.ObjectDirs(tableKinds()...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(pods, objects, s.images.WatchDirs()), nil
+}
+
+// collection is what the page shows, and what cannot be read.
+type collection struct {
+	all      []webui.Object
+	problems []string
+}
+
+func (c *collection) add(kind, key string, v any) {
+	if text, err := json.Marshal(v); c.check(err) {
+		c.all = append(c.all, webui.Object{Kind: kind, Key: key, JSON: text})
+	}
+}
+
+// check reports whether err is nil. It adds an error to the problems.
+func (c *collection) check(err error) bool {
+	if err != nil {
+		c.problems = append(c.problems, err.Error())
+	}
+	return err == nil
+}
+
+// look reads everything. It returns what it cannot read as problem, next to the rest.
+func (s *pageSource) look() (all []webui.Object, problem string) {
+	var c collection
+	c.check(s.lives.Snapshot())
+	c.addPods(s)
+	c.addEvents(s)
+	c.addTables(s)
+	c.addImages(s)
+	return c.all, strings.Join(c.problems, "; ")
+}
+
+func (c *collection) addPods(s *pageSource) {
+	l, err := printers.ListPods(s.dirs, nil, &printers.PrintOptions{All: true})
+	c.check(err)
 	if l == nil {
-		return nil, strings.Join(problems, "; ")
+		return
 	}
 	for i := range l.Entries {
 		e := &l.Entries[i]
 		object, err := e.Object()
-		if err != nil {
-			problems = append(problems, err.Error())
+		if !c.check(err) {
 			continue
 		}
 		row, err := e.Row(false, time.Now())
-		if err != nil {
-			problems = append(problems, err.Error())
+		if !c.check(err) {
 			continue
 		}
 		count, _, _ := strings.Cut(row[3], " (") // the page computes the elapsed time itself
-		add("pods", e.Key(), podRow{row[1], row[2], count, object})
+		c.add(podTable, e.Key(), podRow{row[1], row[2], count, object})
 	}
-	events := &podevents.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true}
-	pods, err := events.Pods()
-	if err == nil {
-		for _, p := range pods { // a pod that cannot be read does not hide the others
-			list, err := events.Read([]store.Pod{p})
-			if err != nil {
-				problems = append(problems, err.Error())
-			}
-			for _, e := range list {
-				add("events", e.Namespace+"/"+e.Name, e)
-			}
+}
+
+func (c *collection) addEvents(s *pageSource) {
+	view := &podevents.View{Env: s.quiet, Dirs: s.dirs, AllNamespaces: true}
+	pods, err := view.Pods()
+	c.check(err)
+	for _, p := range pods { // a pod that cannot be read does not hide the others
+		list, err := view.Read([]store.Pod{p})
+		c.check(err)
+		for _, e := range list {
+			c.add("events", e.Namespace+"/"+e.Name, e)
 		}
 	}
-	return all, strings.Join(problems, "; ")
 }
 
 // Use returns the values of top. It wakes Watch when pods have ended without writing a status.

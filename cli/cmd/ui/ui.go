@@ -31,9 +31,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "ui",
 		Usage: "show pods, logs, events and resource usage in a browser",
-		Description: `Serves a page with all pods of the user, their status, logs, events and resource
-usage, until Ctrl-C. The page updates by itself and loads nothing from other
-servers. It is read-only: it only reads files, and starts no supervisor.
+		Description: `Serves a page with the pods of the user, their logs, events and resource usage,
+with workloads, Services, claims and images, until Ctrl-C. The page updates by
+itself and loads nothing from other servers. It is read-only: it only reads
+files, and starts no supervisor.
 
 The page is for this machine only: it is served at a loopback address, or at a
 socket of your own (--socket). The printed address contains a token, which is
@@ -110,12 +111,16 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find out the machine's name: %w", err)
 	}
+	source, err := newPageSource(dirs)
+	if err != nil {
+		return err
+	}
 	l, err := o.listen()
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	s := &webui.Server{Source: newPageSource(dirs), Token: webui.NewToken(), Host: host, Every: podstats.TopInterval, Stall: uiStall}
+	s := &webui.Server{Source: source, Token: webui.NewToken(), Host: host, Every: podstats.TopInterval, Now: time.Now, Stall: uiStall}
 	controller.Recover(o.env, dirs)
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -117,7 +118,9 @@ func heard[T any](t *testing.T, stream *bufio.Reader, what string, enough func(T
 }
 
 // pageState is what of the state these tests look at.
-type pageState struct {
+type pageState struct{ Objects pageObjects }
+
+type pageObjects struct {
 	Pods struct {
 		Keys    []string
 		Changed map[string]struct {
@@ -128,10 +131,29 @@ type pageState struct {
 	Events struct {
 		Changed map[string]struct{ Reason, Message string }
 	}
+	Tables struct {
+		Changed map[string]struct{ Columns []string }
+	}
+	Service, Deployment, Job, PersistentVolume, Images *pageRows
+}
+
+// pageRows are rows of a table.
+type pageRows struct {
+	Keys    []string
+	Changed map[string]struct {
+		Cells  []string
+		Since  map[string]time.Time
+		Labels map[string]string
+	}
+}
+
+// noPods reports whether a first message has the tables and no pods.
+func (s pageState) noPods() bool {
+	return len(s.Objects.Tables.Changed) > 0 && len(s.Objects.Pods.Keys) == 0
 }
 
 func (s pageState) status(key string) string {
-	p := s.Pods.Changed[key]
+	p := s.Objects.Pods.Changed[key]
 	return fmt.Sprintf("%s %s %s %s", p.Ready, p.Status, p.Restarts, p.Object.Status.Phase)
 }
 
@@ -139,7 +161,7 @@ func TestUIShowsWhatChanges(t *testing.T) {
 	h := clitest.NewHost(t)
 	_, ask := visit(h, nil, "--port", "0", "--address", "localhost")
 	state := ask("/api/state")
-	heard(t, state, "there are no pods", func(s pageState) bool { return s.Pods.Keys != nil && len(s.Pods.Keys) == 0 })
+	heard(t, state, "there are no pods", pageState.noPods)
 	s := h.UpDetached(clitest.OneContainer, nil)
 	heard(t, state, "a pod comes", func(s pageState) bool { return s.status("default/web") == "1/1 Running 0 Running" })
 
@@ -147,7 +169,7 @@ func TestUIShowsWhatChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard(t, state, "an event comes", func(s pageState) bool {
-		for _, e := range s.Events.Changed {
+		for _, e := range s.Objects.Events.Changed {
 			if e.Reason == "Started" && e.Message == "Container started" {
 				return true
 			}
@@ -163,7 +185,53 @@ func TestUIShowsWhatChanges(t *testing.T) {
 	if got := h.Run("down", "web"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	heard(t, state, "a pod goes", func(s pageState) bool { return s.Pods.Keys != nil && !slices.Contains(s.Pods.Keys, "default/web") })
+	heard(t, state, "a pod goes", func(s pageState) bool {
+		return s.Objects.Pods.Keys != nil && !slices.Contains(s.Objects.Pods.Keys, "default/web")
+	})
+}
+
+// TestUIShowsTables compares the rows of objects with what get prints.
+func TestUIShowsTables(t *testing.T) {
+	h := clitest.NewHost(t)
+	_, ask := visit(h, nil, "--port", "0")
+	state := ask("/api/state")
+	row := func(rows *pageRows, key string) string {
+		if rows == nil {
+			return ""
+		}
+		return strings.Join(rows.Changed[key].Cells, "|")
+	}
+	heard(t, state, "the columns of all kinds", func(s pageState) bool {
+		return len(s.Objects.Tables.Changed) == 11 && strings.Join(s.Objects.Tables.Changed["Deployment"].Columns, "|") == "NAMESPACE|NAME|READY|UP-TO-DATE|AVAILABLE|AGE" &&
+			strings.Join(s.Objects.Tables.Changed["images"].Columns, "|") == "NAME|ID|ADDED|SIZE"
+	})
+	service := h.File("apiVersion: v1\nkind: Service\nmetadata: {name: web, labels: {app: shop}}\nspec: {clusterIP: None, ports: [{port: 80}]}\n")
+	apply := func(file string) {
+		t.Helper()
+		if got := h.Run("apply", "-f", file); got.Code != 0 {
+			t.Fatalf("%+v", got)
+		}
+	}
+	apply(service)
+	heard(t, state, "a Service comes", func(s pageState) bool {
+		return row(s.Objects.Service, "default/web") == "default|web|ClusterIP|None||80/TCP|" && s.Objects.Service.Changed["default/web"].Labels["app"] == "shop" &&
+			!s.Objects.Service.Changed["default/web"].Since["AGE"].IsZero()
+	})
+	apply(h.File("apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /tmp}}\n"))
+	heard(t, state, "a PersistentVolume comes", func(s pageState) bool {
+		return row(s.Objects.PersistentVolume, "/disk") == "disk|1Gi|RWO|Retain|Available|||<unset>||"
+	})
+	for query, words := range map[string]string{"kind=Service&key=default/web": "service web", "kind=PersistentVolume&key=/disk": "pv disk"} {
+		want := h.Run(append([]string{"get", "-o", "yaml"}, strings.Fields(words)...)...)
+		got, err := io.ReadAll(ask("/api/yaml?" + query))
+		if err != nil || string(got) != want.Out || want.Code != 0 {
+			t.Errorf("%s: %s, %v, instead of\n%+v", query, got, err, want)
+		}
+	}
+	if got := h.Run("delete", "-f", service); got.Code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	heard(t, state, "a Service goes", func(s pageState) bool { return s.Objects.Service != nil && len(s.Objects.Service.Keys) == 0 })
 }
 
 // TestUIConnectsToNoSupervisor checks that the page does not wake hibernating supervisors.
@@ -288,6 +356,6 @@ func TestUISocket(t *testing.T) {
 	if !strings.Contains(p.Err.String(), "ssh -L 7633:"+path+" HOST") {
 		t.Errorf("it says %s", p.Err.String())
 	}
-	heard(t, ask("/api/state"), "there are no pods", func(s pageState) bool { return s.Pods.Keys != nil })
+	heard(t, ask("/api/state"), "there are no pods", pageState.noPods)
 	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot serve the page at "+path+": another process listens on it\nhint: choose another path, or use the page that the process serves\n")
 }

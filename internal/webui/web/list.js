@@ -1,84 +1,107 @@
 // All pods, and what has happened to them lately.
 
-import { Chart } from './chart.js'
+import { Chart, draw } from './chart.js'
+import { Events } from './events.js'
+import { Filter } from './filter.js'
+import { address } from './route.js'
 import { Table } from './table.js'
-import { age, bytes, cores, el, mood, plain } from './words.js'
+import { age, bytes, command, cores, el, mood, plain, say } from './words.js'
 
-const shownEvents = 100
-
-// address is where a pod is shown.
-export const address = key => '#/pods/' + key
+const shownEvents = 20
 
 export class List {
-  #charts = new Map() // by NAMESPACE/NAME
-  #pods = new Table('Pods', ['Namespace', 'Name', 'Ready', 'Status', 'Restarts', 'Age', 'CPU', 'Memory', 'CPU over time', 'Memory over time'])
-  #none = el('p', { class: 'none' }, 'No pods. ', el('code', {}, 'podrun up -d FILE'), ' runs one.')
-  #events = new Events()
-  element = el('div', {}, el('section', { 'aria-label': 'Pods' }, el('h2', {}, 'Pods'), this.#none, this.#pods.element), this.#events.element)
+  #model
+  #usages = new Map() // by NAMESPACE/NAME
+  #filter = new Filter(() => this.show(this.#model))
+  #tiles = new Tiles()
+  #pods = new Table('Pods', ['Namespace', 'Name', 'Ready', 'Status', 'Restarts', 'Age', 'CPU', 'Memory'])
+  #none = el('p', { class: 'none' })
+  #events = new Events(shownEvents, 'Latest events')
+  element = el('div', {},
+    el('div', { class: 'head' }, el('h1', { tabindex: '-1' }, 'Pods'), this.#filter.element),
+    this.#tiles.element, el('section', { 'aria-label': 'Pods' }, this.#none, this.#pods.element), this.#events.element)
 
   show(model) {
-    this.#none.hidden = model.pods.size > 0
-    this.#pods.element.hidden = model.pods.size === 0
-    this.#pods.show([...model.pods].map(([key, pod]) => this.#row(model, key, pod)))
-    for (const key of this.#charts.keys()) {
-      if (!model.pods.has(key)) this.#charts.delete(key)
+    this.#model = model
+    const pods = [...model.pods].filter(([key, pod]) => this.#filter.matches([key, pod.status], pod.object.metadata.labels))
+    this.#filter.count(pods.length, model.pods.size)
+    this.#none.hidden = pods.length > 0
+    if (!model.loaded) say(this.#none, 'Loading …')
+    else if (model.pods.size > 0) say(this.#none, 'No pod matches the filter.')
+    else if (!this.#none.querySelector('code')) this.#none.replaceChildren('No pods. Start one: ', command('podrun up -d -f FILE'))
+    this.#tiles.show(model)
+    this.#pods.show(pods.map(([key, pod]) => this.#row(model, key, pod)))
+    for (const key of this.#usages.keys()) {
+      if (!model.pods.has(key)) this.#usages.delete(key)
     }
-    this.#events.show(model, '')
+    const keys = new Set(pods.map(([key]) => key))
+    this.#events.show(model, '', e => !this.#filter.active || keys.has(`${e.involvedObject.namespace}/${e.involvedObject.name}`))
   }
 
   close() {}
 
   #row(model, key, pod) {
-    if (!this.#charts.has(key)) this.#charts.set(key, [new Chart('CPU', cores, true), new Chart('memory', bytes, true)])
-    const charts = this.#charts.get(key)
-    draw(model, key, charts)
+    if (!this.#usages.has(key)) this.#usages.set(key, [new SmallUsage('CPU', cores), new SmallUsage('Memory', bytes)])
+    const [cpu, memory] = this.#usages.get(key)
     const use = model.use.get(key)
+    draw(model, key, [cpu.chart, memory.chart])
+    cpu.show(use?.cpuMillicores, use?.limits?.cpuMillicores)
+    memory.show(use?.memoryWorkingSetBytes, use?.limits?.memoryBytes)
     const { namespace, name, creationTimestamp } = pod.object.metadata
     return {
       key,
       mood: mood(pod),
       cells: [
-        namespace, { text: name, href: address(key) }, pod.ready, plain(pod.status), pod.restarts, age(model.since(creationTimestamp)),
-        cores(use?.cpuMillicores), bytes(use?.memoryWorkingSetBytes), { node: charts[0].element }, { node: charts[1].element },
+        namespace, { text: name, href: address('pods', namespace, name) }, pod.ready, plain(pod.status), pod.restarts,
+        age(model.since(creationTimestamp)), { node: cpu.element }, { node: memory.element },
       ],
     }
   }
 }
 
-// draw draws what a pod has used, with a chart for processors and one for memory.
-export function draw(model, key, [cpu, memory]) {
-  const points = model.history.get(key) ?? []
-  const limits = model.use.get(key)?.limits
-  cpu.show(points.map(p => [p[0], p[1]]), model.at, model.every * 3, limits?.cpuMillicores)
-  memory.show(points.map(p => [p[0], p[2]]), model.at, model.every * 3, limits?.memoryBytes)
-}
+// SmallUsage is a value, its limit, and a small chart of the last minutes.
+class SmallUsage {
+  #format
+  #value = el('span', { class: 'value' })
+  #limit = el('small')
 
-// Events shows the latest events, of a pod or of all.
-export class Events {
-  #table = new Table('Events', ['Last seen', 'Type', 'Reason', 'Object', 'Message'])
-  #none = el('p', { class: 'none' }, 'No events.')
-  element = el('section', { 'aria-label': 'Events' }, el('h2', {}, 'Events'), this.#none, this.#table.element)
+  constructor(title, format) {
+    this.#format = format
+    this.chart = new Chart(title, format, true)
+    this.element = el('span', { class: 'usage' }, el('span', {}, this.#value, this.#limit), this.chart.element)
+  }
 
-  show(model, key) {
-    const events = model.eventsOf(key).slice(0, shownEvents)
-    this.#none.hidden = events.length > 0
-    this.#table.element.hidden = events.length === 0
-    this.#table.show(events.map(e => ({
-      key: `${e.metadata.namespace}/${e.metadata.name}`,
-      mood: e.type === 'Warning' ? 'bad' : undefined,
-      cells: [seen(model, e), plain(e.type), plain(e.reason), object(e, key), plain(e.message)],
-    })))
+  show(value, limit) {
+    say(this.#value, this.#format(value))
+    say(this.#limit, limit == null ? '' : ` / ${this.#format(limit)}`)
   }
 }
 
-function seen(model, e) {
-  const last = age(model.since(e.lastTimestamp))
-  return e.count > 1 ? `${last} (x${e.count} over ${age(model.since(e.firstTimestamp))})` : last
-}
+// Tiles sums up all pods.
+class Tiles {
+  #values = new Map()
+  element = el('dl', { class: 'tiles' })
 
-// object is what an event is about: the container, or the pod where several are shown.
-function object(e, key) {
-  const container = /\{(.*)\}$/.exec(e.involvedObject.fieldPath ?? '')?.[1] ?? ''
-  const { namespace, name } = e.involvedObject
-  return key ? plain(container) || 'the pod' : `${namespace}/${name}` + (container && `{${plain(container)}}`)
+  constructor() {
+    for (const name of ['Running', 'Not ready', 'Failed', 'CPU', 'Memory']) {
+      const value = el('dd')
+      this.#values.set(name, value)
+      this.element.append(el('div', {}, el('dt', {}, name), value))
+    }
+  }
+
+  show(model) {
+    this.element.hidden = model.pods.size === 0
+    const moods = [...model.pods.values()].map(mood), count = m => moods.filter(one => one === m).length
+    const sum = field => [...model.use.values()].reduce((n, u) => n + (u[field] ?? 0), 0)
+    const values = {
+      Running: [`${count('good')} / ${moods.length}`, 'good'], 'Not ready': [count('busy'), 'busy'], Failed: [count('bad'), 'bad'],
+      CPU: [cores(sum('cpuMillicores'))], Memory: [bytes(sum('memoryWorkingSetBytes'))],
+    }
+    for (const [name, [value, feeling]] of Object.entries(values)) {
+      const at = this.#values.get(name)
+      say(at, String(value))
+      if (feeling) at.parentElement.dataset.mood = value === 0 ? 'done' : feeling
+    }
+  }
 }

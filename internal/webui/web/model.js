@@ -1,30 +1,44 @@
-// What is known of the machine's pods.
+// What is known of the machine.
 
 export class Model {
+  loaded = false
   host = ''
   problem = ''
-  every = 2 // seconds between two looks at what is used
-  pods = new Map() // by NAMESPACE/NAME: {ready, status, restarts, object}, of which object is a v1.Pod
-  events = new Map() // v1.Event
-  use = new Map() // by NAMESPACE/NAME, as podrun top -o json has it
+  every = 2 // seconds between two samples of usage
+  kinds = new Map() // by kind: a Map of its objects, by NAMESPACE/NAME
+  use = new Map() // by NAMESPACE/NAME, as podrun top -o json prints it
   history = new Map() // by NAMESPACE/NAME: [at, thousandths of a processor, bytes], the oldest first
-  at = 0 // seconds since the command was begun
+  at = 0 // seconds since the start of the command
+  now = 0 // ms since 1970 at that time, by the machine's clock
   ahead = 0 // by how many ms the machine's clock is ahead of this one
 
-  // apply takes what the state stream says.
+  // apply applies a message of the state stream.
   apply(u) {
     this.at = u.at
-    this.ahead = Date.parse(u.now) - Date.now()
+    this.now = Date.parse(u.now)
+    this.ahead = this.now - Date.now()
     if (u.every) { // a first message: what was known is of another time
-      for (const map of [this.pods, this.events, this.use]) map.clear()
+      this.kinds.clear()
+      this.use.clear()
       this.host = u.host
       this.every = u.every
       this.history = new Map(Object.entries(u.history ?? {}))
+      this.loaded = true
     }
     this.problem = u.problem ?? this.problem
-    take(this.pods, u.pods)
-    take(this.events, u.events)
+    for (const [kind, news] of Object.entries(u.objects ?? {})) this.#change(kind, news)
     if (u.use) this.#used(u)
+  }
+
+  // of returns the objects of a kind.
+  of(kind) { return this.kinds.get(kind) ?? new Map() }
+
+  get pods() { return this.of('pods') } // {ready, status, restarts, object}, of which object is a v1.Pod
+
+  // #change takes changed objects, in the order of their keys, and drops those that are gone.
+  #change(kind, news) {
+    const old = this.of(kind)
+    this.kinds.set(kind, new Map(news.keys.map(key => [key, news.changed[key] ?? old.get(key)])))
   }
 
   #used(u) {
@@ -41,20 +55,15 @@ export class Model {
     }
   }
 
-  // since says how many seconds ago a time of the machine was.
+  // since returns how many seconds ago a time of the machine was.
   since(time) { return (Date.now() + this.ahead - Date.parse(time)) / 1000 }
 
-  // eventsOf are the events of a pod, or of all, the latest first.
+  // timeAt returns the time, in ms since 1970, of seconds since the start of the command.
+  timeAt(at) { return this.now - (this.at - at) * 1000 }
+
+  // eventsOf returns the events of a pod, or of all, the latest first.
   eventsOf(key) {
-    const all = [...this.events.values()].filter(e => !key || `${e.involvedObject.namespace}/${e.involvedObject.name}` === key)
+    const all = [...this.of('events').values()].filter(e => !key || `${e.involvedObject.namespace}/${e.involvedObject.name}` === key)
     return all.sort((a, b) => Date.parse(b.lastTimestamp) - Date.parse(a.lastTimestamp))
   }
-}
-
-// take takes changed things into a map, in the order of their keys, and drops those that are gone.
-function take(map, news) {
-  if (!news) return
-  const old = new Map(map)
-  map.clear()
-  for (const key of news.keys) map.set(key, news.changed[key] ?? old.get(key))
 }

@@ -1,112 +1,97 @@
-// One pod: its status, containers, use, logs and events.
+// One pod, in three parts: what it is and uses, its logs, and its YAML.
 
-import { Chart } from './chart.js'
-import { draw, Events } from './list.js'
+import { draw, usageCharts } from './chart.js'
+import { Containers } from './containers.js'
+import { Events } from './events.js'
 import { Logs } from './logs.js'
+import { address } from './route.js'
 import { Table } from './table.js'
-import { age, bytes, cores, el, mark, mood, plain, say } from './words.js'
+import { age, bytes, el, mark, mood, pairs, plain, say } from './words.js'
+import { Yaml } from './yaml.js'
+
+const parts = { '': 'Overview', logs: 'Logs', yaml: 'YAML' }
 
 export class Pod {
   #key
-  #status = el('strong', { id: 'status' })
+  #part
+  #status = el('span', { id: 'status' })
   #why = el('p', { class: 'why', hidden: true })
   #gone = el('p', { role: 'alert', hidden: true }, 'This pod does not exist.')
-  #facts = el('p', { class: 'facts' })
-  #charts = [new Chart('CPU', cores), new Chart('Memory', bytes)]
-  #containers = new Table('Containers', ['Container', 'Kind', 'State', 'Ready', 'Restarts', 'CPU', 'Memory', 'Image'])
-  #conditions = new Table('Conditions', ['Condition', 'Status', 'For', 'Reason', 'Message'])
-  #object = el('pre', { tabindex: '0' })
-  #details = el('details', { ontoggle: () => this.#objectShown() }, el('summary', {}, 'Object'), this.#object)
-  #events = new Events()
-  #logs
-  #pod
 
-  constructor(key) {
+  constructor(key, part) {
     this.#key = key
     const [namespace, name] = key.split('/')
-    this.#logs = new Logs(namespace, name)
+    this.#part = part === 'logs' ? new Logs(namespace, name) : part === 'yaml' ? new Yaml('pods', key) : new Overview(key)
+    const tabs = Object.entries(parts).map(([path, title]) =>
+      el('a', { href: path ? address('pods', namespace, name, path) : address('pods', namespace, name), 'aria-current': path === (part ?? '') && 'page' }, title))
     this.element = el('div', {},
-      el('p', {}, el('a', { href: '#/' }, '← all pods')),
-      el('h2', {}, name, el('small', {}, ` in ${namespace}`), ' ', this.#status),
-      this.#gone, this.#why, this.#facts,
-      el('section', { class: 'charts', 'aria-label': 'Resource usage' }, ...this.#charts.map(c => c.element)),
-      el('section', { 'aria-label': 'Containers' }, el('h2', {}, 'Containers'), this.#containers.element),
-      this.#logs.element,
-      this.#events.element,
-      el('section', { 'aria-label': 'Conditions' }, el('h2', {}, 'Conditions'), this.#conditions.element),
-      this.#details)
+      el('p', { class: 'path' }, el('a', { href: '#/' }, 'Pods'), ` / ${namespace}`),
+      el('div', { class: 'head' }, el('h1', { tabindex: '-1' }, name), this.#status),
+      this.#gone, this.#why,
+      el('nav', { class: 'tabs', 'aria-label': 'Parts of the pod' }, ...tabs),
+      this.#part.element)
   }
 
   show(model) {
-    const pod = this.#pod = model.pods.get(this.#key)
-    this.#gone.hidden = pod !== undefined
-    draw(model, this.#key, this.#charts)
-    this.#events.show(model, this.#key)
+    const pod = model.pods.get(this.#key)
+    this.#gone.hidden = pod !== undefined || !model.loaded
+    this.#part.show(pod, model)
     if (!pod) {
-      say(this.#status, 'gone')
+      say(this.#status, model.loaded ? 'gone' : 'loading')
       mark(this.#status, 'data-mood', 'done')
       return
     }
-    const { metadata, status } = pod.object
     say(this.#status, plain(pod.status))
     mark(this.#status, 'data-mood', mood(pod))
-    this.#why.hidden = !status.message
-    say(this.#why, plain(status.message ?? ''))
-    say(this.#facts, [
-      `${pod.ready} ready`, `${pod.restarts} restarts`, `${age(model.since(metadata.creationTimestamp))} old`,
-      ...(status.podIPs ?? []).map(p => plain(p.ip)),
-      ...Object.entries(metadata.labels ?? {}).map(([k, v]) => plain(`${k}=${v}`)),
-    ].join(' · '))
-    const containers = containersOf(pod.object)
-    this.#containers.show(containers.map(c => containerRow(model, c, model.use.get(this.#key))))
-    this.#conditions.show((status.conditions ?? []).map(c => ({
+    this.#why.hidden = !pod.object.status.message
+    say(this.#why, plain(pod.object.status.message ?? ''))
+  }
+
+  close() { this.#part.close?.() }
+}
+
+class Overview {
+  #key
+  #facts = el('dl', { class: 'facts' })
+  #charts = usageCharts()
+  #containers = new Containers()
+  #conditions = new Table('Conditions', ['Condition', 'Status', 'For', 'Reason', 'Message'])
+  #events = new Events(100)
+
+  constructor(key) {
+    this.#key = key
+    this.element = el('div', {},
+      this.#facts,
+      el('section', { class: 'charts', 'aria-label': 'Resource usage' }, ...this.#charts.map(c => c.element)),
+      this.#containers.element,
+      this.#events.element,
+      el('section', { 'aria-label': 'Conditions' }, el('h2', {}, 'Conditions'), this.#conditions.element))
+  }
+
+  show(pod, model) {
+    draw(model, this.#key, this.#charts)
+    this.#events.show(model, this.#key)
+    if (!pod) return
+    const use = model.use.get(this.#key)
+    pairs(this.#facts, factsOf(pod, model, use))
+    this.#containers.show(pod.object, model, use)
+    this.#conditions.show((pod.object.status.conditions ?? []).map(c => ({
       key: c.type,
       cells: [plain(c.type), c.status, c.lastTransitionTime ? age(model.since(c.lastTransitionTime)) : '', plain(c.reason ?? ''), plain(c.message ?? '')],
     })))
-    this.#objectShown()
-    this.#logs.show(containers.map(c => c.name), metadata.uid + containers.map(c => c.status?.restartCount ?? 0))
-  }
-
-  close() { this.#logs.close() }
-
-  #objectShown() {
-    if (this.#details.open && this.#pod) say(this.#object, JSON.stringify(this.#pod.object, null, 2))
   }
 }
 
-// containersOf are the containers of a v1.Pod with their status, as they are started.
-function containersOf({ spec, status }) {
-  const join = (specs, states, kind) => (specs ?? []).map(c => ({
-    name: c.name, image: c.image, kind: kind(c), status: (states ?? []).find(s => s.name === c.name),
-  }))
+// factsOf returns names and values of what is not in a table.
+function factsOf(pod, model, use) {
+  const { metadata, spec, status } = pod.object
+  const owner = metadata.ownerReferences?.[0]
   return [
-    ...join(spec.initContainers, status.initContainerStatuses, c => c.restartPolicy === 'Always' ? 'sidecar' : 'init'),
-    ...join(spec.containers, status.containerStatuses, () => 'app'),
+    ['Ready', pod.ready], ['Restarts', pod.restarts], ['Age', age(model.since(metadata.creationTimestamp))],
+    ['IP', (status.podIPs ?? []).map(p => p.ip).join(', ')],
+    ['Restart policy', spec.restartPolicy], ['Controlled by', owner && `${owner.kind}/${owner.name}`],
+    ['Processes', use?.pids == null ? '' : String(use.pids) + (use.limits?.pids ? ` / ${use.limits.pids}` : '')],
+    ['Disk read', use?.readBytesTotal == null ? '' : bytes(use.readBytesTotal)], ['Disk written', use?.writtenBytesTotal == null ? '' : bytes(use.writtenBytesTotal)],
+    ['Labels', Object.entries(metadata.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(' ')],
   ]
-}
-
-function containerRow(model, c, use) {
-  const used = use?.containers?.find(u => u.name === c.name)
-  const [text, feeling] = stateOf(model, c.status?.state ?? {})
-  return {
-    key: c.name,
-    mood: feeling,
-    cells: [
-      plain(c.name), c.kind, text, c.status?.ready ? 'yes' : 'no', String(c.status?.restartCount ?? 0),
-      cores(used?.cpuMillicores), bytes(used?.memoryWorkingSetBytes), plain(c.image),
-    ],
-  }
-}
-
-// stateOf says what a container does, and how that looks.
-function stateOf(model, { running, waiting, terminated }) {
-  const message = m => m ? ': ' + plain(m) : ''
-  if (running) return [`Running for ${age(model.since(running.startedAt))}`, 'good']
-  if (terminated) {
-    const { exitCode, reason, signal, finishedAt } = terminated
-    const when = finishedAt ? `, ${age(model.since(finishedAt))} ago` : ''
-    return [`${plain(reason ?? 'Ended')} (${signal ? `signal ${signal}` : `exit code ${exitCode}`}${when})${message(terminated.message)}`, exitCode ? 'bad' : 'done']
-  }
-  const reason = waiting?.reason ?? 'Waiting'
-  return [plain(reason) + message(waiting?.message), /BackOff|Err/.test(reason) ? 'bad' : 'busy']
 }

@@ -20,6 +20,17 @@ export function known() {
 
 const silence = 30_000 // ms without a word, after which a stream is dead
 
+// ask sends a request with the token. An answer that is no success is an error.
+async function ask(path, signal) {
+  const answer = await fetch(path, { signal, headers: { Authorization: `Bearer ${token}` } })
+  if (answer.ok) return answer
+  const said = await answer.json().catch(() => ({}))
+  throw Object.assign(new Error(said.error ?? `${answer.status} ${answer.statusText}`), { refused: answer.status === 401 })
+}
+
+// read returns a text of the API.
+export async function read(path) { return (await ask(path)).text() }
+
 // follow hands the messages of a stream to tell, one after the other. It begins again when it
 // breaks off, until signal ends it or tell returns false. state hears of "open",
 // "broken" and "refused", with what the other side had to say.
@@ -51,11 +62,7 @@ async function once(path, signal, tell, opened) {
   signal.addEventListener('abort', stop)
   let alarm = setTimeout(stop, silence)
   try {
-    const answer = await fetch(path, { signal: mine.signal, headers: { Authorization: `Bearer ${token}` } })
-    if (!answer.ok) {
-      const said = await answer.json().catch(() => ({}))
-      throw Object.assign(new Error(said.error ?? `${answer.status} ${answer.statusText}`), { refused: answer.status === 401 })
-    }
+    const answer = await ask(path, mine.signal)
     opened()
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
     for (let rest = ''; ;) {

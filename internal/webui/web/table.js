@@ -10,13 +10,15 @@ export class Table {
 
   constructor(caption, heads) {
     this.#heads = heads
-    const head = el('tr', { role: 'row' }, ...heads.map(h => el('th', { role: 'columnheader', scope: 'col' }, h)))
-    this.element = el('table', { role: 'table', 'aria-label': caption }, el('thead', { role: 'rowgroup' }, head), this.#body)
+    const head = el('tr', { role: 'row' }, ...heads.map(h => el('th', { role: 'columnheader', scope: 'col', 'data-head': h.toUpperCase() }, h)))
+    this.element = el('div', { class: 'frame' },
+      el('table', { role: 'table', 'aria-label': caption }, el('thead', { role: 'rowgroup' }, head), this.#body))
   }
 
   // show shows rows: {key, mood, cells}. A cell is a text, {text, href} or {node}, which has to
   // be the same node each time.
   show(rows) {
+    this.element.hidden = rows.length === 0
     const keep = new Set(rows.map(r => r.key))
     for (const [key, row] of this.#rows) {
       if (keep.has(key)) continue
@@ -37,7 +39,7 @@ export class Table {
   #row(r) {
     const cells = r.cells.map((c, n) => {
       const inner = c.node ?? (c.href ? el('a', { href: c.href }) : el('span'))
-      return el('td', { role: 'cell', 'data-head': this.#heads[n] }, inner)
+      return el('td', { role: 'cell', 'data-head': this.#heads[n].toUpperCase() }, inner)
     })
     return el('tr', { role: 'row', 'data-key': r.key }, ...cells)
   }

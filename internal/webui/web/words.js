@@ -1,4 +1,4 @@
-// How things are said: elements, texts, ages, amounts.
+// How things are written: elements, texts, ages, amounts.
 
 // el makes an element. Children are elements or texts; what is a text stays one.
 export function el(name, attributes = {}, ...children) {
@@ -25,7 +25,7 @@ export function mark(element, name, value) {
   else element.setAttribute(name, value)
 }
 
-// What is not seen, or turns the direction of writing, is spelled out: podrun's own
+// Invisible characters, and those that turn the direction of writing, are spelled out: podrun's own
 // tables do the same (internal/report).
 const active = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
@@ -33,7 +33,7 @@ export function plain(text) {
   return String(text).replace(active, c => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'))
 }
 
-// age says how long seconds are, as kubectl does.
+// age returns how long seconds are, as kubectl does.
 export function age(seconds) {
   const s = Math.max(Math.floor(seconds), 0)
   const m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24), y = Math.floor(d / 365)
@@ -48,25 +48,58 @@ export function age(seconds) {
   return y < 8 ? pair(y, 'y', d % 365, 'd') : `${y}y`
 }
 
-// unknown stands for what the kernel does not tell.
+// clock returns the local time of milliseconds since 1970, with seconds on request.
+export function clock(ms, seconds) {
+  const t = new Date(ms), two = n => String(n).padStart(2, '0')
+  return two(t.getHours()) + ':' + two(t.getMinutes()) + (seconds ? ':' + two(t.getSeconds()) : '')
+}
+
+// unknown stands for a value that the kernel does not provide.
 export const unknown = '–'
 
-// cores says thousandths of a processor as podrun top does.
+// cores returns thousandths of a processor as podrun top does.
 export function cores(n) { return n == null ? unknown : `${n}m` }
 
-// bytes says an amount of memory as podrun top does.
+// bytes returns an amount of memory as podrun top does.
 export function bytes(n) {
   if (n == null) return unknown
   if (n === 0) return '0'
   return n < 1 << 20 ? `${Math.max(n >> 10, 1)}Ki` : `${Math.floor(n / (1 << 20))}Mi`
 }
 
-const failed = /Err|BackOff|Fail|OOM|Evicted|Unknown|Signal|ExitCode|Deadline|Invalid|CannotRun/
+const failed = /Err|BackOff|Fail|OOM|Evicted|Unknown|Signal|ExitCode|Deadline|Invalid|CannotRun|Lost/
 
-// mood says how a pod's status looks: good, busy, bad or done.
+// mood returns how a pod's status looks: good, busy, bad or done.
 export function mood(pod) {
   const [ready, all] = pod.ready.split('/')
   if (failed.test(pod.status)) return 'bad'
   if (pod.status === 'Completed' || pod.status === 'Succeeded') return 'done'
   return pod.status === 'Running' && ready === all ? 'good' : 'busy'
+}
+
+// rowMood returns how the row of an object looks, by the columns that kubectl has for its state.
+export function rowMood(row) {
+  const status = row['STATUS'] ?? ''
+  if (failed.test(status)) return 'bad'
+  if (/^(Bound|Available|Active)$/.test(status)) return 'good'
+  if (/^Complete/.test(status)) return 'done'
+  if (status) return 'busy'
+  const [ready, all] = (row['READY'] ?? '').includes('/') ? row['READY'].split('/') : [row['READY'], row['DESIRED']]
+  if (ready == null || all == null) return undefined
+  return Number(ready) >= Number(all) ? 'good' : 'busy'
+}
+
+// command returns a command line to copy.
+export function command(text) { return el('code', { class: 'command' }, text) }
+
+// pairs shows names and values in a dl, and leaves what has not changed alone. Without a value a name
+// is not shown.
+export function pairs(list, all) {
+  const shown = all.filter(([, value]) => value)
+  while (list.children.length > shown.length) list.lastElementChild.remove()
+  shown.forEach(([name, value], i) => {
+    const pair = list.children[i] ?? list.appendChild(el('div', {}, el('dt'), el('dd')))
+    say(pair.firstElementChild, name)
+    say(pair.lastElementChild, plain(value))
+  })
 }
