@@ -250,6 +250,18 @@ func (p *tab) until(what, expression string) {
 	p.b.t.Fatalf("never: %s: %v\nThe page has:\n%s", what, err, text)
 }
 
+// agrees waits until difference returns nothing: the page shows what a command prints.
+func (p *tab) agrees(what string, difference func() string) {
+	p.b.t.Helper()
+	last := ""
+	for deadline := time.Now().Add(stepTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if last = difference(); last == "" {
+			return
+		}
+	}
+	p.b.t.Fatalf("%s: %s", what, last)
+}
+
 // key presses a key.
 func (p *tab) key(name, text string) {
 	p.b.t.Helper()

@@ -1,10 +1,11 @@
 package webui
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const objects = `
@@ -86,37 +87,55 @@ func TestViews(t *testing.T) {
 	m.end()
 }
 
-// sameTable: a table has the columns and the cells that a command prints, apart from elapsed time.
+// sameTable: a table gets the columns and the cells that a command prints, apart from elapsed time.
+// The page follows a change later than the command: both are read again until they agree.
 func sameTable(p *tab, m *machine, section, key string, command ...string) {
 	p.b.t.Helper()
 	p.until("the row "+key+" is shown", fmt.Sprintf(`document.querySelector('section[aria-label=%s] tr[data-key*=%q]')`, section, key))
-	lines := strings.Split(strings.TrimSpace(m.podrun("", command...)), "\n")
-	var got [][]string
-	p.b.must(p.eval(fmt.Sprintf(`[...document.querySelectorAll('section[aria-label=%s] tr')].map(r => [...r.children].map(c => c.textContent))`, section), &got))
-	if len(got) != len(lines) {
-		p.b.t.Fatalf("%s: %d rows instead of %d: %q", section, len(got), len(lines), got)
+	p.agrees(section, func() string {
+		lines := strings.Split(strings.TrimSpace(m.podrun("", command...)), "\n")
+		var got [][]string
+		p.b.must(p.eval(fmt.Sprintf(`[...document.querySelectorAll('section[aria-label=%s] tr')].map(r => [...r.children].map(c => c.textContent))`, section), &got))
+		return tableDifference(got, lines)
+	})
+}
+
+// tableDifference describes how the rows of a table differ from a command's lines. It is empty if they agree.
+func tableDifference(rows [][]string, lines []string) string {
+	if len(rows) != len(lines) {
+		return fmt.Sprintf("%d rows instead of %d: %q", len(rows), len(lines), rows)
 	}
-	for i, row := range got {
+	head := strings.Join(rows[0], " ")
+	if want := strings.Join(strings.Fields(lines[0]), " "); head != want {
+		return fmt.Sprintf("the columns are %q instead of %q", head, want)
+	}
+	for i, row := range rows[1:] {
 		for _, cell := range row {
-			elapsed := i > 0 && strings.Trim(cell, "0123456789smhd ago") == ""
-			if !elapsed && !strings.Contains(lines[i], cell) {
-				p.b.t.Errorf("%s: %q is not in %q", section, cell, lines[i])
+			elapsed := strings.Trim(cell, "0123456789smhd ago") == ""
+			if !elapsed && !strings.Contains(lines[i+1], cell) {
+				return fmt.Sprintf("%q is not in %q", cell, lines[i+1])
 			}
 		}
 	}
-	head := strings.Join(got[0], " ")
-	if want := strings.Join(strings.Fields(lines[0]), " "); head != want {
-		p.b.t.Errorf("%s: the columns are %q instead of %q", section, head, want)
-	}
+	return ""
+}
+
+// sameYAML: the YAML of an object is that of get.
+func sameYAML(p *tab, m *machine, object ...string) {
+	p.b.t.Helper()
+	p.until("the YAML is shown", `document.querySelector('pre.yaml').textContent`)
+	p.agrees("the YAML", func() string {
+		var got string
+		p.b.must(p.eval(`document.querySelector('pre.yaml').textContent`, &got))
+		return cmp.Diff(m.podrun("", append(append([]string{"get"}, object...), "-o", "yaml")...), got)
+	})
 }
 
 // oneObject: an object has a view with its YAML.
 func oneObject(p *tab, m *machine) {
 	p.click(`tr[data-key="default/shop"] a`)
 	p.until("an object is opened", `location.hash === '#/Deployment/default/shop' && document.querySelector('h1').innerText === 'shop'`)
-	want, err := json.Marshal(m.podrun("", "get", "deployment", "shop", "-o", "yaml"))
-	p.b.must(err)
-	p.until("the YAML is that of get", fmt.Sprintf(`document.querySelector('pre.yaml').textContent === %s`, want))
+	sameYAML(p, m, "deployment", "shop")
 	p.until("its labels are shown", `document.querySelector('.facts').innerText.includes('team=sales')`)
 	p.key("Escape", "")
 	p.until("a key leads back to the list", `location.hash === '#/workloads' && document.querySelector('h1').innerText === 'Workloads'`)

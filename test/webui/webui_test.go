@@ -89,8 +89,7 @@ func containers(p *tab) {
 // yaml: the YAML of a pod is that of get.
 func yaml(p *tab, m *machine) {
 	p.click(`.tabs a:nth-child(3)`)
-	want := m.podrun("", "get", "pod", "sample", "-o", "yaml")
-	p.until("the YAML is that of get", fmt.Sprintf(`document.querySelector('pre.yaml').textContent === %q`, want))
+	sameYAML(p, m, "pod", "sample")
 	p.eval(`history.back()`, nil)
 	p.until("back leads to the overview", `location.hash === '#/pods/default/sample' && document.querySelector('figure')`)
 	p.eval(`history.forward()`, nil)
