@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
@@ -25,6 +26,9 @@ func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	if err != nil {
 		return result, err
 	}
+	shown := progress.New(env, "")
+	defer shown.End()
+	shown.Wait("converting %s", strings.Join(request.Files, ", "))
 	path, started, err := programs.Image(dirs)
 	if err != nil {
 		return result, err
