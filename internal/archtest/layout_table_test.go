@@ -332,7 +332,7 @@ var modules = []module{
 	{"golang.org/x/term", []string{"cli/internal/tty"}, "terminals belong to the CLI"},
 	{"golang.org/x/sync", []string{"image/ingest", "image/integrity", "image/layer"}, "parallel downloads"},
 	{"k8s.io", []string{"cli", "cli/cmd/describe", "cli/cmd/events", "cli/cmd/exec", "cli/cmd/get", "cli/cmd/label", "cli/cmd/object", "cli/cmd/rollout", "cli/cmd/run", "cli/cmd/systemd", "cli/cmd/up", "cli/cmd/wait", "cli/controller", "cli/internal/admission", "cli/internal/objects", "cli/internal/podevents", "cli/internal/podup", "cli/internal/printers", "cli/internal/resource", "manifest", "manifest/apiutil", "manifest/build", "manifest/conversion", "manifest/decode", "manifest/defaulting", "manifest/describe", "manifest/manifesttest", "manifest/oracle", "manifest/podutil", "manifest/printers", "manifest/resources", "manifest/status", "manifest/support", "manifest/validation", "manifest/workloads"}, "Kubernetes types end where the Plan begins; the CLI prints them"},
-	{"k8s.io/apimachinery/pkg/util/duration", []string{"cli/cmd/image", "manifest/describe", "manifest/printers", "pod/podrow"}, "ages as kubectl prints them; the package imports nothing"},
+	{"k8s.io/apimachinery/pkg/util/duration", []string{"manifest/describe", "manifest/printers", "pod/podrow"}, "ages as kubectl prints them; the package imports nothing"},
 	{"sigs.k8s.io", []string{"cli/cmd/get", "manifest", "manifest/decode", "manifest/manifesttest", "manifest/printers"}, "Kubernetes types end where the Plan begins; the CLI prints them"},
 	{"github.com/robfig/cron/v3", []string{"workload"}, "when a schedule is due"},
 	{"go.yaml.in/yaml/v3", []string{"manifest/decode"}, "the line and column of every node, for errors"},
