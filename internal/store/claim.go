@@ -19,12 +19,15 @@ import (
 // VolumeRestrictions).
 var errClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 
+// volumesRoot returns the directory of the claims' directories.
+func (d Dirs) volumesRoot() string { return filepath.Join(d.Data, "volumes") }
+
 // ClaimDir returns the directory of a claim. Its files belong to ids of the pods' user namespace.
 func (d Dirs) ClaimDir(namespace, name string) (string, error) {
 	if !isSafeName(namespace) || !isSafeName(name) {
 		return "", fmt.Errorf("%q in namespace %q is not a valid name of a claim", name, namespace)
 	}
-	return filepath.Join(d.Data, "volumes", namespace, name), nil
+	return filepath.Join(d.volumesRoot(), namespace, name), nil
 }
 
 // ClaimDir returns the directory of a claim of the pod's namespace. The name must be validated.
@@ -107,7 +110,7 @@ type Volume struct{ Namespace, Name, Dir string }
 
 // Volumes returns the claims that have a directory, by namespace and name.
 func (d Dirs) Volumes() ([]Volume, error) {
-	root := filepath.Join(d.Data, "volumes")
+	root := d.volumesRoot()
 	spaces, err := names(root)
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)
