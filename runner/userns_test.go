@@ -362,7 +362,7 @@ func TestUsersOfItsOwn(t *testing.T) {
 	}
 }
 
-// An image with more ids than the pod has gives an error with the file and the remedy.
+// An image with more ids than the pod has gives an error with the file and the hint.
 func TestTooFewUsersOfItsOwn(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -383,7 +383,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// A user of the image that no pod of the user has gives an error with the remedy.
+// A user of the image that no pod of the user has gives an error with the hint.
 func TestUserOutsideOfTheMap(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

@@ -104,7 +104,7 @@ func (l *Run) assignUsers(p *Target) error {
 	}
 	i := slices.IndexFunc(ranges, func(r pod.IDRange) bool { return !slices.ContainsFunc(taken, r.Overlaps) })
 	if i < 0 {
-		return report.New(report.Host, "podrun down one of them; or "+has.Cure,
+		return report.New(report.Host, "podrun down one of them; or "+has.Hint,
 			"pod %s: hostUsers: false: all %d ranges of ids are used by other pods", p.Pod.Name, len(ranges))
 	}
 	p.Plan.Users = &ranges[i]
