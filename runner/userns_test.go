@@ -206,7 +206,7 @@ func TestApartAsAnyOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func() {
+	check := func() {
 		t.Helper()
 		_, out := w.ask("a", "/bin/sh", "-c", "cat /proc/self/uid_map; readlink /proc/self/ns/user; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
 		if strings.Contains(out, own) || !strings.Contains(out, "sleep 2222") || !strings.Contains(out, "podrun pause") {
@@ -217,12 +217,12 @@ func TestApartAsAnyOther(t *testing.T) {
 			t.Errorf("ids are others: %s", out)
 		}
 	}
-	look()
+	check()
 	supervisor, _ := w.processes()
 	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	look()
+	check()
 }
 
 // ipcScript makes one of each kind of object that a pod's containers share in memory, after it has listed
