@@ -48,9 +48,8 @@ func (d Dirs) HasClaimDir(claim *pod.Object) bool {
 	return err == nil
 }
 
-// BindClaims binds those of the claims that have neither a directory nor a volume, by
-// pod.BindClaims. It returns all PersistentVolumes, and those that it has changed. The caller holds
-// the lock of the objects.
+// BindClaims binds the claims that have neither a directory nor a volume, by pod.BindClaims. It returns
+// all PersistentVolumes, and the changed ones. The caller holds the lock of the objects.
 func (d Dirs) BindClaims(claims []*pod.Object) (all, changed []*pod.Object, err error) {
 	if all, err = d.Objects(pod.KindVolume, ""); err != nil || len(all) == 0 {
 		return nil, nil, err // a claim may be bound to a damaged volume
