@@ -54,7 +54,7 @@ const redraw = 100 * time.Millisecond
 // waitAfter is how long a wait lasts before it is displayed, and the interval between its redraws.
 const waitAfter = time.Second
 
-// New returns bars on stderr. verb is the operation on the images.
+// New returns bars on stderr. verb is the operation on the images; "" if there are none.
 func New(env *cmdutil.Env, verb string) *Bars {
 	p := &Bars{out: env.ErrOut, verb: verb, now: time.Now, images: map[string]*imageState{}, byID: map[string]*layerBar{}}
 	if file, ok := tty.File(env.ErrOut); ok && env.Getenv("TERM") != "dumb" {
