@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest/compose/api"
@@ -18,6 +19,9 @@ import (
 // that is wrong with them.
 func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	var result api.Result
+	shown := progress.New(env, "")
+	defer shown.End()
+	shown.Wait("converting %s", strings.Join(request.Files, ", "))
 	text, err := json.Marshal(request)
 	if err != nil {
 		return result, fmt.Errorf("encode the names of the files: %w", err)
