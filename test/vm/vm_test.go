@@ -122,6 +122,7 @@ func scripts(t *testing.T, dirs []string) []string {
 // TestEveryScriptHasAMachine: every script runs on some machine.
 func TestEveryScriptHasAMachine(t *testing.T) {
 	run := slices.Concat(slices.Concat(slices.Collect(maps.Values(machines))...), slices.Concat(slices.Collect(maps.Values(moreInTorture))...))
+	run = append(run, "release") // TestRelease
 	for _, script := range smoke {
 		run = append(run, filepath.Base(filepath.Dir(script)))
 	}
