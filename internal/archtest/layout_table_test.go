@@ -37,7 +37,7 @@ var directories = []directory{
 		why: "the command run"},
 	{dir: "cli/cmd/stop", imports: []string{"cli/controller", "cli/internal/cmdutil", "cli/internal/kindnames", "cli/internal/objects", "cli/internal/podclient", "cli/internal/podstop", "cli/internal/podup", "cli/internal/podview", "cli/internal/resource", "cli/internal/rollout", "internal/report", "internal/store", "internal/wire", "manifest", "manifest/build", "manifest/workloads", "pod"}, tests: []string{"cli", "cli/internal/clitest"},
 		why: "the commands for pods that exist: stop, start, restart, down, kill, pause, unpause"},
-	{dir: "cli/cmd/system", imports: []string{"cli/internal/cmdline", "cli/internal/cmdutil", "cli/internal/exitcode", "cli/internal/kindnames", "cli/internal/resource", "cli/internal/tty", "internal/host", "internal/report", "internal/store", "pod"}, tests: []string{"cli", "cli/internal/clitest"},
+	{dir: "cli/cmd/system", imports: []string{"cli/internal/cmdline", "cli/internal/cmdutil", "cli/internal/exitcode", "cli/internal/kindnames", "cli/internal/resource", "cli/internal/tty", "internal/host", "internal/programs", "internal/report", "internal/store", "pod"}, tests: []string{"cli", "cli/internal/clitest"},
 		why: "the commands doctor, version, completion and man"},
 	{dir: "cli/cmd/systemd", imports: []string{"cli/internal/admission", "cli/internal/cmdline", "cli/internal/cmdutil", "cli/internal/compose", "cli/internal/podclient", "cli/internal/podup", "cli/internal/resource", "cli/unit", "internal/report", "internal/store", "internal/systemd", "manifest", "pod"}, tests: []string{"cli", "cli/internal/clitest"},
 		why: "the command systemd"},

@@ -68,6 +68,10 @@ func (o *showOptions) Validate() error {
 	if len(o.words) != 1 && !o.template || len(o.words) > 0 && o.template {
 		return cmdutil.UsageErrorf("systemd show", "systemd show requires one file, one name, or --template")
 	}
+	if o.template && o.user != o.system { // it concerns no unit of this machine
+		o.dirs.System = o.system
+		return nil
+	}
 	return o.unitOptions.Validate()
 }
 
