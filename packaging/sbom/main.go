@@ -70,7 +70,7 @@ func write(w io.Writer, version io.Reader, binary, arch string) error {
 	bom.Metadata = &cdx.Metadata{Timestamp: r.Date, Component: &podrun}
 	bom.Components = &components
 	bom.Dependencies = &[]cdx.Dependency{{Ref: podrun.BOMRef, Dependencies: &refs}}
-	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).Encode(bom)
+	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(bom, cdx.SpecVersion1_6)
 }
 
 // component returns a library. purl is its package URL without the version.
