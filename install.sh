@@ -49,7 +49,7 @@ get SHA256SUMS
 if [ -n "$key" ]; then
 	command -v minisign >/dev/null || die "--key requires minisign: install it"
 	get SHA256SUMS.minisig
-	minisign -Vqm "$work/SHA256SUMS" -p "$key" >&2 || die "the signature of $from/SHA256SUMS is not one of $key"
+	minisign -Vm "$work/SHA256SUMS" -p "$key" >&2 || die "the signature of $from/SHA256SUMS is not one of $key"
 fi
 file=$(sed -n "s/^[0-9a-f]*  \(podrun-[^/]*-linux-$arch\.tar\.gz\)\$/\1/p" "$work/SHA256SUMS" | head -n 1)
 [ -n "$file" ] || die "the release in $from has no podrun for $arch"
