@@ -11,7 +11,7 @@ test-all: ## before a release: test, cross, demo, test-vm, a short torture, a sh
 torture: ## stress tests: races and kills of supervisors, many times
 torture-vm: ## stress tests in machines, for hours: stops, crashes, power cuts of units, the long cases
 demo:  ## install missing packages, build, run a pod as an ordinary user
-cross: ## make bin/podrun-amd64, -arm64 and -armv7
+cross: ## make bin/podrun-amd64, -arm64, -armv7 and -riscv64
 release: ## make the release VERSION in bin/release: packages, checksums, bills of materials
 test-release: ## make a release twice, and compare the files
 bench: ## compare with podman kube play, in one run

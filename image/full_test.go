@@ -21,7 +21,7 @@ import (
 
 // TestDiskOfEverySize loads and pulls an image onto disks of every size from too small to large enough, in
 // pages and in inodes. At whichever write the disk is full: nothing of the image is listed or left behind,
-// the error has a remedy, and the earlier images can be listed, verified and removed.
+// the error has a hint, and the earlier images can be listed, verified and removed.
 func TestDiskOfEverySize(t *testing.T) {
 	testenv.NoLeaks(t)
 	var entries []f
@@ -143,7 +143,7 @@ func fill(dir, disk, small, big string) (bool, error) {
 // fullSays returns a description of what is wrong with the error of a full disk, or "".
 func fullSays(err error) error {
 	if !errors.Is(err, unix.ENOSPC) && !strings.Contains(err.Error(), unix.ENOSPC.Error()) || report.Hint(err) == "" {
-		return fmt.Errorf("an error without a cause or a cure: %w", err)
+		return fmt.Errorf("an error without a cause or a hint: %w", err)
 	}
 	return nil
 }

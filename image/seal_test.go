@@ -131,7 +131,7 @@ func TestOrigins(t *testing.T) {
 	l := newLayout(t).add(img{Name: "archived:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	_, repo := newFake(t, l)
 	s := newStore(t)
-	look := func(when string, pulled bool, registry map[string]bool) {
+	check := func(when string, pulled bool, registry map[string]bool) {
 		t.Helper()
 		for name, want := range registry {
 			if got := s.FromRegistry(name); got != want {
@@ -148,23 +148,23 @@ func TestOrigins(t *testing.T) {
 	if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	look("pulled", true, map[string]bool{repo: true, "never/seen": true})
+	check("pulled", true, map[string]bool{repo: true, "never/seen": true})
 	load(t, s, l.path())
-	look("loaded too", false, map[string]bool{repo: true, "archived:1": false})
+	check("loaded too", false, map[string]bool{repo: true, "archived:1": false})
 	if _, err := s.Pull(context.Background(), repo, api.PullOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	look("pulled again", false, map[string]bool{repo: true, "archived:1": false})
+	check("pulled again", false, map[string]bool{repo: true, "archived:1": false})
 	if err := s.Remove("archived:1", RemoveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	look("with one name", true, map[string]bool{repo: true})
+	check("with one name", true, map[string]bool{repo: true})
 	if err := s.Tag(repo, "mine:1"); err != nil {
 		t.Fatal(err)
 	}
-	look("tagged", false, map[string]bool{repo: true, "mine:1": false})
+	check("tagged", false, map[string]bool{repo: true, "mine:1": false})
 	if err := s.Tag("mine:1", repo); err != nil { // as an update does
 		t.Fatal(err)
 	}
-	look("tagged back", false, map[string]bool{repo: true, "mine:1": false})
+	check("tagged back", false, map[string]bool{repo: true, "mine:1": false})
 }

@@ -50,42 +50,42 @@ func LoadInNamespace(file string, data []byte, namespace string, suffix func() s
 	return objects, nil
 }
 
-// finishObject fills in an Object's fields beyond its text, and reports mistakes. home is the namespace for
-// an object that names none.
-func finishObject(o *Object, home string, errs *Errors) {
+// finishObject fills in an Object's fields beyond its text, and reports mistakes. namespace is that of an object
+// that names none.
+func finishObject(o *Object, namespace string, errs *Errors) {
 	switch {
 	case o.Pod != nil:
-		finishPod(o, home, errs)
+		finishPod(o, namespace, errs)
 	case o.IsWorkload():
-		finishWorkload(o, home, errs)
+		finishWorkload(o, namespace, errs)
 	default:
-		finishStored(o, home, errs)
+		finishStored(o, namespace, errs)
 	}
 }
 
-func finishPod(o *Object, home string, errs *Errors) {
+func finishPod(o *Object, namespace string, errs *Errors) {
 	o.Findings = support.FindPod(o.Pod)
 	o.Effective = resources.ComputeEffective(o.Pod)
 	dropServerFields(o.Pod)
-	o.SetDefaultNamespace(home)
+	o.SetDefaultNamespace(namespace)
 	defaulting.SetDefaultsButPullPolicy(o.Pod)
 	o.Report(validation.ValidatePod(o.Pod), errs)
 }
 
-func finishStored(o *Object, home string, errs *Errors) {
+func finishStored(o *Object, namespace string, errs *Errors) {
 	o.Findings = o.SetFields()
 	dropServerMetadata(apiutil.ObjectMeta(o.Value))
-	o.SetDefaultNamespace(home)
+	o.SetDefaultNamespace(namespace)
 	defaulting.SetObjectDefaults(o.Value)
 	o.Report(validation.ValidateObject(o.Value), errs)
 	o.Stored = conversion.FromKubernetes(o.Value)
 }
 
 // finishWorkload does what finishObject does, for a workload and for the pods that it would make.
-func finishWorkload(o *Object, home string, errs *Errors) {
+func finishWorkload(o *Object, namespace string, errs *Errors) {
 	o.Findings = o.SetFields()
 	dropServerMetadata(apiutil.ObjectMeta(o.Value))
-	o.SetDefaultNamespace(home)
+	o.SetDefaultNamespace(namespace)
 	t := conversion.PodTemplate(o.Value)
 	path := support.TemplatePath(pod.ObjectKind(o.Kind))
 	sample := workloads.PodFromTemplate(o.Value)

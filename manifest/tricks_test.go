@@ -46,7 +46,7 @@ func TestSysctlTricks(t *testing.T) {
 		{"kernel/shm_rmid_forced", "1", ""},
 		{"net/ipv4/tcp_syncookies", "1", ""},
 		{"net.ipv4.ping_group_range", "0 2147483647", ""},
-		// Load accepts those that a flag may permit.
+		// Load accepts sysctls that a flag may permit.
 		{"kernel.msgmax", "65536", ""},
 		{"kernel.sem", "250\\t32000 32 128", ""},
 		{"fs.mqueue.msg_max", "1", ""},

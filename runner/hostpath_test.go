@@ -51,7 +51,7 @@ cat /v/file; echo more >/v/new; test -d /v/made && echo x >/v/made/x; stat -c %a
 	}
 }
 
-// A pod whose hostPath does not match its type waits, and the event has the reason and the remedy. It
+// A pod whose hostPath does not match its type waits, and the event has the reason and the hint. It
 // starts when the path exists.
 func TestAPodWaitsForItsHostPath(t *testing.T) {
 	testenv.NoLeaks(t)
@@ -75,7 +75,7 @@ func TestAPodWaitsForItsHostPath(t *testing.T) {
 }
 
 // A path to which only a supplementary group of the user gives access is refused where the pod's processes
-// stay in the user's groups. The event names the volume, the path and the remedy.
+// stay in the user's groups. The event names the volume, the path and the hint.
 func TestAHostPathThatOnlyAGroupOpens(t *testing.T) {
 	testenv.NoLeaks(t)
 	allowed := sandbox.SetgroupsAllowed

@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// A file system that does not support overlay mounts (here an overlay) gives an error with a remedy before
+// A file system that does not support overlay mounts (here an overlay) gives an error with a hint before
 // the pod starts. A file system that does is tested once.
 func TestPodRefusesAFileSystemWithoutOverlay(t *testing.T) {
 	testenv.NoLeaks(t)

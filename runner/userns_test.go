@@ -206,7 +206,7 @@ func TestApartAsAnyOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func() {
+	check := func() {
 		t.Helper()
 		_, out := w.ask("a", "/bin/sh", "-c", "cat /proc/self/uid_map; readlink /proc/self/ns/user; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
 		if strings.Contains(out, own) || !strings.Contains(out, "sleep 2222") || !strings.Contains(out, "podrun pause") {
@@ -217,12 +217,12 @@ func TestApartAsAnyOther(t *testing.T) {
 			t.Errorf("ids are others: %s", out)
 		}
 	}
-	look()
+	check()
 	supervisor, _ := w.processes()
 	if err := unix.Kill(supervisor, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	look()
+	check()
 }
 
 // ipcScript makes one of each kind of object that a pod's containers share in memory, after it has listed
@@ -362,7 +362,7 @@ func TestUsersOfItsOwn(t *testing.T) {
 	}
 }
 
-// An image with more ids than the pod has gives an error with the file and the remedy.
+// An image with more ids than the pod has gives an error with the file and the hint.
 func TestTooFewUsersOfItsOwn(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
@@ -383,7 +383,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// A user of the image that no pod of the user has gives an error with the remedy.
+// A user of the image that no pod of the user has gives an error with the hint.
 func TestUserOutsideOfTheMap(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)

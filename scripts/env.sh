@@ -17,7 +17,7 @@ tags+=,exclude_graphdriver_btrfs,grpcnotrace,urfave_cli_no_docs,runc_nocriu
 
 # The architectures of a release, as scripts/build spells them.
 # shellcheck disable=SC2034
-architectures=(amd64 arm64 armv7)
+architectures=(amd64 arm64 armv7 riscv64)
 
 # arch prints this machine's architecture as scripts/build spells it.
 arch() {
@@ -25,8 +25,15 @@ arch() {
 	x86_64) echo amd64 ;;
 	aarch64) if [ "$(getconf LONG_BIT)" = 32 ]; then echo armv7; else echo arm64; fi ;;
 	armv7* | armv8*) echo armv7 ;;
-	*) die "podrun is built for amd64, arm64 and armv7, not for $(uname -m)" ;;
+	riscv64) echo riscv64 ;;
+	*) die "podrun is built for amd64, arm64, armv7 and riscv64, not for $(uname -m)" ;;
 	esac
+}
+
+# debian_mirror prints the first address in the package sources of this machine, or nothing.
+debian_mirror() {
+	cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null |
+		awk '/^URIs:/ { print $2; exit } /^deb / { for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) { print $i; exit } }' || true
 }
 
 # at_least A B: version A is B or later.
@@ -75,7 +82,7 @@ go_env() {
 	git -C "$top" rev-parse HEAD >/dev/null 2>&1 || GOFLAGS+=' -buildvcs=false'
 }
 
-# go_env_for ARCH is go_env for amd64, arm64 or armv7. For a foreign architecture it sets the C
+# go_env_for ARCH is go_env for amd64, arm64, armv7 or riscv64. For a foreign architecture it sets the C
 # compiler and the libseccomp for it.
 go_env_for() {
 	local triple='' root
@@ -83,7 +90,8 @@ go_env_for() {
 	amd64) export GOARCH=amd64 ;;
 	arm64) export GOARCH=arm64 && triple=aarch64-linux-gnu ;;
 	armv7) export GOARCH=arm GOARM=7 && triple=arm-linux-gnueabihf ;;
-	*) die "ARCH is amd64, arm64 or armv7, not $1" ;;
+	riscv64) export GOARCH=riscv64 && triple=riscv64-linux-gnu ;;
+	*) die "ARCH is amd64, arm64, armv7 or riscv64, not $1" ;;
 	esac
 	go_env
 	export CC=gcc GOOS=linux

@@ -89,7 +89,7 @@ func disableDevices(path string) error {
 }
 
 // remountWithoutDevices is disableDevices with mount(2), which replaces all flags of a mount: it
-// keeps those that are set.
+// keeps the flags that are set.
 func remountWithoutDevices(path string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

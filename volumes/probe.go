@@ -14,7 +14,7 @@ import (
 
 // ProbeOverlay checks whether this kernel, and the file system of dir, can hold root file systems:
 // it mounts one in dir and replaces a directory in it, which uses every feature that overlayfs may
-// lack. The error contains the remedy.
+// lack. The error contains the hint.
 func ProbeOverlay(dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, "probe-")
 	if err != nil {
@@ -65,7 +65,7 @@ func replaceDirs(root string) error {
 	return nil
 }
 
-// explainOverlay adds the remedy to an error of overlayfs in dir.
+// explainOverlay adds the hint to an error of overlayfs in dir.
 func explainOverlay(dir string, err error) error {
 	var hint string
 	switch {

@@ -242,7 +242,7 @@ func TestProbeOverlay(t *testing.T) {
 			t.Fatal("no error: overlayfs on overlayfs works?")
 		}
 		if hint := report.Hint(err); !strings.Contains(hint, "XDG_DATA_HOME") || !strings.Contains(hint, "overlayfs") {
-			t.Errorf("hint %q (of %v) must name the cure and the file system", hint, err)
+			t.Errorf("hint %q (of %v) must name XDG_DATA_HOME and the file system", hint, err)
 		}
 		left, err := os.ReadDir(overlay)
 		must(t, err)

@@ -99,9 +99,9 @@ func (c *Controller) reconcile(ctx context.Context) (r pass, err error) {
 // retryTime is how long to wait after a pass that has failed.
 const retryTime = 10 * time.Second
 
-func (r *pass) wakeAt(t time.Time) {
-	if !t.IsZero() && (r.wake.IsZero() || t.Before(r.wake)) {
-		r.wake = t
+func (p *pass) wakeAt(t time.Time) {
+	if !t.IsZero() && (p.wake.IsZero() || t.Before(p.wake)) {
+		p.wake = t
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func TestPodsInRemovalAreNotSuperfluous(t *testing.T) {
 	const version = "a"
 	started := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	look := func(c *Controller, names ...string) workload.Decision {
+	decide := func(c *Controller, names ...string) workload.Decision {
 		v := &resource.WorkloadInfo{
 			Spec:       &workload.Spec{Kind: pod.KindDeployment, Name: "w", Revision: version, Replicas: 2, Strategy: workload.Rolling, MaxSurge: 1},
 			State:      workload.State{Revisions: []workload.Revision{{Name: version, Number: 1, Size: 2}}},
@@ -31,16 +31,16 @@ func TestPodsInRemovalAreNotSuperfluous(t *testing.T) {
 		return v.Decide(started.Add(time.Minute))
 	}
 	none := &Controller{}
-	if d := look(none, "old-1", "old-2", "new-1", "new-2"); len(d.Remove) != 2 {
+	if d := decide(none, "old-1", "old-2", "new-1", "new-2"); len(d.Remove) != 2 {
 		t.Errorf("of four that live these go: %v", d.Remove)
 	}
 	cut := &Controller{removing: map[store.Pod]bool{
 		{Namespace: "default", Name: "old-1"}: true, {Namespace: "default", Name: "old-2"}: true,
 	}}
-	if d := look(cut, "old-1", "old-2"); len(d.Make) != 2 || len(d.Remove) != 0 {
+	if d := decide(cut, "old-1", "old-2"); len(d.Make) != 2 || len(d.Remove) != 0 {
 		t.Errorf("while those of before go: %d to make, %v to remove", len(d.Make), d.Remove)
 	}
-	if d := look(cut, "old-1", "old-2", "new-1", "new-2"); len(d.Make)+len(d.Remove) != 0 {
+	if d := decide(cut, "old-1", "old-2", "new-1", "new-2"); len(d.Make)+len(d.Remove) != 0 {
 		t.Errorf("once others are there: %d to make, %v to remove", len(d.Make), d.Remove)
 	}
 }

@@ -93,7 +93,7 @@ func (s *Client) pullFrom(ctx context.Context, name reference.Name, requested st
 	return a.Add(ctx, c, requested, names)
 }
 
-// addHint adds the usual remedy to an error, if there is one.
+// addHint adds the usual hint to an error, if there is one.
 func addHint(err error) error {
 	var certificate *tls.CertificateVerificationError
 	hint := ""

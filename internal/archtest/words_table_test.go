@@ -2,6 +2,8 @@ package archtest
 
 // retiredNames are words of names, joined by _.
 var retiredNames = []retired{
+	{"cure", "hint", ""},
+	{"remedy", "hint", ""},
 	{"outpost", "notifyConn", ""},
 	{"herald", "sdNotifier", ""},
 	{"presence", "Endpoint", ""},
@@ -78,6 +80,7 @@ var retiredFiles = []retired{
 
 // retiredText are regular expressions of comments, strings and documents.
 var retiredText = []retired{
+	{`(?i)\b(cures?|remedy|remedies)\b`, "hint", ""},
 	{`\b[Kk]eepers?\b`, "pod init", ""},
 	{`\b[Gg]uards?\b`, "monitor (the process), lock, check", "^image/"},
 	{`\b([Qq]uick|[Ww]hole) front\b`, "fast path, CLI", ""},

@@ -95,7 +95,7 @@ func TestRetiredText(t *testing.T) {
 	for i, r := range retiredText {
 		all[i] = regexp.MustCompile(r.words)
 	}
-	look := func(p string, line int, text string) {
+	check := func(p string, line int, text string) {
 		for i, r := range retiredText {
 			if all[i].MatchString(text) && !r.allows(p) && !r.allows(text) {
 				t.Errorf("%s:%d: %q is retired: say %s\n\t%s", p, line, all[i].FindString(text), r.instead, strings.TrimSpace(text))
@@ -107,7 +107,7 @@ func TestRetiredText(t *testing.T) {
 			continue
 		}
 		for i, line := range strings.Split(read(t, p), "\n") {
-			look(p, i+1, line)
+			check(p, i+1, line)
 		}
 	}
 	for _, f := range allFiles(t) {
@@ -117,7 +117,7 @@ func TestRetiredText(t *testing.T) {
 		prose(f, func(pos token.Pos, text string) {
 			first := fset.Position(pos).Line
 			for i, line := range strings.Split(text, "\n") {
-				look(f.path, first+i, line)
+				check(f.path, first+i, line)
 			}
 		})
 	}

@@ -34,13 +34,13 @@ func (s Subtree) Has(controller string) bool { return slices.Contains(s.Controll
 
 // NotDelegated is the error for a missing subtree or controller, in one sentence that fits after
 // "limits are not enforced: ".
-type NotDelegated struct{ Why, Cure string }
+type NotDelegated struct{ Why, Hint string }
 
 func (e *NotDelegated) Error() string { return e.Why }
 
-// Unwrap returns the error for the CLI, with the cure as hint.
+// Unwrap returns the error for the CLI, with its hint.
 func (e *NotDelegated) Unwrap() error {
-	return report.New(report.Failure, e.Cure, "%s", e.Why)
+	return report.New(report.Failure, e.Hint, "%s", e.Why)
 }
 
 // Find finds the subtree without changing anything: the calling process's own cgroup if it contains

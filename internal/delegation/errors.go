@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// The cures name programs that the user may run; podrun itself runs none of them.
+// The hints name programs that the user may run; podrun itself runs none of them.
 const (
-	cureScope  = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
-	cureMount  = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
-	cureDropIn = `as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log out and in again`
+	hintScope  = "start it in a delegated scope: systemd-run --user --scope -p Delegate=yes podrun …"
+	hintMount  = "mount cgroup v2 on " + Mount + "; in a container, give it a private cgroup namespace with a writable " + Mount
+	hintDropIn = `as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log out and in again`
 )
 
 func noCgroups() error {
@@ -20,39 +20,39 @@ func noCgroups() error {
 
 func (v hostView) versionOne(unified bool) error {
 	const argument = "systemd.unified_cgroup_hierarchy=1"
-	cure := "boot with cgroup v2: add " + argument + " to the kernel command line (GRUB: /etc/default/grub, then as root: update-grub), and reboot"
+	hint := "boot with cgroup v2: add " + argument + " to the kernel command line (GRUB: /etc/default/grub, then as root: update-grub), and reboot"
 	if file, _ := v.cmdlineTxt(); file != "" {
-		cure = fmt.Sprintf("boot with cgroup v2, as root: sed -i '1 s/$/ %s/' %s, and reboot", argument, file)
+		hint = fmt.Sprintf("boot with cgroup v2, as root: sed -i '1 s/$/ %s/' %s, and reboot", argument, file)
 	} else if _, err := os.Stat(v.root + "/run/openrc"); err == nil {
-		cure = "boot with cgroup v2: set rc_cgroup_mode=\"unified\" in /etc/rc.conf, and reboot"
+		hint = "boot with cgroup v2: set rc_cgroup_mode=\"unified\" in /etc/rc.conf, and reboot"
 	}
 	if unified {
-		return &NotDelegated{"this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", cure}
+		return &NotDelegated{"this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", hint}
 	}
-	return &NotDelegated{"this host uses cgroup v1", cure}
+	return &NotDelegated{"this host uses cgroup v1", hint}
 }
 
 func notMounted() error {
-	return &NotDelegated{"no cgroup v2 file system is mounted on " + Mount, cureMount}
+	return &NotDelegated{"no cgroup v2 file system is mounted on " + Mount, hintMount}
 }
 
 func mountedReadOnly() error {
-	return &NotDelegated{Mount + " is mounted read-only", cureMount}
+	return &NotDelegated{Mount + " is mounted read-only", hintMount}
 }
 
 func outside(path string) error {
-	return &NotDelegated{fmt.Sprintf("this process's cgroup %s lies outside of the mounted hierarchy", path), cureMount}
+	return &NotDelegated{fmt.Sprintf("this process's cgroup %s lies outside of the mounted hierarchy", path), hintMount}
 }
 
 func (v hostView) foreign(dir string) error {
 	if _, err := os.Stat(v.root + dir); os.IsNotExist(err) {
-		return &NotDelegated{fmt.Sprintf("the cgroup %s does not exist", dir), cureMount}
+		return &NotDelegated{fmt.Sprintf("the cgroup %s does not exist", dir), hintMount}
 	}
-	return &NotDelegated{fmt.Sprintf("the cgroup %s is not delegated to this user", dir), cureScope}
+	return &NotDelegated{fmt.Sprintf("the cgroup %s is not delegated to this user", dir), hintScope}
 }
 
 func occupied(dir string, foreign int) error {
-	return &NotDelegated{fmt.Sprintf("the cgroup %s holds %d other process(es)", dir, foreign), cureScope}
+	return &NotDelegated{fmt.Sprintf("the cgroup %s holds %d other process(es)", dir, foreign), hintScope}
 }
 
 // Lacks returns a *NotDelegated that names those of the controllers that s does
@@ -64,7 +64,7 @@ func (v hostView) lacks(s Subtree, controllers []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	e := &NotDelegated{"the cgroup controller " + missing[0] + " is not delegated to this user", cureDropIn}
+	e := &NotDelegated{"the cgroup controller " + missing[0] + " is not delegated to this user", hintDropIn}
 	if len(missing) > 1 {
 		e.Why = "the cgroup controllers " + strings.Join(missing, ", ") + " are not delegated to this user"
 	}

@@ -75,7 +75,7 @@ func TestFind(t *testing.T) {
 		name, own, mounts string
 		groups            []cgroup
 		want              Subtree
-		why, cure         string
+		why, hint         string
 	}{
 		{
 			name: "alone in a delegated scope", own: "0::" + scope + "\n", mounts: v2Mount,
@@ -100,11 +100,11 @@ func TestFind(t *testing.T) {
 		}, {
 			name: "a login session", own: "0::/user.slice/user-1000.slice/session-3.scope\n", mounts: v2Mount,
 			groups: systemd(cgroup{"/user.slice/user-1000.slice/session-3.scope", all, "17\n4711\n", false}),
-			why:    "the cgroup /sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope is not delegated to this user", cure: "Delegate=yes",
+			why:    "the cgroup /sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope is not delegated to this user", hint: "Delegate=yes",
 		}, {
 			name: "beside a shell in a system service of ours", own: "0::/system.slice/a.service\n", mounts: v2Mount,
 			groups: []cgroup{{path: "/", controllers: all}, {path: "/system.slice", controllers: all}, {"/system.slice/a.service", all, "17\n18\n4711\n", true}},
-			why:    "the cgroup /sys/fs/cgroup/system.slice/a.service holds 2 other process(es)", cure: "Delegate=yes",
+			why:    "the cgroup /sys/fs/cgroup/system.slice/a.service holds 2 other process(es)", hint: "Delegate=yes",
 		}, {
 			name: "root beside its shell", own: "0::/user.slice/user-0.slice/session-1.scope\n", mounts: v2Mount,
 			groups: []cgroup{
@@ -123,7 +123,7 @@ func TestFind(t *testing.T) {
 		}, {
 			name: "the same, with its entrypoint beside us: no root cgroup", own: "0::/\n", mounts: v2Mount,
 			groups: []cgroup{{"/x/..", all, "1\n4711\n", true}},
-			why:    "the cgroup /sys/fs/cgroup holds 1 other process(es)", cure: "Delegate=yes",
+			why:    "the cgroup /sys/fs/cgroup holds 1 other process(es)", hint: "Delegate=yes",
 		}, {
 			name: "a container that shares the host's cgroup namespace", own: "0::/docker/abc/d\n",
 			mounts: strings.Replace(v2Mount, " / /sys", " /docker/abc /sys", 1),
@@ -131,32 +131,32 @@ func TestFind(t *testing.T) {
 			want:   Subtree{Mount + "/d", []string{"cpu", "io", "memory", "pids"}},
 		}, {
 			name: "a container that shows its cgroups read-only", own: "0::/\n", mounts: strings.Replace(v2Mount, " rw,", " ro,", 1),
-			why: "/sys/fs/cgroup is mounted read-only", cure: "mount cgroup v2",
+			why: "/sys/fs/cgroup is mounted read-only", hint: "mount cgroup v2",
 		}, {
 			name: "a cgroup outside of the namespace", own: "0::/../other\n", mounts: v2Mount,
-			why: "this process's cgroup /../other lies outside of the mounted hierarchy", cure: "mount cgroup v2",
+			why: "this process's cgroup /../other lies outside of the mounted hierarchy", hint: "mount cgroup v2",
 		}, {
 			name: "a cgroup that is not the mounted one's child", own: "0::/docker/abcd\n", mounts: strings.Replace(v2Mount, " / /sys", " /docker/abc /sys", 1),
-			why: "this process's cgroup /docker/abcd lies outside of the mounted hierarchy", cure: "mount cgroup v2",
+			why: "this process's cgroup /docker/abcd lies outside of the mounted hierarchy", hint: "mount cgroup v2",
 		}, {
 			name: "hybrid", own: "4:memory:/\n1:name=systemd:/\n0::/\n", mounts: v1Mounts,
-			why: "this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", cure: "systemd.unified_cgroup_hierarchy=1",
+			why: "this host uses cgroup v1 (hybrid: its v2 hierarchy has no controllers)", hint: "systemd.unified_cgroup_hierarchy=1",
 		}, {
 			name: "v1 only", own: "4:memory:/\n1:name=systemd:/\n", mounts: v1Mounts,
-			why: "this host uses cgroup v1", cure: "systemd.unified_cgroup_hierarchy=1",
+			why: "this host uses cgroup v1", hint: "systemd.unified_cgroup_hierarchy=1",
 		}, {
 			name: "not mounted", own: "0::/\n", mounts: "22 1 0:20 / / rw - ext4 /dev/vda rw\n",
-			why: "no cgroup v2 file system is mounted on /sys/fs/cgroup", cure: "mount cgroup v2",
+			why: "no cgroup v2 file system is mounted on /sys/fs/cgroup", hint: "mount cgroup v2",
 		}, {
-			name: "no cgroups at all", mounts: "", why: "this kernel has no cgroups", cure: "CONFIG_CGROUPS",
+			name: "no cgroups at all", mounts: "", why: "this kernel has no cgroups", hint: "CONFIG_CGROUPS",
 		}, {
 			name: "nothing delegated in a subtree of ours", own: "0::/a\n", mounts: v2Mount,
 			groups: []cgroup{{path: "/", controllers: all}, {"/a", "", "4711\n", true}},
-			why:    "the cgroup controllers cpu, io, memory, pids are not delegated to this user", cure: "delegate.conf",
+			why:    "the cgroup controllers cpu, io, memory, pids are not delegated to this user", hint: "delegate.conf",
 		}, {
 			name: "a cgroup removed under us", own: "0::/a (deleted)\n", mounts: v2Mount,
 			groups: []cgroup{{path: "/", controllers: all}},
-			why:    "the cgroup /sys/fs/cgroup/a does not exist", cure: "mount cgroup v2",
+			why:    "the cgroup /sys/fs/cgroup/a does not exist", hint: "mount cgroup v2",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,8 +171,8 @@ func TestFind(t *testing.T) {
 				return
 			}
 			var not *NotDelegated
-			if !errors.As(err, &not) || not.Error() != tt.why || !strings.Contains(report.Hint(err), tt.cure) {
-				t.Errorf("got %+v, %v; want %q with a cure that says %q", got, err, tt.why, tt.cure)
+			if !errors.As(err, &not) || not.Error() != tt.why || !strings.Contains(report.Hint(err), tt.hint) {
+				t.Errorf("got %+v, %v; want %q with a hint that says %q", got, err, tt.why, tt.hint)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestLacks(t *testing.T) {
 	for _, tt := range []struct {
 		name, root string
 		have, need []string
-		want, cure string
+		want, hint string
 	}{
 		{"nothing", all, []string{"cpu", "memory"}, []string{"memory"}, "", ""},
 		{"one", all, []string{"memory", "pids"}, []string{"cpu", "memory"}, "the cgroup controller cpu is not delegated to this user", "delegate.conf"},
@@ -198,8 +198,8 @@ func TestLacks(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || err.Error() != tt.want || !strings.Contains(report.Hint(err), tt.cure) {
-				t.Errorf("got %v (cure %q), want %q with a cure that says %q", err, report.Hint(err), tt.want, tt.cure)
+			if err == nil || err.Error() != tt.want || !strings.Contains(report.Hint(err), tt.hint) {
+				t.Errorf("got %v (hint %q), want %q with a hint that says %q", err, report.Hint(err), tt.want, tt.hint)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MemoryDisabled returns why the kernel does not count memory, with the cure for this machine, as a
+// MemoryDisabled returns why the kernel does not count memory, with the hint for this machine, as a
 // *NotDelegated. It returns nil if the kernel counts memory, or if that cannot be determined. root
 // is "" or a fake root directory.
 //
@@ -20,7 +20,7 @@ func (v hostView) memoryDisabled() error {
 	if v.countsMemory() {
 		return nil
 	}
-	return &NotDelegated{"the memory controller is switched off in this kernel", v.memoryCure()}
+	return &NotDelegated{"the memory controller is switched off in this kernel", v.memoryHint()}
 }
 
 // countsMemory reads the root cgroup. That is invisible in a container, and does not exist with
@@ -40,7 +40,7 @@ func (v hostView) countsMemory() bool {
 	return true
 }
 
-func (v hostView) memoryCure() string {
+func (v hostView) memoryHint() string {
 	const enable, disable = "cgroup_enable=memory", "cgroup_disable=memory"
 	booted, _ := os.ReadFile(v.root + "/proc/cmdline")
 	file, wanted := v.cmdlineTxt()

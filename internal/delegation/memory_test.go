@@ -17,7 +17,7 @@ func TestMemoryOff(t *testing.T) {
 	)
 	for name, tt := range map[string]struct {
 		files map[string]string
-		cure  string // "": the kernel counts memory
+		hint  string // "": the kernel counts memory
 	}{
 		"there":   {map[string]string{root: "cpu memory pids\n"}, ""},
 		"unknown": {nil, ""},
@@ -74,17 +74,17 @@ func TestMemoryOff(t *testing.T) {
 			err := MemoryDisabled(dir)
 			var not *NotDelegated
 			switch {
-			case tt.cure == "" && err != nil:
+			case tt.hint == "" && err != nil:
 				t.Errorf("got %v", err)
-			case tt.cure != "" && (!errors.As(err, &not) || report.Hint(err) != tt.cure):
-				t.Errorf("got %v (cure %q), want the cure %q", err, report.Hint(err), tt.cure)
+			case tt.hint != "" && (!errors.As(err, &not) || report.Hint(err) != tt.hint):
+				t.Errorf("got %v (hint %q), want the hint %q", err, report.Hint(err), tt.hint)
 			}
 		})
 	}
 }
 
 func TestVersionOneOnABoard(t *testing.T) {
-	for file, cure := range map[string]string{
+	for file, hint := range map[string]string{
 		"/boot/firmware/cmdline.txt": "boot with cgroup v2, as root: sed -i '1 s/$/ systemd.unified_cgroup_hierarchy=1/' /boot/firmware/cmdline.txt, and reboot",
 		"/run/openrc/softlevel":      `boot with cgroup v2: set rc_cgroup_mode="unified" in /etc/rc.conf, and reboot`,
 	} {
@@ -93,8 +93,8 @@ func TestVersionOneOnABoard(t *testing.T) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("quiet\n"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		if got := report.Hint(hostView{root: dir}.versionOne(true)); got != cure {
-			t.Errorf("got %q, want %q", got, cure)
+		if got := report.Hint(hostView{root: dir}.versionOne(true)); got != hint {
+			t.Errorf("got %q, want %q", got, hint)
 		}
 	}
 }

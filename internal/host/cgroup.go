@@ -32,11 +32,11 @@ func findCgroupPlace() (cgroupPlace, error) {
 func (v prober) limits() Finding {
 	p, err := v.limit()
 	if err != nil {
-		cure := report.Hint(err)
+		hint := report.Hint(err)
 		if v.uid != 0 && v.systemd() && v.exists(delegation.Mount+"/cgroup.controllers") && !v.exists(v.ownRuntime()+"/systemd/private") {
-			cure = fmt.Sprintf("let systemd run for %s: log in with ssh instead of su, or as root: loginctl enable-linger %[1]s", v.name())
+			hint = fmt.Sprintf("let systemd run for %s: log in with ssh instead of su, or as root: loginctl enable-linger %[1]s", v.name())
 		}
-		return warningFinding("limits are not enforced: "+err.Error()+"; "+delegation.ProcessLimitNote(v.uid == 0), cure)
+		return warningFinding("limits are not enforced: "+err.Error()+"; "+delegation.ProcessLimitNote(v.uid == 0), hint)
 	}
 	if err := p.Lacks("cpu", "memory", "pids"); err != nil {
 		detail := "some limits are not enforced: " + err.Error() + "; enforced: " + strings.Join(p.Controllers, ", ")

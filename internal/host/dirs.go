@@ -34,11 +34,11 @@ func (v prober) runtime() Finding {
 	}
 	switch {
 	case v.RuntimeDefault && !here.Memory && v.uid != 0:
-		return noteFinding(fmt.Sprintf("XDG_RUNTIME_DIR is not set: %s is used, on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.loginCure())
+		return noteFinding(fmt.Sprintf("XDG_RUNTIME_DIR is not set: %s is used, on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.loginHint())
 	case here.Remote:
-		return warningFinding(fmt.Sprintf("%s is on %s: locks and sockets may not work there", v.Runtime, here.Kind), v.loginCure())
+		return warningFinding(fmt.Sprintf("%s is on %s: locks and sockets may not work there", v.Runtime, here.Kind), v.loginHint())
 	case !here.Memory:
-		return noteFinding(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.memoryCure())
+		return noteFinding(fmt.Sprintf("%s is on %s, which is written to with every change of a pod", v.Runtime, here.Kind), v.memoryHint())
 	case v.RuntimeDefault && v.uid != 0:
 		return okFinding(v.Runtime + " on " + here.Kind + ", though XDG_RUNTIME_DIR is not set")
 	}
@@ -54,13 +54,13 @@ func (v prober) usable(dir, variable string) (f Finding, here *FileSystem) {
 	there := nearest(v, dir)
 	fs, err := v.statfs(v.root + there)
 	if err != nil {
-		return failureFinding(err.Error(), v.dirCure(dir, variable)), nil
+		return failureFinding(err.Error(), v.dirHint(dir, variable)), nil
 	}
 	if fs.RO {
 		return failureFinding(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+shellQuote(mountOf(v.root+there))), nil
 	}
 	if err := v.writable(v.root + there); err != nil {
-		return failureFinding(fmt.Sprintf("%s cannot be created or written to: %s: %v", dir, there, err), v.dirCure(dir, variable)), nil
+		return failureFinding(fmt.Sprintf("%s cannot be created or written to: %s: %v", dir, there, err), v.dirHint(dir, variable)), nil
 	}
 	if there == dir && v.Trusted != nil {
 		if err := v.Trusted(v.root + dir); err != nil {
@@ -78,9 +78,9 @@ func nearest(v prober, dir string) string {
 	return dir
 }
 
-func (v prober) dirCure(dir, variable string) string {
+func (v prober) dirHint(dir, variable string) string {
 	if variable == "XDG_RUNTIME_DIR" && v.uid != 0 {
-		return v.loginCure()
+		return v.loginHint()
 	}
 	if v.uid == 0 {
 		return "make sure that root can write to " + filepath.Dir(dir)
@@ -88,19 +88,19 @@ func (v prober) dirCure(dir, variable string) string {
 	return "set " + variable + " to a directory of your own, or as root: chown " + v.name() + " " + nearest(v, dir)
 }
 
-// loginCure describes how a user gets its runtime directory.
-func (v prober) loginCure() string {
+// loginHint describes how a user gets its runtime directory.
+func (v prober) loginHint() string {
 	switch {
 	case !v.systemd():
-		return v.memoryCure()
+		return v.memoryHint()
 	case v.exists(v.ownRuntime()):
 		return "export XDG_RUNTIME_DIR=" + v.ownRuntime()
 	}
 	return fmt.Sprintf("log in as %s with ssh or `machinectl shell %[1]s@` instead of su, or as root: loginctl enable-linger %[1]s; then export XDG_RUNTIME_DIR=%s", v.name(), v.ownRuntime())
 }
 
-// memoryCure describes how to get a runtime directory in memory.
-func (v prober) memoryCure() string {
+// memoryHint describes how to get a runtime directory in memory.
+func (v prober) memoryHint() string {
 	switch {
 	case v.uid == 0:
 		return "mount -t tmpfs -o mode=0755,nosuid,nodev tmpfs /run, as most distributions do"

@@ -116,7 +116,7 @@ func TestDirectories(t *testing.T) {
 			if tt.name == "gone" { // the error names the directory, which differs in every run
 				v := fake(t, debian())
 				tt.change(&v, nil)
-				if f := v.data(); f.Level != Failure || !strings.Contains(f.Detail, tt.detail) || !strings.Contains(f.Cure, tt.cure) {
+				if f := v.data(); f.Level != Failure || !strings.Contains(f.Detail, tt.detail) || !strings.Contains(f.Hint, tt.hint) {
 					t.Errorf("got %+v", f)
 				}
 				return
@@ -181,7 +181,7 @@ func TestAProbeThatHangs(t *testing.T) {
 	}
 	for name, level := range map[string]Level{"subordinate ids": Warning, "vital": Failure, "memory": OK, "clock": OK} {
 		f, _ := FindByName(findings, name)
-		if f.Level != level || level != OK && (f.Detail != "no answer about the "+name+" within 3s" || f.Cure == "") {
+		if f.Level != level || level != OK && (f.Detail != "no answer about the "+name+" within 3s" || f.Hint == "") {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}

@@ -15,13 +15,13 @@ func (v prober) space() Finding {
 	if here == nil {
 		return f.unknown()
 	}
-	cure := "podrun image rm and podrun down free some; or set XDG_DATA_HOME to a larger file system"
+	hint := "podrun image rm and podrun down free some; or set XDG_DATA_HOME to a larger file system"
 	detail := fmt.Sprintf("%s of %s are free for %s", formatBytes(here.Free), formatBytes(here.Size), v.Data)
 	switch {
 	case here.Free < warnFreeBytes:
-		return warningFinding(detail+": most images do not fit", cure)
+		return warningFinding(detail+": most images do not fit", hint)
 	case here.Free < noteFreeBytes:
-		return noteFinding(detail, cure)
+		return noteFinding(detail, hint)
 	}
 	return okFinding(detail)
 }
@@ -35,20 +35,20 @@ func (v prober) inodes() Finding {
 	if here.Files == 0 {
 		return okFinding(here.Kind + " has no fixed number of files")
 	}
-	cure := "remove directories of many small files: df -i shows the file systems; podrun image rm frees some"
+	hint := "remove directories of many small files: df -i shows the file systems; podrun image rm frees some"
 	detail := fmt.Sprintf("%d of %d files are free for %s", here.FreeFiles, here.Files, v.Data)
 	switch {
 	case here.FreeFiles < warnFreeInodes:
-		return warningFinding(detail+": most images do not fit", cure)
+		return warningFinding(detail+": most images do not fit", hint)
 	case here.FreeFiles < noteFreeInodes && here.FreeFiles < here.Files/10:
-		return noteFinding(detail, cure)
+		return noteFinding(detail, hint)
 	}
 	return okFinding(detail)
 }
 
 // unknown returns the finding of a probe that could not run because of f, which another probe
 // reports itself.
-func (f Finding) unknown() Finding { return warningFinding("not known: "+f.Detail, f.Cure) }
+func (f Finding) unknown() Finding { return warningFinding("not known: "+f.Detail, f.Hint) }
 
 // formatBytes formats a number of bytes for users.
 func formatBytes(bytes uint64) string {

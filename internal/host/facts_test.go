@@ -42,7 +42,7 @@ func BenchmarkCheck(b *testing.B) {
 
 func TestThisHost(t *testing.T) {
 	for _, f := range Check(Setup{Data: "/tmp", Runtime: "/tmp"}) {
-		if f.Name == "" || f.Detail == "" || (f.Level == OK) != (f.Cure == "") {
+		if f.Name == "" || f.Detail == "" || (f.Level == OK) != (f.Hint == "") {
 			t.Fatalf("a finding says too little or too much: %+v", f)
 		}
 	}

@@ -91,7 +91,7 @@ type finding struct {
 	probe  string
 	level  Level
 	detail string // all of it; ignored if the level is OK
-	cure   string // a part of it
+	hint   string // a part of it
 }
 
 func (tt finding) test(t *testing.T) {
@@ -102,18 +102,18 @@ func (tt finding) test(t *testing.T) {
 	findings := run(v.probes(), Timeout)
 	f, ok := FindByName(findings, tt.probe)
 	detail := strings.ReplaceAll(f.Detail, v.root, "")
-	cure := strings.ReplaceAll(f.Cure, v.root, "")
+	hint := strings.ReplaceAll(f.Hint, v.root, "")
 	if f.Level == OK {
 		detail = tt.detail
 	}
-	if !ok || f.Level != tt.level || detail != tt.detail || !strings.Contains(cure, tt.cure) || (f.Level == OK) != (f.Cure == "") {
+	if !ok || f.Level != tt.level || detail != tt.detail || !strings.Contains(hint, tt.hint) || (f.Level == OK) != (f.Hint == "") {
 		t.Errorf("got %+v", f)
 	}
 	refusal := FirstFailure(findings)
 	if (refusal != nil) != (tt.level == Failure) {
 		t.Errorf("refusal: %v", refusal)
 	}
-	if refusal != nil && (!strings.Contains(refusal.Error(), f.Detail) || report.Hint(refusal) != f.Cure || report.ClassOf(refusal) != report.Host) {
+	if refusal != nil && (!strings.Contains(refusal.Error(), f.Detail) || report.Hint(refusal) != f.Hint || report.ClassOf(refusal) != report.Host) {
 		t.Errorf("the refusal %q (hint %q) does not speak of %+v", refusal, report.Hint(refusal), f)
 	}
 }

@@ -29,7 +29,7 @@ type Finding struct {
 	Name   string `json:"name"`   // name of the probe: "user namespaces"
 	Level  Level  `json:"level"`  //
 	Detail string `json:"detail"` // the result, one plain sentence without a full stop
-	Cure   string `json:"cure"`   // what to type or change; "" exactly if the level is OK
+	Hint   string `json:"hint"`   // what to type or change; "" exactly if the level is OK
 }
 
 // Probe checks one thing.
@@ -103,7 +103,7 @@ func run(probes []Probe, within time.Duration) []Finding {
 // unanswered returns the finding for a probe that has not answered.
 func unanswered(p Probe, within time.Duration) Finding {
 	f := Finding{Name: p.Name, Level: Warning, Detail: "no answer about the " + p.Name + " within " + within.String(),
-		Cure: "look for a file system or a service that hangs: mount, dmesg, systemctl status"}
+		Hint: "look for a file system or a service that hangs: mount, dmesg, systemctl status"}
 	if p.Required {
 		f.Level = Failure
 	}
@@ -114,7 +114,7 @@ func unanswered(p Probe, within time.Duration) Finding {
 func FirstFailure(findings []Finding) error {
 	for _, f := range findings {
 		if f.Level == Failure {
-			return report.New(report.Host, f.Cure, "podrun cannot run pods here: %s", f.Detail)
+			return report.New(report.Host, f.Hint, "podrun cannot run pods here: %s", f.Detail)
 		}
 	}
 	return nil
@@ -131,14 +131,14 @@ func FindByName(findings []Finding, name string) (Finding, bool) {
 }
 
 func okFinding(detail string) Finding { return Finding{Level: OK, Detail: detail} }
-func noteFinding(detail, cure string) Finding {
-	return Finding{Level: Note, Detail: detail, Cure: cure}
+func noteFinding(detail, hint string) Finding {
+	return Finding{Level: Note, Detail: detail, Hint: hint}
 }
-func warningFinding(detail, cure string) Finding {
-	return Finding{Level: Warning, Detail: detail, Cure: cure}
+func warningFinding(detail, hint string) Finding {
+	return Finding{Level: Warning, Detail: detail, Hint: hint}
 }
-func failureFinding(detail, cure string) Finding {
-	return Finding{Level: Failure, Detail: detail, Cure: cure}
+func failureFinding(detail, hint string) Finding {
+	return Finding{Level: Failure, Detail: detail, Hint: hint}
 }
 
 // probes returns every probe of this package, in the order of the report: the requirements of every

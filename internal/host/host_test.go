@@ -165,10 +165,10 @@ func TestKernelAndCgroups(t *testing.T) {
 		{"no seccomp", func(_ *prober, f map[string]string) { f["/proc/self/status"] = "NoNewPrivs:\t0\n" },
 			"seccomp", Failure, "this kernel has no seccomp", "CONFIG_SECCOMP"},
 
-		{"no delegation", unlimited(&delegation.NotDelegated{Why: "this host uses cgroup v1", Cure: "boot with cgroup v2"}),
+		{"no delegation", unlimited(&delegation.NotDelegated{Why: "this host uses cgroup v1", Hint: "boot with cgroup v2"}),
 			"resource limits", Warning, "limits are not enforced: this host uses cgroup v1; all pods of this user share one limit on processes: one pod can use it up, and the others can start none", "boot with cgroup v2"},
 		{"cron before anybody has logged in", func(v *prober, f map[string]string) {
-			unlimited(&delegation.NotDelegated{Why: "the cgroup /sys/fs/cgroup/y is not delegated to this user", Cure: "systemd-run --user"})(v, f)
+			unlimited(&delegation.NotDelegated{Why: "the cgroup /sys/fs/cgroup/y is not delegated to this user", Hint: "systemd-run --user"})(v, f)
 			delete(f, "/run/user/1000/systemd/private")
 		}, "resource limits", Warning, "limits are not enforced: the cgroup /sys/fs/cgroup/y is not delegated to this user; all pods of this user share one limit on processes: one pod can use it up, and the others can start none", "as root: loginctl enable-linger dev"},
 		{"a controller is missing", func(v *prober, _ map[string]string) {

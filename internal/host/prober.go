@@ -19,7 +19,7 @@ type Setup struct {
 	Trusted          func(dir string) error // refuses one of the two that exists and that others could write to; may be nil
 	Timeout          time.Duration          // of all probes together; 0 means the constant Timeout
 	RuntimeDefault   bool                   // XDG_RUNTIME_DIR is not set, so Runtime is a default
-	Program          string                 // path of the podrun program, for cures; may be empty
+	Program          string                 // path of the podrun program, for hints; may be empty
 	AfterCgroupProbe func()                 // called once processes may be started; may be nil
 	Built            time.Time              // build time: a correct clock is later; may be zero
 }

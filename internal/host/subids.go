@@ -44,7 +44,7 @@ func (v prober) mappingBy(dir string) Mapping {
 // more.
 type IDs struct {
 	Users, Groups uint64
-	Cure          string
+	Hint          string
 }
 
 // FindIDs returns the IDs. Root's pods have all ids: no namespace is made.
@@ -56,11 +56,11 @@ func (v prober) podIDs() IDs {
 	}
 	dir, f := v.idTools()
 	m := v.mappingBy(dir)
-	cure := v.addIDs()
+	hint := v.addIDs()
 	if f.Level != OK {
-		cure = f.Cure
+		hint = f.Hint
 	}
-	return IDs{Users: 1 + count(m.UIDs), Groups: 1 + count(m.GIDs), Cure: cure}
+	return IDs{Users: 1 + count(m.UIDs), Groups: 1 + count(m.GIDs), Hint: hint}
 }
 
 // wantedSubIDs is the number of subordinate ids that images expect: 65534 is "nobody" in most.
@@ -99,7 +99,7 @@ func (v prober) subids() Finding {
 	return okFinding(fmt.Sprintf("%d ids", least))
 }
 
-// addIDs returns the cure with a range that is free in both files.
+// addIDs returns the hint with a range that is free in both files.
 func (v prober) addIDs() string {
 	first := uint64(100000) // useradd's SUB_UID_MIN
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {

@@ -65,7 +65,7 @@ func TestMapping(t *testing.T) {
 			if v.uid == 0 {
 				want = 1 << 32
 			}
-			if ids := v.podIDs(); ids.Users != want || ids.Groups != want || (ids.Cure == "") != (v.uid == 0) {
+			if ids := v.podIDs(); ids.Users != want || ids.Groups != want || (ids.Hint == "") != (v.uid == 0) {
 				t.Errorf("pods have %+v, want %d of each", ids, want)
 			}
 		})

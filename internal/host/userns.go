@@ -55,7 +55,7 @@ func (v prober) explainUserns(err error) Finding {
 	case v.sysctl(maximum) == "0":
 		return failureFinding("user namespaces are limited to none ("+maximum+" is 0)", persistSysctl(maximum, "15000"))
 	case v.sysctl(apparmor) == "1":
-		return failureFinding("AppArmor restricts user namespaces to programs with a profile ("+apparmor+" is 1)", profileCure(v.Program))
+		return failureFinding("AppArmor restricts user namespaces to programs with a profile ("+apparmor+" is 1)", profileHint(v.Program))
 	case errors.Is(err, unix.ENOSPC):
 		return failureFinding("this user has reached the limit of user namespaces, or they are nested too deep ("+maximum+" is "+v.sysctl(maximum)+")", persistSysctl(maximum, "15000"))
 	case v.confined() != "":
@@ -83,10 +83,10 @@ func (v prober) confined() string {
 	return ""
 }
 
-// profileCure returns the cure: an AppArmor profile that lets only podrun make user namespaces.
+// profileHint returns the hint: an AppArmor profile that lets only podrun make user namespaces.
 // Programs that podrun starts have it, too: a profile of the kind "unconfined" is inherited by
 // programs without a profile of their own.
-func profileCure(program string) string {
+func profileHint(program string) string {
 	if program == "" {
 		program = "/usr/local/bin/podrun"
 	}

@@ -34,7 +34,7 @@ func enterNamespaces(args []string) int {
 	if err := cmd.Run(); err == nil {
 		return 0
 	} else if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
-		writeFindings(mapped(), overlay(args[0]), host.Finding{Name: host.Network, Level: host.Warning, Detail: "not probed: no namespaces", Cure: "see sandbox"}, failed(host.Sandbox, fmt.Errorf("make a pod's namespaces: %w", err)))
+		writeFindings(mapped(), overlay(args[0]), host.Finding{Name: host.Network, Level: host.Warning, Detail: "not probed: no namespaces", Hint: "see sandbox"}, failed(host.Sandbox, fmt.Errorf("make a pod's namespaces: %w", err)))
 		return 0
 	}
 	return 1
@@ -70,7 +70,7 @@ func mapped() host.Finding {
 	f.Detail = fmt.Sprintf("a pod has %d user ids", sum)
 	if sum == 1 {
 		f.Level, f.Detail = host.Note, "a pod has a single user id, 0, which is yours: images with more users are refused"+keptGroups(os.Getgroups())
-		f.Cure = "see id mapping tools and subordinate ids"
+		f.Hint = "see id mapping tools and subordinate ids"
 	}
 	return f
 }
@@ -88,7 +88,7 @@ func overlay(dir string) host.Finding {
 	if err := volumes.ProbeOverlay(dir); err != nil {
 		f := failed(host.Overlay, err)
 		f.Detail = strings.ReplaceAll(f.Detail, dir, filepath.Dir(dir))
-		f.Cure = strings.ReplaceAll(f.Cure, dir, filepath.Dir(dir))
+		f.Hint = strings.ReplaceAll(f.Hint, dir, filepath.Dir(dir))
 		return f
 	}
 	return host.Finding{Name: host.Overlay, Level: host.OK, Detail: "overlayfs works in a user namespace, on the file system of the data directory"}
@@ -109,9 +109,9 @@ func failed(name string, err error) host.Finding {
 	if err == nil {
 		return host.Finding{Name: name}
 	}
-	f := host.Finding{Name: name, Level: host.Failure, Detail: strings.ReplaceAll(err.Error(), "\n", "; "), Cure: report.Hint(err)}
-	if f.Cure == "" {
-		f.Cure = "see what forbids it: dmesg, the security modules in /sys/kernel/security/lsm; in a container: start that with --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+	f := host.Finding{Name: name, Level: host.Failure, Detail: strings.ReplaceAll(err.Error(), "\n", "; "), Hint: report.Hint(err)}
+	if f.Hint == "" {
+		f.Hint = "see what forbids it: dmesg, the security modules in /sys/kernel/security/lsm; in a container: start that with --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
 	}
 	return f
 }

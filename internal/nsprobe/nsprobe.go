@@ -124,7 +124,7 @@ func read(stdout []byte, stderr string, ended error) []host.Finding {
 	findings = notTried(errors.New("there is no user namespace to try it in"))
 	if !strings.HasPrefix(stderr, "make a user namespace") && !strings.HasPrefix(stderr, "make a mount namespace") {
 		findings[0] = host.Finding{Name: host.MappedIDs, Level: host.Failure, Detail: "the ids of pods cannot be mapped: " + stderr,
-			Cure: "look at the line of this user in /etc/subuid and /etc/subgid: both must be ranges that no other user has, and that this machine or container has (cat /proc/self/uid_map)"}
+			Hint: "look at the line of this user in /etc/subuid and /etc/subgid: both must be ranges that no other user has, and that this machine or container has (cat /proc/self/uid_map)"}
 	}
 	return findings
 }
@@ -133,7 +133,7 @@ func read(stdout []byte, stderr string, ended error) []host.Finding {
 func notTried(why error) []host.Finding {
 	var findings []host.Finding
 	for _, name := range names() {
-		findings = append(findings, host.Finding{Name: name, Level: host.Warning, Detail: "not tried: " + why.Error(), Cure: "see the other findings first"})
+		findings = append(findings, host.Finding{Name: name, Level: host.Warning, Detail: "not tried: " + why.Error(), Hint: "see the other findings first"})
 	}
 	return findings
 }

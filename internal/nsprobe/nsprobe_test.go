@@ -41,7 +41,7 @@ func TestOnThisHost(t *testing.T) {
 	took := time.Since(start)
 	empty(t, dir)
 	for i, f := range findings {
-		if f.Name != names()[i] || f.Detail == "" || (f.Level == host.OK) != (f.Cure == "") {
+		if f.Name != names()[i] || f.Detail == "" || (f.Level == host.OK) != (f.Hint == "") {
 			t.Errorf("finding %d: %+v", i, f)
 		}
 		if f.Name != host.MappedIDs {
@@ -63,7 +63,7 @@ func TestOnThisHost(t *testing.T) {
 func TestNoDirectory(t *testing.T) {
 	testenv.NoLeaks(t)
 	for _, f := range Run(t.Context(), "/nosuch") {
-		if f.Level != host.Warning || !strings.Contains(f.Detail, "not tried: make a directory for the probe: ") || f.Cure == "" {
+		if f.Level != host.Warning || !strings.Contains(f.Detail, "not tried: make a directory for the probe: ") || f.Hint == "" {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -103,7 +103,7 @@ func TestProbesShareOneTestPod(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	exited := exec.Command("false").Run()
-	fine := `[{"name":"ids of pods","level":"ok","detail":"a","cure":""},{"name":"root file systems","level":"failure","detail":"b","cure":"c"},{"name":"network","level":"ok","detail":"n","cure":""},{"name":"sandbox","level":"ok","detail":"d","cure":""}]`
+	fine := `[{"name":"ids of pods","level":"ok","detail":"a","hint":""},{"name":"root file systems","level":"failure","detail":"b","hint":"c"},{"name":"network","level":"ok","detail":"n","hint":""},{"name":"sandbox","level":"ok","detail":"d","hint":""}]`
 	for name, tt := range map[string]struct {
 		said, complaint string
 		ended           error

@@ -23,11 +23,11 @@ import (
 // a user namespace and a router of its own.
 
 // joinShared passes to a pod's first process the namespaces that it joins. If there are none, it
-// holds the share lock, so that no other pod starts meanwhile. The caller calls done when the pod
-// init has started; done releases the lock or the namespaces. A prespawned process that is not
-// usable is stopped and set to nil.
+// holds the lock of the shared resources, so that no other pod starts meanwhile. The caller calls
+// done when the pod init has started; done releases the lock or the namespaces. A prespawned process
+// that is not usable is stopped and set to nil.
 func joinShared(cmd *exec.Cmd, dirs store.Dirs, prespawn **Prespawn) (done func(), err error) {
-	lock, err := dirs.LockShare()
+	lock, err := dirs.LockSharedResources()
 	if err != nil {
 		return nil, err
 	}

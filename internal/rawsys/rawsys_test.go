@@ -149,12 +149,18 @@ func TestWaitAndSplice(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := make([]unix.EpollEvent, 2)
-	if n, err := EpollWait(epoll, events, 1); n != 0 || err != nil {
-		t.Fatalf("there is nothing to tell: %d, %v", n, err)
+	wait := func() (n int, err error) {
+		for n, err = EpollWait(epoll, events, 1); err == unix.EINTR; { // a signal of Go's scheduler
+			n, err = EpollWait(epoll, events, 1)
+		}
+		return n, err
+	}
+	if n, err := wait(); n != 0 || err != nil {
+		t.Fatalf("nothing has happened: %d, %v", n, err)
 	}
 	Write(from[1], []byte("word"))
 	Close(from[1])
-	if n, err := EpollWait(epoll, events, 1); n != 1 || err != nil || events[0].Fd != 7 {
+	if n, err := wait(); n != 1 || err != nil || events[0].Fd != 7 {
 		t.Fatalf("%d of %v: %v", n, events, err)
 	}
 	if n, err := Splice(from[0], to[1], 3); n != 3 || err != nil {

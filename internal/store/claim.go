@@ -19,12 +19,15 @@ import (
 // VolumeRestrictions).
 var errClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 
+// volumesRoot returns the directory of the claims' directories.
+func (d Dirs) volumesRoot() string { return filepath.Join(d.Data, "volumes") }
+
 // ClaimDir returns the directory of a claim. Its files belong to ids of the pods' user namespace.
 func (d Dirs) ClaimDir(namespace, name string) (string, error) {
 	if !isSafeName(namespace) || !isSafeName(name) {
 		return "", fmt.Errorf("%q in namespace %q is not a valid name of a claim", name, namespace)
 	}
-	return filepath.Join(d.Data, "volumes", namespace, name), nil
+	return filepath.Join(d.volumesRoot(), namespace, name), nil
 }
 
 // ClaimDir returns the directory of a claim of the pod's namespace. The name must be validated.
@@ -45,9 +48,8 @@ func (d Dirs) HasClaimDir(claim *pod.Object) bool {
 	return err == nil
 }
 
-// BindClaims binds those of the claims that have neither a directory nor a volume, by
-// pod.BindClaims. It returns all PersistentVolumes, and those that it has changed. The caller holds
-// the lock of the objects.
+// BindClaims binds the claims that have neither a directory nor a volume, by pod.BindClaims. It returns
+// all PersistentVolumes, and the changed ones. The caller holds the lock of the objects.
 func (d Dirs) BindClaims(claims []*pod.Object) (all, changed []*pod.Object, err error) {
 	if all, err = d.Objects(pod.KindVolume, ""); err != nil || len(all) == 0 {
 		return nil, nil, err // a claim may be bound to a damaged volume
@@ -107,7 +109,7 @@ type Volume struct{ Namespace, Name, Dir string }
 
 // Volumes returns the claims that have a directory, by namespace and name.
 func (d Dirs) Volumes() ([]Volume, error) {
-	root := filepath.Join(d.Data, "volumes")
+	root := d.volumesRoot()
 	spaces, err := names(root)
 	if err != nil {
 		return nil, fmt.Errorf("list volumes: %w", err)

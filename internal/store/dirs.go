@@ -183,9 +183,9 @@ func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
 // and hold exclusively to remove one.
 func (d Dirs) LibexecLock() string { return filepath.Join(d.Libexec(), ".lock") }
 
-// LockShare takes, exclusively, the lock under which a process creates or changes what the pods
+// LockSharedResources takes, exclusively, the lock under which a process creates or changes what the pods
 // of a user share: the user namespace, the router, the leases. The lock is on disk, where all of
 // the user's pods find it, and is never written to.
-func (d Dirs) LockShare() (*FileLock, error) {
+func (d Dirs) LockSharedResources() (*FileLock, error) {
 	return LockExclusive(filepath.Join(d.Data, "share.lock"))
 }

@@ -29,7 +29,7 @@ func (p Pod) Lease() (Lease, error) {
 	return l, nil
 }
 
-// WriteLease records the pod's lease. The caller holds LockShare.
+// WriteLease records the pod's lease. The caller holds LockSharedResources.
 func (p Pod) WriteLease(l Lease) error {
 	if err := writeJSON(WriteVolatile, p.leaseFile(), l); err != nil {
 		return fmt.Errorf("save lease of pod %s: %w", p.Name, err)
@@ -38,7 +38,7 @@ func (p Pod) WriteLease(l Lease) error {
 }
 
 // OtherLeases returns the leases of the user's other living pods. A caller that adds a lease holds
-// LockShare.
+// LockSharedResources.
 func (p Pod) OtherLeases() ([]Lease, error) {
 	pods, err := p.dirs.Pods()
 	if err != nil {
@@ -56,5 +56,5 @@ func (p Pod) OtherLeases() ([]Lease, error) {
 	return all, nil
 }
 
-// LockShare is Dirs.LockShare of the pod's user.
-func (p Pod) LockShare() (*FileLock, error) { return p.dirs.LockShare() }
+// LockSharedResources is Dirs.LockSharedResources of the pod's user.
+func (p Pod) LockSharedResources() (*FileLock, error) { return p.dirs.LockSharedResources() }

@@ -70,10 +70,11 @@ func (d Dirs) WatchDirs() ([]string, error) {
 // ObjectDirs returns the existing directories that change when objects of the given kinds, the states
 // of workloads, or the directories of claims do.
 func (d Dirs) ObjectDirs(kinds ...pod.ObjectKind) ([]string, error) {
-	list := []string{d.Data, filepath.Join(d.Data, "objects"), filepath.Join(d.Data, "workloads")}
-	roots := []string{filepath.Join(d.Data, "volumes")}
+	objects, workloads := objectsRoot(d.Data), workloadsRoot(d.Data)
+	list := []string{d.Data, objects, workloads}
+	roots := []string{d.volumesRoot()}
 	for _, kind := range kinds {
-		roots = append(roots, filepath.Join(d.Data, "objects", objectDirs[kind]), filepath.Join(d.Data, "workloads", objectDirs[kind]))
+		roots = append(roots, filepath.Join(objects, objectDirs[kind]), filepath.Join(workloads, objectDirs[kind]))
 	}
 	for _, root := range roots {
 		spaces, err := filepath.Glob(filepath.Join(root, "*")) // of cluster-scoped kinds these are files

@@ -240,6 +240,9 @@ func isSafeName(name string) bool {
 	return name != "" && len(name) <= maxName && name[0] != '.' && !strings.ContainsAny(name, "/\x00")
 }
 
+// objectsRoot returns the directory of the objects in the data or the runtime directory.
+func objectsRoot(dir string) string { return filepath.Join(dir, "objects") }
+
 func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 	dir, ok := objectDirs[kind]
 	if !ok {
@@ -248,19 +251,19 @@ func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 	if kind == pod.KindSecret {
 		return d.secretsDir()
 	}
-	return filepath.Join(d.Data, "objects", dir), nil
+	return filepath.Join(objectsRoot(d.Data), dir), nil
 }
 
 // secretsLink returns a link, in the data directory, to the directory of Secrets: after a login
 // that sets another runtime directory, podrun finds the existing Secrets by it.
-func (d Dirs) secretsLink() string { return filepath.Join(d.Data, "objects", "secrets") }
+func (d Dirs) secretsLink() string { return filepath.Join(objectsRoot(d.Data), "secrets") }
 
 func (d Dirs) secretsDir() (string, error) {
 	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) {
 		// After a reboot another user may have created what the link names.
 		return at, Trusted(filepath.Dir(at))
 	}
-	return filepath.Join(d.Runtime, "objects", "secrets"), nil
+	return filepath.Join(objectsRoot(d.Runtime), "secrets"), nil
 }
 
 func (d Dirs) linkSecrets() error {

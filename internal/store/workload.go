@@ -25,16 +25,19 @@ type Workload struct {
 	controller string // path of the controller's log
 }
 
+// workloadsRoot returns the directory of the workloads in the data or the runtime directory.
+func workloadsRoot(dir string) string { return filepath.Join(dir, "workloads") }
+
 // Workload returns the Workload of an object that makes pods. It refuses invalid names.
 func (d Dirs) Workload(kind pod.ObjectKind, namespace, name string) (Workload, error) {
 	object, err := d.objectFile(kind, namespace, name)
 	if err != nil {
 		return Workload{}, fmt.Errorf("find workload: %w", err)
 	}
-	dir := filepath.Join("workloads", objectDirs[kind], namespace)
+	dir := filepath.Join(objectDirs[kind], namespace)
 	return Workload{
 		Kind: kind, Namespace: namespace, Name: name, dirs: d, object: object,
-		data: filepath.Join(d.Data, dir, name), controller: filepath.Join(d.Runtime, dir, name+".log"),
+		data: filepath.Join(workloadsRoot(d.Data), dir, name), controller: filepath.Join(workloadsRoot(d.Runtime), dir, name+".log"),
 	}, nil
 }
 

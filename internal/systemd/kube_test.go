@@ -59,7 +59,7 @@ func TestKubeDefaults(t *testing.T) {
 var quadletKeys = strings.Fields(`AutoUpdate ConfigMap ContainersConfModule ExitCodePropagation GlobalArgs KubeDownForce LogDriver LogOpt
 	Network PodmanArgs PublishPort RemapGid RemapUid RemapUidSize RemapUsers ServiceName SetWorkingDirectory UserNS Yaml`)
 
-// Every key of Quadlet has a row, and is refused if the row says so.
+// Every key of Quadlet has a row, and is refused if its row refuses it.
 func TestEveryKeyOfQuadletIsKnown(t *testing.T) {
 	var rows []string
 	for _, k := range kubeKeys() {

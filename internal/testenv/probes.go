@@ -20,7 +20,7 @@ func hostFindings() []host.Finding {
 
 func probeError(probe string) error {
 	if f, _ := host.FindByName(hostFindings(), probe); f.Level != host.OK {
-		return errors.New(f.Detail + " (" + f.Cure + ")")
+		return errors.New(f.Detail + " (" + f.Hint + ")")
 	}
 	return nil
 }

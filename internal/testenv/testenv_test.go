@@ -165,7 +165,7 @@ func TestChooseUser(t *testing.T) {
 			t.Errorf("%q of %q: %+v, error %v, want %q", tt.name, tt.subuid, got, err, tt.want)
 		}
 		if err != nil && !strings.Contains(err.Error(), "PODRUN_TEST_USER") {
-			t.Errorf("%q does not tell the cure", err)
+			t.Errorf("%q does not contain the hint", err)
 		}
 	}
 	ann, err := chooseUser("ann", passwd, "")

@@ -36,7 +36,7 @@ func (s *sources) add(name, path string, data []byte) {
 	s.main = append(s.main, parseSource(path, data, nil))
 }
 
-// parseSource parses a file and those that it includes. A file that cannot be read has no positions: the
+// parseSource parses a file and the files that it includes. A file that cannot be read has no positions: the
 // library reports it.
 func parseSource(path string, data []byte, within []string) *source {
 	f := &source{path: path}

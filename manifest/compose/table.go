@@ -6,7 +6,7 @@ import "strings"
 type level string
 
 const (
-	supported level = "supported" // has the effect of docker compose, except for what the note says
+	supported level = "supported" // has the effect of docker compose, except for the differences in the note
 	accepted  level = "accepted"  // has no effect: it is reported
 	refused   level = "refused"   // a file that has it is an error
 )

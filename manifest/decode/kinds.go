@@ -73,11 +73,11 @@ func unsupportedKind(kind, meant string) string {
 	if meant != "" {
 		return fmt.Sprintf("there is no kind %s: did you mean %s?", apiutil.Truncate(kind, 60), meant)
 	}
-	cure, ok := unsupportedKinds[kind]
+	hint, ok := unsupportedKinds[kind]
 	if !ok {
-		cure = "supported are " + strings.Join(kindNames(), ", ") + "; remove this document"
+		hint = "supported are " + strings.Join(kindNames(), ", ") + "; remove this document"
 	}
-	return fmt.Sprintf("unsupported kind %s: %s", apiutil.Truncate(kind, 60), cure)
+	return fmt.Sprintf("unsupported kind %s: %s", apiutil.Truncate(kind, 60), hint)
 }
 
 // suggestKind returns the kind that was probably meant by an unknown word, or "".

@@ -58,7 +58,7 @@ func PodConflicts(p *corev1.Pod) []Finding {
 // this only when it probes.
 func missingPorts(at string, c *corev1.Container) []Finding {
 	var found []Finding
-	look := func(path string, p intstr.IntOrString) {
+	check := func(path string, p intstr.IntOrString) {
 		if _, ok := podutil.ResolveContainerPort(c, p); !ok {
 			found = append(found, Finding{Path: at + path, Support: Refused,
 				Note: fmt.Sprintf("no port of this container has the name %q", apiutil.Truncate(p.StrVal, 60))})
@@ -66,15 +66,15 @@ func missingPorts(at string, c *corev1.Container) []Finding {
 	}
 	for name, p := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
 		if p != nil && p.HTTPGet != nil {
-			look("."+name+".httpGet.port", p.HTTPGet.Port)
+			check("."+name+".httpGet.port", p.HTTPGet.Port)
 		}
 		if p != nil && p.TCPSocket != nil {
-			look("."+name+".tcpSocket.port", p.TCPSocket.Port)
+			check("."+name+".tcpSocket.port", p.TCPSocket.Port)
 		}
 	}
 	for i, h := range podutil.Hooks(c) {
 		if h != nil && h.HTTPGet != nil {
-			look(".lifecycle."+[]string{"postStart", "preStop"}[i]+".httpGet.port", h.HTTPGet.Port)
+			check(".lifecycle."+[]string{"postStart", "preStop"}[i]+".httpGet.port", h.HTTPGet.Port)
 		}
 	}
 	return found

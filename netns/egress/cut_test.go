@@ -7,7 +7,7 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 )
 
-// Cut ends connections at both ends, those that the kernel accepted before the far side too.
+// Cut ends connections at both ends, also connections that the kernel accepted before the far side did.
 func TestCut(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)

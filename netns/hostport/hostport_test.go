@@ -105,7 +105,7 @@ func TestBoundOnly(t *testing.T) {
 	}
 }
 
-// The errors name the port and the remedy.
+// The errors name the port and the hint.
 func TestRefusals(t *testing.T) {
 	testenv.NoLeaks(t)
 	none := Port{Protocol: "tcp", Addr: netip.MustParseAddr("192.0.2.1"), Number: 2000}

@@ -14,7 +14,7 @@ type client struct {
 	elsewhere bool // it belongs to another pod, which no Filter of this one concerns
 }
 
-// SetFilter sets the Filter of new connections, and ends those that it does not allow. nil allows all.
+// SetFilter sets the Filter of new connections, and ends connections that it does not allow. nil allows all.
 func (s *Server) SetFilter(f Filter) {
 	s.mu.Lock()
 	s.filter = f

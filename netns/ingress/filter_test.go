@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 )
 
-// A Filter resets new clients, and those that are connected when it is set. Others are not concerned.
+// A Filter resets clients that it refuses, new ones and connected ones. Others are not affected.
 func TestFilter(t *testing.T) {
 	w := newWorld(t)
 	nettest.Serve(t, w.pod, ":80", nettest.Echo)

@@ -18,7 +18,7 @@ import (
 // receive from others and from the router's own sockets. Each isolated pod has chains with the number
 // N of its device in their names:
 //
-//   - fromN, toN: packets that the pod sends or receives. They determine who has started the
+//   - fromN, toN: packets that the pod sends or receives. They determine which side has started the
 //     connection, and continue in one of the following chains.
 //   - outN, outreplyN: packets of connections from the pod, and their replies.
 //   - inN, inreplyN: packets of connections to the pod, and their replies.

@@ -62,7 +62,7 @@ func isReset(err error) bool {
 	return errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) || errors.Is(err, io.EOF)
 }
 
-// A change concerns running connections: those that it does not allow end, others continue. That
+// A change applies to running connections: connections that it does not allow end, others continue. That
 // includes connections from before the first policy, when the kernel tracked none.
 func TestRunningConnections(t *testing.T) {
 	t.Run("IPv4", func(t *testing.T) { testRunningConnections(t, false) })
@@ -91,7 +91,7 @@ func testRunningConnections(t *testing.T, six bool) {
 	cut(t, "a b", ab)
 }
 
-// The supervisor of one pod isolates the others too, whose ports it does not know: their connections continue
+// The supervisor of one pod isolates the others too, without a list of their ports: their connections continue
 // until their own supervisors list them.
 func TestRunningConnectionsOfOthers(t *testing.T) {
 	w := newTestbed(t, "a", "b")
@@ -177,7 +177,7 @@ func TestAlwaysAllowed(t *testing.T) {
 	w.serve("a", 80)
 	w.apply(ingressTo("a"), egressFrom("a"))
 	w.check(true, "a a", "a a UDP/80")
-	// This proxy has no resolver: its port is closed, which the pod is told.
+	// This proxy has no resolver: its port is closed, and the pod gets an ICMP error.
 	err := w.tryDNS()
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a query to the gateway: %v, want that the port is closed", err)

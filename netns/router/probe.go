@@ -46,13 +46,13 @@ func Probe(ns string) error {
 	return traffic.Close()
 }
 
-// WithHint adds the remedy to an error of this package. Most often a module of the kernel is
+// WithHint adds the hint to an error of this package. Most often a module of the kernel is
 // missing, which unprivileged users cannot load everywhere.
 func WithHint(err error) error {
 	const modules = "as root: modprobe -a tun veth nft_tproxy && printf '%s\\n' tun veth nft_tproxy > /etc/modules-load.d/podrun.conf"
-	cure := modules + "; in a container: on its host"
+	hint := modules + "; in a container: on its host"
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		cure = "make /dev/net/tun accessible: as root, modprobe tun && chmod 0666 /dev/net/tun; in a container: start it with --device /dev/net/tun"
+		hint = "make /dev/net/tun accessible: as root, modprobe tun && chmod 0666 /dev/net/tun; in a container: start it with --device /dev/net/tun"
 	}
-	return report.New(report.Failure, cure, "%w", err)
+	return report.New(report.Failure, hint, "%w", err)
 }

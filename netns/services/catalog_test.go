@@ -39,7 +39,7 @@ func aService(change ...func(*Service)) Service {
 	return s
 }
 
-// fixed returns a Service without a selector, with endpoints; those that end in ! are not ready.
+// fixed returns a Service without a selector, with endpoints; an endpoint that ends in ! is not ready.
 func fixed(list ...string) Service {
 	return aService(func(s *Service) {
 		s.Selector = nil

@@ -21,8 +21,10 @@
 #define ARGUMENT(c, n) ((c)->uc_mcontext.regs[n])
 #elif defined(__arm__)
 #define ARGUMENT(c, n) ((&(c)->uc_mcontext.arm_r0)[n])
+#elif defined(__riscv)
+#define ARGUMENT(c, n) ((c)->uc_mcontext.__gregs[REG_A0 + (n)])
 #else
-#error "filters are captured on amd64, arm64 and armv7"
+#error "filters are captured on amd64, arm64, armv7 and riscv64"
 #endif
 
 static void put(const void *p, size_t n) {

@@ -177,7 +177,7 @@ func (n *Network) removeStale(own ipam.Slot) {
 
 // withLock calls f under the lock of the router, with the slots that other pods have.
 func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
-	lock, err := n.store.LockShare()
+	lock, err := n.store.LockSharedResources()
 	if err != nil {
 		return err
 	}

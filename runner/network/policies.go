@@ -77,7 +77,7 @@ func (n *Network) isolation(all []netpolicy.Isolation) (own netpolicy.Isolation)
 }
 
 // allowsEgress reports whether the current NetworkPolicies allow a connection of the pod to a destination. It
-// reads them each time: they may be newer than those that this process has applied.
+// reads them each time: they may be newer than the applied ones.
 func (n *Network) allowsEgress(protocol string, to netip.AddrPort) bool {
 	if !n.store.HadNetworkPolicies() {
 		return true

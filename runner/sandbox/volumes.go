@@ -260,7 +260,7 @@ func (s *Sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
 }
 
 // checkGroups returns an error if only a supplementary group gives access to a file of the host, and adds
-// the remedy.
+// the hint.
 func (s *Sandbox) checkGroups(f *os.File) error {
 	err := volumes.CheckGroups(s.hostDir(), f)
 	if by := (*volumes.OpenedByGroup)(nil); errors.As(err, &by) {

@@ -38,6 +38,7 @@ func commands() map[string]scriptcmd.Command {
 		"killcontroller": killController,
 		"firstpod":       firstPod,
 		"terminal":       terminal,
+		"lock":           lock,
 		"tmux":           tmux,
 		"escaped":        escaped,
 		"fastpath":       fastPath,

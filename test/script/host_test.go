@@ -13,8 +13,9 @@ type hostKey struct{}
 
 // host is the part of the machine that a script uses.
 type host struct {
-	dir string
-	env []string
+	dir    string
+	env    []string
+	locked *os.File // by the command lock
 }
 
 // newHost makes the directories of a host and imports the image.

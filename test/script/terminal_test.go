@@ -29,6 +29,8 @@ import (
 //	code N         waits until podrun exits with this code
 //	eventually TEXT podrun ARG...  runs another podrun until it prints TEXT
 //	killsupervisor POD             as outside of a scene
+//	exec PROGRAM ARG...            runs a program in the script's directory
+//	unlock                         releases what the command lock has locked
 //
 // Then podrun must have ended, and left the terminal as it was.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
@@ -66,6 +68,16 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("the terminal was left in another mode")
 	}
 	ts.Logf("the terminal shows:\n%q", s.shown())
+}
+
+// lock FILE locks a file of podrun exclusively, until a scene has the step unlock.
+func lock(ts *testscript.TestScript, neg bool, args []string) {
+	scriptcmd.CheckArgs(ts, neg, args, 1, "lock FILE")
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_RDWR|os.O_CREATE, 0o600)
+	ts.Check(err)
+	ts.Defer(func() { f.Close() })
+	ts.Check(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+	hostOf(ts).locked = f
 }
 
 type session struct {
@@ -127,6 +139,12 @@ func (s *session) do(line string) {
 		}
 	case "killsupervisor":
 		killSupervisor(s.ts, false, []string{rest})
+	case "exec":
+		if out, err := repeated(s.ts, strings.Fields(rest)).CombinedOutput(); err != nil {
+			s.ts.Fatalf("%s: %v\n%s", line, err, out)
+		}
+	case "unlock":
+		s.ts.Check(hostOf(s.ts).locked.Close())
 	default:
 		s.ts.Fatalf("%q is nothing a user does", line)
 	}

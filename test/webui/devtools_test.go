@@ -297,7 +297,7 @@ func (p *tab) picture() []byte {
 	return got.Data
 }
 
-// write puts a text into an input field, as a user does who types it.
+// write puts a text into an input field, as typing does.
 func (p *tab) write(field, text string) {
 	p.b.t.Helper()
 	p.b.must(p.eval(fmt.Sprintf(`(() => { const f = document.querySelector(%q); f.value = %q; f.dispatchEvent(new Event('input')) })()`, field, text), nil))

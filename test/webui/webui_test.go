@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 	p.until("a page without a server reports it", `document.getElementById('link').innerText.includes('no connection')`)
 }
 
-// containers: a container has its state and what the manifest says of it.
+// containers: a container has its state and its fields of the manifest.
 func containers(p *tab) {
 	const card = `document.querySelector('[data-container=app]').innerText`
 	for _, text := range []string{"Running for ", "8080/TCP http", "cpu 500m, memory 64Mi", "exec true every 60s", "busybox"} {

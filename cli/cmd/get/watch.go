@@ -36,7 +36,7 @@ func (v *podWatch) run(ctx context.Context) error {
 		if err := lives.Snapshot(); err != nil {
 			return false, err
 		}
-		left, err := v.look(first)
+		left, err := v.printChanges(first)
 		first = false
 		return left > 0 || len(v.names) == 0, err
 	})
@@ -47,8 +47,8 @@ func (v *podWatch) watched() ([]string, error) {
 	return internalprinters.WatchedDirs(v.dirs, v.names, &v.PrintOptions)
 }
 
-// look prints changes, and returns the number of pods. At the first call, named pods have to exist.
-func (v *podWatch) look(first bool) (left int, err error) {
+// printChanges prints changes, and returns the number of pods. At the first call, named pods have to exist.
+func (v *podWatch) printChanges(first bool) (left int, err error) {
 	l, err := internalprinters.ListPods(v.dirs, v.names, &v.PrintOptions)
 	if l == nil || err != nil && first {
 		return 0, err

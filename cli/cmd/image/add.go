@@ -141,6 +141,7 @@ func addImages(ctx context.Context, env *cmdutil.Env, verb string, words []strin
 		var images []pod.Image
 		var errs []error
 		for _, word := range words {
+			shown.Wait("%s %s", verb, word)
 			added, err := add(ctx, s, word, shown.Update)
 			images, errs = append(images, added...), append(errs, err)
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/cli/internal/printers"
 	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/image"
-	"github.com/podrun/podrun/manifest/printers"
+	manifestprinters "github.com/podrun/podrun/manifest/printers"
 )
 
 func imageInspectCommand(env *cmdutil.Env) *cli.Command {
@@ -35,7 +35,7 @@ Examples:
 				return cmdutil.UsageErrorf("image inspect", "image inspect requires the names of images")
 			}
 			format := c.String("output")
-			print, ok, err := printers.ParsePrinter(format, false)
+			print, ok, err := manifestprinters.ParsePrinter(format, false)
 			if err != nil || !ok {
 				return cmdutil.UsageErrorf("image inspect", "-o must be json, yaml, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH, not %q", format)
 			}
@@ -107,7 +107,7 @@ func printHistory(env *cmdutil.Env, d *image.Inspection, full bool, now time.Tim
 	for _, h := range d.History {
 		age, bytes := "", ""
 		if h.Created != nil {
-			age = duration.HumanDuration(max(now.Sub(*h.Created), 0)) + " ago"
+			age = printers.Ago(*h.Created, now)
 		}
 		if !h.EmptyLayer && layer < len(d.Layers) {
 			bytes = progress.Size(d.Layers[layer].Size)

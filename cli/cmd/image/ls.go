@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/imagegc"
@@ -87,7 +86,7 @@ func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format str
 			repository, tag := splitName(name)
 			row := listedImage{Name: name, Repository: repository, Tag: tag, ID: printers.ShortImageID(i.ID), Digest: i.Digest, Size: progress.Size(i.Size)}
 			if !i.Created.IsZero() {
-				row.CreatedAt, row.CreatedSince = i.Created.Format(time.RFC3339), since(now, i.Created)
+				row.CreatedAt, row.CreatedSince = i.Created.Format(time.RFC3339), printers.Ago(i.Created, now)
 			}
 			var line strings.Builder
 			if err := t.Execute(&line, row); err != nil {
@@ -106,10 +105,6 @@ func splitName(name string) (repository, tag string) {
 		return name[:at], name[at+1:]
 	}
 	return repository, printers.NoImageName
-}
-
-func since(now, then time.Time) string {
-	return duration.HumanDuration(max(now.Sub(then), 0)) + " ago"
 }
 
 func printImages(env *cmdutil.Env, list []image.Info, now time.Time) error {

@@ -48,6 +48,7 @@ func runPush(env *cmdutil.Env, c *cli.Context) error {
 	defer quiet()
 	shown := progress.New(env, "pushing")
 	options.Progress = shown.Update
+	shown.Wait("pushing %s", c.Args().Get(0))
 	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
 		there, err := s.Push(ctx, c.Args().Get(0), c.Args().Get(1), options)
 		shown.End()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -73,6 +74,7 @@ func runSave(env *cmdutil.Env, c *cli.Context) error {
 	defer quiet()
 	shown := progress.New(env, "saving")
 	o.Progress = shown.Update
+	shown.Wait("saving %s", strings.Join(c.Args().Slice(), ", "))
 	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
 		defer shown.End()
 		save := func(to image.Target) error { return s.Save(ctx, c.Args().Slice(), to, o) }

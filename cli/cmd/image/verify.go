@@ -48,7 +48,10 @@ func runVerify(env *cmdutil.Env, c *cli.Context) error {
 	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
 	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
-		list, err := s.Verify(ctx, c.Args().Slice(), nil)
+		shown := progress.New(env, "")
+		shown.Wait("verifying images")
+		list, err := s.Verify(ctx, c.Args().Slice(), func(name string) { shown.Wait("verifying %s", name) })
+		shown.End()
 		if err != nil {
 			return err
 		}
@@ -88,5 +91,6 @@ func repair(ctx context.Context, env *cmdutil.Env, c *cli.Context, s *image.Stor
 		return err
 	}
 	o.Progress = shown.Update
+	shown.Wait("repairing %s", v.Name())
 	return s.Repair(ctx, v, o)
 }

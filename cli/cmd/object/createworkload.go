@@ -168,8 +168,8 @@ func workloadsOf(o *manifest.Object) []manifest.Object {
 	return nil
 }
 
-// startController ensures that a workload has a controller that knows it. The controller of a CronJob, which
-// is that of its Jobs, wakes when the CronJob is stored again.
+// startController ensures that a controller runs the workload. The controller of a CronJob, which is that of
+// its Jobs, wakes when the CronJob is stored again.
 func (o *createOptions) startController(made *pod.Object) error {
 	if !kindnames.IsWorkload(made.Kind) {
 		return nil

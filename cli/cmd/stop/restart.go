@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/podclient"
 	"github.com/podrun/podrun/cli/internal/podup"
+	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -83,12 +86,21 @@ func (o *restartOptions) Run(ctx context.Context) (err error) {
 	errs = append(errs, cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		ctx, cancel := cmdutil.WithTimeout(ctx, o.timeout)
 		defer cancel()
-		failed := make([]error, len(living))
+		failed, names := make([]error, len(living)), make([]string, len(living))
+		shown := progress.New(o.env, "")
 		var all sync.WaitGroup
 		for i, p := range living {
-			all.Go(func() { failed[i] = o.restartPod(ctx, p) })
+			names[i] = p.Name
+			all.Go(func() { failed[i] = o.restartPod(ctx, shown, p) })
 		}
+		shown.Wait("waiting for pod %s to be %s", strings.Join(names, ", "), o.goal.Word)
 		all.Wait()
+		shown.End()
+		for i, p := range living {
+			if failed[i] == nil {
+				fmt.Fprintf(o.env.Out, "pod/%s restarted\n", p.Name)
+			}
+		}
 		return errors.Join(failed...)
 	}))
 	return errors.Join(errs...)
@@ -114,8 +126,8 @@ func (o *restartOptions) pods() (living, ended []store.Pod, err error) {
 }
 
 // restartPod restarts containers of a pod by changing their revision in the Plan, and waits until they
-// reach the requested state.
-func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error {
+// reach the requested state. It reports to out which containers are still to be stopped.
+func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place store.Pod) error {
 	plan, err := place.Plan()
 	if err != nil {
 		return err
@@ -132,7 +144,7 @@ func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error 
 	if err := t.Apply(ctx, text); err != nil {
 		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
-	defer podclient.ReportWaiting(o.env.ErrOut, "restarting", place, nil, func(c pod.ContainerStatus) bool {
+	defer podclient.ReportWaiting(out, "restarting", place, nil, func(c pod.ContainerStatus) bool {
 		before, restarting := t.RestartCounts[c.Name]
 		return restarting && c.RestartCount <= before
 	})()
@@ -149,7 +161,6 @@ func (o *restartOptions) restartPod(ctx context.Context, place store.Pod) error 
 	case last != nil && last.Phase == pod.Failed:
 		return report.New(report.Failure, "podrun describe "+place.Name+" shows why", "pod %s failed", place.Name)
 	}
-	fmt.Fprintf(o.env.Out, "pod/%s restarted\n", place.Name)
 	return nil
 }
 

@@ -19,8 +19,8 @@ import (
 // CompleteCommand is the hidden command by which shells request completions.
 const CompleteCommand = "__complete"
 
-// theFiles makes the shell offer files.
-const theFiles = ":files"
+// completeFiles makes the shell offer files.
+const completeFiles = ":files"
 
 // Completer finds completions of words.
 type Completer struct {
@@ -31,7 +31,7 @@ type Completer struct {
 // candidate is a completion and its description.
 type candidate struct{ word, about string }
 
-// Complete prints the completions of the last word, each with its description on one line, or theFiles.
+// Complete prints the completions of the last word, each with its description on one line, or completeFiles.
 // It prints no errors, because the shell is showing its prompt.
 func (f Completer) Complete(words []string) {
 	if len(words) == 0 {
@@ -39,7 +39,7 @@ func (f Completer) Complete(words []string) {
 	}
 	last := words[len(words)-1]
 	for _, c := range f.choices(words[:len(words)-1], last) {
-		if strings.HasPrefix(c.word, last) || c.word == theFiles {
+		if strings.HasPrefix(c.word, last) || c.word == completeFiles {
 			fmt.Fprintf(f.Out, "%s\t%s\n", c.word, c.about)
 		}
 	}
@@ -114,7 +114,7 @@ func (f Completer) values(cmd *cli.Command, flag string, before []string) []cand
 	case flag == "container":
 		return f.containers(cmd, before)
 	case slices.Contains([]string{"filename", "output", "from-file", "authfile", "env-file", "custom", "volume", "device"}, flag):
-		return []candidate{{word: theFiles}}
+		return []candidate{{word: completeFiles}}
 	}
 	return nil
 }
@@ -132,13 +132,13 @@ func (f Completer) operands(path string, cmd *cli.Command, before []string, last
 	namespace := cmdline.FlagValue(cmd, before, "namespace")
 	switch {
 	case slices.Contains([]string{"up", "apply", "validate", "diff", "convert", "image load", "image import", "systemd install"}, path):
-		return []candidate{{word: theFiles}}
+		return []candidate{{word: completeFiles}}
 	case path == "get" || path == "delete" || path == "describe":
 		return f.kinds(words, last, namespace, path != "delete")
 	case strings.HasPrefix(path, "rollout ") || slices.Contains([]string{"scale", "set image", "label", "annotate", "explain"}, path):
 		return f.kinds(words, last, namespace, false)
 	case path == "cp":
-		return append(f.pods(namespace, ":"), candidate{word: theFiles})
+		return append(f.pods(namespace, ":"), candidate{word: completeFiles})
 	case slices.Contains([]string{"down", "stop", "start", "restart", "kill", "pause", "unpause", "events", "top", "wait", "update", "ps"}, path):
 		return f.pods(namespace, "")
 	case slices.Contains([]string{"logs", "exec", "attach", "debug", "port", "port-forward", "condition set"}, path) && len(words) == 0:

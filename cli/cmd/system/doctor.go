@@ -104,8 +104,8 @@ func writeFindings(w io.Writer, findings []host.Finding, colour bool) error {
 			word = levelColour(f.Level) + word + tty.Reset
 		}
 		fmt.Fprintf(&b, "%s  %-*s  %s", word, name, f.Name, report.Escape(f.Detail))
-		if f.Cure != "" {
-			fmt.Fprintf(&b, " -> %s", report.Escape(f.Cure))
+		if f.Hint != "" {
+			fmt.Fprintf(&b, " -> %s", report.Escape(f.Hint))
 		}
 		b.WriteString("\n")
 	}

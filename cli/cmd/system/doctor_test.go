@@ -21,9 +21,9 @@ import (
 func everyLevel() []host.Finding {
 	return []host.Finding{
 		{Name: "kernel", Level: host.OK, Detail: "Linux 6.1.0 aarch64"},
-		{Name: host.UserNamespaces, Level: host.Failure, Detail: "AppArmor restricts them", Cure: `as root: printf 'profile podrun {\n}\n' > /etc/apparmor.d/podrun`},
-		{Name: "runtime directory", Level: host.Note, Detail: "/tmp/\x1b[2J is on ext4", Cure: "export XDG_RUNTIME_DIR=/run/user/1000"},
-		{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: this host uses cgroup v1", Cure: "boot with cgroup v2"},
+		{Name: host.UserNamespaces, Level: host.Failure, Detail: "AppArmor restricts them", Hint: `as root: printf 'profile podrun {\n}\n' > /etc/apparmor.d/podrun`},
+		{Name: "runtime directory", Level: host.Note, Detail: "/tmp/\x1b[2J is on ext4", Hint: "export XDG_RUNTIME_DIR=/run/user/1000"},
+		{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: this host uses cgroup v1", Hint: "boot with cgroup v2"},
 	}
 }
 
@@ -69,7 +69,7 @@ func TestDoctorsVerdict(t *testing.T) {
 		host.Failure: {125, "no pod can run here: 1 failure, 0 warnings, 0 notes, 1 ok"},
 	} {
 		h := clitest.NewHost(t)
-		h.Findings = []host.Finding{ok, {Name: "b", Level: level, Detail: "d", Cure: "c"}}
+		h.Findings = []host.Finding{ok, {Name: "b", Level: level, Detail: "d", Hint: "c"}}
 		got := h.Run("doctor")
 		lines := strings.Split(strings.TrimSpace(got.Out), "\n")
 		if got.Code != want.code || lines[len(lines)-1] != want.summary {

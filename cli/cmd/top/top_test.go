@@ -108,7 +108,7 @@ func TestTopRates(t *testing.T) {
 	p := h.Begin("", "top", "-w", "--containers", "--interval", "200ms", "-o", "json")
 	p.WaitOutput("cpuMillicores")
 	// Only one sample sees the rise, so what it has to contain comes first, and the rise in one step.
-	if err := os.RemoveAll(cg + "/log-shipper"); err != nil { // it has ended, and the status does not say so yet
+	if err := os.RemoveAll(cg + "/log-shipper"); err != nil { // it has ended, and the status is not updated yet
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(cg+"/app/next", []byte("usage_usec 100000000\n"), 0o600); err != nil {

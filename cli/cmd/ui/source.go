@@ -23,8 +23,8 @@ import (
 	"github.com/podrun/podrun/pod"
 )
 
-// lookPause is the least interval between two reads of all pods for a page.
-const lookPause = 250 * time.Millisecond
+// readPause is the least interval between two reads of all pods for a page.
+const readPause = 250 * time.Millisecond
 
 // pageSource provides the contents of the page: those of get, image ls, events, top and logs, by the
 // same functions. It only reads files, so it wakes no supervisor that hibernates.
@@ -62,12 +62,12 @@ const podTable = "pods"
 // Watch calls seen with all objects, whenever get -w would read pods, and when other objects or images
 // change.
 func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
-	look := func() (bool, error) {
-		seen(s.look())
-		return true, sleep.For(ctx, lookPause)
+	report := func() (bool, error) {
+		seen(s.read())
+		return true, sleep.For(ctx, readPause)
 	}
 	for ctx.Err() == nil {
-		if err := dirwatch.While(ctx, s.watched, s.lives.Changed, look); err != nil && ctx.Err() == nil {
+		if err := dirwatch.While(ctx, s.watched, s.lives.Changed, report); err != nil && ctx.Err() == nil {
 			seen(nil, err.Error())
 			sleep.For(ctx, podstats.TopInterval)
 		}
@@ -107,8 +107,8 @@ func (c *collection) check(err error) bool {
 	return err == nil
 }
 
-// look reads everything. It returns what it cannot read as problem, next to the rest.
-func (s *pageSource) look() (all []webui.Object, problem string) {
+// read reads everything. It returns what it cannot read as problem, next to the rest.
+func (s *pageSource) read() (all []webui.Object, problem string) {
 	var c collection
 	c.check(s.lives.Snapshot())
 	c.addPods(s)

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -62,40 +61,9 @@ func (c *collection) addTables(s *pageSource) {
 		c.add("tables", string(kind), table{rows[0]})
 		for i := range l.Entries {
 			e := &l.Entries[i]
-			if since, err := elapsing(e); c.check(err) {
-				c.add(string(kind), e.Key(), newTableRow(rows[0], rows[i+1], since, e.Labels))
-			}
+			c.add(string(kind), e.Key(), newTableRow(rows[0], rows[i+1], e.Since, e.Labels))
 		}
 	}
-}
-
-// elapsing returns the times from which columns of an object's row count until now.
-func elapsing(e *printers.Entry) (map[string]time.Time, error) {
-	object, err := e.Object()
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", e.Key(), err)
-	}
-	var o struct {
-		Metadata struct{ CreationTimestamp *time.Time }
-		Status   struct{ StartTime, CompletionTime, LastScheduleTime *time.Time }
-	}
-	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, fmt.Errorf("decode %s: %w", e.Key(), err)
-	}
-	if o.Status.CompletionTime != nil {
-		o.Status.StartTime = nil
-	}
-	since := map[string]time.Time{}
-	for column, t := range map[string]*time.Time{"AGE": o.Metadata.CreationTimestamp, "DURATION": o.Status.StartTime, "LAST SCHEDULE": o.Status.LastScheduleTime} {
-		if t != nil {
-			since[column] = *t
-		}
-	}
-	return since, nil
 }
 
 // addImages adds the rows of image ls.

@@ -14,7 +14,7 @@ import (
 // TestHostPIDNeedsCgroup checks that only a pod in the host's PID namespace needs a cgroup.
 func TestHostPIDNeedsCgroup(t *testing.T) {
 	h := clitest.NewHost(t)
-	h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "nothing is delegated", Cure: "delegate it"}}
+	h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "nothing is delegated", Hint: "delegate it"}}
 	shared := strings.Replace(clitest.OneContainer, "spec:", "spec:\n  hostPID: true", 1)
 	got := h.Begin(shared, "up", "-d", "-").Wait()
 	want := "podrun: pod web: hostPID requires a cgroup of the pod's own, to kill its processes: nothing is delegated\nhint: delegate it\n"

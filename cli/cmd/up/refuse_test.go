@@ -41,14 +41,14 @@ func TestUpRefusals(t *testing.T) {
 		"this host": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 125, err: "podrun: podrun cannot run pods here: there are no user namespaces\nhint: switch them on\n",
 			with: func(h *clitest.Host) {
-				h.Findings = []host.Finding{{Name: "user namespaces", Level: host.Failure, Detail: "there are no user namespaces", Cure: "switch them on"}}
+				h.Findings = []host.Finding{{Name: "user namespaces", Level: host.Failure, Detail: "there are no user namespaces", Hint: "switch them on"}}
 			},
 		},
 		"limits": {
 			args: []string{"up", "--require-limits", "-"}, stdin: clitest.OneContainer, code: 1,
 			err: "podrun: limits are not enforced: cgroup v1, and --require-limits was given\nhint: boot with v2\n",
 			with: func(h *clitest.Host) {
-				h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: cgroup v1", Cure: "boot with v2"}}
+				h.Findings = []host.Finding{{Name: host.Limits, Level: host.Warning, Detail: "limits are not enforced: cgroup v1", Hint: "boot with v2"}}
 			},
 		},
 		"image": {

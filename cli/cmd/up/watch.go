@@ -53,7 +53,7 @@ func (w *fileWatcher) watch(ctx context.Context) {
 	watcher := dirwatch.Watch(dirs...)
 	defer watcher.Close()
 	for {
-		w.look(ctx)
+		w.applyChanges(ctx)
 		select {
 		case <-watcher.Any():
 		case <-ctx.Done():
@@ -62,9 +62,9 @@ func (w *fileWatcher) watch(ctx context.Context) {
 	}
 }
 
-// look applies the changes since the last call. A file that is only partly written is read again when it
+// applyChanges applies the changes since the last call. A file that is only partly written is read again when it
 // is complete, because that is another change.
-func (w *fileWatcher) look(ctx context.Context) {
+func (w *fileWatcher) applyChanges(ctx context.Context) {
 	texts, err := resource.ReadFiles(w.env, w.files)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -105,6 +105,7 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	shown := progress.New(u.env, "fetching")
 	defer shown.End()
 	o.Progress = shown.Update
+	shown.Wait("checking %s", i.Reference)
 	img, err := u.store.Pull(ctx, i.Reference, o)
 	switch {
 	case err == nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cli/internal/podclient"
+	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -24,7 +25,10 @@ func (u *updater) watch(ctx context.Context, g *updateGroup, stable time.Duratio
 }
 
 func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duration) error {
-	reporter := rollout.Reporter{Out: u.env.ErrOut, Pod: p.Name}
+	shown := progress.New(u.env, "")
+	defer shown.End()
+	shown.Wait("waiting for pod %s to be ready", p.Name)
+	reporter := rollout.Reporter{Out: shown, Pod: p.Name}
 	var last *pod.Status
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
@@ -45,6 +49,7 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 		}
 	}
 	if !last.Phase.Terminal() && stable > 0 {
+		shown.Wait("pod %s must stay ready for %v", p.Name, stable)
 		restarts := restartsOf(last)
 		stableCtx, cancel := context.WithTimeout(ctx, stable)
 		defer cancel()

@@ -39,7 +39,7 @@ func RefuseHostPID(env *cmdutil.Env, prespawn *cmdutil.Prespawn, plan *pod.Plan)
 	}
 	prespawn.End() // the next check counts the processes in this cgroup
 	if found, ok := host.FindByName(env.Deps.CheckHost(env.HostSetup()), host.Limits); ok && found.Level != host.OK {
-		return report.New(report.Host, found.Cure, "pod %s: hostPID requires a cgroup of the pod's own, to kill its processes: %s", plan.Name, found.Detail)
+		return report.New(report.Host, found.Hint, "pod %s: hostPID requires a cgroup of the pod's own, to kill its processes: %s", plan.Name, found.Detail)
 	}
 	return nil
 }

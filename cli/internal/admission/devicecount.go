@@ -154,10 +154,10 @@ func DevicesFinding(getenv func(string) string) host.Finding {
 	_, nerr := os.Stat(nvidiaControl)
 	switch {
 	case err != nil:
-		f.Level, f.Cure = host.Warning, "repair or remove the file; for NVIDIA GPUs: "+generate
+		f.Level, f.Hint = host.Warning, "repair or remove the file; for NVIDIA GPUs: "+generate
 		f.Detail += "; unreadable: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	case nerr == nil && !nvidia:
-		f.Level, f.Cure = host.Note, generate
+		f.Level, f.Hint = host.Note, generate
 	}
 	return f
 }

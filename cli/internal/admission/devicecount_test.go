@@ -15,7 +15,7 @@ import (
 )
 
 // TestAssign checks which devices containers get: app containers those of init containers again, sidecars their
-// own, and a pod those that it had.
+// own, and a resumed pod its previous ones.
 func TestAssign(t *testing.T) {
 	counted := func(name, limits string) corev1.Container {
 		c := corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{}}}

@@ -18,7 +18,7 @@ func refuseIDs(plan *pod.Plan, has host.IDs) error {
 	var errs []error
 	refuse := func(c *pod.Container, what string, id, count uint64) {
 		if id >= count {
-			errs = append(errs, report.New(report.Host, has.Cure,
+			errs = append(errs, report.New(report.Host, has.Hint,
 				"container %s of pod %s runs with %s id %d, and a pod of this user has only the ids 0 to %d", c.Name, plan.Name, what, id, count-1))
 		}
 	}
@@ -42,7 +42,7 @@ func refuseIDs(plan *pod.Plan, has host.IDs) error {
 	for _, v := range plan.Volumes {
 		for _, id := range fileUsers(v) {
 			if uint64(id) >= has.Users {
-				errs = append(errs, report.New(report.Host, has.Cure,
+				errs = append(errs, report.New(report.Host, has.Hint,
 					"volume %s of pod %s has a file of user id %d, and a pod of this user has only the ids 0 to %d", v.Name, plan.Name, id, has.Users-1))
 			}
 		}

@@ -26,7 +26,7 @@ func SELinuxFinding(has host.SELinux) host.Finding {
 	process, _, err := l.find(corev1.SELinuxOptions{}, false)
 	if err != nil {
 		return host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: " + err.Error(),
-			Cure: "install the policy for containers (package container-selinux, if available), and log in again"}
+			Hint: "install the policy for containers (package container-selinux, if available), and log in again"}
 	}
 	parts := strings.SplitN(process, ":", 4) // the fourth part, the level, differs for each pod
 	detail := "containers have the label " + strings.Join(parts[:min(3, len(parts))], ":") + ", with categories of their pod"

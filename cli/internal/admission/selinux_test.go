@@ -169,7 +169,7 @@ func TestDiagnoseSELinux(t *testing.T) {
 		{none, host.Finding{Level: host.Note, Detail: "containers keep the label of the user's programs: the policy has no label system_u:system_r:container_t:"}},
 	} {
 		got := SELinuxFinding(c.has)
-		if got.Level != c.want.Level || !strings.HasPrefix(got.Detail, c.want.Detail) || (got.Cure == "") != (got.Level == host.OK) {
+		if got.Level != c.want.Level || !strings.HasPrefix(got.Detail, c.want.Detail) || (got.Hint == "") != (got.Level == host.OK) {
 			t.Errorf("%+v, want %+v", got, c.want)
 		}
 		if c.want.Level == host.OK && got.Detail != c.want.Detail {

@@ -47,11 +47,11 @@ func refuseUsers(plan *pod.Plan, has host.IDs) error {
 	}
 	ranges := UserRanges(min(has.Users, has.Groups))
 	if len(ranges) == 0 {
-		return report.New(report.Host, has.Cure, "pod %s: hostUsers: false requires %d ids above the first %d, and this user has %d",
+		return report.New(report.Host, has.Hint, "pod %s: hostUsers: false requires %d ids above the first %d, and this user has %d",
 			plan.Name, fewUsers, firstFew, min(has.Users, has.Groups))
 	}
 	if need := highestID(plan); need >= ranges[0].Count {
-		return report.New(report.Host, has.Cure, "pod %s runs with the id %d, and with hostUsers: false it has only the ids 0 to %d", plan.Name, need, ranges[0].Count-1)
+		return report.New(report.Host, has.Hint, "pod %s runs with the id %d, and with hostUsers: false it has only the ids 0 to %d", plan.Name, need, ranges[0].Count-1)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestUserRanges(t *testing.T) {
 }
 
 func TestRefuseUsers(t *testing.T) {
-	few := host.IDs{Users: 65537, Groups: 65537, Cure: "more ids"}
+	few := host.IDs{Users: 65537, Groups: 65537, Hint: "more ids"}
 	for _, c := range []struct {
 		has   host.IDs
 		user  string

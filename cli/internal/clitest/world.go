@@ -76,7 +76,7 @@ func NewHost(t *testing.T) *Host {
 
 // PodIDs is cmdutil.Deps.PodIDs.
 func (h *Host) PodIDs() host.IDs {
-	return host.IDs{Users: 65537, Groups: 65537, Cure: "ask for more ids"}
+	return host.IDs{Users: 65537, Groups: 65537, Hint: "ask for more ids"}
 }
 
 // CheckHugePages allows all.

@@ -144,7 +144,7 @@ func refuse(findings []host.Finding, requireLimits bool) error {
 		return err
 	}
 	if f, ok := host.FindByName(findings, host.Limits); ok && f.Level != host.OK {
-		return report.New(report.Failure, f.Cure, "%s, and --require-limits was given", f.Detail)
+		return report.New(report.Failure, f.Hint, "%s, and --require-limits was given", f.Detail)
 	}
 	return nil
 }

@@ -2,17 +2,15 @@
 package compose
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
-	"github.com/podrun/podrun/internal/programs"
+	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest/compose/api"
 )
@@ -21,34 +19,23 @@ import (
 // that is wrong with them.
 func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	var result api.Result
-	dirs, err := env.Dirs()
-	if err != nil {
-		return result, err
-	}
-	path, started, err := programs.Image(dirs)
-	if err != nil {
-		return result, err
-	}
+	shown := progress.New(env, "")
+	defer shown.End()
+	shown.Wait("converting %s", strings.Join(request.Files, ", "))
 	text, err := json.Marshal(request)
 	if err != nil {
 		return result, fmt.Errorf("encode the names of the files: %w", err)
 	}
-	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryCompose, Args: []string{string(text)}, Program: path})
-	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = reexec.Environ(), &out, os.Stderr
+	var in io.Reader
 	if slices.Contains(request.Files, "-") {
-		cmd.Stdin = env.In
+		in = env.In
 	}
-	err = cmd.Start()
-	started()
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err == nil {
-		err = json.Unmarshal(out.Bytes(), &result)
-	}
+	out, err := env.RunImageProgram(protocol.EntryCompose, []string{string(text)}, in)
 	if err != nil {
-		return result, report.New(report.Internal, "", "convert compose files: %w", err)
+		return result, err
+	}
+	if err := json.Unmarshal(out, &result); err != nil {
+		return result, report.New(report.Internal, "", "read the converted compose files: %w", err)
 	}
 	if len(result.Problems) == 0 {
 		return result, nil

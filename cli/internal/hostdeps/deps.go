@@ -14,6 +14,7 @@ import (
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/exitcode"
+	"github.com/podrun/podrun/cli/internal/progress"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/nsprobe"
 	"github.com/podrun/podrun/internal/podinit"
@@ -92,6 +93,9 @@ func (Deps) OpenImages(dirs store.Dirs) (cmdutil.ImageStore, error) { return cmd
 
 // NewLauncher returns the launcher of pods, after unpacking the supervisor program.
 func (Deps) NewLauncher(dirs store.Dirs) (cmdutil.PodLauncher, error) {
+	shown := progress.New(&cmdutil.Env{ErrOut: os.Stderr, Getenv: os.Getenv}, "")
+	defer shown.End()
+	shown.Wait("unpacking the supervisor")
 	programs, err := programs.Programs(dirs)
 	return &launcher{dirs, programs}, err
 }

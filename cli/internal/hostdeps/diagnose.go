@@ -43,7 +43,7 @@ func managerFinding(ctx context.Context) host.Finding {
 	}
 	version, err := systemd.Version(ctx, m)
 	if err != nil {
-		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Cure: "for the reason: systemctl --user status, journalctl --user -n 20"}
+		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Hint: "for the reason: systemctl --user status, journalctl --user -n 20"}
 	}
 	return host.Finding{Level: host.OK, Detail: "systemd " + version + " answers at " + m.Socket}
 }
@@ -55,7 +55,7 @@ func registriesFinding(ctx context.Context, s host.Setup) host.Finding {
 	})
 	detail, err := program.DescribeRegistries(ctx)
 	if err != nil {
-		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Cure: report.Hint(err)}
+		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Hint: report.Hint(err)}
 	}
 	return host.Finding{Level: host.OK, Detail: detail}
 }

@@ -76,7 +76,7 @@ func TestLowestDir(t *testing.T) {
 
 // TestManager checks that a service manager that answers, and a missing one, are OK.
 func TestManager(t *testing.T) {
-	if f := managerFinding(t.Context()); f.Detail == "" || (f.Level == host.OK) != (f.Cure == "") {
+	if f := managerFinding(t.Context()); f.Detail == "" || (f.Level == host.OK) != (f.Hint == "") {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -101,7 +101,7 @@ func TestManagerTimeout(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	f := managerFinding(ctx)
-	if f.Level != host.Warning || !strings.HasSuffix(f.Detail, "it does not answer") || f.Cure == "" || time.Since(start) > time.Minute {
+	if f.Level != host.Warning || !strings.HasSuffix(f.Detail, "it does not answer") || f.Hint == "" || time.Since(start) > time.Minute {
 		t.Errorf("after %v: %+v", time.Since(start), f)
 	}
 }

@@ -25,8 +25,8 @@ import (
 )
 
 // Apply stores the objects of manifests. It checks all of them before it changes one. It reports the
-// result of each, as kubectl apply does, and returns those that it has stored, and the claims that it has bound,
-// whether it has stored them or not.
+// result of each, as kubectl apply does, and returns the objects that it has stored, and the claims that it has
+// bound, stored or not.
 func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.Writer) (stored, bound []*pod.Object, err error) {
 	if len(objects) == 0 {
 		return nil, nil, nil

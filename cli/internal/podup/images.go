@@ -24,7 +24,7 @@ import (
 var errTooLate = errors.New("timed out")
 
 // pullAllImages makes every image available locally. It retries when a network or a registry does not
-// answer, as the kubelet does. A failure that a retry cannot cure is returned at once.
+// answer, as the kubelet does. A failure that a retry cannot fix is returned at once.
 func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error) {
 	if r.Background || r.Unit != nil && len(r.Targets) > 0 {
 		found, complete, err := r.localImages(ctx)
@@ -100,7 +100,7 @@ func WithTimeout(timeout time.Duration, do func(context.Context) error) func(con
 	}
 }
 
-// retryable reports whether a retry may cure all failures.
+// retryable reports whether a retry may fix all failures.
 func (f *ImagePulls) retryable() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

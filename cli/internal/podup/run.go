@@ -209,9 +209,9 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u Imag
 		ref, policy = u.id, image.Never
 	}
 	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Puller != nil }) {
-		look := options
-		look.LocalOnly = true
-		if img, err := images.Ensure(ctx, ref, policy, look); !errors.Is(err, image.ErrRegistryNeeded) {
+		local := options
+		local.LocalOnly = true
+		if img, err := images.Ensure(ctx, ref, policy, local); !errors.Is(err, image.ErrRegistryNeeded) {
 			return img, err
 		}
 		r.pulling(u)

@@ -63,26 +63,26 @@ func ownsHostParts(p *Target) bool { return p.Plan.Users != nil || podutil.Count
 
 // create makes the pod's directory. A pod with a user namespace of its own gets its ID range, which it
 // keeps until it is removed; a pod that requests devices by number gets them.
-func (l *Run) create(p *Target, manifest []byte) error {
+func (r *Run) create(p *Target, manifest []byte) error {
 	if !ownsHostParts(p) {
 		return p.Pod.Create(p.Plan, manifest)
 	}
-	lock, err := l.Dirs.LockShare()
+	lock, err := r.Dirs.LockSharedResources()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	if podutil.CountsDevices(p.Object.Pod) {
-		held, err := heldDevices(l.Dirs, p.Pod)
+		held, err := heldDevices(r.Dirs, p.Pod)
 		if err == nil {
-			err = admission.AssignDevices(l.Env, p.Plan, p.Object.Pod, held)
+			err = admission.AssignDevices(r.Env, p.Plan, p.Object.Pod, held)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if p.Plan.Users != nil {
-		if err := l.assignUsers(p); err != nil {
+		if err := r.assignUsers(p); err != nil {
 			return err
 		}
 	}
@@ -90,10 +90,10 @@ func (l *Run) create(p *Target, manifest []byte) error {
 }
 
 // assignUsers chooses the ID range of a pod.
-func (l *Run) assignUsers(p *Target) error {
-	has := l.Env.Deps.PodIDs()
+func (r *Run) assignUsers(p *Target) error {
+	has := r.Env.Deps.PodIDs()
 	ranges := admission.UserRanges(min(has.Users, has.Groups))
-	taken, err := takenUsers(l.Dirs, p.Pod)
+	taken, err := takenUsers(r.Dirs, p.Pod)
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (l *Run) assignUsers(p *Target) error {
 		p.Plan.Users = before.Users
 		return nil
 	}
-	i := slices.IndexFunc(ranges, func(r pod.IDRange) bool { return !slices.ContainsFunc(taken, r.Overlaps) })
+	i := slices.IndexFunc(ranges, func(ids pod.IDRange) bool { return !slices.ContainsFunc(taken, ids.Overlaps) })
 	if i < 0 {
-		return report.New(report.Host, "podrun down one of them; or "+has.Cure,
+		return report.New(report.Host, "podrun down one of them; or "+has.Hint,
 			"pod %s: hostUsers: false: all %d ranges of ids are used by other pods", p.Pod.Name, len(ranges))
 	}
 	p.Plan.Users = &ranges[i]

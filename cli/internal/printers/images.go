@@ -18,10 +18,13 @@ func ImageHeader() []string { return []string{"NAME", "ID", "ADDED", "SIZE"} }
 // ImageRows returns the lines of an image under ImageHeader, one for each name.
 func ImageRows(i image.Info, now time.Time) (rows [][]string) {
 	for _, name := range ImageNames(i) {
-		rows = append(rows, []string{name, ShortImageID(i.ID), podrow.Age(i.Added, now) + " ago", progress.Size(i.Size)})
+		rows = append(rows, []string{name, ShortImageID(i.ID), Ago(i.Added, now), progress.Size(i.Size)})
 	}
 	return rows
 }
+
+// Ago returns the time from then to now, as in "5m ago".
+func Ago(then, now time.Time) string { return podrow.Age(then, now) + " ago" }
 
 // ImageNames returns the names of an image, NoImageName if it has none.
 func ImageNames(i image.Info) []string {

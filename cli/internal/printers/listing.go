@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,7 @@ type Entry struct {
 	Namespace, Name string
 	Pod             *resource.PodInfo // set for a pod
 	Labels          map[string]string
+	Since           map[string]time.Time // by column of Row: the times from which an object's cells count until now
 	Row             func(wide bool, now time.Time) ([]string, error)
 	Object          func() (any, error) // in the form of the Kubernetes API
 }
@@ -127,8 +129,12 @@ func listWorkloads(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listin
 			return
 		}
 		now := v.Current()
+		since := map[string]time.Time{"AGE": v.Object.CreatedAt, "DURATION": now.State.Job.Started, "LAST SCHEDULE": now.State.Cron.Scheduled}
+		if _, complete := now.State.Ended(); complete {
+			delete(since, "DURATION")
+		}
 		l.Entries = append(l.Entries, Entry{
-			Namespace: v.Object.Namespace, Name: v.Object.Name, Labels: v.Object.Labels,
+			Namespace: v.Object.Namespace, Name: v.Object.Name, Labels: v.Object.Labels, Since: withoutZero(since),
 			Row: func(wide bool, at time.Time) ([]string, error) { return printers.WorkloadRow(now, wide, at) }, Object: func() (any, error) { return now.Render() },
 		})
 	}
@@ -175,12 +181,18 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 	errs = append(errs, resource.SetVolumeStates(dirs, list))
 	for _, o := range list {
 		l.Entries = append(l.Entries, Entry{
-			Namespace: o.Namespace, Name: o.Name, Labels: o.Labels,
+			Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Since: withoutZero(map[string]time.Time{"AGE": o.CreatedAt}),
 			Row:    func(wide bool, now time.Time) ([]string, error) { return printers.ObjectRow(o, wide, now), nil },
 			Object: func() (any, error) { return conversion.ToKubernetes(o, w.ShowSecrets) },
 		})
 	}
 	return l, errors.Join(errs...)
+}
+
+// withoutZero deletes the times that are not set.
+func withoutZero(times map[string]time.Time) map[string]time.Time {
+	maps.DeleteFunc(times, func(_ string, t time.Time) bool { return t.IsZero() })
+	return times
 }
 
 // openGates returns how many of a pod's readiness gates are true, as kubectl counts them.

@@ -1,4 +1,5 @@
-// Package progress prints the progress of pulling, loading and saving images.
+// Package progress prints the progress of what takes longer than a second: bars for the layers of images,
+// and a line for other waits.
 package progress
 
 import (
@@ -15,7 +16,8 @@ import (
 )
 
 // Bars prints the progress of images to stderr: on a terminal a bar for every layer, elsewhere one line
-// when the first layer of an image is fetched and one when the image is complete.
+// when the first layer of an image is fetched and one when the image is complete. While there is no bar, it
+// displays on a terminal what the command waits for.
 type Bars struct {
 	out   io.Writer
 	verb  string // the operation on an image
@@ -23,6 +25,9 @@ type Bars struct {
 	now   func() time.Time
 
 	mu     sync.Mutex
+	wait   string // what the command waits for, since began; "" if it is unknown
+	began  time.Time
+	ended  chan struct{} // ends redrawUntil; nil if that does not run
 	images map[string]*imageState
 	layers []*layerBar // in the order of their first event
 	byID   map[string]*layerBar
@@ -46,13 +51,54 @@ type layerBar struct {
 // redraw is the least interval between two redraws of the bars.
 const redraw = 100 * time.Millisecond
 
-// New returns bars on stderr. verb is the operation on the images.
+// waitAfter is how long a wait lasts before it is displayed, and the interval between its redraws.
+const waitAfter = time.Second
+
+// New returns bars on stderr. verb is the operation on the images; "" if there are none.
 func New(env *cmdutil.Env, verb string) *Bars {
 	p := &Bars{out: env.ErrOut, verb: verb, now: time.Now, images: map[string]*imageState{}, byID: map[string]*layerBar{}}
 	if file, ok := tty.File(env.ErrOut); ok && env.Getenv("TERM") != "dumb" {
 		p.width, _ = tty.Size(file)
 	}
 	return p
+}
+
+// Wait sets what the command waits for, until the next Wait or End.
+func (p *Bars) Wait(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.width == 0 {
+		return
+	}
+	p.wait, p.began = fmt.Sprintf(format, args...), p.now()
+	if p.ended == nil {
+		p.ended = make(chan struct{})
+		go p.redrawUntil(p.ended)
+	}
+}
+
+// redrawUntil redraws at intervals until ended is closed.
+func (p *Bars) redrawUntil(ended chan struct{}) {
+	tick := time.NewTicker(waitAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+			p.mu.Lock()
+			p.draw()
+			p.mu.Unlock()
+		}
+	}
+}
+
+// Write writes other output of the command, above what is displayed next.
+func (p *Bars) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	return p.out.Write(text)
 }
 
 // Update records the progress of a layer.
@@ -137,12 +183,16 @@ func (p *Bars) Done(name string) {
 	p.draw()
 }
 
-// End removes unfinished bars from the screen.
+// End removes unfinished bars, and what the command waits for, from the screen.
 func (p *Bars) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	p.layers = nil
+	p.layers, p.wait = nil, ""
+	if p.ended != nil {
+		close(p.ended)
+		p.ended = nil
+	}
 }
 
 func (p *Bars) clear() {
@@ -157,12 +207,23 @@ func (p *Bars) draw() {
 		return
 	}
 	p.clear()
-	var b strings.Builder
+	p.last = p.now()
+	var lines []string
 	for _, bar := range p.layers {
-		b.WriteString(bar.line(p.width) + "\n")
+		lines = append(lines, bar.line(p.width))
 	}
-	io.WriteString(p.out, b.String())
-	p.drawn, p.last = len(p.layers), p.now()
+	if d := p.last.Sub(p.began); len(lines) == 0 && p.wait != "" && d >= waitAfter {
+		lines = append(lines, cut("podrun: "+report.Escape(p.wait)+": "+eta(d), p.width))
+	}
+	if p.drawn = len(lines); p.drawn > 0 {
+		io.WriteString(p.out, strings.Join(lines, "\n")+"\n")
+	}
+}
+
+// cut cuts a line to less than a terminal's width.
+func cut(line string, width int) string {
+	runes := []rune(line)
+	return string(runes[:min(len(runes), max(width-1, 0))])
 }
 
 // line returns "busybox:1.36 4a1b… [=====>    ] 12.3 MB/45 MB 3.1 MB/s 11s", cut to width. It first
@@ -188,8 +249,7 @@ func (l *layerBar) line(width int) string {
 	if room := width - 1 - len(right); len(name) > room {
 		name = append([]rune("…"), name[len(name)-max(room-1, 0):]...)
 	}
-	line := []rune(string(name) + right)
-	return string(line[:min(len(line), max(width-1, 0))])
+	return cut(string(name)+right, width)
 }
 
 // Size formats a number of bytes: 512 B, 3.4 kB, 12 MB.

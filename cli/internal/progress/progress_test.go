@@ -63,6 +63,38 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// A wait is displayed from a second on, while there is no bar, with its time; other output is above it.
+func TestWait(t *testing.T) {
+	p, out := newTestProgress(60)
+	p.Wait("verifying %s", "a")
+	p.began = p.began.Add(500 * time.Millisecond) // the next call of now returns a time half a second later
+	p.draw()
+	p.Wait("verifying %s", "b\x1b")
+	p.draw()
+	p.Write([]byte("a ok\n"))
+	p.draw()
+	p.Update(image.Progress{Image: "b", Layer: layer, Status: image.Waiting, Total: -1})
+	p.Wait("verifying c")
+	p.End()
+	p.draw()
+	want := "podrun: verifying b\\u001b: 1s\n\x1b[1A\x1b[J" + "a ok\n" + "podrun: verifying b\\u001b: 2s\n" +
+		"\x1b[1A\x1b[J" + "b 4a1b6c012345 waiting\n" + "\x1b[1A\x1b[J"
+	if out.String() != want {
+		t.Errorf("%q, want\n%q", out.String(), want)
+	}
+}
+
+func TestWaitInAPipe(t *testing.T) {
+	p, out := newTestProgress(0)
+	p.Wait("verifying a")
+	p.draw()
+	p.Write([]byte("a ok\n"))
+	p.End()
+	if out.String() != "a ok\n" || p.ended != nil {
+		t.Errorf("%q", out.String())
+	}
+}
+
 func TestProgressFitsTheTerminal(t *testing.T) {
 	l := layerBar{image: strings.Repeat("x", 100), Progress: image.Progress{Layer: layer, Status: image.Waiting}}
 	for _, width := range []int{1, 10, 30, 60} {

@@ -135,7 +135,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 }
 
 // convertCompose replaces the compose files of sources by one manifest: they are the files of one project. It
-// refuses those that are not in given: a directory does not state which one is the base.
+// refuses files that are not in given: a directory does not state which one is the base.
 func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Source, error) {
 	var request api.Request
 	var rest []Source

@@ -48,8 +48,21 @@ static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	return r0;
 }
 __asm__(".globl _start\n_start:\n\tmov r0, sp\n\tbic sp, sp, #7\n\tbl execshim_main\n");
+#elif defined(__riscv)
+static inline long syscall5(long n, long a, long b, long c, long d, long e) {
+	register long a7 __asm__("a7") = n;
+	register long a0 __asm__("a0") = a;
+	register long a1 __asm__("a1") = b;
+	register long a2 __asm__("a2") = c;
+	register long a3 __asm__("a3") = d;
+	register long a4 __asm__("a4") = e;
+	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory");
+	return a0;
+}
+// The linker makes addresses relative to gp, also the one that sets gp, unless this is forbidden.
+__asm__(".globl _start\n_start:\n\t.option push\n\t.option norelax\n\tla gp, __global_pointer$\n\t.option pop\n\tmv a0, sp\n\tcall execshim_main\n");
 #else
-#error "the exec shim is written for amd64, arm64 and armv7"
+#error "the exec shim is written for amd64, arm64, armv7 and riscv64"
 #endif
 
 // These take 32-bit ids where the first versions took 16-bit ones.

@@ -1,4 +1,4 @@
-// The logs of a pod's containers: the last lines, and those that come. Container, previous instance and
+// The logs of a pod's containers: the last lines, and new ones. Container, previous instance and
 // search are kept in the address.
 
 import { containersOf } from './containers.js'

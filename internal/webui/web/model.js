@@ -35,7 +35,7 @@ export class Model {
 
   get pods() { return this.of('pods') } // {ready, status, restarts, object}, of which object is a v1.Pod
 
-  // #change takes changed objects, in the order of their keys, and drops those that are gone.
+  // #change takes changed objects, in the order of their keys, and drops deleted ones.
   #change(kind, news) {
     const old = this.of(kind)
     this.kinds.set(kind, new Map(news.keys.map(key => [key, news.changed[key] ?? old.get(key)])))

@@ -24,20 +24,20 @@ const silence = 30_000 // ms without a word, after which a stream is dead
 async function ask(path, signal) {
   const answer = await fetch(path, { signal, headers: { Authorization: `Bearer ${token}` } })
   if (answer.ok) return answer
-  const said = await answer.json().catch(() => ({}))
-  throw Object.assign(new Error(said.error ?? `${answer.status} ${answer.statusText}`), { refused: answer.status === 401 })
+  const body = await answer.json().catch(() => ({}))
+  throw Object.assign(new Error(body.error ?? `${answer.status} ${answer.statusText}`), { refused: answer.status === 401 })
 }
 
 // read returns a text of the API.
 export async function read(path) { return (await ask(path)).text() }
 
-// follow hands the messages of a stream to tell, one after the other. It begins again when it
-// breaks off, until signal ends it or tell returns false. state hears of "open",
-// "broken" and "refused", with what the other side had to say.
-export async function follow(path, signal, tell, state) {
+// follow calls receive with the messages of a stream, one after the other. It connects again when the
+// stream breaks off, until signal ends it or receive returns false. It calls state with "open",
+// "broken" or "refused", and with the reason.
+export async function follow(path, signal, receive, state) {
   for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 8000)) {
     try {
-      const done = await once(path, signal, tell, () => {
+      const done = await once(path, signal, receive, () => {
         wait = 500
         state('open')
       })
@@ -55,8 +55,8 @@ export async function follow(path, signal, tell, state) {
   }
 }
 
-// once reads a stream to its end. It says whether nothing more is wanted.
-async function once(path, signal, tell, opened) {
+// once reads a stream to its end. It returns true if receive has returned false.
+async function once(path, signal, receive, opened) {
   const mine = new AbortController()
   const stop = () => mine.abort()
   signal.addEventListener('abort', stop)
@@ -73,7 +73,7 @@ async function once(path, signal, tell, opened) {
       const parts = (rest + value).split('\n\n')
       rest = parts.pop()
       for (const part of parts) {
-        if (part.startsWith('data: ') && await tell(JSON.parse(part.slice(6))) === false) return true
+        if (part.startsWith('data: ') && await receive(JSON.parse(part.slice(6))) === false) return true
       }
     }
   } finally {

@@ -25,7 +25,7 @@ export function mark(element, name, value) {
   else element.setAttribute(name, value)
 }
 
-// Invisible characters, and those that turn the direction of writing, are spelled out: podrun's own
+// Invisible characters, and characters that change the direction of writing, are spelled out: podrun's own
 // tables do the same (internal/report).
 const active = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 

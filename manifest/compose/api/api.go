@@ -12,7 +12,7 @@ import (
 
 // Request names the compose files of one project.
 type Request struct {
-	Files    []string `json:"files,omitempty"` // merged in this order; "-" is standard input; none: those that docker compose would find
+	Files    []string `json:"files,omitempty"` // merged in this order; "-" is standard input; none: the files that docker compose would find
 	Profiles []string `json:"profiles,omitempty"`
 	EnvFiles []string `json:"envFiles,omitempty"` // none: .env beside the first file
 	Project  string   `json:"project,omitempty"`

@@ -48,7 +48,7 @@ type Config struct {
 	Pool         ipam.Pool
 	Slot         ipam.Slot
 	HostLoopback bool
-	Endpoints    bool // the other process knows endpoints of Services
+	Endpoints    bool // the other process has endpoints of Services
 	Names        bool // the other process answers DNS queries
 }
 
