@@ -40,7 +40,8 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "FILE | NAME | --template",
 		Description: `Prints the unit that install would create from a file, or an installed unit. The
 template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
-/etc/podrun/pods/NAME.yaml) as podrun@NAME, without install.
+/etc/podrun/pods/NAME.yaml) as podrun@NAME, without install; --user and --system
+select the template of either systemd, whoever asks.
 
 Examples:
   podrun systemd show web.yaml
