@@ -15,6 +15,10 @@ tags=seccomp,netgo,osusergo
 tags+=,containers_image_openpgp,containers_image_storage_stub,containers_image_docker_daemon_stub
 tags+=,exclude_graphdriver_btrfs,grpcnotrace,urfave_cli_no_docs,runc_nocriu
 
+# The architectures of a release, as scripts/build spells them.
+# shellcheck disable=SC2034
+architectures=(amd64 arm64 armv7 riscv64)
+
 # arch prints this machine's architecture as scripts/build spells it.
 arch() {
 	case $(uname -m) in

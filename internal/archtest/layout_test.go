@@ -31,7 +31,7 @@ var layers = []struct {
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "manifest/oracle", "internal/archtest"}, flat: true},
 	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest", "test/internal/*"}},
-	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram}, flat: true},
+	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
 	{name: "command tree", dirs: []string{"cli"}},
 	{name: "commands", dirs: []string{"cli/cmd/*"}, flat: true},
 	{name: "controller", dirs: []string{"cli/controller", "cli/unit"}},

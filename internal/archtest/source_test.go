@@ -51,7 +51,7 @@ var paths = sync.OnceValues(func() ([]string, error) {
 
 // isBuildOutput reports whether scripts/build makes the file, to be embedded.
 func isBuildOutput(rel string) bool {
-	return path.Dir(rel) == programs && slices.Contains([]string{".bin", ".zst", ".sum"}, path.Ext(rel))
+	return path.Dir(rel) == programs && slices.Contains([]string{".bin", ".zst", ".sum", ".txt"}, path.Ext(rel))
 }
 
 var parsed = sync.OnceValues(func() ([]*goFile, error) {

@@ -43,6 +43,11 @@ var (
 	quickSum string
 )
 
+// Libraries lists the modules and the C libraries of the programs: a name and a version in each line.
+//
+//go:embed libraries.txt
+var Libraries string
+
 // EntryPoints returns nil: the entry points are in programs of their own.
 func EntryPoints() map[string]func([]string) int { return nil }
 

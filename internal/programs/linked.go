@@ -16,6 +16,9 @@ import (
 	"github.com/podrun/podrun/runner"
 )
 
+// Libraries is empty: the modules of the programs are those of this program.
+const Libraries = ""
+
 // EntryPoints returns the entry points of the other programs: this program runs them itself.
 func EntryPoints() map[string]func([]string) int {
 	entryPoints := runner.EntryPoints()

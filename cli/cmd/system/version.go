@@ -1,15 +1,19 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/programs"
 )
 
 // NewVersionCommand returns the command version.
@@ -17,7 +21,8 @@ func NewVersionCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "version",
 		Usage: "print the version",
-		Description: `Prints podrun's version, the Go release it was built with, and the platform.
+		Description: `Prints podrun's version, the Go release it was built with, and the platform;
+-o json adds the commit, its date, and the libraries.
 
 Examples:
   podrun version
@@ -66,13 +71,22 @@ func PrintVersion(env *cmdutil.Env) error {
 	return err
 }
 
+// library is a Go module, or a C library with the version of its Debian package.
+type library struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
 // printVersionJSON prints the version as JSON. Fields may be added, never changed.
 func printVersionJSON(env *cmdutil.Env) error {
 	text, err := json.MarshalIndent(struct {
-		Version   string `json:"version"`
-		GoVersion string `json:"goVersion"`
-		Platform  string `json:"platform"`
-	}{version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}, "", "  ")
+		Version   string    `json:"version"`
+		GoVersion string    `json:"goVersion"`
+		Platform  string    `json:"platform"`
+		Commit    string    `json:"commit,omitempty"`
+		Date      string    `json:"date,omitempty"` // of the commit, so that a build can be repeated
+		Libraries []library `json:"libraries"`
+	}{version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, setting("vcs.revision"), setting("vcs.time"), libraries()}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -86,4 +100,38 @@ func version() string {
 		return "(development)"
 	}
 	return info.Main.Version
+}
+
+// setting returns a setting of the build, or "".
+func setting(key string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// libraries returns what the CLI and the embedded programs are linked with, sorted by name. A replaced module
+// is listed by its own name and version.
+func libraries() []library {
+	list := []library{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			list = append(list, library{m.Path, m.Version})
+		}
+	}
+	for line := range strings.Lines(programs.Libraries) {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			list = append(list, library{name, version})
+		}
+	}
+	slices.SortFunc(list, func(a, b library) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
+	})
+	return slices.Compact(list)
 }

@@ -40,7 +40,8 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "FILE | NAME | --template",
 		Description: `Prints the unit that install would create from a file, or an installed unit. The
 template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
-/etc/podrun/pods/NAME.yaml) as podrun@NAME, without install.
+/etc/podrun/pods/NAME.yaml) as podrun@NAME, without install; --user and --system
+select the template of either systemd, whoever asks.
 
 Examples:
   podrun systemd show web.yaml
@@ -67,6 +68,10 @@ func (o *showOptions) Complete(c *cli.Context) error {
 func (o *showOptions) Validate() error {
 	if len(o.words) != 1 && !o.template || len(o.words) > 0 && o.template {
 		return cmdutil.UsageErrorf("systemd show", "systemd show requires one file, one name, or --template")
+	}
+	if o.template && o.user != o.system { // it concerns no unit of this machine
+		o.dirs.System = o.system
+		return nil
 	}
 	return o.unitOptions.Validate()
 }

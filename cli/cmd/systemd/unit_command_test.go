@@ -57,6 +57,11 @@ func TestShowUnit(t *testing.T) {
 	if got := h.Run("systemd", "show", "--template"); got.Code != 0 || !strings.Contains(got.Out, "up %E/podrun/pods/%i.yaml\n") {
 		t.Errorf("%+v", got)
 	}
+	for scope, target := range map[string]string{"--user": "default.target", "--system": "multi-user.target"} { // both, whoever asks
+		if got := h.Run("systemd", "show", "--template", scope); got.Code != 0 || !strings.Contains(got.Out, "WantedBy="+target+"\n") {
+			t.Errorf("%s: %+v", scope, got)
+		}
+	}
 }
 
 func TestUnitRefusals(t *testing.T) {
