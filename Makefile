@@ -1,4 +1,4 @@
-.PHONY: help build test check demo cross bench smoke-vm test-vm test-all vm torture torture-vm vulncheck release test-release
+.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-all vm torture torture-vm vulncheck release test-release
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
@@ -11,10 +11,11 @@ test-all: ## before a release: test, cross, demo, test-vm, a short torture, a sh
 torture: ## stress tests: races and kills of supervisors, many times
 torture-vm: ## stress tests in machines, for hours: stops, crashes, power cuts of units, the long cases
 demo:  ## install missing packages, build, run a pod as an ordinary user
+docs:  ## make a web site of the documents in bin/site; a dead link is an error
 cross: ## make bin/podrun-amd64, -arm64, -armv7 and -riscv64
 release: ## make the release VERSION in bin/release: packages, checksums, bills of materials
 test-release: ## make a release twice, and compare the files
 bench: ## compare with podman kube play, in one run
 vulncheck: ## known vulnerabilities of linked modules; needs Go's database
-build test check demo cross bench smoke-vm test-vm test-all torture torture-vm vulncheck release test-release: ; @scripts/$@
+build test check demo docs cross bench smoke-vm test-vm test-all torture torture-vm vulncheck release test-release: ; @scripts/$@
 vm: ; @scripts/vm up
