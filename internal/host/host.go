@@ -8,6 +8,7 @@
 package host
 
 import (
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/report"
@@ -30,6 +31,13 @@ type Finding struct {
 	Level  Level  `json:"level"`  //
 	Detail string `json:"detail"` // the result, one plain sentence without a full stop
 	Hint   string `json:"hint"`   // what to type or change; "" exactly if the level is OK
+}
+
+// Fix is the command of a hint, which podrun doctor --fix offers to run.
+type Fix struct {
+	Command string // for sh -c
+	Root    bool   // root has to run it
+	Then    string // what remains to be done: "reboot"; "" for nothing
 }
 
 // Probe checks one thing.
@@ -128,6 +136,26 @@ func FindByName(findings []Finding, name string) (Finding, bool) {
 		}
 	}
 	return Finding{}, false
+}
+
+// Fix returns the command with which the hint begins: as root, or of the user with loginctl. It ends before an
+// alternative and before what remains to be done. nil: the hint begins with advice.
+func (f Finding) Fix() *Fix {
+	command, root := strings.CutPrefix(f.Hint, "as root: ")
+	if !root && !strings.HasPrefix(command, "loginctl ") {
+		return nil
+	}
+	fix := &Fix{Root: root}
+	for _, alternative := range []string{" (", "; in a container", "; until then", ", or "} {
+		command, _, _ = strings.Cut(command, alternative)
+	}
+	fix.Command = command
+	for _, before := range []string{", and ", "; then "} {
+		if command, then, ok := strings.Cut(fix.Command, before); ok {
+			fix.Command, fix.Then = command, then
+		}
+	}
+	return fix
 }
 
 func okFinding(detail string) Finding { return Finding{Level: OK, Detail: detail} }

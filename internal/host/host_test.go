@@ -126,7 +126,7 @@ func TestUserAndIDs(t *testing.T) {
 			"subordinate ids", Warning, "/etc/subuid gives dev 1000 ids, images expect 65536", "usermod"},
 		{"somebody else's too", func(_ *prober, f map[string]string) { f["/etc/subuid"] = "dev:165536:65536\nbob:200000:65536\n" },
 			"subordinate ids", Warning, "/etc/subuid gives dev and bob the same ids (200000-265535): each can write the files of the other's pods",
-			"as root: remove the line of one of them from /etc/subuid; for new ids: usermod --add-subuids 265536-331071 --add-subgids 265536-331071 dev"},
+			"remove the line of one of them from /etc/subuid as root; for new ids: usermod --add-subuids 265536-331071 --add-subgids 265536-331071 dev"},
 		{"twice one's own", func(_ *prober, f map[string]string) { f["/etc/subgid"] = "dev:165536:65536\n1000:200000:65536\n" },
 			"subordinate ids", Failure, "/etc/subgid gives dev ids twice: 200000-265535 overlaps 165536-231071, and the kernel maps neither", "remove one of the two lines from /etc/subgid"},
 		{"a user without a name", func(v *prober, _ map[string]string) { v.user = "" },

@@ -39,7 +39,13 @@ func statProgram(path string) (privilegedProgram, error) {
 	return p, nil
 }
 
-const installUidmap = "as root: apt-get install uidmap (Fedora: dnf install shadow-utils)"
+// installUidmap returns the hint that installs newuidmap and newgidmap.
+func (v prober) installUidmap() string {
+	if v.exists("/usr/bin/dnf") {
+		return "as root: dnf install shadow-utils"
+	}
+	return "as root: apt-get install uidmap (Fedora: dnf install shadow-utils)"
+}
 
 // tools checks whether newuidmap and newgidmap exist and have their privileges. Without them a pod
 // has a single user id.
@@ -64,15 +70,15 @@ func (v prober) idTools() (dir string, _ Finding) {
 		path, p, err := v.find(t.name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "", warningFinding(t.name+" is missing: a pod has a single user id", installUidmap)
+			return "", warningFinding(t.name+" is missing: a pod has a single user id", v.installUidmap())
 		case err != nil:
-			return "", warningFinding(fmt.Sprintf("look for %s: %v", t.name, err), installUidmap)
+			return "", warningFinding(fmt.Sprintf("look for %s: %v", t.name, err), v.installUidmap())
 		case !p.hasCapability(t.capability):
 			return "", warningFinding(path+" is neither setuid root nor has its capability: a pod has a single user id", "as root: chmod u+s "+path)
 		case p.nosuid:
 			return "", warningFinding(path+" is on a file system mounted nosuid: a pod has a single user id", "as root: mount -o remount,bind,suid "+shellQuote(p.mount)+", or install the tool elsewhere on PATH")
 		case dir != "" && dir != filepath.Dir(path):
-			return "", warningFinding("newuidmap and newgidmap are in different directories: a pod has a single user id", installUidmap)
+			return "", warningFinding("newuidmap and newgidmap are in different directories: a pod has a single user id", v.installUidmap())
 		}
 		dir = filepath.Dir(path)
 	}

@@ -79,7 +79,7 @@ func (v prober) subids() Finding {
 		for i, r := range own {
 			for _, o := range own[:i] {
 				if r.overlaps(o) {
-					return failureFinding(fmt.Sprintf("%s gives %s ids twice: %s overlaps %s, and the kernel maps neither", file, v.name(), r, o), "as root: remove one of the two lines from "+file)
+					return failureFinding(fmt.Sprintf("%s gives %s ids twice: %s overlaps %s, and the kernel maps neither", file, v.name(), r, o), "remove one of the two lines from "+file+" as root")
 				}
 			}
 		}
@@ -93,7 +93,7 @@ func (v prober) subids() Finding {
 		}
 		if r, other, shared := v.shared(text, own); shared {
 			return warningFinding(fmt.Sprintf("%s gives %s and %s the same ids (%s): each can write the files of the other's pods", file, v.name(), other, r),
-				fmt.Sprintf("as root: remove the line of one of them from %s; for new ids: %s", file, strings.TrimPrefix(v.addIDs(), "as root: ")))
+				fmt.Sprintf("remove the line of one of them from %s as root; for new ids: %s", file, strings.TrimPrefix(v.addIDs(), "as root: ")))
 		}
 	}
 	return okFinding(fmt.Sprintf("%d ids", least))

@@ -33,21 +33,41 @@ and the result; after ->, the command that solves the problem.
   failure   no pod can run; podrun up fails with the same message
 
 The exit code is 0 if pods can run, 125 if they cannot. doctor changes nothing,
-uses no network, and gives up on a check that hangs.
+uses no network, and gives up on a check that hangs. With --fix it shows the
+command for each problem, and runs it if you answer y; as root by sudo.
 
 Examples:
   podrun doctor
   podrun doctor | grep -v ^ok
   podrun doctor -o json
+  podrun doctor --fix
 `,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT`: json"},
+			&cli.BoolFlag{Name: "fix", Usage: "offer to run the command that solves each problem"},
 		},
-		Action: cmdutil.Action(func() cmdutil.Command { return &doctorOptions{jsonOptions{env: env}} }),
+		Action: cmdutil.Action(func() cmdutil.Command { return &doctorOptions{jsonOptions: jsonOptions{env: env}} }),
 	}
 }
 
-type doctorOptions struct{ jsonOptions }
+type doctorOptions struct {
+	jsonOptions
+	fix bool
+}
+
+// Complete implements cmdutil.Command.
+func (o *doctorOptions) Complete(c *cli.Context) error {
+	o.fix = c.Bool("fix")
+	return o.jsonOptions.Complete(c)
+}
+
+// Validate implements cmdutil.Command.
+func (o *doctorOptions) Validate() error {
+	if o.fix && o.formatted {
+		return cmdutil.UsageErrorf("doctor", "--fix and --output are mutually exclusive")
+	}
+	return o.jsonOptions.Validate()
+}
 
 func (o *doctorOptions) Run(ctx context.Context) error {
 	env := o.env
@@ -61,9 +81,12 @@ func (o *doctorOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.formatted {
+	switch {
+	case o.fix:
+		return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.offerFixes(ctx, findings) })
+	case o.formatted:
 		err = printDiagnosis(env, findings)
-	} else {
+	default:
 		err = writeFindings(env.Out, findings, tty.Colour(env.Out, env.Getenv))
 	}
 	if err != nil {
