@@ -3,13 +3,15 @@
 #
 #   sh install.sh [--from URL|DIR] [--key FILE] [--prefix DIR]
 #
-# --from    where the files of a release are: the address of a mirror, or a directory (a USB stick)
+# --from    where the files of a release are: the address of a mirror, or a directory (a USB stick);
+#           default: the directory of install.sh, if it has SHA256SUMS, otherwise the newest release
 # --key     minisign's public key of the release: its signature must be valid, too
 # --prefix  where bin and share are; default: ~/.local, for root /usr/local
 set -eu
 umask 022
 
 from=https://github.com/podrun/podrun/releases/latest/download
+case $0 in *install.sh) if [ -e "$(dirname "$0")/SHA256SUMS" ]; then from=$(dirname "$0"); fi ;; esac
 key='' prefix=$HOME/.local
 if [ "$(id -u)" = 0 ]; then prefix=/usr/local; fi
 die() { echo "install.sh: $*; nothing was installed" >&2; exit 1; }

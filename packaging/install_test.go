@@ -92,6 +92,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(out)
 	}
 	for name, args := range map[string][]string{
+		"beside it": nil,
 		"directory": {"--from", release},
 		"mirror":    {"--from", server.URL},
 		"signature": {"--from", signed, "--key", public},
