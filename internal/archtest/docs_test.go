@@ -42,3 +42,23 @@ func TestDocumentsNameExistingFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestTroubleshootingMessages: the headings of the page about messages stand in the code.
+func TestTroubleshootingMessages(t *testing.T) {
+	const page = "docs/how-to/troubleshooting.md"
+	headings := regexp.MustCompile("(?m)^## `(.*)`$").FindAllStringSubmatch(read(t, page), -1)
+	if len(headings) < 20 {
+		t.Fatalf("%s has %d messages", page, len(headings))
+	}
+	var code strings.Builder
+	for _, p := range allPaths(t) {
+		if strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, "_test.go") {
+			code.WriteString(read(t, p))
+		}
+	}
+	for _, m := range headings {
+		if !strings.Contains(code.String(), m[1]) {
+			t.Errorf("%s: no message contains %q", page, m[1])
+		}
+	}
+}
