@@ -24,7 +24,6 @@ import (
 	"github.com/podrun/podrun/cli/cmd/image"
 	"github.com/podrun/podrun/cli/cmd/label"
 	"github.com/podrun/podrun/cli/cmd/logs"
-	"github.com/podrun/podrun/cli/cmd/metrics"
 	"github.com/podrun/podrun/cli/cmd/object"
 	"github.com/podrun/podrun/cli/cmd/rollout"
 	"github.com/podrun/podrun/cli/cmd/run"
@@ -137,7 +136,6 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			logs.NewCommand(env),
 			events.NewCommand(env),
 			top.NewCommand(env),
-			metrics.NewCommand(env),
 			ui.NewCommand(env),
 			exec.NewCommand(env),
 			exec.NewAttachCommand(env),

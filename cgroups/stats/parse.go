@@ -23,18 +23,6 @@ type Sample struct {
 	Written  *int64         // bytes to them
 	Pressure Pressure
 	Limits   Limits
-	Detail   Detail
-}
-
-// Detail is what podrun metrics exports in addition, and podrun top does not show.
-type Detail struct {
-	User, System            *time.Duration // parts of CPU
-	Periods, Throttled      *int64         // periods of the quota; those in which it was used up
-	ThrottledTime           *time.Duration
-	Charged, Anonymous      *int64 // bytes: all charged memory, which includes unused file pages; anonymous memory
-	Cache, Swap, PeakMemory *int64 // bytes: file pages; swapped out; the highest value of Charged
-	OOMKills                *int64 // processes killed because the group was out of memory
-	Reads, Writes           *int64 // operations on block devices
 }
 
 // Pressure is the share of the last 10 seconds during which some process waited for a resource, in
@@ -56,30 +44,25 @@ type Limits struct {
 func parse(files map[string]string) (Sample, error) {
 	p := parser{files: files}
 	var s Sample
-	s.CPU = p.microseconds("usage_usec")
+	if us := p.keyed("cpu.stat", "usage_usec"); us != nil {
+		s.CPU = new(time.Duration(*us) * time.Microsecond)
+	}
 	if s.Memory = p.number("memory.current"); s.Memory != nil {
 		if inactive := p.keyed("memory.stat", "inactive_file"); inactive != nil {
 			s.Memory = new(max(*s.Memory-*inactive, 0))
 		}
 	}
 	s.Pids = p.number("pids.current")
-	s.Read, s.Written = p.io("rbytes"), p.io("wbytes")
+	s.Read, s.Written = p.io()
 	s.Pressure = Pressure{p.pressure("cpu.pressure"), p.pressure("memory.pressure"), p.pressure("io.pressure")}
 	s.Limits = Limits{p.cpuMax(), p.number("memory.max"), p.number("pids.max")}
-	s.Detail = Detail{
-		User: p.microseconds("user_usec"), System: p.microseconds("system_usec"),
-		Periods: p.keyed("cpu.stat", "nr_periods"), Throttled: p.keyed("cpu.stat", "nr_throttled"), ThrottledTime: p.microseconds("throttled_usec"),
-		Charged: p.number("memory.current"), Anonymous: p.keyed("memory.stat", "anon"), Cache: p.keyed("memory.stat", "file"),
-		Swap: p.number("memory.swap.current"), PeakMemory: p.number("memory.peak"), OOMKills: p.keyed("memory.events", "oom_kill"),
-		Reads: p.io("rios"), Writes: p.io("wios"),
-	}
 	return s, p.err
 }
 
 // controllerFiles are the files that parse reads.
 var controllerFiles = [...]string{
 	"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.stat", "memory.max", "memory.pressure",
-	"memory.swap.current", "memory.peak", "memory.events", "pids.current", "pids.max", "io.stat", "io.pressure",
+	"pids.current", "pids.max", "io.stat", "io.pressure",
 }
 
 // parser keeps the first error.
@@ -137,30 +120,24 @@ func (p *parser) cpuMax() *int64 {
 	return new(int64(float64(*q) * 1000 / float64(*of)))
 }
 
-// microseconds reads a duration of cpu.stat.
-func (p *parser) microseconds(key string) *time.Duration {
-	us := p.keyed("cpu.stat", key)
-	if us == nil {
-		return nil
-	}
-	return new(time.Duration(*us) * time.Microsecond)
-}
-
-// io sums a key of io.stat over the devices; a group without I/O has an empty file.
-func (p *parser) io(key string) *int64 {
+// io sums over the devices; a group without I/O has an empty file.
+func (p *parser) io() (read, written *int64) {
 	text, ok := p.files["io.stat"]
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	sum := new(int64)
-	for word := range strings.FieldsSeq(text) {
-		if value, ok := strings.CutPrefix(word, key+"="); ok {
-			if n := p.parse("io.stat", value); n != nil {
-				*sum += *n
+	sum := map[string]*int64{"rbytes": new(int64), "wbytes": new(int64)}
+	for line := range strings.Lines(text) {
+		for _, word := range strings.Fields(line) {
+			key, value, _ := strings.Cut(word, "=")
+			if total := sum[key]; total != nil {
+				if n := p.parse("io.stat", value); n != nil {
+					*total += *n
+				}
 			}
 		}
 	}
-	return sum
+	return sum["rbytes"], sum["wbytes"]
 }
 
 func (p *parser) pressure(file string) *float64 {

@@ -15,20 +15,17 @@ import (
 func recorded() map[string]string {
 	const psi = "some avg10=12.50 avg60=3.00 avg300=0.50 total=123456\nfull avg10=1.00 avg60=0.00 avg300=0.00 total=1\n"
 	return map[string]string{
-		"cpu.stat":            "usage_usec 1234567\nuser_usec 1000000\nsystem_usec 234567\nnr_periods 10\nnr_throttled 2\nthrottled_usec 5000\n",
-		"cpu.max":             "50000 100000\n",
-		"cpu.pressure":        psi,
-		"memory.current":      "104857600\n",
-		"memory.stat":         "anon 4096\nfile 50000000\nactive_file 1\ninactive_file 52428800\nslab 7\n",
-		"memory.max":          "134217728\n",
-		"memory.pressure":     "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
-		"memory.swap.current": "0\n",
-		"memory.peak":         "104857601\n",
-		"memory.events":       "low 0\nhigh 0\nmax 5\noom 2\noom_kill 3\noom_group_kill 0\n",
-		"pids.current":        "7\n",
-		"pids.max":            "max\n",
-		"io.stat":             "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n8:0 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=0 dios=0\n",
-		"io.pressure":         psi,
+		"cpu.stat":        "usage_usec 1234567\nuser_usec 1000000\nsystem_usec 234567\nnr_periods 10\nnr_throttled 2\nthrottled_usec 5000\n",
+		"cpu.max":         "50000 100000\n",
+		"cpu.pressure":    psi,
+		"memory.current":  "104857600\n",
+		"memory.stat":     "anon 4096\nfile 50000000\nactive_file 1\ninactive_file 52428800\nslab 7\n",
+		"memory.max":      "134217728\n",
+		"memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+		"pids.current":    "7\n",
+		"pids.max":        "max\n",
+		"io.stat":         "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n8:0 rbytes=1 wbytes=2 rios=1 wios=1 dbytes=0 dios=0\n",
+		"io.pressure":     psi,
 	}
 }
 
@@ -38,12 +35,6 @@ func TestParse(t *testing.T) {
 		Read: new(int64(4097)), Written: new(int64(8194)),
 		Pressure: Pressure{new(12.5), new(0.0), new(12.5)},
 		Limits:   Limits{CPU: new(int64(500)), Memory: new(int64(128 << 20))},
-		Detail: Detail{
-			User: new(time.Second), System: new(234567 * time.Microsecond),
-			Periods: new(int64(10)), Throttled: new(int64(2)), ThrottledTime: new(5 * time.Millisecond),
-			Charged: new(int64(100 << 20)), Anonymous: new(int64(4096)), Cache: new(int64(50000000)), Swap: new(int64), PeakMemory: new(int64(100<<20 + 1)),
-			OOMKills: new(int64(3)), Reads: new(int64(2)), Writes: new(int64(3)),
-		},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -52,22 +43,14 @@ func TestParse(t *testing.T) {
 		bad    bool
 	}{
 		{"everything", nil, func(*Sample) {}, false},
-		{"no memory controller", map[string]string{"memory.current": "-", "memory.stat": "-", "memory.max": "-", "memory.pressure": "-", "memory.swap.current": "-", "memory.peak": "-", "memory.events": "-"},
-			func(s *Sample) {
-				s.Memory, s.Limits.Memory, s.Pressure.Memory = nil, nil, nil
-				d := &s.Detail
-				d.Charged, d.Anonymous, d.Cache, d.Swap, d.PeakMemory, d.OOMKills = nil, nil, nil, nil, nil, nil
-			}, false},
+		{"no memory controller", map[string]string{"memory.current": "-", "memory.stat": "-", "memory.max": "-", "memory.pressure": "-"},
+			func(s *Sample) { s.Memory, s.Limits.Memory, s.Pressure.Memory = nil, nil, nil }, false},
 		{"no limits", map[string]string{"cpu.max": "max 100000\n", "memory.max": "max\n"}, func(s *Sample) { s.Limits = Limits{} }, false},
 		{"no pressure", map[string]string{"cpu.pressure": "-", "memory.pressure": "-", "io.pressure": "-"}, func(s *Sample) { s.Pressure = Pressure{} }, false},
 		{"pressure of an old kernel", map[string]string{"cpu.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=1\n"}, func(s *Sample) { s.Pressure.CPU = new(1.0) }, false},
-		{"nothing read or written", map[string]string{"io.stat": ""}, func(s *Sample) {
-			s.Read, s.Written, s.Detail.Reads, s.Detail.Writes = new(int64), new(int64), new(int64), new(int64)
-		}, false},
-		{"io of a device without numbers", map[string]string{"io.stat": "7:0 \n254:0 rbytes=5 wbytes=0\n"}, func(s *Sample) {
-			s.Read, s.Written, s.Detail.Reads, s.Detail.Writes = new(int64(5)), new(int64), new(int64), new(int64)
-		}, false},
-		{"more inactive than all", map[string]string{"memory.current": "1\n"}, func(s *Sample) { s.Memory, s.Detail.Charged = new(int64), new(int64(1)) }, false},
+		{"nothing read or written", map[string]string{"io.stat": ""}, func(s *Sample) { s.Read, s.Written = new(int64), new(int64) }, false},
+		{"io that tells of nothing", map[string]string{"io.stat": "7:0 \n254:0 rbytes=5 wbytes=0\n"}, func(s *Sample) { s.Read, s.Written = new(int64(5)), new(int64) }, false},
+		{"more inactive than all", map[string]string{"memory.current": "1\n"}, func(s *Sample) { s.Memory = new(int64) }, false},
 		{"rubbish", map[string]string{"memory.current": "a lot\n"}, nil, true},
 		{"a quota without a period", map[string]string{"cpu.max": "5000\n"}, nil, true},
 		{"a number too large", map[string]string{"pids.current": "99999999999999999999\n"}, nil, true},

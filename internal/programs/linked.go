@@ -9,7 +9,6 @@ import (
 
 	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/podinit"
-	"github.com/podrun/podrun/internal/promtext"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/manifest/compose"
 	"github.com/podrun/podrun/netns/netstack"
@@ -25,7 +24,6 @@ func EntryPoints() map[string]func([]string) int {
 	maps.Copy(entryPoints, netstack.EntryPoints())
 	maps.Copy(entryPoints, server.EntryPoints())
 	maps.Copy(entryPoints, compose.EntryPoints())
-	maps.Copy(entryPoints, promtext.EntryPoints())
 	return entryPoints
 }
 

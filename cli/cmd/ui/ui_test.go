@@ -357,5 +357,5 @@ func TestUISocket(t *testing.T) {
 		t.Errorf("it says %s", p.Err.String())
 	}
 	heard(t, ask("/api/state"), "there are no pods", pageState.noPods)
-	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot serve the page at "+path+": another process listens on it\nhint: choose another path, or use what the other process serves\n")
+	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot serve the page at "+path+": another process listens on it\nhint: choose another path, or use the page that the process serves\n")
 }

@@ -2,15 +2,18 @@
 package compose
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/podrun/podrun/cli/internal/cmdutil"
 	"github.com/podrun/podrun/cli/internal/progress"
+	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/manifest/compose/api"
 )
@@ -19,23 +22,37 @@ import (
 // that is wrong with them.
 func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	var result api.Result
+	dirs, err := env.Dirs()
+	if err != nil {
+		return result, err
+	}
 	shown := progress.New(env, "")
 	defer shown.End()
 	shown.Wait("converting %s", strings.Join(request.Files, ", "))
+	path, started, err := programs.Image(dirs)
+	if err != nil {
+		return result, err
+	}
 	text, err := json.Marshal(request)
 	if err != nil {
 		return result, fmt.Errorf("encode the names of the files: %w", err)
 	}
-	var in io.Reader
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryCompose, Args: []string{string(text)}, Program: path})
+	var out bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = reexec.Environ(), &out, os.Stderr
 	if slices.Contains(request.Files, "-") {
-		in = env.In
+		cmd.Stdin = env.In
 	}
-	out, err := env.RunImageProgram(protocol.EntryCompose, []string{string(text)}, in)
+	err = cmd.Start()
+	started()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &result)
+	}
 	if err != nil {
-		return result, err
-	}
-	if err := json.Unmarshal(out, &result); err != nil {
-		return result, report.New(report.Internal, "", "read the converted compose files: %w", err)
+		return result, report.New(report.Internal, "", "convert compose files: %w", err)
 	}
 	if len(result.Problems) == 0 {
 		return result, nil

@@ -27,18 +27,6 @@ type Usage struct {
 	CPU        *int64 // thousandths of a processor, since the previous sample
 	summed     bool   // summed over processes, because there is no cgroup
 	Containers []Usage
-	process    int // one of its processes; 0: unknown
-}
-
-// Network returns the traffic of the pod's network interfaces; none if
-// no container runs. That of a pod in the host's network is the host's.
-func (u *Usage) Network() ([]stats.Interface, error) {
-	for _, c := range u.Containers {
-		if c.process != 0 {
-			return stats.ReadNetwork(c.process)
-		}
-	}
-	return nil, nil
 }
 
 func (u *Usage) key() string { return u.Pod.Namespace + "/" + u.Pod.Name + "/" + u.Name }
@@ -93,15 +81,14 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 		return err
 	}
 	for _, c := range runningContainers(st) {
-		dir := filepath.Join(st.Cgroup, c.Name)
-		s, err := stats.Read(dir)
+		s, err := stats.Read(filepath.Join(st.Cgroup, c.Name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: s, process: stats.FirstProcess(dir)})
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: s})
 	}
 	return nil
 }
@@ -123,11 +110,7 @@ func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 		}
 		own := all.Inside(below, inner)
 		pids = append(pids, own...)
-		container := Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(own)}
-		if len(own) > 0 {
-			container.process = own[0]
-		}
-		u.Containers = append(u.Containers, container)
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(own)})
 	}
 	u.Sample = all.Sum(pids)
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/image/server"
-	"github.com/podrun/podrun/internal/promtext"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/manifest/compose"
 )
@@ -16,7 +15,6 @@ import (
 func main() {
 	entryPoints := server.EntryPoints()
 	maps.Copy(entryPoints, compose.EntryPoints())
-	maps.Copy(entryPoints, promtext.EntryPoints())
 	reexec.Main(entryPoints)
 	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
 	os.Exit(2)
