@@ -29,13 +29,12 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Name:  "metrics",
 		Usage: "print or serve the metrics of pods for Prometheus",
 		Description: `Prints the metrics of the user's pods in the Prometheus text format, under the
-names that the kubelet, cAdvisor and kube-state-metrics use: what containers use,
-the states of pods, and the replicas of workloads. It only reads files, and
-starts no supervisor. A value that is not known is left out.
+names that the kubelet, cAdvisor and kube-state-metrics use: the resource usage
+of containers, the states of pods, and the replicas of workloads. It only reads
+files, and starts no supervisor. A value that is not known is left out.
 
-With --listen or --socket it serves them at /metrics until Ctrl-C. Whoever
-reaches the address can read them: names and states of pods, nothing of their
-contents. With --textfile it writes a file for node_exporter's textfile
+With --listen or --socket it serves them at /metrics until Ctrl-C, without a
+password: whoever reaches the address can read them. With --textfile it writes a file for node_exporter's textfile
 collector, once; a timer repeats it.
 
 Examples:

@@ -67,10 +67,10 @@ func containerFamilies(prefix, what string, of func(*corev1.Pod) ([]corev1.Conta
 		return all
 	}
 	return append(all,
-		family[*corev1.Pod]{prefix + "_resource_requests", metric.Gauge, "The number of requested request resource by a " + what + ".", func(p *corev1.Pod) []*metric.Metric {
+		family[*corev1.Pod]{prefix + "_resource_requests", metric.Gauge, "The number of requested request resource by the " + what + ".", func(p *corev1.Pod) []*metric.Metric {
 			return resources(p, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Requests })
 		}},
-		family[*corev1.Pod]{prefix + "_resource_limits", metric.Gauge, "The number of requested limit resource by a " + what + ".", func(p *corev1.Pod) []*metric.Metric {
+		family[*corev1.Pod]{prefix + "_resource_limits", metric.Gauge, "The number of requested limit resource by the " + what + ".", func(p *corev1.Pod) []*metric.Metric {
 			return resources(p, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Limits })
 		}},
 	)
@@ -119,7 +119,7 @@ func containerState(prefix, what string) []family[*corev1.ContainerStatus] {
 		return one(1, "reason", t.Reason)
 	}
 	return []family[s]{
-		{prefix + "_info", metric.Gauge, "Information about a " + what + " in a pod.", func(s s) []*metric.Metric {
+		{prefix + "_info", metric.Gauge, "Information about the " + what + " in a pod.", func(s s) []*metric.Metric {
 			return one(1, "image", s.Image, "image_id", s.ImageID, "container_id", s.ContainerID)
 		}},
 		{prefix + "_status_ready", metric.Gauge, "Describes whether the " + what + "s readiness check succeeded.", func(s s) []*metric.Metric { return one(oneIf(s.Ready)) }},

@@ -21,6 +21,9 @@ func (h *Host) UpMeasured(without ...string) (cgroup string) {
 	h.writeCgroup(cgroup+"/log-shipper", 30, without)
 	st := Status(pod.Running, RunningContainer("app"), RunningContainer("log-shipper"))
 	st.InitContainers = []pod.ContainerStatus{TerminatedContainer("prepare", 0, "Completed", "")}
+	for i := range st.Containers {
+		st.Containers[i].Image = "busybox:1"
+	}
 	st.Cgroup = cgroup
 	s.Publish(st)
 	return cgroup
