@@ -34,8 +34,8 @@ of containers, the states of pods, and the replicas of workloads. It only reads
 files, and starts no supervisor. A value that is not known is left out.
 
 With --listen or --socket it serves them at /metrics until Ctrl-C, without a
-password: whoever reaches the address can read them. With --textfile it writes a file for node_exporter's textfile
-collector, once; a timer repeats it.
+password: whoever reaches the address can read them. With --textfile it writes
+a file for node_exporter's textfile collector, once; a timer repeats it.
 
 Examples:
   podrun metrics

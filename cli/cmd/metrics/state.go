@@ -33,10 +33,10 @@ func podState() []family[*corev1.Pod] {
 			return all
 		}},
 	}
-	all = append(all, containerFamilies("kube_pod_container", "container", func(p p) ([]corev1.Container, []corev1.ContainerStatus) {
+	all = append(all, containerFamilies("kube_pod_container_", "container", func(p p) ([]corev1.Container, []corev1.ContainerStatus) {
 		return p.Spec.Containers, p.Status.ContainerStatuses
 	})...)
-	return append(all, containerFamilies("kube_pod_init_container", "init container", func(p p) ([]corev1.Container, []corev1.ContainerStatus) {
+	return append(all, containerFamilies("kube_pod_init_container_", "init container", func(p p) ([]corev1.Container, []corev1.ContainerStatus) {
 		return p.Spec.InitContainers, p.Status.InitContainerStatuses
 	})...)
 }
@@ -67,10 +67,10 @@ func containerFamilies(prefix, what string, of func(*corev1.Pod) ([]corev1.Conta
 		return all
 	}
 	return append(all,
-		family[*corev1.Pod]{prefix + "_resource_requests", metric.Gauge, "The number of requested request resource by the " + what + ".", func(p *corev1.Pod) []*metric.Metric {
+		family[*corev1.Pod]{prefix + "resource_requests", metric.Gauge, "The number of requested request resource by the " + what + ".", func(p *corev1.Pod) []*metric.Metric {
 			return resources(p, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Requests })
 		}},
-		family[*corev1.Pod]{prefix + "_resource_limits", metric.Gauge, "The number of requested limit resource by the " + what + ".", func(p *corev1.Pod) []*metric.Metric {
+		family[*corev1.Pod]{prefix + "resource_limits", metric.Gauge, "The number of requested limit resource by the " + what + ".", func(p *corev1.Pod) []*metric.Metric {
 			return resources(p, func(r corev1.ResourceRequirements) corev1.ResourceList { return r.Limits })
 		}},
 	)
@@ -119,25 +119,25 @@ func containerState(prefix, what string) []family[*corev1.ContainerStatus] {
 		return one(1, "reason", t.Reason)
 	}
 	return []family[s]{
-		{prefix + "_info", metric.Gauge, "Information about the " + what + " in a pod.", func(s s) []*metric.Metric {
+		{prefix + "info", metric.Gauge, "Information about the " + what + " in a pod.", func(s s) []*metric.Metric {
 			return one(1, "image", s.Image, "image_id", s.ImageID, "container_id", s.ContainerID)
 		}},
-		{prefix + "_status_ready", metric.Gauge, "Describes whether the " + what + "s readiness check succeeded.", func(s s) []*metric.Metric { return one(oneIf(s.Ready)) }},
-		{prefix + "_status_restarts_total", metric.Counter, "The number of restarts for the " + what + ".", func(s s) []*metric.Metric { return number(&s.RestartCount) }},
-		{prefix + "_status_running", metric.Gauge, "Describes whether the " + what + " is currently in running state.", func(s s) []*metric.Metric { return one(oneIf(s.State.Running != nil)) }},
-		{prefix + "_status_waiting", metric.Gauge, "Describes whether the " + what + " is currently in waiting state.", func(s s) []*metric.Metric { return one(oneIf(s.State.Waiting != nil)) }},
-		{prefix + "_status_waiting_reason", metric.Gauge, "Describes the reason the " + what + " is currently in waiting state.", func(s s) []*metric.Metric {
+		{prefix + "status_ready", metric.Gauge, "Describes whether the " + what + "s readiness check succeeded.", func(s s) []*metric.Metric { return one(oneIf(s.Ready)) }},
+		{prefix + "status_restarts_total", metric.Counter, "The number of restarts for the " + what + ".", func(s s) []*metric.Metric { return number(&s.RestartCount) }},
+		{prefix + "status_running", metric.Gauge, "Describes whether the " + what + " is currently in running state.", func(s s) []*metric.Metric { return one(oneIf(s.State.Running != nil)) }},
+		{prefix + "status_waiting", metric.Gauge, "Describes whether the " + what + " is currently in waiting state.", func(s s) []*metric.Metric { return one(oneIf(s.State.Waiting != nil)) }},
+		{prefix + "status_waiting_reason", metric.Gauge, "Describes the reason the " + what + " is currently in waiting state.", func(s s) []*metric.Metric {
 			if s.State.Waiting == nil {
 				return nil
 			}
 			return one(1, "reason", s.State.Waiting.Reason)
 		}},
-		{prefix + "_status_terminated", metric.Gauge, "Describes whether the " + what + " is currently in terminated state.", func(s s) []*metric.Metric { return one(oneIf(s.State.Terminated != nil)) }},
-		{prefix + "_status_terminated_reason", metric.Gauge, "Describes the reason the " + what + " is currently in terminated state.", func(s s) []*metric.Metric { return ended(s.State.Terminated) }},
-		{prefix + "_status_last_terminated_reason", metric.Gauge, "Describes the last reason the " + what + " was in terminated state.", func(s s) []*metric.Metric {
+		{prefix + "status_terminated", metric.Gauge, "Describes whether the " + what + " is currently in terminated state.", func(s s) []*metric.Metric { return one(oneIf(s.State.Terminated != nil)) }},
+		{prefix + "status_terminated_reason", metric.Gauge, "Describes the reason the " + what + " is currently in terminated state.", func(s s) []*metric.Metric { return ended(s.State.Terminated) }},
+		{prefix + "status_last_terminated_reason", metric.Gauge, "Describes the last reason the " + what + " was in terminated state.", func(s s) []*metric.Metric {
 			return ended(s.LastTerminationState.Terminated)
 		}},
-		{prefix + "_status_last_terminated_exitcode", metric.Gauge, "Describes the exit code for the last " + what + " in terminated state.", func(s s) []*metric.Metric {
+		{prefix + "status_last_terminated_exitcode", metric.Gauge, "Describes the exit code for the last " + what + " in terminated state.", func(s s) []*metric.Metric {
 			if s.LastTerminationState.Terminated == nil {
 				return nil
 			}

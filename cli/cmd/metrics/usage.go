@@ -78,29 +78,26 @@ type network struct {
 // networkUsage are cAdvisor's families of the network, which belong to a pod: its labels container and image
 // are empty.
 func networkUsage() []family[network] {
-	each := func(value func(stats.Interface) int64) func(network) []*metric.Metric {
+	return append(
+		trafficFamilies("receive", "received", "receiving", func(i stats.Interface) stats.Traffic { return i.Receive }),
+		trafficFamilies("transmit", "transmitted", "transmitting", func(i stats.Interface) stats.Traffic { return i.Transmit })...)
+}
+
+// trafficFamilies are the families of the traffic that of returns, with the forms of its verb.
+func trafficFamilies(verb, participle, gerund string, of func(stats.Interface) stats.Traffic) []family[network] {
+	each := func(value func(stats.Traffic) int64) func(network) []*metric.Metric {
 		return func(n network) (all []*metric.Metric) {
 			for _, i := range n.interfaces {
-				all = append(all, one(float64(value(i)), "image", "", "interface", i.Name)...)
+				all = append(all, one(float64(value(of(i))), "image", "", "interface", i.Name)...)
 			}
 			return all
 		}
 	}
-	var all []family[network]
-	for _, direction := range []struct {
-		name, past string
-		of         func(stats.Interface) stats.Traffic
-	}{
-		{"receive", "received", func(i stats.Interface) stats.Traffic { return i.Receive }},
-		{"transmit", "transmitted", func(i stats.Interface) stats.Traffic { return i.Transmit }},
-	} {
-		of, name := direction.of, "container_network_"+direction.name
-		all = append(all,
-			family[network]{name + "_bytes_total", metric.Counter, "Cumulative count of bytes " + direction.past, each(func(i stats.Interface) int64 { return of(i).Bytes })},
-			family[network]{name + "_packets_total", metric.Counter, "Cumulative count of packets " + direction.past, each(func(i stats.Interface) int64 { return of(i).Packets })},
-			family[network]{name + "_packets_dropped_total", metric.Counter, "Cumulative count of packets dropped while " + direction.name[:len(direction.name)-1] + "ing", each(func(i stats.Interface) int64 { return of(i).Dropped })},
-			family[network]{name + "_errors_total", metric.Counter, "Cumulative count of errors encountered while " + direction.name[:len(direction.name)-1] + "ing", each(func(i stats.Interface) int64 { return of(i).Errors })},
-		)
+	prefix := "container_network_" + verb
+	return []family[network]{
+		{prefix + "_bytes_total", metric.Counter, "Cumulative count of bytes " + participle, each(func(t stats.Traffic) int64 { return t.Bytes })},
+		{prefix + "_packets_total", metric.Counter, "Cumulative count of packets " + participle, each(func(t stats.Traffic) int64 { return t.Packets })},
+		{prefix + "_packets_dropped_total", metric.Counter, "Cumulative count of packets dropped while " + gerund, each(func(t stats.Traffic) int64 { return t.Dropped })},
+		{prefix + "_errors_total", metric.Counter, "Cumulative count of errors encountered while " + gerund, each(func(t stats.Traffic) int64 { return t.Errors })},
 	}
-	return all
 }
