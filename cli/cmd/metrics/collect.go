@@ -25,11 +25,18 @@ type collector struct {
 	dirs store.Dirs
 
 	mu     sync.Mutex // one request at a time: reading takes processor time
-	warned string     // the last warning of ServeHTTP
+	warned string     // the last warning of scrape
 }
 
-// ServeHTTP implements http.Handler. It prints what cannot be read when it changes.
+// ServeHTTP implements http.Handler.
 func (c *collector) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	text := c.scrape()
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Write(text)
+}
+
+// scrape is collect for a server: it prints what cannot be read when that changes.
+func (c *collector) scrape() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text, err := c.collect()
@@ -41,8 +48,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		c.env.Warn(err)
 	}
 	c.warned = warning
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	w.Write(text)
+	return text
 }
 
 // collect returns all metrics in the Prometheus text format. The error joins what cannot be read; the rest is
@@ -62,19 +68,16 @@ func quiet() *cmdutil.Env { return &cmdutil.Env{Out: io.Discard, ErrOut: io.Disc
 // addUsage writes what running pods use.
 func (c *collector) addUsage(out *bytes.Buffer) error {
 	pods, err := (&podstats.View{Env: quiet(), Dirs: c.dirs, AllNamespaces: true}).Sample()
-	errs := []error{err}
 	var containers []podstats.Usage
 	var networks []network
 	for _, u := range pods {
 		containers = append(containers, u.Containers...)
-		interfaces, err := u.Network()
-		errs = append(errs, err)
-		networks = append(networks, network{u, interfaces})
+		networks = append(networks, network{u, u.Network()})
 	}
 	writeFamilies(out, containers, containerUsage(), containerLabels)
 	writeFamilies(out, pods, podUsage(), podLabels)
 	writeFamilies(out, networks, networkUsage(), func(n network) []string { return append([]string{"container", ""}, podLabels(n.Usage)...) })
-	return errors.Join(errs...)
+	return err
 }
 
 // addState writes the state of pods and workloads.

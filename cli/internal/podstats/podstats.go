@@ -39,22 +39,20 @@ type Usage struct {
 
 func (u *Usage) key() string { return u.Pod.Namespace + "/" + u.Pod.Name + "/" + u.Name }
 
-// Network reads the interfaces of a pod. A pod in the host's network has none of its own, and without a
-// running container they are unknown.
-func (u *Usage) Network() ([]stats.Interface, error) {
+// Network reads the interfaces of a pod; nil: not known, because no container runs. A pod in the host's
+// network has none of its own.
+func (u *Usage) Network() []stats.Interface {
 	if u.hostNetwork {
-		return nil, nil
+		return nil
 	}
 	for _, c := range u.Containers {
-		pid, ok := c.findProcess()
-		if !ok {
-			continue
-		}
-		if all, err := stats.ReadNetwork(pid); !errors.Is(err, fs.ErrNotExist) {
-			return all, err
+		if pid, ok := c.findProcess(); ok {
+			if all, err := stats.ReadNetwork(pid); err == nil { // else it has just ended
+				return all
+			}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // Sample samples the usage of all pods. It does not connect to supervisors, so those that hibernate
