@@ -24,6 +24,7 @@ import (
 	"github.com/podrun/podrun/cli/cmd/image"
 	"github.com/podrun/podrun/cli/cmd/label"
 	"github.com/podrun/podrun/cli/cmd/logs"
+	"github.com/podrun/podrun/cli/cmd/metrics"
 	"github.com/podrun/podrun/cli/cmd/object"
 	"github.com/podrun/podrun/cli/cmd/rollout"
 	"github.com/podrun/podrun/cli/cmd/run"
@@ -137,6 +138,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			events.NewCommand(env),
 			top.NewCommand(env),
 			ui.NewCommand(env),
+			metrics.NewCommand(env),
 			exec.NewCommand(env),
 			exec.NewAttachCommand(env),
 			exec.NewCpCommand(env),

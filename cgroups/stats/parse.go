@@ -17,12 +17,28 @@ import (
 type Sample struct {
 	At       time.Time      // monotonic clock
 	CPU      *time.Duration // time on processors since the group was made
-	Memory   *int64         // the working set, in bytes
-	Pids     *int64         // processes and threads
-	Read     *int64         // bytes from block devices since the group was made
-	Written  *int64         // bytes to them
+	User     *time.Duration // of it, in user mode
+	System   *time.Duration // of it, in the kernel
+	Throttle Throttle
+	Memory   *int64 // the working set, in bytes
+	Charged  *int64 // all charged memory
+	RSS      *int64 // anonymous memory
+	Cache    *int64 // file pages
+	Mapped   *int64 // of them, mapped
+	Swap     *int64
+	OOMKills *int64 // processes killed since the group was made, because its memory was exhausted
+	Pids     *int64 // processes and threads
+	Read     *int64 // bytes from block devices since the group was made
+	Written  *int64 // bytes to them
 	Pressure Pressure
 	Limits   Limits
+}
+
+// Throttle counts the periods of a limit of CPU since the group was made, and those in which it stopped the
+// processes.
+type Throttle struct {
+	Periods, Throttled *int64
+	Time               *time.Duration // sum over the processors
 }
 
 // Pressure is the share of the last 10 seconds during which some process waited for a resource, in
@@ -31,9 +47,11 @@ type Pressure struct{ CPU, Memory, IO *float64 }
 
 // Limits are those of the group itself, not of its parents; nil: none.
 type Limits struct {
-	CPU    *int64 // thousandths of a processor
-	Memory *int64 // bytes
-	Pids   *int64
+	CPU       *int64 // thousandths of a processor
+	CPUQuota  *int64 // the same, in microseconds of each period
+	CPUPeriod *int64 // microseconds; there is one without a quota, too
+	Memory    *int64 // bytes
+	Pids      *int64
 }
 
 // parse makes a Sample from the texts of a cgroup's files, by name; a file that is missing or
@@ -44,25 +62,28 @@ type Limits struct {
 func parse(files map[string]string) (Sample, error) {
 	p := parser{files: files}
 	var s Sample
-	if us := p.keyed("cpu.stat", "usage_usec"); us != nil {
-		s.CPU = new(time.Duration(*us) * time.Microsecond)
-	}
-	if s.Memory = p.number("memory.current"); s.Memory != nil {
+	s.CPU, s.User, s.System = p.microseconds("usage_usec"), p.microseconds("user_usec"), p.microseconds("system_usec")
+	s.Throttle = Throttle{p.keyed("cpu.stat", "nr_periods"), p.keyed("cpu.stat", "nr_throttled"), p.microseconds("throttled_usec")}
+	s.Charged = p.number("memory.current")
+	if s.Memory = s.Charged; s.Memory != nil {
 		if inactive := p.keyed("memory.stat", "inactive_file"); inactive != nil {
 			s.Memory = new(max(*s.Memory-*inactive, 0))
 		}
 	}
+	s.RSS, s.Cache, s.Mapped = p.keyed("memory.stat", "anon"), p.keyed("memory.stat", "file"), p.keyed("memory.stat", "file_mapped")
+	s.Swap, s.OOMKills = p.number("memory.swap.current"), p.keyed("memory.events", "oom_kill")
 	s.Pids = p.number("pids.current")
 	s.Read, s.Written = p.io()
 	s.Pressure = Pressure{p.pressure("cpu.pressure"), p.pressure("memory.pressure"), p.pressure("io.pressure")}
-	s.Limits = Limits{p.cpuMax(), p.number("memory.max"), p.number("pids.max")}
+	s.Limits = Limits{Memory: p.number("memory.max"), Pids: p.number("pids.max")}
+	p.cpuMax(&s.Limits)
 	return s, p.err
 }
 
 // controllerFiles are the files that parse reads.
 var controllerFiles = [...]string{
 	"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.stat", "memory.max", "memory.pressure",
-	"pids.current", "pids.max", "io.stat", "io.pressure",
+	"memory.events", "memory.swap.current", "pids.current", "pids.max", "io.stat", "io.pressure",
 }
 
 // parser keeps the first error.
@@ -105,19 +126,34 @@ func (p *parser) keyed(file, key string) *int64 {
 	return nil
 }
 
-// cpuMax returns the quota of each period, in thousandths of a processor.
-func (p *parser) cpuMax() *int64 {
+// microseconds reads a time of cpu.stat.
+func (p *parser) microseconds(key string) *time.Duration {
+	us := p.keyed("cpu.stat", key)
+	if us == nil {
+		return nil
+	}
+	return new(time.Duration(*us) * time.Microsecond)
+}
+
+// cpuMax reads the quota of each period.
+func (p *parser) cpuMax(l *Limits) {
 	text, ok := p.files["cpu.max"]
+	if !ok {
+		return
+	}
 	quota, period, both := strings.Cut(strings.TrimSpace(text), " ")
-	if !ok || quota == "max" {
-		return nil
-	}
-	q, of := p.parse("cpu.max", quota), p.parse("cpu.max", period)
-	if !both || q == nil || of == nil || *of <= 0 {
+	of := p.parse("cpu.max", period)
+	if !both || of == nil || *of <= 0 {
 		p.fail("cpu.max", text)
-		return nil
+		return
 	}
-	return new(int64(float64(*q) * 1000 / float64(*of)))
+	l.CPUPeriod = of
+	if quota == "max" {
+		return
+	}
+	if l.CPUQuota = p.parse("cpu.max", quota); l.CPUQuota != nil {
+		l.CPU = new(int64(float64(*l.CPUQuota) * 1000 / float64(*of)))
+	}
 }
 
 // io sums over the devices; a group without I/O has an empty file.

@@ -89,17 +89,20 @@ func (a *Processes) Below(pid int) []int {
 	return all
 }
 
-// Inside returns those of pids that share the mount namespace of the process with the number inner
-// in a PID namespace below this one: the processes of one container, including those that were
-// executed in it later.
-func (a *Processes) Inside(pids []int, inner int) []int {
-	var space string
-	for _, pid := range pids {
-		if a.innerPID(pid) == inner {
-			space, _ = os.Readlink(a.file(pid, "ns/mnt"))
-		}
+// FindInner returns the one of pids that has the number inner in a PID namespace below this one.
+func (a *Processes) FindInner(pids []int, inner int) (pid int, ok bool) {
+	i := slices.IndexFunc(pids, func(pid int) bool { return a.innerPID(pid) == inner })
+	if i < 0 {
+		return 0, false
 	}
-	if space == "" {
+	return pids[i], true
+}
+
+// Inside returns those of pids that share the mount namespace of a process: the processes of the
+// container of which it is the first one, including those that were executed in it later.
+func (a *Processes) Inside(pids []int, first int) []int {
+	space, err := os.Readlink(a.file(first, "ns/mnt"))
+	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
@@ -134,13 +137,11 @@ const maxSummed = 1000
 // Sum returns the usage of processes: their time, their threads, and their memory, with shared
 // memory counted proportionally. I/O is unknown: its counters disappear with the processes.
 func (a *Processes) Sum(pids []int) Sample {
-	s := Sample{At: a.at, CPU: new(time.Duration), Pids: new(int64)}
+	s := Sample{At: a.at, CPU: new(a.CPUTime(pids)), Pids: new(int64)}
 	var memory int64
 	known := len(pids) <= maxSummed
 	for _, pid := range pids {
-		p := a.byPID[pid]
-		*s.CPU += time.Duration(p.Ticks) * clockTick
-		*s.Pids += p.Threads
+		*s.Pids += a.byPID[pid].Threads
 		if known {
 			n, err := a.memory(pid)
 			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
@@ -153,6 +154,14 @@ func (a *Processes) Sum(pids []int) Sample {
 		s.Memory = &memory
 	}
 	return s
+}
+
+// CPUTime returns the time of processes on processors, with that of children that they have reaped.
+func (a *Processes) CPUTime(pids []int) (sum time.Duration) {
+	for _, pid := range pids {
+		sum += time.Duration(a.byPID[pid].Ticks) * clockTick
+	}
+	return sum
 }
 
 // memory returns a process's proportional share, in bytes.

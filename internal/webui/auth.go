@@ -29,8 +29,6 @@ func NewToken() string { return rand.Text() }
 //     machine, and so to other users' programs.
 func (s *Server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		control.SetWriteDeadline(time.Now().Add(s.Stall)) // otherwise a client that does not read keeps its connection
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentSecurityPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -40,7 +38,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		switch {
 		case r.ContentLength != 0:
-			control.SetReadDeadline(time.Now()) // do not wait for more input
+			http.NewResponseController(w).SetReadDeadline(time.Now()) // do not wait for more input
 			h.Set("Connection", "close")
 			httpError(w, http.StatusBadRequest, "a request has no body here")
 		case !isLoopback(r.Host):

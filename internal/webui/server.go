@@ -17,13 +17,12 @@ package webui
 import (
 	"context"
 	"embed"
-	"errors"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"path"
 	"time"
+
+	"github.com/podrun/podrun/internal/httpserver"
 )
 
 // Source is the source of the page's data. Several goroutines use it at once.
@@ -134,40 +133,7 @@ func (s *Server) yaml(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-const (
-	maxConns        = 64 // a browser makes six; there are fewer streams
-	maxHeader       = 16 << 10
-	idleTimeout     = time.Minute     // without a request
-	shutdownTimeout = 2 * time.Second // for requests in progress when the command ends
-)
-
 // Serve serves on a listener until ctx ends, and closes it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: s.Stall,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ConnState:         markUsed,
-		ErrorLog:          log.New(io.Discard, "", 0), // errors of clients are not logged
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(&limitListener{Listener: l}) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-		// Streams end with ctx; Shutdown does not wait for idle connections.
-		late, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-		defer cancel()
-		if server.Shutdown(late) != nil {
-			server.Close()
-		}
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	}
+	return httpserver.Serve(ctx, l, s.Handler(), s.Stall)
 }

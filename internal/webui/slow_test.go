@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/httpserver"
 )
 
 func TestLogs(t *testing.T) {
@@ -125,7 +127,7 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stream := open(t, at, "/api/state")
 			var all []net.Conn
-			for range 2 * maxConns {
+			for range 2 * httpserver.MaxConns {
 				c, err := net.Dial("tcp", at.String())
 				if err != nil {
 					t.Fatal(err)
@@ -150,9 +152,9 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 					closed <- !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed)
 				}()
 			}
-			for range len(all) + 2 - maxConns { // in addition to the stream and the browser
+			for range len(all) + 2 - httpserver.MaxConns { // in addition to the stream and the browser
 				if !<-closed {
-					t.Fatalf("more than %d connections are open", maxConns)
+					t.Fatalf("more than %d connections are open", httpserver.MaxConns)
 				}
 			}
 			source.show("", podOf("a", `"`+name+`"`))

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/podrun/podrun/internal/httpserver"
 )
 
 // state sends a page the current state and its changes. A page that reads slowly gets the latest
@@ -48,7 +50,7 @@ func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 		select {
 		case s.streams <- struct{}{}:
 			defer func() { <-s.streams }()
-			defer holdConn(r.Context())()
+			defer httpserver.HoldConn(r.Context())()
 		default:
 			httpError(w, http.StatusServiceUnavailable, "too many open pages: close some")
 			return

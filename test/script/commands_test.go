@@ -32,6 +32,7 @@ func commands() map[string]scriptcmd.Command {
 		"killsupervisor": killSupervisor,
 		"killnetstack":   killNetstack,
 		"terminate":      terminate,
+		"hibernates":     hibernates,
 		"archive":        archive,
 		"registry":       registry,
 		"notify":         notify,

@@ -4,57 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/podrun/podrun/cli/internal/clitest"
 	"github.com/podrun/podrun/cli/internal/podstats"
-	"github.com/podrun/podrun/pod"
 )
-
-// cgroup makes a directory that looks like a cgroup; the memory is in MiB.
-func cgroup(t *testing.T, dir string, memory int, without ...string) {
-	t.Helper()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{
-		"cpu.stat": "usage_usec 5000000\n", "cpu.max": "50000 100000\n", "cpu.pressure": "some avg10=1.50 avg60=0 avg300=0 total=1\n",
-		"memory.current": fmt.Sprintln((memory + 1) << 20), "memory.stat": "inactive_file 1048576\n", "memory.max": "67108864\n", "memory.pressure": "some avg10=0.00 avg60=0 avg300=0 total=1\n",
-		"pids.current": "3\n", "pids.max": "2048\n", "io.stat": "8:0 rbytes=512 wbytes=3145728\n", "io.pressure": "some avg10=0.25 avg60=0 avg300=0 total=1\n",
-	}
-	for _, name := range without {
-		delete(files, name)
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// measured starts a pod with a cgroup of its own.
-func measured(h *clitest.Host, without ...string) (cg string) {
-	h.T.Helper()
-	s := h.UpDetached(clitest.ThreeContainers, nil)
-	cg = h.T.TempDir()
-	cgroup(h.T, cg, 40, without...)
-	cgroup(h.T, cg+"/app", 10, without...)
-	cgroup(h.T, cg+"/log-shipper", 30, without...)
-	st := clitest.Status(pod.Running, clitest.RunningContainer("app"), clitest.RunningContainer("log-shipper"))
-	st.InitContainers = []pod.ContainerStatus{clitest.TerminatedContainer("prepare", 0, "Completed", "")}
-	st.Cgroup = cg
-	s.Publish(st)
-	return cg
-}
 
 const topHead = "CPU(cores)  LIMIT  MEMORY(bytes)  LIMIT  PIDS  READ  WRITTEN  PSI(cpu)  PSI(memory)  PSI(io)\n"
 
 func TestTop(t *testing.T) {
 	h := clitest.NewHost(t)
 	clitest.CheckResult(t, h.Run("top"), 0, "", "No running pods found in default namespace.\n")
-	measured(h)
+	h.UpMeasured()
 	const row = "0m  500m  %dMi  64Mi  3  1Ki  3Mi  1.50  0.00  0.25\n"
 	for args, want := range map[string]string{
 		"top":                               "NAME  " + topHead + "web  " + fmt.Sprintf(row, 40),
@@ -85,7 +47,7 @@ func TestTop(t *testing.T) {
 // values are shown.
 func TestTopWithoutCgroupController(t *testing.T) {
 	h := clitest.NewHost(t)
-	measured(h, "memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
+	h.UpMeasured("memory.current", "memory.stat", "memory.max", "memory.pressure", "io.stat", "io.pressure", "cpu.pressure")
 	p := h.Begin("", "top", "-w", "--interval", "200ms")
 	clitest.Eventually(t, "three lines", func() bool { return strings.Count(p.Out.String(), " web ") >= 3 })
 	if n := strings.Count(p.Err.String(), "memory, disk, pressure: not available"); n != 1 {
@@ -104,7 +66,7 @@ func TestTopWithoutCgroupController(t *testing.T) {
 // TestTopRates checks that the CPU usage is that between two samples, and of a container's newest instance.
 func TestTopRates(t *testing.T) {
 	h := clitest.NewHost(t)
-	cg := measured(h)
+	cg := h.UpMeasured()
 	p := h.Begin("", "top", "-w", "--containers", "--interval", "200ms", "-o", "json")
 	p.WaitOutput("cpuMillicores")
 	// Only one sample sees the rise, so what it has to contain comes first, and the rise in one step.

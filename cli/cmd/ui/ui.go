@@ -3,13 +3,11 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -122,18 +120,7 @@ func (o *options) Run(ctx context.Context) error {
 	defer l.Close()
 	s := &webui.Server{Source: source, Token: webui.NewToken(), Host: host, Every: podstats.TopInterval, Now: time.Now, Stall: uiStall}
 	controller.Recover(o.env, dirs)
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-signals: // a signal is the normal end, as with port-forward
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return cmdutil.WhileRead(ctx, o.env.Out, func(ctx context.Context) error {
+	return o.env.UntilStopped(ctx, func(ctx context.Context) error {
 		if err := o.printAddress(l.Addr(), s.Token); err != nil {
 			return err
 		}
@@ -154,44 +141,11 @@ func (o *options) printAddress(at net.Addr, token string) error {
 
 func (o *options) listen() (net.Listener, error) {
 	if o.socket != nil {
-		return listenPrivately(*o.socket)
+		return cmdutil.ListenPrivately(*o.socket, "the page")
 	}
 	l, err := net.Listen("tcp", netip.AddrPortFrom(o.address, uint16(o.port)).String())
 	if err != nil {
 		return nil, report.New(report.Failure, "--port 0 uses a free port; "+cmdutil.ListenHint(err, "ss -ltnp shows which process uses this one"), "cannot serve the page: %w", err)
 	}
 	return l, nil
-}
-
-// listenPrivately listens at a socket that only the user can open. A socket without a listener is left
-// from a killed command: it is replaced.
-func listenPrivately(path string) (net.Listener, error) {
-	l, err := listenAlone(path)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		st, serr := os.Lstat(path)
-		if serr == nil && st.Mode().Type() != os.ModeSocket {
-			return nil, report.New(report.Failure, "choose a path that does not exist", "cannot serve the page at %s: it is not a socket", path)
-		}
-		conn, cerr := net.Dial("unix", path)
-		switch {
-		case cerr == nil:
-			conn.Close()
-			return nil, report.New(report.Failure, "choose another path, or use the page that the process serves", "cannot serve the page at %s: another process listens on it", path)
-		case errors.Is(cerr, syscall.ECONNREFUSED):
-			if err = os.Remove(path); err == nil {
-				l, err = listenAlone(path)
-			}
-		}
-	}
-	if err != nil {
-		return nil, report.New(report.Failure, "", "cannot serve the page: %w", err)
-	}
-	return l, nil
-}
-
-// listenAlone makes a socket that was never accessible to other users.
-func listenAlone(path string) (net.Listener, error) {
-	before := syscall.Umask(0o177)
-	defer syscall.Umask(before)
-	return net.Listen("unix", path)
 }

@@ -111,3 +111,20 @@ func (env *Env) UntilInterrupted(ctx context.Context, watch func(context.Context
 	defer quiet()
 	return Interruptible(ctx, signals, func(ctx context.Context) error { return WhileRead(ctx, env.Out, watch) })
 }
+
+// UntilStopped runs a server until a signal, which is its normal end, or until the reader of its output is
+// gone.
+func (env *Env) UntilStopped(ctx context.Context, serve func(context.Context) error) error {
+	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return WhileRead(ctx, env.Out, serve)
+}

@@ -27,12 +27,36 @@ type Usage struct {
 	CPU        *int64 // thousandths of a processor, since the previous sample
 	summed     bool   // summed over processes, because there is no cgroup
 	Containers []Usage
+
+	// CPUTotal is a counter of processor time: it decreases only when the container starts again. nil: not
+	// known, as for a pod without a cgroup.
+	CPUTotal *time.Duration
+	Status   *pod.ContainerStatus // of a container
+
+	findProcess func() (pid int, ok bool) // finds the first process of a container
+	hostNetwork bool                      // of a pod
 }
 
 func (u *Usage) key() string { return u.Pod.Namespace + "/" + u.Pod.Name + "/" + u.Name }
 
+// Network reads the interfaces of a pod; nil: not known, because no container runs. A pod in the host's
+// network has none of its own.
+func (u *Usage) Network() []stats.Interface {
+	if u.hostNetwork {
+		return nil
+	}
+	for _, c := range u.Containers {
+		if pid, ok := c.findProcess(); ok {
+			if all, err := stats.ReadNetwork(pid); err == nil { // else it has just ended
+				return all
+			}
+		}
+	}
+	return nil
+}
+
 // Sample samples the usage of all pods. It does not connect to supervisors, so those that hibernate
-// continue to do so.
+// continue to do so. The error joins those of pods that cannot be read; the rest is returned too.
 func (v *View) Sample() ([]Usage, error) {
 	pods, err := v.pods()
 	if err != nil {
@@ -40,15 +64,17 @@ func (v *View) Sample() ([]Usage, error) {
 	}
 	var processes *stats.Processes
 	var uses []Usage
+	var errs []error
 	for _, p := range pods {
 		st, err := p.Status()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it is being created, or was just removed
 		}
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
-		u := Usage{Pod: p}
+		u := Usage{Pod: p, hostNetwork: st.Network == pod.NetworkHost}
 		if st.Cgroup != "" {
 			err = v.byCgroup(&u, st)
 		} else {
@@ -59,15 +85,14 @@ func (v *View) Sample() ([]Usage, error) {
 			}
 			v.byProcesses(&u, st, processes)
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just ended
+		switch {
+		case err == nil:
+			uses = append(uses, u)
+		case !errors.Is(err, fs.ErrNotExist): // else it has just ended
+			errs = append(errs, err)
 		}
-		if err != nil {
-			return nil, err
-		}
-		uses = append(uses, u)
 	}
-	return uses, nil
+	return uses, errors.Join(errs...)
 }
 
 // runningContainers returns the running containers of a pod, with their restart counts.
@@ -80,15 +105,23 @@ func (v *View) byCgroup(u *Usage, st *pod.Status) (err error) {
 	if u.Sample, err = stats.Read(st.Cgroup); err != nil {
 		return err
 	}
+	u.CPUTotal = u.Sample.CPU
 	for _, c := range runningContainers(st) {
-		s, err := stats.Read(filepath.Join(st.Cgroup, c.Name))
+		dir := filepath.Join(st.Cgroup, c.Name)
+		s, err := stats.Read(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: s})
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: s, CPUTotal: s.CPU, Status: &c, findProcess: func() (int, bool) {
+			inner, err := u.Pod.InitPID(c.Name, c.RestartCount)
+			if err != nil {
+				return 0, false
+			}
+			return stats.FindInCgroup(dir, inner)
+		}})
 	}
 	return nil
 }
@@ -108,9 +141,15 @@ func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 		if err != nil {
 			continue // it has just ended
 		}
-		own := all.Inside(below, inner)
+		first, running := all.FindInner(below, inner)
+		if !running {
+			continue
+		}
+		own := all.Inside(below, first)
 		pids = append(pids, own...)
-		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(own)})
+		// Processes of exec are left out: their time is lost when they end.
+		total := all.CPUTime(append(all.Below(first), first))
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(own), CPUTotal: &total, Status: &c, findProcess: func() (int, bool) { return first, true }})
 	}
 	u.Sample = all.Sum(pids)
 }

@@ -1,4 +1,4 @@
-package webui
+package httpserver
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	own := &limitedConn{Conn: c, of: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.conns) >= maxConns {
+	if len(l.conns) >= MaxConns {
 		if i := slices.IndexFunc(l.conns, func(c *limitedConn) bool { return c.streams == 0 }); i >= 0 {
 			l.conns[i].Conn.Close()
 			l.conns = slices.Delete(l.conns, i, i+1)
@@ -64,8 +64,8 @@ func markUsed(conn net.Conn, state http.ConnState) {
 
 type connKey struct{}
 
-// holdConn protects a request's connection from being closed for another one, until it is released.
-func holdConn(ctx context.Context) (release func()) {
+// HoldConn protects a request's connection from being closed for another one, until it is released.
+func HoldConn(ctx context.Context) (release func()) {
 	c, ok := ctx.Value(connKey{}).(*limitedConn)
 	if !ok { // of another server
 		return func() {}
