@@ -6,7 +6,7 @@ import (
 	"maps"
 	"os"
 
-	"github.com/podrun/podrun/cli"
+	"github.com/podrun/podrun/internal/cli"
 	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/reexec"
 	_ "github.com/podrun/podrun/internal/reexec/fastexec"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/image/server"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // f is an entry of a layer. The zero Mode is 0755 for directories and 0644 else.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 // The pull policies of a container (core/v1 PullPolicy).

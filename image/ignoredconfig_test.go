@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // TestWhatAnImageSaysBesidesItsProcess: only the process of an image's config has an effect. Its volumes,

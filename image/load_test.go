@@ -15,8 +15,8 @@ import (
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // two returns an image of two layers that uses most features of layers.

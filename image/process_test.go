@@ -26,9 +26,9 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 func hexOf(i int) string {

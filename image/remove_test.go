@@ -11,8 +11,8 @@ import (
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // shared loads images a (base, a) and b (base, b); b also as c.

@@ -16,8 +16,8 @@ import (
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/integrity"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 // Store is a directory of images. Any number of processes may use it at once.

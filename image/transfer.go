@@ -6,7 +6,7 @@ import (
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/integrity"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // Pull fetches an image from its registry and returns it. Layers in the store are not fetched again; for a

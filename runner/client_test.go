@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // The pod sees a remote client's own address, for both families, TCP and UDP.

@@ -5,8 +5,8 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/cgroups"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/prepared"
 	"github.com/podrun/podrun/runner/sandbox"

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // forwarding restores the forwarding sysctls when the test ends, because they stay set otherwise.

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // A Service without a selector leads to other hosts, by its address of each family, with every way out of the

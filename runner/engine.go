@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/execshim"
+	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/handoff"

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/internal/execshim"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
 )
 

@@ -5,7 +5,7 @@ import (
 	"os/signal"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/handoff"
 )

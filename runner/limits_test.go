@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // executor carries out actions. Their results arrive as events.

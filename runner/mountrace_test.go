@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/sandbox"
 )

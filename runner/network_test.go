@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nsthread"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // A pod has an IPv4 and an IPv6 address in its status, in /etc/hosts and on its device, and keeps them when

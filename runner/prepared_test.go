@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/network"
 	"github.com/podrun/podrun/runner/prepared"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
 

@@ -3,9 +3,9 @@ package runner
 import (
 	"time"
 
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/sleep"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/network"
 	"github.com/podrun/podrun/runner/probe"

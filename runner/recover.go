@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/handoff"

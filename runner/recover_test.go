@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/netns/router"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/handoff"
 )
 

@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/procfs"
-	"github.com/podrun/podrun/lifecycle"
 	"github.com/podrun/podrun/netns/resolvconf"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/sandbox"

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // The main case: init containers in order, then apps together, which share a volume, the network, the

@@ -18,11 +18,11 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/filter"
 	"github.com/podrun/podrun/runner/handoff"

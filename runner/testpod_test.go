@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/environ"
 	"github.com/podrun/podrun/internal/execshim"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/sandbox"

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 	"github.com/podrun/podrun/volumes"
 )

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
 )
 
 func TestApplyRefusesAnotherPodsPlan(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/testenv"
-	"github.com/podrun/podrun/pod"
 )
 
 // intruder is the first argument of a re-exec entry point of the tests.

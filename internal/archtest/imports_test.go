@@ -98,7 +98,7 @@ func TestLayersPointDown(t *testing.T) {
 				t.Errorf("%s imports %s, which is higher: %q above %q.\n\tDo: move what both need down.", d.dir, p, layers[to].name, layers[from].name)
 			case to == from && layers[to].flat:
 				t.Errorf("%s imports %s beside it: packages of the layer %q do not import each other.\n\tDo: move what both need down.", d.dir, p, layers[to].name)
-			case p != "pod" && strings.HasPrefix(d.dir, p+"/"):
+			case p != "internal/pod" && strings.HasPrefix(d.dir, p+"/"):
 				t.Errorf("%s imports %s, the directory above it.\n\tDo: let the upper one call the lower one.", d.dir, p)
 			}
 		}
@@ -226,7 +226,7 @@ func TestSupervisorDeps(t *testing.T) {
 }
 
 func TestCLIDeps(t *testing.T) {
-	checkDeps(t, "the CLI", "cli", modulePath+"/image", notInCLI, "-e", "-tags", buildTags(t)+",embedprograms")
+	checkDeps(t, "the CLI", "internal/cli", modulePath+"/image", notInCLI, "-e", "-tags", buildTags(t)+",embedprograms")
 }
 
 func TestFastPathDeps(t *testing.T) {
@@ -250,7 +250,7 @@ func checkDeps(t *testing.T, what, dir, known string, notIn []module, flags ...s
 	for _, l := range notIn {
 		var found []string
 		for _, d := range deps {
-			if within(d, l.prefix) && !slices.Contains(allowedAnywhere, d) && !within(d, modulePath+"/"+dir) && !within(d, modulePath+"/cli/internal") && (!within(d, modulePath) || within(l.prefix, modulePath)) {
+			if within(d, l.prefix) && !slices.Contains(allowedAnywhere, d) && !within(d, modulePath+"/"+dir) && !within(d, modulePath+"/internal/cli/internal") && (!within(d, modulePath) || within(l.prefix, modulePath)) {
 				found = append(found, d)
 			}
 		}

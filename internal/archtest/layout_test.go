@@ -7,7 +7,7 @@ const (
 	programs          = "internal/programs"
 	supervisorProgram = "internal/programs/supervisor"
 	netstackProgram   = "internal/programs/netstack"
-	fastPathProgram   = "cli/quick"
+	fastPathProgram   = "internal/cli/quick"
 	imageProgram      = "internal/programs/image"
 	reexec            = "internal/reexec"
 )
@@ -29,23 +29,23 @@ var layers = []struct {
 	dirs []string
 	flat bool // packages of the layer do not import each other
 }{
-	{name: "tests of the whole", dirs: []string{"test/*", "manifest/oracle", "internal/archtest"}, flat: true},
-	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest", "test/internal/*"}},
+	{name: "tests of the whole", dirs: []string{"test/*", "internal/manifest/oracle", "internal/archtest"}, flat: true},
+	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "test/internal/*"}},
 	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
-	{name: "command tree", dirs: []string{"cli"}},
-	{name: "commands", dirs: []string{"cli/cmd/*"}, flat: true},
-	{name: "controller", dirs: []string{"cli/controller", "cli/unit"}},
-	{name: "what commands share", dirs: []string{"cli/internal/*"}},
+	{name: "command tree", dirs: []string{"internal/cli"}},
+	{name: "commands", dirs: []string{"internal/cli/cmd/*"}, flat: true},
+	{name: "controller", dirs: []string{"internal/cli/controller", "internal/cli/unit"}},
+	{name: "what commands share", dirs: []string{"internal/cli/internal/*"}},
 	{name: "embedded programs", dirs: []string{programs}},
-	{name: "facades", dirs: []string{"manifest", "image", "runner", "internal/nsprobe"}},
-	{name: "their parts", dirs: []string{"manifest/*", "image/*", "runner/*"}},
-	{name: "kernel and pure packages", dirs: []string{"netns", "netns/*", "volumes", "cgroups", "cgroups/*", "lifecycle", "workload", "environ", "pod/*"}},
+	{name: "facades", dirs: []string{"internal/manifest", "image", "runner", "internal/nsprobe"}},
+	{name: "their parts", dirs: []string{"internal/manifest/*", "image/*", "runner/*"}},
+	{name: "kernel and pure packages", dirs: []string{"netns", "netns/*", "volumes", "cgroups", "cgroups/*", "internal/lifecycle", "internal/workload", "internal/environ", "internal/pod/*"}},
 	{name: "base", dirs: []string{"internal/*"}},
-	{name: "pod", dirs: []string{"pod"}},
+	{name: "pod", dirs: []string{"internal/pod"}},
 }
 
 // testHelpers may be imported by the tests of any package.
-var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "cli/internal/clitest"}
+var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest"}
 
 // A module is a third-party module or package, and the directories that use it.
 type module struct {
@@ -92,8 +92,8 @@ var impureCalls = map[string][]string{
 
 // notInSupervisor must not be reached by the supervisor program, however deep.
 var notInSupervisor = []module{
-	{modulePath + "/cli", nil, "flags end at the control socket"},
-	{modulePath + "/manifest", nil, "the Plan is all that is left of a manifest"},
+	{modulePath + "/internal/cli", nil, "flags end at the control socket"},
+	{modulePath + "/internal/manifest", nil, "the Plan is all that is left of a manifest"},
 	{modulePath + "/image", nil, "layers are directories by then"},
 	{modulePath + "/internal/systemd", nil, "the supervisor does not talk to the service manager"},
 	{"k8s.io", nil, "3.7 times the start-up of every container"},
@@ -122,9 +122,9 @@ var notInCLI = []module{
 
 // notInFastPath must not be reached by the fast path, however deep.
 var notInFastPath = []module{
-	{modulePath + "/cli", nil, "the package of all commands reaches everything"},
+	{modulePath + "/internal/cli", nil, "the package of all commands reaches everything"},
 	{modulePath + "/" + reexec, nil, "its constructors are C"},
-	{modulePath + "/manifest", nil, "Kubernetes types take longer to initialise than the command to run"},
+	{modulePath + "/internal/manifest", nil, "Kubernetes types take longer to initialise than the command to run"},
 	{modulePath + "/image", nil, "a registry client takes longer to initialise than the command to run"},
 	{"k8s.io", nil, "Kubernetes types take longer to initialise than the command to run"},
 	{"github.com", nil, "it links golang.org/x and nothing else"},
@@ -157,12 +157,12 @@ var (
 
 // contextUsers are the directories that use cli.Context outside of Complete.
 var contextUsers = map[string]string{
-	"cli":                   "the actions of podrun alone and of help",
-	"cli/internal/cmdline":  "actions that are errors",
-	"cli/internal/cmdutil":  "Action, and flags that commands share",
-	"cli/internal/resource": "flags that commands share: --selector, --all",
+	"internal/cli":                   "the actions of podrun alone and of help",
+	"internal/cli/internal/cmdline":  "actions that are errors",
+	"internal/cli/internal/cmdutil":  "Action, and flags that commands share",
+	"internal/cli/internal/resource": "flags that commands share: --selector, --all",
 
-	"cli/cmd/image": "its commands are to become cmdutil.Commands",
+	"internal/cli/cmd/image": "its commands are to become cmdutil.Commands",
 }
 
 // allowedInits may have an init().

@@ -19,7 +19,7 @@ func TestDirectModules(t *testing.T) {
 	}
 	importer := map[string]string{}
 	for _, f := range allFiles(t) {
-		if f.dir == "manifest/oracle" || within(f.dir, "packaging") { // modules of their own
+		if f.dir == "internal/manifest/oracle" || within(f.dir, "packaging") { // modules of their own
 			continue
 		}
 		for _, p := range f.imported() {

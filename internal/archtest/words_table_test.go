@@ -66,9 +66,9 @@ var retiredNames = []retired{
 	{"prewarmed", "prepared", ""},
 	{"inherit", "load", ""},
 	{"past", "resumed, previous", ""},
-	{"launch", "start", "^manifest/"},
+	{"launch", "start", "^internal/manifest/"},
 	{"ahead", "inAdvance, prespawned", ""},
-	{"front", "fastPath, CLI", "^lifecycle/"},
+	{"front", "fastPath, CLI", "^internal/lifecycle/"},
 }
 
 // retiredFiles are regular expressions of paths.

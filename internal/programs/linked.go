@@ -8,9 +8,9 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/image/server"
+	"github.com/podrun/podrun/internal/manifest/compose"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/manifest/compose"
 	"github.com/podrun/podrun/netns/netstack"
 	"github.com/podrun/podrun/runner"
 )

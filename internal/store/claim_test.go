@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 func putClaim(t *testing.T, d Dirs, name string) *pod.Object {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // A pod's events are in the runtime directory: they are for users who inspect a pod, and not worth

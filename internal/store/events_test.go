@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 func TestEventsOfBothSides(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/pod"
 )
 
 // Pods returns the existing pods, by namespace and name.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 // Objects are one small file each, named as the object. Secrets are only in the runtime directory,

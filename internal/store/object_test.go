@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/pod"
 )
 
 func objectDirsOf(t *testing.T) Dirs {

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/pod"
 )
 
 // Pod gives access to the files of one pod.

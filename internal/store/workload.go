@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // Workload gives access to the files of an object that makes pods. The object is stored as all

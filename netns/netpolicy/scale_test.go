@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/router"
-	"github.com/podrun/podrun/pod"
 )
 
 // A host may have more isolated pods, with more peers, than fit in a socket's default buffers.

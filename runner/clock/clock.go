@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/internal/lifecycle"
 )
 
 // Now reads CLOCK_BOOTTIME, which continues during a suspend and never jumps, and the wall clock.

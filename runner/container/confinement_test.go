@@ -10,8 +10,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podrun/podrun/internal/execshim"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 

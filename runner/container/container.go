@@ -17,9 +17,9 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/undo"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/output"
 	"github.com/podrun/podrun/runner/sandbox"
 	"github.com/podrun/podrun/volumes"

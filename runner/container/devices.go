@@ -4,7 +4,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 	"github.com/podrun/podrun/volumes"
 )

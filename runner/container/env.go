@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/environ"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 

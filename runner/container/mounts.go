@@ -11,8 +11,8 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podrun/podrun/environ"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/environ"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 	"github.com/podrun/podrun/volumes"
 )

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/internal/lifecycle"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/output"
 	"github.com/podrun/podrun/runner/sandbox"

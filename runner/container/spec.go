@@ -5,7 +5,7 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // specConfig holds the paths of what the sandbox has made for a container. All paths are absolute, in the

@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/environ"
+	"github.com/podrun/podrun/internal/environ"
 	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/runner/handoff"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/moby/sys/user"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 	"github.com/podrun/podrun/volumes"
 )

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/lifecycle"
 )
 
 // Record is the state that a supervisor leaves to the next one, whether it hibernates or is killed. A file

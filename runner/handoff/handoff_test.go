@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/internal/lifecycle"
 )
 
 // A run whose exit is recorded stays in the state for the next supervisor until it is removed completely.

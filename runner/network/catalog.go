@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/services"
-	"github.com/podrun/podrun/pod"
 )
 
 // viewTTL is how long a view of the user's pods and Services serves DNS queries if no change is published.

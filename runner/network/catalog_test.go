@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns/ipam"
-	"github.com/podrun/podrun/pod"
 )
 
 // The view stays the same until something changes, and a process without free descriptors keeps it.

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/netns/services"
-	"github.com/podrun/podrun/pod"
 )
 
 // endpointPublisher publishes a pod's endpoint to the user's other pods.

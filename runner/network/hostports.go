@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/podrun/podrun/internal/nft"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/rawsys"
@@ -17,7 +18,6 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 	"github.com/podrun/podrun/netns/ingress"
 	"github.com/podrun/podrun/netns/services"
-	"github.com/podrun/podrun/pod"
 )
 
 // HostPorts holds the pod's host ports. Pod init holds the sockets too, so that no connection is refused

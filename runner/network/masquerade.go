@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/masquerade"
 	"github.com/podrun/podrun/netns/router"
-	"github.com/podrun/podrun/pod"
 )
 
 // All of root's pods share one masquerade device. The first pod makes it, the last one removes it, and the leases

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/report"
@@ -20,7 +21,6 @@ import (
 	"github.com/podrun/podrun/netns/netstack/stackclient"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
 	"github.com/podrun/podrun/netns/router"
-	"github.com/podrun/podrun/pod"
 )
 
 // Network is a pod's network: the router connects it to the user's other pods, and to the world. The zero

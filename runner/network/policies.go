@@ -6,12 +6,12 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
 	"github.com/podrun/podrun/netns/router"
-	"github.com/podrun/podrun/pod"
 )
 
 // UpdatePolicies makes the router enforce the current NetworkPolicies for the user's pods. If that fails, an

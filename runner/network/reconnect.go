@@ -5,11 +5,11 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/router"
-	"github.com/podrun/podrun/pod"
 )
 
 // Reconnect takes over the network that another supervisor has made: the lease is recorded, pod init holds

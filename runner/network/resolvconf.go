@@ -5,9 +5,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/netns/dns"
 	"github.com/podrun/podrun/netns/resolvconf"
-	"github.com/podrun/podrun/pod"
 )
 
 // ResolvConf returns the content of the containers' /etc/resolv.conf, and the events about what was left

@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/handoff"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/runner/handoff"
 )
 

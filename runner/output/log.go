@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/pod"
 )
 
 // maxLine is the size at which a longer line is split into partial ones (tag P), as CRI runtimes do.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/sandbox"
 )

@@ -3,7 +3,7 @@ package prepared
 import (
 	"testing"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // Containers that may be made early, and containers that depend on what others do until then.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/sandbox"

@@ -1,7 +1,7 @@
 package prepared
 
 import (
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/handoff"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // answering starts a server that answers a request with text, and closes the connection.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // A unary gRPC call is one HTTP/2 POST with a framed message each way and the status

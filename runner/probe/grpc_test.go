@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // serveGRPC starts a server of the official library.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // version is the version of Kubernetes whose probes these are. Servers recognize probes by the user agent.

@@ -14,8 +14,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // Dial makes a connection, in the network in which the probes run.

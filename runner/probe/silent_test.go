@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // TestNoConnectionStays: a server that accepts connections, and never answers or closes them, cannot make

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // deniedCapability is a capability that a container requests and does not get, and the reason.

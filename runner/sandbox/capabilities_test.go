@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/cgroups"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // asRoot sets RootIsHostRoot until the test ends.

@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/podrun/podrun/environ"
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/environ"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/network"
 	"github.com/podrun/podrun/volumes"
 )

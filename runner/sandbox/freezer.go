@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podrun/podrun/lifecycle"
+	"github.com/podrun/podrun/internal/lifecycle"
 )
 
 // freezableCgroup is a pod's cgroup.

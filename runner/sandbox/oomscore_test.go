@@ -3,7 +3,7 @@ package sandbox
 import (
 	"testing"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 func TestRaisedOOMScoresAreSaidOnce(t *testing.T) {

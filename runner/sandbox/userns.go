@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
-	"github.com/podrun/podrun/pod"
 	"github.com/podrun/podrun/volumes"
 )
 

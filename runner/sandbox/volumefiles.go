@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/volumes"
 )
 

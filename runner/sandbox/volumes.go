@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/podrun/podrun/pod"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/volumes"
 )
 

@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"github.com/podrun/podrun/image/server"
+	"github.com/podrun/podrun/internal/manifest/compose"
 	"github.com/podrun/podrun/internal/reexec"
-	"github.com/podrun/podrun/manifest/compose"
 )
 
 func main() {

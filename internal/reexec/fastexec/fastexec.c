@@ -1,6 +1,6 @@
 //go:build embedprograms
 
-// This constructor passes commands of the fast path (cli/quick) to its program before the Go
+// This constructor passes commands of the fast path (internal/cli/quick) to its program before the Go
 // runtime starts: initialising the packages of the CLI takes longer than such a command. The
 // program lies next to the supervisor's program and is of this very version; if it is missing,
 // nothing happens.

@@ -1,9 +1,0 @@
-package cli
-
-import (
-	"testing"
-
-	"github.com/podrun/podrun/cli/internal/clitest"
-)
-
-func TestMain(m *testing.M) { clitest.Main(m, Run, EntryPoints()) }

@@ -1,0 +1,230 @@
+// Package cli is the command tree of podrun: global options, help, exit codes and hidden entry points.
+// The commands are in cmd, one package for each group; shared code is in internal. Results go to stdout
+// and everything else to stderr. An error is reported once, as a sentence and a hint, with an exit code
+// of package exitcode. Text from a manifest, an image or a container is escaped before it is written to a
+// terminal.
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/internal/cli/cmd/convert"
+	"github.com/podrun/podrun/internal/cli/cmd/describe"
+	"github.com/podrun/podrun/internal/cli/cmd/events"
+	"github.com/podrun/podrun/internal/cli/cmd/exec"
+	"github.com/podrun/podrun/internal/cli/cmd/explain"
+	"github.com/podrun/podrun/internal/cli/cmd/get"
+	"github.com/podrun/podrun/internal/cli/cmd/image"
+	"github.com/podrun/podrun/internal/cli/cmd/label"
+	"github.com/podrun/podrun/internal/cli/cmd/logs"
+	"github.com/podrun/podrun/internal/cli/cmd/metrics"
+	"github.com/podrun/podrun/internal/cli/cmd/object"
+	"github.com/podrun/podrun/internal/cli/cmd/rollout"
+	"github.com/podrun/podrun/internal/cli/cmd/run"
+	"github.com/podrun/podrun/internal/cli/cmd/stop"
+	"github.com/podrun/podrun/internal/cli/cmd/system"
+	"github.com/podrun/podrun/internal/cli/cmd/systemd"
+	"github.com/podrun/podrun/internal/cli/cmd/top"
+	"github.com/podrun/podrun/internal/cli/cmd/ui"
+	"github.com/podrun/podrun/internal/cli/cmd/up"
+	"github.com/podrun/podrun/internal/cli/cmd/update"
+	"github.com/podrun/podrun/internal/cli/cmd/volume"
+	"github.com/podrun/podrun/internal/cli/cmd/wait"
+	"github.com/podrun/podrun/internal/cli/internal/cmdline"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/hostdeps"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Main runs one command line, where args[0] is the program, and returns its exit code. getenv is
+// os.Getenv.
+func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return Run(cmdutil.New(getenv, hostdeps.Deps{}, stdin, stdout, stderr), args)
+}
+
+// Run finds the command, answers --help, runs the command and reports its error.
+func Run(env *cmdutil.Env, args []string) int {
+	env.RunAgain = Run
+	if len(args) > 1 && args[1] == system.CompleteCommand {
+		system.Completer{Env: env, Tree: commandTree(env)}.Complete(args[2:])
+		return 0
+	}
+	app := commandTree(env)
+	path, cmd, rest := cmdline.Find(app, args[1:])
+	if cmdline.WantsHelp(cmd, rest) {
+		fmt.Fprint(env.Out, cmdline.Help(path, cmd, app))
+		return 0
+	}
+	err := useNamespace(env, cmd, rest)
+	if err == nil {
+		words := append([]string{app.Name}, path...)
+		err = app.Run(append(words, cmdline.Arrange(cmd, rest)...))
+	}
+	return exitcode.Report(env.ErrOut, err)
+}
+
+// commandTree returns the tree of commands.
+func commandTree(env *cmdutil.Env) *cli.App {
+	app := &cli.App{
+		Name:                      "podrun",
+		Usage:                     "run Kubernetes Pods on this machine, without root and without a daemon",
+		HideHelp:                  true,
+		HideVersion:               true,
+		DisableSliceFlagSeparator: true,
+		Writer:                    env.Out,
+		ErrWriter:                 env.ErrOut,
+		ExitErrHandler:            func(*cli.Context, error) {}, // Run reports errors
+		Action:                    func(c *cli.Context) error { return runRoot(env, c) },
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the command that follows ($PODRUN_NAMESPACE or \"default\" if not given); other options of that command may precede it, too"},
+		},
+		Commands: commands(env),
+	}
+	app.OnUsageError = cmdline.UsageError("podrun", &cli.Command{Flags: app.Flags})
+	env.Namespace = podclient.DefaultNamespace
+	if env.Getenv != nil {
+		env.Namespace = cmp.Or(env.Getenv(podclient.NamespaceEnv), podclient.DefaultNamespace)
+	}
+	setDefaults(env, app.Commands, "podrun")
+	return app
+}
+
+// commands returns the commands, by the headings of the help.
+func commands(env *cmdutil.Env) []*cli.Command {
+	return slices.Concat(
+		group("Basic",
+			up.NewCommand(env),
+			run.NewCommand(env),
+			up.NewApplyCommand(env),
+			object.NewCreateCommand(env, up.NewCreateCommand(env)),
+			stop.NewDownCommand(env),
+			object.NewDeleteCommand(env),
+			get.NewPsCommand(env),
+			get.NewCommand(env),
+			explain.NewCommand(env),
+			stop.NewStopCommand(env),
+			stop.NewStartCommand(env),
+			stop.NewRestartCommand(env),
+			stop.NewKillCommand(env),
+			stop.NewPauseCommand(env),
+			stop.NewUnpauseCommand(env),
+		),
+		group("Deploy",
+			rollout.NewCommand(env),
+			rollout.NewScaleCommand(env),
+			rollout.NewSetCommand(env),
+			label.NewLabelCommand(env),
+			label.NewAnnotateCommand(env),
+			update.NewCommand(env),
+			up.NewDiffCommand(env),
+			up.NewValidateCommand(env),
+			convert.NewCommand(env),
+			wait.NewCommand(env),
+			wait.NewConditionCommand(env),
+		),
+		group("Troubleshooting",
+			describe.NewCommand(env),
+			logs.NewCommand(env),
+			events.NewCommand(env),
+			top.NewCommand(env),
+			ui.NewCommand(env),
+			metrics.NewCommand(env),
+			exec.NewCommand(env),
+			exec.NewAttachCommand(env),
+			exec.NewCpCommand(env),
+			exec.NewDebugCommand(env),
+			exec.NewPortForwardCommand(env),
+			exec.NewPortCommand(env),
+		),
+		group("Image",
+			image.NewCommand(env),
+			image.NewLoginCommand(env),
+			image.NewLogoutCommand(env),
+			alias("pull", image.NewPullCommand(env)),
+			alias("images", image.NewLsCommand(env)),
+			alias("rmi", image.NewRmCommand(env)),
+		),
+		group("System",
+			volume.NewCommand(env),
+			systemd.NewCommand(env),
+			system.NewDoctorCommand(env),
+			system.NewCompletionCommand(env),
+			system.NewManCommand(env),
+			system.NewVersionCommand(env),
+			newHelpCommand(env),
+		),
+	)
+}
+
+// group sets the heading under which the help lists commands.
+func group(category string, cmds ...*cli.Command) []*cli.Command {
+	for _, c := range cmds {
+		c.Category = category
+	}
+	return cmds
+}
+
+// setDefaults removes the library's own help and usage output from every command, and sets the default
+// namespace.
+func setDefaults(env *cmdutil.Env, cmds []*cli.Command, path string) {
+	for _, c := range cmds {
+		own := path + " " + c.Name
+		c.HideHelp = true
+		c.OnUsageError = cmdline.UsageError(own, c)
+		if flag, ok := cmdline.FindFlag(c, "namespace").(*cli.StringFlag); ok {
+			flag.Value = env.Namespace
+		}
+		setDefaults(env, c.Subcommands, own)
+	}
+}
+
+// runRoot handles `podrun` alone, `podrun --version` and words that are no command.
+func runRoot(env *cmdutil.Env, c *cli.Context) error {
+	switch {
+	case c.Bool("version"):
+		return system.PrintVersion(env)
+	case c.Args().Present():
+		return cmdline.UnknownCommand(c.App.Commands, "podrun", c.Args().First())
+	}
+	fmt.Fprint(env.Out, welcome)
+	return nil
+}
+
+const welcome = `podrun runs Kubernetes Pods on this machine, without root and without a daemon.
+
+  podrun up pod.yaml     run the pod and show its output; Ctrl-C stops it
+  podrun ps              list the pods
+  podrun down NAME       stop and remove a pod
+
+podrun --help lists all commands.
+`
+
+// alias returns a command under the name that docker and podman have for it.
+func alias(name string, c *cli.Command) *cli.Command {
+	c.Description = strings.ReplaceAll(c.Description, "podrun image "+c.Name, "podrun "+name)
+	c.Usage += ", as podrun image " + c.Name
+	c.Name = name
+	return c
+}
+
+// useNamespace sets the namespace for names without one: the value of -n among the words of the command,
+// else that of the environment.
+func useNamespace(env *cmdutil.Env, cmd *cli.Command, words []string) error {
+	env.NamespaceFlag = cmdline.FlagValue(cmd, words, "namespace")
+	if env.NamespaceFlag != "" {
+		env.Namespace = env.NamespaceFlag
+	} else if cmdline.FindFlag(cmd, "namespace") != nil && len(validation.IsDNS1123Label(env.Namespace)) > 0 {
+		return report.New(report.Usage, "set "+podclient.NamespaceEnv+" to a name such as web, or unset it", "%s=%q is not the name of a namespace", podclient.NamespaceEnv, env.Namespace)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package stop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/cli/controller"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// NewDownCommand returns the command down.
+func NewDownCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "down",
+		Usage:     "stop and remove pods and workloads",
+		ArgsUsage: "POD... | KIND/NAME... | -l SELECTOR | --all | -f FILE",
+		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL) and removes them with
+their volumes, root file systems and logs. Claims stay, unless --volumes is
+given. It also removes the remains of pods that were killed, or that ran before
+a reboot. A Deployment, Job or another workload is removed with its pods; if
+only one of its pods is removed, it creates another. With -f the Services,
+ConfigMaps, Secrets and empty Namespaces of the file are removed after the pods;
+--keep-objects keeps them.
+
+The removal is completed even if this command is killed meanwhile.
+
+Examples:
+  podrun down web
+  podrun down -f web.yaml
+  podrun down web --grace-period 5
+  podrun down web --force
+  podrun down deployment/web job/hello
+  podrun down -l app=web
+  podrun down --all -n test
+`,
+		Flags: append([]cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
+			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and keep the services, configmaps and secrets of the file"},
+			&cli.BoolFlag{Name: "volumes", Usage: "also delete the claims of the pods, with their files"},
+		}, append(resource.SelectionFlags("the pods and workloads"), graceFlags()...)...),
+		Action: cmdutil.Action(func() cmdutil.Command { return &downOptions{podOptions: podOptions{env: env}} }),
+	}
+}
+
+type downOptions struct {
+	podOptions
+	graceOptions
+	files                []string
+	keepObjects, volumes bool
+}
+
+func (o *downOptions) Complete(c *cli.Context) error {
+	o.graceOptions.complete(c)
+	o.files, o.keepObjects, o.volumes = c.StringSlice("filename"), c.Bool("keep-objects"), c.Bool("volumes")
+	return o.podOptions.Complete(c)
+}
+
+func (o *downOptions) Validate() error {
+	switch {
+	case len(o.files) > 0 && len(o.words) > 0:
+		return cmdutil.UsageErrorf("down", "down requires either names or -f, not both")
+	case o.chosen == nil && len(o.files)+len(o.words) == 0:
+		return cmdutil.UsageErrorf("down", "down requires the names of pods, --selector or --all, or -f and a file")
+	}
+	return o.graceOptions.validate()
+}
+
+func (o *downOptions) Run(ctx context.Context) (err error) {
+	if o.dirs, err = o.env.Dirs(); err != nil {
+		return err
+	}
+	var kept []kindnames.ObjectRef // to be removed after the pods
+	if len(o.files) > 0 {
+		if kept, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
+			return err // targets would report it again
+		}
+		if o.keepObjects {
+			kept = nil
+		}
+	}
+	workloads, pods, missing := o.targets()
+	if errors.Is(missing, resource.ErrOtherProject) { // so are the objects
+		return missing
+	}
+	o.warnOfUnits(pods)
+	var claims []objects.ClaimRef
+	if o.volumes {
+		if claims = claimsOf(pods); len(workloads) > 0 {
+			return cmdutil.UsageErrorf("down", "--volumes applies to pods only: podrun volume rm removes the claims of a workload")
+		}
+	}
+	if err = o.remove(ctx, workloads, pods); err == nil { // otherwise pods may still need the objects
+		err = objects.DeleteWithPods(ctx, o.env, o.dirs, kept)
+	}
+	return errors.Join(err, missing, o.removeFreeVolumes(claims))
+}
+
+// targets returns the existing workloads and pods that the user named or selected, and an error about the
+// others. As with kubectl delete, missing ones do not prevent the removal of the others.
+func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
+	if o.chosen != nil {
+		workloads, pods, err := o.chosen.WorkloadsAndPods(o.dirs)
+		if len(workloads)+len(pods) == 0 && err == nil {
+			o.chosen.ReportEmpty(o.env)
+		}
+		return workloads, pods, err
+	}
+	var workloads []store.Workload
+	var found, pods []store.Pod
+	var err error
+	if len(o.files) > 0 {
+		var perr error
+		workloads, err = resource.WorkloadsInFiles(o.env, o.dirs, o.files)
+		found, perr = resource.PodsInFiles(o.env, o.dirs, o.files)
+		err = errors.Join(err, perr)
+	} else {
+		var words []string
+		workloads, words, err = resource.SplitWorkloads(o.dirs, o.namespace, o.words)
+		for _, word := range words {
+			p, perr := resource.ResolvePod(o.dirs, o.namespace, word)
+			if perr != nil {
+				err = errors.Join(err, perr)
+				continue
+			}
+			found = append(found, p)
+		}
+	}
+	for _, p := range resource.UniquePods(found) {
+		if p.HasRemains() || resource.HasReplacement(o.dirs, p) {
+			pods = append(pods, p)
+		} else {
+			err = errors.Join(err, resource.PodNotFound(o.dirs, p))
+		}
+	}
+	return workloads, pods, err
+}
+
+// remove removes workloads and pods.
+func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, pods []store.Pod) error {
+	if len(workloads)+len(pods) == 0 {
+		return nil
+	}
+	launcher, err := o.env.Deps.NewLauncher(o.dirs)
+	if err != nil {
+		return err
+	}
+	how := o.how(o.env)
+	how.Remove = launcher.Remove
+	names := make([]string, len(workloads)+len(pods))
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, w := range workloads {
+		names[i] = kindnames.Of(w.Kind) + "/" + w.Name
+		all.Go(func() { errs[i] = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, how) })
+	}
+	for i, p := range pods {
+		i += len(workloads)
+		names[i] = "pod/" + p.Name
+		all.Go(func() { errs[i] = podclient.Down(ctx, o.dirs, p, how) })
+	}
+	all.Wait()
+	for i, name := range names {
+		if errs[i] == nil {
+			fmt.Fprintf(o.env.Out, "%s deleted\n", name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// warnOfUnits warns about pods that systemd would start again, and prints how to stop their units.
+func (o *podOptions) warnOfUnits(pods []store.Pod) {
+	for _, p := range pods {
+		switch unit, err := o.dirs.UnitOf(p); {
+		case err != nil:
+			report.Print(o.env.ErrOut, err)
+		case unit != "":
+			systemctl := "systemctl --user"
+			if os.Geteuid() == 0 {
+				systemctl = "systemctl"
+			}
+			fmt.Fprintf(o.env.ErrOut, "podrun: pod %s belongs to %s, which may start it again; %s stop %s stops both\n", p.Name, unit, systemctl, unit)
+		}
+	}
+}
+
+// claimsOf returns the claims of pods.
+func claimsOf(pods []store.Pod) []objects.ClaimRef {
+	var list []objects.ClaimRef
+	for _, p := range pods {
+		plan, err := p.Plan()
+		if err != nil {
+			continue // incomplete, or partly removed: volume ls lists its claims
+		}
+		for _, v := range plan.Volumes {
+			if c := (objects.ClaimRef{Namespace: p.Namespace, Name: v.Claim}); v.Kind == pod.ClaimVolume && !slices.Contains(list, c) {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// removeFreeVolumes implements down --volumes: it keeps claims that other pods use.
+func (o *downOptions) removeFreeVolumes(claims []objects.ClaimRef) error {
+	var free []objects.ClaimRef
+	for _, c := range claims {
+		users, err := o.dirs.ClaimUsers(c.Namespace, c.Name)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			fmt.Fprintf(o.env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s uses it\n", c.Name, users[0].Name)
+			continue
+		}
+		free = append(free, c)
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	return objects.RemoveVolumes(o.env, o.dirs, free)
+}

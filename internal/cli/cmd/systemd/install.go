@@ -1,0 +1,246 @@
+package systemd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+func installCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "install",
+		Usage:     "create a unit that runs a manifest's pods",
+		ArgsUsage: "FILE",
+		Description: `Checks the manifest, stores a copy in the configuration directory
+(~/.config/podrun/pods, for root /etc/podrun/pods), creates podrun@NAME.service
+and enables it: the pods start at boot. NAME is the pod's name. Running it again
+installs the current file. For a .kube file of Quadlet it creates the service
+that the file names; the files listed there are not copied.
+
+Examples:
+  podrun systemd install --now web.yaml
+  podrun systemd install --name site site.yaml
+  podrun systemd install ~/.config/containers/systemd/web.kube
+`,
+		Flags: append(unitScopeFlags(),
+			&cli.BoolFlag{Name: "now", Usage: "start the pods, or change running ones to match the manifest, with a restart if needed"},
+			&cli.StringFlag{Name: "name", Usage: "name the unit podrun@`NAME`"},
+			cmdutil.UnsafeSysctlFlag(),
+		),
+		Action: cmdutil.Action(func() cmdutil.Command { return &installOptions{unitOptions: unitOptions{env: env}} }),
+	}
+}
+
+type installOptions struct {
+	unitOptions
+	now           bool
+	name          string
+	unsafeSysctls []string // --allow-unsafe-sysctl
+}
+
+func (o *installOptions) Complete(c *cli.Context) error {
+	o.now, o.name, o.unsafeSysctls = c.Bool("now"), c.String("name"), c.StringSlice("allow-unsafe-sysctl")
+	return o.unitOptions.Complete(c)
+}
+
+func (o *installOptions) Validate() error {
+	if len(o.words) != 1 {
+		return cmdutil.UsageErrorf("systemd install", "systemd install requires one file")
+	}
+	return o.unitOptions.Validate()
+}
+
+func (o *installOptions) Run(ctx context.Context) error {
+	u, err := unitOf(o.env, o.dirs, o.words[0], o.name)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(resource.RefuseGenerated(u.docs, "systemd install"), admission.CheckSysctls(u.docs, o.unsafeSysctls)); err != nil {
+		return err
+	}
+	for _, name := range o.unsafeSysctls {
+		u.service.PodOptions = append(u.service.PodOptions, "--allow-unsafe-sysctl", name)
+	}
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.install(ctx, u) })
+}
+
+// managerTime is how long the service manager may take for anything but starting or stopping a pod.
+const managerTime = 3 * time.Minute
+
+func (o *installOptions) install(ctx context.Context, u *unitFile) error {
+	manager, err := systemd.ConnectOwn(ctx)
+	if err != nil {
+		return err
+	}
+	defer manager.Close()
+	changed, err := u.write(o.dirs)
+	if err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, managerTime)
+	defer cancel()
+	var disabled, enabled bool
+	if changed {
+		if err := manager.Reload(soon); err != nil {
+			return err
+		}
+		if disabled, err = manager.Disable(soon, u.name); err != nil { // WantedBy= may have changed
+			return err
+		}
+	}
+	if u.enable {
+		if enabled, err = manager.Enable(soon, u.name); err != nil {
+			return err
+		}
+	}
+	if disabled || enabled { // makes the manager read the links again
+		if err := manager.Reload(soon); err != nil {
+			return err
+		}
+	}
+	state, _, err := manager.Active(soon, u.name)
+	if err != nil {
+		return err
+	}
+	o.reportInstalled(u, changed, state)
+	switch {
+	case !o.now:
+		return nil
+	case state == "active":
+		err = startAndReport(ctx, o.env, manager, u, manager.ReloadOrRestart)
+	default:
+		err = startAndReport(ctx, o.env, manager, u, manager.Start)
+	}
+	if err != nil {
+		return report.New(report.Failure, "systemctl"+userOption(o.dirs)+" status "+u.short()+", and journalctl"+userOption(o.dirs)+" -u "+u.short(), "%s does not start: %w", u.name, err)
+	}
+	if state != "active" {
+		fmt.Fprintf(o.env.Out, "%s started\n", u.name)
+	}
+	return nil
+}
+
+func userOption(dirs systemd.UnitDirs) string {
+	if dirs.System {
+		return ""
+	}
+	return " --user"
+}
+
+// write writes the unit's files; changed reports whether they differ from the existing ones. It does not
+// overwrite a file that podrun has not written.
+func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
+	path := filepath.Join(dirs.Units, u.name)
+	old, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return false, fmt.Errorf("cannot create the unit: %w", err)
+	case !systemd.IsGenerated(old):
+		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not a unit of podrun", path)
+	}
+	text := u.service.File(u.name)
+	if own := u.service.Manifest; u.manifest != nil {
+		before, err := os.ReadFile(own)
+		if err == nil && old == nil && !bytes.Equal(before, u.manifest) {
+			return false, report.New(report.Failure, "podrun systemd install "+own+" creates its unit; or choose another name with --name", "%s already exists and does not belong to a unit of podrun", own)
+		}
+		if !bytes.Equal(before, u.manifest) {
+			changed = true
+			if err := put(own, u.manifest, store.WriteFile); err != nil { // mode 0600: it may have secrets
+				return false, fmt.Errorf("cannot store the manifest: %w", err)
+			}
+		}
+	}
+	if !sameUnit(old, text) {
+		changed = true
+		if err := put(path, text, store.WritePublic); err != nil {
+			return false, fmt.Errorf("cannot create the unit: %w", err)
+		}
+	}
+	return changed, nil
+}
+
+// sameUnit compares units, ignoring the source, which has no effect.
+func sameUnit(a, b []byte) bool {
+	strip := func(text []byte) string {
+		var keep []string
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "Source=") {
+				keep = append(keep, line)
+			}
+		}
+		return strings.Join(keep, "")
+	}
+	return len(a) > 0 && strip(a) == strip(b)
+}
+
+// put writes a file durably, and creates its directory if needed.
+func put(path string, text []byte, write func(string, []byte) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return write(path, text)
+}
+
+func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string) {
+	env := o.env
+	word := "unchanged"
+	if changed {
+		word = "installed"
+	}
+	fmt.Fprintf(env.Out, "%s %s\n", u.name, word)
+	user := userOption(o.dirs)
+	switch {
+	case o.now:
+	case changed && state == "active":
+		fmt.Fprintf(env.ErrOut, "podrun: running pods are unchanged: systemctl%s restart %s creates them again\n", user, u.short())
+	case state != "active":
+		fmt.Fprintf(env.ErrOut, "podrun: systemctl%s start %s starts it now\n", user, u.short())
+	}
+	if !u.enable {
+		fmt.Fprintf(env.ErrOut, "podrun: %s does not start at boot: its [Install] section is empty\n", u.short())
+	} else if !o.dirs.System && !systemd.LingerEnabled() {
+		fmt.Fprintf(env.ErrOut, "podrun: warning: without lingering %s starts when you log in and stops when you log out; loginctl enable-linger starts it at boot\n", u.short())
+	}
+}
+
+// startAndReport waits for a unit's start and prints its status text meanwhile.
+func startAndReport(ctx context.Context, env *cmdutil.Env, m *systemd.Manager, u *unitFile, do func(context.Context, string) error) error {
+	if err := m.ResetFailed(ctx, u.name); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- do(ctx, u.name) }()
+	lastStatus := ""
+	for tick := time.NewTicker(time.Second); ; {
+		select {
+		case err := <-done:
+			tick.Stop()
+			return err
+		case <-tick.C:
+			if _, status, err := m.Active(ctx, u.name); err == nil && status != lastStatus && status != "" {
+				lastStatus = status
+				fmt.Fprintf(env.ErrOut, "podrun: %s: %s\n", u.short(), report.Escape(status))
+			}
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package systemd_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/cli/internal/clitest"
+)
+
+const multi = clitest.OneContainer + "---" + `
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: prod}
+spec:
+  terminationGracePeriodSeconds: 90
+  containers:
+  - {name: app, image: "busybox:1"}
+`
+
+func TestShowUnit(t *testing.T) {
+	h := clitest.NewHost(t)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := h.Env["XDG_CONFIG_HOME"]
+	for name, tc := range map[string]struct {
+		file, text string
+		want       []string
+	}{
+		"a pod": {"x.yaml", clitest.OneContainer, []string{
+			"# " + config + "/systemd/user/podrun@web.service\n", "\nRestart=on-abnormal\n", "\nTimeoutStopSec=37\n", " up " + config + "/podrun/pods/web.yaml\n"}},
+		"several pods": {"site.yaml", multi, []string{"/podrun@site.service\n", "\nDescription=Pods web, db\n", "\nTimeoutStopSec=120\n", "\nRestart=on-failure\n"}},
+		"Quadlet": {"q.kube", "[Kube]\nYaml=x.yaml\nLogDriver=none\n[Service]\nRestart=always\n", []string{
+			"/q.service\n", " up --exit-code-from none --quiet " + dir + "/x.yaml\n", "\nRestart=always\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write("x.yaml", clitest.OneContainer)
+			got := h.Run("systemd", "show", write(tc.file, tc.text))
+			if got.Code != 0 || got.Err != "" {
+				t.Fatalf("%+v", got)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(got.Out, want) {
+					t.Errorf("there is no %q in\n%s", want, got.Out)
+				}
+			}
+		})
+	}
+	if got := h.Run("systemd", "show", "--template"); got.Code != 0 || !strings.Contains(got.Out, "up %E/podrun/pods/%i.yaml\n") {
+		t.Errorf("%+v", got)
+	}
+	for scope, target := range map[string]string{"--user": "default.target", "--system": "multi-user.target"} { // both, whoever asks
+		if got := h.Run("systemd", "show", "--template", scope); got.Code != 0 || !strings.Contains(got.Out, "WantedBy="+target+"\n") {
+			t.Errorf("%s: %+v", scope, got)
+		}
+	}
+}
+
+func TestUnitRefusals(t *testing.T) {
+	h := clitest.NewHost(t)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	bad := h.File("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {}\n")
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"nothing":              {[]string{"install"}, 2, "systemd install requires one file"},
+		"both":                 {[]string{"install", "--user", "--system", "x"}, 2, "--user and --system are mutually exclusive"},
+		"the system's":         {[]string{"install", "--system", "x"}, 2, "--system requires root"},
+		"a bad manifest":       {[]string{"install", bad}, 2, "spec.containers: Required value"},
+		"a bad name":           {[]string{"install", "--name", "A B", h.File(clitest.OneContainer)}, 2, `"A B" cannot be the unit's name`},
+		"standard input":       {[]string{"install", "-"}, 2, "requires a name"},
+		"no unit":              {[]string{"show", "web"}, 1, `there is no unit "web" of podrun`},
+		"a path to uninstall":  {[]string{"show", "../web"}, 1, "there is no unit"},
+		"nothing to uninstall": {[]string{"uninstall"}, 2, "uninstall requires the names of units"},
+		"an unknown command":   {[]string{"instal"}, 2, "did you mean podrun systemd install?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := h.Run(append([]string{"systemd"}, tc.args...)...)
+			if got.Code != tc.code || !strings.Contains(got.Err, tc.want) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	entries, err := os.ReadDir(h.Env["XDG_CONFIG_HOME"])
+	if err != nil || len(entries) > 0 {
+		t.Errorf("something was made: %v %v", entries, err)
+	}
+}

@@ -1,0 +1,115 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/cli/controller"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/printers"
+	"github.com/podrun/podrun/internal/cli/internal/rollout"
+)
+
+// NewApplyCommand returns the command apply.
+func NewApplyCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "apply",
+		Usage:     "create or change the objects and pods of manifests, and return",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
+		Description: `Stores the ConfigMaps, Secrets, PersistentVolumeClaims, PersistentVolumes,
+Services, Namespaces and NetworkPolicies of manifests, binds the claims, and
+starts or changes the pods, as up does. It does not wait for the pods to run,
+nor for missing images, which are pulled in the background.
+Nothing is changed unless all manifests are valid.
+A changed object reaches the pods that refer to it; a pod that waits for one
+starts.
+
+Secrets are stored in memory only: a reboot clears them.
+
+Examples:
+  podrun apply -f settings.yaml
+  podrun apply -f settings.yaml -f web.yaml
+`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply the objects of this `FILE` (- is standard input)"},
+			cmdutil.ManifestNamespaceFlag(),
+			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
+			cmdutil.ResultFormatFlag(),
+			cmdutil.DryRunFlag(cmdutil.DryRunUsage),
+			cmdutil.StrictFlag(),
+			cmdutil.PolicyFlag(),
+			cmdutil.UnsafeSysctlFlag(),
+			cmdutil.TLSVerifyFlag(),
+		},
+		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &applyOptions{newRunOptions(env)} })),
+	}
+}
+
+// applyOptions are the options of apply.
+type applyOptions struct{ runOptions }
+
+// Complete reads the command line.
+func (o *applyOptions) Complete(c *cli.Context) error {
+	o.complete(c)
+	o.named = "apply"
+	return nil
+}
+
+// Validate checks the options.
+func (o *applyOptions) Validate() error {
+	if len(o.files) == 0 {
+		return cmdutil.UsageErrorf("apply", "apply requires files")
+	}
+	return nil
+}
+
+// Run stores the objects, and starts or changes the pods.
+func (o *applyOptions) Run(ctx context.Context) error {
+	if o.dryRun != cmdutil.DryRunNone {
+		return o.runDry(ctx)
+	}
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return o.run(ctx, signals, &applied{commandHooks: commandHooks{env: o.env, options: &o.runOptions}})
+}
+
+// applied are the hooks of apply, which does not wait for the pods.
+type applied struct {
+	commandHooks
+	outcomes map[*podup.Target]string
+}
+
+// Loaded sets that the outcome is the command's result.
+func (a *applied) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+	r.ReportTo = a.env.Out
+	return a.commandHooks.Loaded(r, rule)
+}
+
+// Prepared keeps the outcomes, which are not known after the start.
+func (a *applied) Prepared() error {
+	a.outcomes = map[*podup.Target]string{}
+	for _, p := range a.run.Targets {
+		a.outcomes[p] = p.Outcome()
+	}
+	return nil
+}
+
+// Wait prints the outcomes, and starts the controllers of workloads.
+func (a *applied) Wait(_ context.Context, err error) error {
+	for _, p := range a.run.Started() {
+		_, werr := fmt.Fprintf(a.env.Out, "pod/%s %s\n", p.Pod.Name, a.outcomes[p])
+		if p.AwaitsImages {
+			fmt.Fprintf(a.env.ErrOut, "podrun: pod %[1]s waits for its images, which are being pulled; podrun events %[1]s shows the progress\n", p.Pod.Name)
+		}
+		err = errors.Join(err, werr)
+	}
+	for _, w := range a.run.WorkloadRefs() {
+		err = errors.Join(err, controller.EnsureRunning(a.env, a.run.Dirs, w))
+	}
+	return err
+}

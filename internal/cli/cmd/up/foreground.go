@@ -1,0 +1,306 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/logstream"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/cli/internal/tty"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/manifest/workloads"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// foreground are the hooks of up in a terminal, which prints the pods' output until they have ended.
+type foreground struct {
+	commandHooks
+	*upOptions
+	signals  <-chan os.Signal
+	signaled atomic.Bool // a signal has ended the foreground
+}
+
+// Wait prints the output of the pods, and of those of the workloads, whose controller it is.
+func (f *foreground) Wait(ctx context.Context, startErr error) error {
+	f.prespawn.RestoreGC()
+	if f.watch && len(f.run.Targets)+len(f.run.Workloads) > 0 {
+		end, err := f.watchFiles(ctx)
+		if err != nil {
+			return errors.Join(startErr, err)
+		}
+		defer end()
+	}
+	own, locks, err := f.lockWorkloads()
+	defer func() {
+		for _, lock := range locks {
+			lock.Close()
+		}
+	}()
+	if err != nil {
+		return errors.Join(startErr, err)
+	}
+	podErr, err := waitForBoth(ctx, f.run, f.signals, func(signals <-chan os.Signal) error {
+		return f.followPods(ctx, signals)
+	}, func(signals <-chan os.Signal) error {
+		return f.followWorkloads(ctx, own, signals)
+	})
+	return errors.Join(startErr, err, podErr)
+}
+
+// CleanUp removes the objects that the command has created, if a signal has ended it.
+func (f *foreground) CleanUp(ctx context.Context, err error) error {
+	if f.signaled.Load() {
+		err = errors.Join(err, f.run.DeleteCreated(ctx))
+	}
+	return f.commandHooks.CleanUp(ctx, err)
+}
+
+// followPods prints the output of the pods until they have ended. At the first signal it stops the pods
+// that this command has started, at the second it kills them; then it removes them. Pods that ran before
+// keep running.
+func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) error {
+	env, running := f.env, f.run.Started()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, p := range running {
+		switch {
+		case p.Action == podup.Change:
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s was already running and has been changed; podrun shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
+		case p.AwaitsImages && p.RanBefore():
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s is already waiting for its images; podrun waits too, Ctrl-C leaves the pod unchanged\n", p.Pod.Name)
+		case p.RanBefore():
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s is already running; podrun shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
+		}
+	}
+	errs, latest := make([]error, len(running)), slices.Clone(running)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		streams := f.allStreams(running)
+		podup.ForEach(running, func(i int, p *podup.Target) {
+			errs[i] = followUntilReplaced(ctx, env, p, streams[i])
+			for next := p.Successor.Take(); next != nil && ctx.Err() == nil; next = p.Successor.Take() {
+				own := f.allStreams(append(slices.Clone(running[:i]), next))[i]
+				errs[i] = followUntilReplaced(ctx, env, next, own)
+				latest[i] = next
+			}
+		})
+	}()
+	sig := handleSignals(ctx, env, cancel, running, signals, ended)
+	<-ended
+	if sig == nil {
+		return f.rule.Result(latest, errs)
+	}
+	f.signaled.Store(true)
+	errs = nil
+	for _, p := range running {
+		if p.RanBefore() {
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+			continue
+		}
+		if err := podclient.Remove(context.Background(), p.Pod, f.run.Launcher.Remove); err != nil {
+			errs = append(errs, report.New(report.Failure, "podrun down "+p.Pod.Name+" tries again", "%w", err))
+		}
+	}
+	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
+}
+
+// handleSignals waits for the end of ctx or the first signal. After a signal it stops the pods, and
+// returns the signal.
+func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running []*podup.Target, signals <-chan os.Signal, ended <-chan struct{}) os.Signal {
+	var first os.Signal
+	select {
+	case <-ended:
+		return nil
+	case first = <-signals:
+	}
+	var own []*podup.Target
+	for _, p := range running {
+		if !p.RanBefore() {
+			own = append(own, p)
+		}
+	}
+	if len(own) == 0 {
+		env.EndInterruptLine()
+		leave()
+		return first
+	}
+	env.EndInterruptLine()
+	for _, p := range own {
+		fmt.Fprintf(env.ErrOut, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.Pod.Name, p.Plan.GraceSeconds)
+	}
+	stopAll(ctx, env, own, nil)
+	go func() {
+		select {
+		case <-ended:
+		case <-signals:
+			env.EndInterruptLine()
+			fmt.Fprintln(env.ErrOut, "podrun: stopping at once")
+			stopAll(ctx, env, own, new(int64))
+		}
+	}()
+	for _, p := range running {
+		if p.RanBefore() { // it ran before this command
+			go func() { waitAllGone(ctx, own); leave() }()
+			break
+		}
+	}
+	return first
+}
+
+// stopAll requests the stop of pods, without waiting. The watchers notice their end.
+func stopAll(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, grace *int64) {
+	for _, p := range pods {
+		follows := p.Successor.Close()
+		go func() {
+			err := podclient.RequestStop(ctx, p.Pod, wire.StopRequest{GraceSeconds: grace})
+			if follows != nil { // another pod of that name may exist then
+				<-follows
+				err = errors.Join(err, podclient.RequestStop(ctx, p.Pod, wire.StopRequest{GraceSeconds: grace}))
+			}
+			if err != nil && ctx.Err() == nil {
+				report.Print(env.ErrOut, fmt.Errorf("cannot stop pod %s: %w", p.Pod.Name, err))
+			}
+		}()
+	}
+}
+
+func waitAllGone(ctx context.Context, pods []*podup.Target) {
+	for _, p := range pods {
+		for p.Pod.Alive() && sleep.For(ctx, podclient.PollTime) == nil {
+		}
+	}
+}
+
+// followUntilReplaced follows a pod until it ends or --watch replaces it.
+func followUntilReplaced(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
+	ctx, leave := p.Successor.Show(ctx)
+	defer leave()
+	return followPod(ctx, env, p, streams)
+}
+
+// followPod prints one pod's output and state changes until it ends. It returns an error unless the pod
+// succeeded.
+func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
+	ended := make(chan struct{})
+	reporter := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	if p.AwaitsImages {
+		controlled := workloads.ControllerOf(p.Object.Pod) != nil
+		if err := rollout.AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return !controlled && !a.Retryable }); err != nil {
+			if ctx.Err() != nil {
+				return nil // the foreground no longer follows this pod
+			}
+			if !p.RanBefore() { // only this command waits for it; a pod that ran before keeps its record
+				err = errors.Join(err, podclient.RequestStop(ctx, p.Pod, wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil}))
+			}
+			return err
+		}
+	}
+	defer reporter.WatchMounts(p)()
+	var last *pod.Status
+	var watchErr error
+	go func() {
+		defer close(ended)
+		watchErr = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+			reporter.Status(st)
+			logstream.EndFinished(streams, p.Plan.RestartPolicy, st)
+			last = st
+			return p.Successor != nil && st.Phase.Terminal() // a replacement may exist
+		})
+		if p.Successor == nil && watchErr == nil || errors.Is(watchErr, podclient.ErrNotRunning) {
+			watchErr = podclient.WaitGone(ctx, p.Pod)
+		}
+	}()
+	if err := logstream.Follow(ctx, p.Pod, streams, ended); err != nil && ctx.Err() == nil {
+		return report.New(report.Failure, fmt.Sprintf("podrun logs -f %s shows it again, podrun down %s removes the pod", p.Pod.Name, p.Pod.Name),
+			"cannot show the output of pod %s, which keeps running: %w", p.Pod.Name, err)
+	}
+	<-ended
+	if ctx.Err() != nil {
+		return nil // the foreground no longer follows this pod
+	}
+	if watchErr != nil {
+		return watchErr
+	}
+	if last == nil || !last.Phase.Terminal() { // it ended before we could connect, or was killed
+		st, err := podview.StatusOf(p.Pod)
+		if err != nil {
+			return err
+		}
+		reporter.Status(st)
+		last = st
+	}
+	p.Last = last
+	return reporter.Failure(p.Pod, last)
+}
+
+// allStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a
+// single container has no prefix.
+func (f *foreground) allStreams(pods []*podup.Target) [][]*logstream.Stream {
+	view := podview.NewLogWriter(f.env.Out, f.env.Getenv, false, false)
+	colour := tty.Colour(f.env.Out, f.env.Getenv)
+	count, width := 0, 0
+	label := func(p *podup.Target, c *pod.Container) string {
+		if len(pods) > 1 {
+			return p.Pod.Name + "/" + c.Name
+		}
+		return c.Name
+	}
+	for _, p := range pods {
+		for _, list := range [][]pod.Container{p.Plan.InitContainers, p.Plan.Containers} {
+			for i := range list {
+				count++
+				width = max(width, len(label(p, &list[i])))
+			}
+		}
+	}
+	n := 0
+	all := make([][]*logstream.Stream, len(pods))
+	for i, p := range pods {
+		all[i] = f.streams(p, func(c *pod.Container) crilog.Sink {
+			defer func() { n++ }()
+			switch {
+			case colour:
+				return view.Prefixed(fmt.Sprintf("%s%-*s |%s ", tty.Nth(n), width, label(p, c), tty.Reset))
+			case view.Terminal:
+				return view.Prefixed(fmt.Sprintf("%-*s | ", width, label(p, c)))
+			case count > 1:
+				return view.Prefixed(label(p, c) + " | ")
+			}
+			return view.Plain()
+		})
+	}
+	return all
+}
+
+// streams returns the output streams of a pod's containers, or none with --quiet. The streams of a pod that
+// ran before the command begin with its last lines.
+func (f *foreground) streams(p *podup.Target, sink func(*pod.Container) crilog.Sink) []*logstream.Stream {
+	if f.quiet {
+		return nil
+	}
+	streams := logstream.New(p.Plan, sink)
+	before := p.RanBefore() || p.Resumed != nil
+	for _, s := range streams {
+		s.Missed = logstream.MissedLines(f.env, p.Pod.Name, s.Container.Name)
+		if before {
+			s.Tail = rollout.ContextLines
+		}
+	}
+	if before {
+		logstream.FromLatest(p.Pod, streams)
+	}
+	return streams
+}

@@ -1,0 +1,168 @@
+package up
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/compose"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// manifestOptions are the options of all commands that take manifests.
+type manifestOptions struct {
+	env           *cmdutil.Env
+	files         []string
+	strict        bool
+	policy        string
+	unsafeSysctls []string // --allow-unsafe-sysctl
+	named         string   // the command, if it requires that objects have names
+}
+
+func (o *manifestOptions) complete(c *cli.Context) {
+	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
+	o.strict, o.policy, o.unsafeSysctls = c.Bool("strict"), c.String("policy"), c.StringSlice("allow-unsafe-sysctl")
+}
+
+// read reads the manifests. If there is an error, it returns those without one.
+func (o *manifestOptions) read() (resource.Documents, []resource.Source, error) {
+	sources, readErr := resource.ReadFiles(o.env, o.files)
+	for _, s := range sources {
+		compose.Warn(o.env, s.Warnings)
+	}
+	docs, err := resource.Load(sources)
+	if o.named != "" {
+		err = errors.Join(err, resource.RefuseGenerated(docs, o.named))
+	}
+	return docs, sources, errors.Join(readErr, err)
+}
+
+// loadManifests reads the manifests, and reports objects that have no effect.
+func (o *manifestOptions) loadManifests() (resource.Documents, error) {
+	docs, _, err := o.read()
+	if err != nil {
+		return docs, err
+	}
+	return docs, o.reportIgnored(append(docs.Ignored, unmountable(docs.Stored)...))
+}
+
+// unmountable returns the PersistentVolumes of kinds that podrun does not mount.
+func unmountable(stored []manifest.Object) (list []manifest.Object) {
+	for _, one := range stored {
+		if v := one.Stored.PersistentVolume; v != nil && !v.Mountable() {
+			one.Ignored = fmt.Sprintf("podrun does not mount volumes of kind %s; a pod that needs it is an error", v.Source)
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// admit is admission.AdmitManifests with the options of the command.
+func (o *manifestOptions) admit(dirs store.Dirs, docs resource.Documents) error {
+	return admission.AdmitManifests(o.env, dirs, docs, o.policy, o.unsafeSysctls)
+}
+
+// reportIgnored reports each kind of object, and of storage, that has no effect on one machine, once. With
+// --strict, that is an error.
+func (o *manifestOptions) reportIgnored(ignored []manifest.Object) error {
+	reported := map[string]bool{}
+	var errs []error
+	for i := range ignored {
+		one := &ignored[i]
+		if reported[one.Kind+one.Ignored] {
+			continue
+		}
+		reported[one.Kind+one.Ignored] = true
+		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(one), one.Kind, one.Name(), one.Ignored); o.strict {
+			errs = append(errs, report.New(report.Usage, "remove it, or omit --strict", "%s", text))
+		} else {
+			fmt.Fprintln(o.env.ErrOut, report.Escape("podrun: warning: "+text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// runOptions are the options of up and apply. A flag that apply does not have has its zero value.
+type runOptions struct {
+	manifestOptions
+	dryRun                  cmdutil.DryRun
+	replace, requireLimits  bool
+	onlyNew                 bool // of create -f: objects that exist are an error
+	pull                    image.PullOptions
+	pullPolicy              string // --pull
+	network                 string
+	publish                 []manifest.PublishedPort
+	autoUpdate              []string
+	exitCodeFrom            string
+	logMaxSize, logMaxFiles string
+	timeout                 time.Duration // 0: none
+
+	prespawn *cmdutil.Prespawn // nil unless a process was prespawned
+}
+
+func newRunOptions(env *cmdutil.Env) runOptions {
+	return runOptions{manifestOptions: manifestOptions{env: env}}
+}
+
+func (o *runOptions) complete(c *cli.Context) {
+	o.manifestOptions.complete(c)
+	o.dryRun, o.replace, o.pull = cmdutil.DryRunOf(c), c.Bool("replace"), o.env.RegistryOptions(c)
+}
+
+// applyToPods sets in the pods what options set.
+func (o *runOptions) applyToPods(docs *resource.Documents) error {
+	if len(o.publish)+len(o.autoUpdate) > 0 && len(docs.Workloads) > 0 {
+		w := &docs.Workloads[0]
+		return report.New(report.Usage, "set hostPort in the template; podrun update updates Pods only", "--publish and --auto-update apply to Pods only: %s is a %s", resource.Location(w), w.Kind)
+	}
+	o.applyLogLimits(docs.Pods)
+	if err := o.applyNetwork(docs.Pods); err != nil {
+		return err
+	}
+	if err := manifest.SetAutoUpdate(docs.Pods, o.autoUpdate); err != nil {
+		return report.New(report.Usage, "", "--auto-update: %w", err)
+	}
+	if err := manifest.Publish(docs.Pods, o.publish); err != nil {
+		return report.New(report.Usage, "", "--publish: %w", err)
+	}
+	return nil
+}
+
+// applyLogLimits adds the annotations of --log-max-size and --log-max-files to pods without them.
+func (o *runOptions) applyLogLimits(pods []manifest.Object) {
+	for key, value := range map[string]string{podutil.AnnotationLogMaxSize: o.logMaxSize, podutil.AnnotationLogMaxFiles: o.logMaxFiles} {
+		for i := range pods {
+			p := pods[i].Pod
+			if _, ok := p.Annotations[key]; ok || value == "" {
+				continue
+			}
+			if p.Annotations == nil {
+				p.Annotations = map[string]string{}
+			}
+			p.Annotations[key] = value
+		}
+	}
+}
+
+// applyNetwork sets the network of --network on pods that set none.
+func (o *runOptions) applyNetwork(pods []manifest.Object) error {
+	if o.network == "" {
+		return nil
+	}
+	var errs []error
+	for i := range pods {
+		if pods[i].Pod != nil {
+			errs = append(errs, manifest.SetNetwork(&pods[i], o.network))
+		}
+	}
+	return errors.Join(errs...)
+}

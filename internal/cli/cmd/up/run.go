@@ -1,0 +1,124 @@
+package up
+
+import (
+	"context"
+	"os"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/rollout"
+)
+
+// hooks are called between the steps of a run. They are what differs between a foreground, up -d, apply
+// and a unit of systemd.
+type hooks interface {
+	BeforeLoad(context.Context) error
+	// Loaded gets the run, whose manifests are valid.
+	Loaded(*podup.Run, rollout.ExitCodeFrom) error
+	// Prepared is called before the first pod is started.
+	Prepared() error
+	// Wait waits for the started pods as the command requires. startErr is the error of pods that were not
+	// started.
+	Wait(ctx context.Context, startErr error) error
+	// CleanUp gets the error of the steps before, and returns that of the command.
+	CleanUp(ctx context.Context, err error) error
+}
+
+// run loads the manifests, prepares the pods, starts and follows them, and cleans up.
+func (o *runOptions) run(ctx context.Context, signals <-chan os.Signal, h hooks) error {
+	return h.CleanUp(ctx, o.runSteps(ctx, signals, h))
+}
+
+// runSteps is run without the clean-up.
+func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h hooks) error {
+	if err := h.BeforeLoad(ctx); err != nil {
+		return err
+	}
+	r, rule, err := o.load(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Release()
+	if err := h.Loaded(r, rule); err != nil {
+		return err
+	}
+	if err := cmdutil.Interruptible(ctx, signals, podup.WithTimeout(o.timeout, r.Prepare)); err != nil {
+		return err
+	}
+	if err := h.Prepared(); err != nil {
+		return err
+	}
+	if err := o.checkNew(r); err != nil { // the pull may have taken long
+		return err
+	}
+	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
+	return h.Wait(ctx, startErr)
+}
+
+// load reads the manifests of a run, and checks that this machine can run them.
+func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom, error) {
+	env := o.env
+	docs, err := o.loadManifests()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(docs.Pods) != 1 || len(docs.Workloads) > 0 {
+		o.prespawn.End()
+	}
+	if err := o.applyToPods(&docs); err != nil {
+		return nil, "", err
+	}
+	r, err := podup.New(ctx, env, o.prespawn, docs, podup.Options{
+		RequireLimits: o.requireLimits, Replace: o.replace, LogLimited: o.logMaxSize+o.logMaxFiles != "",
+		Policy: o.policy, UnsafeSysctls: o.unsafeSysctls, PullPolicy: o.pullPolicy, Pull: o.pull,
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if err := o.checkNew(r); err != nil {
+		return nil, "", err
+	}
+	rule, err := rollout.ParseExitCodeFrom(o.exitCodeFrom, r.Targets)
+	return r, rule, err
+}
+
+// checkNew returns an error if create -f would change something that exists.
+func (o *runOptions) checkNew(r *podup.Run) error {
+	if !o.onlyNew {
+		return nil
+	}
+	return refuseExisting(r.Dirs, resource.Documents{Pods: r.PodObjects(), Stored: r.Stored, Workloads: r.Workloads})
+}
+
+// commandHooks are the hooks of a command that ends without its pods, or is interrupted. While it loads the
+// manifests, it prespawns the first process of a pod.
+type commandHooks struct {
+	env        *cmdutil.Env
+	options    *runOptions
+	retryPulls bool
+	run        *podup.Run
+	rule       rollout.ExitCodeFrom
+}
+
+// BeforeLoad prespawns the first process of a pod.
+func (h *commandHooks) BeforeLoad(context.Context) error {
+	h.options.prespawn = h.env.StartPrespawn()
+	return nil
+}
+
+// Loaded sets that images are pulled in the background.
+func (h *commandHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+	h.run, h.rule = r, rule
+	r.RetryPulls, r.Background = h.retryPulls, true
+	return nil
+}
+
+// Prepared does nothing.
+func (h *commandHooks) Prepared() error { return nil }
+
+// CleanUp ends the prespawned process if no pod has used it.
+func (h *commandHooks) CleanUp(_ context.Context, err error) error {
+	h.options.prespawn.End()
+	return err
+}

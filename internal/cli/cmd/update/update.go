@@ -1,0 +1,333 @@
+// Package update has the command update.
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/imagegc"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/build"
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/manifest/workloads"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// updateTime is the default time for a pod to become ready. After a rollback it is the least time,
+// whatever the user sets.
+const updateTime = 5 * time.Minute
+
+// NewCommand returns the command update.
+func NewCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name:      "update",
+		Usage:     "update pods to newer images, and roll back if they fail",
+		ArgsUsage: "[POD...]",
+		Description: `Checks the registries for newer images of the names in the pods' manifests. If
+there are any, it pulls them, stops the pod, creates it again and watches it: if
+it is not ready in time, or does not stay ready, the pod is created with its
+former images. Tags are moved to the new images only when the pod is ready, so
+after a power cut the pod is resumed with the old ones. Without arguments it
+updates all pods of the namespace, one after the other. A pod of a systemd unit
+is updated by a restart of the unit, with the other pods of the unit. Pods of a
+Deployment or another workload are not updated: a changed template creates them
+again, with the newest images.
+
+For a name that no registry has, such as that of a loaded image, it uses the
+image that now has the name on this machine: load the new archive, then update.
+Images by digest stay. --rollback restores the images from before the last
+update.
+
+Examples:
+  podrun update
+  podrun update web --timeout 2m
+  podrun update web --rollback
+  podrun update --auto
+  podrun update --pull never web
+`,
+		Flags: []cli.Flag{
+			cmdutil.NamespaceFlag(),
+			&cli.BoolFlag{Name: "auto", Usage: "only pods and containers with podman's annotation io.containers.autoupdate, or up --auto-update"},
+			&cli.BoolFlag{Name: "rollback", Usage: "restore the images from before the last update"},
+			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
+			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "the pod must stay ready without a restart for this `DURATION`"},
+			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to check registries: newer or never"},
+			cmdutil.TLSVerifyFlag(),
+		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &updater{env: env} }),
+	}
+}
+
+// updater is one run of the command.
+type updater struct {
+	env             *cmdutil.Env
+	names           []string // all pods of the namespace if empty
+	namespace       string
+	pull            image.PullOptions
+	pullWord        string // newer or never
+	rollback, auto  bool
+	timeout, stable time.Duration
+
+	dirs     store.Dirs
+	launcher cmdutil.PodLauncher
+	store    *image.Store
+}
+
+// Complete reads the command line.
+func (u *updater) Complete(c *cli.Context) error {
+	u.names, u.namespace = c.Args().Slice(), c.String("namespace")
+	u.pull, u.pullWord, u.rollback, u.auto = u.env.RegistryOptions(c), c.String("pull"), c.Bool("rollback"), c.Bool("auto")
+	u.timeout, u.stable = c.Duration("timeout"), c.Duration("stable")
+	return nil
+}
+
+// Validate checks the options.
+func (u *updater) Validate() error {
+	switch {
+	case u.timeout <= 0 || u.stable < 0:
+		return cmdutil.UsageErrorf("update", "--timeout and --stable must not be negative, and --timeout not 0")
+	case u.pullWord != "newer" && u.pullWord != "never":
+		return cmdutil.UsageErrorf("update", "--pull must be newer or never, not %q", u.pullWord)
+	case u.auto && (u.rollback || len(u.names) > 0):
+		return cmdutil.UsageErrorf("update", "--auto selects the pods: it takes no names and no --rollback")
+	case u.rollback && len(u.names) == 0:
+		return cmdutil.UsageErrorf("update", "--rollback requires the names of pods")
+	}
+	return cmdutil.CheckAuthFile(u.pull)
+}
+
+// Run updates the pods, one group after the other.
+func (u *updater) Run(ctx context.Context) (err error) {
+	if u.dirs, err = u.env.Preflight(ctx, false); err != nil {
+		return err
+	}
+	if u.launcher, err = u.env.Deps.NewLauncher(u.dirs); err != nil {
+		return err
+	}
+	if u.store, err = cmdutil.OpenImages(u.dirs); err != nil {
+		return err
+	}
+	groups, err := u.groups()
+	if err != nil {
+		return err
+	}
+	signals, quiet := u.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		errs := []error{imagegc.Collect(u.env, u.dirs, u.store)}
+		for _, g := range groups {
+			if ctx.Err() != nil {
+				break
+			}
+			errs = append(errs, u.group(ctx, g))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// updateGroup is a set of pods that are updated together: one pod, or all pods of a unit.
+type updateGroup struct {
+	unit string // "" if there is none
+	pods []*updatedPod
+}
+
+// updatedPod is one pod of an update.
+type updatedPod struct {
+	pod    store.Pod
+	record *store.Update // of the previous update; nil: there was none
+	stale  bool          // the previous update was interrupted
+	object *manifest.Object
+	images []store.UpdatedImage // the images that change
+
+	manifest []byte // of a pod without a unit, for the record while the pod may not exist
+}
+
+// groups returns the groups of the selected pods.
+func (u *updater) groups() ([]*updateGroup, error) {
+	var pods []store.Pod
+	var errs []error
+	for _, word := range u.names {
+		p, err := resource.ResolvePod(u.dirs, u.namespace, word)
+		if err != nil {
+			if strings.Contains(word, "/") {
+				err = report.New(report.Failure, "podrun image pull IMAGE pulls the newer image; podrun rollout restart "+word+" creates the pods again", "update applies to pods only: %w", err)
+			}
+			errs = append(errs, err)
+			continue
+		}
+		if last, err := u.dirs.Update(p); !p.Exists() && (err != nil || last == nil || last.Manifest == nil) {
+			errs = append(errs, resource.PodNotFound(u.dirs, p))
+			continue
+		}
+		pods = append(pods, p)
+	}
+	if len(u.names) == 0 {
+		var err error
+		if pods, err = u.all(); err != nil {
+			return nil, err
+		}
+	}
+	var groups []*updateGroup
+	for _, p := range resource.UniquePods(pods) {
+		g := &updateGroup{pods: []*updatedPod{{pod: p}}}
+		unit, err := u.dirs.UnitOf(p)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if unit == "" {
+			groups = append(groups, g)
+			continue
+		}
+		if slices.ContainsFunc(groups, func(o *updateGroup) bool { return o.unit == unit }) {
+			continue
+		}
+		g = &updateGroup{unit: unit}
+		all, err := u.dirs.UnitPods(unit)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, p := range all {
+			g.pods = append(g.pods, &updatedPod{pod: p})
+		}
+		groups = append(groups, g)
+	}
+	return groups, errors.Join(errs...)
+}
+
+// all returns the running pods of the namespace that have no owner, and pods that do not exist because a
+// power failure has interrupted their update.
+func (u *updater) all() ([]store.Pod, error) {
+	pods, err := resource.ListPods(u.dirs, u.namespace, false)
+	if err != nil {
+		return nil, err
+	}
+	var makers []string
+	pods = slices.DeleteFunc(pods, func(p store.Pod) bool {
+		k, err := resource.LoadPod(p)
+		if err != nil {
+			return false
+		}
+		by := workloads.ControllerOf(k.Manifest)
+		if by != nil {
+			makers = append(makers, strings.ToLower(string(by.Owner.Kind))+" "+by.Owner.Name)
+		}
+		return by != nil || !p.Alive() || u.auto && !podutil.HasAutoUpdate(k.Manifest)
+	})
+	slices.Sort(makers)
+	for _, maker := range slices.Compact(makers) {
+		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are not updated: a changed template creates them again, with the newest images\n", maker)
+	}
+	last, err := u.dirs.Updates()
+	if err != nil {
+		return nil, err
+	}
+	for key, r := range last {
+		if p := u.dirs.Pod(key[0], key[1]); key[0] == u.namespace && r.Manifest != nil && !p.Exists() {
+			pods = append(pods, p)
+		}
+	}
+	switch {
+	case len(pods) == 0 && u.auto:
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod of namespace %s has the annotation %s: there is nothing to update\n", report.Escape(u.namespace), podutil.AnnotationAutoUpdate)
+	case len(pods) == 0 && len(makers) == 0:
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(u.namespace))
+	}
+	return pods, nil
+}
+
+// group updates the pods of a group.
+func (u *updater) group(ctx context.Context, g *updateGroup) error {
+	for _, p := range g.pods {
+		lock, err := u.dirs.LockUpdate(p.pod)
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		if alone, err := lock.TryExclusive(); err != nil || !alone {
+			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun command", p.pod.Name))
+		}
+		if err := u.load(p); err != nil {
+			return err
+		}
+	}
+	hold, err := u.store.Lease() // fetched images have no names yet
+	if err != nil {
+		return err
+	}
+	defer hold.Close()
+	changes := false
+	for _, p := range g.pods {
+		if err := u.findChanges(ctx, p); err != nil {
+			return fmt.Errorf("update pod %s: %w", p.pod.Name, err)
+		}
+		changes = changes || len(p.images) > 0 || p.stale
+	}
+	if !changes {
+		for _, p := range g.pods {
+			fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.pod.Name)
+		}
+		return nil
+	}
+	return u.try(ctx, g)
+}
+
+// load reads a pod's manifest and records.
+func (u *updater) load(p *updatedPod) (err error) {
+	if p.record, err = u.dirs.Update(p.pod); err != nil {
+		return err
+	}
+	text, err := p.pod.Manifest()
+	if err != nil && p.record != nil && p.record.Manifest != nil {
+		text, err = p.record.Manifest, nil
+		p.stale = true
+	}
+	if err != nil {
+		return err
+	}
+	p.object, err = restoreManifest(text)
+	if err != nil {
+		return fmt.Errorf("read manifest of pod %s: %w", p.pod.Name, err)
+	}
+	return nil
+}
+
+// restoreManifest returns a pod's manifest without its ephemeral containers and the system fields that
+// podrun has set.
+func restoreManifest(text []byte) (*manifest.Object, error) {
+	text, err := build.RemoveEphemeralContainers(text)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil, err
+	}
+	if by := workloads.ControllerOf(pod); by != nil {
+		return nil, report.New(report.Failure, "podrun rollout restart KIND/NAME creates its pods again, with the newest images", "it is controlled by %s %s", strings.ToLower(string(by.Owner.Kind)), by.Owner.Name)
+	}
+	podutil.ClearSystemFields(pod)
+	if text, err = manifest.Marshal(pod); err != nil {
+		return nil, err
+	}
+	docs, err := resource.Load([]resource.Source{{Name: "the stored manifest", Data: text}})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs.Pods) != 1 {
+		return nil, errors.New("there is no pod in it")
+	}
+	return &docs.Pods[0], nil
+}

@@ -1,0 +1,149 @@
+package wait
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// waitCondition is the condition to wait for.
+type waitCondition struct {
+	text    string // as the user wrote it
+	gone    bool   // wait for the pod's removal
+	implied bool   // --for is not set: it depends on the kind
+	phase   bool   // the condition is a phase
+	met     func(*pod.Status) bool
+}
+
+// parseWaitCondition parses the value of --for.
+func parseWaitCondition(text string) (waitCondition, error) {
+	kind, rest, _ := strings.Cut(text, "=")
+	g := waitCondition{text: text}
+	switch strings.ToLower(kind) {
+	case "delete":
+		g.gone = true
+		if rest == "" {
+			return g, nil
+		}
+	case "condition":
+		name, status, given := strings.Cut(rest, "=")
+		if !given {
+			status = "True"
+		}
+		if name != "" && status != "" {
+			g.met = func(st *pod.Status) bool { return hasCondition(st, name, status) }
+			return g, nil
+		}
+	case "jsonpath":
+		path, value, _ := strings.Cut(rest, "=")
+		if path = strings.Trim(path, "'{}"); path != ".status.phase" && path != "status.phase" {
+			return g, cmdutil.UsageErrorf("wait", "only jsonpath {.status.phase} is supported for pods")
+		}
+		rest = value
+		fallthrough
+	case "phase":
+		for _, phase := range []pod.Phase{pod.Pending, pod.Running, pod.Succeeded, pod.Failed} {
+			if string(phase) == rest {
+				g.met, g.phase = func(st *pod.Status) bool { return st.Phase == phase }, true
+				return g, nil
+			}
+		}
+		return g, cmdutil.UsageErrorf("wait", "a pod's phase must be Pending, Running, Succeeded or Failed, not %q", rest)
+	}
+	return g, cmdutil.UsageErrorf("wait", "--for must be condition=TYPE, condition=TYPE=STATUS, phase=PHASE or delete")
+}
+
+func hasCondition(st *pod.Status, name, status string) bool {
+	for _, c := range st.Conditions {
+		if strings.EqualFold(c.Type, name) {
+			return strings.EqualFold(c.Status, status)
+		}
+	}
+	return false
+}
+
+// forKind returns the condition for a workload of a kind, with the default of a Deployment or a Job if
+// --for is not set.
+func (g waitCondition) forKind(kind pod.ObjectKind) waitCondition {
+	if !g.implied {
+		return g
+	}
+	condition := "Available"
+	if kind == pod.KindJob {
+		condition = "Complete"
+	}
+	g.text = "condition=" + condition
+	g.met = func(st *pod.Status) bool { return hasCondition(st, condition, "True") }
+	return g
+}
+
+// await returns when the pod meets the condition; with once, after one check.
+func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error {
+	for g.gone {
+		switch {
+		case !p.Exists():
+			return nil
+		case once:
+			return context.DeadlineExceeded
+		}
+		if err := sleep.For(ctx, 10*podclient.PollTime); err != nil {
+			return err
+		}
+	}
+	st, err := podview.StatusOf(p)
+	if err == nil && !g.met(st) && !once && !st.Phase.Terminal() {
+		err = podclient.WatchStatus(ctx, p, func(now *pod.Status) bool {
+			st = now
+			return g.met(now)
+		})
+		if errors.Is(err, podclient.ErrNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
+			st, err = rollout.FinalStatus(ctx, p) // it ended before the request
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case g.met(st):
+		return nil
+	case once && !st.Phase.Terminal():
+		return context.DeadlineExceeded
+	}
+	return report.New(report.Failure, "podrun logs and podrun events show why", "pod %s has ended (%s) without meeting %s", p.Name, st.Phase, g.text)
+}
+
+// awaitWorkload waits until a workload meets the condition of `podrun wait`.
+func (g waitCondition) awaitWorkload(ctx context.Context, dirs store.Dirs, w store.Workload, once bool) error {
+	for {
+		v, err := resource.LoadWorkload(dirs, w)
+		gone := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case gone && g.gone:
+			return nil
+		case gone:
+			return report.New(report.Failure, "", "%s %s was removed", w.Kind, w.Name)
+		case err != nil:
+			return err
+		case !g.gone && v.State.Generation == v.Object.Revision && g.met(v.Conditions()):
+			return nil
+		case once:
+			return context.DeadlineExceeded
+		}
+		if over, _ := v.State.Ended(); over && !g.gone {
+			return report.New(report.Failure, "podrun get "+v.Name()+" and podrun logs show why", "%s has ended without meeting %s", v.Name(), g.text)
+		}
+		if err := sleep.For(ctx, 10*podclient.PollTime); err != nil {
+			return err
+		}
+	}
+}

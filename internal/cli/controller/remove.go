@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/sleep"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// RemoveWorkload removes a workload with its pods. Its controller does that, or this process if there is
+// none.
+func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podclient.StopOptions) error {
+	if err := MarkDeleting(env, dirs, []store.Workload{w}); err != nil {
+		return err
+	}
+	how.Remove, how.Progress = launcher.Remove, nil           // the progress of all pods is reported here
+	if v, err := resource.LoadWorkload(dirs, w); err == nil { // otherwise it is gone
+		var pods sync.WaitGroup
+		defer pods.Wait() // a partly removed pod is no longer listed with the workload
+		for _, p := range v.StoredPods {
+			defer podclient.ReportWaiting(env.ErrOut, "stopping", p, how.Grace, nil)()
+			if how.Grace != nil {
+				pods.Go(func() { _ = podclient.Stop(ctx, p, how) }) // the loop below checks the result
+			}
+		}
+	}
+	for {
+		lock, err := w.Lock()
+		switch {
+		case errors.Is(err, store.ErrLocked):
+		case err != nil:
+			return err
+		default:
+			err := removeHere(ctx, env, dirs, launcher, w, how)
+			lock.Close()
+			return err
+		}
+		if _, err := w.Object(); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err := sleep.For(ctx, 4*podclient.PollTime); err != nil {
+			return err
+		}
+	}
+}
+
+func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podclient.StopOptions) error {
+	c, err := New(env, dirs, launcher, []store.Workload{w})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.grace = how.Grace
+	if err := c.Run(ctx, nil); err != nil {
+		return err
+	}
+	return w.Remove() // taking the lock has created the directory again
+}
+
+// MarkDeleting makes the controllers of workloads remove them.
+func MarkDeleting(env *cmdutil.Env, dirs store.Dirs, list []store.Workload) error {
+	lock, err := dirs.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	var errs []error
+	for _, w := range list {
+		o, err := w.Object()
+		if err == nil && !o.Deleting {
+			o.Deleting = true
+			err = dirs.PutObject(o)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

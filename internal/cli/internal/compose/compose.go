@@ -1,0 +1,72 @@
+// Package compose converts compose files to manifests, in the image program.
+package compose
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/progress"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
+	"github.com/podrun/podrun/internal/programs"
+	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/reexec"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Convert returns the manifest of compose files, and what they have that has no effect. Its error lists all
+// that is wrong with them.
+func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
+	var result api.Result
+	dirs, err := env.Dirs()
+	if err != nil {
+		return result, err
+	}
+	shown := progress.New(env, "")
+	defer shown.End()
+	shown.Wait("converting %s", strings.Join(request.Files, ", "))
+	path, started, err := programs.Image(dirs)
+	if err != nil {
+		return result, err
+	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return result, fmt.Errorf("encode the names of the files: %w", err)
+	}
+	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryCompose, Args: []string{string(text)}, Program: path})
+	var out bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = reexec.Environ(), &out, os.Stderr
+	if slices.Contains(request.Files, "-") {
+		cmd.Stdin = env.In
+	}
+	err = cmd.Start()
+	started()
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &result)
+	}
+	if err != nil {
+		return result, report.New(report.Internal, "", "convert compose files: %w", err)
+	}
+	if len(result.Problems) == 0 {
+		return result, nil
+	}
+	lines := make([]string, len(result.Problems))
+	for i, p := range result.Problems {
+		lines[i] = p.String()
+	}
+	return result, report.New(report.Usage, "docs/reference/compose.md lists what podrun supports of compose files", "the compose file cannot be converted\n%s", strings.Join(lines, "\n"))
+}
+
+// Warn prints attributes without effect.
+func Warn(env *cmdutil.Env, list []api.Message) {
+	for _, m := range list {
+		fmt.Fprintln(env.ErrOut, report.Escape("podrun: warning: "+m.String()))
+	}
+}

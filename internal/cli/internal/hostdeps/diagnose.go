@@ -1,0 +1,72 @@
+package hostdeps
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/programs"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// probeTime is how long `up` waits for a probe. It only ends probes that hang: it is longer than any
+// probe takes on a small board that starts thirty pods at once.
+const probeTime = time.Minute
+
+// DiagnoseHost runs the quick probes and all others.
+func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
+	// Shorter than the others' time-out, so that it can clean up before that.
+	ctx, cancel := context.WithTimeout(ctx, host.Timeout*3/4)
+	defer cancel()
+	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
+	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return managerFinding(ctx) }},
+		host.Probe{Name: host.Registries, Run: func() host.Finding { return registriesFinding(ctx, s) }},
+		host.Probe{Name: "devices", Run: func() host.Finding { return admission.DevicesFinding(os.Getenv) }},
+		host.Probe{Name: "SELinux", Run: func() host.Finding { return admission.SELinuxFinding(host.FindSELinux()) }})
+	return host.Check(s, more...)
+}
+
+// managerFinding probes the service manager that makes the scopes of pods.
+func managerFinding(ctx context.Context) host.Finding {
+	m, ok := delegation.FindManager()
+	if !ok {
+		return host.Finding{Level: host.OK, Detail: "there is none for this user; podrun uses none"}
+	}
+	version, err := systemd.Version(ctx, m)
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("systemd cannot give pods a scope: %v", err), Hint: "for the reason: systemctl --user status, journalctl --user -n 20"}
+	}
+	return host.Finding{Level: host.OK, Detail: "systemd " + version + " answers at " + m.Socket}
+}
+
+// registriesFinding checks the configuration of registries.
+func registriesFinding(ctx context.Context, s host.Setup) host.Finding {
+	program := image.NewProgram(func() (string, func(), error) {
+		return programs.ImageInMemory(store.Dirs{Data: s.Data, Runtime: s.Runtime})
+	})
+	detail, err := program.DescribeRegistries(ctx)
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Hint: report.Hint(err)}
+	}
+	return host.Finding{Level: host.OK, Detail: detail}
+}
+
+// lowestDir returns dir, or its lowest parent directory that exists.
+func lowestDir(dir string) string {
+	for dir != filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}

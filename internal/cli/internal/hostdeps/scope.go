@@ -1,0 +1,94 @@
+package hostdeps
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+const (
+	// scopeTime is how long the service manager may take to make a pod's scope: much more than it needs
+	// on a busy board, and no more than a user would wait.
+	scopeTime = 5 * time.Second
+
+	// unitScopeTime is the same for a unit. Nobody waits for a unit, and it may start together with many
+	// others. Without a scope its pod has no limits and cannot be started after a crash.
+	unitScopeTime = 30 * time.Second
+
+	// UnitStopMargin is the time beyond the grace period for a pod that the manager stops.
+	UnitStopMargin = 10 * time.Second
+)
+
+// startInScope starts the pod of s in a cgroup of its own. If this process has its cgroup to itself (a
+// unit with Delegate), the pod runs below that cgroup. Otherwise the service manager makes a scope.
+// warning returns a warning for the user, once the pod has been started. Without a manager the pod's
+// supervisor searches for a cgroup, or reports why there is none.
+func startInScope(s *podinit.Options, plan *pod.Plan) (warning func() string) {
+	none := func() string { return "" }
+	manager, ok := delegation.FindManager()
+	unit, err := scopeParent(s, manager, ok)
+	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
+		return none
+	}
+	timeout := unitScopeTime
+	if unit == nil {
+		unit, timeout = &systemd.Unit{}, scopeTime
+	}
+	var failed error
+	s.MoveToCgroup = func(pid int) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		name := plan.Namespace + "-" + plan.Name
+		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
+			Name: "podrun-" + name, Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
+			Stop:  time.Duration(plan.GraceSeconds)*time.Second + UnitStopMargin,
+			Slice: unit.Slice, Before: unit.Name,
+		})
+		if err == nil {
+			err = delegation.MoveToLeaf(cgroup, pid)
+		}
+		failed = err
+	}
+	return func() string {
+		if failed == nil {
+			return ""
+		}
+		if st, err := s.Pod.Status(); err != nil || st.Cgroup == "" { // no other writable cgroup either
+			return "the pod has no scope of its own: " + failed.Error()
+		}
+		return ""
+	}
+}
+
+// scopeParent returns the unit whose main process this is, if the unit's pod has to run next to it in a
+// scope. That is so if the unit's cgroup is not delegated: after a crash systemd starts the main process
+// in that cgroup again, which fails (EBUSY) while the pod has controllers below it.
+func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
+	unit, is := systemd.OwnUnit()
+	if s.Notify == nil || !is || !ok {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)
+	defer cancel()
+	if given, err := unit.Delegated(ctx, m); given || err != nil {
+		return nil, err
+	}
+	return &unit, nil
+}
+
+// StartScope moves a process to a scope of its own, so that it outlives a login. Without a manager the
+// process stays in the caller's cgroup.
+func StartScope(s systemd.Scope) {
+	manager, ok := delegation.FindManager()
+	if _, alone, err := delegation.Own(); alone || err != nil || !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
+	defer cancel()
+	_, _ = systemd.StartScope(ctx, manager, s)
+}

@@ -1,0 +1,200 @@
+// Package imagegc finds the images in use, and removes unused ones when the disk is nearly full.
+package imagegc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/cli/internal/progress"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// InUse finds what uses images: pods, workloads, units, and updates that may be rolled back. It reads
+// them on first use: only then is it certain that no pod can be created meanwhile. After an error everything
+// counts as used.
+type InUse struct {
+	env    *cmdutil.Env
+	dirs   store.Dirs
+	looked bool
+	layers map[string]bool
+	ids    map[string]bool
+	names  map[string]bool
+	Err    error
+}
+
+// NewInUse returns the images in use, which are read on first use.
+func NewInUse(env *cmdutil.Env, dirs store.Dirs) *InUse {
+	return &InUse{env: env, dirs: dirs, layers: map[string]bool{}, ids: map[string]bool{}, names: map[string]bool{}}
+}
+
+// Uses returns the callbacks for package image.
+func (u *InUse) Uses() image.Uses { return image.Uses{Layer: u.Layer, Image: u.image} }
+
+// Layer reports whether a pod uses a layer.
+func (u *InUse) Layer(dir string) bool {
+	u.load()
+	return u.Err != nil || u.layers[dir]
+}
+
+// image reports whether an image is used, or may be used.
+func (u *InUse) image(id string, names []string) bool {
+	u.load()
+	if u.Err != nil || u.ids[id] {
+		return true
+	}
+	for _, n := range names {
+		if u.names[n] {
+			return true
+		}
+	}
+	return false
+}
+
+func (u *InUse) load() {
+	if u.looked {
+		return
+	}
+	u.looked = true
+	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addUpdates())
+}
+
+func (u *InUse) addPods() error {
+	pods, err := u.dirs.Pods()
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		if !p.Exists() {
+			continue
+		}
+		plan, err := p.Plan()
+		if err != nil {
+			return err
+		}
+		for _, v := range plan.Volumes {
+			u.mark("", "", v.Layers)
+		}
+		for _, list := range plan.All() {
+			for _, c := range list {
+				u.mark(c.ImageID, c.Image, c.Layers)
+			}
+		}
+	}
+	return nil
+}
+
+func (u *InUse) mark(id, name string, layers []string) {
+	u.ids[id] = true
+	u.names[image.NormalizeName(name)] = true
+	for _, layer := range layers {
+		u.layers[layer] = true
+	}
+}
+
+// addWorkloads adds the images of pods that workloads will create.
+func (u *InUse) addWorkloads() error {
+	for _, kind := range pod.Workloads() {
+		objects, err := u.dirs.Objects(kind, "")
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			var spec any
+			if err := json.Unmarshal(o.Spec, &spec); err != nil {
+				return fmt.Errorf("read %s: %w", kindnames.Display(o), err)
+			}
+			u.walk(spec)
+		}
+	}
+	return nil
+}
+
+// walk adds the images of templates anywhere in a spec.
+func (u *InUse) walk(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			u.walk(e)
+		}
+	case map[string]any:
+		for key, e := range v {
+			if name, ok := e.(string); ok && (key == "image" || key == "reference") {
+				u.mark(name, name, nil)
+			}
+			u.walk(e)
+		}
+	}
+}
+
+// addUnits adds the images of podrun's units, running or not. It ignores manifests that cannot be read:
+// their units cannot start either.
+func (u *InUse) addUnits() error {
+	dirs, err := systemd.OwnUnitDirs(u.env.Getenv)
+	if err != nil {
+		return nil // there is no directory of units
+	}
+	entries, err := os.ReadDir(dirs.Units)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dirs.Units, e.Name()))
+		if err != nil || !systemd.IsGenerated(text) {
+			continue
+		}
+		for _, file := range systemd.FilesOf(text) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				continue
+			}
+			docs, err := resource.Load([]resource.Source{{Name: file, Data: text}})
+			if err != nil {
+				continue
+			}
+			for _, o := range append(docs.Pods, resource.SamplePods(docs.Workloads)...) {
+				for _, i := range manifest.Images(o.Pod) {
+					u.mark(i.Reference, i.Reference, nil)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// addUpdates adds the images of earlier revisions, to which a pod may be rolled back.
+func (u *InUse) addUpdates() error {
+	list, err := u.dirs.Updates()
+	for _, last := range list {
+		for _, i := range last.Images {
+			u.mark(i.Old, i.Ref, nil)
+			u.mark(i.New, i.Ref, nil)
+		}
+	}
+	return err
+}
+
+// Collect removes unused images when the disk is too full, before something is added.
+func Collect(env *cmdutil.Env, dirs store.Dirs, s interface {
+	GarbageCollect(func() (image.Uses, error)) (image.Pruned, error)
+}) error {
+	gone, err := s.GarbageCollect(func() (image.Uses, error) {
+		u := NewInUse(env, dirs)
+		u.load()
+		return u.Uses(), u.Err
+	})
+	if len(gone.Images) > 0 {
+		fmt.Fprintf(env.ErrOut, "podrun: the disk is nearly full: %d unused images removed, %s freed\n", len(gone.Images), progress.Size(gone.Bytes))
+	}
+	return err
+}

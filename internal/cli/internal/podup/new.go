@@ -1,0 +1,60 @@
+package podup
+
+import (
+	"context"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+)
+
+// Options are the options of a Run, from a command line.
+type Options struct {
+	RequireLimits, Replace bool
+	LogLimited             bool     // --log-max-size or --log-max-files
+	RemoveAtEnd            bool     // the pods remove themselves when they have ended
+	Policy                 string   // the level of the Pod Security Standards; "": that of the namespace
+	UnsafeSysctls          []string // --allow-unsafe-sysctl
+	PullPolicy             string   // a key of PullPolicies; "": those of the manifests
+	Pull                   image.PullOptions
+}
+
+// New returns the Run of manifests. The error is the reason why this machine cannot run them.
+func New(ctx context.Context, env *cmdutil.Env, prespawn *cmdutil.Prespawn, docs resource.Documents, o Options) (*Run, error) {
+	dirs, err := prespawn.Preflight(ctx, env, o.RequireLimits)
+	if err != nil {
+		return nil, err
+	}
+	if err := admission.AdmitManifests(env, dirs, docs, o.Policy, o.UnsafeSysctls); err != nil {
+		return nil, err
+	}
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmdutil.CheckAuthFile(o.Pull); err != nil {
+		return nil, err
+	}
+	r := &Run{Env: env, Prespawn: prespawn, Dirs: dirs, Launcher: launcher, RequireLimits: o.RequireLimits, Replace: o.Replace, Pull: o.Pull, Stored: docs.Stored, ReportTo: env.ErrOut}
+	r.LogLimited, r.removeAtEnd = o.LogLimited, o.RemoveAtEnd
+	if err := r.AddWorkloads(docs.Workloads); err != nil {
+		return nil, err
+	}
+	for i := range docs.Stored {
+		if _, err := objects.Compare(env, dirs, &docs.Stored[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range docs.Pods {
+		p := &docs.Pods[i]
+		r.Targets = append(r.Targets, &Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name)})
+	}
+	if err := r.CheckOrder(); err != nil {
+		return nil, err
+	}
+	env.Changed = r.ChangedObjects()
+	r.PullAs(o.PullPolicy)
+	return r, nil
+}

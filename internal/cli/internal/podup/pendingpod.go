@@ -1,0 +1,311 @@
+package podup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// PendingPod is a pod that waits for its images. Until it starts, this process publishes its status
+// and serves its control socket, as the supervisor does later.
+type PendingPod struct {
+	env      *cmdutil.Env
+	pod      store.Pod
+	plan     *pod.Plan
+	stop     context.CancelCauseFunc // ends the pull
+	retry    chan struct{}           // receives a request for an attempt now
+	over     chan struct{}           // closed when the pod no longer waits
+	listener *net.UnixListener
+
+	mu            sync.Mutex
+	requestedStop *wire.StopRequest // the stop that a client has requested
+	status        pod.Status
+	layers        []numberedLayer
+	changes       int           // number of changes of layers
+	changed       chan struct{} // closed when the status or a layer changes
+}
+
+// numberedLayer is a layer with the number of its latest change.
+type numberedLayer struct {
+	wire.LayerProgress
+	change int
+}
+
+// errStopped is the cause of a pull that a client has ended.
+var errStopped = errors.New("the pod was stopped")
+
+// NewPending publishes that a pod waits for its images. The caller holds the pod's lock; stop ends the
+// pull.
+func NewPending(env *cmdutil.Env, p store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*PendingPod, error) {
+	w := &PendingPod{env: env, pod: p, plan: plan, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{}), status: pendingStatus(plan)}
+	return w, w.open()
+}
+
+// pendingStatus returns the status of a pod that waits for its images.
+func pendingStatus(plan *pod.Plan) pod.Status {
+	now := time.Now()
+	st := pod.Status{Version: pod.StatusVersion, Phase: pod.Pending, StartTime: now, BootID: store.BootID(), ImagePull: &pod.ImagePull{}}
+	first := pod.State{Waiting: &pod.Waiting{Reason: pod.FirstReason(len(plan.InitContainers))}}
+	statuses := func(list []pod.Container) (all []pod.ContainerStatus, names []string) {
+		for i := range list {
+			all = append(all, pod.ContainerStatus{Name: list[i].Name, Image: list[i].Image, State: first})
+			names = append(names, list[i].Name)
+		}
+		return all, names
+	}
+	var unready, incomplete []string
+	st.InitContainers, incomplete = statuses(plan.InitContainers)
+	st.Containers, unready = statuses(plan.Containers)
+	// The kubelet's conditions, in its order; those of the supervisor are made by package lifecycle.
+	condition := func(kind, reason, message string) {
+		c := pod.Condition{Type: kind, Status: "True", LastTransition: now}
+		if reason != "" {
+			c.Status, c.Reason, c.Message = "False", reason, message
+		}
+		st.Conditions = append(st.Conditions, c)
+	}
+	condition("PodReadyToStartContainers", "PodSandboxNotReady", "no pod sandbox exists")
+	if incomplete == nil {
+		condition("Initialized", "", "")
+	} else {
+		condition("Initialized", "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", incomplete))
+	}
+	condition("Ready", "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
+	condition("ContainersReady", "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
+	condition("PodScheduled", "", "")
+	return st
+}
+
+// open serves the pod's control socket.
+func (w *PendingPod) open() (err error) {
+	if err := w.pod.WriteStatus(&w.status); err != nil {
+		return err
+	}
+	if w.listener, err = w.pod.Listen(); err != nil {
+		return err
+	}
+	w.over = make(chan struct{})
+	go func(l *net.UnixListener, over <-chan struct{}) {
+		for {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return // the listener is closed
+			}
+			go w.answer(conn, over)
+		}
+	}(w.listener, w.over)
+	return nil
+}
+
+// Close ends what open has started. Clients connect to the next process that serves the socket.
+func (w *PendingPod) Close() {
+	if w.listener == nil { // reopening it has failed
+		return
+	}
+	w.listener.Close()
+	close(w.over)
+	w.listener = nil
+}
+
+func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
+	defer conn.Close()
+	req, files, err := wire.ReadRequest(conn)
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil || req == nil {
+		return
+	}
+	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun events " + w.pod.Name + " shows the progress of its images",
+		Message: fmt.Sprintf("pod %s waits for its images: no container of it runs yet", w.pod.Name)}}
+	switch req.Verb {
+	case wire.Watch:
+		w.serveWatch(conn, over)
+		return
+	case wire.Stop:
+		if req.Stop == nil {
+			return
+		}
+		if req.Stop.Remove { // if the pod starts nevertheless, it removes itself
+			if err := w.pod.MarkRemoving(); err != nil {
+				report.Print(w.env.ErrOut, err)
+			}
+		}
+		w.RequestStop(req.Stop)
+		w.stop(errStopped)
+		<-over
+		return
+	case wire.Changed:
+		w.Begin()
+		select {
+		case w.retry <- struct{}{}:
+		default: // a request is already queued
+		}
+		frame = wire.Frame{Applied: true}
+	}
+	_ = wire.WriteFrame(conn, frame) // fails if the client is gone
+}
+
+// layerTime is the least interval between two messages to a client about layers.
+const layerTime = 100 * time.Millisecond
+
+// serveWatch sends a client the status and the layers, now and at every change.
+func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
+	seen, last := 0, false
+	var shown *pod.ImagePull
+	for {
+		w.mu.Lock()
+		st, changed, changes := w.status, w.changed, w.changes
+		var news []wire.LayerProgress
+		for _, l := range w.layers {
+			if l.change > seen {
+				news = append(news, l.LayerProgress)
+			}
+		}
+		w.mu.Unlock()
+		seen = changes
+		for i := range news {
+			if wire.WriteFrame(conn, wire.Frame{Layer: &news[i]}) != nil {
+				return
+			}
+		}
+		if st.ImagePull != shown { // each change of it gets a message
+			if shown = st.ImagePull; wire.WriteFrame(conn, wire.Frame{Status: &st}) != nil {
+				return
+			}
+		}
+		if last {
+			return
+		}
+		if len(news) > 0 {
+			select {
+			case <-over:
+			case <-time.After(layerTime):
+			}
+		}
+		select {
+		case <-changed:
+		case <-over:
+			last = true // sends the changes up to now
+		}
+	}
+}
+
+// layer records the progress of a layer.
+func (w *PendingPod) layer(e image.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.layers, func(l numberedLayer) bool { return l.Image == e.Image && l.LayerProgress.Layer == e.Layer })
+	if i < 0 {
+		i, w.layers = len(w.layers), append(w.layers, numberedLayer{})
+	}
+	w.changes++
+	w.layers[i] = numberedLayer{wire.LayerProgress{Image: e.Image, Layer: e.Layer, Status: string(e.Status), Done: e.Done, Total: e.Total}, w.changes}
+	w.notifyWatchers()
+}
+
+// notifyWatchers wakes the clients that watch. The caller holds w.mu.
+func (w *PendingPod) notifyWatchers() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// publish changes the status, and writes it for readers and watchers.
+func (w *PendingPod) publish(change func(*pod.Status)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := w.status
+	pull := *st.ImagePull
+	st.ImagePull = &pull
+	st.InitContainers, st.Containers = slices.Clone(st.InitContainers), slices.Clone(st.Containers)
+	change(&st)
+	w.status = st
+	w.notifyWatchers()
+	if err := w.pod.WriteStatus(&st); err != nil {
+		report.Print(w.env.ErrOut, err)
+	}
+}
+
+// Begin publishes the start of an attempt.
+func (w *PendingPod) Begin() {
+	w.publish(func(st *pod.Status) {
+		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts}
+		w.layers = nil
+	})
+}
+
+// ForEachStatus calls do for the status of each container.
+func ForEachStatus(st *pod.Status, do func(c *pod.ContainerStatus)) {
+	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
+		for i := range list {
+			do(&list[i])
+		}
+	}
+}
+
+// Sleep waits until the time has passed, a client requests an attempt, or ctx ends.
+func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (requested, over bool) {
+	select {
+	case <-w.retry:
+		return true, false
+	default:
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.retry:
+		return true, false
+	case <-ctx.Done():
+		return false, true
+	case <-t.C:
+		return false, false
+	}
+}
+
+// RequestStop records how the pod is to be stopped, unless that is already recorded.
+func (w *PendingPod) RequestStop(how *wire.StopRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.requestedStop == nil || how.Remove {
+		w.requestedStop = how
+	}
+}
+
+// StopRequested returns the stop that a client has requested, or nil.
+func (w *PendingPod) StopRequested() *wire.StopRequest {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.requestedStop
+}
+
+// leave publishes the end of a pod that was stopped before it started. At shutdown it changes nothing,
+// because the pod resumes after the reboot. For a pod that is removed next it only marks the pod as
+// deleting.
+func (w *PendingPod) leave(how *wire.StopRequest) {
+	if how.Shutdown {
+		return
+	}
+	end := func(st *pod.Status) {
+		st.Deleting = true
+		if how.Remove {
+			return
+		}
+		st.Phase, st.ImagePull, st.Conditions = pod.Failed, nil, nil
+		ForEachStatus(st, func(c *pod.ContainerStatus) {
+			c.State = pod.State{Terminated: &pod.Terminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container was stopped before it was started"}}
+		})
+	}
+	w.publish(end)
+}

@@ -1,0 +1,119 @@
+package podup
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/netns/hostport"
+)
+
+// openPorts opens the host ports of every pod that will be started, before anything is created. The ports
+// of a pod that is replaced still belong to the old one.
+func (r *Run) openPorts() error {
+	var errs []error
+	for i, p := range r.Targets {
+		if p.RanBefore() {
+			continue
+		}
+		for _, other := range r.Targets[:i] {
+			errs = append(errs, sharedPort(p, other))
+		}
+		if p.Action == Create {
+			errs = append(errs, r.open(p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sharedPort returns an error if two pods of one command use the same port.
+func sharedPort(p, other *Target) error {
+	for _, a := range podutil.PublishedPorts(p.Object.Pod) {
+		for _, b := range podutil.PublishedPorts(other.Object.Pod) {
+			if a.Clashes(b) {
+				return report.New(report.Usage, "give one of them another hostPort or hostIP", "pods %s and %s request the same port %s of the host", other.Pod.Name, p.Pod.Name, HostPortOf(a))
+			}
+		}
+	}
+	return nil
+}
+
+// HostPortOf returns the host port that a pod publishes.
+func HostPortOf(p pod.Port) hostport.Port {
+	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
+}
+
+// open reserves the ports of a pod until the pod has them, all or none. Connections are refused until
+// then.
+func (r *Run) open(p *Target) error {
+	if p.ports != nil {
+		return nil
+	}
+	var errs []error
+	p.ports = map[string]*os.File{}
+	for _, port := range podutil.PublishedPorts(p.Object.Pod) {
+		h := HostPortOf(port)
+		file, err := hostport.Bind(h)
+		if errors.Is(err, unix.EADDRINUSE) {
+			if owner, theirs := r.portOwner(p.Pod, port); owner != "" {
+				err = report.New(report.Failure, "podrun down "+owner+" frees it; or choose another hostPort or hostIP", "port %s of the host is used by pod %s, for its port %d", h, owner, theirs.Number)
+			}
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		p.ports[h.String()] = file
+	}
+	if err := errors.Join(errs...); err != nil {
+		p.closePorts()
+		return err
+	}
+	return nil
+}
+
+func (t *Target) closePorts() {
+	for _, file := range t.ports {
+		file.Close()
+	}
+	t.ports = nil
+}
+
+// portOwner returns the running pod whose port is, or conflicts with, the requested one, and that port.
+// The pod is in the form of a command-line argument.
+func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
+	pods, err := r.Dirs.Pods()
+	if err != nil {
+		return "", pod.Port{}
+	}
+	for _, p := range pods {
+		if !p.Alive() {
+			continue
+		}
+		plan, err := p.Plan()
+		if err != nil {
+			continue
+		}
+		for _, theirs := range plan.Published() {
+			if port.Clashes(theirs) {
+				return podArgument(asking, p), theirs
+			}
+		}
+	}
+	return "", pod.Port{}
+}
+
+// podArgument returns a pod's name as command-line arguments, with -n if its namespace is not that of the
+// pod here.
+func podArgument(here, p store.Pod) string {
+	if p.Namespace == here.Namespace {
+		return p.Name
+	}
+	return p.Name + " -n " + p.Namespace
+}

@@ -1,0 +1,419 @@
+// Package podup starts the pods of manifests, or changes running ones. It compares them with what runs,
+// pulls the images, makes and records the Plans, and starts the processes.
+package podup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/imagegc"
+	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/progress"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Run is one run of `podrun up`: its manifests, options and pods.
+type Run struct {
+	Env           *cmdutil.Env
+	Dirs          store.Dirs
+	Launcher      cmdutil.PodLauncher
+	Prespawn      *cmdutil.Prespawn // nil unless a process was prespawned
+	RequireLimits bool
+	Pull          image.PullOptions
+	Targets       []*Target
+	pulls         ImagePulls
+	lease         io.Closer         // protects the images' layers until the pods are recorded
+	Unit          Unit              // nil unless systemd runs the pods
+	Replace       bool              // --replace
+	RetryPulls    bool              // when a network or a registry does not answer
+	Background    bool              // pods that do not run get a puller for their images
+	ReportTo      io.Writer         // receives the outcome of each pod
+	Stored        []manifest.Object // ConfigMaps and other objects that pods refer to
+	Workloads     []manifest.Object // Deployments, Jobs and other workloads
+	Samples       []*Target         // one pod of each workload, for its images; never started
+	LogLimited    bool              // --log-max-size or --log-max-files
+	removeAtEnd   bool              // the pods remove themselves when they have ended
+	created       []*pod.Object     // the objects of Stored that did not exist before
+}
+
+// Unit is what a systemd unit does differently from a terminal.
+type Unit interface {
+	// Adopt takes over a running pod.
+	Adopt(context.Context, *Run, *Target) error
+	// PullImages pulls the images of the pods, which are Pending meanwhile.
+	PullImages(context.Context, *Run) (map[ImageUse]pod.Image, error)
+	// ReleaseStartSlot lets another unit start its pods.
+	ReleaseStartSlot()
+}
+
+// Prepare does everything that can fail before a pod exists: it inspects what runs, pulls the images and
+// makes the Plans.
+func (r *Run) Prepare(ctx context.Context) error {
+	if err := r.inspect(ctx); err != nil {
+		return err
+	}
+	found, err := r.pullAllImages(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range r.Targets {
+		if p.Action != Keep {
+			errs = append(errs, r.Build(p, found))
+		}
+	}
+	for _, p := range r.Samples {
+		errs = append(errs, r.Build(p, found))
+	}
+	return errors.Join(append(errs, r.buildEphemeral(errors.Join(errs...)))...)
+}
+
+// inspect compares every pod with what runs, and opens the ports of those that do not run.
+func (r *Run) inspect(ctx context.Context) error {
+	var errs []error
+	for _, p := range r.Targets {
+		if err := r.pinImages(p); err != nil {
+			return err
+		}
+		if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		switch {
+		case p.Recreate:
+			if p.Pod.Alive() {
+				p.Action = Replace
+			}
+		case !p.Pod.Alive():
+			errs = append(errs, r.resume(p))
+		case r.Unit != nil:
+			errs = append(errs, r.Unit.Adopt(ctx, r, p))
+		default:
+			errs = append(errs, r.CompareRunning(p))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, p := range r.Targets {
+		if !p.RanBefore() {
+			errs = append(errs, RefuseEphemeral(p.Object))
+		}
+	}
+	errs = append(errs, r.refuseVolumes())
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return r.openPorts()
+}
+
+// Release releases the lease on the images' layers, and the ports.
+func (r *Run) Release() {
+	for _, p := range r.Targets {
+		p.closePorts()
+	}
+	r.ReleaseLease()
+}
+
+// ReleaseLease allows the removal of the images' layers again.
+func (r *Run) ReleaseLease() {
+	if r.lease != nil {
+		r.lease.Close()
+		r.lease = nil
+	}
+}
+
+// Ensure pulls all images that are not present, concurrently. The error joins all failures.
+func (r *Run) Ensure(ctx context.Context) (map[ImageUse]pod.Image, error) {
+	uses := r.uses()
+	byUse, failed, err := r.pullImages(ctx, uses, false)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, u := range uses {
+		errs = append(errs, failed[u])
+	}
+	return byUse, errors.Join(append(errs, r.recordFailedPulls())...)
+}
+
+// pullImages makes images available, concurrently; with localOnly it contacts no registry. failed holds those that
+// are not available.
+func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (byUse map[ImageUse]pod.Image, failed map[ImageUse]error, err error) {
+	images, err := r.Env.Deps.OpenImages(r.Dirs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := imagegc.Collect(r.Env, r.Dirs, images); err != nil {
+		return nil, nil, err
+	}
+	r.ReleaseLease()
+	if r.lease, err = images.Lease(); err != nil {
+		return nil, nil, err
+	}
+	shown := progress.New(r.Env, "fetching")
+	defer shown.End()
+	options := r.Pull
+	options.LocalOnly = localOnly
+	options.Progress = func(e image.Progress) {
+		shown.Update(e)
+		r.pulls.Update(e)
+		r.EachPending(func(w *PendingPod) { w.layer(e) })
+	}
+	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
+	var all sync.WaitGroup
+	for i, u := range uses {
+		all.Go(func() {
+			r.pulls.Begin(u)
+			found[i], errs[i] = r.ensureImage(ctx, images, u, options)
+			r.pulls.End(u, errs[i])
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("cannot use image %s: %w", u.Ref, errs[i])
+				return
+			}
+			shown.Done(u.Ref)
+			r.EachPending(func(w *PendingPod) { w.layer(image.Progress{Image: u.Ref, Status: image.Done}) })
+		})
+	}
+	all.Wait()
+	byUse, failed = map[ImageUse]pod.Image{}, map[ImageUse]error{}
+	for i, u := range uses {
+		if byUse[u] = found[i]; errs[i] != nil {
+			failed[u] = errs[i]
+		}
+	}
+	return byUse, failed, nil
+}
+
+// ensureImage makes one image available. Pods that wait for it get an event of its pull.
+func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageUse, options image.PullOptions) (pod.Image, error) {
+	options.AuthFiles = r.Logins(u)
+	options.BeforePull = func() { r.pulls.notePull(u) }
+	options.Warn = func(err error) { r.noteLocalCopy(u, err) }
+	ref, policy := u.Ref, u.Policy
+	if u.id != "" {
+		ref, policy = u.id, image.Never
+	}
+	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Puller != nil }) {
+		local := options
+		local.LocalOnly = true
+		if img, err := images.Ensure(ctx, ref, policy, local); !errors.Is(err, image.ErrRegistryNeeded) {
+			return img, err
+		}
+		r.pulling(u)
+	}
+	return images.Ensure(ctx, ref, policy, options)
+}
+
+// uses returns the images that the pods need, and how they use them.
+func (r *Run) uses() (uses []ImageUse) {
+	for _, p := range slices.Concat(r.Targets, r.Samples) {
+		for _, i := range manifest.Images(p.Object.Pod) {
+			if p.AwaitsImages || p.RanBefore() && !p.changes(i.Container) {
+				continue
+			}
+			if u := p.Use(i); !slices.Contains(uses, u) {
+				uses = append(uses, u)
+			}
+		}
+	}
+	return uses
+}
+
+// Build makes the pod's Plan.
+func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
+	images := map[string]pod.Image{}
+	p.images = map[string]string{}
+	for _, i := range manifest.Images(p.Object.Pod) {
+		img := found[p.Use(i)]
+		if p.AwaitsImages && img.ID == "" {
+			img = placeholderImage
+		}
+		images[i.Key()], p.images[i.Reference] = img, img.ID
+	}
+	opt, err := r.options()
+	if err != nil {
+		return err
+	}
+	if p.Resumed != nil {
+		opt.UID = p.Resumed.UID
+	}
+	if opt.Seccomp, err = admission.SeccompProfiles(r.Dirs.Seccomp(), podutil.LocalSeccompProfiles(p.Object.Pod)); err != nil {
+		return err
+	}
+	var plan *pod.Plan
+	if p.Action != Change {
+		plan, err = manifest.Build(p.Object, images, opt)
+	} else {
+		plan, err = manifest.Update(p.Plan, p.change.old, p.Object, p.change.Difference, images, opt)
+	}
+	if err == nil {
+		err = admission.Adapt(r.Env, r.Prespawn, plan, p.Object.Pod)
+	}
+	if err == nil {
+		err = r.assignDevices(p, plan)
+	}
+	if err == nil {
+		p.Plan = plan
+		p.Plan.ImagesPending = p.AwaitsImages
+	}
+	return err
+}
+
+// Start starts the pods that do not run, and changes running ones that differ from their manifests. A pod
+// that fails does not keep the others from starting.
+func (r *Run) Start() error { return r.start(r.carryOut) }
+
+// start stores the objects, and calls do for every pod, concurrently.
+func (r *Run) start(do func(*Target) error) error {
+	defer r.Release()
+	defer r.Prespawn.End()
+	stored, bound, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
+	for _, o := range stored {
+		if o.Revision == 1 {
+			r.created = append(r.created, o)
+		}
+	}
+	if objects.NotifyPods(context.Background(), r.Env, r.Dirs, slices.Concat(stored, bound)); err != nil {
+		return err
+	}
+	if _, _, err := objects.Apply(r.Env, r.Dirs, r.Workloads, r.ReportTo); err != nil {
+		return err
+	}
+	errs := make([]error, len(r.Targets))
+	ForEach(r.Targets, func(i int, p *Target) { errs[i] = do(p) })
+	return errors.Join(errs...)
+}
+
+// carryOut carries out the action of a pod.
+func (r *Run) carryOut(p *Target) (err error) {
+	switch {
+	case p.Action == Keep && p.AwaitsImages:
+		return retryPull(p)
+	case p.Action == Keep:
+		return nil
+	case p.Action == Change:
+		err = r.apply(p)
+	case p.Action == Replace && r.Replace && !p.AwaitsImages:
+		err = r.replacePod(p)
+	default:
+		return r.startNew(p)
+	}
+	p.Started = err == nil
+	return err
+}
+
+// startNew starts a pod that does not run, or its puller, after stopping the pod that it replaces.
+func (r *Run) startNew(p *Target) error {
+	if p.Action == Replace {
+		if err := r.stillPending(p); err != nil {
+			return err
+		}
+		if err := r.StopOld(p); err != nil {
+			return err
+		}
+	}
+	start := r.startPod
+	if p.AwaitsImages {
+		start = r.startPull
+	}
+	switch err := r.begin(p, start); {
+	case errors.Is(err, store.ErrLocked):
+		return busyError(p.Pod)
+	case err != nil:
+		return fmt.Errorf("cannot start pod %s: %w", p.Pod.Name, err)
+	}
+	p.Started = true
+	if p.replacement != "" {
+		return nil
+	}
+	return r.Dirs.RemoveReplacement(p.Pod) // an unfinished replacement is obsolete: the pod has just started from a later manifest
+}
+
+// Started returns the pods that run now.
+func (r *Run) Started() []*Target {
+	var list []*Target
+	for _, p := range r.Targets {
+		if p.Started {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// options returns the options of Build for this machine.
+func (r *Run) options() (manifest.BuildOptions, error) {
+	memory, err := host.MemoryTotal()
+	if err != nil {
+		return manifest.BuildOptions{}, err
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		return manifest.BuildOptions{}, fmt.Errorf("find the machine's name: %w", err)
+	}
+	disk, err := host.StatFS(r.Dirs.Data)
+	if err != nil {
+		return manifest.BuildOptions{}, err
+	}
+	return manifest.BuildOptions{
+		UID: objects.NewUID(), NodeName: node,
+		NodeCPU: int64(runtime.NumCPU()) * 1000, NodeMemory: memory, NodeStorage: int64(disk.Size),
+		RequireLimits: r.RequireLimits, RemoveAtEnd: r.removeAtEnd,
+	}, nil
+}
+
+// PrepareDryRun is Prepare without pulls. It makes Plans only for pods whose images are all present.
+func (r *Run) PrepareDryRun(ctx context.Context) error {
+	if err := r.inspect(ctx); err != nil {
+		return err
+	}
+	images, err := r.Env.Deps.OpenImages(r.Dirs)
+	if err != nil {
+		return err
+	}
+	if r.lease, err = images.Lease(); err != nil {
+		return err
+	}
+	found := map[ImageUse]pod.Image{}
+	var errs []error
+	for _, u := range r.uses() {
+		ref := u.Ref
+		if u.id != "" {
+			ref = u.id
+		}
+		img, err := images.Ensure(ctx, ref, image.Never, r.Pull)
+		switch {
+		case err == nil:
+			found[u] = img
+		case u.Policy == image.Never || u.id != "":
+			errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.Ref, err))
+		default:
+			fmt.Fprintf(r.Env.ErrOut, "podrun: image %s is not present: it would be pulled\n", u.Ref)
+		}
+	}
+	for _, p := range slices.Concat(r.Targets, r.Samples) {
+		whole := p.Action != Keep
+		for _, i := range manifest.Images(p.Object.Pod) {
+			_, here := found[p.Use(i)]
+			whole = whole && (here || p.RanBefore() && !p.changes(i.Container))
+		}
+		if whole {
+			errs = append(errs, r.Build(p, found))
+		}
+	}
+	return errors.Join(append(errs, r.buildEphemeral(errors.Join(errs...)))...)
+}

@@ -1,0 +1,213 @@
+package podup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Action is what a run does with a pod.
+type Action int
+
+const (
+	Create  Action = iota // the pod does not run: it is created or resumed
+	Keep                  // it runs, and matches its manifest
+	Change                // it runs, and is changed to match its manifest
+	Replace               // it is created after the running pod of its name was stopped and removed
+)
+
+// Target is one pod of the manifests.
+type Target struct {
+	Object  *manifest.Object
+	Pod     store.Pod
+	Plan    *pod.Plan
+	Action  Action
+	Started bool // it runs now
+
+	change        *change           // set for the action Change
+	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
+	ephemeral     []Ephemeral       // ephemeral containers that the change adds
+	Recreate      bool              // create it again even if an equal one runs
+	replacement   string            // the ID of its replacement record; "" if there is none
+	Pinned        map[string]string // image IDs by reference, where names do not determine them
+	images        map[string]string // the image IDs of the Plan, by reference
+	pull          string            // the pull policy for all its images; "": each has its own
+	Resumed       *Resumption       // nil unless a lost pod is resumed
+
+	AwaitsImages    bool        // some images are missing: they are pulled while the pod is pending
+	ReplacesPending bool        // the existing pod waits for its images
+	LookedAt        time.Time   // when this command searched for the images
+	Puller          *PendingPod // nil unless this process is the pod's puller
+	Lock            *os.File    // the pod's lock, if this process takes it before the start
+
+	ports     map[string]*os.File // opened host ports, by their names
+	Successor *Successor          // nil unless --watch watches its file
+
+	NotifyTarget *podinit.NotifyTarget // for a pod of a systemd unit: what its supervisor gets
+	NotifyConn   *os.File              // the unit's end of that connection
+	Last         *pod.Status           // its last status, once it has ended
+}
+
+// ForEach calls do for all pods concurrently, and waits.
+func ForEach(pods []*Target, do func(i int, p *Target)) {
+	var all sync.WaitGroup
+	for i, p := range pods {
+		all.Go(func() { do(i, p) })
+	}
+	all.Wait()
+}
+
+// Resumption is a pod without processes that will be resumed: it keeps its identity, its volumes on disk,
+// its logs and its restart counts.
+type Resumption struct {
+	UID     string
+	Created time.Time
+}
+
+// resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
+// or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
+// created again, except by a unit that was started at boot; so is, under the restart policy Never, a lost
+// pod in which a container has run, because no container may run twice.
+func (r *Run) resume(p *Target) error {
+	if !p.Pod.Exists() {
+		return nil
+	}
+	text, err := p.Pod.Manifest()
+	if err != nil {
+		return nil // partly removed: it will be replaced
+	}
+	old, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil
+	}
+	next := p.Object.Pod.DeepCopy()
+	next.Spec.ImagePullSecrets = old.Spec.ImagePullSecrets // for pulls only; those of its ServiceAccount may have changed
+	d, err := manifest.Compare(old, next)
+	if err != nil || !d.Empty() {
+		return err
+	}
+	plan, err := p.Pod.Plan()
+	if err != nil || plan.UID == "" {
+		return nil
+	}
+	st, err := p.Pod.Status()
+	if err == nil && st.Deleting || p.Pod.Removing() {
+		return nil
+	}
+	ended := err == nil && st.Phase.Terminal() && st.Reason != pod.ReasonTerminated
+	mustNotRerun := plan.RestartPolicy == pod.RestartNever && podview.HasRun(p.Pod, plan)
+	switch {
+	case !ended && !mustNotRerun:
+		p.Resumed = &Resumption{plan.UID, old.CreationTimestamp.Time}
+		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s is resumed: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
+	case r.Unit != nil && podview.Rebooted(p.Pod):
+		p.Plan, p.Action, p.Started = plan, Keep, true
+		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s had ended before the machine was restarted: it is not run again\n", p.Pod.Name)
+	}
+	return nil
+}
+
+// Successor hands the pod that --watch recreates to the foreground, which still follows the old one. A nil
+// Successor belongs to a pod that is not watched.
+type Successor struct {
+	mu            sync.Mutex
+	busy          chan struct{} // closed when the current replacement is done; nil if there is none
+	next          *Target       // the new pod, until the foreground takes it
+	stopFollowing func()        // cancels the context in which the foreground follows the old pod
+	closed        bool          // the pod is being stopped: no replacement may begin
+}
+
+// Outcome returns the word for what up does with a pod.
+func (t *Target) Outcome() string {
+	switch {
+	case t.Action == Change:
+		return "configured"
+	case t.Action == Keep:
+		return "unchanged"
+	case t.Action == Create && !t.Recreate && t.Pod.Exists(): // the pod was stopped, or has ended
+		return "started"
+	}
+	return "created"
+}
+
+// RanBefore reports whether the pod ran before the command, which keeps or changes it.
+func (t *Target) RanBefore() bool { return t.Action == Keep || t.Action == Change }
+
+// CloseNotify closes the descriptors of a pod's connection to systemd.
+func (t *Target) CloseNotify() {
+	if t.NotifyTarget != nil {
+		t.NotifyTarget.Socket.Close()
+		t.NotifyConn.Close()
+	}
+	t.NotifyTarget, t.NotifyConn = nil, nil
+}
+
+// Begin reports the start of a replacement. It returns false if the pod is being stopped.
+func (r *Successor) Begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.busy = make(chan struct{})
+	}
+	return !r.closed
+}
+
+// Close prevents further replacements, and returns the channel of the current one, or nil.
+func (r *Successor) Close() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return r.busy
+}
+
+// End reports the result of a replacement; nil if it failed.
+func (r *Successor) End(next *Target) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = next
+	close(r.busy)
+	r.busy = nil
+	if next != nil && r.stopFollowing != nil { // the directory now belongs to the new pod
+		r.stopFollowing()
+	}
+}
+
+// Show returns the context in which the current pod is shown.
+func (r *Successor) Show(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, leave := context.WithCancel(ctx)
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stopFollowing = leave
+	}
+	return ctx, leave
+}
+
+// Take waits for the current replacement, and returns the pod that it has made, or nil.
+func (r *Successor) Take() *Target {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	busy := r.busy
+	r.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.next
+	r.next = nil
+	return next
+}

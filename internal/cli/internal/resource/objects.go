@@ -1,0 +1,178 @@
+package resource
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// FindObject returns an object that the user has named.
+func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
+	if kind.ClusterScoped() {
+		namespace = ""
+	}
+	o, err := dirs.Object(kind, namespace, name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadName) {
+		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindnames.Of(kind))
+		if kind.ClusterScoped() {
+			hint = fmt.Sprintf("podrun get %s lists all", kindnames.Of(kind))
+		}
+		if namespace == "" || namespace == podclient.DefaultNamespace {
+			return nil, report.New(report.Failure, hint, "%s %q not found", kindnames.Of(kind), name)
+		}
+		return nil, report.New(report.Failure, hint, "%s %q not found in namespace %q", kindnames.Of(kind), name, namespace)
+	}
+	return o, err
+}
+
+// ListNamespaces returns the namespaces that are stored or in use, and the default one, sorted by name. A
+// namespace that is only in use is as old as the oldest object in it.
+func ListNamespaces(dirs store.Dirs) ([]*pod.Object, error) {
+	kept, err := dirs.Objects(pod.KindNamespace, "")
+	used, uerr := NamespacesInUse(dirs)
+	for _, o := range kept {
+		delete(used, o.Name)
+	}
+	kept = slices.AppendSeq(kept, maps.Values(used))
+	slices.SortFunc(kept, func(a, b *pod.Object) int { return strings.Compare(a.Name, b.Name) })
+	return kept, errors.Join(err, uerr)
+}
+
+// NamespacesInUse returns the namespaces that are not empty, and the default one, by name.
+func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
+	var errs []error
+	used := map[string]*pod.Object{podclient.DefaultNamespace: {Kind: pod.KindNamespace, Name: podclient.DefaultNamespace}}
+	use := func(name string, created time.Time) {
+		o := used[name]
+		if o == nil {
+			o = &pod.Object{Kind: pod.KindNamespace, Name: name}
+			used[name] = o
+		}
+		if o.CreatedAt.IsZero() || created.Before(o.CreatedAt) {
+			o.CreatedAt = created
+		}
+	}
+	for _, k := range kindnames.All() {
+		if k.Kind.ClusterScoped() {
+			continue
+		}
+		list, err := dirs.Objects(k.Kind, "")
+		errs = append(errs, err)
+		for _, o := range list {
+			use(o.Namespace, o.CreatedAt)
+		}
+	}
+	pods, err := ListPods(dirs, "", true)
+	errs = append(errs, err)
+	for _, p := range pods {
+		use(p.Namespace, podview.MetadataOf(p).CreationTimestamp)
+	}
+	return used, errors.Join(errs...)
+}
+
+// FindNamespace returns a namespace that the user has named.
+func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
+	all, err := ListNamespaces(dirs)
+	for _, o := range all {
+		if o.Name == name {
+			return o, nil
+		}
+	}
+	if err == nil {
+		_, err = FindObject(dirs, pod.KindNamespace, "", name)
+	}
+	return nil, err
+}
+
+// SetVolumeStates sets the derived fields of PersistentVolumes and claims. Other objects stay as they are.
+func SetVolumeStates(dirs store.Dirs, list []*pod.Object) error {
+	var volumes []*pod.Object
+	var err error
+	if slices.ContainsFunc(list, func(o *pod.Object) bool { return o.Claim != nil }) {
+		volumes, err = dirs.Objects(pod.KindVolume, "")
+	}
+	for _, o := range list {
+		switch c, v := o.Claim, o.PersistentVolume; {
+		case c != nil:
+			c.Volume = pod.BoundVolume(o, volumes)
+			c.Bound = c.Volume != nil || c.Provisions() && (c.Class == nil || dirs.HasClaimDir(o))
+		case v == nil:
+		case v.Claim == nil || v.Claim.UID == "":
+			v.Phase = pod.VolumeAvailable
+		default:
+			v.Phase = pod.VolumeBound
+			claim, err := dirs.Object(pod.KindClaim, v.Claim.Namespace, v.Claim.Name)
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !v.IsBoundTo(claim) { // a damaged claim keeps its volume
+				v.Phase = pod.VolumeReleased
+			}
+		}
+	}
+	return err
+}
+
+// Endpoint is a pod behind a Service, with its published record.
+type Endpoint struct {
+	Pod      store.Pod
+	Endpoint *pod.Endpoint
+}
+
+// EndpointsOf returns the pods that a Service selects.
+func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
+	s := o.Service
+	if s == nil || len(s.Selector) == 0 {
+		return nil, nil
+	}
+	pods, err := dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	var all []Endpoint
+	for _, p := range pods {
+		is, err := p.Endpoint()
+		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
+			continue // it has no published record: it is ending, or has no network
+		}
+		chosen := true
+		for k, v := range s.Selector {
+			had, ok := is.Labels[k]
+			chosen = chosen && ok && had == v
+		}
+		if chosen {
+			all = append(all, Endpoint{p, is})
+		}
+	}
+	return all, nil
+}
+
+// FixedEndpoints returns the ready addresses that Endpoints and EndpointSlices give to a Service without a
+// selector.
+func FixedEndpoints(dirs store.Dirs, o *pod.Object) (list []pod.ServiceEndpoint, err error) {
+	if o.Service == nil || len(o.Service.Selector) > 0 {
+		return nil, nil
+	}
+	for _, kind := range []pod.ObjectKind{pod.KindEndpoints, pod.KindEndpointSlice} {
+		objects, err := dirs.Objects(kind, o.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range objects {
+			for _, at := range e.Endpoints.List {
+				if e.Endpoints.Service == o.Name && (!at.NotReady || o.Service.PublishNotReady) {
+					list = append(list, at)
+				}
+			}
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,183 @@
+package rollout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
+)
+
+// Goal is the state in which `up -d` stops waiting for a pod.
+type Goal struct {
+	Word     string // running or ready
+	At       func(*pod.Status) bool
+	FailFast bool // the first failed pull of an image ends the wait
+}
+
+// GoalFor returns the goal running or, with --wait, ready.
+func GoalFor(wait bool) Goal {
+	if wait {
+		return Goal{Word: "ready", At: (*pod.Status).Ready}
+	}
+	return Goal{Word: "running", At: (*pod.Status).AllStarted}
+}
+
+// awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
+func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) error {
+	reporter := Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	word := to.Word
+	switch {
+	case p.AwaitsImages:
+		if err := AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return to.FailFast || !a.Retryable }); err != nil {
+			if exitcode.As(err) == nil && !errors.Is(err, context.Canceled) {
+				fmt.Fprintf(env.ErrOut, "podrun: pod %[1]s keeps waiting for its images; podrun down %[1]s removes it\n", p.Pod.Name)
+			}
+			return err
+		}
+	case p.Action == podup.Change:
+		word = "configured"
+	case p.Action == podup.Keep:
+		word = "unchanged"
+	}
+	defer reporter.WatchMounts(p)()
+	last, err := reporter.awaitGoal(ctx, env, p, to, timeout)
+	if err != nil {
+		return err
+	}
+	switch last.Phase {
+	case pod.Succeeded:
+		word = "succeeded"
+	case pod.Failed:
+		return withLastLines(p.Pod, last, reporter.Failure(p.Pod, last))
+	}
+	fmt.Fprintf(env.Out, "pod/%s %s\n", p.Pod.Name, word)
+	return nil
+}
+
+// awaitGoal waits until a pod has reached the goal or has ended, and returns its status.
+func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) (last *pod.Status, err error) {
+	reached := func(st *pod.Status) bool { return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal() }
+	see, end := r.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
+	err = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+		r.Status(st)
+		see(st)
+		last = st
+		return reached(st)
+	})
+	end()
+	if last == nil || !reached(last) {
+		err = errors.Join(err, ctx.Err())
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.Pod.Name),
+			"pod %s is not %s after %v: it keeps running", p.Pod.Name, to.Word, timeout)
+	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
+		return nil, err
+	case last != nil && to.At(last):
+		return last, nil
+	}
+	// It has ended, perhaps before the first request.
+	if last, err = FinalStatus(ctx, p.Pod); err == nil {
+		r.Status(last)
+	}
+	return last, err
+}
+
+// FinalStatus returns the status of a pod that has ended.
+func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {
+	if err := podclient.WaitGone(ctx, p); err != nil {
+		return nil, err
+	}
+	return podview.StatusOf(p)
+}
+
+// withLastLines adds the last output of the failed container to a pod's failure.
+func withLastLines(p store.Pod, st *pod.Status, err error) error {
+	c := failedContainer(st)
+	if c == nil {
+		return err
+	}
+	all, lerr := crilog.Attempts(p.LogDir(c.Name))
+	if lerr != nil || len(all) == 0 {
+		return err
+	}
+	var text bytes.Buffer
+	sink := &lineSink{out: &text}
+	if crilog.Read(p.LogDir(c.Name), all[len(all)-1], crilog.Selection{Tail: ContextLines}, sink) != nil || text.Len() == 0 {
+		return err
+	}
+	return report.New(report.ClassOf(err), report.Hint(err), "%w\nits last lines:\n%s", err, text.Bytes())
+}
+
+// lineSink is a Sink that collects text.
+type lineSink struct{ out *bytes.Buffer }
+
+// Entry adds a line, or a part of one.
+func (l *lineSink) Entry(e crilog.Entry) error {
+	l.out.Write(e.Text)
+	if !e.Partial {
+		l.out.WriteByte('\n')
+	}
+	return nil
+}
+
+// Flush does nothing.
+func (l *lineSink) Flush() error { return nil }
+
+// ContextLines is how many lines of earlier output are printed when a command joins a running pod.
+const ContextLines = 10
+
+// AwaitPods waits until every pod has reached the goal or has succeeded.
+func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to Goal, timeout time.Duration, signals <-chan os.Signal) error {
+	wait := func(ctx context.Context) error {
+		ctx, cancel := cmdutil.WithTimeout(ctx, timeout)
+		defer cancel()
+		errs := make([]error, len(pods))
+		podup.ForEach(pods, func(i int, p *podup.Target) { errs[i] = awaitPod(ctx, env, p, to, timeout) })
+		return errors.Join(errs...)
+	}
+	err := cmdutil.Interruptible(ctx, signals, wait)
+	WarnOfLogout(env, pods)
+	if status := exitcode.As(err); status != nil && status.Err == nil {
+		for _, p := range pods {
+			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+		}
+	}
+	return err
+}
+
+// WarnOfLogout warns, once, that background pods will end with the user's last login, because the user's
+// manager ends then.
+func WarnOfLogout(env *cmdutil.Env, pods []*podup.Target) {
+	warnOfLogout(env, pods, systemd.LingerEnabled)
+}
+
+func warnOfLogout(env *cmdutil.Env, pods []*podup.Target, lingers func() bool) {
+	manager, ok := delegation.FindManager()
+	if !ok || manager.Cgroup == delegation.Mount {
+		return
+	}
+	for _, p := range pods {
+		st, err := p.Pod.Status()
+		if err == nil && strings.HasPrefix(st.Cgroup, manager.Cgroup+"/") && !lingers() {
+			fmt.Fprintf(env.ErrOut, "podrun: warning: systemd ends pod %s when you log out; loginctl enable-linger keeps it running\n", p.Pod.Name)
+			return
+		}
+	}
+}

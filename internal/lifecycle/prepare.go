@@ -1,0 +1,120 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/podrun/podrun/internal/pod"
+)
+
+// Preparation lists the runs of containers that follow unless another event occurs. They can be
+// made up to the point at which they execute their programs. It is a hint: only Decide starts
+// containers.
+type Preparation struct {
+	Starts []Action      // StartContainer, each as Decide would issue it
+	Wake   time.Duration // look again at this CLOCK_BOOTTIME; 0: only on an event
+}
+
+// A prepared container takes about 6 MB of memory. So there are few of them, and the pod's limit,
+// if any, must have space for them beside the limits of running containers. A container that waits
+// for its back-off is prepared only near the end of it, because the supervisor may hibernate
+// before.
+const (
+	maxPrepared    = 8
+	preparedMemory = 8 << 20
+	prepareBefore  = 2 * time.Second
+)
+
+// Prepare returns what to prepare now, in order of need: while the sandbox is made, the containers
+// that start in it first; while an init container's program runs, or a sidecar starts, the next
+// init container or, after the last, the app containers; and containers whose back-off is about to
+// end. Containers that are starting do not share the processors with later ones. Nothing is
+// prepared for a pod that ends, is paused, or restarts as a whole.
+func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
+	d := &decision{plan: plan, seen: o, now: now, ending: o.currentEnding(plan, now)}
+	switch {
+	case d.ending != nil || o.Restarting || o.Pause.State != PauseNone:
+		return Preparation{}
+	case o.Sandbox == SandboxCreating:
+		if d.startInits() {
+			d.startApps()
+		}
+	case o.Sandbox == SandboxUp:
+		d.prepareNext()
+	}
+	n := min(len(d.Actions), d.roomForPrepared())
+	return Preparation{Starts: d.Actions[:n:n], Wake: d.Wake}
+}
+
+// prepareNext prepares for a sandbox in which containers run.
+func (d *decision) prepareNext() {
+	plan, front := d.plan, d.firstBlockingInit()
+	for i := 0; i <= front && i < len(plan.InitContainers); i++ {
+		d.prepareRestart(&plan.InitContainers[i], initRole(&plan.InitContainers[i]))
+	}
+	switch {
+	case front == len(plan.InitContainers):
+		for i := range plan.Containers {
+			d.prepareRestart(&plan.Containers[i], roleApp)
+		}
+	case d.seen.container(plan.InitContainers[front].Name).State != RunRunning:
+	case front+1 < len(plan.InitContainers):
+		d.prepareFirst(&plan.InitContainers[front+1])
+	default:
+		d.prepareApps()
+	}
+}
+
+// prepareFirst prepares a container that has never run.
+func (d *decision) prepareFirst(c *pod.Container) {
+	if d.seen.container(c.Name).State == RunNone {
+		d.do(StartContainer, c.Name, 0)
+	}
+}
+
+// prepareApps prepares the app containers that startApps would start at once.
+func (d *decision) prepareApps() {
+	priority, ordered := d.priority()
+	for i := range d.plan.Containers {
+		c := &d.plan.Containers[i]
+		if ordered && c.Priority < priority {
+			continue
+		}
+		d.prepareFirst(c)
+		if c.PostStart != nil {
+			return
+		}
+	}
+}
+
+// prepareRestart prepares a container near the end of its back-off.
+func (d *decision) prepareRestart(c *pod.Container, r role) {
+	seen := d.seen.container(c.Name)
+	at := seen.restartAt()
+	switch {
+	case seen.State != RunEnded, finished(d.plan, c, r, seen), at <= d.now.Boot:
+	case d.now.Boot < at-prepareBefore:
+		d.wakeAt(at - prepareBefore)
+	default:
+		d.do(StartContainer, c.Name, seen.Attempt+1)
+	}
+}
+
+// roomForPrepared returns how many prepared containers the pod's memory limit allows beside the
+// running ones.
+func (d *decision) roomForPrepared() int {
+	left := d.plan.Resources.MemoryLimit
+	if left == 0 {
+		return maxPrepared
+	}
+	for _, c := range slices.Concat(d.plan.All()...) {
+		switch {
+		case !d.seen.container(c.Name).live():
+		case c.Resources.MemoryLimit == 0:
+			return 0
+		default:
+			left -= c.Resources.MemoryLimit
+		}
+	}
+	return int(min(max(left, 0)/preparedMemory, maxPrepared))
+}

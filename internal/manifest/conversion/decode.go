@@ -1,0 +1,121 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/pod"
+)
+
+// ToKubernetes converts a stored object to its Kubernetes form, for printing. The values of a Secret are
+// included only if secrets is set. Otherwise they are replaced by their sizes, which are not valid base64,
+// so that the output cannot be applied by mistake.
+func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
+	meta := metav1.ObjectMeta{
+		Namespace: o.Namespace, Name: o.Name, GenerateName: o.GenerateName, UID: types.UID(o.UID), CreationTimestamp: metav1.NewTime(o.CreatedAt),
+		Labels: o.Labels, Annotations: o.Annotations,
+	}
+	if o.Revision > 0 {
+		meta.ResourceVersion = strconv.FormatInt(o.Revision, 10)
+	}
+	about := metav1.TypeMeta{APIVersion: "v1", Kind: string(o.Kind)}
+	switch o.Kind {
+	case pod.KindConfigMap:
+		return &corev1.ConfigMap{TypeMeta: about, ObjectMeta: meta, Data: o.ConfigMap.Data, BinaryData: o.ConfigMap.BinaryData, Immutable: trueOrNil(o.ConfigMap.Immutable)}, nil
+	case pod.KindSecret:
+		s := &corev1.Secret{TypeMeta: about, ObjectMeta: meta, Type: corev1.SecretType(o.Secret.Type), Immutable: trueOrNil(o.Secret.Immutable)}
+		if secrets {
+			s.Data = o.Secret.Data
+			return s, nil
+		}
+		return redactedSecret(s, o.Secret)
+	case pod.KindClaim:
+		c := &corev1.PersistentVolumeClaim{TypeMeta: about, ObjectMeta: meta}
+		return c, claimToKubernetes(o, c)
+	case pod.KindVolume:
+		v := &corev1.PersistentVolume{TypeMeta: about, ObjectMeta: meta}
+		return v, volumeToKubernetes(o, v)
+	case pod.KindService:
+		s := &corev1.Service{TypeMeta: about, ObjectMeta: meta}
+		if err := decodeSpec(o, &s.Spec); err != nil {
+			return nil, err
+		}
+		if s.Spec.ClusterIPs = o.Service.ClusterIPs; len(s.Spec.ClusterIPs) > 0 {
+			s.Spec.ClusterIP = s.Spec.ClusterIPs[0]
+		}
+		for i, p := range o.Service.Ports {
+			s.Spec.Ports[i].NodePort = p.NodePort // podrun may have chosen it
+		}
+		return s, nil
+	case pod.KindNamespace:
+		n := &corev1.Namespace{TypeMeta: about, ObjectMeta: meta}
+		n.Status.Phase = corev1.NamespaceActive
+		return n, nil
+	case pod.KindServiceAccount:
+		a := &corev1.ServiceAccount{}
+		if err := decodeSpec(o, a); err != nil {
+			return nil, err
+		}
+		a.TypeMeta, a.ObjectMeta = about, meta
+		return a, nil
+	case pod.KindEndpoints:
+		e := &corev1.Endpoints{}
+		if err := decodeSpec(o, e); err != nil {
+			return nil, err
+		}
+		e.TypeMeta, e.ObjectMeta = about, meta
+		return e, nil
+	case pod.KindEndpointSlice:
+		e := &discoveryv1.EndpointSlice{}
+		if err := decodeSpec(o, e); err != nil {
+			return nil, err
+		}
+		about.APIVersion = discoveryv1.SchemeGroupVersion.String()
+		e.TypeMeta, e.ObjectMeta = about, meta
+		return e, nil
+	case pod.KindNetworkPolicy:
+		about.APIVersion = networkingv1.SchemeGroupVersion.String()
+		n := &networkingv1.NetworkPolicy{TypeMeta: about, ObjectMeta: meta}
+		if err := decodeSpec(o, &n.Spec); err != nil {
+			return nil, err
+		}
+		return n, nil
+	}
+	return nil, fmt.Errorf("show %s %s: unknown kind", o.Kind, o.Name)
+}
+
+func trueOrNil(flag bool) *bool {
+	if !flag {
+		return nil
+	}
+	return &flag
+}
+
+func decodeSpec(o *pod.Object, spec any) error {
+	if err := json.Unmarshal(o.Spec, spec); err != nil {
+		return fmt.Errorf("decode %s %s: %w", o.Kind, o.Name, err)
+	}
+	return nil
+}
+
+// redactedSecret returns a Secret without its values.
+func redactedSecret(s *corev1.Secret, values *pod.Secret) (any, error) {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode secret: %w", err)
+	}
+	data := map[string]any{}
+	for key, value := range values.Data {
+		data[key] = fmt.Sprintf("<%d bytes>", len(value))
+	}
+	out["data"] = data
+	return out, nil
+}
