@@ -17,7 +17,7 @@ import (
 
 const referenceDir = "../../docs/reference/"
 
-const generated = "<!-- Generated: go test ./cli -update -->\n\n"
+const generated = "<!-- Generated: go test ./internal/cli -update -->\n\n"
 
 func TestExitCodesPage(t *testing.T) {
 	var b strings.Builder
