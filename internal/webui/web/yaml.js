@@ -1,4 +1,5 @@
-// An object as podrun get -o yaml prints it. It is read when it is shown, and when the object changes.
+// An object as podrun get -o yaml prints it. It is read with every message of the stream: not each change of an
+// object changes its row.
 
 import { read } from './stream.js'
 import { el, say } from './words.js'
@@ -7,17 +8,15 @@ export class Yaml {
   #query
   #text = el('pre', { class: 'yaml', tabindex: '0', 'aria-label': 'YAML' })
   #note = el('p', { class: 'none', role: 'status' })
-  #of // the object whose text is shown
   #reading = false
   element = el('section', { 'aria-label': 'YAML' }, this.#text, this.#note)
 
   constructor(kind, key) { this.#query = new URLSearchParams({ kind, key }) }
 
-  // show is given the object, which is another one after each change, or undefined.
-  async show(object) {
-    if (object === this.#of || this.#reading || !object) return
+  // show is given the row of the object, or undefined if it does not exist.
+  async show(row) {
+    if (this.#reading || !row) return
     this.#reading = true
-    this.#of = object
     try {
       say(this.#text, await read('api/yaml?' + this.#query))
       say(this.#note, '')
