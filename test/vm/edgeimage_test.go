@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podrun/podrun/internal/scriptcmd"
 )
@@ -34,6 +35,9 @@ func TestEdgeImage(t *testing.T) {
 	}
 
 	state, programs := m.must(t, "session", "sh", "-c", edgeState), m.must(t, "root", "sh", "-c", edgePrograms)
+	if strings.Count(state, `"restartCount":0`) != 3 {
+		t.Errorf("pods were restarted:\n%s", state)
+	}
 	m.script(t, "put", image+"/podrun", "/tmp")
 	m.must(t, "root", "podrun-update", "/tmp/podrun")
 	m.must(t, "session", "cmp", "/tmp/podrun", "/usr/bin/podrun")
@@ -66,12 +70,14 @@ func (m *machine) threePods(t *testing.T) {
 	t.Helper()
 	running := regexp.MustCompile(`(?m)^(collector|watch|web) +1/1 +Running`)
 	var last string
+	since := time.Now()
 	if !scriptcmd.Poll(func() bool {
 		last = m.must(t, "session", "podrun", "ps")
 		return len(running.FindAllString(last, -1)) == 3
 	}) {
 		t.Fatalf("the three pods do not run:\n%s\n%s", last, m.must(t, "root", "journalctl", "-b", "--no-pager", "-n", "100"))
 	}
+	t.Logf("three pods run after %.0f s", time.Since(since).Seconds())
 }
 
 // current fails t unless this slot has the podrun of the machine, and it runs.
