@@ -116,9 +116,9 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 	}
 	e.Do(lifecycle.Action{Kind: lifecycle.CreateSandbox})
 	await(lifecycle.SandboxReady)
-	own := sandbox.OwnOOMScore()
+	own, floor := sandbox.OwnOOMScore(), sandbox.OOMScoreFloor()
 	for attempt := range 10 {
-		for name, want := range map[string]int{"a": max(937, own), "b": own} {
+		for name, want := range map[string]int{"a": max(937, floor), "b": floor} {
 			e.Do(lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: attempt})
 			await(lifecycle.Exited)
 			e.Record(&lifecycle.Observed{}) // the exit is recorded: the process can be reaped

@@ -31,7 +31,7 @@ type specConfig struct {
 	recursive      bool     // the kernel supports recursive read-only mounts
 	cgroup         string   // in libcontainer's form; "" without a cgroup
 	ttyGroup       bool     // group 5 is mapped, so that a terminal can belong to it
-	oomScoreFloor  int      // an unprivileged process cannot go below its own score
+	oomScoreFloor  int      // sandbox.OOMScoreFloor
 }
 
 // Identity is the user and groups of a container's process, resolved in its own root file system.

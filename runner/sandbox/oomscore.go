@@ -3,8 +3,10 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/podrun/podrun/internal/pod"
 )
@@ -14,17 +16,19 @@ const oomScoreFile = "/proc/self/oom_score_adj"
 // minOOMScore is the kernel's minimum: never killed.
 const minOOMScore = -1000
 
-// OOMScoreFloor returns the lowest oom_score_adj that a container can be given: without CAP_SYS_RESOURCE no
-// process gets below its own.
-func OOMScoreFloor() int {
+// OOMScoreFloor returns the lowest oom_score_adj that a container can be given.
+var OOMScoreFloor = sync.OnceValue(findOOMScoreFloor)
+
+// findOOMScoreFloor tries values. Without CAP_SYS_RESOURCE the lowest one is not the process's own, but the last that a
+// process with the capability has set, for it or an ancestor (__set_oom_adj in fs/proc/base.c), and no file shows it: in
+// a unit of a user it is systemd's value for the user's manager.
+func findOOMScoreFloor() int {
 	own := OwnOOMScore()
-	if own == minOOMScore || writeOOMScore(own-1) != nil {
+	floor := minOOMScore + sort.Search(own-minOOMScore, func(n int) bool { return writeOOMScore(minOOMScore+n) == nil })
+	if writeOOMScore(own) != nil {
 		return own
 	}
-	if err := writeOOMScore(own); err != nil {
-		return own
-	}
-	return minOOMScore
+	return floor
 }
 
 // OwnOOMScore returns the oom_score_adj of this process, -1000 to 1000; 0 if it cannot be read.
@@ -68,5 +72,5 @@ func oomScoreWarning(plan *pod.Plan, floor int) string {
 	if names == nil {
 		return ""
 	}
-	return fmt.Sprintf("oom_score_adj is %d instead of %d (containers %s): only root can give less than it has itself", floor, least, strings.Join(names, ", "))
+	return fmt.Sprintf("oom_score_adj is %d instead of %d (containers %s): only root can give less", floor, least, strings.Join(names, ", "))
 }

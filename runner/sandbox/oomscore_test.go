@@ -14,8 +14,8 @@ func TestRaisedOOMScoresAreSaidOnce(t *testing.T) {
 	for floor, want := range map[int]string{
 		-1000: "",
 		-997:  "",
-		0:     "oom_score_adj is 0 instead of -997 (containers i): only root can give less than it has itself",
-		200:   "oom_score_adj is 200 instead of -997 (containers i, a): only root can give less than it has itself",
+		0:     "oom_score_adj is 0 instead of -997 (containers i): only root can give less",
+		200:   "oom_score_adj is 200 instead of -997 (containers i, a): only root can give less",
 	} {
 		if got := oomScoreWarning(plan, floor); got != want {
 			t.Errorf("floor %d: %q", floor, got)
@@ -23,10 +23,22 @@ func TestRaisedOOMScoresAreSaidOnce(t *testing.T) {
 	}
 }
 
-// The probe restores the process's own score.
-func TestOOMScoreFloorIsProbedWithoutATrace(t *testing.T) {
+// A process whose own score is above the floor, as in a unit of a user, finds the floor and keeps its score.
+func TestFindOOMScoreFloor(t *testing.T) {
 	before := OwnOOMScore()
-	if floor := OOMScoreFloor(); floor > before || OwnOOMScore() != before {
-		t.Errorf("the floor is %d; before %d, now %d", floor, before, OwnOOMScore())
+	own := before + 100
+	if err := writeOOMScore(own); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = writeOOMScore(before) })
+	floor := findOOMScoreFloor()
+	if now := OwnOOMScore(); now != own {
+		t.Errorf("the probe changed the score from %d to %d", own, now)
+	}
+	if err := writeOOMScore(floor); err != nil {
+		t.Errorf("the floor %d cannot be set: %v", floor, err)
+	}
+	if floor > minOOMScore && writeOOMScore(floor-1) == nil {
+		t.Errorf("%d can be set, below the floor %d", floor-1, floor)
 	}
 }

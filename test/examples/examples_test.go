@@ -1,4 +1,4 @@
-// Package examples runs every file of examples/ with the built binary, as an ordinary user, and
+// Package examples runs every manifest of examples/ with the built binary, as an ordinary user, and
 // checks logs, `podrun ps` and exit codes.
 package examples
 
@@ -96,7 +96,7 @@ $`},
 }
 
 func TestEveryExampleIsExpected(t *testing.T) {
-	files, err := filepath.Glob(dir + "/*")
+	files, err := filepath.Glob(dir + "/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found no examples in %s: %v", dir, err)
 	}

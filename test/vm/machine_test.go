@@ -37,27 +37,33 @@ var machineSlots = func() chan struct{} {
 // noSlot are the tests that do not wait for a slot: the longest, and the one that runs alone.
 var noSlot = []string{"TestMachines/debian", "TestSmoke"}
 
-// boot waits for a slot and gives t a machine of its own with podrun, its examples and their image,
-// until t ends.
+// boot gives t a machine of its own with podrun, its examples and their image, until t ends.
 func boot(t *testing.T, name string) *machine {
 	t.Helper()
-	m := &machine{name: name, env: []string{
-		"PODRUN_VM=" + os.Getenv("PODRUN_VM"), // a script has another HOME
-		"VM_MACHINE=" + name,
-		"VM_NAME=" + os.Getenv(namesEnv) + strings.ReplaceAll(t.Name(), "/", "."),
-	}}
+	m := start(t, name)
+	m.script(t, "put", stage(t, m.arch()), "/home/dev")
+	m.must(t, "root", "sh", "-c", "rm -rf "+home+" && mv /home/dev/"+m.arch()+" "+home)
+	m.must(t, "session", home+"/scripts/example-image")
+	return m
+}
+
+// start waits for a slot and gives t a machine of its own, until t ends. env is for scripts/vm.
+func start(t *testing.T, name string, env ...string) *machine {
+	t.Helper()
+	m := &machine{name: name, env: append(env,
+		"PODRUN_VM="+os.Getenv("PODRUN_VM"), // a script has another HOME
+		"VM_MACHINE="+name,
+		"VM_NAME="+os.Getenv(namesEnv)+strings.ReplaceAll(t.Name(), "/", "."),
+	)}
 	if !slices.Contains(noSlot, t.Name()) {
 		<-machineSlots
 		m.env = append(m.env, "VM_CPUS=1") // several CPUs on one processor wait for each other
 	}
 	t.Cleanup(func() { machineSlots <- struct{}{} })
-	if os.Getenv(keepEnv) == "" {
+	if os.Getenv(keepEnv) == "" || len(env) > 0 { // another image ends with the run
 		t.Cleanup(func() { m.script(t, "down") })
 	}
 	m.script(t, "up")
-	m.script(t, "put", stage(t, m.arch()), "/home/dev")
-	m.must(t, "root", "sh", "-c", "rm -rf "+home+" && mv /home/dev/"+m.arch()+" "+home)
-	m.must(t, "session", home+"/scripts/example-image")
 	return m
 }
 
