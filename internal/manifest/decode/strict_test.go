@@ -34,7 +34,7 @@ func kubernetes(t testing.TB) func(data []byte) (*corev1.Pod, error) {
 var ours = []string{
 	"out of range", "characters; at most", "is larger than", "has more than",
 	"another document begins", "Required value: an object has", "is not supported",
-	"is given twice", "there is no object", "a map with apiVersion and kind", "not a quantity",
+	"is given twice", "contains no object", "a map with apiVersion and kind", "not a quantity",
 	"apiVersion v1, not", "document separator", "contains itself",
 	"invalid YAML", // after the end of a document, where Kubernetes does not look
 }
@@ -128,6 +128,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(manifesttest.PodYAML(manifesttest.One("resources: {limits: {cpu: 1, memory: 1Gi}}, env: [{name: a, value: $(b)}]"))))
+	f.Add([]byte(""))
 	f.Add([]byte("&a [*a]"))
 	f.Add([]byte(`{}}"`))
 	f.Add([]byte("{apiVersion: v1, kind: Pod, metadata: {labels: {? 1 : a}}}"))
