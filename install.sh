@@ -34,7 +34,7 @@ Linux/riscv64) arch=riscv64 ;;
 esac
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work" "$prefix/bin/.podrun.new"' EXIT
 get() { # NAME: a file of the release
 	case $from in
 	http://* | https://*)
@@ -60,8 +60,8 @@ get "$file"
 
 tar -xzf "$work/$file" -C "$work" || die "cannot unpack $file"
 tree=$work/${file%.tar.gz}
-version=$("$tree/bin/podrun" version) || die "podrun does not run on this machine"
 mkdir -p "$prefix/bin" "$prefix/share" && cp "$tree/bin/podrun" "$prefix/bin/.podrun.new" || die "cannot write to $prefix"
+version=$("$prefix/bin/.podrun.new" version) || die "podrun does not run on this machine" # run there: /tmp may be mounted noexec
 mv -f "$prefix/bin/.podrun.new" "$prefix/bin/podrun" # by a rename: podrun may run
 cp -R "$tree/share/." "$prefix/share"
 echo "installed $version in $prefix/bin/podrun, with its manual pages and completions in $prefix/share"

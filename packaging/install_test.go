@@ -117,6 +117,15 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestInstallNoexec: the installer runs no program in the directory for temporary files, where that may be forbidden.
+func TestInstallNoexec(t *testing.T) {
+	temp, prefix := t.TempDir(), t.TempDir()
+	asRoot(t, "sh", "-ec", `mount -t tmpfs -o noexec none "$1"; export TMPDIR="$1" HOME="$1"; exec sh "$2" --prefix "$3"`, "sh", temp, filepath.Join(release, "install.sh"), prefix)
+	if files := output(t, "find", filepath.Join(prefix, "bin"), "-type", "f"); files != filepath.Join(prefix, "bin/podrun")+"\n" {
+		t.Errorf("it installed %q", files)
+	}
+}
+
 // TestInstallRefuses: a release that is not as it should be leaves no file.
 func TestInstallRefuses(t *testing.T) {
 	_, public := newKey(t)
@@ -199,7 +208,9 @@ func TestSign(t *testing.T) {
 func TestReleaseRefuses(t *testing.T) {
 	for _, tc := range []struct{ version, arch, key, want string }{
 		{"", "", "", "release: VERSION is missing: make release VERSION=0.1.0\n"},
-		{"v1", "", "", "release: VERSION is a semantic version without v, such as 0.1.0 or 0.2.0-rc.1, not v1\n"},
+		{"v1", "", "", "release: VERSION is a semantic version without v, such as 0.1.0, 0.2.0-alpha.1, -beta.1 or -rc.1, not v1\n"},
+		{"1.0.0-rc.01", "", "", "release: VERSION is a semantic version "}, // no number has leading zeros
+		{"1.0.0-dev", "", "", "release: VERSION is a semantic version "},   // Alpine has no form for it
 		{"1.0.0", "mips", "", "release: there is no architecture mips: use some of amd64 "},
 		{"1.0.0", "amd64", "/nonexistent", "release: SIGNING_KEY: the file /nonexistent cannot be read\n"},
 	} {
@@ -208,5 +219,22 @@ func TestReleaseRefuses(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.HasPrefix(string(out), tc.want) {
 			t.Errorf("%+v: %v\n%s", tc, err, out)
 		}
+	}
+}
+
+// TestReleaseRefusesChanges: a tree with a file that is not committed is no release.
+func TestReleaseRefusesChanges(t *testing.T) {
+	dir := t.TempDir()
+	output(t, "git", "init", "-q", dir)
+	output(t, "git", "-C", dir, "-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "-q", "--allow-empty", "-m", "empty")
+	if err := os.Mkdir(filepath.Join(dir, "scripts"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "cp", "../scripts/release", "../scripts/env.sh", filepath.Join(dir, "scripts"))
+	cmd := exec.Command(filepath.Join(dir, "scripts/release"))
+	cmd.Env = append(os.Environ(), "VERSION=1.0.0", "SIGNING_KEY=")
+	want := "release: the tree has changes that are not committed: commit them first, git status lists them\n"
+	if out, err := cmd.CombinedOutput(); err == nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
