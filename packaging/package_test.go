@@ -16,8 +16,8 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-// version is that of the packages that the tests make.
-const version = "0.1.0"
+// version is that of the packages that the tests make: a pre-release, because each packager has its own form for it.
+const version = "0.1.0-rc.1"
 
 // arch is this machine's architecture as scripts/build spells it.
 var arch = map[string]string{"arm": "armv7"}[runtime.GOARCH]
@@ -143,7 +143,7 @@ func asRoot(t *testing.T, args ...string) string {
 }
 
 func TestDeb(t *testing.T) {
-	deb := file(t, "podrun_"+version+"_*.deb")
+	deb := file(t, "podrun_0.1.0~rc.1_*.deb")
 	root, before := newRoot(t)
 	for _, dir := range []string{"info", "updates"} {
 		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", dir), 0o755); err != nil {
@@ -208,14 +208,14 @@ func TestDebWithAppArmor(t *testing.T) {
 }
 
 func TestRPM(t *testing.T) {
-	packed := file(t, "podrun-"+version+"-1.*.rpm")
+	packed := file(t, "podrun-0.1.0~rc.1-1.*.rpm")
 	root, before := newRoot(t)
 	rpm := func(args ...string) string {
 		return asRoot(t, append([]string{"rpm", "--root", root, "--dbpath", "/var/lib/rpm"}, args...)...)
 	}
 	rpm("--install", "--nodeps", packed)
 	checkFiles(t, root, "/usr/share/zsh/site-functions/_podrun")
-	if out := rpm("--query", "--all", "--queryformat", "%{NAME} %{VERSION} %{LICENSE}"); out != "podrun 0.1.0 Apache-2.0" {
+	if out := rpm("--query", "--all", "--queryformat", "%{NAME} %{VERSION} %{LICENSE}"); out != "podrun 0.1.0~rc.1 Apache-2.0" {
 		t.Errorf("installed is %q", out)
 	}
 	rpm("--erase", "podrun")
@@ -231,10 +231,10 @@ func TestRPM(t *testing.T) {
 // TestAPK checks the content: Debian has no apk.
 func TestAPK(t *testing.T) {
 	root := t.TempDir()
-	output(t, "tar", "--extract", "--warning=no-unknown-keyword", "--ignore-zeros", "--file", file(t, "podrun_"+version+"_*.apk"), "--directory", root)
+	output(t, "tar", "--extract", "--warning=no-unknown-keyword", "--ignore-zeros", "--file", file(t, "podrun_0.1.0_rc1_*.apk"), "--directory", root)
 	checkFiles(t, root, "/usr/share/zsh/site-functions/_podrun", "/.post-install", "/.post-deinstall")
 	info, err := os.ReadFile(filepath.Join(root, ".PKGINFO"))
-	if err != nil || !strings.Contains(string(info), "pkgname = podrun\npkgver = 0.1.0") {
+	if err != nil || !strings.Contains(string(info), "pkgname = podrun\npkgver = 0.1.0_rc1\n") {
 		t.Errorf("%v\n%s", err, info)
 	}
 }
