@@ -165,6 +165,18 @@ func TestNothingToRun(t *testing.T) {
 	}
 }
 
+func TestZeroByteInImage(t *testing.T) {
+	for _, image := range []pod.Image{
+		{Entrypoint: []string{"a\x00"}}, {Cmd: []string{"a", "\x00"}},
+		{Cmd: []string{"a"}, User: "\x00"}, {Cmd: []string{"a"}, WorkingDir: "/\x00"},
+	} {
+		if _, err := tryBuild(t, podYAML(one("")), image); err == nil || !strings.Contains(err.Error(), "container c cannot run: the configuration of its image ") {
+			t.Errorf("%+v: %v", image, err)
+		}
+	}
+	mustBuild(t, podYAML(one("command: [a], workingDir: /")), pod.Image{Entrypoint: []string{"\x00"}, WorkingDir: "\x00"}) // not used
+}
+
 func TestImageNotLookedUp(t *testing.T) {
 	if _, err := Build(load(t, podYAML(one(""))), nil, testOptions); err == nil || !strings.Contains(err.Error(), "build container c") {
 		t.Errorf("got %v", err)

@@ -57,6 +57,7 @@ func FuzzLoad(f *testing.F) {
 func FuzzBuild(f *testing.F) {
 	for _, config := range []pod.Image{
 		{ID: "sha256:a", Entrypoint: []string{"/bin/sh", "-c"}, Cmd: []string{"echo $(A)"}, Env: []string{"A=b", "PATH=/bin", "none", "=x"}, User: "1:2"},
+		{Entrypoint: []string{"\x00"}},
 		{Entrypoint: []string{""}, User: "::", Env: []string{"\x00", "A\n=b"}, WorkingDir: "../.."},
 	} {
 		text, err := json.Marshal(config)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -45,6 +46,10 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 	user, err := b.user()
 	if err != nil {
 		return nil, err
+	}
+	// A manifest cannot contain a zero byte.
+	if slices.ContainsFunc(slices.Concat(args, []string{user, b.cwd()}), func(word string) bool { return strings.ContainsRune(word, 0) }) {
+		return nil, fmt.Errorf("container %s cannot run: the configuration of its image %s has a zero byte in ENTRYPOINT, CMD, USER or WORKDIR", b.c.Name, b.c.Image)
 	}
 	sc := b.security()
 	life := b.lifecycle()
