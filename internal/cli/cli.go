@@ -25,6 +25,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/label"
 	"github.com/podrun/podrun/internal/cli/cmd/logs"
 	"github.com/podrun/podrun/internal/cli/cmd/metrics"
+	"github.com/podrun/podrun/internal/cli/cmd/node"
 	"github.com/podrun/podrun/internal/cli/cmd/object"
 	"github.com/podrun/podrun/internal/cli/cmd/rollout"
 	"github.com/podrun/podrun/internal/cli/cmd/run"
@@ -139,6 +140,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			top.NewCommand(env),
 			ui.NewCommand(env),
 			metrics.NewCommand(env),
+			node.NewCommand(env),
 			exec.NewCommand(env),
 			exec.NewAttachCommand(env),
 			exec.NewCpCommand(env),

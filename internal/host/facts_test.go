@@ -67,7 +67,7 @@ func TestForkUserns(t *testing.T) {
 
 func TestMemTotal(t *testing.T) {
 	for _, text := range []string{"", "MemTotal: 12 MB\n", "MemTotal: x kB\n", "MemTotal: 99999999999999999999 kB\n", "MemTotal: 9007199254740992 kB\n"} {
-		if got, err := memTotal(text); err == nil {
+		if got, err := meminfo(text, "MemTotal"); err == nil {
 			t.Errorf("%q: got %d", text, got)
 		}
 	}

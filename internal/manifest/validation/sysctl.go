@@ -121,13 +121,21 @@ func (u UnsafeSysctls) permits(name string) bool {
 // Check refuses the sysctls of a valid Pod that are neither safe nor in the list.
 func (u UnsafeSysctls) Check(p *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
+	for _, i := range u.Forbidden(p) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "securityContext", "sysctls").Index(i).Child("name"), fmt.Sprintf("%q is not on the kubelet's list of safe sysctls", p.Spec.SecurityContext.Sysctls[i].Name)))
+	}
+	return errs
+}
+
+// Forbidden returns the indexes of the sysctls of a Pod that are neither safe nor in the list.
+func (u UnsafeSysctls) Forbidden(p *corev1.Pod) (indexes []int) {
 	if p.Spec.SecurityContext == nil {
 		return nil
 	}
 	for i, s := range p.Spec.SecurityContext.Sysctls {
 		if name := sysctl.NormalizeName(s.Name); !safeSysctls.Has(name) && !u.permits(name) {
-			errs = append(errs, field.Forbidden(field.NewPath("spec", "securityContext", "sysctls").Index(i).Child("name"), fmt.Sprintf("%q is not on the kubelet's list of safe sysctls", s.Name)))
+			indexes = append(indexes, i)
 		}
 	}
-	return errs
+	return indexes
 }

@@ -249,8 +249,11 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 	if err != nil {
 		return err
 	}
-	if p.Resumed != nil {
+	switch {
+	case p.Resumed != nil:
 		opt.UID = p.Resumed.UID
+	case p.UID != "":
+		opt.UID = p.UID
 	}
 	if opt.Seccomp, err = admission.SeccompProfiles(r.Dirs.Seccomp(), podutil.LocalSeccompProfiles(p.Object.Pod)); err != nil {
 		return err

@@ -27,6 +27,7 @@ const (
 // Target is one pod of the manifests.
 type Target struct {
 	Object  *manifest.Object
+	UID     string // of a new pod; "": it gets one
 	Pod     store.Pod
 	Plan    *pod.Plan
 	Action  Action

@@ -1,0 +1,283 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
+	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest"
+	manifeststatus "github.com/podrun/podrun/internal/manifest/status"
+	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// engine runs the pods of a node as podrun up does.
+type engine struct {
+	env      *cmdutil.Env
+	dirs     store.Dirs
+	launcher cmdutil.PodLauncher
+	sysctls  []string // --allow-unsafe-sysctl
+}
+
+// Find implements node.Engine.
+func (e *engine) Find(namespace, name string) (*node.Local, error) {
+	p := e.dirs.Pod(namespace, name)
+	if !p.Exists() {
+		return nil, nil
+	}
+	info, err := resource.LoadPod(p)
+	if errors.Is(err, fs.ErrNotExist) { // it is being removed
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan, err := p.Plan()
+	if err != nil {
+		return nil, err
+	}
+	local := &node.Local{UID: types.UID(plan.UID), Alive: p.Alive(), Pod: manifeststatus.Render(info.Manifest, info.Status)}
+	if local.Alive {
+		return local, nil
+	}
+	last, err := p.Status()
+	local.Ended = err == nil && last.Phase.Terminal() && last.Reason != pod.ReasonTerminated || // its end was recorded
+		plan.RestartPolicy == pod.RestartNever && podview.HasRun(p, plan) // no container may run twice
+	return local, nil
+}
+
+// Apply implements node.Engine.
+func (e *engine) Apply(ctx context.Context, uid types.UID, m *corev1.Pod) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode pod %s: %w", m.Name, err)
+	}
+	docs, err := resource.Load([]resource.Source{{Name: "the cluster's pod", Data: text, Namespace: m.Namespace}})
+	if err != nil {
+		return err
+	}
+	env := *e.env // New sets its field Changed
+	run, err := podup.New(ctx, &env, nil, docs, podup.Options{UnsafeSysctls: e.sysctls})
+	if err != nil {
+		return err
+	}
+	run.Background, run.ReportTo = true, io.Discard
+	for _, t := range run.Targets {
+		t.UID = string(uid)
+		if plan, err := t.Pod.Plan(); err == nil && plan.UID != t.UID {
+			return fmt.Errorf("pod %s/%s exists already", m.Namespace, m.Name)
+		}
+	}
+	if err := run.Prepare(ctx); err != nil {
+		run.Release()
+		return err
+	}
+	return run.Start()
+}
+
+// SetCondition implements node.Engine.
+func (e *engine) SetCondition(ctx context.Context, namespace, name string, c *corev1.PodCondition) error {
+	ctx, cancel := context.WithTimeout(ctx, podclient.NotifyTime)
+	defer cancel()
+	request := &wire.ConditionRequest{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+	return podclient.Request(ctx, e.dirs.Pod(namespace, name), wire.Request{Verb: wire.SetCondition, Condition: request})
+}
+
+// Stop implements node.Engine.
+func (e *engine) Stop(ctx context.Context, namespace, name string, grace int64) error {
+	return podclient.Stop(ctx, e.dirs.Pod(namespace, name), podclient.StopOptions{Grace: &grace})
+}
+
+// Remove implements node.Engine.
+func (e *engine) Remove(ctx context.Context, namespace, name string) error {
+	return podclient.Remove(ctx, e.dirs.Pod(namespace, name), e.launcher.Remove)
+}
+
+// Events implements node.Engine.
+func (e *engine) Events(namespace, name string) ([]corev1.Event, error) {
+	p := e.dirs.Pod(namespace, name)
+	events, err := p.Events()
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	text, err := p.Manifest()
+	if errors.Is(err, fs.ErrNotExist) { // it is being removed
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Unmarshal(text)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest of pod %s: %w", name, err)
+	}
+	return manifeststatus.Events(m, events), nil
+}
+
+// kindNode is the kind of the owner of an object that comes from the cluster.
+const kindNode pod.ObjectKind = "Node"
+
+// PutConfigMap implements node.Engine.
+func (e *engine) PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error {
+	o.APIVersion, o.Kind = "v1", string(pod.KindConfigMap)
+	return e.put(ctx, o)
+}
+
+// PutSecret implements node.Engine.
+func (e *engine) PutSecret(ctx context.Context, o *corev1.Secret) error {
+	o.APIVersion, o.Kind = "v1", string(pod.KindSecret)
+	return e.put(ctx, o)
+}
+
+// put stores an object of the cluster after the checks of a manifest, and notifies the pods that refer to it.
+func (e *engine) put(ctx context.Context, o metav1.Object) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", o.GetName(), err)
+	}
+	loaded, err := manifest.LoadInNamespace("the cluster's "+o.GetName(), text, o.GetNamespace(), nil)
+	if err != nil {
+		return err
+	}
+	next := loaded[0].Stored
+	next.Owner = &pod.Owner{Kind: kindNode, UID: string(o.GetUID())}
+	lock, err := e.dirs.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	old, err := e.dirs.Object(next.Kind, next.Namespace, next.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		next.UID, next.CreatedAt, next.Revision = objects.NewUID(), time.Now().UTC(), 1
+	case err != nil:
+		return err
+	case !isFromCluster(old):
+		return report.New(report.Failure, fmt.Sprintf("podrun delete %s %s -n %s, or use another name in the cluster", next.Kind, next.Name, next.Namespace),
+			"%s %s/%s of this host is not from the cluster and has the same name", next.Kind, next.Namespace, next.Name)
+	default:
+		next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
+		if reflect.DeepEqual(old, next) {
+			return nil
+		}
+		next.Revision++
+	}
+	if err := e.dirs.PutObject(next); err != nil {
+		return err
+	}
+	objects.NotifyPods(ctx, e.env, e.dirs, []*pod.Object{next})
+	return nil
+}
+
+func isFromCluster(o *pod.Object) bool { return o.Owner != nil && o.Owner.Kind == kindNode }
+
+// DeleteObject implements node.Engine.
+func (e *engine) DeleteObject(ctx context.Context, r node.Reference) error {
+	lock, err := e.dirs.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	o, err := e.dirs.Object(pod.ObjectKind(r.Kind), r.Namespace, r.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || !isFromCluster(o) {
+		return err
+	}
+	if err := e.dirs.DeleteObject(o.Kind, o.Namespace, o.Name); err != nil {
+		return err
+	}
+	objects.NotifyPods(ctx, e.env, e.dirs, []*pod.Object{o})
+	return nil
+}
+
+// Watch implements node.Engine.
+func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)) error {
+	lives := dirwatch.NewLivenessWatcher(e.dirs)
+	var polls sync.WaitGroup
+	polls.Go(func() { lives.Watch(ctx) })
+	defer polls.Wait()
+	seen := map[store.Pod]podState{}
+	err := dirwatch.While(ctx, e.watched, lives.Changed, func() (bool, error) {
+		if err := lives.Snapshot(); err != nil {
+			return false, err
+		}
+		next, err := e.states()
+		if err != nil {
+			return false, err
+		}
+		for p, st := range next {
+			if seen[p] != st {
+				changed(p.Namespace, p.Name)
+			}
+			delete(seen, p)
+		}
+		for p := range seen { // they are gone
+			changed(p.Namespace, p.Name)
+		}
+		seen = next
+		return true, nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// watched returns the directories in which changes of pods appear.
+func (e *engine) watched() ([]string, error) {
+	list, err := e.dirs.WatchDirs()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := e.dirs.Pods()
+	for _, p := range pods {
+		list = append(list, p.RuntimeDir())
+	}
+	return list, err
+}
+
+// podState changes when files of a pod are replaced, such as its status, or when its processes end.
+type podState struct {
+	changed time.Time // of the runtime directory
+	alive   bool
+}
+
+// states returns the states of all pods.
+func (e *engine) states() (map[store.Pod]podState, error) {
+	pods, err := e.dirs.Pods()
+	if err != nil {
+		return nil, err
+	}
+	states := map[store.Pod]podState{}
+	for _, p := range pods {
+		st := podState{alive: p.Alive()}
+		if info, err := os.Stat(p.RuntimeDir()); err == nil {
+			st.changed = info.ModTime()
+		}
+		states[p] = st
+	}
+	return states, nil
+}

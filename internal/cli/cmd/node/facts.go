@@ -1,0 +1,105 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// kubeletVersion is the Kubernetes release whose kubelet podrun stands for: the oldest control plane that it supports.
+// A kubelet may be older than its API server, not newer.
+const kubeletVersion = "v1.34.0"
+
+// maxNodeImages is how many images a node lists (kubelet: nodeStatusMaxImages).
+const maxNodeImages = 50
+
+// facts returns what the node reports of this host.
+func facts(env *cmdutil.Env, dirs store.Dirs) (*node.Facts, error) {
+	f := &node.Facts{MilliCPU: int64(runtime.NumCPU()) * 1000}
+	var err error
+	if f.Memory, err = host.MemoryTotal(); err != nil {
+		return nil, err
+	}
+	if f.FreeMemory, err = host.MemoryAvailable(); err != nil {
+		return nil, err
+	}
+	disk, err := host.StatFS(dirs.Data)
+	if err != nil {
+		return nil, err
+	}
+	f.Storage, f.FreeStorage, f.Inodes, f.FreeInodes = int64(disk.Size), int64(disk.Free), int64(disk.Files), int64(disk.FreeFiles)
+	if f.System, err = systemInfo(); err != nil {
+		return nil, err
+	}
+	if f.Images, err = images(dirs); err != nil {
+		return nil, err
+	}
+	if broken := host.FirstFailure(env.Deps.CheckHost(env.HostSetup())); broken != nil {
+		f.Reason = broken.Error()
+	}
+	return f, nil
+}
+
+// images returns the images of this host.
+func images(dirs store.Dirs) (list []corev1.ContainerImage, err error) {
+	s, err := cmdutil.OpenImages(dirs)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range all[:min(len(all), maxNodeImages)] {
+		if len(i.Names) > 0 {
+			list = append(list, corev1.ContainerImage{Names: i.Names, SizeBytes: i.Size})
+		}
+	}
+	return list, nil
+}
+
+// systemInfo returns the host's identity and software.
+func systemInfo() (corev1.NodeSystemInfo, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return corev1.NodeSystemInfo{}, fmt.Errorf("read the kernel's version: %w", err)
+	}
+	machine, _ := os.ReadFile("/etc/machine-id") // "" where there is none
+	release, _ := os.ReadFile("/etc/os-release")
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	return corev1.NodeSystemInfo{
+		MachineID: strings.TrimSpace(string(machine)), SystemUUID: strings.TrimSpace(string(machine)), BootID: store.BootID(),
+		KernelVersion: unix.ByteSliceToString(u.Release[:]), OSImage: prettyName(string(release)),
+		ContainerRuntimeVersion: "podrun://" + version, KubeletVersion: kubeletVersion + "+podrun",
+		OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+	}, nil
+}
+
+// prettyName returns the name of the distribution in an os-release file (os-release(5)).
+func prettyName(release string) string {
+	for line := range strings.Lines(release) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME=")
+		if !ok {
+			continue
+		}
+		if name, err := strconv.Unquote(value); err == nil {
+			return name
+		}
+		return value
+	}
+	return "Linux"
+}

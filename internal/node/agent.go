@@ -1,0 +1,237 @@
+// Package node makes this host a node of a Kubernetes cluster. It does towards the API server what the kubelet
+// does: it registers the node, runs the pods that are bound to it, and reports their status. An Engine runs the
+// pods.
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/podrun/podrun/internal/manifest/validation"
+	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// Engine runs pods on this host. Its methods may be called concurrently.
+type Engine interface {
+	// Find returns the pod of a namespace and a name on this host; nil if there is none.
+	Find(namespace, name string) (*Local, error)
+	// Apply starts a pod with the UID of the API server, or changes the running one to its manifest.
+	Apply(ctx context.Context, uid types.UID, manifest *corev1.Pod) error
+	// SetCondition sets a condition of a running pod, which other components than the node have set.
+	SetCondition(ctx context.Context, namespace, name string, c *corev1.PodCondition) error
+	// Stop ends a pod's processes, and waits for their end. A later call may shorten the grace period, in seconds.
+	Stop(ctx context.Context, namespace, name string, grace int64) error
+	// Remove removes a pod that has ended.
+	Remove(ctx context.Context, namespace, name string) error
+	Events(namespace, name string) ([]corev1.Event, error)
+	// PutConfigMap and PutSecret store objects of the cluster for the pods that refer to them, and notify these pods.
+	// They do not replace an object of the user.
+	PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error
+	PutSecret(ctx context.Context, o *corev1.Secret) error
+	// DeleteObject removes an object of the cluster, if it is there.
+	DeleteObject(ctx context.Context, r Reference) error
+	// Watch calls changed when the status of a pod may have changed, until ctx ends.
+	Watch(ctx context.Context, changed func(namespace, name string)) error
+}
+
+// Agent is the node agent.
+type Agent struct {
+	Client    *kubeapi.Client
+	Engine    Engine
+	Node      *Registration
+	Records   Records
+	Sysctls   validation.UnsafeSysctls // that pods may set
+	ErrOut    io.Writer
+	objects   *objectWatcher
+	mu        sync.Mutex
+	workers   map[types.UID]*worker
+	listed    bool // the API server has sent the list of the pods
+	offline   string
+	recovered chan struct{} // closed when the recorded pods may start
+	once      sync.Once
+	running   sync.WaitGroup
+}
+
+// Run registers the node and runs its pods until ctx ends. The pods keep running then.
+func (a *Agent) Run(ctx context.Context) error {
+	a.workers, a.recovered = map[types.UID]*worker{}, make(chan struct{})
+	recorded, err := a.Records.Load()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer a.running.Wait()
+	defer cancel()
+	a.objects = newObjectWatcher(ctx, a)
+	a.mu.Lock()
+	for _, p := range recorded {
+		a.start(ctx, p, true)
+	}
+	a.mu.Unlock()
+	a.running.Go(func() { a.Node.run(ctx, a) })
+	a.running.Go(func() {
+		path := "/api/v1/pods"
+		kubeapi.Watch(ctx, a.Client, path, "spec.nodeName="+a.Node.Name, &podHandler{a, ctx})
+	})
+	return a.Engine.Watch(ctx, a.changed)
+}
+
+// podHandler receives the pods that are bound to the node.
+type podHandler struct {
+	*Agent
+	ctx context.Context
+}
+
+func (h *podHandler) Replace(pods []*corev1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.online()
+	present := map[types.UID]bool{}
+	for _, p := range pods {
+		present[p.UID] = true
+		h.update(p)
+	}
+	for uid, w := range h.workers {
+		if !present[uid] {
+			w.orphan()
+		}
+	}
+	h.listed = true
+	h.recover()
+}
+
+func (h *podHandler) Event(kind watch.EventType, p *corev1.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.online()
+	if kind != watch.Deleted {
+		h.update(p)
+	} else if w := h.workers[p.UID]; w != nil {
+		w.orphan()
+	}
+}
+
+// Failed reports that the API server cannot be reached. The recorded pods start without it.
+func (h *podHandler) Failed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if text := err.Error(); h.offline != text {
+		h.offline = text
+		report.Print(h.ErrOut, fmt.Errorf("read the pods of node %s: %w", h.Node.Name, err))
+	}
+	h.recover()
+}
+
+// online reports that the API server can be reached again. The caller holds mu.
+func (a *Agent) online() {
+	if a.offline != "" {
+		a.offline = ""
+		fmt.Fprintln(a.ErrOut, "podrun: the API server can be reached again")
+	}
+}
+
+// recover lets the recorded pods start.
+func (a *Agent) recover() { a.once.Do(func() { close(a.recovered) }) }
+
+// update passes a pod to its worker. The caller holds mu.
+func (h *podHandler) update(p *corev1.Pod) {
+	if w := h.workers[p.UID]; w != nil {
+		w.update(p)
+		return
+	}
+	h.start(h.ctx, p, false)
+}
+
+// start starts the worker of a pod. The caller holds mu.
+func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
+	w := newWorker(a, p, recorded)
+	a.workers[p.UID] = w
+	a.running.Go(func() {
+		if recorded {
+			select {
+			case <-a.recovered:
+			case <-ctx.Done():
+				return
+			}
+		}
+		w.run(ctx)
+	})
+}
+
+// changed wakes the workers of the pods of a name.
+func (a *Agent) changed(namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.workers {
+		if w.namespace == namespace && w.name == name {
+			w.wake()
+		}
+	}
+}
+
+// forget ends a worker whose pod is gone, and wakes the one of the next pod of its name.
+func (a *Agent) forget(w *worker) error {
+	if err := a.Records.Remove(w.uid); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	delete(a.workers, w.uid)
+	a.mu.Unlock()
+	a.changed(w.namespace, w.name)
+	return nil
+}
+
+// admit admits a pod, or returns why not.
+func (a *Agent) admit(w *worker, p *corev1.Pod) *rejection {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var others []*corev1.Pod
+	for _, o := range a.workers {
+		if o != w && o.admitted && !hasEnded(&o.current().Status) {
+			others = append(others, o.current())
+		}
+	}
+	if r := admit(p, a.Node.object(), others, a.Sysctls); r != nil {
+		return r
+	}
+	w.admitted = true
+	return nil
+}
+
+// Find returns the pod of a UID, or of a namespace and a name if uid is empty; nil if the node has none.
+func (a *Agent) Find(namespace, name string, uid types.UID) *corev1.Pod {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.workers {
+		if p := w.current(); w.namespace == namespace && w.name == name && (uid == "" || uid == w.uid) {
+			return p
+		}
+	}
+	return nil
+}
+
+// List returns the node's pods.
+func (a *Agent) List() (pods []*corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.workers {
+		pods = append(pods, w.current())
+	}
+	return pods
+}
+
+func podPath(p *corev1.Pod) string {
+	return "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/pods/" + url.PathEscape(p.Name)
+}
+
+// requestTime limits a request to the API server.
+const requestTime = 30 * time.Second

@@ -1,0 +1,142 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Manifest returns a pod of the API server as a manifest that needs no API server: every token of its
+// ServiceAccount becomes a Secret, which the node keeps up to date.
+func Manifest(p *corev1.Pod) *corev1.Pod {
+	m := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations, Generation: p.Generation},
+		Spec:       *p.Spec.DeepCopy(),
+	}
+	// The API server's admission has added the account's pull secrets and the volume with its token.
+	m.Spec.ServiceAccountName, m.Spec.DeprecatedServiceAccount, m.Spec.AutomountServiceAccountToken = "", "", new(false)
+	for _, t := range tokensOf(m) {
+		*t.source = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: t.secret(p)},
+			Items:                []corev1.KeyToPath{{Key: corev1.ServiceAccountTokenKey, Path: t.Path}},
+		}}
+	}
+	return m
+}
+
+// token is a token of its ServiceAccount that a pod mounts.
+type token struct {
+	*corev1.ServiceAccountTokenProjection
+	source *corev1.VolumeProjection
+	number int
+}
+
+// secret returns the name of the Secret in which the node keeps the token.
+func (t *token) secret(p *corev1.Pod) string {
+	return fmt.Sprintf("podrun-token-%s-%d", p.UID, t.number)
+}
+
+// tokensOf returns the tokens that a pod mounts.
+func tokensOf(p *corev1.Pod) (all []token) {
+	for i := range p.Spec.Volumes {
+		projected := p.Spec.Volumes[i].Projected
+		if projected == nil {
+			continue
+		}
+		for j := range projected.Sources {
+			if t := projected.Sources[j].ServiceAccountToken; t != nil {
+				all = append(all, token{t, &projected.Sources[j], len(all)})
+			}
+		}
+	}
+	return all
+}
+
+// Reference names a ConfigMap or a Secret.
+type Reference struct{ Kind, Namespace, Name string }
+
+const (
+	kindConfigMap = "ConfigMap"
+	kindSecret    = "Secret"
+)
+
+// References returns the ConfigMaps and Secrets to which a pod refers (kubelet: pkg/api/v1/pod,
+// VisitPodSecretNames and VisitPodConfigmapNames).
+func References(p *corev1.Pod) map[Reference]bool {
+	r := references{p.Namespace, map[Reference]bool{}}
+	for _, s := range p.Spec.ImagePullSecrets {
+		r.add(kindSecret, s.Name)
+	}
+	for i := range p.Spec.Volumes {
+		r.addVolume(&p.Spec.Volumes[i])
+	}
+	for i := range p.Spec.InitContainers {
+		r.addEnv(p.Spec.InitContainers[i].Env, p.Spec.InitContainers[i].EnvFrom)
+	}
+	for i := range p.Spec.Containers {
+		r.addEnv(p.Spec.Containers[i].Env, p.Spec.Containers[i].EnvFrom)
+	}
+	for i := range p.Spec.EphemeralContainers {
+		r.addEnv(p.Spec.EphemeralContainers[i].Env, p.Spec.EphemeralContainers[i].EnvFrom)
+	}
+	return r.found
+}
+
+type references struct {
+	namespace string
+	found     map[Reference]bool
+}
+
+func (r *references) add(kind, name string) {
+	if name != "" {
+		r.found[Reference{kind, r.namespace, name}] = true
+	}
+}
+
+func (r *references) addVolume(v *corev1.Volume) {
+	if v.ConfigMap != nil {
+		r.add(kindConfigMap, v.ConfigMap.Name)
+	}
+	if v.Secret != nil {
+		r.add(kindSecret, v.Secret.SecretName)
+	}
+	if v.Projected == nil {
+		return
+	}
+	for _, s := range v.Projected.Sources {
+		if s.ConfigMap != nil {
+			r.add(kindConfigMap, s.ConfigMap.Name)
+		}
+		if s.Secret != nil {
+			r.add(kindSecret, s.Secret.Name)
+		}
+	}
+}
+
+func (r *references) addEnv(env []corev1.EnvVar, from []corev1.EnvFromSource) {
+	for _, e := range from {
+		if e.ConfigMapRef != nil {
+			r.add(kindConfigMap, e.ConfigMapRef.Name)
+		}
+		if e.SecretRef != nil {
+			r.add(kindSecret, e.SecretRef.Name)
+		}
+	}
+	for _, e := range env {
+		if e.ValueFrom == nil {
+			continue
+		}
+		if k := e.ValueFrom.ConfigMapKeyRef; k != nil {
+			r.add(kindConfigMap, k.Name)
+		}
+		if k := e.ValueFrom.SecretKeyRef; k != nil {
+			r.add(kindSecret, k.Name)
+		}
+	}
+}
+
+// accountOf returns the name of a pod's ServiceAccount.
+func accountOf(p *corev1.Pod) string { return cmp.Or(p.Spec.ServiceAccountName, "default") }

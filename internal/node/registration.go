@@ -1,0 +1,262 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"runtime"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
+)
+
+// Facts is what the node reports of this host. Sizes are in bytes.
+type Facts struct {
+	MilliCPU                 int64
+	Memory, FreeMemory       int64
+	Storage, FreeStorage     int64
+	Inodes, FreeInodes       int64
+	Processes, FreeProcesses int64 // how many there may be, and how many more
+	Images                   []corev1.ContainerImage
+	System                   corev1.NodeSystemInfo
+	Reason                   string // why no pods can run here; "" if they can
+}
+
+// Registration is the node's object in the API server, and its lease.
+type Registration struct {
+	Name      string
+	Addresses []string // IPs
+	Labels    map[string]string
+	Taints    []corev1.Taint // when the node is registered for the first time
+	MaxPods   int64
+	Port      int32 // of the kubelet's API
+	Facts     func() (*Facts, error)
+
+	mu      sync.Mutex
+	node    *corev1.Node // as the API server has it, or as it will be registered
+	sent    time.Time    // when the status was last sent
+	problem string       // the last error that was printed
+}
+
+// The kubelet's intervals (nodeStatusUpdateFrequency, nodeStatusReportFrequency, nodeLeaseDurationSeconds).
+const (
+	statusInterval = 10 * time.Second
+	statusMaximum  = 5 * time.Minute
+	leaseSeconds   = 40
+)
+
+// object returns the node as the API server has it.
+func (r *Registration) object() *corev1.Node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.node == nil {
+		return &corev1.Node{}
+	}
+	return r.node
+}
+
+func (r *Registration) addresses() []string { return r.Addresses }
+
+// Prepare sets the node's object, by which pods are admitted before the API server has it.
+func (r *Registration) Prepare() error {
+	facts, err := r.Facts()
+	if err != nil {
+		return err
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: corev1.NodeSpec{Taints: r.Taints}}
+	r.setLabels(n)
+	r.setStatus(n, facts, time.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.node = n
+	return nil
+}
+
+// run keeps the node and its lease up to date until ctx ends.
+func (r *Registration) run(ctx context.Context, a *Agent) {
+	for ctx.Err() == nil {
+		err := r.update(ctx, a.Client)
+		if err == nil {
+			err = r.renewLease(ctx, a.Client)
+		}
+		text := ""
+		if err != nil && ctx.Err() == nil {
+			text = err.Error()
+			if r.problem != text {
+				report.Print(a.ErrOut, err)
+			}
+		}
+		r.problem = text
+		_ = sleep.For(ctx, statusInterval) // ends with ctx, which the loop checks
+	}
+}
+
+func nodePath(name string) string { return "/api/v1/nodes/" + url.PathEscape(name) }
+
+// update registers the node, or sends what has changed of it.
+func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	facts, err := r.Facts()
+	if err != nil {
+		return err
+	}
+	n := &corev1.Node{}
+	err = c.Get(ctx, nodePath(r.Name), n)
+	if apierrors.IsNotFound(err) {
+		err = c.Create(ctx, "/api/v1/nodes", r.object(), n)
+	}
+	if err != nil {
+		return fmt.Errorf("register node %s: %w", r.Name, err)
+	}
+	if next := n.DeepCopy(); r.setLabels(next) {
+		if err := c.Update(ctx, nodePath(r.Name), next, n); err != nil {
+			return fmt.Errorf("update the labels of node %s: %w", r.Name, err)
+		}
+	}
+	next := n.DeepCopy()
+	r.setStatus(next, facts, time.Now())
+	if unchanged(&n.Status, &next.Status) && time.Since(r.sent) < statusMaximum {
+		r.setObject(n)
+		return nil
+	}
+	if err := c.Update(ctx, nodePath(r.Name)+"/status", next, n); err != nil {
+		return fmt.Errorf("report the status of node %s: %w", r.Name, err)
+	}
+	r.sent = time.Now()
+	r.setObject(n)
+	return nil
+}
+
+func (r *Registration) setObject(n *corev1.Node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.node = n
+}
+
+// unchanged reports whether two statuses differ in nothing but the times of heartbeats.
+func unchanged(a, b *corev1.NodeStatus) bool {
+	without := func(st *corev1.NodeStatus) *corev1.NodeStatus {
+		st = st.DeepCopy()
+		for i := range st.Conditions {
+			st.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+		return st
+	}
+	return equality.Semantic.DeepEqual(without(a), without(b))
+}
+
+// setLabels sets the node's own labels, and reports whether that has changed any.
+func (r *Registration) setLabels(n *corev1.Node) (changed bool) {
+	own := map[string]string{corev1.LabelHostname: r.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH}
+	maps.Copy(own, r.Labels)
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	for name, value := range own {
+		if has, ok := n.Labels[name]; !ok || has != value {
+			n.Labels[name], changed = value, true
+		}
+	}
+	return changed
+}
+
+// setStatus sets the status of the node. It keeps conditions that other components have set.
+func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
+	st := &n.Status
+	st.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewMilliQuantity(f.MilliCPU, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(f.Memory, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(f.Storage, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(r.MaxPods, resource.DecimalSI),
+	}
+	st.Allocatable = st.Capacity.DeepCopy()
+	st.Addresses = nil
+	for _, ip := range r.Addresses {
+		st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+	}
+	st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: r.Name})
+	st.DaemonEndpoints.KubeletEndpoint.Port = r.Port
+	st.NodeInfo, st.Images = f.System, f.Images
+	for _, c := range conditions(f) {
+		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+		setCondition(st, c)
+	}
+}
+
+// setCondition sets one condition. The time of its transition stays if its status does.
+func setCondition(st *corev1.NodeStatus, c corev1.NodeCondition) {
+	for i := range st.Conditions {
+		if old := &st.Conditions[i]; old.Type == c.Type {
+			if old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+			*old = c
+			return
+		}
+	}
+	st.Conditions = append(st.Conditions, c)
+}
+
+// The kubelet's thresholds for eviction (evictionHard), below which it reports pressure.
+const (
+	minMemory         = 100 << 20 // bytes
+	minStoragePercent = 10
+	minInodePercent   = 5
+)
+
+// conditions returns the node's conditions, with the kubelet's reasons and messages (pkg/kubelet/nodestatus).
+func conditions(f *Facts) []corev1.NodeCondition {
+	choose := func(kind corev1.NodeConditionType, is bool, yes, no [2]string) corev1.NodeCondition {
+		if is {
+			return corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: yes[0], Message: yes[1]}
+		}
+		return corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: no[0], Message: no[1]}
+	}
+	fullDisk := f.Storage > 0 && f.FreeStorage*100 < f.Storage*minStoragePercent || f.Inodes > 0 && f.FreeInodes*100 < f.Inodes*minInodePercent
+	return []corev1.NodeCondition{
+		choose(corev1.NodeMemoryPressure, f.FreeMemory < minMemory, [2]string{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"}, [2]string{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"}),
+		choose(corev1.NodeDiskPressure, fullDisk, [2]string{"KubeletHasDiskPressure", "kubelet has disk pressure"}, [2]string{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"}),
+		choose(corev1.NodePIDPressure, f.Processes > 0 && f.FreeProcesses <= 0, [2]string{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"}, [2]string{"KubeletHasSufficientPID", "kubelet has sufficient PID available"}),
+		choose(corev1.NodeNetworkUnavailable, false, [2]string{}, [2]string{"PodrunRouter", "pods reach each other on this node, and the network outside; other nodes reach them by hostPort or hostNetwork"}),
+		choose(corev1.NodeReady, f.Reason == "", [2]string{"KubeletReady", "podrun is posting ready status"}, [2]string{"KubeletNotReady", f.Reason}),
+	}
+}
+
+// renewLease renews the node's lease, by which the cluster notices that the node is gone.
+func (r *Registration) renewLease(ctx context.Context, c *kubeapi.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
+	path, l := leases+"/"+url.PathEscape(r.Name), &coordinationv1.Lease{}
+	err := c.Get(ctx, path, l)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return fmt.Errorf("renew the lease of node %s: %w", r.Name, err)
+	}
+	n := r.object()
+	l.Name, l.Namespace = r.Name, corev1.NamespaceNodeLease
+	l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}}
+	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &r.Name, new(int32(leaseSeconds))
+	l.Spec.RenewTime = new(metav1.NowMicro())
+	if missing {
+		err = c.Create(ctx, leases, l, nil)
+	} else {
+		err = c.Update(ctx, path, l, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("renew the lease of node %s: %w", r.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// statusOf returns the status that the API server should have of a pod.
+func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
+	addresses := w.Node.addresses()
+	started := &corev1.PodStatus{Phase: corev1.PodPending, StartTime: p.Status.StartTime}
+	if started.StartTime == nil {
+		started.StartTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
+	}
+	switch {
+	case local != nil && local.UID == w.uid:
+		return mergeStatus(p, &local.Pod.Status, addresses)
+	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
+		return &p.Status
+	case w.rejected != nil:
+		started.Phase, started.Reason, started.Message = corev1.PodFailed, w.rejected.reason, "Pod was rejected: "+w.rejected.message
+		return mergeStatus(p, started, addresses)
+	case w.failed != nil:
+		w.failed.StartTime = started.StartTime
+		return mergeStatus(p, w.failed, addresses)
+	}
+	reason := "ContainerCreating"
+	if len(p.Spec.InitContainers) > 0 {
+		reason = "PodInitializing"
+	}
+	st := waitingStatus(p, reason, "")
+	st.StartTime = started.StartTime
+	return mergeStatus(p, st, addresses)
+}
+
+// equalStatus reports whether two statuses are the same to the API server, whose times have seconds.
+func equalStatus(a, b *corev1.PodStatus) bool {
+	return equality.Semantic.DeepEqual(normalize(a), normalize(b))
+}
+
+// normalize returns a status as the API server returns it.
+func normalize(st *corev1.PodStatus) *corev1.PodStatus {
+	text, err := json.Marshal(st)
+	out := &corev1.PodStatus{}
+	if err != nil || json.Unmarshal(text, out) != nil {
+		return st
+	}
+	return out
+}
+
+// beginReport sends the status and the events that the API server does not have.
+func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus, local *Local) {
+	if !w.report.due() {
+		return
+	}
+	var events []corev1.Event
+	if local != nil && local.UID == w.uid {
+		all, err := w.Engine.Events(w.namespace, w.name)
+		if err != nil {
+			w.print(err)
+		}
+		for _, e := range all {
+			if w.sent[e.Name] < e.Count {
+				events = append(events, e)
+			}
+		}
+	}
+	sameStatus := equalStatus(st, &p.Status)
+	if sameStatus && len(events) == 0 {
+		return
+	}
+	w.begin(ctx, &w.report, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, requestTime)
+		defer cancel()
+		if !sameStatus {
+			if err := w.sendStatus(ctx, p, st); err != nil {
+				return fmt.Errorf("report its status: %w", err)
+			}
+		}
+		for i := range events {
+			if err := w.sendEvent(ctx, p, &events[i]); err != nil {
+				return fmt.Errorf("report its events: %w", err)
+			}
+		}
+		return nil
+	}, func(err error) {
+		if err == nil {
+			for _, e := range events {
+				w.sent[e.Name] = e.Count
+			}
+		}
+		w.retried(&w.report)(err)
+		w.wake()
+	})
+}
+
+// sendStatus replaces the pod's status. If the pod has changed meanwhile, the worker compares again.
+func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus) error {
+	next, answer := p.DeepCopy(), &corev1.Pod{}
+	next.Status = *st
+	err := w.Client.Update(ctx, podPath(p)+"/status", next, answer)
+	if apierrors.IsConflict(err) {
+		err = w.Client.Get(ctx, podPath(p), answer)
+	}
+	switch {
+	case apierrors.IsNotFound(err): // the watch reports it
+		return nil
+	case err != nil:
+		return err
+	case answer.UID == w.uid:
+		w.update(answer)
+	}
+	return nil
+}
+
+// component is the name of the node in events.
+const component = "kubelet"
+
+// sendEvent creates an event, or counts it.
+func (w *worker) sendEvent(ctx context.Context, p *corev1.Pod, e *corev1.Event) error {
+	e.InvolvedObject.UID, e.InvolvedObject.ResourceVersion = p.UID, p.ResourceVersion
+	e.Source = corev1.EventSource{Component: component, Host: w.Node.Name}
+	e.ReportingController, e.ReportingInstance = component, w.Node.Name
+	e.CreationTimestamp = metav1.Time{}
+	path := "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/events"
+	err := w.Client.Create(ctx, path, e, nil)
+	if apierrors.IsAlreadyExists(err) {
+		var change []byte
+		change, err = json.Marshal(map[string]any{"count": e.Count, "lastTimestamp": e.LastTimestamp, "message": e.Message})
+		if err == nil {
+			err = w.Client.Patch(ctx, path+"/"+url.PathEscape(e.Name), types.MergePatchType, change, nil)
+		}
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // its namespace is being removed
+		return nil
+	}
+	return err
+}
+
+// event sends a warning about a pod. It is lost if the API server does not answer.
+func (w *worker) event(ctx context.Context, p *corev1.Pod, reason string, cause error) {
+	now := metav1.Now()
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", p.Name, now.UnixNano()), Namespace: p.Namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name},
+		Type:           corev1.EventTypeWarning, Reason: reason, Message: cause.Error(), Count: 1, FirstTimestamp: now, LastTimestamp: now,
+	}
+	w.running.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, requestTime)
+		defer cancel()
+		_ = w.sendEvent(ctx, p, e)
+	})
+}
+
+// deletePod deletes the pod from the API server: nothing of it is left here.
+func (w *worker) deletePod(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	p := w.current()
+	err := w.Client.Delete(ctx, podPath(p), &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		w.orphan() // the watch may have missed it
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete it from the API server: %w", err)
+	}
+	return nil
+}
