@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"slices"
@@ -49,9 +50,18 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// limited returns the limited connection below a connection.
+func limited(conn net.Conn) (*limitedConn, bool) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	c, ok := conn.(*limitedConn)
+	return c, ok
+}
+
 // markUsed records that a request begins.
 func markUsed(conn net.Conn, state http.ConnState) {
-	c, ok := conn.(*limitedConn)
+	c, ok := limited(conn)
 	if !ok || state != http.StateActive {
 		return
 	}
@@ -66,7 +76,8 @@ type connKey struct{}
 
 // HoldConn protects a request's connection from being closed for another one, until it is released.
 func HoldConn(ctx context.Context) (release func()) {
-	c, ok := ctx.Value(connKey{}).(*limitedConn)
+	conn, _ := ctx.Value(connKey{}).(net.Conn)
+	c, ok := limited(conn)
 	if !ok { // of another server
 		return func() {}
 	}

@@ -3,6 +3,7 @@ package httpserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -18,10 +19,17 @@ const (
 	shutdownTimeout = 2 * time.Second // for requests in progress when the command ends
 )
 
-// Serve serves on a listener until ctx ends, and closes it. stall is how long a client may take to send the
-// head of its request, and to read the response; a stream extends the latter with every write.
+// Serve is ServeTLS without TLS.
 func Serve(ctx context.Context, l net.Listener, handler http.Handler, stall time.Duration) error {
+	return ServeTLS(ctx, l, nil, handler, stall)
+}
+
+// ServeTLS serves HTTP/1.1 on a listener until ctx ends, and closes it. stall is how long a client may take to send the
+// head of its request, and to read the response; a stream extends the latter with every write. config is nil for plain HTTP.
+func ServeTLS(ctx context.Context, l net.Listener, config *tls.Config, handler http.Handler, stall time.Duration) error {
 	server := &http.Server{
+		TLSConfig:         config,
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // a stream is a whole connection
 		Handler:           handler,
 		ReadHeaderTimeout: stall,
 		WriteTimeout:      stall,
@@ -33,7 +41,13 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, stall time
 		ErrorLog:          log.New(io.Discard, "", 0), // errors of clients are not logged
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(&limitListener{Listener: l}) }()
+	go func() {
+		if config != nil {
+			ended <- server.ServeTLS(&limitListener{Listener: l}, "", "")
+		} else {
+			ended <- server.Serve(&limitListener{Listener: l})
+		}
+	}()
 	select {
 	case err := <-ended:
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,7 +16,6 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/wire"
 	tcp "github.com/podrun/podrun/netns/relay"
 )
 
@@ -198,51 +196,12 @@ func (w *forwarder) printf(to interface{ Write([]byte) (int, error) }, format st
 
 // carry makes the supervisor connect inside the pod, and copies data in both directions.
 func (w *forwarder) carry(c *net.TCPConn, port int) error {
-	inside, err := connectInside(w.pod, port)
+	inside, err := podclient.Connect(w.pod, port)
 	if err != nil {
 		return err
 	}
 	w.loop.ProxyConns(c, inside)
 	return nil
-}
-
-// connectInside returns a connection to a port of the pod's localhost.
-func connectInside(p store.Pod, port int) (conn *net.TCPConn, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	err = podclient.Retry(ctx, p, func() error {
-		supervisor, err := podclient.Send(ctx, p, wire.Request{Verb: wire.Connect, Connect: &wire.ConnectRequest{Port: port}})
-		if err != nil {
-			return err
-		}
-		defer supervisor.Close()
-		frame, files, err := wire.ReadFrame(supervisor)
-		defer podclient.CloseAll(files)
-		switch {
-		case err != nil:
-			return err
-		case frame.Error != nil:
-			return errors.New(frame.Error.Message)
-		case len(files) != 1:
-			return fmt.Errorf("the supervisor sent %d connections", len(files))
-		}
-		conn, err = tcpOf(files[0])
-		return err
-	})
-	return conn, err
-}
-
-func tcpOf(file *os.File) (*net.TCPConn, error) {
-	c, err := net.FileConn(file)
-	if err != nil {
-		return nil, err
-	}
-	t, ok := c.(*net.TCPConn)
-	if !ok {
-		c.Close()
-		return nil, fmt.Errorf("the supervisor sent a %T", c)
-	}
-	return t, nil
 }
 
 // close closes all listeners and connections.

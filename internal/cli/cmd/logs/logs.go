@@ -177,25 +177,8 @@ func followAll(ctx context.Context, pods []*podLogs) error {
 	errs := make([]error, len(pods))
 	var all sync.WaitGroup
 	for i, l := range pods {
-		all.Go(func() { errs[i] = l.follow(ctx) })
+		all.Go(func() { errs[i] = logstream.FollowPod(ctx, l.pod, l.plan, l.streams) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// follow prints the existing and new output of the pod.
-func (l *podLogs) follow(ctx context.Context) error {
-	return logstream.FollowWhile(ctx, l.pod, l.streams, func(ctx context.Context) error {
-		err := podclient.WatchStatus(ctx, l.pod, func(st *pod.Status) bool {
-			logstream.EndFinished(l.streams, l.plan.RestartPolicy, st)
-			return logstream.AllDone(l.streams)
-		})
-		if err == nil && !logstream.AllDone(l.streams) {
-			err = podclient.WaitGone(ctx, l.pod)
-		}
-		if errors.Is(err, podclient.ErrNotRunning) || errors.Is(err, context.Canceled) {
-			return nil
-		}
-		return err
-	})
 }

@@ -3,7 +3,10 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -20,6 +23,7 @@ import (
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/node/server"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -46,6 +50,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "node-labels", Usage: "labels of the node: `KEY=VALUE`"},
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
 			&cli.Int64Flag{Name: "max-pods", Value: 110, Usage: "the `NUMBER` of pods that the cluster may place here"},
+			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -62,6 +67,7 @@ type options struct {
 	labels     []string
 	taints     []string
 	maxPods    int64
+	port       int
 	sysctls    []string
 
 	config *kubeapi.Config
@@ -73,7 +79,7 @@ type options struct {
 func (o *options) Complete(c *cli.Context) (err error) {
 	o.words, o.kubeconfig, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("node-name")
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
-	o.maxPods, o.sysctls = c.Int64("max-pods"), c.StringSlice("allow-unsafe-sysctl")
+	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
 	if o.name == "" {
 		o.name = resource.NodeName()
 	}
@@ -88,6 +94,8 @@ func (o *options) Validate() (err error) {
 		return refuse("node takes no arguments: %s", strings.Join(o.words, " "))
 	case o.kubeconfig == "":
 		return refuse("node requires --kubeconfig")
+	case o.port < 0 || o.port > math.MaxUint16:
+		return refuse("--port: %d is no port", o.port)
 	case o.maxPods < 1:
 		return refuse("--max-pods: %d is not positive", o.maxPods)
 	}
@@ -187,12 +195,19 @@ func (o *options) Run(ctx context.Context) error {
 		}
 		o.node.Addresses = []string{ip}
 	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("", fmt.Sprint(o.port)))
+	if err != nil {
+		return report.New(report.Host, "--port gives another one", "open the port of the kubelet's API: %w", err)
+	}
+	defer listener.Close()
+	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
 	if err := o.node.Prepare(); err != nil {
 		return err
 	}
+	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls}
 	agent := &node.Agent{
-		Client: client, Engine: &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls}, Node: &o.node,
+		Client: client, Engine: e, Node: &o.node,
 		Records: node.Records(filepath.Join(state, "pods")), Sysctls: o.unsafe, ErrOut: o.env.ErrOut,
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -204,8 +219,23 @@ func (o *options) Run(ctx context.Context) error {
 			cancel()
 		}
 	}()
+	certificate, err := selfSigned(o.node.Name, o.node.Addresses)
+	if err != nil {
+		return err
+	}
+	api := &server.Server{
+		Node: o.node.Name, Pods: &reach{agent, e}, Reviewer: agent, ClientCA: o.config.CA,
+		Certificate: func() (*tls.Certificate, error) { return certificate, nil },
+	}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), o.config.Server)
-	return agent.Run(ctx)
+	served := make(chan error, 1)
+	go func() {
+		served <- api.Serve(ctx, listener)
+		cancel()
+	}()
+	err = agent.Run(ctx)
+	cancel()
+	return errors.Join(err, <-served)
 }
 
 // addressTowards returns the host's address on the route to a server.

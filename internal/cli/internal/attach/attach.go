@@ -32,7 +32,10 @@ type Session struct {
 	FromStart bool     // the next supervisor sends earlier output too
 	Terminal  *os.File // the user's, if the container has one and gets input
 	Keys      []byte   // that detach
-	Quiet     bool     // print nothing but the output of the container
+	// Sizes returns the next size of the terminal, in characters, of a client that has the terminal on another host; ok is
+	// false after the last one. It is nil for others.
+	Sizes func() (cols, rows uint16, ok bool)
+	Quiet bool // print nothing but the output of the container
 
 	Detached bool // the user has detached
 
@@ -66,7 +69,7 @@ func (a *Session) Run(ctx context.Context) (code int, err error) {
 		} else if !a.Quiet {
 			fmt.Fprintf(a.Env.ErrOut, "podrun: lost the supervisor of pod %s, another one has started; podrun logs %[1]s shows output that may be missing here%s\n", a.Pod.Name, a.eol())
 		}
-		code, err := a.forward(conn)
+		code, err := a.forward(ctx, conn)
 		switch {
 		case errors.Is(err, tty.ErrDetached):
 			restore()
@@ -167,6 +170,9 @@ func (a *Session) begin() (restore func(), err error) {
 	if a.Stdin {
 		go a.feed()
 	}
+	if a.Sizes != nil && a.input.Load() != nil {
+		go tty.FollowSizes(a.input.Load, a.Sizes)
+	}
 	return restore, nil
 }
 
@@ -215,8 +221,9 @@ func (a *Session) feed() {
 }
 
 // forward prints the container's output until the container ends or the user detaches.
-func (a *Session) forward(j *attachConn) (code int, err error) {
+func (a *Session) forward(ctx context.Context, j *attachConn) (code int, err error) {
 	defer j.Close()
+	defer context.AfterFunc(ctx, func() { j.UnixConn.Close() })()
 	var all sync.WaitGroup
 	errs := make([]error, len(j.outlets))
 	for i, o := range j.outlets {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/pod"
@@ -117,6 +118,23 @@ func FollowWhile(ctx context.Context, p store.Pod, streams []*Stream, watch func
 	cancel()
 	<-ended
 	return errors.Join(err, watchErr)
+}
+
+// FollowPod follows the streams until the containers, or the pod, have ended.
+func FollowPod(ctx context.Context, p store.Pod, plan *pod.Plan, streams []*Stream) error {
+	return FollowWhile(ctx, p, streams, func(ctx context.Context) error {
+		err := podclient.WatchStatus(ctx, p, func(st *pod.Status) bool {
+			EndFinished(streams, plan.RestartPolicy, st)
+			return AllDone(streams)
+		})
+		if err == nil && !AllDone(streams) {
+			err = podclient.WaitGone(ctx, p)
+		}
+		if errors.Is(err, podclient.ErrNotRunning) || errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	})
 }
 
 // awaitInits waits until all output has been printed of the init containers among streams that had to end

@@ -26,6 +26,9 @@ type Command struct {
 	Stdin     bool     // forward In
 	Terminal  *os.File // the user's terminal, if the command gets one
 	Keys      []byte   // detach keys
+	// Sizes returns the next size of the terminal, in characters, of a client that has the terminal on another host; ok is
+	// false after the last one. It is nil for others.
+	Sizes func() (cols, rows uint16, ok bool)
 
 	In       io.Reader
 	Out, Err io.Writer
@@ -52,7 +55,8 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 		return 0, err
 	}
 	defer x.conn.Close()
-	CloseAll(remote) // a copy kept here would keep the command from seeing the end of its input
+	defer context.AfterFunc(ctx, func() { x.conn.Close() })() // the supervisor kills the command
+	CloseAll(remote)                                          // a copy kept here would keep the command from seeing the end of its input
 	master, err := x.started()
 	if err != nil {
 		if stdin != nil {
@@ -92,9 +96,12 @@ func ExitError(verb string, p store.Pod, code int, err error) error {
 	return nil
 }
 
+// hasTerminal reports whether the command gets a terminal.
+func (x *Command) hasTerminal() bool { return x.Terminal != nil || x.Sizes != nil }
+
 // pipes makes the command's standard streams, unless it gets a terminal. remote are the ends for the supervisor.
 func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, remote []*os.File, err error) {
-	if x.Terminal != nil {
+	if x.hasTerminal() {
 		return nil, nil, nil, nil
 	}
 	in, stdin, err := os.Pipe()
@@ -124,12 +131,12 @@ func (x *Command) started() (*os.File, error) {
 	switch {
 	case err == nil && frame.Error != nil:
 		err = ResponseError(frame.Error)
-	case err == nil && (!frame.Started || x.Terminal != nil && len(files) != 1):
+	case err == nil && (!frame.Started || x.hasTerminal() && len(files) != 1):
 		err = errors.New("unexpected reply of the supervisor to exec")
 	case err != nil:
 		err = x.lost(err)
 	}
-	if err != nil || x.Terminal == nil {
+	if err != nil || !x.hasTerminal() {
 		CloseAll(files)
 		return nil, err
 	}
@@ -144,6 +151,10 @@ func (x *Command) lost(err error) error {
 // takeTerminal puts the user's terminal into raw mode and passes its size to master, until restore. If input
 // is not forwarded the terminal stays as it is, so that Ctrl-C works.
 func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
+	if x.Sizes != nil {
+		go tty.FollowSizes(func() *os.File { return master }, x.Sizes)
+		return func() {}, nil
+	}
 	if !x.Stdin {
 		return func() {}, nil
 	}
@@ -165,7 +176,9 @@ func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
 func (x *Command) feed(stdin *os.File) {
 	if x.Terminal == nil {
 		io.Copy(stdin, x.In)
-		stdin.Close()
+		if x.Sizes == nil { // the end of the input does not end a terminal
+			stdin.Close()
+		}
 		return
 	}
 	_, err := io.Copy(stdin, tty.NewDetachable(x.In, x.Keys))

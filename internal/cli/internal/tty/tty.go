@@ -68,6 +68,17 @@ func ResizeBy(master, like *os.File, more uint16) error {
 		return err
 	}
 	size.Row, size.Col = size.Row+more, size.Col+more
+	return setSize(master, size)
+}
+
+// FollowSizes sets a pseudo-terminal to one size after the other, in characters, until there is no next one.
+func FollowSizes(master func() *os.File, next func() (cols, rows uint16, ok bool)) {
+	for cols, rows, ok := next(); ok; cols, rows, ok = next() {
+		_ = setSize(master(), &unix.Winsize{Col: cols, Row: rows}) // fails when the terminal is gone
+	}
+}
+
+func setSize(master *os.File, size *unix.Winsize) error {
 	raw, err := master.SyscallConn() // not Fd, which would end non-blocking mode
 	if err != nil {
 		return err

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/cli/internal/attach"
+	"github.com/podrun/podrun/internal/cli/internal/logstream"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/crilog"
+	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/node/server"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
+)
+
+// reach reaches into the node's pods for the kubelet's API.
+type reach struct {
+	*node.Agent
+	engine *engine
+}
+
+// container returns a container of a pod on this host.
+func (r *reach) container(p *corev1.Pod, name string) (store.Pod, *pod.Plan, *pod.Container, error) {
+	local := r.engine.dirs.Pod(p.Namespace, p.Name)
+	plan, err := local.Plan()
+	if err != nil {
+		return local, nil, nil, err
+	}
+	c, err := podclient.Named(plan, name)
+	return local, plan, c, err
+}
+
+// Logs implements server.Pods.
+func (r *reach) Logs(ctx context.Context, p *corev1.Pod, container string, o *corev1.PodLogOptions, out io.Writer) error {
+	local, plan, c, err := r.container(p, container)
+	if err != nil {
+		return err
+	}
+	noEnv := func(string) string { return "" }
+	sink := podview.NewLogWriter(out, noEnv, o.Timestamps, true).Plain()
+	if o.Stream != nil && *o.Stream != corev1.LogStreamAll {
+		sink = &oneStream{sink, *o.Stream == corev1.LogStreamStderr}
+	}
+	if o.LimitBytes != nil {
+		sink = podview.Limited(sink, *o.LimitBytes, o.Timestamps)
+	}
+	s := logstream.NewOne(c, logstream.IsInit(plan, c.Name), sink)
+	s.Tail = -1
+	if o.TailLines != nil {
+		s.Tail = int(*o.TailLines)
+	}
+	switch {
+	case o.SinceTime != nil:
+		s.Since = o.SinceTime.Time
+	case o.SinceSeconds != nil:
+		s.Since = time.Now().Add(-time.Duration(*o.SinceSeconds) * time.Second)
+	}
+	s.Missed = func() {}
+	if o.Follow && !o.Previous {
+		return logstream.FollowPod(ctx, local, plan, []*logstream.Stream{s})
+	}
+	st, err := podview.StatusOf(local)
+	if err != nil {
+		return err
+	}
+	return s.Print(local, st, o.Previous)
+}
+
+// oneStream passes on what a container writes to one of its two streams.
+type oneStream struct {
+	crilog.Sink
+	stderr bool
+}
+
+func (s *oneStream) Entry(e crilog.Entry) error {
+	if (e.Stream == "stderr") != s.stderr {
+		return nil
+	}
+	return s.Sink.Entry(e)
+}
+
+// writer returns w, or a writer to nothing.
+func writer(w io.Writer, present bool) io.Writer {
+	if !present {
+		return io.Discard
+	}
+	return w
+}
+
+// sizes returns the sizes of a client's terminal; nil if it has none.
+func sizes(s *server.Streams) func() (cols, rows uint16, ok bool) {
+	if !s.Terminal {
+		return nil
+	}
+	return func() (uint16, uint16, bool) {
+		size, ok := <-s.Sizes
+		return size.Width, size.Height, ok
+	}
+}
+
+// noSignals is a process without signals: those of the agent are not for commands in containers.
+func noSignals(...os.Signal) (<-chan os.Signal, func()) { return nil, func() {} }
+
+// Exec implements server.Pods.
+func (r *reach) Exec(ctx context.Context, p *corev1.Pod, container string, command []string, s server.Streams) (int, error) {
+	local, _, c, err := r.container(p, container)
+	if err != nil {
+		return 0, err
+	}
+	x := &podclient.Command{
+		Pod: local, Container: c.Name, Stdin: s.In != nil, Sizes: sizes(&s), Signals: noSignals,
+		In: s.In, Out: writer(s.Out, s.Out != nil), Err: writer(s.Err, s.Err != nil),
+	}
+	return x.Run(ctx, wire.ExecRequest{Container: c.Name, Args: command, TTY: s.Terminal, Term: "xterm"})
+}
+
+// Attach implements server.Pods.
+func (r *reach) Attach(ctx context.Context, p *corev1.Pod, container string, s server.Streams) error {
+	local, _, c, err := r.container(p, container)
+	if err != nil {
+		return err
+	}
+	env := *r.engine.env
+	env.In, env.Out, env.ErrOut, env.Signals = s.In, writer(s.Out, s.Out != nil), writer(s.Err, s.Err != nil), noSignals
+	a := &attach.Session{Env: &env, Pod: local, Container: c, Stdin: s.In != nil, Sizes: sizes(&s), Quiet: true}
+	_, err = a.Run(ctx)
+	return err
+}
+
+// PortForward implements server.Pods.
+func (r *reach) PortForward(_ context.Context, p *corev1.Pod, port int32, stream io.ReadWriteCloser) error {
+	conn, err := podclient.Connect(r.engine.dirs.Pod(p.Namespace, p.Name), int(port))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		io.Copy(conn, stream)
+		conn.CloseWrite()
+	}()
+	_, err = io.Copy(stream, conn)
+	stream.Close()
+	<-sent
+	return err
+}

@@ -1,0 +1,141 @@
+// Package server is the kubelet's API (pkg/kubelet/server): the API server, and so kubectl, reads logs and reaches
+// into containers by it.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/httpserver"
+)
+
+// Port is the port of the kubelet's API.
+const Port = 10250
+
+// Streams are the streams of a command or of an attachment. A stream that is not requested is nil.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.WriteCloser
+	Terminal bool
+	Sizes    <-chan Size // of the terminal
+}
+
+// Size is the size of a terminal, in characters.
+type Size struct{ Width, Height uint16 }
+
+// Pods reaches the node's pods.
+type Pods interface {
+	// Find returns the pod of a namespace and a name, and of a UID unless it is empty; nil if there is none.
+	Find(namespace, name string, uid types.UID) *corev1.Pod
+	List() []*corev1.Pod
+	// Logs writes the log of a container.
+	Logs(ctx context.Context, p *corev1.Pod, container string, o *corev1.PodLogOptions, out io.Writer) error
+	// Exec runs a command in a container, and returns its exit code.
+	Exec(ctx context.Context, p *corev1.Pod, container string, command []string, s Streams) (code int, err error)
+	// Attach connects streams to a container until it ends, or until the input does if it is the only stream.
+	Attach(ctx context.Context, p *corev1.Pod, container string, s Streams) error
+	// PortForward connects a stream to a port of a pod until one side ends.
+	PortForward(ctx context.Context, p *corev1.Pod, port int32, stream io.ReadWriteCloser) error
+}
+
+// Server is the server of a node.
+type Server struct {
+	Node     string
+	Pods     Pods
+	Reviewer Reviewer
+	ClientCA []byte // PEM; certificates of clients are signed by one of these
+	// Certificate returns the current serving certificate.
+	Certificate func() (*tls.Certificate, error)
+}
+
+// stallTime is how long a client may take to send the head of a request, or to take output.
+const stallTime = 30 * time.Second
+
+// Serve serves on a listener until ctx ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(s.ClientCA) {
+		return fmt.Errorf("serve the node's API: the certificate authority of clients has no certificate")
+	}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate() },
+	}
+	return httpserver.ServeTLS(ctx, l, config, s.handler(), stallTime)
+}
+
+// handler returns the paths of the API, for clients that may use them.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	ok := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }
+	mux.HandleFunc("GET /healthz", ok)
+	mux.HandleFunc("GET /healthz/{check}", ok)
+	mux.HandleFunc("GET /pods", s.pods)
+	mux.HandleFunc("GET /pods/{$}", s.pods)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
+	for _, method := range []string{http.MethodGet, http.MethodPost} { // GET for websockets
+		mux.HandleFunc(method+" /exec/{namespace}/{pod}/{container}", s.exec)
+		mux.HandleFunc(method+" /exec/{namespace}/{pod}/{uid}/{container}", s.exec)
+		mux.HandleFunc(method+" /attach/{namespace}/{pod}/{container}", s.attach)
+		mux.HandleFunc(method+" /attach/{namespace}/{pod}/{uid}/{container}", s.attach)
+		mux.HandleFunc(method+" /portForward/{namespace}/{pod}", s.portForward)
+		mux.HandleFunc(method+" /portForward/{namespace}/{pod}/{uid}", s.portForward)
+	}
+	return newAuthorizer(s.Node, s.Reviewer).wrap(mux)
+}
+
+// pods lists the node's pods.
+func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
+	list := &corev1.PodList{Items: []corev1.Pod{}}
+	list.APIVersion, list.Kind = "v1", "PodList"
+	for _, p := range s.Pods.List() {
+		list.Items = append(list.Items, *p)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list) // fails if the client has gone
+}
+
+// target returns the pod and the container that a request names. Otherwise it answers the request.
+func (s *Server) target(w http.ResponseWriter, r *http.Request) (p *corev1.Pod, container string, ok bool) {
+	name := r.PathValue("pod")
+	p = s.Pods.Find(r.PathValue("namespace"), name, types.UID(r.PathValue("uid")))
+	if p == nil {
+		http.Error(w, fmt.Sprintf("pod %q does not exist", name), http.StatusNotFound)
+		return nil, "", false
+	}
+	container = r.PathValue("container")
+	if container != "" && !hasContainer(p, container) {
+		http.Error(w, fmt.Sprintf("container %q not found in pod %q", container, name), http.StatusNotFound)
+		return nil, "", false
+	}
+	return p, container, true
+}
+
+func hasContainer(p *corev1.Pod, name string) bool {
+	for i := range p.Spec.InitContainers {
+		if p.Spec.InitContainers[i].Name == name {
+			return true
+		}
+	}
+	for i := range p.Spec.Containers {
+		if p.Spec.Containers[i].Name == name {
+			return true
+		}
+	}
+	for i := range p.Spec.EphemeralContainers {
+		if p.Spec.EphemeralContainers[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
