@@ -110,11 +110,11 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 
 func writeKey(t *testing.T, path string, key *ecdsa.PrivateKey) {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	writeFile(t, path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }
 
 func encodeCertificate(certificate *x509.Certificate) []byte {

@@ -120,15 +120,18 @@ func authorityOf(t *testing.T, kubeconfig string) *x509.Certificate {
 }
 
 // testNode joins a node as kubelet does, without a program that runs pods: with the token it gets a
-// certificate, with that it registers the node and gets the next certificate. The node may not
-// change another node. Once it is ready, the scheduler assigns a pod to it.
+// certificate, with that it gets the next one and registers the node, ready. It may not register another
+// node. The scheduler assigns a pod to the node.
 func testNode(t *testing.T, c *controlPlane) {
 	const name = "joined"
 	c.requestCertificate(t, name, "--token="+token, "--kubeconfig="+c.file("cluster-info"))
 	asNode := "--kubeconfig=" + c.writeKubeconfig(t, name)
 	c.requestCertificate(t, name, asNode)
 
-	node := func(name string) string { return "{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}" }
+	node := func(name string) string {
+		return `{apiVersion: v1, kind: Node, metadata: {name: ` + name + `},
+			status: {conditions: [{type: Ready, status: "True"}], allocatable: {pods: "1"}}}`
+	}
 	c.apply(t, node(name), asNode)
 	cmd := c.kubectlCommand("create", "-f", "-", asNode)
 	cmd.Stdin = strings.NewReader(node("other"))
@@ -136,8 +139,6 @@ func testNode(t *testing.T, c *controlPlane) {
 		t.Errorf("another node: %v\n%s", err, out)
 	}
 	c.apply(t, "{apiVersion: v1, kind: Pod, metadata: {name: pod}, spec: {containers: [{name: main, image: none}]}}")
-	c.kubectl(t, "patch", "node", name, "--subresource=status", asNode,
-		"-p", `{"status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"pods": "1"}}}`)
 	c.kubectl(t, "wait", "--for=jsonpath={.spec.nodeName}="+name, "pod/pod", "--timeout="+timeout.String())
 }
 
