@@ -1,4 +1,4 @@
-.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-all vm torture torture-vm vulncheck release test-release
+.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-cluster test-all vm torture torture-vm vulncheck release test-release
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
@@ -6,8 +6,9 @@ test:  ## everything: check, build, unit, namespace and whole-binary tests
 check: ## formatting, vet, the import rules, the scripts
 smoke-vm: ## a short test on a real host, in one emulated machine: limits, OOM, a unit, a power cut
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
+test-cluster: ## the control plane of a real Kubernetes, which hosts can join
 vm:    ## boot a machine of test-vm, which runs until `scripts/vm down`
-test-all: ## before a release: test, cross, demo, test-vm, a short torture, a short bench
+test-all: ## before a release: test, cross, demo, test-vm, test-cluster, a short torture, a short bench
 torture: ## stress tests: races and kills of supervisors, many times
 torture-vm: ## stress tests in machines, for hours: stops, crashes, power cuts of units, the long cases
 demo:  ## install missing packages, build, run a pod as an ordinary user
@@ -17,5 +18,5 @@ release: ## make the release VERSION in bin/release: packages, checksums, bills 
 test-release: ## make a release twice, and compare the files
 bench: ## compare with podman kube play, in one run
 vulncheck: ## known vulnerabilities of linked modules; needs Go's database
-build test check demo docs cross bench smoke-vm test-vm test-all torture torture-vm vulncheck release test-release: ; @scripts/$@
+build test check demo docs cross bench smoke-vm test-vm test-cluster test-all torture torture-vm vulncheck release test-release: ; @scripts/$@
 vm: ; @scripts/vm up

@@ -317,6 +317,8 @@ var directories = []directory{
 		why: "what the containers of a pod share"},
 	{dir: "test/bench", imports: []string{"internal/procfs", "test/internal/measure"},
 		why: "it measures the built binary from outside, as it does podman"},
+	{dir: "test/cluster",
+		why: "it runs the programs of Kubernetes from outside"},
 	{dir: "test/examples",
 		why: "it tests the built binary from outside"},
 	{dir: "test/internal/measure",

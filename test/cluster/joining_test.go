@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"testing"
+)
+
+//go:embed testdata/joining.yaml
+var joining string
+
+// The bootstrap token of joining.yaml.
+const (
+	tokenID     = "abcdef"
+	tokenSecret = "0123456789abcdef"
+	token       = tokenID + "." + tokenSecret
+)
+
+// permitJoining creates what kubeadm init creates for nodes that join with the token, and waits until
+// the ConfigMap cluster-info has the token's signature.
+func (c *controlPlane) permitJoining(t *testing.T) {
+	t.Helper()
+	c.apply(t, joining)
+	writeFile(t, c.file("cluster-info"), []byte(c.clusterInfo()))
+	c.kubectl(t, "create", "configmap", "cluster-info", "-n", "kube-public", "--from-file=kubeconfig="+c.file("cluster-info"))
+	c.kubectl(t, "wait", "--for=jsonpath={.data.jws-kubeconfig-"+tokenID+"}", "configmap/cluster-info", "-n", "kube-public", "--timeout="+timeout.String())
+}
+
+// clusterInfo returns the kubeconfig file in the ConfigMap cluster-info, in the form that kubeadm
+// writes: without users and contexts.
+func (c *controlPlane) clusterInfo() string {
+	return fmt.Sprintf(`apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: %s
+    server: %s
+  name: ""
+contexts: null
+current-context: ""
+kind: Config
+preferences: {}
+users: null
+`, base64.StdEncoding.EncodeToString(encodeCertificate(c.ca.certificate)), c.server())
+}

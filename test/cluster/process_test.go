@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// shownLog is how much of a log a failed test prints, in bytes.
+const shownLog = 16 << 10
+
+// A process runs in the background until its test ends.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+}
+
+// startProcess starts cmd with its output in the file log. When t ends it kills the process, and
+// prints the end of the log if t has failed.
+func startProcess(t *testing.T, cmd *exec.Cmd, log string) *process {
+	t.Helper()
+	output, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			showLog(t, p.name(), log)
+		}
+	})
+	return p
+}
+
+func (p *process) name() string { return filepath.Base(p.cmd.Path) }
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// showLog prints the last lines of a log.
+func showLog(t *testing.T, name, log string) {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Error(err)
+	}
+	if len(text) > shownLog {
+		text = text[len(text)-shownLog:]
+		text = text[bytes.IndexByte(text, '\n')+1:]
+	}
+	t.Logf("log of %s:\n%s", name, text)
+}
