@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"sync"
 	"time"
@@ -178,8 +179,14 @@ func (a *Agent) changed(namespace, name string) {
 	}
 }
 
-// forget ends a worker whose pod is gone, and wakes the one of the next pod of its name.
-func (a *Agent) forget(w *worker) error {
+// forget removes what is left of a pod, ends its worker, and wakes the one of the next pod of its name.
+func (a *Agent) forget(ctx context.Context, w *worker) error {
+	a.objects.release(w)
+	for _, r := range a.ownReferences(w) {
+		if err := a.Engine.DeleteObject(ctx, r); err != nil {
+			return err
+		}
+	}
 	if err := a.Records.Remove(w.uid); err != nil {
 		return err
 	}
@@ -188,6 +195,28 @@ func (a *Agent) forget(w *worker) error {
 	a.mu.Unlock()
 	a.changed(w.namespace, w.name)
 	return nil
+}
+
+// ownReferences returns the objects to which no pod of the node refers but that of a worker.
+func (a *Agent) ownReferences(w *worker) (own []Reference) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	used := map[Reference]bool{}
+	for _, o := range a.workers {
+		if o != w {
+			maps.Copy(used, References(o.current()))
+		}
+	}
+	p := w.current()
+	for r := range References(p) {
+		if !used[r] {
+			own = append(own, r)
+		}
+	}
+	for _, t := range tokensOf(p.DeepCopy()) {
+		own = append(own, Reference{kindSecret, p.Namespace, t.secret(p)})
+	}
+	return own
 }
 
 // admit admits a pod, or returns why not.

@@ -59,13 +59,3 @@ func (w *worker) putEmptyTokens(ctx context.Context, p *corev1.Pod) error {
 	}
 	return nil
 }
-
-// forgetTokens removes the pod's tokens from this host.
-func (w *worker) forgetTokens(ctx context.Context, p *corev1.Pod) error {
-	for _, t := range tokensOf(p.DeepCopy()) {
-		if err := w.Engine.DeleteObject(ctx, Reference{kindSecret, p.Namespace, t.secret(p)}); err != nil {
-			return err
-		}
-	}
-	return nil
-}

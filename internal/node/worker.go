@@ -154,7 +154,6 @@ func (w *worker) print(err error) {
 
 // run works until the pod is gone or ctx ends.
 func (w *worker) run(ctx context.Context) {
-	defer w.objects.release(w)
 	for {
 		gone, err := w.step(ctx)
 		if gone {
@@ -235,10 +234,8 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 			w.begin(ctx, &w.removal, func(ctx context.Context) error { return w.deletePod(ctx) }, w.retried(&w.removal))
 		}
 	case forget:
-		if err := w.forgetTokens(ctx, p); err != nil {
-			return false, err
-		}
-		return true, w.forget(w)
+		err := w.forget(ctx, w)
+		return err == nil, err
 	}
 	if !orphaned {
 		w.beginReport(ctx, p, st, local)

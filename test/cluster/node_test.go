@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const (
@@ -75,16 +74,6 @@ func (n *node) command(args ...string) *exec.Cmd {
 func (n *node) podrun(t *testing.T, args ...string) string {
 	t.Helper()
 	return run(t, n.command(args...))
-}
-
-// waitFor waits until a condition holds.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(timeout); !holds(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", timeout, what)
-		}
-	}
 }
 
 // containerIDs returns the IDs of all containers of the default namespace, by pod and container.
@@ -176,7 +165,7 @@ func testStreams(t *testing.T, c *controlPlane) {
 // testObjects: a changed ConfigMap reaches the volume of a running pod.
 func testObjects(t *testing.T, c *controlPlane) {
 	c.kubectl(t, "patch", "configmap/greeting", "-p", `{"data": {"text": "goodbye"}}`)
-	waitFor(t, "the volume has the new text", func() bool {
+	c.waitFor(t, "the volume has the new text", func() bool {
 		return c.kubectl(t, "exec", "deployment/web", "--", "cat", "/greeting/text") == "goodbye"
 	})
 }
@@ -221,7 +210,7 @@ func testLocalPods(t *testing.T, c *controlPlane, n *node) {
 	cmd.Stdin = strings.NewReader(local)
 	run(t, cmd)
 	c.apply(t, local)
-	waitFor(t, "the cluster's pod reports the name", func() bool {
+	c.waitFor(t, "the cluster's pod reports the name", func() bool {
 		return strings.Contains(c.kubectl(t, "get", "pod/own", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}"), "of this host is not from the cluster")
 	})
 	c.kubectl(t, "delete", "pod/own", "--timeout="+timeout.String())
@@ -233,7 +222,7 @@ func testLocalPods(t *testing.T, c *controlPlane, n *node) {
 // testDelete: deleted pods stop gracefully, and nothing of them stays on the host.
 func testDelete(t *testing.T, c *controlPlane, n *node) {
 	c.kubectl(t, "delete", "deployment/web", "--cascade=foreground", "--timeout="+timeout.String())
-	waitFor(t, "the pods are gone from the API server", func() bool { return c.kubectl(t, "get", "pods", "-o", "name") == "" })
-	waitFor(t, "the pods are gone from the host", func() bool { return n.podrun(t, "get", "pods", "-o", "name") == "pod/own\n" })
-	waitFor(t, "their Secrets are gone from the host", func() bool { return n.podrun(t, "get", "secrets", "-o", "name") == "" })
+	c.waitFor(t, "the pods are gone from the API server", func() bool { return c.kubectl(t, "get", "pods", "-o", "name") == "" })
+	c.waitFor(t, "the pods are gone from the host", func() bool { return n.podrun(t, "get", "pods", "-o", "name") == "pod/own\n" })
+	c.waitFor(t, "their Secrets are gone from the host", func() bool { return n.podrun(t, "get", "secrets", "-o", "name") == "" })
 }
