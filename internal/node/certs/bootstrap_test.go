@@ -1,4 +1,4 @@
-package certs
+package certs_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
+	"github.com/podrun/podrun/internal/node/certs"
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -25,21 +26,21 @@ import (
 const nodeSubject = "CN=system:node:n1,O=system:nodes"
 
 // node returns a node whose reports go to the channel.
-func node(t *testing.T) (Node, chan error) {
+func node(t *testing.T) (certs.Node, chan error) {
 	t.Helper()
 	reports := make(chan error, 100)
-	return Node{Name: "n1", Dir: t.TempDir(), Report: func(err error) { reports <- err }}, reports
+	return certs.Node{Name: "n1", Dir: t.TempDir(), Report: func(err error) { reports <- err }}, reports
 }
 
 // bootstrap starts Bootstrap, and returns its result and a function that kills it.
-func bootstrap(t *testing.T, s *server, n Node) (result chan error, kill context.CancelFunc) {
+func bootstrap(t *testing.T, s *server, n certs.Node) (result chan error, kill context.CancelFunc) {
 	t.Helper()
 	ctx, kill := context.WithCancel(testContext(t))
 	result = make(chan error, 1)
 	ended := make(chan bool)
 	go func() {
 		defer close(ended)
-		result <- Bootstrap(ctx, s.bootstrapConfig(), n, filepath.Join(n.Dir, "kubeconfig"))
+		result <- certs.Bootstrap(ctx, s.bootstrapConfig(), n, filepath.Join(n.Dir, "kubeconfig"))
 	}()
 	t.Cleanup(func() { kill(); receive(t, ended) })
 	return result, kill
@@ -208,7 +209,7 @@ func TestBootstrapWithAnExpiredToken(t *testing.T) {
 		result, kill = bootstrap(t, s, n)
 		defer kill()
 	}
-	if _, err := os.Stat(files{n.Dir, clientFiles}.pendingKey()); err != nil {
+	if _, err := os.Stat(filepath.Join(n.Dir, "kubelet-client.key.tmp")); err != nil {
 		t.Errorf("the key is gone, so the request cannot be continued: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package certs
+package certs_test
 
 import (
 	"crypto/hmac"
@@ -12,33 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/internal/node/certs"
 	"github.com/podrun/podrun/internal/report"
 )
-
-// TestSignature has the example of Kubernetes (cluster-bootstrap: token/jws/jws_test.go).
-func TestSignature(t *testing.T) {
-	const content, id, secret = "Hello from the other side. I must have called a thousand times.", "joshua", "my voice is my passcode"
-	const signature = "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8"
-	if !signedBy(signature, content, id, secret) {
-		t.Error("the signature was refused")
-	}
-	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"joshua"}`)) + ".."
-	for name, ok := range map[string]bool{
-		"another content":  signedBy(signature, content+" ", id, secret),
-		"another id":       signedBy(signature, content, "david", secret),
-		"another secret":   signedBy(signature, content, id, secret+"x"),
-		"nothing":          signedBy("", content, id, secret),
-		"not detached":     signedBy(strings.Replace(signature, "..", ".x.", 1), content, id, secret),
-		"no signature":     signedBy(strings.SplitAfter(signature, "..")[0], content, id, secret),
-		"no algorithm":     signedBy(none, content, id, secret),
-		"not base64":       signedBy("!..!", content, id, secret),
-		"another encoding": signedBy(signature+"=", content, id, secret),
-	} {
-		if ok {
-			t.Errorf("%s: the signature was accepted", name)
-		}
-	}
-}
 
 // sign returns a detached JWS, as the controller-manager makes it.
 func sign(content, id, secret string) string {
@@ -66,45 +42,45 @@ func TestJoin(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		change func(s *server, o *JoinOptions)
+		change func(s *server, o *certs.JoinOptions)
 		want   string // the error; empty: none
 		hint   string
 	}{
-		{"the right hash", func(*server, *JoinOptions) {}, "", ""},
-		{"one of two hashes, in capitals", func(_ *server, o *JoinOptions) {
+		{"the right hash", func(*server, *certs.JoinOptions) {}, "", ""},
+		{"one of two hashes, in capitals", func(_ *server, o *certs.JoinOptions) {
 			o.CACertHashes = []string{hash(other), strings.ToUpper(o.CACertHashes[0])}
 		}, "", ""},
-		{"no hash, and permission", func(_ *server, o *JoinOptions) { o.CACertHashes, o.UnsafeSkipCAVerification = nil, true }, "", ""},
-		{"no hash", func(_ *server, o *JoinOptions) { o.CACertHashes = nil }, "cannot be verified", "--discovery-token-ca-cert-hash"},
-		{"a wrong hash", func(_ *server, o *JoinOptions) { o.CACertHashes = []string{hash(other)} }, ", not " + hash(other), "compare the address and the hash"},
-		{"a wrong hash, and permission for none", func(_ *server, o *JoinOptions) {
+		{"no hash, and permission", func(_ *server, o *certs.JoinOptions) { o.CACertHashes, o.UnsafeSkipCAVerification = nil, true }, "", ""},
+		{"no hash", func(_ *server, o *certs.JoinOptions) { o.CACertHashes = nil }, "cannot be verified", "--discovery-token-ca-cert-hash"},
+		{"a wrong hash", func(_ *server, o *certs.JoinOptions) { o.CACertHashes = []string{hash(other)} }, ", not " + hash(other), "compare the address and the hash"},
+		{"a wrong hash, and permission for none", func(_ *server, o *certs.JoinOptions) {
 			o.CACertHashes, o.UnsafeSkipCAVerification = []string{hash(other)}, true
 		}, ", not " + hash(other), "compare"},
-		{"a malformed hash", func(_ *server, o *JoinOptions) { o.CACertHashes = []string{"sha256:12"} }, `the hash "sha256:12" is not`, "kubeadm token create"},
-		{"a malformed token", func(_ *server, o *JoinOptions) { o.Token = "x" }, "the token is not of the form", "kubeadm token create"},
-		{"a malformed endpoint", func(_ *server, o *JoinOptions) { o.Endpoint = "https://api.test/" }, "is not HOST:PORT", ""},
-		{"an unknown token", func(_ *server, o *JoinOptions) { o.Token = "zzzzzz.0123456789abcdef" }, "the token zzzzzz is unknown there, or it has expired", "kubeadm token create"},
-		{"a wrong secret", func(_ *server, o *JoinOptions) { o.Token = "abcdef.ffffffffffffffff" }, "its signature is not by the token abcdef", "compare the token"},
-		{"no cluster-info", func(s *server, _ *JoinOptions) { s.info = func() (int, *corev1.ConfigMap) { return 404, nil } }, `"404 Not Found"`, ""},
-		{"no kubeconfig", func(s *server, _ *JoinOptions) {
+		{"a malformed hash", func(_ *server, o *certs.JoinOptions) { o.CACertHashes = []string{"sha256:12"} }, `the hash "sha256:12" is not`, "kubeadm token create"},
+		{"a malformed token", func(_ *server, o *certs.JoinOptions) { o.Token = "x" }, "the token is not of the form", "kubeadm token create"},
+		{"a malformed endpoint", func(_ *server, o *certs.JoinOptions) { o.Endpoint = "https://api.test/" }, "is not HOST:PORT", ""},
+		{"an unknown token", func(_ *server, o *certs.JoinOptions) { o.Token = "zzzzzz.0123456789abcdef" }, "the token zzzzzz is unknown there, or it has expired", "kubeadm token create"},
+		{"a wrong secret", func(_ *server, o *certs.JoinOptions) { o.Token = "abcdef.ffffffffffffffff" }, "its signature is not by the token abcdef", "compare the token"},
+		{"no cluster-info", func(s *server, _ *certs.JoinOptions) { s.info = func() (int, *corev1.ConfigMap) { return 404, nil } }, `"404 Not Found"`, ""},
+		{"no kubeconfig", func(s *server, _ *certs.JoinOptions) {
 			s.info = func() (int, *corev1.ConfigMap) { return 200, &corev1.ConfigMap{} }
 		}, "it has no kubeconfig", "bootstrap kubeconfig"},
-		{"no authority", func(s *server, o *JoinOptions) {
+		{"no authority", func(s *server, o *certs.JoinOptions) {
 			s.info = func() (int, *corev1.ConfigMap) {
 				return 200, s.clusterInfo("clusters: [{cluster: {server: 'https://x.test'}}]")
 			}
 		}, "it has no certificate authority", ""},
-		{"a file of this host", func(s *server, o *JoinOptions) {
+		{"a file of this host", func(s *server, o *certs.JoinOptions) {
 			s.info = func() (int, *corev1.ConfigMap) {
 				return 200, s.clusterInfo("clusters: [{cluster: {server: 'https://x.test', certificate-authority: /etc/ssl/certs/ca-certificates.crt}}]")
 			}
 		}, "a file is not supported", ""},
-		{"too large", func(s *server, _ *JoinOptions) {
+		{"too large", func(s *server, _ *certs.JoinOptions) {
 			s.info = func() (int, *corev1.ConfigMap) { return 200, s.clusterInfo(strings.Repeat("x", 2<<20)) }
 		}, "larger than 1 MiB", ""},
-		{"a server in between", func(s *server, o *JoinOptions) { o.Endpoint = strings.TrimPrefix(s.serve(t, other), "https://") },
+		{"a server in between", func(s *server, o *certs.JoinOptions) { o.Endpoint = strings.TrimPrefix(s.serve(t, other), "https://") },
 			"over a verified connection: GET " + clusterInfoPath + ": tls: failed to verify certificate", "in the certificate of the API server"},
-		{"another answer", func(s *server, _ *JoinOptions) {
+		{"another answer", func(s *server, _ *certs.JoinOptions) {
 			answers := []*corev1.ConfigMap{s.clusterInfo(kubeadmKubeconfig(s.authority)), s.clusterInfo(kubeadmKubeconfig(s.authority) + "\n")}
 			s.info = func() (int, *corev1.ConfigMap) {
 				first := answers[0]
@@ -116,9 +92,9 @@ func TestJoin(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t)
 			s.info = func() (int, *corev1.ConfigMap) { return 200, s.clusterInfo(kubeadmKubeconfig(s.authority)) }
-			o := JoinOptions{Endpoint: s.endpoint, Token: testToken, CACertHashes: []string{hash(s.authority)}}
+			o := certs.JoinOptions{Endpoint: s.endpoint, Token: testToken, CACertHashes: []string{hash(s.authority)}}
 			c.change(s, &o)
-			config, err := Join(testContext(t), o)
+			config, err := certs.Join(testContext(t), o)
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(report.Hint(err), c.hint) {
 					t.Errorf("the error is %v, with the hint %q; want %q with %q", err, report.Hint(err), c.want, c.hint)

@@ -37,7 +37,7 @@ type Rotator struct {
 	mu         sync.Mutex
 	request    request
 	current    *tls.Certificate // nil: none has been issued
-	share      float64          // of the life of current after which it is renewed
+	share      float64          // of the life of current after which it is replaced
 	selfSigned *tls.Certificate // of a server without a current one
 	interrupt  func()           // ends what Run does for an old request
 }
@@ -75,7 +75,7 @@ func newRotator(n Node, name string, now func() time.Time) *Rotator {
 }
 
 // SetAddresses sets the addresses for which a serving certificate is to be valid, besides the node's name. A
-// certificate that lacks one is renewed; none is requested before there is an IP address (kubelet:
+// certificate that lacks one is replaced; none is requested before there is an IP address (kubelet:
 // pkg/kubelet/certificate/kubelet.go).
 func (r *Rotator) SetAddresses(addresses []corev1.NodeAddress) {
 	names, ips := []string{}, []net.IP{}
@@ -131,7 +131,7 @@ func (r *Rotator) Run(ctx context.Context, client *kubeapi.Client) {
 		if wait == 0 {
 			switch err := r.renew(step, client, req); {
 			case err == nil:
-				wait, pause = firstPause, firstPause // a signer may issue what has to be renewed at once
+				wait, pause = firstPause, firstPause // a signer may issue what is due at once
 			case step.Err() == nil:
 				r.report(fmt.Errorf("renew the certificate %s: %w", r.files.current(), err))
 				wait, pause = pause+rand.N(pause/4), min(2*pause, lastPause)

@@ -1,65 +1,28 @@
-package certs
+package certs_test
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
-	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/internal/node/certs"
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/report"
 )
 
-func TestUntilRenewal(t *testing.T) {
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	cert := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "system:node:n1"}, DNSNames: []string{"a", "b"}, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1).To4(), net.ParseIP("fd00::1")},
-		NotBefore: start, NotAfter: start.Add(100 * time.Hour),
-	}
-	want := func(names []string, ips ...net.IP) *x509.CertificateRequest {
-		return &x509.CertificateRequest{Subject: cert.Subject, DNSNames: names, IPAddresses: ips}
-	}
-	for _, c := range []struct {
-		name  string
-		cert  *x509.Certificate
-		want  *x509.CertificateRequest
-		share float64
-		age   time.Duration
-		until time.Duration
-	}{
-		{"none", nil, want(nil), 0.8, 0, 0},
-		{"new", cert, want(nil), 0.8, 0, 80 * time.Hour},
-		{"soonest", cert, want(nil), 0.7, 0, 70 * time.Hour},
-		{"latest", cert, want(nil), 0.9, 0, 90 * time.Hour},
-		{"in use", cert, want(nil), 0.8, 79 * time.Hour, time.Hour},
-		{"due", cert, want(nil), 0.8, 80 * time.Hour, 0},
-		{"overdue", cert, want(nil), 0.8, 99 * time.Hour, 0},
-		{"expired", cert, want(nil), 0.8, 101 * time.Hour, 0},
-		{"not yet valid", cert, want(nil), 0.8, -time.Hour, 81 * time.Hour},
-		{"all names", cert, want([]string{"b", "a"}, net.ParseIP("fd00::1"), net.IPv4(10, 0, 0, 1)), 0.8, 0, 80 * time.Hour},
-		{"fewer names", cert, want([]string{"b"}), 0.8, 0, 80 * time.Hour},
-		{"another name", cert, want([]string{"a", "c"}), 0.8, 0, 0},
-		{"another address", cert, want(nil, net.IPv4(10, 0, 0, 2)), 0.8, 0, 0},
-		{"another node", cert, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:n2"}}, 0.8, 0, 0},
-	} {
-		if got := untilRenewal(c.cert, c.want, c.share, start.Add(c.age)).Round(time.Second); got != c.until {
-			t.Errorf("%s: renewed in %v, want %v", c.name, got, c.until)
-		}
-	}
-}
-
 // bootstrapped returns a node with a client certificate that begins and ends at times relative to now.
-func (s *server) bootstrapped(t *testing.T, begin, end time.Duration) (Node, chan error) {
+func (s *server) bootstrapped(t *testing.T, begin, end time.Duration) (certs.Node, chan error) {
 	t.Helper()
 	n, reports := node(t)
 	s.mu.Lock()
@@ -75,7 +38,7 @@ func (s *server) bootstrapped(t *testing.T, begin, end time.Duration) (Node, cha
 }
 
 // run runs a rotator until the test ends, or until it is stopped.
-func run(t *testing.T, s *server, r *Rotator, config *kubeapi.Config) (client *kubeapi.Client, stop func()) {
+func run(t *testing.T, s *server, r *certs.Rotator, config *kubeapi.Config) (client *kubeapi.Client, stop func()) {
 	t.Helper()
 	client, err := kubeapi.NewClient(config)
 	if err != nil {
@@ -90,7 +53,7 @@ func run(t *testing.T, s *server, r *Rotator, config *kubeapi.Config) (client *k
 }
 
 // serial waits until the rotator has another certificate than the one with the serial number before.
-func serial(t *testing.T, r *Rotator, before string) *x509.Certificate {
+func serial(t *testing.T, r *certs.Rotator, before string) *x509.Certificate {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		cert, err := r.Certificate()
@@ -101,18 +64,19 @@ func serial(t *testing.T, r *Rotator, before string) *x509.Certificate {
 			return cert.Leaf
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the certificate was not renewed in 2 minutes")
+			t.Fatal("the certificate was not rotated in 2 minutes")
 		}
 	}
 }
 
-// TestClientCertificateIsRenewed: at 95 % of its life; after the server has denied a request, too. The certificate
+// TestClientCertificateIsRotated: at 95 % of its life; after the server has denied a request, too. The certificate
 // and its file are the new ones, and so are those of new connections.
-func TestClientCertificateIsRenewed(t *testing.T) {
+func TestClientCertificateIsRotated(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	n, reports := s.bootstrapped(t, -95*time.Hour, 5*time.Hour)
-	r, err := NewClientRotator(n, time.Now)
+	current := filepath.Join(n.Dir, "kubelet-client-current.pem")
+	r, err := certs.NewClientRotator(n, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +88,7 @@ func TestClientCertificateIsRenewed(t *testing.T) {
 	defer stop()
 	name := receive(t, s.created)
 	s.condition(name, certificatesv1.CertificateDenied)
-	if err := receive(t, reports); !strings.Contains(err.Error(), "is Denied") || !strings.Contains(err.Error(), r.files.current()) {
+	if err := receive(t, reports); !strings.Contains(err.Error(), "is Denied") || !strings.Contains(err.Error(), current) {
 		t.Errorf("the report is %v", err)
 	}
 	again := receive(t, s.created)
@@ -137,7 +101,7 @@ func TestClientCertificateIsRenewed(t *testing.T) {
 	s.approve(again)
 	leaf := serial(t, r, old.Leaf.SerialNumber.String())
 	stop()
-	if saved, err := r.files.load(); err != nil || !saved.Leaf.Equal(leaf) {
+	if saved, err := tls.LoadX509KeyPair(current, current); err != nil || !saved.Leaf.Equal(leaf) {
 		t.Errorf("the file does not have the new certificate: %v", err)
 	}
 	if err := client.Get(testContext(t), csrPath, nil); err != nil {
@@ -157,25 +121,26 @@ func TestExpiredClientCertificate(t *testing.T) {
 	n, reports := s.bootstrapped(t, -time.Hour, time.Hour)
 	check := func(err error) {
 		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), files{n.Dir, clientFiles}.current()) || !strings.Contains(err.Error(), "expired on") || report.Hint(err) != "run podrun node join" {
+		if err == nil || !strings.Contains(err.Error(), filepath.Join(n.Dir, "kubelet-client-current.pem")) || !strings.Contains(err.Error(), "expired on") || report.Hint(err) != "run podrun node join" {
 			t.Errorf("the error is %v, with the hint %q", err, report.Hint(err))
 		}
 	}
-	later := func() time.Time { return time.Now().Add(2 * time.Hour) }
-	_, err := NewClientRotator(n, later)
-	check(err)
-	r, err := NewClientRotator(n, time.Now)
+	var passed atomic.Int64 // of the rotator's clock
+	clock := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	r, err := certs.NewClientRotator(n, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.now = later
+	passed.Store(int64(2 * time.Hour))
+	_, err = certs.NewClientRotator(n, clock)
+	check(err)
 	_, stop := run(t, s, r, &kubeapi.Config{Server: s.url, CA: s.pem, ClientCertificate: r.Certificate})
 	defer stop()
 	check(receive(t, reports))
-	if err := os.Remove(r.files.current()); err != nil {
+	if err := os.Remove(filepath.Join(n.Dir, "kubelet-client-current.pem")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewClientRotator(n, time.Now); report.Hint(err) != "run podrun node join" {
+	if _, err := certs.NewClientRotator(n, time.Now); report.Hint(err) != "run podrun node join" {
 		t.Errorf("without a file: %v", err)
 	}
 }
@@ -186,7 +151,7 @@ func TestServingCertificate(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	n, _ := node(t)
-	r, err := NewServingRotator(n, time.Now)
+	r, err := certs.NewServingRotator(n, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +203,7 @@ func TestServingCertificate(t *testing.T) {
 	s.approve(third)
 	serial(t, r, issued.SerialNumber.String())
 	stop()
-	r, err = NewServingRotator(n, time.Now)
+	r, err = certs.NewServingRotator(n, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +214,7 @@ func TestServingCertificate(t *testing.T) {
 }
 
 // serveAndDial makes a TLS connection to a server with the certificate.
-func serveAndDial(t *testing.T, r *Rotator, a *authority) {
+func serveAndDial(t *testing.T, r *certs.Rotator, a *authority) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return r.Certificate() }})
 	if err != nil {

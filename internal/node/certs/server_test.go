@@ -1,4 +1,4 @@
-package certs
+package certs_test
 
 import (
 	"context"
@@ -30,7 +30,11 @@ import (
 	"github.com/podrun/podrun/internal/node/kubeapi"
 )
 
-const testToken = "abcdef.0123456789abcdef"
+const (
+	testToken       = "abcdef.0123456789abcdef"
+	clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
+	csrPath         = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+)
 
 // authority is a certificate authority.
 type authority struct {
