@@ -6,66 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	kubeconfig "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podrun/podrun/internal/store"
 )
-
-// kubeconfig is the part of a kubeconfig file that is used, or refused (client-go: tools/clientcmd/api/v1/types.go).
-type kubeconfig struct {
-	APIVersion     string         `json:"apiVersion"`
-	Kind           string         `json:"kind"`
-	Clusters       []namedCluster `json:"clusters"`
-	Users          []namedUser    `json:"users"`
-	Contexts       []namedContext `json:"contexts"`
-	CurrentContext string         `json:"current-context"`
-}
-
-type namedCluster struct {
-	Name    string  `json:"name"`
-	Cluster cluster `json:"cluster"`
-}
-
-type namedUser struct {
-	Name string `json:"name"`
-	User user   `json:"user"`
-}
-
-type namedContext struct {
-	Name    string      `json:"name"`
-	Context userContext `json:"context"`
-}
-
-type cluster struct {
-	Server                   string `json:"server,omitempty"`
-	TLSServerName            string `json:"tls-server-name,omitempty"`
-	CertificateAuthority     string `json:"certificate-authority,omitempty"`
-	CertificateAuthorityData []byte `json:"certificate-authority-data,omitempty"`
-	InsecureSkipTLSVerify    bool   `json:"insecure-skip-tls-verify,omitempty"`
-	ProxyURL                 string `json:"proxy-url,omitempty"`
-}
-
-type user struct {
-	Token                 string `json:"token,omitempty"`
-	TokenFile             string `json:"tokenFile,omitempty"`
-	ClientCertificate     string `json:"client-certificate,omitempty"`
-	ClientCertificateData []byte `json:"client-certificate-data,omitempty"`
-	ClientKey             string `json:"client-key,omitempty"`
-	ClientKeyData         []byte `json:"client-key-data,omitempty"`
-	Exec                  any    `json:"exec,omitempty"`
-	AuthProvider          any    `json:"auth-provider,omitempty"`
-	Username              string `json:"username,omitempty"`
-	Password              string `json:"password,omitempty"`
-	As                    string `json:"as,omitempty"`
-}
-
-type userContext struct {
-	Cluster   string `json:"cluster"`
-	User      string `json:"user"`
-	Namespace string `json:"namespace,omitempty"`
-}
 
 // LoadKubeconfig reads the current context of a kubeconfig file. Relative paths in it start at its directory; data
 // takes precedence over files, and a token file over a token, as for kubectl. The files of the client certificate
@@ -87,11 +35,11 @@ func LoadKubeconfig(path string) (*Config, error) {
 func ParseKubeconfig(data []byte) (*Config, error) { return parse(data, files{}) }
 
 func parse(data []byte, f files) (*Config, error) {
-	var k kubeconfig
+	var k kubeconfig.Config
 	if err := yaml.Unmarshal(data, &k); err != nil {
 		return nil, err
 	}
-	cl, u, err := k.current()
+	cl, u, err := current(&k)
 	if err != nil {
 		return nil, err
 	}
@@ -114,42 +62,33 @@ func parse(data []byte, f files) (*Config, error) {
 	if c.ClientCertificate, err = f.certificate(u); err != nil {
 		return nil, err
 	}
-	if _, err := c.baseURL(); err != nil {
-		return nil, err
-	}
-	if _, err := c.tlsConfig(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	_, err = NewClient(c)
+	return c, err
 }
 
 // current returns the cluster and the user of the current context.
-func (k *kubeconfig) current() (cluster, user, error) {
-	if k.CurrentContext == "" && len(k.Clusters) == 1 && len(k.Users) == 0 {
-		return k.Clusters[0].Cluster, user{}, nil
+func current(k *kubeconfig.Config) (c kubeconfig.Cluster, u kubeconfig.AuthInfo, err error) {
+	if k.CurrentContext == "" && len(k.Clusters) == 1 && len(k.AuthInfos) == 0 {
+		return k.Clusters[0].Cluster, u, nil
 	}
-	for _, c := range k.Contexts {
-		if c.Name != k.CurrentContext {
-			continue
-		}
-		for _, cl := range k.Clusters {
-			if cl.Name != c.Context.Cluster {
-				continue
-			}
-			for _, u := range k.Users {
-				if u.Name == c.Context.User {
-					return cl.Cluster, u.User, nil
-				}
-			}
-			return cluster{}, user{}, fmt.Errorf("contexts: %s has the user %q, which is not in users", c.Name, c.Context.User)
-		}
-		return cluster{}, user{}, fmt.Errorf("contexts: %s has the cluster %q, which is not in clusters", c.Name, c.Context.Cluster)
+	i := slices.IndexFunc(k.Contexts, func(c kubeconfig.NamedContext) bool { return c.Name == k.CurrentContext })
+	if i < 0 {
+		return c, u, fmt.Errorf("current-context: %q is not in contexts", k.CurrentContext)
 	}
-	return cluster{}, user{}, fmt.Errorf("current-context: %q is not in contexts", k.CurrentContext)
+	context := k.Contexts[i].Context
+	i = slices.IndexFunc(k.Clusters, func(c kubeconfig.NamedCluster) bool { return c.Name == context.Cluster })
+	if i < 0 {
+		return c, u, fmt.Errorf("contexts: %s has the cluster %q, which is not in clusters", k.CurrentContext, context.Cluster)
+	}
+	c = k.Clusters[i].Cluster
+	if i = slices.IndexFunc(k.AuthInfos, func(u kubeconfig.NamedAuthInfo) bool { return u.Name == context.AuthInfo }); i < 0 {
+		return c, u, fmt.Errorf("contexts: %s has the user %q, which is not in users", k.CurrentContext, context.AuthInfo)
+	}
+	return c, k.AuthInfos[i].AuthInfo, nil
 }
 
-// unsupported returns the first field that changes how one authenticates, and that podrun does not support.
-func unsupported(c cluster, u user) string {
+// unsupported returns the first field that changes how one connects or authenticates, and that is not supported.
+func unsupported(c kubeconfig.Cluster, u kubeconfig.AuthInfo) string {
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -160,7 +99,7 @@ func unsupported(c cluster, u user) string {
 		{"auth-provider", u.AuthProvider != nil},
 		{"username", u.Username != ""},
 		{"password", u.Password != ""},
-		{"as", u.As != ""},
+		{"as", u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0},
 	} {
 		if f.set {
 			return f.name
@@ -194,7 +133,7 @@ func (f files) content(field string, data []byte, file string) ([]byte, error) {
 }
 
 // certificate returns a function that reads the user's client certificate; nil if there is none.
-func (f files) certificate(u user) (func() (*tls.Certificate, error), error) {
+func (f files) certificate(u kubeconfig.AuthInfo) (func() (*tls.Certificate, error), error) {
 	hasCert := u.ClientCertificate != "" || len(u.ClientCertificateData) > 0
 	hasKey := u.ClientKey != "" || len(u.ClientKeyData) > 0
 	switch {
@@ -232,12 +171,15 @@ func (f files) certificate(u user) (func() (*tls.Certificate, error), error) {
 // data, the token if there is one, and the paths of a client certificate and its key, which may be empty
 // (kubelet: pkg/kubelet/certificate/bootstrap/bootstrap.go writeKubeconfigFromBootstrapping).
 func (c *Config) WriteKubeconfig(path, certificate, key string) error {
-	data, err := yaml.Marshal(kubeconfig{
-		APIVersion:     "v1",
+	cluster := kubeconfig.Cluster{Server: c.Server, TLSServerName: c.ServerName, CertificateAuthorityData: c.CA}
+	user := kubeconfig.AuthInfo{Token: c.Token, ClientCertificate: certificate, ClientKey: key}
+	context := kubeconfig.Context{Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}
+	data, err := yaml.Marshal(kubeconfig.Config{
 		Kind:           "Config",
-		Clusters:       []namedCluster{{"default-cluster", cluster{Server: c.Server, TLSServerName: c.ServerName, CertificateAuthorityData: c.CA}}},
-		Users:          []namedUser{{"default-auth", user{Token: c.Token, ClientCertificate: certificate, ClientKey: key}}},
-		Contexts:       []namedContext{{"default-context", userContext{"default-cluster", "default-auth", "default"}}},
+		APIVersion:     "v1",
+		Clusters:       []kubeconfig.NamedCluster{{Name: context.Cluster, Cluster: cluster}},
+		AuthInfos:      []kubeconfig.NamedAuthInfo{{Name: context.AuthInfo, AuthInfo: user}},
+		Contexts:       []kubeconfig.NamedContext{{Name: "default-context", Context: context}},
 		CurrentContext: "default-context",
 	})
 	if err != nil {

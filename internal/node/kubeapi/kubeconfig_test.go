@@ -101,6 +101,7 @@ func TestKubeconfigErrors(t *testing.T) {
 		{kubeconfigText(server, "username: u"), "username is not supported"},
 		{kubeconfigText(server, "password: p"), "password is not supported"},
 		{kubeconfigText(server, "as: admin"), "as is not supported"},
+		{kubeconfigText(server, "as-groups: [g]"), "as is not supported"},
 		{kubeconfigText(server, "tokenFile: empty"), "tokenFile: it is empty"},
 		{kubeconfigText(server, "tokenFile: missing"), "tokenFile: open"},
 		{kubeconfigText(server, "client-certificate: cert.pem"), "client-key is missing"},
