@@ -41,6 +41,7 @@ var layers = []struct {
 	{name: "facades", dirs: []string{"internal/manifest", "image", "runner", "internal/nsprobe"}},
 	{name: "their parts", dirs: []string{"internal/manifest/*", "image/*", "runner/*"}},
 	{name: "kernel and pure packages", dirs: []string{"netns", "netns/*", "volumes", "cgroups", "cgroups/*", "internal/lifecycle", "internal/workload", "internal/environ", "internal/pod/*"}},
+	{name: "parts of a Kubernetes node", dirs: []string{"internal/node/*"}},
 	{name: "base", dirs: []string{"internal/*"}},
 	{name: "pod", dirs: []string{"internal/pod"}},
 }

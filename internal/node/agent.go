@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"sync"
 	"time"
 
@@ -81,7 +80,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.running.Go(func() { a.Node.run(ctx, a) })
 	a.running.Go(func() {
 		path := "/api/v1/pods"
-		kubeapi.Watch(ctx, a.Client, path, "spec.nodeName="+a.Node.Name, &podHandler{a, ctx})
+		kubeapi.Watch[corev1.Pod](ctx, a.Client, path, "spec.nodeName="+a.Node.Name, &podHandler{a, ctx})
 	})
 	return a.Engine.Watch(ctx, a.changed)
 }
@@ -204,11 +203,11 @@ func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	used := map[Reference]bool{}
 	for _, o := range a.workers {
 		if o != w {
-			maps.Copy(used, References(o.current()))
+			maps.Copy(used, referencesOf(o.current()))
 		}
 	}
 	p := w.current()
-	for r := range References(p) {
+	for r := range referencesOf(p) {
 		if !used[r] {
 			own = append(own, r)
 		}
@@ -256,10 +255,6 @@ func (a *Agent) List() (pods []*corev1.Pod) {
 		pods = append(pods, w.current())
 	}
 	return pods
-}
-
-func podPath(p *corev1.Pod) string {
-	return "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/pods/" + url.PathEscape(p.Name)
 }
 
 // requestTime limits a request to the API server.

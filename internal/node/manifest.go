@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Manifest returns a pod of the API server as a manifest that needs no API server: every token of its
+// manifestOf returns a pod of the API server as a manifest that needs no API server: every token of its
 // ServiceAccount becomes a Secret, which the node keeps up to date.
-func Manifest(p *corev1.Pod) *corev1.Pod {
+func manifestOf(p *corev1.Pod) *corev1.Pod {
 	m := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations, Generation: p.Generation},
@@ -63,9 +63,9 @@ const (
 	kindSecret    = "Secret"
 )
 
-// References returns the ConfigMaps and Secrets to which a pod refers (kubelet: pkg/api/v1/pod,
+// referencesOf returns the ConfigMaps and Secrets to which a pod refers (kubelet: pkg/api/v1/pod,
 // VisitPodSecretNames and VisitPodConfigmapNames).
-func References(p *corev1.Pod) map[Reference]bool {
+func referencesOf(p *corev1.Pod) map[Reference]bool {
 	r := references{p.Namespace, map[Reference]bool{}}
 	for _, s := range p.Spec.ImagePullSecrets {
 		r.add(kindSecret, s.Name)

@@ -66,8 +66,6 @@ func (r *Registration) object() *corev1.Node {
 	return r.node
 }
 
-func (r *Registration) addresses() []string { return r.Addresses }
-
 // Prepare sets the node's object, by which pods are admitted before the API server has it.
 func (r *Registration) Prepare() error {
 	facts, err := r.Facts()
@@ -182,17 +180,21 @@ func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
 		corev1.ResourcePods:             *resource.NewQuantity(r.MaxPods, resource.DecimalSI),
 	}
 	st.Allocatable = st.Capacity.DeepCopy()
-	st.Addresses = nil
-	for _, ip := range r.Addresses {
-		st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
-	}
-	st.Addresses = append(st.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: r.Name})
+	st.Addresses = r.HostAddresses()
 	st.DaemonEndpoints.KubeletEndpoint.Port = r.Port
 	st.NodeInfo, st.Images = f.System, f.Images
 	for _, c := range conditions(f) {
 		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 		setCondition(st, c)
 	}
+}
+
+// HostAddresses returns the addresses of the node in the form of the API.
+func (r *Registration) HostAddresses() (all []corev1.NodeAddress) {
+	for _, ip := range r.Addresses {
+		all = append(all, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+	}
+	return append(all, corev1.NodeAddress{Type: corev1.NodeHostName, Address: r.Name})
 }
 
 // setCondition sets one condition. The time of its transition stays if its status does.

@@ -12,11 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
 )
 
 // statusOf returns the status that the API server should have of a pod.
 func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
-	addresses := w.Node.addresses()
+	addresses := w.Node.Addresses
 	started := &corev1.PodStatus{Phase: corev1.PodPending, StartTime: p.Status.StartTime}
 	if started.StartTime == nil {
 		started.StartTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
@@ -107,9 +109,9 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus) error {
 	next, answer := p.DeepCopy(), &corev1.Pod{}
 	next.Status = *st
-	err := w.Client.Update(ctx, podPath(p)+"/status", next, answer)
+	err := w.Client.Update(ctx, kubeapi.PodPath(p.Namespace, p.Name, "status"), next, answer)
 	if apierrors.IsConflict(err) {
-		err = w.Client.Get(ctx, podPath(p), answer)
+		err = w.Client.Get(ctx, kubeapi.PodPath(p.Namespace, p.Name), answer)
 	}
 	switch {
 	case apierrors.IsNotFound(err): // the watch reports it
@@ -166,7 +168,7 @@ func (w *worker) deletePod(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	p := w.current()
-	err := w.Client.Delete(ctx, podPath(p), &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	err := w.Client.Delete(ctx, kubeapi.PodPath(p.Namespace, p.Name), &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		w.orphan() // the watch may have missed it
 		return nil

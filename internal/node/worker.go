@@ -207,7 +207,7 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 		w.rejected = w.admit(w, p)
 	}
 	st := w.statusOf(p, local)
-	manifest := Manifest(p)
+	manifest := manifestOf(p)
 	v := view{
 		pod: p, orphaned: orphaned, rejected: w.rejected != nil, local: local, stopping: w.stopping,
 		applied: sameManifest(w.applied, manifest), applying: w.apply.running, reported: equalStatus(st, &p.Status),
@@ -273,7 +273,7 @@ func sameManifest(a, b *corev1.Pod) bool {
 func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs bool) {
 	var refresh time.Time
 	do := func(ctx context.Context) (err error) {
-		if err := w.objects.hold(ctx, w, References(p)); err != nil {
+		if err := w.objects.hold(ctx, w, referencesOf(p)); err != nil {
 			return err
 		}
 		if !runs {

@@ -3,15 +3,13 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -19,13 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
-	"github.com/podrun/podrun/internal/cli/internal/resource"
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/node"
-	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/node/server"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/store"
 )
 
 // NewCommand returns the command node.
@@ -39,13 +34,19 @@ kubelet, until it gets a signal. The pods keep running then, and the next podrun
 node takes them up. Pods that you start with podrun up run beside them; the
 cluster does not see them.
 
+A host joins with podrun node join, once. Services of the cluster, and pods of
+other nodes, are not reached by their cluster IPs; use hostPort or hostNetwork.
+
 Examples:
-  podrun node --kubeconfig node.kubeconfig
-  podrun node --kubeconfig node.kubeconfig --node-name attic --node-labels zone=home
+  podrun node join 192.168.1.5:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1234...
+  podrun node
+  podrun node --node-labels place=attic
 `,
+		Subcommands: []*cli.Command{newJoinCommand(env)},
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "kubeconfig", Usage: "the API server and the node's certificate or token are in this `FILE`"},
-			&cli.StringFlag{Name: "node-name", Usage: "the `NAME` of the node, by default that of the host"},
+			&cli.StringFlag{Name: "kubeconfig", Usage: "the API server and the node's certificate are in this `FILE`, by default that of podrun node join"},
+			&cli.StringFlag{Name: "bootstrap-kubeconfig", Usage: "request the node's certificate with the token in this `FILE`, unless there is one"},
+			nodeNameFlag(),
 			&cli.StringSliceFlag{Name: "node-ip", Usage: "an `ADDRESS` at which the cluster reaches the host, by default that of the route to the API server"},
 			&cli.StringSliceFlag{Name: "node-labels", Usage: "labels of the node: `KEY=VALUE`"},
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
@@ -62,6 +63,7 @@ type options struct {
 	env        *cmdutil.Env
 	words      []string
 	kubeconfig string
+	bootstrap  string
 	name       string
 	addresses  []string
 	labels     []string
@@ -70,19 +72,15 @@ type options struct {
 	port       int
 	sysctls    []string
 
-	config *kubeapi.Config
 	unsafe manifestvalidation.UnsafeSysctls
 	node   node.Registration
 }
 
 // Complete implements cmdutil.Command.
 func (o *options) Complete(c *cli.Context) (err error) {
-	o.words, o.kubeconfig, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("node-name")
+	o.words, o.kubeconfig, o.bootstrap, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("bootstrap-kubeconfig"), c.String("node-name")
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
-	if o.name == "" {
-		o.name = resource.NodeName()
-	}
 	return nil
 }
 
@@ -92,22 +90,22 @@ func (o *options) Validate() (err error) {
 	switch {
 	case len(o.words) > 0:
 		return refuse("node takes no arguments: %s", strings.Join(o.words, " "))
-	case o.kubeconfig == "":
-		return refuse("node requires --kubeconfig")
+	case o.kubeconfig != "" && o.bootstrap != "":
+		return refuse("--kubeconfig and --bootstrap-kubeconfig are mutually exclusive")
 	case o.port < 0 || o.port > math.MaxUint16:
 		return refuse("--port: %d is no port", o.port)
 	case o.maxPods < 1:
 		return refuse("--max-pods: %d is not positive", o.maxPods)
 	}
-	if bad := validation.IsDNS1123Subdomain(o.name); len(bad) > 0 {
-		return refuse("--node-name: %q is no name of a node: %s", o.name, bad[0])
+	if err := checkName(o.name); err != nil {
+		return refuse("--node-name: %w", err)
 	}
 	for _, ip := range o.addresses {
 		if net.ParseIP(ip) == nil {
 			return refuse("--node-ip: %q is no IP address", ip)
 		}
 	}
-	o.node = node.Registration{Name: o.name, Addresses: o.addresses, MaxPods: o.maxPods}
+	o.node = node.Registration{Addresses: o.addresses, MaxPods: o.maxPods}
 	if o.node.Labels, err = parseLabels(o.labels); err != nil {
 		return refuse("--node-labels: %w", err)
 	}
@@ -117,8 +115,7 @@ func (o *options) Validate() (err error) {
 	if o.unsafe, err = manifestvalidation.ParseUnsafeSysctls(o.sysctls); err != nil {
 		return refuse("--allow-unsafe-sysctl: %w", err)
 	}
-	o.config, err = kubeapi.LoadKubeconfig(o.kubeconfig)
-	return err
+	return nil
 }
 
 // parseLabels reads labels of the form KEY=VALUE.
@@ -165,35 +162,27 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	files, err := openState(dirs)
+	if err != nil {
+		return err
+	}
+	defer files.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	arrived, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	go func() {
+		if _, ok := <-arrived; ok {
+			cancel()
+		}
+	}()
+	id, err := o.identify(ctx, files)
+	if err != nil {
+		return err
+	}
 	launcher, err := o.env.Deps.NewLauncher(dirs)
 	if err != nil {
 		return err
-	}
-	state := filepath.Join(dirs.Data, "node")
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return fmt.Errorf("make the node's directory: %w", err)
-	}
-	lock, err := store.OpenFileLock(filepath.Join(state, "lock"))
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	switch free, err := lock.TryExclusive(); {
-	case err != nil:
-		return err
-	case !free:
-		return report.New(report.Failure, "", "another podrun node of this user runs already")
-	}
-	client, err := kubeapi.NewClient(o.config)
-	if err != nil {
-		return err
-	}
-	if len(o.addresses) == 0 {
-		ip, err := addressTowards(o.config.Server)
-		if err != nil {
-			return err
-		}
-		o.node.Addresses = []string{ip}
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("", fmt.Sprint(o.port)))
 	if err != nil {
@@ -206,36 +195,23 @@ func (o *options) Run(ctx context.Context) error {
 		return err
 	}
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls}
-	agent := &node.Agent{
-		Client: client, Engine: e, Node: &o.node,
-		Records: node.Records(filepath.Join(state, "pods")), Sysctls: o.unsafe, ErrOut: o.env.ErrOut,
+	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
+	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
+	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, r := range id.rotators {
+		all.Go(func() { r.Run(ctx, id.client) })
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	arrived, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
-	go func() {
-		if _, ok := <-arrived; ok {
-			cancel()
-		}
-	}()
-	certificate, err := selfSigned(o.node.Name, o.node.Addresses)
-	if err != nil {
-		return err
-	}
-	api := &server.Server{
-		Node: o.node.Name, Pods: &reach{agent, e}, Reviewer: agent, ClientCA: o.config.CA,
-		Certificate: func() (*tls.Certificate, error) { return certificate, nil },
-	}
-	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), o.config.Server)
-	served := make(chan error, 1)
-	go func() {
-		served <- api.Serve(ctx, listener)
+	var served error
+	all.Go(func() {
+		served = api.Serve(ctx, listener)
 		cancel()
-	}()
+	})
 	err = agent.Run(ctx)
 	cancel()
-	return errors.Join(err, <-served)
+	all.Wait()
+	return errors.Join(err, served)
 }
 
 // addressTowards returns the host's address on the route to a server.

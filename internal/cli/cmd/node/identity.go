@@ -1,0 +1,162 @@
+package node
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/node/certs"
+	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+func nodeNameFlag() cli.Flag {
+	return &cli.StringFlag{Name: "node-name", Usage: "the `NAME` of the node, by default that of the host"}
+}
+
+// checkName returns an error if a name that was given is no name of a node.
+func checkName(name string) error {
+	if bad := validation.IsDNS1123Subdomain(name); name != "" && len(bad) > 0 {
+		return fmt.Errorf("%q is no name of a node: %s", name, bad[0])
+	}
+	return nil
+}
+
+// state is the directory with the node's certificates and the records of its pods. One process uses it.
+type state struct {
+	dir  string
+	lock *store.FileLock
+}
+
+// openState makes the directory, and takes its lock.
+func openState(dirs store.Dirs) (*state, error) {
+	s := &state{dir: filepath.Join(dirs.Data, "node")}
+	if err := os.MkdirAll(s.certificates(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the node's directory: %w", err)
+	}
+	lock, err := store.OpenFileLock(filepath.Join(s.dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	free, err := lock.TryExclusive()
+	if err == nil && !free {
+		err = report.New(report.Failure, "stop it first", "another podrun node of this user is running")
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	s.lock = lock
+	return s, nil
+}
+
+func (s *state) close()               { s.lock.Close() }
+func (s *state) certificates() string { return filepath.Join(s.dir, "pki") }
+func (s *state) pods() string         { return filepath.Join(s.dir, "pods") }
+func (s *state) kubeconfig() string   { return filepath.Join(s.dir, "kubeconfig") }
+
+// identity is how the node and the cluster trust each other.
+type identity struct {
+	config   *kubeapi.Config
+	client   *kubeapi.Client
+	serving  *certs.Rotator
+	rotators []*certs.Rotator
+}
+
+// identify finds the node's certificates, and sets its name and its addresses.
+func (o *options) identify(ctx context.Context, s *state) (id *identity, err error) {
+	o.node.Name = o.name
+	if o.node.Name == "" {
+		o.node.Name = resource.NodeName()
+	}
+	id = &identity{}
+	n := certs.Node{Dir: s.certificates(), Name: o.node.Name, Report: func(err error) { report.Print(o.env.ErrOut, err) }}
+	if o.kubeconfig != "" {
+		id.config, err = kubeapi.LoadKubeconfig(o.kubeconfig)
+	} else {
+		id.config, err = o.joined(ctx, s, &n, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if id.client, err = kubeapi.NewClient(id.config); err != nil {
+		return nil, err
+	}
+	if o.node.Name = n.Name; n.Name == "" {
+		return nil, report.New(report.Usage, "--node-name gives one", "the name of this host is no name of a node")
+	}
+	if len(o.node.Addresses) == 0 {
+		ip, err := addressTowards(id.config.Server)
+		if err != nil {
+			return nil, err
+		}
+		o.node.Addresses = []string{ip}
+	}
+	if id.serving, err = certs.NewServingRotator(n, time.Now); err != nil {
+		return nil, err
+	}
+	id.serving.SetAddresses(o.node.HostAddresses())
+	id.rotators = append(id.rotators, id.serving)
+	return id, nil
+}
+
+// joined returns how to reach the cluster that the node has joined, with a certificate that is renewed. Its name is
+// that of the certificate.
+func (o *options) joined(ctx context.Context, s *state, n *certs.Node, id *identity) (*kubeapi.Config, error) {
+	config, err := kubeapi.LoadKubeconfig(s.kubeconfig())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && o.bootstrap != "":
+		token, err := kubeapi.LoadKubeconfig(o.bootstrap)
+		if err != nil {
+			return nil, err
+		}
+		if err := certs.Bootstrap(ctx, token, *n, s.kubeconfig()); err != nil {
+			return nil, err
+		}
+		if config, err = kubeapi.LoadKubeconfig(s.kubeconfig()); err != nil {
+			return nil, err
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, report.New(report.Usage, "podrun node join joins one; --kubeconfig names the file of a certificate that you have", "this host has not joined a cluster")
+	case err != nil:
+		return nil, err
+	}
+	client, err := certs.NewClientRotator(*n, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := client.Certificate()
+	if err != nil {
+		return nil, err
+	}
+	name, err := nodeOf(pair.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	if o.name != "" && o.name != name {
+		return nil, report.New(report.Usage, "omit --node-name", "this host has joined its cluster as node %s, not %s", name, o.name)
+	}
+	n.Name, config.ClientCertificate = name, client.Certificate
+	id.rotators = append(id.rotators, client)
+	return config, nil
+}
+
+// nodeOf returns the node that a certificate is for.
+func nodeOf(c *x509.Certificate) (string, error) {
+	name, ok := strings.CutPrefix(c.Subject.CommonName, "system:node:")
+	if !ok {
+		return "", fmt.Errorf("the node's certificate is for %q, which is no node", c.Subject.CommonName)
+	}
+	return name, nil
+}
