@@ -91,6 +91,7 @@ type podHandler struct {
 	ctx context.Context
 }
 
+// Replace updates the workers from the complete list.
 func (h *podHandler) Replace(pods []*corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,6 +110,7 @@ func (h *podHandler) Replace(pods []*corev1.Pod) {
 	h.recover()
 }
 
+// Event updates one worker.
 func (h *podHandler) Event(kind watch.EventType, p *corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

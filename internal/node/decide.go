@@ -42,31 +42,38 @@ const (
 // decide returns the next step for a pod (kubelet: pkg/kubelet/pod_workers.go, syncPod, SyncTerminatingPod and
 // SyncTerminatedPod).
 func decide(v *view) action {
-	ending := v.orphaned || v.pod.DeletionTimestamp != nil
 	own := v.local != nil && v.local.UID == v.pod.UID
+	if v.orphaned || v.pod.DeletionTimestamp != nil {
+		return decideEnd(v, own)
+	}
 	switch {
-	case v.applying && ending:
-		return cancelApply
-	case v.applying:
-	case ending && own && v.local.Alive:
-		if v.stopping == nil || gracePeriod(v.pod) < *v.stopping {
-			return stop
-		}
-	case ending && own:
-		if v.orphaned || v.reported {
-			return remove
-		}
-	case v.orphaned:
-		return forget
-	case ending:
-		return finish
-	case v.rejected, own && v.local.Ended, !own && hasEnded(&v.pod.Status):
+	case v.applying, v.rejected, own && v.local.Ended, !own && hasEnded(&v.pod.Status):
+		return wait
 	case v.local != nil && !own:
 		return waitForEnd
 	case !own, !v.local.Alive, !v.applied:
 		return apply
 	}
 	return wait
+}
+
+// decideEnd returns the next step for a pod that is to end. own reports whether it is on this host.
+func decideEnd(v *view, own bool) action {
+	switch {
+	case v.applying:
+		return cancelApply
+	case own && v.local.Alive && (v.stopping == nil || gracePeriod(v.pod) < *v.stopping):
+		return stop
+	case own && v.local.Alive:
+		return wait
+	case own && (v.orphaned || v.reported):
+		return remove
+	case own:
+		return wait
+	case v.orphaned:
+		return forget
+	}
+	return finish
 }
 
 // hasEnded reports whether a status is final.

@@ -118,6 +118,7 @@ type objectHandler[T any] struct {
 	put func(context.Context, *T) error
 }
 
+// Replace stores the object, or removes one that does not exist.
 func (h *objectHandler[T]) Replace(items []*T) {
 	if len(items) == 0 {
 		h.done(h.agent.Engine.DeleteObject(h.ctx, h.ref))
@@ -126,6 +127,7 @@ func (h *objectHandler[T]) Replace(items []*T) {
 	h.done(h.put(h.ctx, items[0]))
 }
 
+// Event stores or removes the object.
 func (h *objectHandler[T]) Event(kind watch.EventType, item *T) {
 	if kind == watch.Deleted {
 		h.done(h.agent.Engine.DeleteObject(h.ctx, h.ref))

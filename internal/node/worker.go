@@ -106,7 +106,7 @@ type task struct {
 
 func (t *task) due() bool { return !t.running && !time.Now().Before(t.next) }
 
-// failedIn notes a failure.
+// fail notes a failure, after which the call waits: first, and twice as long after each further one, up to last.
 func (t *task) fail(first, last time.Duration) {
 	t.next = time.Now().Add(min(first<<min(t.failed, 10), last))
 	t.failed++
@@ -207,36 +207,15 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 		w.rejected = w.admit(w, p)
 	}
 	st := w.statusOf(p, local)
-	manifest := manifestOf(p)
-	v := view{
+	next := decide(&view{
 		pod: p, orphaned: orphaned, rejected: w.rejected != nil, local: local, stopping: w.stopping,
-		applied: sameManifest(w.applied, manifest), applying: w.apply.running, reported: equalStatus(st, &p.Status),
-	}
-	switch decide(&v) {
-	case apply:
-		if w.apply.due() {
-			w.beginApply(ctx, p, manifest, own && local.Alive)
-		}
-	case waitForEnd:
-		w.waitForEnd(p)
-	case cancelApply:
-		w.apply.cancel()
-	case stop:
-		if w.stopping != nil || w.stop.due() {
-			w.beginStop(ctx, gracePeriod(p))
-		}
-	case remove:
-		if w.removal.due() {
-			w.begin(ctx, &w.removal, func(ctx context.Context) error { return w.Engine.Remove(ctx, w.namespace, w.name) }, w.retried(&w.removal))
-		}
-	case finish:
-		if w.removal.due() {
-			w.begin(ctx, &w.removal, func(ctx context.Context) error { return w.deletePod(ctx) }, w.retried(&w.removal))
-		}
-	case forget:
+		applied: sameManifest(w.applied, manifestOf(p)), applying: w.apply.running, reported: equalStatus(st, &p.Status),
+	})
+	if next == forget {
 		err := w.forget(ctx, w)
 		return err == nil, err
 	}
+	w.carryOut(ctx, next, p, local)
 	if !orphaned {
 		w.beginReport(ctx, p, st, local)
 	}
@@ -244,6 +223,24 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 		w.keepRunning(ctx, p)
 	}
 	return false, nil
+}
+
+// carryOut begins the next step, unless its last attempt has failed just now.
+func (w *worker) carryOut(ctx context.Context, next action, p *corev1.Pod, local *Local) {
+	switch {
+	case next == apply && w.apply.due():
+		w.beginApply(ctx, p, manifestOf(p), local != nil && local.Alive)
+	case next == cancelApply:
+		w.apply.cancel()
+	case next == waitForEnd:
+		w.waitForEnd(p)
+	case next == stop && (w.stopping != nil || w.stop.due()):
+		w.beginStop(ctx, gracePeriod(p))
+	case next == remove && w.removal.due():
+		w.begin(ctx, &w.removal, func(ctx context.Context) error { return w.Engine.Remove(ctx, w.namespace, w.name) }, w.retried(&w.removal))
+	case next == finish && w.removal.due():
+		w.begin(ctx, &w.removal, w.deletePod, w.retried(&w.removal))
+	}
 }
 
 func (w *worker) isAdmitted() bool {

@@ -111,8 +111,8 @@ func (o *options) identify(ctx context.Context, s *state) (id *identity, err err
 	return id, nil
 }
 
-// joined returns how to reach the cluster that the node has joined, with a certificate that is renewed. Its name is
-// that of the certificate.
+// joined returns how to reach the cluster that the node has joined, with a certificate that is replaced in time. The
+// node has the name in the certificate.
 func (o *options) joined(ctx context.Context, s *state, n *certs.Node, id *identity) (*kubeapi.Config, error) {
 	config, err := kubeapi.LoadKubeconfig(s.kubeconfig())
 	switch {
