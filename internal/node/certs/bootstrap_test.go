@@ -163,8 +163,8 @@ func TestBootstrapIsRefused(t *testing.T) {
 		{"denied", func(name string) { s.condition(name, certificatesv1.CertificateDenied) }, "is Denied: Test: by the test"},
 		{"failed", func(name string) { s.condition(name, certificatesv1.CertificateFailed) }, "is Failed: Test: by the test"},
 		{"removed", func(name string) { s.remove(name) }, "was removed"},
-		{"not a certificate", issue([]byte("hello")), "it is not PEM"},
-		{"another key", issue(s.sign(t, template, &otherKey.PublicKey)), "it has another key"},
+		{"not a certificate", issue([]byte("hello")), "failed to find certificate PEM data"},
+		{"another key", issue(s.sign(t, template, &otherKey.PublicKey)), "private key does not match public key"},
 		{"another node", change(func(c *x509.Certificate) { c.Subject.CommonName = "system:node:n2" }), "it is for system:node:n2"},
 		{"expired", change(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), "it expired on"},
 	} {

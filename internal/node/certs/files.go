@@ -41,12 +41,8 @@ func (f files) load() (*tls.Certificate, error) {
 }
 
 // save makes a certificate and its key the current ones.
-func (f files) save(cert []byte, key *ecdsa.PrivateKey) error {
-	text, err := encodeKey(key)
-	if err != nil {
-		return err
-	}
-	if err := store.WriteFile(f.current(), slices.Concat(bytes.TrimSpace(cert), []byte("\n"), text)); err != nil {
+func (f files) save(pair []byte) error {
+	if err := store.WriteFile(f.current(), pair); err != nil {
 		return fmt.Errorf("write the certificate: %w", err)
 	}
 	return nil
@@ -93,4 +89,10 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 		return nil, fmt.Errorf("encode the key: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}
+
+// encodePair returns the content of a file with a certificate and its key.
+func encodePair(cert []byte, key *ecdsa.PrivateKey) ([]byte, error) {
+	text, err := encodeKey(key)
+	return slices.Concat(bytes.TrimSpace(cert), []byte("\n"), text), err
 }

@@ -90,42 +90,37 @@ func (r request) obtain(ctx context.Context, client *kubeapi.Client, f files, pe
 		return nil, explain(fmt.Errorf("request a certificate: %w", err))
 	}
 	w := await(ctx, client, csr.Name, pending)
-	if w.err == nil {
-		if w.err = r.verify(w.cert, key); w.err != nil {
-			w.refused = true
-		}
-	}
-	if w.refused {
-		w.err = errors.Join(w.err, f.forgetKey())
-	}
 	if w.err != nil {
+		if w.refused { // the same request would be refused again
+			w.err = errors.Join(w.err, f.forgetKey())
+		}
 		return nil, w.err
 	}
-	if err := f.save(w.cert, key); err != nil {
+	data, err := encodePair(w.cert, key)
+	if err != nil {
 		return nil, err
 	}
-	return f.load()
+	pair, err := r.verify(data)
+	if err != nil {
+		return nil, errors.Join(err, f.forgetKey())
+	}
+	return pair, f.save(data)
 }
 
-// verify checks that a certificate is for the key and the node.
-func (r request) verify(cert []byte, key *ecdsa.PrivateKey) error {
-	block, _ := pem.Decode(cert)
-	if block == nil {
-		return errors.New("read the issued certificate: it is not PEM")
+// verify checks that an issued certificate and its key are what was requested.
+func (r request) verify(data []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(data, data)
+	if err != nil {
+		return nil, fmt.Errorf("read the issued certificate: %w", err)
 	}
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	switch {
-	case err != nil:
-		return fmt.Errorf("read the issued certificate: %w", err)
-	case !key.PublicKey.Equal(leaf.PublicKey):
-		return errors.New("read the issued certificate: it has another key")
-	case !covers(leaf, r.template()):
-		return fmt.Errorf("read the issued certificate: it is for %s, %q and %v, not for %s, %q and %v", leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses,
+	if leaf := pair.Leaf; !covers(leaf, r.template()) {
+		return nil, fmt.Errorf("read the issued certificate: it is for %s, %q and %v, not for %s, %q and %v", leaf.Subject.CommonName, leaf.DNSNames, leaf.IPAddresses,
 			r.template().Subject.CommonName, r.names, r.ips)
-	case time.Now().After(leaf.NotAfter):
-		return fmt.Errorf("read the issued certificate: it expired on %s", leaf.NotAfter.Format(time.RFC3339))
 	}
-	return nil
+	if time.Now().After(pair.Leaf.NotAfter) {
+		return nil, fmt.Errorf("read the issued certificate: it expired on %s", pair.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	return &pair, nil
 }
 
 // covers reports whether a certificate is for the subject and all the names that are wanted; it may be for more
