@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -35,8 +37,8 @@ func (c *controlPlane) startNode(t *testing.T, name string, args ...string) *nod
 		}
 	}
 	n.podrun(t, "image", "import", os.Getenv(rootfsEnv), image)
-	c.ca.issueClient(t, name, "system:node:"+name, "system:nodes")
-	n.args = append([]string{"node", "--kubeconfig", c.writeKubeconfig(t, name), "--node-name", name, "--port", "0"}, args...)
+	n.podrun(t, "node", "join", c.address+":6443", "--token", token, "--discovery-token-ca-cert-hash", publicKeyHash(c.ca.certificate), "--node-name", name)
+	n.args = append([]string{"node", "--port", "0"}, args...)
 	t.Cleanup(func() { // after the agent has ended, whose cleanup is later
 		run(t, n.command("down", "--all", "-A", "--grace-period", "0"))
 	})
@@ -142,6 +144,9 @@ func TestNode(t *testing.T) {
 	t.Run("objects", func(t *testing.T) { testObjects(t, c) })
 	t.Run("token", func(t *testing.T) { testToken(t, c) })
 	t.Run("agent", func(t *testing.T) { testAgentKilled(t, c, n) })
+	t.Run("offline", func(t *testing.T) { testOffline(t, c, n) })
+	t.Run("changes", func(t *testing.T) { testChanges(t, c) })
+	t.Run("refused joins", func(t *testing.T) { testRefusedJoins(t, n) })
 	t.Run("admission", func(t *testing.T) { testAdmission(t, c) })
 	t.Run("local pods", func(t *testing.T) { testLocalPods(t, c, n) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, c, n) })
@@ -193,6 +198,75 @@ func testAgentKilled(t *testing.T, c *controlPlane, n *node) {
 	}
 	if len(before) != 2 || len(after) != 3 {
 		t.Errorf("containers before %v, after %v", before, after)
+	}
+}
+
+// testOffline: while the API server does not answer, the host restarts what ends; later it reports that.
+func testOffline(t *testing.T, c *controlPlane, n *node) {
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: flaky}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sh, -c, "until [ -e /tmp/end ]; do sleep 0.1; done; rm /tmp/end"]}]}}`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/flaky", "--timeout="+timeout.String())
+	before := c.containerIDs(t)
+	server := c.processes[slices.IndexFunc(c.processes, func(p *process) bool { return p.name() == "kube-apiserver" })].cmd.Process
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Signal(syscall.SIGCONT)
+	n.podrun(t, "exec", "flaky", "--", "touch", "/tmp/end")
+	c.waitFor(t, "the container runs again", func() bool {
+		return n.podrun(t, "get", "pod", "flaky", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.phase}") == "1 Running"
+	})
+	if err := server.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "pod/flaky", "--timeout="+timeout.String())
+	for container, id := range c.containerIDs(t) {
+		if was := before[container]; was != id && container != "flaky/main" {
+			t.Errorf("container %s was %s and is %s", container, was, id)
+		}
+	}
+	c.kubectl(t, "delete", "pod/flaky", "--timeout="+timeout.String())
+}
+
+// testChanges: what Kubernetes changes in a running pod is changed in place.
+func testChanges(t *testing.T, c *controlPlane) {
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: resized, labels: {color: red}}, spec: {terminationGracePeriodSeconds: 0,
+		containers: [{name: main, image: "`+image+`", command: [sleep, "1000"], resources: {limits: {cpu: 200m, memory: 64Mi}},
+			volumeMounts: [{name: labels, mountPath: /labels}]}],
+		volumes: [{name: labels, downwardAPI: {items: [{path: all, fieldRef: {fieldPath: metadata.labels}}]}}]}}`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/resized", "--timeout="+timeout.String())
+	before := c.containerIDs(t)["resized/main"]
+	c.kubectl(t, "patch", "pod/resized", "--subresource=resize", "-p", `{"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "300m"}, "requests": {"cpu": "300m"}}}]}}`)
+	c.kubectl(t, "wait", "--for=jsonpath={.status.containerStatuses[0].resources.limits.cpu}=300m", "pod/resized", "--timeout="+timeout.String())
+	c.kubectl(t, "label", "--overwrite", "pod/resized", "color=blue")
+	c.waitFor(t, "the volume has the new label", func() bool {
+		return c.kubectl(t, "exec", "resized", "--", "cat", "/labels/all") == `color="blue"`
+	})
+	c.kubectl(t, "debug", "resized", "--image="+image, "--container=debugger", "--", "sh", "-c", "echo from the debugger")
+	c.kubectl(t, "wait", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0", "pod/resized", "--timeout="+timeout.String())
+	if got := c.kubectl(t, "logs", "resized", "-c", "debugger"); got != "from the debugger\n" {
+		t.Errorf("the debugger wrote %q", got)
+	}
+	if after := c.containerIDs(t)["resized/main"]; after != before {
+		t.Errorf("the container was %s and is %s", before, after)
+	}
+	c.kubectl(t, "delete", "pod/resized", "--timeout="+timeout.String())
+}
+
+// testRefusedJoins: a host joins one cluster, and only with the cluster's secrets.
+func testRefusedJoins(t *testing.T, n *node) {
+	hash := publicKeyHash(n.ca.certificate)
+	wrong := "sha256:" + strings.Repeat("0", 64)
+	for _, tc := range []struct{ token, hash, home, message string }{
+		{token, wrong, "other", "its hash is " + hash + ", not " + wrong},
+		{"zzzzzz.0123456789abcdef", hash, "other", "the token zzzzzz is unknown there"},
+		{tokenID + ".zzzzzzzzzzzzzzzz", hash, "other", "its signature is not by the token"},
+		{token, hash, "data", "another podrun node of this user is running"},
+	} {
+		cmd := n.command("node", "join", n.address+":6443", "--token", tc.token, "--discovery-token-ca-cert-hash", tc.hash)
+		cmd.Env = append(cmd.Env, "XDG_DATA_HOME="+n.file(tc.home))
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), tc.message) {
+			t.Errorf("join: %v, not %q:\n%s", err, tc.message, out)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,6 +70,19 @@ func (e *engine) Find(namespace, name string) (*node.Local, error) {
 
 // Apply implements node.Engine.
 func (e *engine) Apply(ctx context.Context, uid types.UID, m *corev1.Pod) error {
+	p := e.dirs.Pod(m.Namespace, m.Name)
+	running, err := p.Plan()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case running.UID != string(uid):
+		return fmt.Errorf("pod %s/%s exists already", m.Namespace, m.Name)
+	default:
+		if m, err = withoutPtrace(p, running, m); err != nil {
+			return err
+		}
+	}
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode pod %s: %w", m.Name, err)
@@ -85,15 +99,40 @@ func (e *engine) Apply(ctx context.Context, uid types.UID, m *corev1.Pod) error 
 	run.Background, run.ReportTo = true, io.Discard
 	for _, t := range run.Targets {
 		t.UID = string(uid)
-		if plan, err := t.Pod.Plan(); err == nil && plan.UID != t.UID {
-			return fmt.Errorf("pod %s/%s exists already", m.Namespace, m.Name)
-		}
 	}
 	if err := run.Prepare(ctx); err != nil {
 		run.Release()
 		return err
 	}
 	return run.Start()
+}
+
+// withoutPtrace takes SYS_PTRACE away from the ephemeral containers of a pod that shares its user namespace with
+// others, whose processes they could trace. kubectl debug adds it by its default profile, general; podrun debug
+// leaves it out there, too. An event reports it.
+func withoutPtrace(p store.Pod, running *pod.Plan, m *corev1.Pod) (*corev1.Pod, error) {
+	if running.OwnUserNS && os.Geteuid() != 0 {
+		return m, nil
+	}
+	const ptrace corev1.Capability = "SYS_PTRACE"
+	m = m.DeepCopy()
+	for i := range m.Spec.EphemeralContainers {
+		c := &m.Spec.EphemeralContainers[i]
+		if c.SecurityContext == nil || c.SecurityContext.Capabilities == nil || !slices.Contains(c.SecurityContext.Capabilities.Add, ptrace) {
+			continue
+		}
+		added := c.SecurityContext.Capabilities
+		added.Add = slices.DeleteFunc(added.Add, func(c corev1.Capability) bool { return c == ptrace })
+		_, has := running.Container(c.Name)
+		if has {
+			continue
+		}
+		message := "The container does not get SYS_PTRACE: the pod shares its user namespace with other pods. If a container of its manifest adds SYS_PTRACE, the pod has a user namespace of its own."
+		if err := p.AddEvents(pod.Event{Type: pod.Warning, Reason: "CapabilityOmitted", Container: c.Name, Last: time.Now(), Message: message}); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // SetCondition implements node.Engine.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -132,31 +131,33 @@ func (o *options) joined(ctx context.Context, s *state, n *certs.Node, id *ident
 	case err != nil:
 		return nil, err
 	}
-	client, err := certs.NewClientRotator(*n, time.Now)
-	if err != nil {
-		return nil, err
-	}
-	pair, err := client.Certificate()
-	if err != nil {
-		return nil, err
-	}
-	name, err := nodeOf(pair.Leaf)
+	name, err := nodeOf(config)
 	if err != nil {
 		return nil, err
 	}
 	if o.name != "" && o.name != name {
 		return nil, report.New(report.Usage, "omit --node-name", "this host has joined its cluster as node %s, not %s", name, o.name)
 	}
-	n.Name, config.ClientCertificate = name, client.Certificate
+	n.Name = name
+	client, err := certs.NewClientRotator(*n, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	config.ClientCertificate = client.Certificate
 	id.rotators = append(id.rotators, client)
 	return config, nil
 }
 
-// nodeOf returns the node that a certificate is for.
-func nodeOf(c *x509.Certificate) (string, error) {
-	name, ok := strings.CutPrefix(c.Subject.CommonName, "system:node:")
+// nodeOf returns the node that the client certificate is for.
+func nodeOf(c *kubeapi.Config) (string, error) {
+	pair, err := c.ClientCertificate()
+	if err != nil {
+		return "", err
+	}
+	subject := pair.Leaf.Subject.CommonName
+	name, ok := strings.CutPrefix(subject, "system:node:")
 	if !ok {
-		return "", fmt.Errorf("the node's certificate is for %q, which is no node", c.Subject.CommonName)
+		return "", fmt.Errorf("the node's certificate is for %q, which is no node", subject)
 	}
 	return name, nil
 }
