@@ -202,9 +202,10 @@ func (a *Agent) forget(ctx context.Context, w *worker) error {
 func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	w.gone = true // of two pods that go at the same time the later one removes what both refer to
 	used := map[Reference]bool{}
 	for _, o := range a.workers {
-		if o != w {
+		if !o.gone {
 			maps.Copy(used, referencesOf(o.current()))
 		}
 	}

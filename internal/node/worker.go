@@ -23,7 +23,7 @@ type worker struct {
 	namespace, name string
 	wakeup          chan struct{}
 	results         chan func() // of calls beside the worker
-	admitted        bool        // guarded by Agent.mu
+	admitted, gone  bool        // guarded by Agent.mu; gone: nothing is left of the pod but its objects
 
 	state    sync.Mutex
 	pod      *corev1.Pod // as the API server has it, or had it; never changed in place

@@ -51,18 +51,7 @@ const firewalls = "docker.service libvirtd.service firewalld.service ufw.service
 // File returns the text of the unit file.
 func (s Service) File(unit string) []byte {
 	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	user := " --user"
-	if s.System {
-		user = ""
-	}
-	line("%s\n# into a drop-in (systemctl%s edit %s).", generatedHeader, user, unit)
-	line("\n[Unit]\nDescription=%s", escapeSpecifiers(s.Description))
-	if s.System {
-		line("Wants=network-online.target\nAfter=network-online.target")
-		// The pods' egress depends on the host's firewall rules: these must exist first.
-		line("After=%s", firewalls)
-	}
+	line := begin(&b, unit, s.Description, s.System)
 	// A pod whose images are not available yet waits by itself. A pod that fails at once is
 	// restarted for ever, as the kubelet does.
 	line("StartLimitIntervalSec=0")
@@ -80,10 +69,8 @@ func (s Service) File(unit string) []byte {
 	line("SyslogIdentifier=%s", escapeSpecifiers(s.Name))
 	s.extra(&b, "Service")
 	switch install := s.Extra["Install"]; {
-	case s.Extra == nil && s.System:
-		line("\n[Install]\nWantedBy=multi-user.target")
 	case s.Extra == nil:
-		line("\n[Install]\nWantedBy=default.target")
+		line("\n[Install]\nWantedBy=%s", bootTarget(s.System))
 	case len(install) > 0:
 		line("\n[Install]")
 		s.extra(&b, "Install")
@@ -96,6 +83,47 @@ func (s Service) File(unit string) []byte {
 	if s.Manifest != "" {
 		line("Manifest=%s", escapeSpecifiers(s.Manifest))
 	}
+	return []byte(b.String())
+}
+
+// begin writes the start of a unit file, and returns a function that writes a line.
+func begin(b *strings.Builder, unit, description string, system bool) (line func(format string, args ...any)) {
+	line = func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+	user := " --user"
+	if system {
+		user = ""
+	}
+	line("%s\n# into a drop-in (systemctl%s edit %s).", generatedHeader, user, unit)
+	line("\n[Unit]\nDescription=%s", escapeSpecifiers(description))
+	if system {
+		line("Wants=network-online.target\nAfter=network-online.target")
+		// The pods' egress depends on the host's firewall rules: these must exist first.
+		line("After=%s", firewalls)
+	}
+	return line
+}
+
+// bootTarget returns the target that starts units at boot.
+func bootTarget(system bool) string {
+	if system {
+		return "multi-user.target"
+	}
+	return "default.target"
+}
+
+// NodeUnit is the name of the unit of podrun node.
+const NodeUnit = "podrun-node.service"
+
+// NodeFile returns the text of the unit file of podrun node. Its pods are in scopes of their own; where there are no
+// scopes, they stay in the unit's cgroup, and survive a stop of the unit nevertheless.
+func NodeFile(program string, args []string, system bool) []byte {
+	var b strings.Builder
+	line := begin(&b, NodeUnit, "podrun node: pods of a Kubernetes cluster", system)
+	line("StartLimitIntervalSec=0")
+	line("\n[Service]\nExecStart=%s node%s", quoteWord(program, false), joinWords(args))
+	line("KillMode=process\nRestart=always\nRestartSec=2\nRestartPreventExitStatus=2")
+	line("\n[Install]\nWantedBy=%s", bootTarget(system))
+	line("\n[%s]\nSource=podrun systemd install-node", ownSection)
 	return []byte(b.String())
 }
 

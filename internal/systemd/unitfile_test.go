@@ -46,6 +46,38 @@ func TestUnitFile(t *testing.T) {
 	}
 }
 
+func TestNodeFile(t *testing.T) {
+	const want = `# Made by podrun systemd install. Changes are lost when it is run again: put them
+# into a drop-in (systemctl --user edit podrun-node.service).
+
+[Unit]
+Description=podrun node: pods of a Kubernetes cluster
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart="/opt/a b/podrun" node --node-labels "a=b c"
+KillMode=process
+Restart=always
+RestartSec=2
+RestartPreventExitStatus=2
+
+[Install]
+WantedBy=default.target
+
+[X-Podrun]
+Source=podrun systemd install-node
+`
+	if diff := cmp.Diff(want, string(NodeFile("/opt/a b/podrun", []string{"--node-labels", "a=b c"}, false))); diff != "" {
+		t.Error(diff)
+	}
+	system := string(NodeFile("/usr/bin/podrun", nil, true))
+	for _, want := range []string{"\nAfter=network-online.target\n", "\nWantedBy=multi-user.target\n"} {
+		if !strings.Contains(system, want) {
+			t.Errorf("there is no %q in the system's unit\n%s", want, system)
+		}
+	}
+}
+
 // File is deterministic: an unchanged unit is not installed again.
 func TestUnitFileIsTheSameEachTime(t *testing.T) {
 	s := Service{Extra: map[string][]string{"Unit": {"A=1"}, "X-C": {"C=1"}, "X-A": {"A=1"}, "X-B": {"B=1"}, "X-D": {"D=1"}}}

@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/creack/pty"
 )
 
 const (
@@ -141,6 +146,8 @@ func TestNode(t *testing.T) {
 	c.apply(t, web)
 	c.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
 	t.Run("streams", func(t *testing.T) { testStreams(t, c) })
+	t.Run("attach", func(t *testing.T) { testAttach(t, c) })
+	t.Run("port-forward", func(t *testing.T) { testPortForward(t, c) })
 	t.Run("objects", func(t *testing.T) { testObjects(t, c) })
 	t.Run("token", func(t *testing.T) { testToken(t, c) })
 	t.Run("agent", func(t *testing.T) { testAgentKilled(t, c, n) })
@@ -165,6 +172,65 @@ func testStreams(t *testing.T, c *controlPlane) {
 	if cmd.ProcessState.ExitCode() != 3 || out.String() != "input\n" || !strings.HasPrefix(errors.String(), "problem\n") {
 		t.Errorf("exec: %v, output %q, errors %q", err, &out, &errors)
 	}
+	writeFile(t, c.file("copied"), []byte("from here\n"))
+	pod := strings.TrimSpace(c.kubectl(t, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name}"))
+	c.kubectl(t, "cp", c.file("copied"), pod+":/tmp/copied")
+	c.kubectl(t, "cp", pod+":/tmp/copied", c.file("back"))
+	if got, err := os.ReadFile(c.file("back")); err != nil || string(got) != "from here\n" {
+		t.Errorf("cp: %q, %v", got, err)
+	}
+}
+
+// testAttach: kubectl attaches to a container's terminal, and its size follows.
+func testAttach(t *testing.T, c *controlPlane) {
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: shell}, spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: main, image: "`+image+`", command: [sh], stdin: true, stdinOnce: true, tty: true}]}}`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/shell", "--timeout="+timeout.String())
+	cmd := c.kubectlCommand("attach", "-it", "shell")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 33, Cols: 111})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	io.WriteString(terminal, "until [ \"$(stty size)\" = \"33 111\" ]; do sleep 0.1; done; echo the size is $((30+3)); exit\n")
+	output, _ := io.ReadAll(terminal) // ends with an error when the other end is closed
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(output), "the size is 33") {
+		t.Errorf("attach: %v\n%s", err, output)
+	}
+	c.kubectl(t, "delete", "pod/shell", "--timeout="+timeout.String())
+}
+
+// testPortForward: kubectl forwards a local port into a pod.
+func testPortForward(t *testing.T, c *controlPlane) {
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: server}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sh, -c, "echo served > /index.html; exec httpd -f -p 8080 -h /"],
+		readinessProbe: {httpGet: {path: /index.html, port: 8080}}}]}}`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/server", "--timeout="+timeout.String())
+	cmd := c.kubectlCommand("port-forward", "pod/server", ":8080", "--address=127.0.0.1")
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	line, err := bufio.NewReader(output).ReadString('\n') // Forwarding from 127.0.0.1:PORT -> 8080
+	fields := strings.Fields(line)
+	if err != nil || len(fields) < 3 {
+		t.Fatalf("port-forward: %q, %v", line, err)
+	}
+	for range 3 {
+		response, err := http.Get("http://" + fields[2] + "/index.html")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || string(body) != "served\n" {
+			t.Errorf("port-forward: %q, %v", body, err)
+		}
+	}
+	c.kubectl(t, "delete", "pod/server", "--timeout="+timeout.String())
 }
 
 // testObjects: a changed ConfigMap reaches the volume of a running pod.

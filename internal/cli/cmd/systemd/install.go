@@ -157,7 +157,10 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 	case !systemd.IsGenerated(old):
 		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not a unit of podrun", path)
 	}
-	text := u.service.File(u.name)
+	text := u.text
+	if text == nil {
+		text = u.service.File(u.name)
+	}
 	if own := u.service.Manifest; u.manifest != nil {
 		before, err := os.ReadFile(own)
 		if err == nil && old == nil && !bytes.Equal(before, u.manifest) {
@@ -211,6 +214,8 @@ func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string
 	user := userOption(o.dirs)
 	switch {
 	case o.now:
+	case changed && state == "active" && u.text != nil:
+		fmt.Fprintf(env.ErrOut, "podrun: systemctl%s restart %s runs it with its new options\n", user, u.short())
 	case changed && state == "active":
 		fmt.Fprintf(env.ErrOut, "podrun: running pods are unchanged: systemctl%s restart %s creates them again\n", user, u.short())
 	case state != "active":

@@ -31,6 +31,7 @@ type unitFile struct {
 	service  systemd.Service
 	docs     resource.Documents // what it runs
 	manifest []byte             // its text, to be copied to service.Manifest; nil: it stays in its place
+	text     []byte             // of the unit file; nil: that of service
 	enable   bool
 }
 
