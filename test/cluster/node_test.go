@@ -146,6 +146,7 @@ func TestNode(t *testing.T) {
 	c.apply(t, web)
 	c.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
 	t.Run("streams", func(t *testing.T) { testStreams(t, c) })
+	t.Run("metrics", func(t *testing.T) { testMetrics(t, c) })
 	t.Run("attach", func(t *testing.T) { testAttach(t, c) })
 	t.Run("port-forward", func(t *testing.T) { testPortForward(t, c) })
 	t.Run("objects", func(t *testing.T) { testObjects(t, c) })
@@ -178,6 +179,16 @@ func testStreams(t *testing.T, c *controlPlane) {
 	c.kubectl(t, "cp", pod+":/tmp/copied", c.file("back"))
 	if got, err := os.ReadFile(c.file("back")); err != nil || string(got) != "from here\n" {
 		t.Errorf("cp: %q, %v", got, err)
+	}
+}
+
+// testMetrics: the metrics server of a cluster gets what it reads.
+func testMetrics(t *testing.T, c *controlPlane) {
+	text := c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/metrics/resource")
+	for _, want := range []string{"\nnode_cpu_usage_seconds_total ", "\nnode_memory_working_set_bytes ", "\ncontainer_start_time_seconds{container=\"main\",namespace=\"default\",pod=\"web-", "\nresource_scrape_error 0\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
 	}
 }
 

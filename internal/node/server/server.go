@@ -38,6 +38,8 @@ type Pods interface {
 	// Find returns the pod of a namespace and a name, and of a UID unless it is empty; nil if there is none.
 	Find(namespace, name string, uid types.UID) *corev1.Pod
 	List() []*corev1.Pod
+	// Metrics returns what the node and its pods use, in the Prometheus text format.
+	Metrics() ([]byte, error)
 	// Logs writes the log of a container.
 	Logs(ctx context.Context, p *corev1.Pod, container string, o *corev1.PodLogOptions, out io.Writer) error
 	// Exec runs a command in a container, and returns its exit code.
@@ -82,6 +84,8 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz/{check}", ok)
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
+	mux.HandleFunc("GET /metrics/resource", s.metrics)
+	mux.HandleFunc("GET /metrics/cadvisor", s.metrics)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 	for _, method := range []string{http.MethodGet, http.MethodPost} { // GET for websockets
 		mux.HandleFunc(method+" /exec/{namespace}/{pod}/{container}", s.exec)
@@ -103,6 +107,17 @@ func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(list) // fails if the client has gone
+}
+
+// metrics writes what the node and its pods use.
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	text, err := s.Pods.Metrics()
+	if err != nil && len(text) == 0 {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Write(text) // resource_scrape_error in it reports what is missing
 }
 
 // target returns the pod and the container that a request names. Otherwise it answers the request.

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podmetrics"
 	"github.com/podrun/podrun/internal/httpserver"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -116,11 +117,11 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := &collector{env: o.env, dirs: dirs}
+	c := &podmetrics.Collector{Env: o.env, Dirs: dirs}
 	if o.listen != "" || o.socket != "" {
 		return o.serve(ctx, c)
 	}
-	text, problem := c.collect()
+	text, problem := c.Collect()
 	if o.textfile != "" {
 		err = store.WritePublic(o.textfile, text)
 	} else {
@@ -136,7 +137,7 @@ func (o *options) Run(ctx context.Context) error {
 }
 
 // serve serves the metrics until a signal.
-func (o *options) serve(ctx context.Context, c *collector) error {
+func (o *options) serve(ctx context.Context, c *podmetrics.Collector) error {
 	l, err := o.open()
 	if err != nil {
 		return err

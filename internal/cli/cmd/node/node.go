@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podmetrics"
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/node/server"
@@ -196,7 +197,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
-	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
+	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/attach"
 	"github.com/podrun/podrun/internal/cli/internal/logstream"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podmetrics"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/node"
@@ -23,7 +24,8 @@ import (
 // reach reaches into the node's pods for the kubelet's API.
 type reach struct {
 	*node.Agent
-	engine *engine
+	engine  *engine
+	metrics *podmetrics.Collector
 }
 
 // container returns a container of a pod on this host.
@@ -35,6 +37,11 @@ func (r *reach) container(p *corev1.Pod, name string) (store.Pod, *pod.Plan, *po
 	}
 	c, err := podclient.Named(plan, name)
 	return local, plan, c, err
+}
+
+// Metrics implements server.Pods.
+func (r *reach) Metrics() ([]byte, error) {
+	return r.metrics.Usage(func(p store.Pod) bool { return r.Find(p.Namespace, p.Name, "") != nil })
 }
 
 // Logs implements server.Pods.

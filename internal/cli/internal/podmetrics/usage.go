@@ -1,4 +1,4 @@
-package metrics
+package podmetrics
 
 import (
 	"k8s.io/kube-state-metrics/v2/pkg/metric"

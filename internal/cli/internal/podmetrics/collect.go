@@ -1,10 +1,13 @@
-package metrics
+// Package podmetrics writes the metrics of pods and workloads in the Prometheus text format, under the names of the
+// kubelet, cAdvisor and kube-state-metrics.
+package podmetrics
 
 import (
 	"bytes"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,56 +21,77 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// collector reads the metrics by the functions of top and get. They only read files, so no supervisor that
+// Collector reads the metrics by the functions of top and get. They only read files, so no supervisor that
 // hibernates is started.
-type collector struct {
-	env  *cmdutil.Env
-	dirs store.Dirs
+type Collector struct {
+	Env  *cmdutil.Env
+	Dirs store.Dirs
 
 	mu     sync.Mutex // one request at a time: reading takes processor time
 	warned string     // the last warning of scrape
 }
 
 // ServeHTTP implements http.Handler.
-func (c *collector) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (c *Collector) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	text := c.scrape()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Write(text)
 }
 
-// scrape is collect for a server: it prints what cannot be read when that changes.
-func (c *collector) scrape() []byte {
+// scrape is Collect for a server: it prints what cannot be read when that changes.
+func (c *Collector) scrape() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	text, err := c.collect()
+	text, err := c.Collect()
 	warning := ""
 	if err != nil {
 		warning = err.Error()
 	}
 	if warning != "" && warning != c.warned {
-		c.env.Warn(err)
+		c.Env.Warn(err)
 	}
 	c.warned = warning
 	return text
 }
 
-// collect returns all metrics in the Prometheus text format. The error joins what cannot be read; the rest is
+// Collect returns all metrics in the Prometheus text format. The error joins what cannot be read; the rest is
 // returned too.
-func (c *collector) collect() ([]byte, error) {
+func (c *Collector) Collect() ([]byte, error) {
 	var out bytes.Buffer
-	err := errors.Join(c.addUsage(&out), c.addState(&out))
-	writeFamilies(&out, []error{err}, []family[error]{
+	err := errors.Join(c.addUsage(&out, func(store.Pod) bool { return true }), c.addState(&out))
+	writeError(&out, err)
+	return out.Bytes(), err
+}
+
+// Usage returns what the pods use that of selects, as the kubelet's /metrics/resource and /metrics/cadvisor, with the
+// usage of the node.
+func (c *Collector) Usage(of func(store.Pod) bool) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out bytes.Buffer
+	n, err := readNode()
+	if err == nil {
+		writeFamilies(&out, []node{n}, nodeUsage(), func(node) []string { return nil })
+	}
+	err = errors.Join(err, c.addUsage(&out, of))
+	writeError(&out, err)
+	return out.Bytes(), err
+}
+
+// writeError writes the kubelet's metric of a scrape's success.
+func writeError(out *bytes.Buffer, err error) {
+	writeFamilies(out, []error{err}, []family[error]{
 		{"resource_scrape_error", metric.Gauge, "1 if there was an error while getting container metrics, 0 otherwise", func(err error) []*metric.Metric { return one(oneIf(err != nil)) }},
 	}, func(error) []string { return nil })
-	return out.Bytes(), err
 }
 
 // quiet discards messages, which are meant for the output of a command.
 func quiet() *cmdutil.Env { return &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard} }
 
-// addUsage writes what running pods use.
-func (c *collector) addUsage(out *bytes.Buffer) error {
-	pods, err := (&podstats.View{Env: quiet(), Dirs: c.dirs, AllNamespaces: true}).Sample()
+// addUsage writes what the running pods use that of selects.
+func (c *Collector) addUsage(out *bytes.Buffer, of func(store.Pod) bool) error {
+	pods, err := (&podstats.View{Env: quiet(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
+	pods = slices.DeleteFunc(pods, func(u podstats.Usage) bool { return !of(u.Pod) })
 	var containers []podstats.Usage
 	var networks []network
 	for _, u := range pods {
@@ -81,12 +105,12 @@ func (c *collector) addUsage(out *bytes.Buffer) error {
 }
 
 // addState writes the state of pods and workloads.
-func (c *collector) addState(out *bytes.Buffer) error {
+func (c *Collector) addState(out *bytes.Buffer) error {
 	var pods []*corev1.Pod
 	var workloads []any
 	var errs []error
 	for _, kind := range append([]pod.ObjectKind{""}, pod.Workloads()...) { // "": pods
-		l, err := printers.List(quiet(), c.dirs, kindnames.Query{Kind: kind}, &printers.PrintOptions{All: true})
+		l, err := printers.List(quiet(), c.Dirs, kindnames.Query{Kind: kind}, &printers.PrintOptions{All: true})
 		errs = append(errs, err)
 		if l == nil {
 			continue
