@@ -83,7 +83,7 @@ var directories = []directory{
 		why: "kubectl's words for kinds"},
 	{dir: "internal/cli/internal/logstream", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/dirwatch", "internal/cli/internal/podclient", "internal/cli/internal/podview", "internal/crilog", "internal/pod", "internal/store"},
 		why: "follows the output of containers"},
-	{dir: "internal/cli/internal/objects", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/kindnames", "internal/cli/internal/podclient", "internal/cli/internal/resource", "internal/host", "internal/report", "internal/store", "internal/wire", "internal/manifest", "internal/manifest/conversion", "internal/manifest/validation", "netns/hostport", "internal/pod"},
+	{dir: "internal/cli/internal/objects", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/kindnames", "internal/cli/internal/podclient", "internal/cli/internal/progress", "internal/cli/internal/resource", "internal/host", "internal/manifest", "internal/manifest/conversion", "internal/manifest/validation", "internal/pod", "internal/report", "internal/store", "internal/wire", "netns/hostport"},
 		why: "stores and removes objects, and notifies pods"},
 	{dir: "internal/cli/internal/podclient", imports: []string{"internal/cli/internal/exitcode", "internal/cli/internal/podview", "internal/cli/internal/tty", "internal/pod", "internal/report", "internal/sleep", "internal/store", "internal/wire"},
 		why: "the client of the control socket: no flags, no manifests"},

@@ -1,6 +1,6 @@
 // Usage over time, as a line, with the limit as another one.
 
-import { age, bytes, clock, cores, el, mark, say, unknown } from './words.js'
+import { age, bytes, clock, cores, el, mark, setText, unknown } from './words.js'
 
 const width = 300, height = 100 // of the drawing, which is stretched
 const shortest = 120 // seconds that a chart shows at least
@@ -94,20 +94,20 @@ export class Chart {
     const limitAt = inScale ? y(limit) : '0.5'
     mark(this.#limit, 'd', limit ? `M0 ${limitAt}H${width}` : '')
     this.#drawn = { points: known, from, span, top, time }
-    this.#say(known, most, limit, inScale)
+    this.#label(known, most, limit, inScale)
     this.#axes(top, from, span, time)
     this.#cursorAt()
   }
 
-  #say(known, most, limit, inScale) {
+  #label(known, most, limit, inScale) {
     const now = known.length ? this.#format(known.at(-1)[1]) : unknown
     const range = known.length ? `max ${this.#format(most)}` + (limit ? `, limit ${this.#format(limit)}` : ', no limit enforced') : ''
     mark(this.#plot, 'aria-label', known.length ? `${this.#title}: ${now} now, ${range}, the last ${age(this.#drawn.span)}` : `${this.#title}: ${unknown}`)
-    say(this.#value, now)
-    say(this.#words, range)
+    setText(this.#value, now)
+    setText(this.#words, range)
     this.#limitName.hidden = !limit
     if (!limit) return
-    say(this.#limitName, `limit ${this.#format(limit)}` + (inScale ? '' : ', above the scale'))
+    setText(this.#limitName, `limit ${this.#format(limit)}` + (inScale ? '' : ', above the scale'))
     this.#limitName.style.top = inScale ? `${100 * (1 - limit / this.#drawn.top)}%` : '0'
   }
 
@@ -153,7 +153,7 @@ export class Chart {
     const { points, from, span, top, time } = this.#drawn
     const p = points.find(p => p[0] === this.#chosen)
     this.#cursor.hidden = !p
-    say(this.#readout, p ? `${clock(time(p[0]), true)}  ${this.#format(p[1])}` : '')
+    setText(this.#readout, p ? `${clock(time(p[0]), true)}  ${this.#format(p[1])}` : '')
     if (!p) return
     this.#cursor.style.left = `${100 * (p[0] - from) / span}%`
     this.#cursor.style.setProperty('--y', `${100 * (1 - p[1] / top)}%`)
@@ -165,7 +165,7 @@ function place(edge, labels) {
   while (edge.children.length > labels.length) edge.lastElementChild.remove()
   labels.forEach(([text, side, share], i) => {
     const label = edge.children[i] ?? edge.appendChild(el('span'))
-    say(label, text)
+    setText(label, text)
     label.style[side] = `${100 * share}%`
   })
 }

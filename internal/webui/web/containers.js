@@ -1,6 +1,6 @@
 // The containers of a pod: state, usage, image, ports, probes, limits, and the last termination.
 
-import { age, bytes, cores, el, mark, pairs, plain, say } from './words.js'
+import { age, bytes, cores, el, mark, pairs, plain, setText } from './words.js'
 
 export class Containers {
   #cards = new Map() // by name
@@ -42,7 +42,7 @@ class Card {
 
   show({ spec, status }, model, use) {
     const [text, feeling] = stateOf(model, status?.state ?? {})
-    say(this.#state, text)
+    setText(this.#state, text)
     mark(this.#state, 'data-mood', feeling)
     const last = status?.lastState?.terminated
     const limits = spec.resources?.limits, requests = spec.resources?.requests

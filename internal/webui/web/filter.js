@@ -1,7 +1,7 @@
 // The filter of a list: words over names, namespaces, labels and states, kept in the address.
 
 import { param, setParam } from './route.js'
-import { el, say } from './words.js'
+import { el, setText } from './words.js'
 
 export class Filter {
   #changed
@@ -28,7 +28,7 @@ export class Filter {
   }
 
   // count shows how many objects match.
-  count(shown, all) { say(this.#count, this.#words.length ? `${shown} of ${all}` : '') }
+  count(shown, all) { setText(this.#count, this.#words.length ? `${shown} of ${all}` : '') }
 
   get active() { return this.#words.length > 0 }
 

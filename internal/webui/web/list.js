@@ -5,7 +5,7 @@ import { Events } from './events.js'
 import { Filter } from './filter.js'
 import { address } from './route.js'
 import { Table } from './table.js'
-import { age, bytes, command, cores, el, mood, plain, say } from './words.js'
+import { age, bytes, command, cores, el, mood, plain, setText } from './words.js'
 
 const shownEvents = 20
 
@@ -26,8 +26,8 @@ export class List {
     const pods = [...model.pods].filter(([key, pod]) => this.#filter.matches([key, pod.status], pod.object.metadata.labels))
     this.#filter.count(pods.length, model.pods.size)
     this.#none.hidden = pods.length > 0
-    if (!model.loaded) say(this.#none, 'Loading …')
-    else if (model.pods.size > 0) say(this.#none, 'No pod matches the filter.')
+    if (!model.loaded) setText(this.#none, 'Loading …')
+    else if (model.pods.size > 0) setText(this.#none, 'No pod matches the filter.')
     else if (!this.#none.querySelector('code')) this.#none.replaceChildren('No pods. Start one: ', command('podrun up -d -f FILE'))
     this.#tiles.show(model)
     this.#pods.show(pods.map(([key, pod]) => this.#row(model, key, pod)))
@@ -72,8 +72,8 @@ class SmallUsage {
   }
 
   show(value, limit) {
-    say(this.#value, this.#format(value))
-    say(this.#limit, limit == null ? '' : ` / ${this.#format(limit)}`)
+    setText(this.#value, this.#format(value))
+    setText(this.#limit, limit == null ? '' : ` / ${this.#format(limit)}`)
   }
 }
 
@@ -100,7 +100,7 @@ class Tiles {
     }
     for (const [name, [value, feeling]] of Object.entries(values)) {
       const at = this.#values.get(name)
-      say(at, String(value))
+      setText(at, String(value))
       if (feeling) at.parentElement.dataset.mood = value === 0 ? 'done' : feeling
     }
   }

@@ -4,7 +4,7 @@
 import { containersOf } from './containers.js'
 import { param, setParam } from './route.js'
 import { follow } from './stream.js'
-import { el, mark, say } from './words.js'
+import { el, mark, setText } from './words.js'
 
 const most = 2000 // lines that are kept: a log may have a gigabyte
 
@@ -90,7 +90,7 @@ export class Logs {
     if (this.#previous.checked) query.set('previous', '1')
     follow('api/logs?' + query, this.#stop.signal, m => this.#take(m), (state, why) => {
       if (state === 'open') this.#lines.replaceChildren()
-      say(this.#note, state === 'open' ? '' : why)
+      setText(this.#note, state === 'open' ? '' : why)
     })
   }
 
@@ -105,7 +105,7 @@ export class Logs {
     this.#count()
     if (m.end) {
       this.#ended = true
-      say(this.#note, m.error ?? (this.#lines.childElementCount ? 'The log is complete.' : 'The log is complete: nothing was written.'))
+      setText(this.#note, m.error ?? (this.#lines.childElementCount ? 'The log is complete.' : 'The log is complete: nothing was written.'))
       return false
     }
     await new Promise(next => requestAnimationFrame(next))
@@ -152,7 +152,7 @@ export class Logs {
 
   #count() {
     const n = this.#search.value ? this.#lines.querySelectorAll('[data-match]').length : 0
-    say(this.#found, this.#search.value ? `${n} ${n === 1 ? 'line' : 'lines'}` : '')
+    setText(this.#found, this.#search.value ? `${n} ${n === 1 ? 'line' : 'lines'}` : '')
   }
 
   // Enter goes to the next match, with Shift to the one before; Escape clears the search.

@@ -7,7 +7,7 @@ import { Group, groupOf, groups, One } from './objects.js'
 import { Pod } from './pod.js'
 import { here } from './route.js'
 import { follow, known, remember } from './stream.js'
-import { clock, command, el, mark, say } from './words.js'
+import { clock, command, el, mark, setText } from './words.js'
 
 const main = document.getElementById('main')
 const link = document.getElementById('link')
@@ -48,8 +48,8 @@ function route() {
 
 function draw() {
   if (document.hidden) return
-  say(document.getElementById('host'), model.host)
-  say(problem, model.problem)
+  setText(document.getElementById('host'), model.host)
+  setText(problem, model.problem)
   problem.hidden = model.problem === ''
   view.show(model)
 }
@@ -68,13 +68,13 @@ function connect() {
     if (state === 'refused') return refused(why)
     const open = state === 'open'
     mark(link, 'data-mood', open ? 'good' : 'bad')
-    say(link, open ? 'live' : `no connection, reconnecting … is podrun ui still running?` + (model.loaded ? ` State of ${clock(model.now, true)}.` : ''))
+    setText(link, open ? 'live' : `no connection, reconnecting … is podrun ui still running?` + (model.loaded ? ` State of ${clock(model.now, true)}.` : ''))
     main.classList.toggle('stale', !open)
   })
 }
 
 function refused(why) {
-  say(link, 'no access')
+  setText(link, 'no access')
   mark(link, 'data-mood', 'bad')
   view?.close()
   view = { show() {}, close() {} }

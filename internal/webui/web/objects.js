@@ -3,7 +3,7 @@
 import { Filter } from './filter.js'
 import { address } from './route.js'
 import { Table } from './table.js'
-import { age, command, el, mark, pairs, plain, rowMood, say } from './words.js'
+import { age, command, el, mark, pairs, plain, rowMood, setText } from './words.js'
 import { Yaml } from './yaml.js'
 
 // groups are the views: which kinds they show, and the command that makes an object.
@@ -62,11 +62,11 @@ export class Group {
     }
     this.#filter.count(shown, all)
     this.#none.hidden = shown > 0
-    if (!model.loaded) say(this.#none, 'Loading …')
-    else if (all > 0) say(this.#none, 'Nothing matches the filter.')
+    if (!model.loaded) setText(this.#none, 'Loading …')
+    else if (all > 0) setText(this.#none, 'Nothing matches the filter.')
     else if (!this.#none.querySelector('code')) this.#none.replaceChildren(`No ${this.#group.title.toLowerCase()}. Make some: `, command(this.#group.fill))
     this.#others.hidden = all === 0 || empty.length === 0
-    say(this.#others, `None of: ${empty.join(', ')}`)
+    setText(this.#others, `None of: ${empty.join(', ')}`)
   }
 
   #table(model, kind, rows) {
@@ -81,7 +81,7 @@ export class Group {
     }
     const { table, count, section } = this.#tables.get(kind)
     section.hidden = rows.length === 0
-    say(count, String(rows.length))
+    setText(count, String(rows.length))
     table.show(rows.map(([key, , cells]) => ({
       key,
       mood: rowMood(cells),
@@ -107,7 +107,7 @@ export class One {
     this.#key = key
     this.#yaml = new Yaml(kind, key)
     const [namespace, name] = key.split('/')
-    say(this.#gone, `This ${kind} does not exist.`)
+    setText(this.#gone, `This ${kind} does not exist.`)
     this.element = el('div', {},
       el('p', { class: 'path' }, el('a', { href: address(groupOf(kind)) }, groups[groupOf(kind)].title), ' / ', kind + (namespace && ` / ${namespace}`)),
       el('div', { class: 'head' }, el('h1', { tabindex: '-1' }, name), this.#status),
@@ -123,7 +123,7 @@ export class One {
     const feeling = rowMood(cells)
     this.#status.hidden = !feeling
     mark(this.#status, 'data-mood', feeling ?? null)
-    say(this.#status, cells.STATUS ?? cells.READY ?? '')
+    setText(this.#status, cells.STATUS ?? cells.READY ?? '')
     pairs(this.#facts, [
       ...Object.entries(cells).filter(([column]) => column !== 'NAME' && column !== 'NAMESPACE').map(([column, text]) => [column.toLowerCase(), text]),
       ['labels', Object.entries(row.labels ?? {}).map(([k, v]) => `${k}=${v}`).join(' ')],

@@ -6,7 +6,7 @@ import { Events } from './events.js'
 import { Logs } from './logs.js'
 import { address } from './route.js'
 import { Table } from './table.js'
-import { age, bytes, el, mark, mood, pairs, plain, say } from './words.js'
+import { age, bytes, el, mark, mood, pairs, plain, setText } from './words.js'
 import { Yaml } from './yaml.js'
 
 const parts = { '': 'Overview', logs: 'Logs', yaml: 'YAML' }
@@ -37,14 +37,14 @@ export class Pod {
     this.#gone.hidden = pod !== undefined || !model.loaded
     this.#part.show(pod, model)
     if (!pod) {
-      say(this.#status, model.loaded ? 'gone' : 'loading')
+      setText(this.#status, model.loaded ? 'gone' : 'loading')
       mark(this.#status, 'data-mood', 'done')
       return
     }
-    say(this.#status, plain(pod.status))
+    setText(this.#status, plain(pod.status))
     mark(this.#status, 'data-mood', mood(pod))
     this.#why.hidden = !pod.object.status.message
-    say(this.#why, plain(pod.object.status.message ?? ''))
+    setText(this.#why, plain(pod.object.status.message ?? ''))
   }
 
   close() { this.#part.close?.() }

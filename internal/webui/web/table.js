@@ -1,7 +1,7 @@
 // A table whose rows have keys. What has not changed is left alone, so that it stays focused
 // and selected.
 
-import { el, mark, say } from './words.js'
+import { el, mark, setText } from './words.js'
 
 export class Table {
   #heads
@@ -31,7 +31,7 @@ export class Table {
       if (this.#body.children[i] !== row) this.#body.insertBefore(row, this.#body.children[i] ?? null)
       mark(row, 'data-mood', r.mood ?? null)
       r.cells.forEach((c, n) => {
-        if (!c.node) say(row.children[n].firstElementChild, c.text ?? c)
+        if (!c.node) setText(row.children[n].firstElementChild, c.text ?? c)
       })
     })
   }

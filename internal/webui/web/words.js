@@ -12,9 +12,9 @@ export function el(name, attributes = {}, ...children) {
   return e
 }
 
-// say changes an element's text, if it is another one: what has not changed stays selected,
+// setText changes an element's text, if it is another one: what has not changed stays selected,
 // and is not read out again.
-export function say(element, text) {
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
 
@@ -99,7 +99,7 @@ export function pairs(list, all) {
   while (list.children.length > shown.length) list.lastElementChild.remove()
   shown.forEach(([name, value], i) => {
     const pair = list.children[i] ?? list.appendChild(el('div', {}, el('dt'), el('dd')))
-    say(pair.firstElementChild, name)
-    say(pair.lastElementChild, plain(value))
+    setText(pair.firstElementChild, name)
+    setText(pair.lastElementChild, plain(value))
   })
 }

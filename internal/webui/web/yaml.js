@@ -2,7 +2,7 @@
 // object changes its row.
 
 import { read } from './stream.js'
-import { el, say } from './words.js'
+import { el, setText } from './words.js'
 
 export class Yaml {
   #query
@@ -18,10 +18,10 @@ export class Yaml {
     if (this.#reading || !row) return
     this.#reading = true
     try {
-      say(this.#text, await read('api/yaml?' + this.#query))
-      say(this.#note, '')
+      setText(this.#text, await read('api/yaml?' + this.#query))
+      setText(this.#note, '')
     } catch (e) {
-      say(this.#note, e.message)
+      setText(this.#note, e.message)
     } finally {
       this.#reading = false
     }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/progress"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -99,7 +100,10 @@ func RemoveVolumes(env *cmdutil.Env, dirs store.Dirs, claims []ClaimRef) error {
 	}
 	var errs []error
 	for _, c := range claims {
+		shown := progress.New(env, "")
+		shown.Wait("deleting persistentvolumeclaim/%s", c.Name) // its files may be many
 		err := RemoveVolume(env, dirs, all, c)
+		shown.End()
 		if errs = append(errs, err); err == nil {
 			fmt.Fprintf(env.Out, "persistentvolumeclaim/%s deleted\n", c.Name)
 		}
