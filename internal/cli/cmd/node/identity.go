@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/node/certs"
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -38,8 +39,11 @@ type state struct {
 	lock *store.FileLock
 }
 
+// lockTime is how long to wait for the lock: a child that a killed podrun node was about to start may still hold it.
+const lockTime = 5 * time.Second
+
 // openState makes the directory, and takes its lock.
-func openState(dirs store.Dirs) (*state, error) {
+func openState(ctx context.Context, dirs store.Dirs) (*state, error) {
 	s := &state{dir: filepath.Join(dirs.Data, "node")}
 	if err := os.MkdirAll(s.certificates(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the node's directory: %w", err)
@@ -49,6 +53,12 @@ func openState(dirs store.Dirs) (*state, error) {
 		return nil, err
 	}
 	free, err := lock.TryExclusive()
+	for deadline := time.Now().Add(lockTime); err == nil && !free && time.Now().Before(deadline); free, err = lock.TryExclusive() {
+		if err := sleep.For(ctx, 50*time.Millisecond); err != nil {
+			lock.Close()
+			return nil, err
+		}
+	}
 	if err == nil && !free {
 		err = report.New(report.Failure, "stop it first", "another podrun node of this user is running")
 	}

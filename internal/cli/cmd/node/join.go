@@ -77,7 +77,7 @@ func (o *joinOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := openState(dirs)
+	s, err := openState(ctx, dirs)
 	if err != nil {
 		return err
 	}

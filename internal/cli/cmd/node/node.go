@@ -163,7 +163,7 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	files, err := openState(dirs)
+	files, err := openState(ctx, dirs)
 	if err != nil {
 		return err
 	}
