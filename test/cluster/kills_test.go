@@ -39,6 +39,11 @@ func TestKills(t *testing.T) {
 	if got := c.containerIDs(t)["fixed/main"]; got != fixed {
 		t.Errorf("the container was %s and is %s", fixed, got)
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("the cluster has\n%s\nthe host has\n%s", c.kubectl(t, "get", "pods", "-o", "wide"), n.podrun(t, "get", "pods", "-A", "-o", "wide"))
+		}
+	}()
 	c.waitFor(t, "the host has the cluster's pods and no other", func() bool {
 		pods := c.kubectl(t, "get", "pods", "-o", "name")
 		return strings.Count(pods, "\n") == 4 && pods == n.podrun(t, "get", "pods", "-o", "name")
