@@ -154,7 +154,10 @@ var (
 	complexFunctions = map[string]string{
 		"image.Store.Ensure": "it is to be divided",
 	}
-	manyParameters = map[string]string{}
+	manyParameters = map[string]string{
+		"internal/node/server.session.ExecInContainer": "an interface of k8s.io/cri-streaming",
+		"internal/node/server.session.AttachContainer": "an interface of k8s.io/cri-streaming",
+	}
 )
 
 // contextUsers are the directories that use cli.Context outside of Complete.

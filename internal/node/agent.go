@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,9 +14,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/podrun/podrun/internal/manifest/validation"
+	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -49,7 +51,7 @@ type Agent struct {
 	Engine    Engine
 	Node      *Registration
 	Records   Records
-	Sysctls   validation.UnsafeSysctls // that pods may set
+	Sysctls   manifestvalidation.UnsafeSysctls // that pods may set
 	ErrOut    io.Writer
 	objects   *objectWatcher
 	mu        sync.Mutex
@@ -91,7 +93,7 @@ type podHandler struct {
 	ctx context.Context
 }
 
-// Replace updates the workers from the complete list.
+// Replace updates the workers from the complete list. A pod that is not valid is in the list nevertheless.
 func (h *podHandler) Replace(pods []*corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,21 +143,52 @@ func (a *Agent) online() {
 	}
 }
 
+// isOffline reports whether the API server cannot be reached, or does not send the pods.
+func (a *Agent) isOffline() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.offline != ""
+}
+
 // recover lets the recorded pods start.
 func (a *Agent) recover() { a.once.Do(func() { close(a.recovered) }) }
 
-// update passes a pod to its worker. The caller holds mu.
+// update passes a pod to its worker, unless its identity is not valid. The caller holds mu.
 func (h *podHandler) update(p *corev1.Pod) {
-	if w := h.workers[p.UID]; w != nil {
-		w.update(p)
-		return
+	err := checkIdentity(p)
+	w := h.workers[p.UID]
+	if err == nil && w != nil && (w.namespace != p.Namespace || w.name != p.Name) {
+		err = fmt.Errorf("its UID %s is that of pod %s/%s", p.UID, w.namespace, w.name)
 	}
-	h.start(h.ctx, p, false)
+	switch {
+	case err != nil:
+		report.Print(h.ErrOut, fmt.Errorf("the API server's pod %q in namespace %q is refused: %w", p.Name, p.Namespace, err))
+	case w != nil:
+		w.update(p)
+	default:
+		h.start(h.ctx, p, false)
+	}
 }
 
-// start starts the worker of a pod. The caller holds mu.
+// checkIdentity refuses a pod whose namespace, name or UID is not one of Kubernetes: they are names of files
+// (Kubernetes: pkg/apis/core/validation, ValidatePodName, ValidateNamespaceName; a UID is an RFC 4122 UUID, but those
+// of static pods are hashes).
+func checkIdentity(p *corev1.Pod) error {
+	for _, bad := range [][]string{validation.IsDNS1123Subdomain(p.Name), validation.IsDNS1123Label(p.Namespace), validation.IsDNS1123Label(string(p.UID))} {
+		if len(bad) > 0 {
+			return errors.New(bad[0])
+		}
+	}
+	return nil
+}
+
+// start starts the worker of a pod. A recorded one that is on this host was admitted. The caller holds mu.
 func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	w := newWorker(a, p, recorded)
+	if recorded {
+		local, err := a.Engine.Find(p.Namespace, p.Name)
+		w.admitted = err != nil || local != nil && local.UID == p.UID
+	}
 	a.workers[p.UID] = w
 	a.running.Go(func() {
 		if recorded {
@@ -221,8 +254,21 @@ func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	return own
 }
 
-// admit admits a pod, or returns why not.
-func (a *Agent) admit(w *worker, p *corev1.Pod) *rejection {
+// admit admits a pod, or returns why not. The labels and taints of the node may have changed just before the scheduler
+// chose it: the API server has them (kubelet: pkg/kubelet/lifecycle/predicate.go, Admit).
+func (a *Agent) admit(ctx context.Context, w *worker, p *corev1.Pod) (*rejection, error) {
+	if n := a.Node.object(); n != nil && a.admitOn(n, w, p) == nil {
+		return nil, nil
+	}
+	n, err := a.Node.read(ctx, a.Client)
+	if err != nil {
+		return nil, err
+	}
+	return a.admitOn(n, w, p), nil
+}
+
+// admitOn admits a pod on a state of the node, or returns why not.
+func (a *Agent) admitOn(n *corev1.Node, w *worker, p *corev1.Pod) *rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var others []*corev1.Pod
@@ -231,7 +277,7 @@ func (a *Agent) admit(w *worker, p *corev1.Pod) *rejection {
 			others = append(others, o.current())
 		}
 	}
-	if r := admit(p, a.Node.object(), others, a.Sysctls); r != nil {
+	if r := admit(p, n, others, a.Sysctls); r != nil {
 		return r
 	}
 	w.admitted = true

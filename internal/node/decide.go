@@ -46,8 +46,13 @@ func decide(v *view) action {
 	if v.orphaned || v.pod.DeletionTimestamp != nil {
 		return decideEnd(v, own)
 	}
+	ended := hasEnded(&v.pod.Status)
 	switch {
-	case v.applying, v.rejected, own && v.local.Ended, !own && hasEnded(&v.pod.Status):
+	case ended && v.applying:
+		return cancelApply
+	case ended && own && v.local.Alive && v.stopping == nil:
+		return stop
+	case v.applying, v.rejected, ended, own && v.local.Ended:
 		return wait
 	case v.local != nil && !own:
 		return waitForEnd

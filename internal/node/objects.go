@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/podrun/podrun/internal/node/kubeapi"
@@ -31,8 +32,10 @@ type watchedObject struct {
 	once    sync.Once
 	tried   chan struct{} // closed when the API server has answered, or does not
 
-	mu     sync.Mutex
-	failed error // why this host does not have the object
+	mu      sync.Mutex
+	store   func() error // stores the object, or removes it
+	failed  error        // why this host does not have the object
+	problem string       // the last error that was printed
 }
 
 func newObjectWatcher(ctx context.Context, a *Agent) *objectWatcher {
@@ -60,7 +63,7 @@ func (o *objectWatcher) hold(ctx context.Context, w *worker, refs map[Reference]
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := x.problem(); err != nil {
+		if err := x.retry(); err != nil {
 			return err
 		}
 	}
@@ -95,21 +98,35 @@ func (o *objectWatcher) watch(ref Reference) *watchedObject {
 	return x
 }
 
-func (x *watchedObject) problem() error {
+// retry stores the object again if that has failed: an object of the user may be gone.
+func (x *watchedObject) retry() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.failed != nil {
+		x.failed = x.store()
+	}
 	return x.failed
 }
 
-// done records the result of storing or removing the object.
-func (x *watchedObject) done(err error) {
+// do stores or removes the object.
+func (x *watchedObject) do(store func() error) {
 	x.mu.Lock()
-	x.failed = err
-	x.mu.Unlock()
-	if err != nil && x.ctx.Err() == nil {
+	defer x.mu.Unlock()
+	x.store, x.failed = store, store()
+	x.print(x.failed)
+	x.once.Do(func() { close(x.tried) })
+}
+
+// print prints an error that differs from the last one. The caller holds mu.
+func (x *watchedObject) print(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != x.problem && x.ctx.Err() == nil {
 		report.Print(x.agent.ErrOut, err)
 	}
-	x.once.Do(func() { close(x.tried) })
+	x.problem = text
 }
 
 // objectHandler stores what a watch of one object receives.
@@ -121,23 +138,39 @@ type objectHandler[T any] struct {
 // Replace stores the object, or removes one that does not exist.
 func (h *objectHandler[T]) Replace(items []*T) {
 	if len(items) == 0 {
-		h.done(h.agent.Engine.DeleteObject(h.ctx, h.ref))
+		h.delete()
 		return
 	}
-	h.done(h.put(h.ctx, items[0]))
+	h.set(items[0])
 }
 
 // Event stores or removes the object.
 func (h *objectHandler[T]) Event(kind watch.EventType, item *T) {
 	if kind == watch.Deleted {
-		h.done(h.agent.Engine.DeleteObject(h.ctx, h.ref))
+		h.delete()
 		return
 	}
-	h.done(h.put(h.ctx, item))
+	h.set(item)
+}
+
+// set stores the object. The API server may send no other one: it would replace that of another pod.
+func (h *objectHandler[T]) set(item *T) {
+	h.do(func() error {
+		if o, ok := any(item).(metav1.Object); !ok || o.GetNamespace() != h.ref.Namespace || o.GetName() != h.ref.Name {
+			return fmt.Errorf("read %s %s/%s: the API server's answer is another object", h.ref.Kind, h.ref.Namespace, h.ref.Name)
+		}
+		return h.put(h.ctx, item)
+	})
+}
+
+func (h *objectHandler[T]) delete() {
+	h.do(func() error { return h.agent.Engine.DeleteObject(h.ctx, h.ref) })
 }
 
 // Failed lets the pods go on with what this host has of the object.
 func (h *objectHandler[T]) Failed(err error) {
-	report.Print(h.agent.ErrOut, fmt.Errorf("read %s %s/%s: %w", h.ref.Kind, h.ref.Namespace, h.ref.Name, err))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.print(fmt.Errorf("read %s %s/%s: %w", h.ref.Kind, h.ref.Namespace, h.ref.Name, err))
 	h.once.Do(func() { close(h.tried) })
 }

@@ -41,6 +41,12 @@ func (r Records) Load() (pods []*corev1.Pod, err error) {
 		if err := json.Unmarshal(text, p); err != nil {
 			return nil, fmt.Errorf("read pod %s of the node: %w", r.file(uid), err)
 		}
+		if err := checkIdentity(p); err != nil {
+			return nil, fmt.Errorf("read pod %s of the node: %w", r.file(uid), err)
+		}
+		if p.UID != uid {
+			return nil, fmt.Errorf("read pod %s of the node: it is of pod %s", r.file(uid), p.UID)
+		}
 		pods = append(pods, p)
 	}
 	return pods, nil
@@ -73,8 +79,9 @@ func (r Records) Remove(uid types.UID) error {
 
 const extension = ".json"
 
+// file returns the file of a pod, whose UID is valid.
 func (r Records) file(uid types.UID) string {
-	return filepath.Join(string(r), filepath.Base(string(uid))+extension)
+	return filepath.Join(string(r), string(uid)+extension)
 }
 
 // trimExtension returns the UID in the name of a record.

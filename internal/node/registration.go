@@ -44,7 +44,7 @@ type Registration struct {
 	Facts     func() (*Facts, error)
 
 	mu      sync.Mutex
-	node    *corev1.Node // as the API server has it, or as it will be registered
+	node    *corev1.Node // as the API server has it; nil until it has answered
 	sent    time.Time    // when the status was last sent
 	problem string       // the last error that was printed
 }
@@ -56,29 +56,22 @@ const (
 	leaseSeconds   = 40
 )
 
-// object returns the node as the API server has it.
+// object returns the node as the API server has it; nil until it has answered.
 func (r *Registration) object() *corev1.Node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.node == nil {
-		return &corev1.Node{}
-	}
 	return r.node
 }
 
-// Prepare sets the node's object, by which pods are admitted before the API server has it.
-func (r *Registration) Prepare() error {
-	facts, err := r.Facts()
-	if err != nil {
-		return err
+// read reads the node from the API server.
+func (r *Registration) read(ctx context.Context, c *kubeapi.Client) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	n := &corev1.Node{}
+	if err := c.Get(ctx, nodePath(r.Name), n); err != nil {
+		return nil, fmt.Errorf("read node %s: %w", r.Name, err)
 	}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: corev1.NodeSpec{Taints: r.Taints}}
-	r.setLabels(n)
-	r.setStatus(n, facts, time.Now())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.node = n
-	return nil
+	return n, nil
 }
 
 // run keeps the node and its lease up to date until ctx ends.
@@ -113,7 +106,10 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	n := &corev1.Node{}
 	err = c.Get(ctx, nodePath(r.Name), n)
 	if apierrors.IsNotFound(err) {
-		err = c.Create(ctx, "/api/v1/nodes", r.object(), n)
+		first := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: corev1.NodeSpec{Taints: r.Taints}}
+		r.setLabels(first)
+		r.setStatus(first, facts, time.Now())
+		err = c.Create(ctx, "/api/v1/nodes", first, n)
 	}
 	if err != nil {
 		return fmt.Errorf("register node %s: %w", r.Name, err)
@@ -170,15 +166,20 @@ func (r *Registration) setLabels(n *corev1.Node) (changed bool) {
 	return changed
 }
 
-// setStatus sets the status of the node. It keeps conditions that other components have set.
+// setStatus sets the status of the node. It keeps conditions and extended resources that other components have set
+// (kubelet: pkg/kubelet/nodestatus, MachineInfo).
 func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
 	st := &n.Status
-	st.Capacity = corev1.ResourceList{
+	own := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewMilliQuantity(f.MilliCPU, resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(f.Memory, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(f.Storage, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(r.MaxPods, resource.DecimalSI),
 	}
+	if st.Capacity == nil {
+		st.Capacity = corev1.ResourceList{}
+	}
+	maps.Copy(st.Capacity, own)
 	st.Allocatable = st.Capacity.DeepCopy()
 	st.Addresses = r.HostAddresses()
 	st.DaemonEndpoints.KubeletEndpoint.Port = r.Port

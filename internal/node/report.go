@@ -23,8 +23,11 @@ func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	if started.StartTime == nil {
 		started.StartTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
+	own := local != nil && local.UID == w.uid
 	switch {
-	case local != nil && local.UID == w.uid:
+	case own && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
+		return &p.Status // its processes are lost: it is resumed
+	case own && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
 		return mergeStatus(p, &local.Pod.Status, addresses)
 	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
 		return &p.Status
@@ -59,6 +62,14 @@ func normalize(st *corev1.PodStatus) *corev1.PodStatus {
 	return out
 }
 
+// answer is what the API server made of a status that it received: one without fields that are new to it, for example.
+type answer struct{ sent, stored *corev1.PodStatus }
+
+// isReported reports whether the API server, which has a status, has received st.
+func (w *worker) isReported(st, has *corev1.PodStatus) bool {
+	return equalStatus(st, has) || w.answered.sent != nil && equalStatus(st, w.answered.sent) && equalStatus(has, w.answered.stored)
+}
+
 // beginReport sends the status and the events that the API server does not have.
 func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus, local *Local) {
 	if !w.report.due() {
@@ -76,15 +87,16 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 			}
 		}
 	}
-	sameStatus := equalStatus(st, &p.Status)
+	sameStatus := w.isReported(st, &p.Status)
 	if sameStatus && len(events) == 0 {
 		return
 	}
-	w.begin(ctx, &w.report, func(ctx context.Context) error {
+	var answered answer
+	w.begin(ctx, &w.report, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
 		if !sameStatus {
-			if err := w.sendStatus(ctx, p, st); err != nil {
+			if answered, err = w.sendStatus(ctx, p, st); err != nil {
 				return fmt.Errorf("report its status: %w", err)
 			}
 		}
@@ -95,6 +107,9 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 		}
 		return nil
 	}, func(err error) {
+		if answered.sent != nil {
+			w.answered = answered
+		}
 		if err == nil {
 			for _, e := range events {
 				w.sent[e.Name] = e.Count
@@ -105,23 +120,26 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 	})
 }
 
-// sendStatus replaces the pod's status. If the pod has changed meanwhile, the worker compares again.
-func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus) error {
-	next, answer := p.DeepCopy(), &corev1.Pod{}
+// sendStatus replaces the pod's status, and returns the answer. If the pod has changed meanwhile, the worker compares
+// again.
+func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus) (answered answer, err error) {
+	next, has := p.DeepCopy(), &corev1.Pod{}
 	next.Status = *st
-	err := w.Client.Update(ctx, kubeapi.PodPath(p.Namespace, p.Name, "status"), next, answer)
-	if apierrors.IsConflict(err) {
-		err = w.Client.Get(ctx, kubeapi.PodPath(p.Namespace, p.Name), answer)
+	err = w.Client.Update(ctx, kubeapi.PodPath(p.Namespace, p.Name, "status"), next, has)
+	if err == nil {
+		answered = answer{st, &has.Status}
+	} else if apierrors.IsConflict(err) {
+		err = w.Client.Get(ctx, kubeapi.PodPath(p.Namespace, p.Name), has)
 	}
 	switch {
 	case apierrors.IsNotFound(err): // the watch reports it
-		return nil
+		return answered, nil
 	case err != nil:
-		return err
-	case answer.UID == w.uid:
-		w.update(answer)
+		return answered, err
+	case has.UID == w.uid:
+		w.update(has)
 	}
-	return nil
+	return answered, nil
 }
 
 // component is the name of the node in events.

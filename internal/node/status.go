@@ -19,7 +19,9 @@ func mergeStatus(p *corev1.Pod, local *corev1.PodStatus, addresses []string) *co
 	}
 	local = local.DeepCopy()
 	st.ObservedGeneration = p.Generation
-	st.Phase, st.Reason, st.Message = local.Phase, local.Reason, local.Message
+	if !hasEnded(st) { // (kubelet: pkg/kubelet/kubelet_pods.go, generateAPIPodStatus)
+		st.Phase, st.Reason, st.Message = local.Phase, local.Reason, local.Message
+	}
 	st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses = local.InitContainerStatuses, local.ContainerStatuses, local.EphemeralContainerStatuses
 	st.AllocatedResources, st.Resources = local.AllocatedResources, local.Resources
 	if local.StartTime != nil {

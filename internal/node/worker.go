@@ -37,6 +37,7 @@ type worker struct {
 	stopping *int64            // the grace period of the stop in progress
 	stops    int               // calls of Stop in progress
 	sent     map[string]int32  // counts of the events that the API server has
+	answered answer
 	set      map[corev1.PodConditionType]corev1.ConditionStatus
 	refresh  time.Time // when the tokens have to be requested again; zero if it has none, or is not known
 
@@ -46,7 +47,7 @@ type worker struct {
 
 func newWorker(a *Agent, p *corev1.Pod, recorded bool) *worker {
 	w := &worker{
-		Agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p, admitted: recorded,
+		Agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p,
 		wakeup: make(chan struct{}, 1), results: make(chan func()),
 		sent: map[string]int32{}, set: map[corev1.PodConditionType]corev1.ConditionStatus{},
 	}
@@ -154,6 +155,8 @@ func (w *worker) print(err error) {
 
 // run works until the pod is gone or ctx ends.
 func (w *worker) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends calls whose results nothing receives
 	for {
 		gone, err := w.step(ctx)
 		if gone {
@@ -204,12 +207,14 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 	own := local != nil && local.UID == w.uid
 	ending := orphaned || p.DeletionTimestamp != nil
 	if !ending && !own && w.rejected == nil && !hasEnded(&p.Status) && !w.isAdmitted() {
-		w.rejected = w.admit(w, p)
+		if w.rejected, err = w.admit(ctx, w, p); err != nil {
+			return false, err
+		}
 	}
 	st := w.statusOf(p, local)
 	next := decide(&view{
 		pod: p, orphaned: orphaned, rejected: w.rejected != nil, local: local, stopping: w.stopping,
-		applied: sameManifest(w.applied, manifestOf(p)), applying: w.apply.running, reported: equalStatus(st, &p.Status),
+		applied: sameManifest(w.applied, manifestOf(p)), applying: w.apply.running, reported: w.isReported(st, &p.Status),
 	})
 	if next == forget {
 		err := w.forget(ctx, w)
@@ -275,7 +280,7 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 		}
 		if !runs {
 			refresh, err = w.requestTokens(ctx, p)
-			if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
+			if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.isOffline()) {
 				err = w.putEmptyTokens(ctx, p)
 			}
 			if err != nil {

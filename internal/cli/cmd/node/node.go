@@ -192,9 +192,6 @@ func (o *options) Run(ctx context.Context) error {
 	defer listener.Close()
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
-	if err := o.node.Prepare(); err != nil {
-		return err
-	}
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
