@@ -36,7 +36,7 @@ var layers = []struct {
 	{name: "commands", dirs: []string{"internal/cli/cmd/*"}, flat: true},
 	{name: "controller", dirs: []string{"internal/cli/controller", "internal/cli/unit"}},
 	{name: "what commands share", dirs: []string{"internal/cli/internal/*"}},
-	{name: "node agent", dirs: []string{"internal/node", "internal/node/*"}},
+	{name: "node agent", dirs: []string{"internal/node"}},
 	{name: "embedded programs", dirs: []string{programs}},
 	{name: "facades", dirs: []string{"internal/manifest", "image", "runner", "internal/nsprobe"}},
 	{name: "their parts", dirs: []string{"internal/manifest/*", "image/*", "runner/*"}},
