@@ -24,7 +24,8 @@ HOST:PORT, with the words that kubeadm token create --print-join-command prints.
 podrun node then runs the node.
 
 Examples:
-  podrun node join 192.168.1.5:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1234...
+  podrun node join 192.168.1.5:6443 --token TOKEN \
+    --discovery-token-ca-cert-hash sha256:HEX
 `,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "token", Usage: "the bootstrap `TOKEN` of the cluster"},

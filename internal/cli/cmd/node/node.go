@@ -29,17 +29,18 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "node",
 		Usage: "run the pods of a Kubernetes cluster on this host",
-		Description: `Registers this host as a node of a Kubernetes cluster (1.34 or later) and runs the
-pods that the cluster's scheduler places on it, without root and without a
-kubelet, until it gets a signal. The pods keep running then, and the next podrun
-node takes them up. Pods that you start with podrun up run beside them; the
-cluster does not see them.
+		Description: `Registers this host as a node of a Kubernetes cluster (1.34 or later) and runs
+the pods that the cluster's scheduler places on it, without root and without a
+kubelet, until it gets a signal. The pods keep running then, and the next
+podrun node takes them up. Pods that you start with podrun up run beside them;
+the cluster does not see them.
 
 A host joins with podrun node join, once. Services of the cluster, and pods of
 other nodes, are not reached by their cluster IPs; use hostPort or hostNetwork.
 
 Examples:
-  podrun node join 192.168.1.5:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1234...
+  podrun node join 192.168.1.5:6443 --token TOKEN \
+    --discovery-token-ca-cert-hash sha256:HEX
   podrun node
   podrun node --node-labels place=attic
 `,
