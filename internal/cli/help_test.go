@@ -122,7 +122,6 @@ func TestUnknownWords(t *testing.T) {
 		"create secret x": "podrun: \"x\" is not a command of podrun create secret\nhint: podrun create secret generic NAME creates one from files and values\n",
 		"play -f x":       "podrun: \"play\" is not a command of podrun\nhint: podrun up FILE runs the pods of a manifest\n",
 		"image list -q":   "podrun: \"list\" is not a command of podrun image\nhint: podrun image --help lists the commands\n",
-		"frobnicate":            "podrun: \"frobnicate\" is not a command of podrun\nhint: podrun --help lists the commands\n",
 		"up --timeout 5":  "podrun: option --timeout cannot be \"5\": use a duration such as 90s, 5m or 2h\nhint: podrun up --help\n",
 		"logs --tail x":   "podrun: option --tail cannot be \"x\": use a whole number\nhint: podrun logs --help\n",
 		"up -d=maybe":     "podrun: option -d cannot be \"maybe\": use true or false\nhint: podrun up --help\n",
