@@ -35,10 +35,11 @@ type bench struct {
 	rootfs string // the example image's root file system, a tar
 	tools  string // where the programs of test/bench/c are; "": do not measure starts
 
-	user *account
-	ours *podrun
-	peer *podman
-	work string // directory of all files
+	user  *account
+	ours  *podrun
+	peer  *podman
+	alone bool   // there is no peer
+	work  string // directory of all files
 }
 
 func run() error {
@@ -56,6 +57,8 @@ func run() error {
 	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")
 	readme := flag.String("readme", "", "write the summary between the marks of this file")
 	only := flag.String("only", "", "measure nothing: read the figures of this file")
+	expected := flag.String("expected", "", "only count what podrun's commands do, and compare it with this file")
+	update := flag.Bool("update", false, "with -expected: write the file")
 	flag.Parse()
 	to := pages{*docs, *network, *readme}
 	if *only != "" {
@@ -66,8 +69,12 @@ func run() error {
 		return writeResults(r, *against, to)
 	}
 	defer b.close()
+	b.alone = *expected != ""
 	if err := b.prepare(*podrun, *account); err != nil {
 		return err
+	}
+	if b.alone {
+		return b.check(*expected, *update)
 	}
 	r, err := b.measure()
 	if len(r.Times) > 0 || err == nil { // keep what was measured before an error
@@ -120,7 +127,12 @@ func (b *bench) close() {
 	}
 }
 
-func (b *bench) engines() []engine { return []engine{b.ours, b.peer} }
+func (b *bench) engines() []engine {
+	if b.alone {
+		return []engine{b.ours}
+	}
+	return []engine{b.ours, b.peer}
+}
 
 // manifest returns the path of a pod's manifest.
 func (b *bench) manifest(pod string) string { return filepath.Join(b.work, "pods", pod+".yaml") }
