@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	quietFor     = 200 * time.Millisecond
+	quietFor     = time.Second // longer than the supervisor delays its work after an exec or a start
+	probePause   = 200 * time.Millisecond
 	probesWanted = 5 // the counts between two of them are a value each
 	probePod     = "perf-probe"
 )
@@ -188,7 +189,7 @@ func (b *bench) countProbe(found map[string]map[string][]float64) error {
 	var lines []string
 	var at []int
 	// The first two probes are near the start of the pod.
-	if err := measure.Within(time.Minute, quietFor, func() (err error) {
+	if err := measure.Within(time.Minute, probePause, func() (err error) {
 		if lines, err = completed(trace); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ const callPrefix = "call:"
 
 const (
 	tolerance     = 5.0  // percent that a count may grow
-	toleranceMost = 20.0 // a count that varies more is left out
+	toleranceMost = 25.0 // a count that varies more is left out
 	slack         = 3    // a count may grow by so much, whatever it is
 )
 
