@@ -103,18 +103,29 @@ func (b *bench) prepare(binary, name string) (err error) {
 	if err := writePods(b.work); err != nil {
 		return err
 	}
-	b.ours, b.peer = newPodrun(b.user, b.work, binary), newPodman(b.user, b.work)
+	b.ours = newPodrun(b.user, b.work, binary)
+	if !b.alone {
+		path, err := findPodman(os.Getenv("PODMAN"), podmanDirectories(os.Getenv("PATH")))
+		if err != nil {
+			return err
+		}
+		b.peer = newPodman(b.user, b.work, path, os.Getenv("RUNTIME"))
+	}
 	for _, e := range b.engines() {
 		if err := e.prepare(b.rootfs); err != nil {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
+	}
+	if b.peer != nil {
+		version, _ := b.peer.version().Output()
+		fmt.Printf("%s: %s with %s\n", b.peer.binary, strings.TrimSpace(string(version)), b.peer.runtimeVersion())
 	}
 	return nil
 }
 
 // close stops the engines and removes all files. It accepts what prepare has half made.
 func (b *bench) close() {
-	if b.ours != nil {
+	if b.ours != nil && (b.alone || b.peer != nil) {
 		for _, e := range b.engines() {
 			e.close()
 		}
@@ -122,7 +133,11 @@ func (b *bench) close() {
 	if b.work == "" {
 		return
 	}
-	if err := errors.Join(b.user.removeAll(b.work), b.user.removeAll(b.user.memory)); err != nil {
+	podman := "podman"
+	if b.peer != nil {
+		podman = b.peer.binary
+	}
+	if err := errors.Join(b.user.removeAll(b.work, podman), b.user.removeAll(b.user.memory, podman)); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: remove files:", err)
 	}
 }
