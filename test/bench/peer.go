@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // findPodman returns the podman to compare with: the given path, or the newest one in directories.
@@ -17,7 +18,7 @@ func findPodman(given string, directories []string) (string, error) {
 		_, err := podmanVersion(given)
 		return given, err
 	}
-	var newest *version.Version
+	var newest []int
 	best := ""
 	var failed error
 	for _, dir := range directories {
@@ -30,7 +31,7 @@ func findPodman(given string, directories []string) (string, error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if newest == nil || newest.LessThan(v) {
+		if slices.Compare(v, newest) > 0 {
 			newest, best = v, path
 		}
 	}
@@ -46,17 +47,27 @@ func podmanDirectories(path string) []string {
 	return append(append(filepath.SplitList(path), "/usr/local/bin", "/usr/local/sbin"), below...)
 }
 
-// podmanVersion returns the last word of a podman's version: "podman version 4.3.1".
-func podmanVersion(path string) (*version.Version, error) {
+// versionNumber is the number in "podman version 4.3.1".
+var versionNumber = regexp.MustCompile(`\d+(\.\d+)*`)
+
+// podmanVersion returns the parts of a podman's version.
+func podmanVersion(path string) (parts []int, err error) {
 	out, err := exec.Command(path, "--version").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find the version of %s: %w", path, err)
 	}
-	words := strings.Fields(string(out))
-	if len(words) == 0 {
-		return nil, fmt.Errorf("find the version of %s: it prints nothing", path)
+	number := versionNumber.Find(out)
+	if number == nil {
+		return nil, fmt.Errorf("find the version of %s: there is none in %q", path, out)
 	}
-	return version.ParseGeneric(words[len(words)-1])
+	for part := range strings.SplitSeq(string(number), ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return nil, fmt.Errorf("find the version of %s: %w", path, err)
+		}
+		parts = append(parts, n)
+	}
+	return parts, nil
 }
 
 // runtimeFlags are the flags with which podman may work on this host, the preferred ones first.
