@@ -20,6 +20,10 @@ const (
 	slack         = 3    // a count may grow by so much, whatever it is
 )
 
+// unstable are counts that are no limits. On a busy machine down repeats its connection to the
+// supervisor, and the end of the pod overlaps work that the supervisor has delayed.
+var unstable = []string{"down calls"}
+
 // expectation is a line of the file of expected counts.
 type expectation struct {
 	command, measure string
@@ -54,7 +58,7 @@ func expect(found map[string]map[string][]float64) (list []expectation, left []s
 			if spread := 100 * (slices.Max(values) - slices.Min(values)) / max(e.count, 1); spread > tolerance && slices.Max(values)-slices.Min(values) > slack {
 				e.tolerance = math.Ceil(1.5 * spread)
 			}
-			if e.tolerance > toleranceMost && !strings.HasPrefix(measure, callPrefix) {
+			if slices.Contains(unstable, command+" "+measure) || e.tolerance > toleranceMost && !strings.HasPrefix(measure, callPrefix) {
 				left = append(left, fmt.Sprintf("%s %s: %v to %v", command, measure, slices.Min(values), slices.Max(values)))
 				continue
 			}

@@ -49,6 +49,9 @@ func TestJudge(t *testing.T) {
 	list, left := expect(map[string]map[string][]float64{"ps": {
 		"calls": {100, 100, 101}, "call:openat": {40, 40}, "execs": {2, 2}, "faults": {95, 100, 105}, "chaos": {10, 90, 100},
 	}})
+	if list, left := expect(map[string]map[string][]float64{"down": {"calls": {9}}}); len(list) != 0 || len(left) != 1 {
+		t.Errorf("an unstable count: %v, left out %q", list, left)
+	}
 	if len(left) != 1 || !strings.HasPrefix(left[0], "ps chaos") {
 		t.Errorf("left out: %q", left)
 	}
