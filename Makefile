@@ -1,4 +1,4 @@
-.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-cluster test-all vm torture torture-vm vulncheck release test-release
+.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-cluster test-all vm torture torture-vm vulncheck release test-release perf-check
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
@@ -16,7 +16,8 @@ docs:  ## make a web site of the documents in bin/site; a dead link is an error
 cross: ## make bin/podrun-amd64, -arm64, -armv7 and -riscv64
 release: ## make the release VERSION in bin/release: packages, checksums, bills of materials
 test-release: ## make a release twice, and compare the files
-bench: ## compare with podman kube play, in one run
+bench: ## compare with podman kube play, in one run; PODMAN=/path/podman RUNTIME=/path/crun choose the peer
+perf-check: ## count system calls, processes, syncs, writes and page faults of commands; more than before is an error
 vulncheck: ## known vulnerabilities of linked modules; needs Go's database
-build test check demo docs cross bench smoke-vm test-vm test-cluster test-all torture torture-vm vulncheck release test-release: ; @scripts/$@
+build test check demo docs cross bench smoke-vm test-vm test-cluster test-all torture torture-vm vulncheck release test-release perf-check: ; @scripts/$@
 vm: ; @scripts/vm up

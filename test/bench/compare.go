@@ -125,6 +125,7 @@ func differences(then, now report) (list []string) {
 		{"kernel", then.Kernel, now.Kernel},
 		{"runtime directories in memory:", fmt.Sprint(then.InMemory), fmt.Sprint(now.InMemory)},
 		{"podman", then.PodmanVersion + " " + then.Podman, now.PodmanVersion + " " + now.Podman},
+		{"runtime", cmp.Or(then.RuntimeVersion, "unknown"), cmp.Or(now.RuntimeVersion, "unknown")},
 	} {
 		if d.then != d.now {
 			list = append(list, fmt.Sprintf("%s %s then, %s now", d.what, strings.TrimSpace(d.then), strings.TrimSpace(d.now)))

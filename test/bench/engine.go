@@ -98,21 +98,24 @@ type podman struct {
 	work  string
 	env   []string
 	flags []string // required on this host
+
+	binary, runtime string // runtime "": podman's own choice, or runc
 }
 
-func newPodman(user *account, work string) *podman {
+func newPodman(user *account, work, binary, runtime string) *podman {
 	dir := filepath.Join(work, "podman")
-	return &podman{user: user, work: work, env: append(user.directories(dir), "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))}
+	env := append(user.directories(dir), "CONTAINERS_STORAGE_CONF="+filepath.Join(dir, "storage.conf"))
+	return &podman{user: user, work: work, env: env, binary: binary, runtime: runtime}
 }
 
 func (e *podman) name() string { return "podman" }
 
 func (e *podman) run(args ...string) *exec.Cmd {
-	return e.user.command(e.env, "podman", append(e.flags, args...)...)
+	return e.user.command(e.env, e.binary, append(e.flags, args...)...)
 }
 
 // prepare configures podman with its fastest storage, overlay, and finds what it needs on this
-// host: Debian's crun refuses mixed cgroup hierarchies, runc does not.
+// host.
 func (e *podman) prepare(rootfs string) error {
 	if f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); err != nil {
 		return fmt.Errorf("podman's default network needs it: %w", err)
@@ -128,7 +131,7 @@ func (e *podman) prepare(rootfs string) error {
 		return err
 	}
 	var tried []error
-	for _, flags := range [][]string{nil, {"--runtime", "runc"}, {"--runtime", "runc", "--cgroup-manager", "cgroupfs"}} {
+	for _, flags := range runtimeFlags(e.runtime) {
 		e.flags = flags
 		pod, file := shapes[0].name, filepath.Join(e.work, "pods", shapes[0].name+".yaml")
 		_, err := timed(e.up(pod, file))

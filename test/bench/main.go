@@ -35,10 +35,11 @@ type bench struct {
 	rootfs string // the example image's root file system, a tar
 	tools  string // where the programs of test/bench/c are; "": do not measure starts
 
-	user *account
-	ours *podrun
-	peer *podman
-	work string // directory of all files
+	user  *account
+	ours  *podrun
+	peer  *podman
+	alone bool   // there is no peer
+	work  string // directory of all files
 }
 
 func run() error {
@@ -56,6 +57,8 @@ func run() error {
 	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")
 	readme := flag.String("readme", "", "write the summary between the marks of this file")
 	only := flag.String("only", "", "measure nothing: read the figures of this file")
+	expected := flag.String("expected", "", "only count what podrun's commands do, and compare it with this file")
+	update := flag.Bool("update", false, "with -expected: write the file")
 	flag.Parse()
 	to := pages{*docs, *network, *readme}
 	if *only != "" {
@@ -66,8 +69,12 @@ func run() error {
 		return writeResults(r, *against, to)
 	}
 	defer b.close()
+	b.alone = *expected != ""
 	if err := b.prepare(*podrun, *account); err != nil {
 		return err
+	}
+	if b.alone {
+		return b.check(*expected, *update)
 	}
 	r, err := b.measure()
 	if len(r.Times) > 0 || err == nil { // keep what was measured before an error
@@ -96,18 +103,29 @@ func (b *bench) prepare(binary, name string) (err error) {
 	if err := writePods(b.work); err != nil {
 		return err
 	}
-	b.ours, b.peer = newPodrun(b.user, b.work, binary), newPodman(b.user, b.work)
+	b.ours = newPodrun(b.user, b.work, binary)
+	if !b.alone {
+		path, err := findPodman(os.Getenv("PODMAN"), podmanDirectories(os.Getenv("PATH")))
+		if err != nil {
+			return err
+		}
+		b.peer = newPodman(b.user, b.work, path, os.Getenv("RUNTIME"))
+	}
 	for _, e := range b.engines() {
 		if err := e.prepare(b.rootfs); err != nil {
 			return fmt.Errorf("prepare %s: %w", e.name(), err)
 		}
+	}
+	if b.peer != nil {
+		version, _ := b.peer.version().Output()
+		fmt.Printf("%s: %s with %s\n", b.peer.binary, strings.TrimSpace(string(version)), b.peer.runtimeVersion())
 	}
 	return nil
 }
 
 // close stops the engines and removes all files. It accepts what prepare has half made.
 func (b *bench) close() {
-	if b.ours != nil {
+	if b.ours != nil && (b.alone || b.peer != nil) {
 		for _, e := range b.engines() {
 			e.close()
 		}
@@ -115,12 +133,21 @@ func (b *bench) close() {
 	if b.work == "" {
 		return
 	}
-	if err := errors.Join(b.user.removeAll(b.work), b.user.removeAll(b.user.memory)); err != nil {
+	podman := "podman"
+	if b.peer != nil {
+		podman = b.peer.binary
+	}
+	if err := errors.Join(b.user.removeAll(b.work, podman), b.user.removeAll(b.user.memory, podman)); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: remove files:", err)
 	}
 }
 
-func (b *bench) engines() []engine { return []engine{b.ours, b.peer} }
+func (b *bench) engines() []engine {
+	if b.alone {
+		return []engine{b.ours}
+	}
+	return []engine{b.ours, b.peer}
+}
 
 // manifest returns the path of a pod's manifest.
 func (b *bench) manifest(pod string) string { return filepath.Join(b.work, "pods", pod+".yaml") }

@@ -91,13 +91,17 @@ func (r report) between(text string) (string, error) {
 	return head + markFrom + intro + table.Markdown() + markTo + tail, nil
 }
 
-// podman returns its version, and the components that this machine requires.
+// podman returns its version, the components that this machine requires, and its runtime's version.
 func (r report) podman() string {
 	version := r.PodmanVersion
 	if i := strings.LastIndexByte(version, ' '); i >= 0 {
 		version = version[i+1:]
 	}
-	return strings.TrimSpace(version + " " + r.Podman)
+	text := strings.TrimSpace(version + " " + r.Podman)
+	if r.RuntimeVersion != "" {
+		text += " (" + r.RuntimeVersion + ")"
+	}
+	return text
 }
 
 // page returns everything as Markdown.

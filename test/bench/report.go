@@ -22,8 +22,9 @@ type report struct {
 	Rounds int       `json:"rounds"`
 	Podman string    `json:"podmanFlags"`
 
-	PodmanVersion string  `json:"podmanVersion"`
-	PodmanIdled   float64 `json:"podmanIdledSeconds,omitempty"` // in all of its starts, not counted: see idlePatience
+	PodmanVersion  string  `json:"podmanVersion"`
+	RuntimeVersion string  `json:"runtimeVersion,omitempty"`
+	PodmanIdled    float64 `json:"podmanIdledSeconds,omitempty"` // in all of its starts, not counted: see idlePatience
 
 	Load string `json:"load"` // of the machine at the beginning
 
@@ -62,7 +63,7 @@ func (b *bench) newReport() report {
 	version, _ := b.peer.version().Output()
 	return report{
 		When: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: b.rounds,
-		Podman: strings.Join(b.peer.flags, " "), PodmanVersion: strings.TrimSpace(string(version)),
+		Podman: b.peer.flagNames(), PodmanVersion: strings.TrimSpace(string(version)), RuntimeVersion: b.peer.runtimeVersion(),
 		Load: loadNow(), InMemory: b.user.memory != "",
 		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{},
 	}

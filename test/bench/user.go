@@ -113,14 +113,14 @@ const shm = "/dev/shm"
 
 // removeAll removes what the engines wrote, some of it with subordinate IDs. For that an
 // unprivileged user needs a user namespace, which podman unshare provides.
-func (p *account) removeAll(dir string) error {
+func (p *account) removeAll(dir, podman string) error {
 	if p.switchTo {
 		return os.RemoveAll(dir)
 	}
 	if err := os.RemoveAll(dir); err == nil {
 		return nil
 	}
-	if out, err := exec.Command("podman", "unshare", "rm", "-rf", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command(podman, "unshare", "rm", "-rf", dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
