@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -78,8 +79,11 @@ func (r *Registration) read(ctx context.Context, c *kubeapi.Client) (*corev1.Nod
 func (r *Registration) run(ctx context.Context, a *Agent) {
 	for ctx.Err() == nil {
 		err := r.update(ctx, a.Client)
-		if err == nil {
-			err = r.renewLease(ctx, a.Client)
+		if apierrors.IsConflict(err) { // the next update has what another component has changed
+			err = nil
+		}
+		if r.object() != nil { // it is registered
+			err = errors.Join(err, r.renewLease(ctx, a.Client))
 		}
 		text := ""
 		if err != nil && ctx.Err() == nil {

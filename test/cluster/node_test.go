@@ -364,6 +364,11 @@ func testLocalPods(t *testing.T, c *controlPlane, n *node) {
 	c.waitFor(t, "the cluster's pod reports the name", func() bool {
 		return strings.Contains(c.kubectl(t, "get", "pod/own", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}"), "of this host is not from the cluster")
 	})
+	for _, args := range [][]string{{"exec", "own", "--", "true"}, {"logs", "own"}} {
+		if out, err := c.kubectlCommand(args...).CombinedOutput(); err == nil || !strings.Contains(string(out), `pod "own" is waiting to start`) {
+			t.Errorf("%v of the cluster's pod: %v\n%s", args, err, out)
+		}
+	}
 	c.kubectl(t, "delete", "pod/own", "--timeout="+timeout.String())
 	if got := n.podrun(t, "get", "pods", "-o", "jsonpath={.items[?(@.metadata.name=='own')].status.phase}"); got != "Running" {
 		t.Errorf("the user's pod is %q", got)

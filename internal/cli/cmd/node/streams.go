@@ -2,11 +2,15 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/internal/cli/internal/attach"
 	"github.com/podrun/podrun/internal/cli/internal/logstream"
@@ -28,10 +32,19 @@ type reach struct {
 	metrics *podmetrics.Collector
 }
 
-// container returns a container of a pod on this host.
-func (r *reach) container(p *corev1.Pod, name string) (store.Pod, *pod.Plan, *pod.Container, error) {
+// find returns the pod on this host. A pod of the user that has its name is another one.
+func (r *reach) find(p *corev1.Pod) (store.Pod, *pod.Plan, error) {
 	local := r.engine.dirs.Pod(p.Namespace, p.Name)
 	plan, err := local.Plan()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && plan.UID != string(p.UID) {
+		err = fmt.Errorf("pod %q is waiting to start", p.Name)
+	}
+	return local, plan, err
+}
+
+// container returns a container of the pod on this host.
+func (r *reach) container(p *corev1.Pod, name string) (store.Pod, *pod.Plan, *pod.Container, error) {
+	local, plan, err := r.find(p)
 	if err != nil {
 		return local, nil, nil, err
 	}
@@ -41,7 +54,10 @@ func (r *reach) container(p *corev1.Pod, name string) (store.Pod, *pod.Plan, *po
 
 // Metrics implements server.Pods.
 func (r *reach) Metrics() ([]byte, error) {
-	return r.metrics.Usage(func(p store.Pod) bool { return r.Find(p.Namespace, p.Name, "") != nil })
+	return r.metrics.Usage(func(p store.Pod) bool {
+		plan, err := p.Plan()
+		return err == nil && r.Find(p.Namespace, p.Name, types.UID(plan.UID)) != nil
+	})
 }
 
 // Logs implements server.Pods.
@@ -143,7 +159,11 @@ func (r *reach) Attach(ctx context.Context, p *corev1.Pod, container string, s s
 
 // PortForward implements server.Pods.
 func (r *reach) PortForward(_ context.Context, p *corev1.Pod, port int32, stream io.ReadWriteCloser) error {
-	conn, err := podclient.Connect(r.engine.dirs.Pod(p.Namespace, p.Name), int(port))
+	local, _, err := r.find(p)
+	if err != nil {
+		return err
+	}
+	conn, err := podclient.Connect(local, int(port))
 	if err != nil {
 		return err
 	}
