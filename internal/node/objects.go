@@ -32,10 +32,11 @@ type watchedObject struct {
 	once    sync.Once
 	tried   chan struct{} // closed when the API server has answered, or does not
 
-	mu      sync.Mutex
-	store   func() error // stores the object, or removes it
-	failed  error        // why this host does not have the object
-	problem string       // the last error that was printed
+	mu       sync.Mutex
+	released bool
+	store    func() error // stores the object, or removes it
+	failed   error        // why this host does not have the object
+	problem  string       // the last error that was printed
 }
 
 func newObjectWatcher(ctx context.Context, a *Agent) *objectWatcher {
@@ -77,6 +78,9 @@ func (o *objectWatcher) release(w *worker) {
 	for ref, x := range o.watched {
 		if delete(x.holders, w); len(x.holders) == 0 {
 			x.cancel()
+			x.mu.Lock()
+			x.released = true // after what it stores just now
+			x.mu.Unlock()
 			delete(o.watched, ref)
 		}
 	}
@@ -112,6 +116,9 @@ func (x *watchedObject) retry() error {
 func (x *watchedObject) do(store func() error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.released {
+		return
+	}
 	x.store, x.failed = store, store()
 	x.print(x.failed)
 	x.once.Do(func() { close(x.tried) })

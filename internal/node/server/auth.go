@@ -3,7 +3,10 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,7 +84,7 @@ func (a *authorizer) authenticate(ctx context.Context, r *http.Request) (*User, 
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		subject := r.TLS.VerifiedChains[0][0].Subject
 		if subject.CommonName != "" {
-			return &User{Name: subject.CommonName, Groups: append(subject.Organization, "system:authenticated")}, nil
+			return &User{Name: subject.CommonName, Groups: append(slices.Clone(subject.Organization), "system:authenticated")}, nil
 		}
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -106,28 +109,26 @@ func (a *authorizer) authenticate(ctx context.Context, r *http.Request) (*User, 
 
 // authorize reports whether a client may use a part of the node.
 func (a *authorizer) authorize(ctx context.Context, u *User, verb, subresource string) (bool, error) {
-	key := strings.Join(append([]string{verb, subresource, u.Name, u.UID}, u.Groups...), "\x00")
-	for name, values := range u.Extra {
-		key += "\x00" + name + "\x00" + strings.Join(values, "\x00")
-	}
-	if len(u.Extra) < 2 { // the order of more is not fixed
-		if allowed, ok := a.access.get(key); ok {
-			return allowed, nil
-		}
-	}
-	st, err := a.reviewer.ReviewAccess(ctx, authorizationv1.SubjectAccessReviewSpec{
+	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: u.Name, Groups: u.Groups, UID: u.UID, Extra: u.Extra,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Version: "v1", Resource: "nodes", Subresource: subresource, Name: a.node},
-	})
+	}
+	key, err := json.Marshal(spec)
+	if err != nil {
+		return false, fmt.Errorf("encode an access: %w", err)
+	}
+	if allowed, ok := a.access.get(string(key)); ok {
+		return allowed, nil
+	}
+	st, err := a.reviewer.ReviewAccess(ctx, spec)
 	if err != nil {
 		return false, err
 	}
-	allowed := st.Allowed && !st.Denied
+	allowed, life := st.Allowed && !st.Denied, deniedTime
 	if allowed {
-		a.access.put(key, true, allowedTime)
-	} else {
-		a.access.put(key, false, deniedTime)
+		life = allowedTime
 	}
+	a.access.put(string(key), allowed, life)
 	return allowed, nil
 }
 
