@@ -100,11 +100,11 @@ func (c *controlPlane) writeKubeconfig(t *testing.T, name string) string {
 	path := c.file(name + ".kubeconfig")
 	writeFile(t, path, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
-clusters: [{name: cluster, cluster: {server: %q, certificate-authority: ca.crt}}]
-users: [{name: user, user: {client-certificate: %[2]s.crt, client-key: %[2]s.key}}]
+clusters: [{name: cluster, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: user, user: {client-certificate: "%[3]s.crt", client-key: "%[3]s.key"}}]
 contexts: [{name: context, context: {cluster: cluster, user: user}}]
 current-context: context
-`, c.server(), name))
+`, c.server(), c.file("ca.crt"), c.file(name)))
 	return path
 }
 

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"archive/tar"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	conformanceEnv = "PODRUN_CONFORMANCE"       // directory of Kubernetes' tests and of the root file systems of their images
+	outEnv         = "PODRUN_CONFORMANCE_OUT"   // directory for the reports
+	focusEnv       = "PODRUN_CONFORMANCE_FOCUS" // regular expressions of ginkgo
+	skipEnv        = "PODRUN_CONFORMANCE_SKIP"
+
+	// testRegistry is before the names of the images of Kubernetes' tests here. No registry has them.
+	testRegistry = "localhost/e2e"
+)
+
+// A testImage is an image of Kubernetes' tests (kubernetes: test/images).
+type testImage struct {
+	names  []string
+	rootfs string // a tar in conformanceEnv
+	config map[string]any
+}
+
+var testImages = []testImage{
+	{[]string{"agnhost:2.63.0", "agnhost:2.55"}, "agnhost", map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
+	{[]string{"glibc-dns-testing:2.0.0"}, "agnhost", map[string]any{"Cmd": []string{"sleep", "100000"}}},
+	{[]string{"busybox:1.37.0-1"}, "busybox", map[string]any{"Cmd": []string{"sh"}}},
+	{[]string{"nonroot:1.5"}, "busybox", map[string]any{"Cmd": []string{"sh"}, "User": "1234"}},
+	{[]string{"nginx:1.15-4"}, "busybox", map[string]any{"Cmd": []string{"sleep", "100000"}}},
+	{[]string{"nonewprivs:1.4"}, "nonewprivs", map[string]any{"Cmd": []string{"nnp"}}},
+	{[]string{"pause:3.10.2"}, "pause", map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"}},
+}
+
+// impossible are the tests that fail for a reason that lies in the machine, by parts of their names.
+var impossible = map[string]string{
+	"PrivilegedPod": "the kernel has no module dummy",
+}
+
+// TestConformance runs Kubernetes' own tests in a cluster whose only node is podrun's. It writes ginkgo's report and
+// a page.
+func TestConformance(t *testing.T) {
+	c := startControlPlane(t)
+	n := c.startNode(t, "conformance")
+	for _, image := range testImages {
+		archive := n.file("image.tar")
+		image.write(t, archive)
+		n.podrun(t, "image", "load", archive)
+		if err := os.Remove(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, c.file("registries"), []byte("promoterE2eRegistry: "+testRegistry+"\ngcRegistry: "+testRegistry+"\n"))
+	programs := os.Getenv(conformanceEnv)
+	cmd := exec.Command(filepath.Join(programs, "ginkgo"), "run", "--procs=8", "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
+		"--output-dir="+os.Getenv(outEnv), "--json-report=report.json", "--focus="+os.Getenv(focusEnv), "--skip="+os.Getenv(skipEnv),
+		filepath.Join(programs, "e2e.test"), "--",
+		"--kubeconfig="+c.file("admin.kubeconfig"), "--provider=skeleton", "--minStartupPods=0", "--report-dir="+c.dir)
+	cmd.Dir, cmd.Env = c.dir, append(c.env(), "PATH="+os.Getenv("PATH"), "KUBE_TEST_REPO_LIST="+c.file("registries"))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	err := cmd.Run() // an error if a test fails
+	results := readReport(t, filepath.Join(os.Getenv(outEnv), "report.json"))
+	if len(results) == 0 {
+		t.Fatalf("no test ran: %v", err)
+	}
+	for _, r := range results {
+		if !r.passed && r.reason == "" {
+			t.Errorf("failed: %s: %s", r.name, r.message)
+		}
+	}
+	writeFile(t, filepath.Join(os.Getenv(outEnv), "conformance.md"), []byte(page(results)))
+}
+
+// write writes an archive in docker's form with the image, of one layer.
+func (i *testImage) write(t *testing.T, path string) {
+	t.Helper()
+	layer, err := os.ReadFile(filepath.Join(os.Getenv(conformanceEnv), i.rootfs+".tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.config["Env"] = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	config := encode(t, map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux", "config": i.config,
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+	})
+	var names []string
+	for _, name := range i.names {
+		names = append(names, testRegistry+"/"+name)
+	}
+	manifest := encode(t, []any{map[string]any{"Config": "config.json", "RepoTags": names, "Layers": []string{"layer.tar"}}})
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	archive := tar.NewWriter(file)
+	for name, data := range map[string][]byte{"manifest.json": manifest, "config.json": config, "layer.tar": layer} {
+		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A result is that of one of Kubernetes' tests.
+type result struct {
+	name, file string
+	passed     bool
+	message    string // of a failure
+	reason     string // why it cannot pass on this machine
+}
+
+// readReport reads ginkgo's report, in the order of files and names.
+func readReport(t *testing.T, path string) (results []result) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var suites []struct {
+		SpecReports []struct {
+			ContainerHierarchyTexts []string
+			LeafNodeType            string
+			LeafNodeText            string
+			LeafNodeLocation        struct{ FileName string }
+			State                   string
+			Failure                 struct{ Message string }
+		}
+	}
+	if err := json.Unmarshal(text, &suites); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range suites {
+		for _, r := range s.SpecReports {
+			if r.LeafNodeType != "It" || r.State == "skipped" || r.State == "pending" {
+				continue
+			}
+			_, file, _ := strings.Cut(r.LeafNodeLocation.FileName, "/e2e/")
+			next := result{name: strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "), file: file, passed: r.State == "passed", message: r.Failure.Message}
+			for part, reason := range impossible {
+				if strings.Contains(next.name, part) {
+					next.reason = reason
+				}
+			}
+			results = append(results, next)
+		}
+	}
+	slices.SortFunc(results, func(a, b result) int { return cmp.Or(strings.Compare(a.file, b.file), strings.Compare(a.name, b.name)) })
+	return results
+}
+
+// podmanPassed are the tests that podman passed (podman kube play 4.3.1 behind an agent that passed it the pods and
+// reported their status, as root, in November 2026), by file.
+var podmanPassed = map[string]int{
+	"common/network/networking.go": 4, "common/node/configmap.go": 2, "common/node/container_probe.go": 8, "common/node/containers.go": 4,
+	"common/node/downwardapi.go": 2, "common/node/init_container.go": 2, "common/node/kubelet.go": 3, "common/node/lifecycle_hook.go": 2,
+	"common/node/node_lease.go": 2, "common/node/pod_hostnameoverride.go": 3, "common/node/pods.go": 6, "common/node/runtimeclass.go": 4,
+	"common/node/security_context.go": 10, "common/node/sysctl.go": 1, "common/storage/configmap_volume.go": 6, "common/storage/empty_dir.go": 6,
+	"common/storage/host_path.go": 2, "common/storage/projected_configmap.go": 1, "common/storage/projected_secret.go": 1, "common/storage/secrets_volume.go": 1,
+}
+
+// pageText is the page: TABLE, FAILED, PASSED and PODMAN are replaced.
+const pageText = `# Conformance
+
+Kubernetes has tests of a node's behaviour, NodeConformance, in its program e2e.test. ` + "`make conformance`" + ` runs them in a cluster of
+Kubernetes 1.36 whose only node is ` + "`podrun node`" + `, of an ordinary user: all but those that change the machine or must run alone (Serial).
+The same tests with podman kube play 4.3.1 as root, behind an agent that passed the pods to it and reported their status, passed PODMAN.
+
+| tests | number | podrun | podman |
+|---|---|---|---|
+TABLE
+podrun passes PASSED. These fail:
+
+FAILED`
+
+// page returns docs/reference/conformance.md for results in the order of their files.
+func page(results []result) string {
+	var table, failed strings.Builder
+	var passed, podman int
+	for len(results) > 0 {
+		file, count, ok := results[0].file, 0, 0
+		for ; count < len(results) && results[count].file == file; count++ {
+			r := &results[count]
+			if r.passed {
+				ok++
+				continue
+			}
+			fmt.Fprintf(&failed, "- %s: %s\n", r.name, cmp.Or(r.reason, "a defect"))
+		}
+		fmt.Fprintf(&table, "| %s | %d | %d | %d |\n", file, count, ok, podmanPassed[file])
+		passed, podman, results = passed+ok, podman+podmanPassed[file], results[count:]
+	}
+	return strings.NewReplacer("TABLE\n", table.String()+"\n", "FAILED", failed.String(), "PASSED", fmt.Sprint(passed), "PODMAN", fmt.Sprint(podman)).Replace(pageText)
+}
