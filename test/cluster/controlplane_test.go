@@ -32,7 +32,12 @@ const (
 	timeout = 2 * time.Minute
 )
 
-func TestMain(m *testing.M) { testenv.UserMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(hostsEnv) != "" { // only root starts processes of several users
+		os.Exit(m.Run())
+	}
+	testenv.UserMain(m)
+}
 
 // A controlPlane is the control plane of one cluster. Its ports are fixed, so only one runs at a time.
 type controlPlane struct {
@@ -139,7 +144,8 @@ func (c *controlPlane) startControllers(t *testing.T) {
 	c.start(t, "kube-controller-manager", "--kubeconfig", c.file("manager.kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1",
 		"--root-ca-file", c.file("ca.crt"), "--service-account-private-key-file", c.file("serviceaccount.key"),
 		"--cluster-signing-cert-file", c.file("ca.crt"), "--cluster-signing-key-file", c.file("ca.key"),
-		"--use-service-account-credentials", "--controllers", "*,bootstrap-signer-controller,token-cleaner-controller")
+		"--use-service-account-credentials", "--controllers", "*,bootstrap-signer-controller,token-cleaner-controller",
+		"--node-monitor-grace-period", "20s", "--node-monitor-period", "2s")
 	c.start(t, "kube-scheduler", "--kubeconfig", c.file("scheduler.kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1")
 }
 
@@ -154,6 +160,11 @@ func (c *controlPlane) start(t *testing.T, program string, args ...string) {
 	cmd := exec.Command(filepath.Join(c.programs, program), args...)
 	cmd.Dir, cmd.Env = c.dir, c.env()
 	c.processes = append(c.processes, startProcess(t, cmd, c.file(program+".log")))
+}
+
+// process returns the process of a program of the control plane.
+func (c *controlPlane) process(program string) *os.Process {
+	return c.processes[slices.IndexFunc(c.processes, func(p *process) bool { return p.name() == program })].cmd.Process
 }
 
 // waitReady waits until a server reports that it is ready.

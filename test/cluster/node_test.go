@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +27,7 @@ type node struct {
 	*controlPlane
 	t         *testing.T // the agent runs until it ends
 	name, dir string
+	host      *host // nil: the host and the user of the control plane
 	args      []string
 	agent     *process
 }
@@ -35,9 +35,18 @@ type node struct {
 // startNode joins a node, and waits until it is ready. args are those of podrun node.
 func (c *controlPlane) startNode(t *testing.T, name string, args ...string) *node {
 	t.Helper()
-	n := &node{controlPlane: c, t: t, name: name, dir: filepath.Join(c.dir, name)}
+	return c.startNodeOn(t, nil, name, args...)
+}
+
+// startNodeOn is startNode on another host.
+func (c *controlPlane) startNodeOn(t *testing.T, h *host, name string, args ...string) *node {
+	t.Helper()
+	n := &node{controlPlane: c, t: t, name: name, dir: filepath.Join(c.dir, name), host: h}
 	for _, dir := range []string{n.dir, n.file("run")} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.own(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +80,7 @@ func (n *node) killAgent(t *testing.T) {
 
 // command returns a call of podrun on the node.
 func (n *node) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Getenv(podrunEnv), args...)
+	cmd := n.host.command(os.Getenv(podrunEnv), args...)
 	cmd.Dir = n.dir
 	cmd.Env = append(os.Environ(), "HOME="+n.dir, "XDG_RUNTIME_DIR="+n.file("run"), "XDG_DATA_HOME="+n.file("data"))
 	return cmd
@@ -283,7 +292,7 @@ func testOffline(t *testing.T, c *controlPlane, n *node) {
 	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: flaky}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sh, -c, "until [ -e /tmp/end ]; do sleep 0.1; done; rm /tmp/end"]}]}}`)
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/flaky", "--timeout="+timeout.String())
 	before := c.containerIDs(t)
-	server := c.processes[slices.IndexFunc(c.processes, func(p *process) bool { return p.name() == "kube-apiserver" })].cmd.Process
+	server := c.process("kube-apiserver")
 	if err := server.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,152 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podrun/podrun/internal/testenv"
+)
+
+const (
+	hostsEnv = "PODRUN_CLUSTER_HOSTS" // the hosts that scripts/test-cluster made: NAME=ADDRESS…
+	awayEnv  = "PODRUN_CLUSTER_AWAY"  // how long TestHosts stops the API server; 20s without it
+)
+
+// A host has a user and a network of its own, which have its name.
+type host struct{ name, address string }
+
+// own gives a file to the host's user.
+func (h *host) own(path string) error {
+	if h == nil {
+		return nil
+	}
+	u, err := user.Lookup(h.name)
+	if err != nil {
+		return err
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	return os.Chown(path, uid, gid)
+}
+
+// command returns a call of a program on the host, by its user.
+func (h *host) command(program string, args ...string) *exec.Cmd {
+	if h == nil {
+		return exec.Command(program, args...)
+	}
+	enter := []string{"--net=/run/netns/" + h.name, "setpriv", "--reuid=" + h.name, "--regid=" + h.name, "--init-groups", program}
+	return exec.Command("nsenter", append(enter, args...)...)
+}
+
+// setLink connects the host with the others, or disconnects it.
+func (h *host) setLink(t *testing.T, state string) {
+	t.Helper()
+	run(t, exec.Command("ip", "-n", h.name, "link", "set", "eth0", state))
+}
+
+// TestHosts: the nodes of a cluster are three hosts with a user each.
+func TestHosts(t *testing.T) {
+	testenv.NeedVM(t, func() error {
+		if os.Getenv(hostsEnv) == "" {
+			return errors.New("several hosts: scripts/test-cluster makes them for root")
+		}
+		return nil
+	})
+	c := startControlPlane(t)
+	if err := os.Chmod(filepath.Dir(c.dir), 0o711); err != nil { // for the users of the nodes
+		t.Fatal(err)
+	}
+	nodes := map[string]*node{}
+	for _, field := range strings.Fields(os.Getenv(hostsEnv)) {
+		name, address, _ := strings.Cut(field, "=")
+		nodes[name] = c.startNodeOn(t, &host{name, address}, name)
+	}
+	c.apply(t, hostsDeployment)
+	c.kubectl(t, "rollout", "status", "deployment/spread", "--timeout="+timeout.String())
+	t.Run("spread", func(t *testing.T) {
+		want := []string{"podrun-host1", "podrun-host1", "podrun-host2", "podrun-host2", "podrun-host3", "podrun-host3"}
+		if got := c.nodesOf(t, "app=spread"); !slices.Equal(got, want) {
+			t.Errorf("the pods are on %v, want %v", got, want)
+		}
+		if got := c.kubectl(t, "logs", "-l", "app=spread"); got != strings.Repeat("started\n", 6) {
+			t.Errorf("logs of the pods: %q", got)
+		}
+	})
+	t.Run("API server away", func(t *testing.T) { testAway(t, c) })
+	t.Run("dead node", func(t *testing.T) { testDeadNode(t, c, nodes["podrun-host3"]) })
+	c.kubectl(t, "delete", "deployment/spread", "--cascade=foreground", "--timeout="+timeout.String())
+}
+
+const hostsDeployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: spread}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: spread}}
+  template:
+    metadata: {labels: {app: spread}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, labelSelector: {matchLabels: {app: spread}}}
+      tolerations:
+      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+      containers: [{name: main, image: "` + image + `", command: [sh, -c, "echo started; exec sleep 100000"]}]
+`
+
+// testAway: while the API server does not answer, and afterwards, the containers keep running.
+func testAway(t *testing.T, c *controlPlane) {
+	away := 20 * time.Second
+	if text := os.Getenv(awayEnv); text != "" {
+		var err error
+		if away, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.containerIDs(t)
+	server := c.process("kube-apiserver")
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(away)
+	if err := server.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout="+timeout.String())
+	c.kubectl(t, "rollout", "status", "deployment/spread", "--timeout="+timeout.String())
+	for container, id := range c.containerIDs(t) {
+		if before[container] != id {
+			t.Errorf("container %s was %q and is %s", container, before[container], id)
+		}
+	}
+}
+
+// testDeadNode: the pods of a host that is cut off run on the others. When it is back, it stops its own.
+func testDeadNode(t *testing.T, c *controlPlane, n *node) {
+	n.host.setLink(t, "down")
+	c.waitFor(t, "the pods run on two nodes", func() bool {
+		pods := c.kubectl(t, "get", "pods", "-l", "app=spread", "-o", `jsonpath={range .items[*]}{.spec.nodeName}={.status.conditions[?(@.type=="Ready")].status} {end}`)
+		return strings.Count(pods, "=True") == 6 && !strings.Contains(pods, n.name+"=True")
+	})
+	if got := n.podrun(t, "get", "pods", "-o", "name"); strings.Count(got, "\n") != 2 {
+		t.Errorf("the host that is cut off has the pods %q", got)
+	}
+	n.host.setLink(t, "up")
+	c.kubectl(t, "wait", "--for=condition=Ready", "node/"+n.name, "--timeout="+timeout.String())
+	c.waitFor(t, "the host has removed its pods", func() bool { return n.podrun(t, "get", "pods", "-o", "name") == "" })
+	c.waitFor(t, "the API server has six pods", func() bool { return len(c.nodesOf(t, "app=spread")) == 6 })
+}
