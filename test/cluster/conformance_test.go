@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +39,9 @@ var testImages = []testImage{
 	{[]string{"glibc-dns-testing:2.0.0"}, "agnhost", map[string]any{"Cmd": []string{"sleep", "100000"}}},
 	{[]string{"busybox:1.37.0-1"}, "busybox", map[string]any{"Cmd": []string{"sh"}}},
 	{[]string{"nonroot:1.5"}, "busybox", map[string]any{"Cmd": []string{"sh"}, "User": "1234"}},
-	{[]string{"nginx:1.15-4"}, "busybox", map[string]any{"Cmd": []string{"sleep", "100000"}}},
+	{[]string{"nginx:1.15-4", "nginx:1.27-0"}, "agnhost", map[string]any{"Cmd": []string{"nginx", "-g", "daemon off;"}}},
+	{[]string{"kitten:1.8"}, "agnhost", map[string]any{"Cmd": []string{"sh", "-c", "cp /kitten/data.json / && exec /agnhost test-webserver"}}},
+	{[]string{"nautilus:1.8"}, "agnhost", map[string]any{"Cmd": []string{"sh", "-c", "cp /nautilus/data.json / && exec /agnhost test-webserver"}}},
 	{[]string{"nonewprivs:1.4"}, "nonewprivs", map[string]any{"Cmd": []string{"nnp"}}},
 	{[]string{"pause:3.10.2"}, "pause", map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"}},
 }
@@ -47,10 +51,49 @@ var impossible = map[string]string{
 	"PrivilegedPod": "the kernel has no module dummy",
 }
 
+// egressSelector lets the API server reach pods (pods/proxy, services/proxy, webhooks) through a proxy in their
+// network: the host of the control plane has no route to them.
+const egressSelector = `
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: SOCKET}}}
+`
+
+// proxy is that proxy.
+const proxy = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: proxy, namespace: kube-system}
+data:
+  tinyproxy.conf: |
+    Port 8888
+    Timeout 600
+    MaxClients 1000
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: proxy, namespace: kube-system}
+spec:
+  containers:
+  - name: proxy
+    image: REGISTRY/agnhost:2.63.0
+    command: [tinyproxy, -d, -c, /etc/proxy/tinyproxy.conf]
+    ports: [{containerPort: 8888, hostPort: 8888}]
+    readinessProbe: {tcpSocket: {port: 8888}}
+    volumeMounts: [{name: config, mountPath: /etc/proxy}]
+  volumes: [{name: config, configMap: {name: proxy}}]
+`
+
 // TestConformance runs Kubernetes' own tests in a cluster whose only node is podrun's. It writes ginkgo's report and
 // a page.
 func TestConformance(t *testing.T) {
-	c := startControlPlane(t)
+	dir := t.TempDir()
+	egress, socket := filepath.Join(dir, "egress.yaml"), filepath.Join(dir, "proxy")
+	writeFile(t, egress, []byte(strings.ReplaceAll(egressSelector, "SOCKET", socket)))
+	relay(t, socket, os.Getenv(addressEnv)+":8888")
+	c := startControlPlane(t, "--egress-selector-config-file="+egress, "--enable-aggregator-routing")
 	n := c.startNode(t, "conformance")
 	for _, image := range testImages {
 		archive := n.file("image.tar")
@@ -60,6 +103,8 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	c.apply(t, strings.ReplaceAll(proxy, "REGISTRY", testRegistry))
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/proxy", "-n", "kube-system", "--timeout="+timeout.String())
 	writeFile(t, c.file("registries"), []byte("promoterE2eRegistry: "+testRegistry+"\ngcRegistry: "+testRegistry+"\n"))
 	programs := os.Getenv(conformanceEnv)
 	cmd := exec.Command(filepath.Join(programs, "ginkgo"), "run", "--procs=8", "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
@@ -79,6 +124,39 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	writeFile(t, filepath.Join(os.Getenv(outEnv), "conformance.md"), []byte(page(results)))
+}
+
+// relay connects each client of a Unix socket with a TCP port, until t ends. The API server reaches a proxy without
+// TLS only by a Unix socket.
+func relay(t *testing.T, socket, address string) {
+	t.Helper()
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	pass := func(to, from net.Conn) {
+		io.Copy(to, from)
+		to.(interface{ CloseWrite() error }).CloseWrite()
+	}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				server, err := net.Dial("tcp", address)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go pass(server, client)
+				pass(client, server)
+			}()
+		}
+	}()
 }
 
 // write writes an archive in docker's form with the image, of one layer.

@@ -49,8 +49,8 @@ type controlPlane struct {
 }
 
 // startControlPlane starts a control plane that runs until t ends. When it returns, namespaces have
-// their default ServiceAccount, and nodes can join with token.
-func startControlPlane(t *testing.T) *controlPlane {
+// their default ServiceAccount, and nodes can join with token. args are more arguments of the API server.
+func startControlPlane(t *testing.T, args ...string) *controlPlane {
 	t.Helper()
 	testenv.NeedVM(t, func() error {
 		if os.Getenv(programsEnv) == "" {
@@ -62,7 +62,7 @@ func startControlPlane(t *testing.T) *controlPlane {
 	start := time.Now()
 	c.makeCertificates(t)
 	c.startEtcd(t)
-	c.startAPIServer(t)
+	c.startAPIServer(t, args)
 	ready := time.Since(start)
 	c.startControllers(t)
 	c.kubectl(t, "wait", "--for=create", "namespace/kube-public", "serviceaccount/default", "--timeout="+timeout.String())
@@ -123,9 +123,9 @@ func (c *controlPlane) startEtcd(t *testing.T) {
 	c.waitReady(t, http.DefaultClient, etcdURL)
 }
 
-func (c *controlPlane) startAPIServer(t *testing.T) {
+func (c *controlPlane) startAPIServer(t *testing.T, args []string) {
 	t.Helper()
-	c.start(t, "kube-apiserver", "--etcd-servers", etcdURL, "--bind-address", c.address,
+	c.start(t, "kube-apiserver", append(args, "--etcd-servers", etcdURL, "--bind-address", c.address,
 		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
 		"--client-ca-file", c.file("ca.crt"),
 		"--kubelet-client-certificate", c.file("kubelet-client.crt"), "--kubelet-client-key", c.file("kubelet-client.key"),
@@ -133,7 +133,7 @@ func (c *controlPlane) startAPIServer(t *testing.T) {
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file", c.file("serviceaccount.key"), "--service-account-signing-key-file", c.file("serviceaccount.key"),
 		"--service-cluster-ip-range", serviceRange, "--allow-privileged",
-		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--enable-bootstrap-token-auth")
+		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--enable-bootstrap-token-auth")...)
 	c.waitReady(t, c.anonymous(c.ca.pool()), c.server())
 }
 
