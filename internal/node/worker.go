@@ -298,7 +298,7 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 			return
 		}
 		w.print(err)
-		w.event(ctx, p, "FailedCreatePodSandBox", err)
+		w.event(ctx, p, "Failed", err) // kubelet: pkg/kubelet/events, FailedToCreateContainer
 		if !runs {
 			w.failed = waitingStatus(p, "CreateContainerConfigError", err.Error())
 			w.apply.fail(firstStart, lastStart)
