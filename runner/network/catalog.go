@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"reflect"
@@ -33,14 +34,17 @@ type serviceView struct {
 	turn atomic.Uint32 // of connections to endpoints outside
 }
 
-// view returns the current view as this pod sees it. It returns the previous one if nothing has changed, or
-// if this process has no free descriptors to read the files.
-func (n *Network) view() *dns.View {
+// view returns the current view as this pod sees it, for DNS queries.
+func (n *Network) view() *dns.View { return n.viewWithin(viewTTL) }
+
+// viewWithin returns the view as this pod sees it. It returns the previous one if no change was published since,
+// and it is not older than maxAge, or if this process has no free descriptors to read the files.
+func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	d := &n.services
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	stamp := n.store.EndpointVersion() // before everything else is read
-	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < viewTTL {
+	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < maxAge {
 		return d.view
 	}
 	v := &dns.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
@@ -98,20 +102,51 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 	}
 	fixed := false
 	for _, o := range objects {
-		d.Services = append(d.Services, toService(o))
-		fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
+		s := toService(o)
+		if o.IsFromCluster() {
+			fixClusterService(&s, o, pool)
+		} else {
+			fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
+		}
+		d.Services = append(d.Services, s)
 	}
 	if fixed {
-		damaged = errors.Join(damaged, addFixed(&d, at, pool))
+		damaged = errors.Join(damaged, addFixed(&d, objects, at, pool))
 	}
 	return d, damaged
 }
 
-// addFixed adds the endpoints that objects name to the Services without a selector.
-func addFixed(d *services.Catalog, at store.Pod, pool ipam.Pool) error {
+// fixClusterService gives a Service of a Kubernetes cluster the endpoints that the cluster has chosen.
+func fixClusterService(s *services.Service, o *pod.Object, pool ipam.Pool) {
+	s.Selector = nil
+	// An address that the cluster gives to a Service may be that of a pod of this host, which would not be reached.
+	s.Addresses = slices.DeleteFunc(s.Addresses, func(a netip.Addr) bool { return isInside(pool, a) })
+	if o.Endpoints == nil {
+		return
+	}
+	for _, e := range o.Endpoints.List {
+		if p := toFixedPod(s, e, pool); isReachable(&e, p.Outside) {
+			s.Fixed = append(s.Fixed, p)
+		}
+	}
+	s.Addresses = usedAddresses(s)
+}
+
+// isReachable reports whether the pods of this host reach an endpoint of a cluster's Service. The pod networks of
+// other nodes are not connected with that of this host, and may have the same addresses; an address outside of this
+// host's pod network is that of a host.
+func isReachable(e *pod.ServiceEndpoint, outside bool) bool { return !e.Remote || outside }
+
+func isInside(pool ipam.Pool, a netip.Addr) bool { return pool.V4.Contains(a) || pool.V6.Contains(a) }
+
+// addFixed adds the endpoints that objects name to the Services without a selector. stored are the Services.
+func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, pool ipam.Pool) error {
 	objects, damaged := at.AllEndpoints()
 	for i := range d.Services {
 		s := &d.Services[i]
+		if stored[i].IsFromCluster() {
+			continue
+		}
 		for _, o := range objects {
 			if len(s.Selector) > 0 || s.ExternalName != "" || o.Endpoints.Service != s.Name || o.Namespace != s.Namespace {
 				continue
@@ -141,7 +176,7 @@ func usedAddresses(s *services.Service) []netip.Addr {
 
 func toFixedPod(s *services.Service, e pod.ServiceEndpoint, pool ipam.Pool) services.Pod {
 	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: parseAddrs([]string{e.Address}), Fixed: true}
-	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !pool.V4.Contains(a) && !pool.V6.Contains(a) })
+	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !isInside(pool, a) })
 	for _, port := range e.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
 	}
@@ -156,7 +191,8 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 	if dst.Addr().Is6() {
 		own = n.Pool.Addresses(n.Slot).V6
 	}
-	to, ok := n.view().Outside(own, protocol, dst, n.services.turn.Add(1))
+	// What it depends on is published with every change.
+	to, ok := n.viewWithin(math.MaxInt64).Outside(own, protocol, dst, n.services.turn.Add(1))
 	if ok && !n.allowsEgress(protocol, to) {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0), true
 	}
