@@ -47,7 +47,7 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < maxAge {
 		return d.view
 	}
-	v := &dns.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
+	v := &dns.View{Namespace: n.store.Namespace, Domain: n.plan.ClusterDomain(), Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
 	if n.plan.HostLoopback {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
