@@ -196,7 +196,7 @@ const (
 	UnknownClientMark = 8
 	// ServiceMark marks packets to Services with addresses outside the pods' network, which the router handles as
 	// it does the other Services.
-	ServiceMark = 16
+	ServiceMark = 32
 )
 
 // MatchMark matches packets that have this mark.

@@ -100,59 +100,68 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 	for _, n := range neighbours {
 		d.Pods = append(d.Pods, toServicePod(n))
 	}
+	peers := peerNetworks(at)
+	inside := func(a netip.Addr) bool { return isInside(pool, a) || isIn(peers, a) }
 	fixed := false
 	for _, o := range objects {
 		s := toService(o)
 		if o.IsFromCluster() {
-			fixClusterService(&s, o, pool)
+			fixClusterService(&s, o, peers, inside)
 		} else {
 			fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
 		}
 		d.Services = append(d.Services, s)
 	}
 	if fixed {
-		damaged = errors.Join(damaged, addFixed(&d, objects, at, pool))
+		damaged = errors.Join(damaged, addFixed(&d, objects, at, inside))
 	}
 	return d, damaged
 }
 
-// fixClusterService gives a Service of a Kubernetes cluster the endpoints that the cluster has chosen.
-func fixClusterService(s *services.Service, o *pod.Object, pool ipam.Pool) {
+// peerNetworks returns the networks of the pods of other nodes of a cluster to which the router leads. There are none:
+// pods of different nodes do not reach each other.
+func peerNetworks(store.Pod) []netip.Prefix { return nil }
+
+func isInside(pool ipam.Pool, a netip.Addr) bool { return pool.V4.Contains(a) || pool.V6.Contains(a) }
+
+func isIn(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// fixClusterService gives a Service of a cluster those endpoints of the cluster's choice that pods of this host reach.
+// inside reports whether the router leads to an address.
+func fixClusterService(s *services.Service, o *pod.Object, peers []netip.Prefix, inside func(netip.Addr) bool) {
 	s.Selector = nil
-	// An address that the cluster gives to a Service may be that of a pod of this host, which would not be reached.
-	s.Addresses = slices.DeleteFunc(s.Addresses, func(a netip.Addr) bool { return isInside(pool, a) })
+	hasAddress := len(s.Addresses) > 0
+	s.Addresses = slices.DeleteFunc(s.Addresses, inside) // it may be that of a pod, which would not be reached
 	if o.Endpoints == nil {
 		return
 	}
 	for _, e := range o.Endpoints.List {
-		if p := toFixedPod(s, e, pool); isReachable(&e, p.Outside) {
+		// The networks of other nodes may have the same addresses as that of this host. An address outside the pod
+		// networks is that of a host.
+		if p := toFixedPod(s, e, inside); !e.Remote || p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return isIn(peers, a) }) {
 			s.Fixed = append(s.Fixed, p)
 		}
+	}
+	// Of both kinds, those outside may be pods of nodes with another network, which are not reached.
+	if hasAddress && slices.ContainsFunc(s.Fixed, func(p services.Pod) bool { return !p.Outside }) {
+		s.Fixed = slices.DeleteFunc(s.Fixed, func(p services.Pod) bool { return p.Outside })
 	}
 	s.Addresses = usedAddresses(s)
 }
 
-// isReachable reports whether the pods of this host reach an endpoint of a cluster's Service. The pod networks of
-// other nodes are not connected with that of this host, and may have the same addresses; an address outside of this
-// host's pod network is that of a host.
-func isReachable(e *pod.ServiceEndpoint, outside bool) bool { return !e.Remote || outside }
-
-func isInside(pool ipam.Pool, a netip.Addr) bool { return pool.V4.Contains(a) || pool.V6.Contains(a) }
-
 // addFixed adds the endpoints that objects name to the Services without a selector. stored are the Services.
-func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, pool ipam.Pool) error {
+func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, inside func(netip.Addr) bool) error {
 	objects, damaged := at.AllEndpoints()
 	for i := range d.Services {
 		s := &d.Services[i]
-		if stored[i].IsFromCluster() {
-			continue
-		}
 		for _, o := range objects {
-			if len(s.Selector) > 0 || s.ExternalName != "" || o.Endpoints.Service != s.Name || o.Namespace != s.Namespace {
+			if stored[i].IsFromCluster() || len(s.Selector) > 0 || s.ExternalName != "" || o.Endpoints.Service != s.Name || o.Namespace != s.Namespace {
 				continue
 			}
 			for _, e := range o.Endpoints.List {
-				s.Fixed = append(s.Fixed, toFixedPod(s, e, pool))
+				s.Fixed = append(s.Fixed, toFixedPod(s, e, inside))
 			}
 		}
 		s.Addresses = usedAddresses(s)
@@ -174,9 +183,10 @@ func usedAddresses(s *services.Service) []netip.Addr {
 	return used
 }
 
-func toFixedPod(s *services.Service, e pod.ServiceEndpoint, pool ipam.Pool) services.Pod {
+// toFixedPod returns an endpoint that an object names. inside reports whether the router leads to an address.
+func toFixedPod(s *services.Service, e pod.ServiceEndpoint, inside func(netip.Addr) bool) services.Pod {
 	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: parseAddrs([]string{e.Address}), Fixed: true}
-	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !isInside(pool, a) })
+	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !inside(a) })
 	for _, port := range e.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
 	}
