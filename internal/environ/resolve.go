@@ -14,7 +14,7 @@ import (
 // Sources resolves references. For a missing object or file the error is fs.ErrNotExist.
 type Sources struct {
 	Object   func(kind pod.ObjectKind, name string) (*pod.Object, error)
-	Services func() ([]*pod.Object, error) // of the pod's namespace
+	Services func() ([]*pod.Object, error) // whose addresses the pod has in variables
 	Field    func(path string) (string, error)
 	File     func(volume, path string) ([]byte, error)
 }
@@ -36,7 +36,7 @@ type Environment struct {
 func Resolve(plan *pod.Plan, c *pod.Container, from Sources) (*Environment, error) {
 	r := resolver{namespace: plan.Namespace, from: from, objects: map[objectID]*pod.Object{}, vars: map[string]string{}, fixed: true}
 	services := map[string]string{}
-	if plan.ServiceLinks {
+	if plan.ServiceLinks || plan.Cluster != nil {
 		list, err := from.Services()
 		if err != nil {
 			return nil, err

@@ -39,6 +39,9 @@ type Engine interface {
 	// They do not replace an object of the user.
 	PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error
 	PutSecret(ctx context.Context, o *corev1.Secret) error
+	// PutServices makes the Services of the cluster on this host those given. It does not replace a Service of the
+	// user; the error names such ones.
+	PutServices(ctx context.Context, all []Service) error
 	// DeleteObject removes an object of the cluster, if it is there.
 	DeleteObject(ctx context.Context, r Reference) error
 	// Watch calls changed when the status of a pod may have changed, until ctx ends.
@@ -54,6 +57,7 @@ type Agent struct {
 	Sysctls   manifestvalidation.UnsafeSysctls // that pods may set
 	ErrOut    io.Writer
 	objects   *objectWatcher
+	services  *serviceWatcher
 	mu        sync.Mutex
 	workers   map[types.UID]*worker
 	listed    bool // the API server has sent the list of the pods
@@ -73,13 +77,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer a.running.Wait()
 	defer cancel()
-	a.objects = newObjectWatcher(ctx, a)
+	a.objects, a.services = newObjectWatcher(ctx, a), newServiceWatcher(a)
 	a.mu.Lock()
 	for _, p := range recorded {
 		a.start(ctx, p, true)
 	}
 	a.mu.Unlock()
 	a.running.Go(func() { a.Node.run(ctx, a) })
+	a.services.start(ctx)
 	a.running.Go(func() {
 		path := "/api/v1/pods"
 		kubeapi.Watch[corev1.Pod](ctx, a.Client, path, "spec.nodeName="+a.Node.Name, &podHandler{a, ctx})

@@ -23,6 +23,12 @@ type DNS struct {
 	Options     []string `json:"options,omitempty"` // "name" or "name:value"
 }
 
+// Cluster is what a pod has from its Kubernetes cluster.
+type Cluster struct {
+	DNS    []string `json:"dns,omitempty"` // addresses of the cluster's name servers; empty: podrun answers instead
+	Domain string   `json:"domain"`        // of the cluster's names, such as cluster.local
+}
+
 // HostAlias adds a line to the containers' /etc/hosts.
 type HostAlias struct {
 	IP        string   `json:"ip"`
@@ -35,7 +41,18 @@ func (p *Plan) Domain() string {
 	if p.Subdomain == "" {
 		return ""
 	}
-	return p.Subdomain + "." + p.Namespace + ".svc.cluster.local"
+	return p.Subdomain + "." + p.Namespace + ".svc." + p.ClusterDomain()
+}
+
+// DefaultClusterDomain is the domain of the names of pods and Services.
+const DefaultClusterDomain = "cluster.local"
+
+// ClusterDomain returns the domain of the names of pods and Services.
+func (p *Plan) ClusterDomain() string {
+	if p.Cluster != nil {
+		return p.Cluster.Domain
+	}
+	return DefaultClusterDomain
 }
 
 // NodeName is the pod's hostname in the kernel, with its domain if the manifest requests that.

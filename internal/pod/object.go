@@ -32,7 +32,7 @@ type Object struct {
 	Secret    *Secret    `json:"secret,omitempty"`
 	Claim     *Claim     `json:"claim,omitempty"`
 	Service   *Service   `json:"service,omitempty"`
-	Endpoints *Endpoints `json:"endpoints,omitempty"` // of an Endpoints or an EndpointSlice
+	Endpoints *Endpoints `json:"endpoints,omitempty"` // of an Endpoints or an EndpointSlice, and of a Service of a cluster
 
 	ServiceAccount *ServiceAccount `json:"serviceAccount,omitempty"`
 
@@ -43,6 +43,12 @@ type Object struct {
 	// on it.
 	Spec json.RawMessage `json:"spec,omitempty"`
 }
+
+// KindNode is the kind of the owner of an object that is a copy of one of a Kubernetes cluster.
+const KindNode ObjectKind = "Node"
+
+// IsFromCluster reports whether an object is a copy of one of a Kubernetes cluster, of which this host is a node.
+func (o *Object) IsFromCluster() bool { return o.Owner != nil && o.Owner.Kind == KindNode }
 
 // Owner names the object that made an object or a pod.
 type Owner struct {
@@ -157,6 +163,7 @@ type ServiceEndpoint struct {
 	Address  string         `json:"address"`
 	Hostname string         `json:"hostname,omitempty"`
 	NotReady bool           `json:"notReady,omitempty"`
+	Remote   bool           `json:"remote,omitempty"` // it is on another node of the cluster
 	Ports    []EndpointPort `json:"ports,omitempty"`
 }
 

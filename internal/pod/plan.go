@@ -29,6 +29,7 @@ type Plan struct {
 	HostnameAsFQDN bool        `json:"hostnameAsFQDN,omitempty"` // the hostname in the kernel includes the domain
 	HostAliases    []HostAlias `json:"hostAliases,omitempty"`
 	DNS            DNS         `json:"dns,omitzero"`
+	Cluster        *Cluster    `json:"cluster,omitempty"` // nil: the pod is of no Kubernetes cluster
 
 	RestartPolicy         RestartPolicy `json:"restartPolicy"`
 	GraceSeconds          int64         `json:"graceSeconds"`                    // terminationGracePeriodSeconds

@@ -121,7 +121,7 @@ func (d Dirs) bumpVersionForService(kind pod.ObjectKind) error {
 }
 
 // Networks returns the networks of the addresses of pods and Services: from a living pod, else from
-// the given Services, else the default ones.
+// the given Services that have addresses of podrun, else the default ones.
 func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 	for p, err := range d.EachPod() {
 		if err != nil {
@@ -132,7 +132,7 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 		}
 	}
 	for _, o := range services {
-		if o.Service == nil || len(o.Service.ClusterIPs) < 2 {
+		if o.Service == nil || o.IsFromCluster() || len(o.Service.ClusterIPs) < 2 {
 			continue
 		}
 		a, err1 := netip.ParseAddr(o.Service.ClusterIPs[0])

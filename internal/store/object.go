@@ -176,6 +176,11 @@ func (p Pod) Services() ([]*pod.Object, error) {
 	return p.dirs.Objects(pod.KindService, p.Namespace)
 }
 
+// APIService returns the Service of the API server of a cluster; fs.ErrNotExist if there is none.
+func (p Pod) APIService() (*pod.Object, error) {
+	return p.dirs.Object(pod.KindService, "default", "kubernetes")
+}
+
 // EnvFile returns the file with the environment of one instance of a container, for commands that
 // run in it later. It may hold values of Secrets.
 func (p Pod) EnvFile(container string, attempt int) string {

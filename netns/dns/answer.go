@@ -16,7 +16,7 @@ func (v *View) resolve(q *query, turn int) (a answer, alias string, authoritativ
 	if q.question.Class != dnsmessage.ClassINET && q.question.Class != dnsmessage.ClassANY {
 		return answer{code: dnsmessage.RCodeRefused}, "", true
 	}
-	a.authoritative = true
+	a.authoritative, a.domain = true, v.domain()
 	if f == nil {
 		a.code, a.noData = dnsmessage.RCodeNameError, true
 		return a, "", true
@@ -92,8 +92,8 @@ func (v *View) resources(q *query, name dnsmessage.Name, f *records, turn int) [
 			}
 		}
 	}
-	if kind == dnsmessage.TypeSOA && (q.name == cluster || q.name == internal) {
-		list = append(list, authority(q.name))
+	if kind == dnsmessage.TypeSOA && (q.name == v.domain() || q.name == internal) {
+		list = append(list, authority(q.name, v.domain()))
 	}
 	return list
 }

@@ -80,7 +80,8 @@ type answer struct {
 	code          dnsmessage.RCode
 	authoritative bool
 	records       []dnsmessage.Resource
-	noData        bool // an SOA record states for how long this holds
+	noData        bool   // an SOA record states for how long this holds
+	domain        string // of the names of pods and Services
 	additional    []dnsmessage.Resource
 }
 
@@ -106,7 +107,7 @@ func (q *query) reply(a answer) []byte {
 	}
 	m.Answers, m.Additionals = a.records, append(opt, a.additional...)
 	if a.noData {
-		m.Authorities = []dnsmessage.Resource{authority(q.name)}
+		m.Authorities = []dnsmessage.Resource{authority(q.name, a.domain)}
 	}
 	b, err := m.Pack()
 	if err == nil && len(b) > q.limit && len(a.additional) > 0 { // the client can query it
@@ -124,9 +125,9 @@ func (q *query) reply(a answer) []byte {
 	return b
 }
 
-// authority returns the SOA record of the zone of a name.
-func authority(name string) dnsmessage.Resource {
-	zone := cluster
+// authority returns the SOA record of the zone of a name; domain is that of the names of pods and Services.
+func authority(name, domain string) dnsmessage.Resource {
+	zone := domain
 	for _, z := range []string{internal, "in-addr.arpa", "ip6.arpa"} {
 		if name == z || strings.HasSuffix(name, "."+z) {
 			zone = z
@@ -134,7 +135,7 @@ func authority(name string) dnsmessage.Resource {
 	}
 	return dnsmessage.Resource{
 		Header: header(dnsmessage.MustNewName(zone+"."), dnsmessage.TypeSOA),
-		Body: &dnsmessage.SOAResource{NS: dnsmessage.MustNewName("ns.dns." + cluster + "."), MBox: dnsmessage.MustNewName("hostmaster." + cluster + "."),
+		Body: &dnsmessage.SOAResource{NS: dnsmessage.MustNewName("ns.dns." + domain + "."), MBox: dnsmessage.MustNewName("hostmaster." + domain + "."),
 			Serial: 1, Refresh: 7200, Retry: 1800, Expire: 86400, MinTTL: ttl},
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // fullName returns a Service's name, without the final dot.
-func fullName(s *services.Service) string {
-	return s.Name + "." + s.Namespace + ".svc." + cluster
+func (v *View) fullName(s *services.Service) string {
+	return s.Name + "." + s.Namespace + ".svc." + v.domain()
 }
 
 // serviceRecords returns the records of a Service (Kubernetes' DNS specification, 2.3 and 2.4). SRV
@@ -32,13 +32,13 @@ func (v *View) serviceRecords(s *services.Service, port, protocol string) *recor
 			continue
 		}
 		if !s.Headless() {
-			f.srv = append(f.srv, srvTarget{fullName(s), p.Port})
+			f.srv = append(f.srv, srvTarget{v.fullName(s), p.Port})
 			continue
 		}
 		for _, b := range pods {
 			for _, name := range memberNames(s, b) {
 				if on := p.TargetOn(b); on != 0 {
-					f.srv = append(f.srv, srvTarget{name + "." + fullName(s), on})
+					f.srv = append(f.srv, srvTarget{name + "." + v.fullName(s), on})
 				}
 			}
 		}
@@ -80,7 +80,7 @@ func (v *View) lookupMember(s *services.Service, name string) *records {
 func (v *View) lookupAddress(a netip.Addr) (f *records, authoritative bool) {
 	for i := range v.Services {
 		if s := &v.Services[i]; slices.Contains(s.Addresses, a) {
-			return &records{ptr: []string{fullName(s)}}, true
+			return &records{ptr: []string{v.fullName(s)}}, true
 		}
 	}
 	for i := range v.Pods {
@@ -92,7 +92,7 @@ func (v *View) lookupAddress(a netip.Addr) (f *records, authoritative bool) {
 		if p.Subdomain != "" && p.Hostname != "" {
 			name = p.Hostname + "." + p.Subdomain
 		}
-		return &records{ptr: []string{name + "." + p.Namespace + ".svc." + cluster}}, true
+		return &records{ptr: []string{name + "." + p.Namespace + ".svc." + v.domain()}}, true
 	}
 	if slices.Contains(v.Host, a) {
 		return &records{ptr: []string{"host." + internal}}, true

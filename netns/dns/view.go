@@ -4,6 +4,7 @@
 package dns
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,7 +12,8 @@ import (
 	"github.com/podrun/podrun/netns/services"
 )
 
-// The zones that podrun serves. Names missing in them do not exist, and are not forwarded.
+// The zones that podrun serves; a Kubernetes cluster may have another one than cluster.local. Names missing in them do
+// not exist, and are not forwarded.
 const (
 	cluster  = "cluster.local"
 	internal = "podrun.internal"
@@ -21,9 +23,13 @@ const (
 type View struct {
 	services.Catalog
 	Namespace string         // the pod's: short names belong to it
+	Domain    string         // of the names of pods and Services; "": cluster.local
 	Host      []netip.Addr   // addresses of the host's loopback for this pod; empty: unreachable
 	Ranges    []netip.Prefix // of pods' and Services' addresses: no other resolver has their names
 }
+
+// domain returns the zone of the names of pods and Services.
+func (v *View) domain() string { return cmp.Or(v.Domain, cluster) }
 
 // records are the records of a name. The zero value means that the name exists without records.
 type records struct {
@@ -43,7 +49,7 @@ type srvTarget struct {
 // resolver is to be queried: then a nil f means that the name does not exist.
 func (v *View) lookup(name string) (f *records, authoritative bool) {
 	labels := strings.Split(name, ".")
-	if rest, ok := trimZone(labels, cluster); ok {
+	if rest, ok := trimZone(labels, v.domain()); ok {
 		return v.lookupCluster(rest), true
 	}
 	if rest, ok := trimZone(labels, internal); ok {

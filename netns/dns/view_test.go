@@ -217,6 +217,25 @@ func TestHostLoopbackIsNamedIfAskedFor(t *testing.T) {
 	}
 }
 
+// A Kubernetes cluster may have another domain.
+func TestDomain(t *testing.T) {
+	v := known()
+	v.Domain = "k8s.example"
+	for q, want := range map[string]string{
+		"web.ns.svc.k8s.example A":     "10.88.128.1",
+		"db-0.db.ns.svc.k8s.example A": "10.88.0.2",
+		"none.ns.svc.k8s.example A":    "NXDOMAIN",
+		"k8s.example SOA":              "SOA",
+		"_http._tcp.web SRV":           "web.ns.svc.k8s.example.:80 10.88.128.1 fd88::8001",
+		"1.128.88.10.in-addr.arpa PTR": "web.ns.svc.k8s.example.",
+		"web.ns.svc.cluster.local A":   "not ours",
+	} {
+		if got := spelled(v.resolve(question(q), 0)); got != want {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+}
+
 func TestAddressesRotate(t *testing.T) {
 	for turn, want := range []string{"10.88.0.2 10.88.0.4", "10.88.0.4 10.88.0.2", "10.88.0.2 10.88.0.4"} {
 		if got := spelled(known().resolve(question("db A"), turn)); got != want {

@@ -1,8 +1,8 @@
 // Package resolvconf computes the content of a container's /etc/resolv.conf, as the kubelet does
 // (pkg/kubelet/network/dns). It is pure.
 //
-// It differs from the kubelet in two things. There is always a cluster resolver, podrun's own,
-// unless the pod shares the host's network. And a nameserver of the host on its loopback, which a
+// It differs from the kubelet in two things. Unless the cluster has one, podrun's own resolver is the cluster's, but
+// not of a pod that shares the host's network. And a nameserver of the host on its loopback, which a
 // pod with a network of its own cannot reach, is replaced by podrun's resolver, which queries it
 // from the host's network.
 package resolvconf
@@ -14,9 +14,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// Domain is the cluster's domain.
-const Domain = "cluster.local"
 
 // The limits of Kubernetes (pkg/apis/core/validation).
 const (
@@ -43,6 +40,8 @@ type Config struct{ Nameservers, Searches, Options []string }
 // Pod contains what determines a pod's file.
 type Pod struct {
 	Namespace   string
+	Domain      string   // of the cluster
+	ClusterDNS  []string // addresses of the cluster's name servers; empty: podrun's resolver
 	Policy      Policy
 	HostNetwork bool
 	DNSConfig   Config // its dnsConfig
@@ -59,12 +58,16 @@ func Build(p Pod, host Config) (Config, []Event) {
 	var events []Event
 	c := Config{Searches: slices.Clone(host.Searches), Options: slices.Clone(host.Options)}
 	cluster := p.Policy == ClusterFirstWithHostNet || p.Policy != Default && !p.HostNetwork
+	servers := p.ClusterDNS
+	if len(servers) == 0 {
+		servers = p.Resolver
+	}
 	switch {
 	case p.Policy == None:
 		c = Config{}
-	case cluster && len(p.Resolver) > 0:
-		c.Nameservers = slices.Clone(p.Resolver)
-		c.Searches = unique([]string{p.Namespace + ".svc." + Domain, "svc." + Domain, Domain}, host.Searches)
+	case cluster && len(servers) > 0:
+		c.Nameservers = slices.Clone(servers)
+		c.Searches = unique([]string{p.Namespace + ".svc." + p.Domain, "svc." + p.Domain, p.Domain}, host.Searches)
 		c.Options = []string{"ndots:5"}
 	default:
 		c.Nameservers = reachable(host.Nameservers, p)

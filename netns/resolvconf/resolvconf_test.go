@@ -86,9 +86,18 @@ func TestPolicies(t *testing.T) {
 			Config{host.Nameservers, host.Searches, []string{"timeout:5", "rotate"}}, ""},
 		{"Default where the host asks itself", Pod{Policy: Default, Resolver: podruns}, stub, Config{[]string{"10.88.0.1", "192.0.2.53"}, nil, stub.Options}, ""},
 		{"Default where the host has none", Pod{Policy: Default, Resolver: podruns}, Config{}, Config{Nameservers: podruns}, ""},
+		{"a cluster's servers and domain", Pod{Resolver: podruns, ClusterDNS: []string{"10.96.0.10", "fd00::a"}, Domain: "k8s.example", DNSConfig: Config{Searches: []string{"own.example"}}}, host,
+			Config{[]string{"10.96.0.10", "fd00::a"}, []string{"ns.svc.k8s.example", "svc.k8s.example", "k8s.example", "example.com", "svc.cluster.local", "own.example"}, []string{"ndots:5"}}, ""},
+		{"a cluster's servers, for a pod of the host's network", Pod{ClusterDNS: []string{"192.0.2.10"}, HostNetwork: true}, stub, stub, ""},
+		{"a cluster's servers, for a pod of the host's network that requests them", Pod{Policy: ClusterFirstWithHostNet, ClusterDNS: []string{"192.0.2.10"}, HostNetwork: true}, Config{},
+			Config{[]string{"192.0.2.10"}, cluster, []string{"ndots:5"}}, ""},
+		{"Default in a cluster with servers", Pod{Policy: Default, ClusterDNS: []string{"192.0.2.10"}, Resolver: podruns}, host, host, ""},
 		{"None", Pod{Policy: None, Resolver: podruns, DNSConfig: own}, host, own, ""},
 	} {
 		c.pod.Namespace = "ns"
+		if c.pod.Domain == "" {
+			c.pod.Domain = "cluster.local"
+		}
 		got, events := Build(c.pod, c.host)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

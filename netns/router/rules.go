@@ -20,7 +20,8 @@ import (
 //   - Packets with a source other than the pod's own address are dropped, in every egress
 //     mode.
 //   - Packets to a pod or a Service continue, and the kernel routes them; but not those to a Service
-//     whose endpoints are other hosts, which netns/services has marked.
+//     whose endpoints are other hosts. netns/services has marked these, and those to Services with addresses
+//     outside the pods' network.
 //   - The first packet of a TCP connection continues too, to the TUN device: the process
 //     there connects first and sends the packet back, which then reaches the listening socket. So
 //     a pod sees a refused connection as refused. A first packet to a server that has just accepted
@@ -43,7 +44,7 @@ const (
 
 // tableName returns the name of a pod's table. The name determines its rules as long as the router
 // exists: the number changes with every change of the rules.
-func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.8%s", s, by) }
+func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.9%s", s, by) }
 
 // port returns the port on the router's loopback that accepts a pod's connections.
 func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
@@ -122,6 +123,7 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 		add(f.MatchDestination(prefixOf(f, pool)), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
 		add(f.MatchFamily(), nft.MatchNotSYN(), toOwnSocket(f))
 	}
+	add(nft.MatchMark(nft.ServiceMark), nft.Verdict(expr.VerdictAccept))
 	add(nft.IPv4.MatchDestination(reserved), nft.Verdict(expr.VerdictDrop))
 	for _, f := range nft.Families {
 		if by != viaProcess && f.AddrSize == nft.IPv4.AddrSize { // ICMP errors leave through the kernel, as their connections do

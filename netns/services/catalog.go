@@ -106,6 +106,20 @@ func (d *Catalog) Endpoints(s *Service) []*Pod {
 	return pods
 }
 
+// endpointOn returns the endpoint of a Service that a pod is; nil if it is none.
+func (s *Service) endpointOn(p *Pod) *Pod {
+	if s.Selects(p) {
+		return p
+	}
+	i := slices.IndexFunc(s.Fixed, func(e Pod) bool {
+		return (e.Ready || s.PublishNotReady) && !e.Outside && s.Namespace == p.Namespace && slices.ContainsFunc(e.Addresses, func(a netip.Addr) bool { return slices.Contains(p.Addresses, a) })
+	})
+	if i < 0 {
+		return nil
+	}
+	return &s.Fixed[i]
+}
+
 // NodePort is a port of the host that leads to one of a pod.
 type NodePort struct {
 	Protocol string
@@ -114,17 +128,21 @@ type NodePort struct {
 }
 
 // NodePorts returns the ports of the host that lead to a pod now, in a stable order: those of the
-// Services that select it.
+// Services whose endpoint it is.
 func (d *Catalog) NodePorts(namespace, name string) []NodePort {
 	var list []NodePort
 	i := slices.IndexFunc(d.Pods, func(p Pod) bool { return p.Namespace == namespace && p.Name == name })
 	for j := range d.Services {
 		s := &d.Services[j]
-		if i < 0 || !s.Selects(&d.Pods[i]) {
+		if i < 0 {
 			continue
 		}
+		at := s.endpointOn(&d.Pods[i])
 		for _, p := range s.Ports {
-			if to := p.TargetOn(&d.Pods[i]); p.NodePort != 0 && to != 0 {
+			if at == nil || p.NodePort == 0 {
+				continue
+			}
+			if to := p.TargetOn(at); to != 0 {
 				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.Affinity})
 			}
 		}

@@ -90,6 +90,27 @@ func (f family) loadKey() []expr.Any {
 		&expr.Payload{DestRegister: f.after + 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
 }
 
+// foreignSet returns the addresses of Services that are in none of the ranges.
+func (f family) foreignSet(t *nftables.Table, ranges []netip.Prefix, routes []route) (*nftables.Set, []nftables.SetElement) {
+	set := &nftables.Set{Table: t, Name: map[bool]string{true: "foreign4", false: "foreign6"}[f.AddrSize == v4.AddrSize], KeyType: f.address}
+	var elements []nftables.SetElement
+	seen := map[netip.Addr]bool{}
+	for _, r := range routes {
+		a := r.from.Addr()
+		if seen[a] || !f.has(a) || slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			continue
+		}
+		seen[a] = true
+		elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
+	}
+	return set, elements
+}
+
+// matchForeign matches packets to what is in the set of foreignSet.
+func (f family) matchForeign(set *nftables.Set) []expr.Any {
+	return append(f.MatchFamily(), f.load(f.DestinationOffset(), reg), &expr.Lookup{SourceRegister: reg, SetName: set.Name, SetID: set.ID})
+}
+
 // outsideSet returns the addresses and ports of Services with endpoints outside the pods' network.
 func (f family) outsideSet(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
 	set := &nftables.Set{Table: t, Name: map[bool]string{true: "outside4", false: "outside6"}[f.AddrSize == v4.AddrSize], Concatenation: true,

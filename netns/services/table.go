@@ -20,9 +20,10 @@ import (
 const tableName = "services"
 
 // Apply makes the router direct connections as a catalog describes, in one transaction: no packet
-// meets an intermediate state. ranges are all addresses that Services may have. Packets to such an
-// address without a route are refused; the first address of each range is never assigned. If the
-// table is up to date, Apply changes nothing and changed is false.
+// meets an intermediate state. ranges are the addresses of Services in the pods' network; Services of a
+// Kubernetes cluster have others. Packets to an address of a range, or of a Service, without a route are
+// refused; the first address of each range is never assigned. If the table is up to date, Apply changes
+// nothing and changed is false.
 func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		routes := d.routes()
@@ -83,11 +84,15 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	for _, rule := range dropRedirects() {
 		t.AddRule(out, rule)
 	}
-	for _, match := range t.markOutside(routes) {
+	outside, refused := t.mark(ranges, routes)
+	for _, match := range outside {
 		t.AddRule(none, match, nft.Verdict(expr.VerdictAccept))
 	}
 	for _, p := range ranges {
-		for _, rule := range nft.Reject(familyOf(p.Addr()).MatchDestination(p), unix.NFT_REJECT_ICMPX_PORT_UNREACH) {
+		refused = append(refused, familyOf(p.Addr()).MatchDestination(p))
+	}
+	for _, match := range refused {
+		for _, rule := range nft.Reject(match, unix.NFT_REJECT_ICMPX_PORT_UNREACH) {
 			t.AddRule(none, rule)
 		}
 	}
@@ -99,26 +104,31 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	return errors.Join(t.errs...)
 }
 
-// markOutside marks packets to Services with endpoints outside the pods' network, before the pods' own rules,
-// which leave them to the supervisor of the client, as they do with packets to other hosts. It returns
-// matches of these packets.
-func (t *table) markOutside(routes []route) (matches [][]expr.Any) {
+// mark marks packets before the pods' own rules, which leave the marked ones as they do other packets: those to
+// Services with addresses outside ranges to the router, and those to Services with endpoints outside the pods'
+// network to the supervisor of the client. It returns matches of the latter, and of all packets to addresses
+// outside ranges.
+func (t *table) mark(ranges []netip.Prefix, routes []route) (outside, foreign [][]expr.Any) {
 	if t.empty {
-		return nil
+		return nil, nil
 	}
 	before := nftables.ChainPriority(int32(*nftables.ChainPriorityMangle) - 1)
-	mark := t.chain("mark", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &before)
+	chain := t.chain("mark", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &before)
 	for _, f := range []family{v4, v6} {
-		set, elements := f.outsideSet(t.Table.Table, routes)
-		if len(elements) == 0 {
-			continue
+		if set, elements := f.foreignSet(t.Table.Table, ranges, routes); len(elements) > 0 {
+			t.refill(set, elements)
+			match := f.matchForeign(set)
+			t.AddRule(chain, match, nft.SetMark(nft.ServiceMark))
+			foreign = append(foreign, match)
 		}
-		t.refill(set, elements)
-		match := f.matchOutside(set)
-		t.AddRule(mark, match, nft.SetMark(nft.ProxyMark))
-		matches = append(matches, match)
+		if set, elements := f.outsideSet(t.Table.Table, routes); len(elements) > 0 {
+			t.refill(set, elements)
+			match := f.matchOutside(set)
+			t.AddRule(chain, match, nft.SetMark(nft.ProxyMark))
+			outside = append(outside, match)
+		}
 	}
-	return matches
+	return outside, foreign
 }
 
 // addNAT adds the chains that change addresses. With them the kernel tracks every connection of the

@@ -166,3 +166,43 @@ func TestOnlyChangesAreMade(t *testing.T) {
 		t.Error("no error without a router")
 	}
 }
+
+// Services of a Kubernetes cluster have addresses outside the pods' network.
+func TestForeignAddresses(t *testing.T) {
+	testenv.NoLeaks(t)
+	client, a, b := aPod("client", 9, func(p *Pod) { p.Labels = nil }), aPod("a", 2), aPod("b", 3)
+	n := newTestbed(t, client, a, b)
+	for _, pod := range []string{"a", "b"} {
+		n.serve(pod, "TCP", 8080)
+		n.serve(pod, "UDP", 5353)
+	}
+	d := served(client, a, b)
+	d.Services[0].Addresses = addresses("10.96.0.10", "2001:db8:96::a")
+	n.apply(d)
+	for _, q := range []struct{ protocol, address, client string }{
+		{"TCP", "10.96.0.10:80", "10.88.0.9"}, {"TCP", "[2001:db8:96::a]:80", "fd88::9"},
+		{"UDP", "10.96.0.10:53", "10.88.0.9"}, {"UDP", "[2001:db8:96::a]:53", "fd88::9"},
+	} {
+		got := map[string]bool{}
+		for range 4 {
+			answer, err := n.ask("client", q.protocol, q.address)
+			if err != nil {
+				t.Fatalf("%s %s: %v", q.protocol, q.address, err)
+			}
+			got[answer] = true
+		}
+		if !got["a "+q.client] || !got["b "+q.client] {
+			t.Errorf("%s %s: %v, want a and b, asked by %s", q.protocol, q.address, got, q.client)
+		}
+	}
+	for protocol, address := range map[string]string{"TCP": "10.96.0.10:81", "UDP": "[2001:db8:96::a]:80"} {
+		if answer, err := n.ask("client", protocol, address); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("%s %s, which the Service does not have: %q, %v", protocol, address, answer, err)
+		}
+	}
+	d.Pods = d.Pods[:1]
+	n.apply(d)
+	if answer, err := n.ask("client", "TCP", "10.96.0.10:80"); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("without endpoints: %q, %v", answer, err)
+	}
+}

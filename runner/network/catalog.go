@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"reflect"
@@ -33,17 +34,20 @@ type serviceView struct {
 	turn atomic.Uint32 // of connections to endpoints outside
 }
 
-// view returns the current view as this pod sees it. It returns the previous one if nothing has changed, or
-// if this process has no free descriptors to read the files.
-func (n *Network) view() *dns.View {
+// view returns the current view as this pod sees it, for DNS queries.
+func (n *Network) view() *dns.View { return n.viewWithin(viewTTL) }
+
+// viewWithin returns the view as this pod sees it. It returns the previous one if no change was published since,
+// and it is not older than maxAge, or if this process has no free descriptors to read the files.
+func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	d := &n.services
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	stamp := n.store.EndpointVersion() // before everything else is read
-	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < viewTTL {
+	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < maxAge {
 		return d.view
 	}
-	v := &dns.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
+	v := &dns.View{Namespace: n.store.Namespace, Domain: n.plan.ClusterDomain(), Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
 	if n.plan.HostLoopback {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
@@ -96,28 +100,68 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 	for _, n := range neighbours {
 		d.Pods = append(d.Pods, toServicePod(n))
 	}
+	peers := peerNetworks(at)
+	inside := func(a netip.Addr) bool { return isInside(pool, a) || isIn(peers, a) }
 	fixed := false
 	for _, o := range objects {
-		d.Services = append(d.Services, toService(o))
-		fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
+		s := toService(o)
+		if o.IsFromCluster() {
+			fixClusterService(&s, o, peers, inside)
+		} else {
+			fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
+		}
+		d.Services = append(d.Services, s)
 	}
 	if fixed {
-		damaged = errors.Join(damaged, addFixed(&d, at, pool))
+		damaged = errors.Join(damaged, addFixed(&d, objects, at, inside))
 	}
 	return d, damaged
 }
 
-// addFixed adds the endpoints that objects name to the Services without a selector.
-func addFixed(d *services.Catalog, at store.Pod, pool ipam.Pool) error {
+// peerNetworks returns the networks of the pods of other nodes of a cluster to which the router leads. There are none:
+// pods of different nodes do not reach each other.
+func peerNetworks(store.Pod) []netip.Prefix { return nil }
+
+func isInside(pool ipam.Pool, a netip.Addr) bool { return pool.V4.Contains(a) || pool.V6.Contains(a) }
+
+func isIn(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// fixClusterService gives a Service of a cluster those endpoints of the cluster's choice that pods of this host reach.
+// inside reports whether the router leads to an address.
+func fixClusterService(s *services.Service, o *pod.Object, peers []netip.Prefix, inside func(netip.Addr) bool) {
+	s.Selector = nil
+	hasAddress := len(s.Addresses) > 0
+	s.Addresses = slices.DeleteFunc(s.Addresses, inside) // it may be that of a pod, which would not be reached
+	if o.Endpoints == nil {
+		return
+	}
+	for _, e := range o.Endpoints.List {
+		// The networks of other nodes may have the same addresses as that of this host. An address outside the pod
+		// networks is that of a host.
+		if p := toFixedPod(s, e, inside); !e.Remote || p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return isIn(peers, a) }) {
+			s.Fixed = append(s.Fixed, p)
+		}
+	}
+	// Of both kinds, those outside may be pods of nodes with another network, which are not reached.
+	if hasAddress && slices.ContainsFunc(s.Fixed, func(p services.Pod) bool { return !p.Outside }) {
+		s.Fixed = slices.DeleteFunc(s.Fixed, func(p services.Pod) bool { return p.Outside })
+	}
+	s.Addresses = usedAddresses(s)
+}
+
+// addFixed adds the endpoints that objects name to the Services without a selector. stored are the Services.
+func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, inside func(netip.Addr) bool) error {
 	objects, damaged := at.AllEndpoints()
 	for i := range d.Services {
 		s := &d.Services[i]
 		for _, o := range objects {
-			if len(s.Selector) > 0 || s.ExternalName != "" || o.Endpoints.Service != s.Name || o.Namespace != s.Namespace {
+			if stored[i].IsFromCluster() || len(s.Selector) > 0 || s.ExternalName != "" || o.Endpoints.Service != s.Name || o.Namespace != s.Namespace {
 				continue
 			}
 			for _, e := range o.Endpoints.List {
-				s.Fixed = append(s.Fixed, toFixedPod(s, e, pool))
+				s.Fixed = append(s.Fixed, toFixedPod(s, e, inside))
 			}
 		}
 		s.Addresses = usedAddresses(s)
@@ -139,9 +183,10 @@ func usedAddresses(s *services.Service) []netip.Addr {
 	return used
 }
 
-func toFixedPod(s *services.Service, e pod.ServiceEndpoint, pool ipam.Pool) services.Pod {
+// toFixedPod returns an endpoint that an object names. inside reports whether the router leads to an address.
+func toFixedPod(s *services.Service, e pod.ServiceEndpoint, inside func(netip.Addr) bool) services.Pod {
 	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: parseAddrs([]string{e.Address}), Fixed: true}
-	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !pool.V4.Contains(a) && !pool.V6.Contains(a) })
+	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !inside(a) })
 	for _, port := range e.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
 	}
@@ -156,7 +201,8 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 	if dst.Addr().Is6() {
 		own = n.Pool.Addresses(n.Slot).V6
 	}
-	to, ok := n.view().Outside(own, protocol, dst, n.services.turn.Add(1))
+	// What it depends on is published with every change.
+	to, ok := n.viewWithin(math.MaxInt64).Outside(own, protocol, dst, n.services.turn.Add(1))
 	if ok && !n.allowsEgress(protocol, to) {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0), true
 	}

@@ -3,6 +3,7 @@ package network
 import (
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +61,50 @@ func TestViewIsKept(t *testing.T) {
 	dies.Close()
 	if again() || len(s.view().Pods) != 1 {
 		t.Errorf("a pod that has ended: %+v", s.view())
+	}
+}
+
+// A Service of a cluster has the addresses and the endpoints that the cluster gives it, as far as pods reach them.
+func TestClusterServices(t *testing.T) {
+	local, host, otherPod, otherHost := pod.ServiceEndpoint{Address: "10.88.0.2"}, pod.ServiceEndpoint{Address: "192.0.2.1"},
+		pod.ServiceEndpoint{Address: "10.88.0.3", Remote: true}, pod.ServiceEndpoint{Address: "192.0.2.2", Remote: true}
+	for _, c := range []struct {
+		name      string
+		ips       []string
+		endpoints []pod.ServiceEndpoint
+		want      string // addresses of the Service, and its endpoints
+	}{
+		{"of a pod of this host", []string{"10.96.0.7"}, []pod.ServiceEndpoint{local}, "10.96.0.7: 10.88.0.2"},
+		{"of a pod of another node", []string{"10.96.0.7"}, []pod.ServiceEndpoint{otherPod}, "10.96.0.7:"},
+		{"of hosts", []string{"10.96.0.7"}, []pod.ServiceEndpoint{host, otherHost}, "10.96.0.7: 192.0.2.1 192.0.2.2"},
+		{"of all", []string{"10.96.0.7"}, []pod.ServiceEndpoint{otherHost, local, otherPod, host}, "10.96.0.7: 10.88.0.2"},
+		{"of all, without an address", []string{"None"}, []pod.ServiceEndpoint{otherHost, local, otherPod}, ": 192.0.2.2 10.88.0.2"},
+		{"none", []string{"10.96.0.7"}, nil, "10.96.0.7:"},
+		{"two families, of which the endpoints have one", []string{"10.96.0.7", "fd00:96::7"}, []pod.ServiceEndpoint{local}, "10.96.0.7: 10.88.0.2"},
+		{"an address of this host's pods", []string{"10.88.0.2"}, []pod.ServiceEndpoint{local}, ": 10.88.0.2"},
+	} {
+		dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+		for _, o := range []*pod.Object{
+			{Kind: pod.KindService, Namespace: "ns", Name: "web", Owner: &pod.Owner{Kind: pod.KindNode}, Service: &pod.Service{Selector: map[string]string{"app": "web"}, ClusterIPs: c.ips},
+				Endpoints: &pod.Endpoints{Service: "web", List: c.endpoints}},
+			{Kind: pod.KindEndpointSlice, Namespace: "ns", Name: "web", Endpoints: &pod.Endpoints{Service: "web", List: []pod.ServiceEndpoint{{Address: "192.0.2.99"}}}},
+			{Kind: pod.KindService, Namespace: "ns", Name: "own", Service: &pod.Service{}},
+		} {
+			if err := dirs.PutObject(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, err := readCatalog(dirs.Pod("ns", "a"), ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := d.Services[1]
+		words := []string{strings.Join(AddrStrings(s.Addresses), " ") + ":"}
+		for _, p := range s.Fixed {
+			words = append(words, p.Name)
+		}
+		if got := strings.Join(words, " "); got != c.want || len(s.Selector) > 0 {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }

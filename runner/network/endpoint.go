@@ -118,7 +118,7 @@ func (n *Network) renumberServices() error {
 	stale := func() (list []*pod.Object, err error) {
 		all, err := n.store.AllServices()
 		for _, o := range all {
-			if o.Service != nil && networks.Renumber(o.Service) {
+			if o.Service != nil && !o.IsFromCluster() && networks.Renumber(o.Service) {
 				list = append(list, o)
 			}
 		}

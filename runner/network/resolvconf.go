@@ -18,6 +18,9 @@ func (n *Network) ResolvConf() (string, []resolvconf.Event) {
 		Namespace: n.plan.Namespace, Policy: resolvconf.Policy(n.plan.DNS.Policy), HostNetwork: n.plan.Network == pod.NetworkHost,
 		DNSConfig: resolvconf.Config{Nameservers: n.plan.DNS.Nameservers, Searches: n.plan.DNS.Searches, Options: n.plan.DNS.Options},
 	}
+	if p.Domain = n.plan.ClusterDomain(); n.plan.Cluster != nil {
+		p.ClusterDNS = n.plan.Cluster.DNS
+	}
 	if n.names != nil {
 		p.Resolver = []string{n.resolver()}
 	}

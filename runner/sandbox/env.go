@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -28,16 +30,28 @@ func (s *Sandbox) EnvSources() environ.Sources {
 	}
 }
 
-// listServices returns the Services of the pod's namespace. A damaged one does not prevent a start.
-func (s *Sandbox) listServices() ([]*pod.Object, error) {
-	list, err := s.Pod.Services()
+// listServices returns the Services whose addresses the pod has in variables: those of its namespace, and in a cluster
+// the API server's (kubelet: pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). A damaged one does not prevent a start.
+func (s *Sandbox) listServices() (list []*pod.Object, err error) {
+	if s.Plan.Cluster != nil {
+		switch o, err := s.Pod.APIService(); {
+		case err == nil:
+			list = append(list, o)
+		case !errors.Is(err, fs.ErrNotExist):
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	if !s.Plan.ServiceLinks {
+		return list, nil
+	}
+	own, err := s.Pod.Services()
 	if !network.OnlyDamaged(err) {
 		return nil, err
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	return list, nil
+	return append(list, own...), nil
 }
 
 // podField returns the value of a pod field that is known once the pod has its network.

@@ -69,3 +69,12 @@ func showLog(t *testing.T, name, log string) {
 	}
 	t.Logf("log of %s:\n%s", name, text)
 }
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -103,7 +103,10 @@ func serviceFromKubernetes(s *corev1.ServiceSpec) *pod.Service {
 		ClusterIPs: s.ClusterIPs, PublishNotReady: s.PublishNotReadyAddresses,
 	}
 	if s.SessionAffinity == corev1.ServiceAffinityClientIP {
-		out.AffinitySeconds = *s.SessionAffinityConfig.ClientIP.TimeoutSeconds
+		out.AffinitySeconds = corev1.DefaultClientIPServiceAffinitySeconds
+		if c := s.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil { // as defaults are
+			out.AffinitySeconds = *c.ClientIP.TimeoutSeconds
+		}
 	}
 	for _, p := range s.Ports {
 		port := pod.ServicePort{Name: p.Name, Protocol: string(p.Protocol), Port: p.Port, NodePort: p.NodePort}

@@ -38,7 +38,8 @@ type engine struct {
 	env      *cmdutil.Env
 	dirs     store.Dirs
 	launcher cmdutil.PodLauncher
-	sysctls  []string // --allow-unsafe-sysctl
+	sysctls  []string     // --allow-unsafe-sysctl
+	cluster  *pod.Cluster // of the pods
 }
 
 // Find implements node.Engine.
@@ -98,7 +99,7 @@ func (e *engine) Apply(ctx context.Context, uid types.UID, m *corev1.Pod) error 
 	}
 	run.Background, run.ReportTo = true, io.Discard
 	for _, t := range run.Targets {
-		t.UID = string(uid)
+		t.UID, t.Cluster = string(uid), e.cluster
 	}
 	if err := run.Prepare(ctx); err != nil {
 		run.Release()
@@ -174,9 +175,6 @@ func (e *engine) Events(namespace, name string) ([]corev1.Event, error) {
 	return manifeststatus.Events(m, events), nil
 }
 
-// kindNode is the kind of the owner of an object that comes from the cluster.
-const kindNode pod.ObjectKind = "Node"
-
 // PutConfigMap implements node.Engine.
 func (e *engine) PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error {
 	o.APIVersion, o.Kind = "v1", string(pod.KindConfigMap)
@@ -200,36 +198,41 @@ func (e *engine) put(ctx context.Context, o metav1.Object) error {
 		return err
 	}
 	next := loaded[0].Stored
-	next.Owner = &pod.Owner{Kind: kindNode, UID: string(o.GetUID())}
 	lock, err := e.dirs.LockObjects()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	old, err := e.dirs.Object(next.Kind, next.Namespace, next.Name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		next.UID, next.CreatedAt, next.Revision = objects.NewUID(), time.Now().UTC(), 1
-	case err != nil:
-		return err
-	case !isFromCluster(old):
-		return report.New(report.Failure, fmt.Sprintf("podrun delete %s %s -n %s, or use another name in the cluster", next.Kind, next.Name, next.Namespace),
-			"%s %s/%s of this host is not from the cluster and has the same name", next.Kind, next.Namespace, next.Name)
-	default:
-		next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
-		if reflect.DeepEqual(old, next) {
-			return nil
-		}
-		next.Revision++
-	}
-	if err := e.dirs.PutObject(next); err != nil {
+	changed, err := e.replace(next, o.GetUID())
+	if err != nil || !changed {
 		return err
 	}
 	objects.NotifyPods(ctx, e.env, e.dirs, []*pod.Object{next})
 	return nil
 }
 
-func isFromCluster(o *pod.Object) bool { return o.Owner != nil && o.Owner.Kind == kindNode }
+// replace stores an object of the cluster with its UID there, and reports whether it has changed. The caller holds the
+// lock of the objects.
+func (e *engine) replace(next *pod.Object, uid types.UID) (changed bool, err error) {
+	next.Owner = &pod.Owner{Kind: pod.KindNode, UID: string(uid)}
+	old, err := e.dirs.Object(next.Kind, next.Namespace, next.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		next.UID, next.CreatedAt, next.Revision = objects.NewUID(), time.Now().UTC(), 1
+	case err != nil:
+		return false, err
+	case !old.IsFromCluster():
+		return false, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s -n %s, or use another name in the cluster", next.Kind, next.Name, next.Namespace),
+			"%s %s/%s of this host is not from the cluster and has the same name", next.Kind, next.Namespace, next.Name)
+	default:
+		next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
+		if reflect.DeepEqual(old, next) {
+			return false, nil
+		}
+		next.Revision++
+	}
+	return true, e.dirs.PutObject(next)
+}
 
 // DeleteObject implements node.Engine.
 func (e *engine) DeleteObject(ctx context.Context, r node.Reference) error {
@@ -242,7 +245,7 @@ func (e *engine) DeleteObject(ctx context.Context, r node.Reference) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil || !isFromCluster(o) {
+	if err != nil || !o.IsFromCluster() {
 		return err
 	}
 	if err := e.dirs.DeleteObject(o.Kind, o.Namespace, o.Name); err != nil {

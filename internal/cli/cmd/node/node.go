@@ -21,6 +21,7 @@ import (
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/node/server"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -35,8 +36,10 @@ kubelet, until it gets a signal. The pods keep running then, and the next
 podrun node takes them up. Pods that you start with podrun up run beside them;
 the cluster does not see them.
 
-A host joins with podrun node join, once. Services of the cluster, and pods of
-other nodes, are not reached by their cluster IPs; use hostPort or hostNetwork.
+A host joins with podrun node join, once. Pods reach the cluster's Services if
+the node may read EndpointSlices: kubectl create clusterrolebinding
+podrun-nodes --clusterrole=system:node-proxier --group=system:nodes. They do
+not reach pods of other nodes; these may use hostPort or hostNetwork.
 
 Examples:
   podrun node join 192.168.1.5:6443 --token TOKEN \
@@ -54,6 +57,8 @@ Examples:
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
 			&cli.Int64Flag{Name: "max-pods", Value: 110, Usage: "the `NUMBER` of pods that the cluster may place here"},
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
+			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "an `ADDRESS` of the cluster's name servers for pods; without it podrun answers the names of Services"},
+			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -73,6 +78,7 @@ type options struct {
 	maxPods    int64
 	port       int
 	sysctls    []string
+	cluster    pod.Cluster
 
 	unsafe manifestvalidation.UnsafeSysctls
 	node   node.Registration
@@ -83,6 +89,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.words, o.kubeconfig, o.bootstrap, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("bootstrap-kubeconfig"), c.String("node-name")
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
+	o.cluster = pod.Cluster{DNS: c.StringSlice("cluster-dns"), Domain: c.String("cluster-domain")}
 	return nil
 }
 
@@ -102,10 +109,15 @@ func (o *options) Validate() (err error) {
 	if err := checkName(o.name); err != nil {
 		return refuse("--node-name: %w", err)
 	}
-	for _, ip := range o.addresses {
-		if net.ParseIP(ip) == nil {
-			return refuse("--node-ip: %q is no IP address", ip)
+	for flag, list := range map[string][]string{"node-ip": o.addresses, "cluster-dns": o.cluster.DNS} {
+		for _, ip := range list {
+			if net.ParseIP(ip) == nil {
+				return refuse("--%s: %q is no IP address", flag, ip)
+			}
 		}
+	}
+	if bad := validation.IsDNS1123Subdomain("hostmaster." + o.cluster.Domain); len(bad) > 0 { // a name below it
+		return refuse("--cluster-domain: %q is no domain: %s", o.cluster.Domain, bad[0])
 	}
 	o.node = node.Registration{Addresses: o.addresses, MaxPods: o.maxPods}
 	if o.node.Labels, err = parseLabels(o.labels); err != nil {
@@ -193,7 +205,7 @@ func (o *options) Run(ctx context.Context) error {
 	defer listener.Close()
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
-	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls}
+	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)

@@ -42,6 +42,38 @@ func NotifyPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed 
 	}
 }
 
+// NotifyOfServices notifies running pods of changed Services: those whose node ports the Services may open, and at
+// least one pod, which changes the router's rules for all pods. If no pod can be notified, the next one that starts
+// changes them.
+func NotifyOfServices(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, changed []*pod.Object) {
+	if len(changed) == 0 {
+		return
+	}
+	pods, err := dirs.Pods()
+	if err != nil {
+		report.Print(env.ErrOut, err)
+		return
+	}
+	opens := map[string]bool{}
+	for _, o := range changed {
+		opens[o.Namespace] = opens[o.Namespace] || o.Service.Type.OpensPorts()
+	}
+	done := false
+	for _, all := range []bool{true, false} { // all pods of these namespaces, and one of the others if need be
+		for _, p := range pods {
+			if opens[p.Namespace] == all && (all || !done) && hasRouter(p) {
+				done = requestChanged(ctx, p, changed[0]) == nil || done
+			}
+		}
+	}
+}
+
+// hasRouter reports whether a pod is running and connected to the router.
+func hasRouter(p store.Pod) bool {
+	plan, err := p.Plan()
+	return err == nil && plan.Network != pod.NetworkHost && plan.Network != pod.NetworkNone && p.Alive()
+}
+
 // notifyPod notifies one pod of the objects that it refers to.
 func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 	if !p.Alive() {
@@ -51,17 +83,21 @@ func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 	if err != nil {
 		return nil // it is being created or removed
 	}
-	ctx, cancel := context.WithTimeout(ctx, podclient.NotifyTime)
-	defer cancel()
 	for _, o := range changed {
 		// The labels of any namespace may occur in the policies of any pod.
 		if o.Kind != pod.KindNamespace && (o.Namespace != p.Namespace || !plan.Refers(o.Kind, o.Name)) {
 			continue
 		}
-		req := wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{Kind: o.Kind, Name: o.Name}}
-		if err := podclient.Request(ctx, p, req); err != nil && p.Alive() {
+		if err := requestChanged(ctx, p, o); err != nil && p.Alive() {
 			return err
 		}
 	}
 	return nil
+}
+
+// requestChanged notifies a pod of a changed object.
+func requestChanged(ctx context.Context, p store.Pod, o *pod.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, podclient.NotifyTime)
+	defer cancel()
+	return podclient.Request(ctx, p, wire.Request{Verb: wire.Changed, Changed: &wire.ChangedRequest{Kind: o.Kind, Name: o.Name}})
 }

@@ -33,7 +33,7 @@ func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, options cmduti
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	up := &Target{Object: object, Pod: p, Plan: plan, pull: options.Pull, Lock: lock, Resumed: &Resumption{plan.UID, old.CreationTimestamp.Time}}
+	up := &Target{Object: object, Pod: p, Plan: plan, Cluster: plan.Cluster, pull: options.Pull, Lock: lock, Resumed: &Resumption{plan.UID, old.CreationTimestamp.Time}}
 	l := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: options.RequireLimits, ReportTo: env.ErrOut, Targets: []*Target{up}}
 	l.Pull = image.PullOptions{TLSVerify: options.TLSVerify, AuthFile: options.AuthFile}
 	return l, l.pinImages(up)

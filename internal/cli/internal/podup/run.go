@@ -260,7 +260,9 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 	}
 	var plan *pod.Plan
 	if p.Action != Change {
-		plan, err = manifest.Build(p.Object, images, opt)
+		if plan, err = manifest.Build(p.Object, images, opt); err == nil {
+			plan.Cluster = p.Cluster
+		}
 	} else {
 		plan, err = manifest.Update(p.Plan, p.change.old, p.Object, p.change.Difference, images, opt)
 	}

@@ -27,7 +27,8 @@ const (
 // Target is one pod of the manifests.
 type Target struct {
 	Object  *manifest.Object
-	UID     string // of a new pod; "": it gets one
+	UID     string       // of a new pod; "": it gets one
+	Cluster *pod.Cluster // nil: that of the resumed pod, if it has one
 	Pod     store.Pod
 	Plan    *pod.Plan
 	Action  Action
@@ -108,6 +109,9 @@ func (r *Run) resume(p *Target) error {
 	switch {
 	case !ended && !mustNotRerun:
 		p.Resumed = &Resumption{plan.UID, old.CreationTimestamp.Time}
+		if p.Cluster == nil {
+			p.Cluster = plan.Cluster
+		}
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s is resumed: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
 	case r.Unit != nil && podview.Rebooted(p.Pod):
 		p.Plan, p.Action, p.Started = plan, Keep, true

@@ -130,7 +130,7 @@ type Endpoint struct {
 // EndpointsOf returns the pods that a Service selects.
 func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	s := o.Service
-	if s == nil || len(s.Selector) == 0 {
+	if s == nil || len(s.Selector) == 0 || o.IsFromCluster() {
 		return nil, nil
 	}
 	pods, err := dirs.Pods()
@@ -156,8 +156,11 @@ func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 }
 
 // FixedEndpoints returns the ready addresses that Endpoints and EndpointSlices give to a Service without a
-// selector.
+// selector, and those that a cluster gives to its Service.
 func FixedEndpoints(dirs store.Dirs, o *pod.Object) (list []pod.ServiceEndpoint, err error) {
+	if o.IsFromCluster() && o.Endpoints != nil {
+		return o.Endpoints.List, nil
+	}
 	if o.Service == nil || len(o.Service.Selector) > 0 {
 		return nil, nil
 	}

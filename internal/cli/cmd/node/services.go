@@ -1,0 +1,58 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/manifest/conversion"
+	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// PutServices implements node.Engine.
+func (e *engine) PutServices(ctx context.Context, all []node.Service) error {
+	lock, err := e.dirs.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	stored, err := e.dirs.Objects(pod.KindService, "")
+	if err != nil && !errors.As(err, new(store.CorruptError)) {
+		return err
+	}
+	old := map[objectName]*pod.Object{}
+	for _, o := range stored {
+		if o.IsFromCluster() {
+			old[objectName{o.Namespace, o.Name}] = o
+		}
+	}
+	var changed []*pod.Object
+	var errs []error
+	for _, s := range all {
+		next := conversion.FromKubernetes(s.Service)
+		name := objectName{next.Namespace, next.Name}
+		next.Endpoints = s.Endpoints
+		if had := old[name]; s.Endpoints == nil && had != nil {
+			next.Endpoints = had.Endpoints
+		}
+		differs, err := e.replace(next, s.UID)
+		if differs {
+			changed = append(changed, next)
+			if had := old[name]; had != nil { // its node ports may be closed
+				changed = append(changed, had)
+			}
+		}
+		delete(old, name)
+		errs = append(errs, err)
+	}
+	for _, o := range old {
+		errs = append(errs, e.dirs.DeleteObject(o.Kind, o.Namespace, o.Name))
+		changed = append(changed, o)
+	}
+	objects.NotifyOfServices(ctx, e.env, e.dirs, changed)
+	return errors.Join(errs...)
+}
+
+type objectName struct{ namespace, name string }

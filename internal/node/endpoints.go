@@ -1,0 +1,55 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/podrun/podrun/internal/pod"
+)
+
+// endpointsOf returns the endpoints of a Service to which a connection from a node may lead: the ready ones, or, if
+// there are none, those that serve while they are terminating (kube-proxy: pkg/proxy/topology.go,
+// CategorizeEndpoints). Names lead to ready ones only. Node ports need no choice of their own: those of a node lead to
+// its own pods.
+func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node string) *pod.Endpoints {
+	all = slices.SortedFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	hasAddress := s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
+	onlyLocal := hasAddress && ptr.Deref(s.Spec.InternalTrafficPolicy, "") == corev1.ServiceInternalTrafficPolicyLocal
+	var ready, terminating []pod.ServiceEndpoint
+	for _, slice := range all {
+		if slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		ports := portsOf(slice)
+		for i := range slice.Endpoints {
+			e := &slice.Endpoints[i]
+			on := ptr.Deref(e.NodeName, "")
+			if len(e.Addresses) == 0 || onlyLocal && on != node {
+				continue
+			}
+			at := pod.ServiceEndpoint{Address: e.Addresses[0], Hostname: ptr.Deref(e.Hostname, ""), Remote: on != "" && on != node, Ports: ports}
+			switch {
+			case ptr.Deref(e.Conditions.Ready, true):
+				ready = append(ready, at)
+			case hasAddress && ptr.Deref(e.Conditions.Serving, true) && ptr.Deref(e.Conditions.Terminating, false):
+				terminating = append(terminating, at)
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = terminating
+	}
+	return &pod.Endpoints{Service: s.Name, List: ready}
+}
+
+// portsOf returns the ports of the endpoints of an EndpointSlice.
+func portsOf(s *discoveryv1.EndpointSlice) (ports []pod.EndpointPort) {
+	for _, p := range s.Ports {
+		ports = append(ports, pod.EndpointPort{Name: ptr.Deref(p.Name, ""), Protocol: string(ptr.Deref(p.Protocol, corev1.ProtocolTCP)), Port: ptr.Deref(p.Port, 0)})
+	}
+	return ports
+}

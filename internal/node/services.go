@@ -1,0 +1,219 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/sleep"
+)
+
+// Service is a Service of the cluster.
+type Service struct {
+	*corev1.Service
+	Endpoints *pod.Endpoints // that a connection may lead to; nil if they are not known
+}
+
+// serviceWatcher keeps the Services of this host as the API server has them.
+type serviceWatcher struct {
+	*Agent
+	services *collection[corev1.Service]
+	slices   *collection[discoveryv1.EndpointSlice]
+	changed  chan struct{}
+	stored   chan struct{} // closed when the Services were stored, or the API server does not send them
+	once     sync.Once
+}
+
+func newServiceWatcher(a *Agent) *serviceWatcher {
+	s := &serviceWatcher{Agent: a, changed: make(chan struct{}, 1), stored: make(chan struct{})}
+	s.services = &collection[corev1.Service]{serviceWatcher: s, kind: "Services"}
+	s.slices = &collection[discoveryv1.EndpointSlice]{serviceWatcher: s, kind: "EndpointSlices, so Services lead nowhere"}
+	return s
+}
+
+// start watches until ctx ends.
+func (s *serviceWatcher) start(ctx context.Context) {
+	s.running.Go(func() { kubeapi.Watch(ctx, s.Client, "/api/v1/services", "", s.services) })
+	s.running.Go(func() {
+		kubeapi.Watch(ctx, s.Client, "/apis/discovery.k8s.io/v1/endpointslices", "", s.slices)
+	})
+	s.running.Go(func() { s.run(ctx) })
+}
+
+// wait waits until this host has the Services, or the API server does not send them: a container has their addresses in
+// its environment (kubelet: pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables).
+func (s *serviceWatcher) wait(ctx context.Context) error {
+	select {
+	case <-s.stored:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const (
+	servicePause = time.Second      // between two changes (kube-proxy: minSyncPeriod)
+	serviceRetry = 30 * time.Second // after an error: a Service of the user may be in the way
+)
+
+// run stores the Services whenever they have changed.
+func (s *serviceWatcher) run(ctx context.Context) {
+	retry := time.NewTimer(serviceRetry)
+	defer retry.Stop()
+	problem := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		case <-retry.C:
+		}
+		all, ok := s.current()
+		if !ok {
+			continue
+		}
+		text := ""
+		if err := s.Engine.PutServices(ctx, all); err != nil && ctx.Err() == nil {
+			if text = err.Error(); text != problem {
+				report.Print(s.ErrOut, err)
+			}
+			retry.Reset(serviceRetry)
+		}
+		problem = text
+		s.once.Do(func() { close(s.stored) })
+		if sleep.For(ctx, servicePause) != nil {
+			return
+		}
+	}
+}
+
+// current returns the Services with their endpoints. ok is false if the API server has not sent them, or has not
+// answered yet.
+func (s *serviceWatcher) current() (all []Service, ok bool) {
+	services, answered := s.services.list()
+	slices, slicesAnswered := s.slices.list()
+	if answered && services == nil {
+		s.once.Do(func() { close(s.stored) })
+	}
+	if services == nil || !slicesAnswered {
+		return nil, false
+	}
+	of := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	for name, e := range slices {
+		name.Name = e.Labels[discoveryv1.LabelServiceName]
+		of[name] = append(of[name], e)
+	}
+	for name, o := range services {
+		next := Service{Service: o}
+		if slices != nil {
+			next.Endpoints = endpointsOf(o, of[name], s.Node.Name)
+		}
+		all = append(all, next)
+	}
+	return all, true
+}
+
+// collection holds all objects of a kind that the API server has sent.
+type collection[T any] struct {
+	*serviceWatcher
+	kind     string
+	mu       sync.Mutex
+	items    map[types.NamespacedName]*T // never changed in place; nil: it has not sent them
+	answered bool                        // it has sent them, or does not
+	problem  string                      // the last error that was printed
+}
+
+// list returns the objects, and whether the API server has sent them or does not.
+func (c *collection[T]) list() (map[types.NamespacedName]*T, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.items, c.answered
+}
+
+// set replaces the objects.
+func (c *collection[T]) set(change func(map[types.NamespacedName]*T)) {
+	c.mu.Lock()
+	items := maps.Clone(c.items)
+	if items == nil {
+		items = map[types.NamespacedName]*T{}
+	}
+	change(items)
+	c.items, c.answered, c.problem = items, true, ""
+	c.mu.Unlock()
+	c.wake()
+}
+
+// wake makes the Services be stored.
+func (s *serviceWatcher) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // they have not been stored since the last call
+	}
+}
+
+// Replace implements kubeapi.Handler.
+func (c *collection[T]) Replace(list []*T) {
+	c.set(func(items map[types.NamespacedName]*T) {
+		clear(items)
+		for _, o := range list {
+			c.put(items, o)
+		}
+	})
+}
+
+// Event implements kubeapi.Handler.
+func (c *collection[T]) Event(kind watch.EventType, o *T) {
+	c.set(func(items map[types.NamespacedName]*T) {
+		if kind == watch.Deleted {
+			delete(items, nameOf(o))
+		} else {
+			c.put(items, o)
+		}
+	})
+}
+
+// put adds an object, unless its name is not one of Kubernetes: it is the name of a file.
+func (c *collection[T]) put(items map[types.NamespacedName]*T, o *T) {
+	name := nameOf(o)
+	if bad := append(validation.IsDNS1123Subdomain(name.Name), validation.IsDNS1123Label(name.Namespace)...); len(bad) > 0 {
+		report.Print(c.ErrOut, fmt.Errorf("the API server's %q in namespace %q is refused: %s", name.Name, name.Namespace, bad[0]))
+		return
+	}
+	any(o).(metav1.Object).SetManagedFields(nil)
+	items[name] = o
+}
+
+func nameOf[T any](o *T) types.NamespacedName {
+	m := any(o).(metav1.Object)
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+}
+
+// Failed implements kubeapi.Handler. That the API server does not answer is reported by the watch of the pods.
+func (c *collection[T]) Failed(err error) {
+	c.mu.Lock()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && c.problem != err.Error() {
+		c.problem = err.Error()
+		err = fmt.Errorf("read the cluster's %s: %w", c.kind, err)
+		if apierrors.IsForbidden(err) {
+			err = report.New(report.Failure, "kubectl create clusterrolebinding podrun-nodes --clusterrole=system:node-proxier --group=system:nodes", "%w", err)
+		}
+		report.Print(c.ErrOut, err)
+	}
+	c.answered = true
+	c.mu.Unlock()
+	c.wake()
+}

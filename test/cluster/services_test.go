@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestServices: the pods of a node reach the Services of the cluster.
+func TestServices(t *testing.T) {
+	c := startControlPlane(t)
+	n := c.startNode(t, "attic")
+	c.apply(t, servers)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/client", "pod/one", "pod/two", "--timeout="+timeout.String())
+	t.Run("forbidden", func(t *testing.T) { testSlicesForbidden(t, c, n) })
+	t.Run("cluster IP", func(t *testing.T) { testClusterIP(t, c) })
+	t.Run("names", func(t *testing.T) { testServiceNames(t, c) })
+	t.Run("node port", func(t *testing.T) { testNodePort(t, c) })
+	t.Run("affinity", func(t *testing.T) { testAffinity(t, c) })
+	t.Run("API server", func(t *testing.T) { testAPIServer(t, c) })
+	t.Run("environment", func(t *testing.T) { testServiceEnvironment(t, c) })
+	t.Run("local Service", func(t *testing.T) { testLocalService(t, c, n) })
+	t.Run("changes", func(t *testing.T) { testServiceChanges(t, c, n) })
+	t.Run("offline", func(t *testing.T) { testServicesOffline(t, c, n) })
+}
+
+// server is a pod with a web server that sends the pod's name.
+func server(name string) string {
+	return `
+apiVersion: v1
+kind: Pod
+metadata: {name: ` + name + `, labels: {app: server}}
+spec:
+  hostname: ` + name + `
+  subdomain: servers
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: ` + image + `
+    command: [sh, -c, 'mkdir /www; hostname > /www/name; exec httpd -f -p 8080 -h /www']
+    ports: [{name: http, containerPort: 8080}]
+    readinessProbe: {httpGet: {path: /name, port: http}, periodSeconds: 1}
+---`
+}
+
+var servers = server("one") + server("two") + `
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: "` + image + `", command: [sleep, "10000"]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: server}
+  ports: [{port: 80, targetPort: http}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: servers}
+spec:
+  clusterIP: None
+  selector: {app: server}
+  ports: [{name: http, port: 8080}]
+`
+
+// testSlicesForbidden: the node reports what it may not read, and how it is permitted.
+func testSlicesForbidden(t *testing.T, c *controlPlane, n *node) {
+	const hint = "kubectl create clusterrolebinding podrun-nodes --clusterrole=system:node-proxier --group=system:nodes"
+	c.waitFor(t, "the hint", func() bool { return strings.Contains(readFile(t, n.file("agent.log")), hint) })
+	if out, err := c.inClient("timeout", "20", "wget", "-q", "-O-", "http://"+c.clusterIP(t, "web")+"/name").CombinedOutput(); err == nil || !strings.Contains(string(out), "refused") {
+		t.Errorf("a Service without endpoints: %v\n%s", err, out)
+	}
+	words := strings.Fields(hint)
+	c.kubectl(t, words[1:]...)
+}
+
+// inClient returns a call of a command in the pod client.
+func (c *controlPlane) inClient(words ...string) *exec.Cmd {
+	return c.kubectlCommand(append([]string{"exec", "client", "--"}, words...)...)
+}
+
+func (c *controlPlane) clusterIP(t *testing.T, service string) string {
+	t.Helper()
+	return c.kubectl(t, "get", "service", service, "-o", "jsonpath={.spec.clusterIP}")
+}
+
+// answers returns what several connections from the client to a URL receive, sorted and each once.
+func (c *controlPlane) answers(url string) []string {
+	out, _ := c.inClient("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do timeout 20 wget -q -O- "+url+" || echo failed; done").Output()
+	list := strings.Fields(string(out))
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// waitForAnswers waits until several connections from the client to a URL receive these answers.
+func (c *controlPlane) waitForAnswers(t *testing.T, url string, want ...string) {
+	t.Helper()
+	c.waitFor(t, url+" answers "+strings.Join(want, ", "), func() bool { return slices.Equal(c.answers(url), want) })
+}
+
+// testClusterIP: connections to a Service's address reach its pods, as they come and go.
+func testClusterIP(t *testing.T, c *controlPlane) {
+	url := "http://" + c.clusterIP(t, "web") + "/name"
+	c.waitForAnswers(t, url, "one", "two")
+}
+
+// testServiceNames: the names of Services, of their pods and of ExternalNames lead to the pods.
+func testServiceNames(t *testing.T, c *controlPlane) {
+	c.kubectl(t, "create", "service", "externalname", "alias", "--external-name=web.default.svc.cluster.local")
+	for _, name := range []string{"web", "web.default", "web.default.svc.cluster.local", "servers:8080", "alias.default.svc"} {
+		c.waitForAnswers(t, "http://"+name+"/name", "one", "two")
+	}
+	c.waitForAnswers(t, "http://two.servers.default.svc.cluster.local:8080/name", "two")
+}
+
+// testNodePort: a port of the host leads to the pods of its Service.
+func testNodePort(t *testing.T, c *controlPlane) {
+	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"type": "NodePort", "externalTrafficPolicy": "Local"}}`)
+	url := "http://" + c.address + ":" + c.kubectl(t, "get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}") + "/name"
+	got := map[string]bool{}
+	c.waitFor(t, "both pods by the node port", func() bool {
+		response, err := c.anonymous(nil).Get(url)
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		got[strings.TrimSpace(string(text))] = err == nil
+		return got["one"] && got["two"]
+	})
+	c.waitForAnswers(t, url, "one", "two")
+}
+
+// testAffinity: all connections of a client reach one pod.
+func testAffinity(t *testing.T, c *controlPlane) {
+	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinity": "ClientIP"}}`)
+	c.waitFor(t, "one pod answers", func() bool { return len(c.answers("http://web/name")) == 1 })
+	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinity": "None"}}`)
+	c.waitForAnswers(t, "http://web/name", "one", "two")
+}
+
+// testAPIServer: a pod reaches the API server by its Service, with the token of its ServiceAccount.
+func testAPIServer(t *testing.T, c *controlPlane) {
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: asker}, spec: {terminationGracePeriodSeconds: 0,
+		containers: [{name: main, image: "`+image+`", command: [sleep, "10000"], volumeMounts: [{name: programs, mountPath: /programs}]}],
+		volumes: [{name: programs, hostPath: {path: "`+c.programs+`"}}]}}`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/asker", "--timeout="+timeout.String())
+	const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
+	for _, server := range []string{"", // by the environment
+		"--server=https://kubernetes.default.svc --certificate-authority=" + account + "ca.crt --token=$(cat " + account + "token)"} {
+		if got := c.kubectl(t, "exec", "asker", "--", "sh", "-c", "/programs/kubectl auth whoami -o jsonpath={.status.userInfo.username} "+server); got != "system:serviceaccount:default:default" {
+			t.Errorf("kubectl %s in a pod is %q", server, got)
+		}
+	}
+	c.kubectl(t, "delete", "pod/asker", "--timeout="+timeout.String())
+}
+
+// testServiceEnvironment: containers have the addresses of Services in their environment, as the kubelet gives them.
+func testServiceEnvironment(t *testing.T, c *controlPlane) {
+	c.kubectl(t, "create", "namespace", "other")
+	c.kubectl(t, "wait", "--for=create", "serviceaccount/default", "-n", "other", "--timeout="+timeout.String())
+	for _, tc := range []struct {
+		namespace string
+		links     bool
+		want      string
+	}{
+		{"default", true, "KUBERNETES_SERVICE_HOST=" + firstService + "\nWEB_SERVICE_HOST=" + c.clusterIP(t, "web") + "\n"},
+		{"default", false, "KUBERNETES_SERVICE_HOST=" + firstService + "\n"},
+		{"other", true, "KUBERNETES_SERVICE_HOST=" + firstService + "\n"},
+	} {
+		c.apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: env, namespace: %s}, spec: {enableServiceLinks: %t, restartPolicy: Never,
+			containers: [{name: main, image: %q, command: [sh, -c, "env | grep SERVICE_HOST | sort"]}]}}`, tc.namespace, tc.links, image))
+		c.kubectl(t, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/env", "-n", tc.namespace, "--timeout="+timeout.String())
+		if got := c.kubectl(t, "logs", "env", "-n", tc.namespace); got != tc.want {
+			t.Errorf("namespace %s, enableServiceLinks %t: %q, want %q", tc.namespace, tc.links, got, tc.want)
+		}
+		c.kubectl(t, "delete", "pod/env", "-n", tc.namespace, "--timeout="+timeout.String())
+	}
+}
+
+// testLocalService: a Service of the user stays when the cluster has one of its name.
+func testLocalService(t *testing.T, c *controlPlane, n *node) {
+	cmd := n.command("up", "-f", "-")
+	cmd.Stdin = strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {name: own}, spec: {selector: {app: local}, ports: [{port: 80}]}}`)
+	run(t, cmd)
+	before := n.podrun(t, "get", "service", "own", "-o", "json")
+	c.kubectl(t, "create", "service", "clusterip", "own", "--tcp=80")
+	c.waitFor(t, "the agent reports the name", func() bool {
+		return strings.Contains(readFile(t, n.file("agent.log")), "Service default/own of this host is not from the cluster")
+	})
+	c.kubectl(t, "delete", "service", "own")
+	if after := n.podrun(t, "get", "service", "own", "-o", "json"); after != before {
+		t.Errorf("it was\n%s\nand is\n%s", before, after)
+	}
+	n.podrun(t, "delete", "service", "own")
+}
+
+// testServiceChanges: a changed Service, changed endpoints and a deleted Service have their effect.
+func testServiceChanges(t *testing.T, c *controlPlane, n *node) {
+	c.kubectl(t, "patch", "service", "web", "--type=json", "-p", `[{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]`)
+	c.waitForAnswers(t, "http://web:81/name", "one", "two")
+	c.kubectl(t, "label", "pod", "one", "app-")
+	c.waitForAnswers(t, "http://web:81/name", "two")
+	c.waitForAnswers(t, "http://servers:8080/name", "two")
+	address := c.clusterIP(t, "web")
+	c.kubectl(t, "delete", "service", "web")
+	c.waitFor(t, "the Service is gone from the host", func() bool { return !strings.Contains(n.podrun(t, "get", "services", "-o", "name"), "web") })
+	for _, host := range []string{"web", address} {
+		if got := c.answers("http://" + host + ":81/name"); !slices.Equal(got, []string{"failed"}) {
+			t.Errorf("%s of a deleted Service: %q", host, got)
+		}
+	}
+}
+
+// testServicesOffline: while the API server is away, a new agent keeps the Services.
+func testServicesOffline(t *testing.T, c *controlPlane, n *node) {
+	c.kubectl(t, "expose", "pod", "two", "--name=late", "--port=80", "--target-port=8080")
+	c.waitForAnswers(t, "http://late/name", "two")
+	n.killAgent(t)
+	server := c.apiServer()
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Signal(syscall.SIGCONT)
+	n.startAgent()
+	c.waitFor(t, "the agent notices that", func() bool { return strings.Contains(readFile(t, n.file("agent.log")), "read the pods of node attic") })
+	cmd := n.command("up", "-f", "-") // a pod that starts now
+	cmd.Stdin = strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: visitor}, spec: {restartPolicy: Never,
+		containers: [{name: main, image: "` + image + `", command: [timeout, "20", wget, -q, -O-, "http://late/name"]}]}}`)
+	if got := run(t, cmd); !strings.Contains(got, "two") {
+		t.Errorf("a Service while the API server is away: %q", got)
+	}
+	n.podrun(t, "down", "visitor")
+	if err := server.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "label", "pod", "one", "app=server")
+	c.waitForAnswers(t, "http://servers:8080/name", "one", "two")
+}
