@@ -194,7 +194,14 @@ const (
 	// this host: the pod cannot see its address. Other packets from the router's addresses come from
 	// this host, which may always connect to its pods.
 	UnknownClientMark = 8
+	// PeerMark marks packets to pods of other nodes of a cluster, which the kernel routes.
+	PeerMark = 16
 )
+
+// MatchMark matches packets that have this mark.
+func MatchMark(mark uint32) []expr.Any {
+	return matchMeta(expr.MetaKeyMARK, expr.CmpOpEq, binaryutil.NativeEndian.PutUint32(mark))
+}
 
 // MatchOtherMark matches packets that do not have this mark.
 func MatchOtherMark(mark uint32) []expr.Any {

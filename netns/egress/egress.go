@@ -178,8 +178,8 @@ func (e *Proxy) releaseFlow() { e.flows.Add(-1) }
 // hostTarget returns the destination in the host's network for a packet of a protocol to dst; ok is false
 // for destinations that a pod must not or cannot reach.
 func (e *Proxy) hostTarget(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool) {
-	a, pool := dst.Addr().Unmap(), e.config.Pool
-	if e.config.Endpoint != nil && (pool.V4.Contains(a) || pool.V6.Contains(a)) {
+	a := dst.Addr().Unmap()
+	if e.config.Endpoint != nil && e.config.Pool.Contains(a) {
 		if to, ok := e.config.Endpoint(protocol, dst); ok {
 			dst, a = to, to.Addr()
 		}

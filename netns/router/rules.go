@@ -20,7 +20,8 @@ import (
 //   - Packets with a source other than the pod's own address are dropped, in every egress
 //     mode.
 //   - Packets to a pod or a Service continue, and the kernel routes them; but not those to a Service
-//     whose endpoints are other hosts, which netns/services has marked.
+//     whose endpoints are other hosts, which netns/services has marked. So do packets to pods of
+//     other nodes, which SetPeers marks.
 //   - The first packet of a TCP connection continues too, to the TUN device: the process
 //     there connects first and sends the packet back, which then reaches the listening socket. So
 //     a pod sees a refused connection as refused. A first packet to a server that has just accepted
@@ -43,7 +44,7 @@ const (
 
 // tableName returns the name of a pod's table. The name determines its rules as long as the router
 // exists: the number changes with every change of the rules.
-func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.8%s", s, by) }
+func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.9%s", s, by) }
 
 // port returns the port on the router's loopback that accepts a pod's connections.
 func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
@@ -119,7 +120,12 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	add(nft.MatchOtherInputIndex(routerIndexBase+int(s)), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
 		all.addSourceCheck(f, addrOf(f, own))
-		add(f.MatchDestination(prefixOf(f, pool)), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
+		for _, p := range prefixesOf(f, pool) {
+			add(f.MatchDestination(p), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
+		}
+		if pool.HasNode() {
+			add(f.MatchFamily(), nft.MatchMark(nft.PeerMark), nft.Verdict(expr.VerdictAccept))
+		}
 		add(f.MatchFamily(), nft.MatchNotSYN(), toOwnSocket(f))
 	}
 	add(nft.IPv4.MatchDestination(reserved), nft.Verdict(expr.VerdictDrop))
@@ -217,11 +223,9 @@ func addrOf(f nft.Family, a ipam.Addresses) netip.Addr {
 	return a.V6
 }
 
-func prefixOf(f nft.Family, p ipam.Pool) netip.Prefix {
-	if f.AddrSize == 4 {
-		return p.V4
-	}
-	return p.V6
+// prefixesOf returns the networks of pods and Services of one family.
+func prefixesOf(f nft.Family, p ipam.Pool) []netip.Prefix {
+	return slices.DeleteFunc(p.Prefixes(), func(n netip.Prefix) bool { return n.Addr().BitLen() != int(f.AddrSize)*8 })
 }
 
 // toOwnSocket delivers a packet to the socket with its own addresses, if there is one. The kernel

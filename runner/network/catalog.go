@@ -43,7 +43,7 @@ func (n *Network) view() *dns.View {
 	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < viewTTL {
 		return d.view
 	}
-	v := &dns.View{Namespace: n.store.Namespace, Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
+	v := &dns.View{Namespace: n.store.Namespace, Ranges: n.Pool.Prefixes()}
 	if n.plan.HostLoopback {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
