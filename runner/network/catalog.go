@@ -110,6 +110,11 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 // addFixed adds the endpoints that objects name to the Services without a selector.
 func addFixed(d *services.Catalog, at store.Pod, pool ipam.Pool) error {
 	objects, damaged := at.AllEndpoints()
+	cluster, err := at.PodNetwork()
+	damaged = errors.Join(damaged, err)
+	inside := func(a netip.Addr) bool {
+		return pool.Contains(a) || slices.ContainsFunc(cluster.Peers, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
 	for i := range d.Services {
 		s := &d.Services[i]
 		for _, o := range objects {
@@ -117,7 +122,7 @@ func addFixed(d *services.Catalog, at store.Pod, pool ipam.Pool) error {
 				continue
 			}
 			for _, e := range o.Endpoints.List {
-				s.Fixed = append(s.Fixed, toFixedPod(s, e, pool))
+				s.Fixed = append(s.Fixed, toFixedPod(s, e, inside))
 			}
 		}
 		s.Addresses = usedAddresses(s)
@@ -139,9 +144,10 @@ func usedAddresses(s *services.Service) []netip.Addr {
 	return used
 }
 
-func toFixedPod(s *services.Service, e pod.ServiceEndpoint, pool ipam.Pool) services.Pod {
+// toFixedPod returns an endpoint that an object names. inside reports whether the router leads to an address.
+func toFixedPod(s *services.Service, e pod.ServiceEndpoint, inside func(netip.Addr) bool) services.Pod {
 	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: parseAddrs([]string{e.Address}), Fixed: true}
-	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !pool.V4.Contains(a) && !pool.V6.Contains(a) })
+	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !inside(a) })
 	for _, port := range e.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
 	}

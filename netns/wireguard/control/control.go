@@ -7,9 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
 	"time"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Key is a key of Curve25519. Its text is base64, as that of wg(8).
@@ -49,6 +55,32 @@ type Peer struct {
 // Reply is the answer to a Config.
 type Reply struct {
 	Error string `json:",omitempty"`
+}
+
+// Command prepares the process in the calling thread's network namespace, which is the host's. program has the
+// entry point protocol.EntryWireguard. The process outlives the caller: it holds the lock from now on, listens
+// at the socket, and ends some time after the last pod of the router.
+func Command(program string, lock, socket, router *os.File) *exec.Cmd {
+	cmd := exec.Command(program, protocol.EntryWireguard)
+	cmd.Args[0] = "podrun"
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{lock, socket, router} // protocol.FDLock, FDWireguardSocket, FDWireguardRouter
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd
+}
+
+// Listen makes the socket for the process, in the place of a former one.
+func Listen(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("make the socket of WireGuard: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("make the socket of WireGuard: %w", err)
+	}
+	defer l.Close()
+	l.SetUnlinkOnClose(false)
+	return l.File()
 }
 
 // Timeout limits an exchange of messages.
