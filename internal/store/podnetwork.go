@@ -15,9 +15,24 @@ import (
 // PodNetwork is the part that this host has in the pod network of a cluster. The zero PodNetwork is that of a
 // host whose pods reach no pods of other hosts.
 type PodNetwork struct {
-	CIDRs []netip.Prefix `json:"cidrs"` // of the pods of this host, one or none of each family
-	MTU   int            `json:"mtu"`   // of packets to others than pods of this host
-	Peers []netip.Prefix `json:"peers"` // of pods of other hosts
+	CIDRs []netip.Prefix   `json:"cidrs"` // of the pods of this host, one or none of each family
+	MTU   int              `json:"mtu"`   // of packets to others than pods of this host
+	Peers []PodNetworkPeer `json:"peers"`
+}
+
+// PodNetworkPeer is another host.
+type PodNetworkPeer struct {
+	Key      string         `json:"key"` // of WireGuard, public
+	Endpoint netip.AddrPort `json:"endpoint"`
+	CIDRs    []netip.Prefix `json:"cidrs"` // of its pods
+}
+
+// Others returns the networks of the pods of other hosts.
+func (n PodNetwork) Others() (all []netip.Prefix) {
+	for _, p := range n.Peers {
+		all = append(all, p.CIDRs...)
+	}
+	return all
 }
 
 func (d Dirs) podNetworkFile() string { return filepath.Join(d.Data, "podnetwork.json") }
@@ -43,7 +58,10 @@ func (d Dirs) SetPodNetwork(n PodNetwork) (others []Pod, err error) {
 	defer lock.Close()
 	old, err := d.PodNetwork()
 	same := slices.Equal(old.CIDRs, n.CIDRs)
-	if err != nil || same && old.MTU == n.MTU && slices.Equal(old.Peers, n.Peers) {
+	samePeer := func(a, b PodNetworkPeer) bool {
+		return a.Key == b.Key && a.Endpoint == b.Endpoint && slices.Equal(a.CIDRs, b.CIDRs)
+	}
+	if err != nil || same && old.MTU == n.MTU && slices.EqualFunc(old.Peers, n.Peers, samePeer) {
 		return nil, err
 	}
 	if !same {

@@ -48,7 +48,7 @@ func TestSetPodNetwork(t *testing.T) {
 	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
 	one := PodNetwork{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, MTU: 1420}
 	peers := one
-	peers.Peers = []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}
+	peers.Peers = []PodNetworkPeer{{Key: "k", Endpoint: netip.MustParseAddrPort("192.0.2.2:51820"), CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}}}
 	p := d.Pod("default", "a")
 	stamp := p.EndpointVersion()
 	for _, c := range []struct {

@@ -66,6 +66,32 @@ func (r Router) SetPeers(own, peers []netip.Prefix) error {
 	return nil
 }
 
+// RefusePeers is SetPeers before there is a tunnel: other nodes are unreachable. It does nothing after
+// SetPeers.
+func (r Router) RefusePeers(own, peers []netip.Prefix) error {
+	err := r.Do(func() error {
+		own, peers := supportedOnly(own), supportedOnly(peers)
+		tables, err := nft.ListTables(nftables.TableFamilyINet, func(name string) bool { return name == peersTable })
+		if err != nil || len(tables) > 0 {
+			return nil // on a kernel without nf_tables, the routes lead there
+		}
+		var b nlbatch.Batch
+		addUnreachable(&b, peers)
+		return errors.Join(b.Send(), createPeersTable(own, peers))
+	})
+	if err != nil {
+		return fmt.Errorf("refuse packets to other nodes: %w", err)
+	}
+	return nil
+}
+
+// addUnreachable adds the routes to peers that are valid while there is no tunnel.
+func addUnreachable(b *nlbatch.Batch, peers []netip.Prefix) {
+	for _, p := range peers {
+		b.AddRoute(fmt.Sprintf("add route to %s", p), nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: nobodyPriority, Protocol: peerProtocol})
+	}
+}
+
 func supportedOnly(prefixes []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return !supported(p) })
 }
@@ -75,8 +101,8 @@ func routePeers(peers []netip.Prefix) error {
 	var b nlbatch.Batch
 	for _, p := range peers {
 		b.AddRoute(fmt.Sprintf("add route to %s", p), nlbatch.Route{Dst: p, Link: tunnelIndex, Scope: unix.RT_SCOPE_LINK, Protocol: peerProtocol})
-		b.AddRoute(fmt.Sprintf("add route to %s", p), nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: nobodyPriority, Protocol: peerProtocol})
 	}
+	addUnreachable(&b, peers)
 	if err := b.Send(); err != nil {
 		return err
 	}
@@ -160,7 +186,7 @@ func after(p netip.Prefix) []byte {
 	b := p.Masked().Addr().AsSlice()
 	for carry, bit := 1, p.Bits()-1; carry > 0 && bit >= 0; bit-- {
 		mask := byte(0x80 >> (bit % 8))
-		carry = int(b[bit/8]&mask) // a one becomes a zero and is carried
+		carry = int(b[bit/8] & mask) // a one becomes a zero and is carried
 		b[bit/8] ^= mask
 	}
 	return b

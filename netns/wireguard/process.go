@@ -14,6 +14,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 
+	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/netns/router"
@@ -36,6 +37,9 @@ func serve([]string) int {
 
 // run returns when the router has no pods any longer.
 func run() error {
+	if err := identify(); err != nil {
+		return err
+	}
 	file := os.NewFile(protocol.FDWireguardSocket, "socket")
 	socket, err := net.FileListener(file)
 	if err != nil {
@@ -47,6 +51,25 @@ func run() error {
 	go func() { failed <- t.listen(socket) }()
 	go func() { failed <- awaitNoPods(t.router) }()
 	return <-failed
+}
+
+// identify writes into the lock which process this is, and of which router. The descriptor stays open: it is
+// the lock.
+func identify() error {
+	own, ok := procfs.Lookup(os.Getpid())
+	var st unix.Stat_t
+	if err := unix.Fstat(protocol.FDWireguardRouter, &st); err != nil || !ok {
+		return fmt.Errorf("find this process and the router: %w", err)
+	}
+	text := control.Identity{Process: own.Process, Router: st.Ino}.String()
+	_, err := unix.Pwrite(protocol.FDLock, []byte(text), 0)
+	if err == nil {
+		err = unix.Ftruncate(protocol.FDLock, int64(len(text)))
+	}
+	if err != nil {
+		return fmt.Errorf("write the lock: %w", err)
+	}
+	return nil
 }
 
 // tunnel is the WireGuard device between the router and other nodes.

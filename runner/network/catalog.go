@@ -112,8 +112,9 @@ func addFixed(d *services.Catalog, at store.Pod, pool ipam.Pool) error {
 	objects, damaged := at.AllEndpoints()
 	cluster, err := at.PodNetwork()
 	damaged = errors.Join(damaged, err)
+	others := cluster.Others()
 	inside := func(a netip.Addr) bool {
-		return pool.Contains(a) || slices.ContainsFunc(cluster.Peers, func(p netip.Prefix) bool { return p.Contains(a) })
+		return pool.Contains(a) || slices.ContainsFunc(others, func(p netip.Prefix) bool { return p.Contains(a) })
 	}
 	for i := range d.Services {
 		s := &d.Services[i]

@@ -14,9 +14,9 @@ func (n *Network) preparePool(router router.Router) (ipam.Pool, error) {
 	if err != nil {
 		return ipam.Pool{}, err
 	}
-	pool, err := router.Prepare(append(is.Peers, is.CIDRs...)...)
-	if err != nil {
-		return ipam.Pool{}, err
+	pool, err := router.Prepare(append(is.Others(), is.CIDRs...)...)
+	if err != nil || len(is.CIDRs) == 0 {
+		return pool, err
 	}
 	for _, c := range is.CIDRs {
 		if c.Overlaps(pool.V4) || c.Overlaps(pool.V6) { // the router is older than the host's part in the cluster
@@ -24,7 +24,7 @@ func (n *Network) preparePool(router router.Router) (ipam.Pool, error) {
 				"the cluster's network %s for the pods of this host is that of the router", c)
 		}
 	}
-	return withNode(pool, is), nil
+	return withNode(pool, is), router.RefusePeers(is.CIDRs, is.Others())
 }
 
 // withNode returns the pool of a host with its part in a pod network.

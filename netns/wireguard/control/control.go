@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
 )
 
@@ -55,6 +57,29 @@ type Peer struct {
 // Reply is the answer to a Config.
 type Reply struct {
 	Error string `json:",omitempty"`
+}
+
+// Identity is the content of the lock, which the process writes.
+type Identity struct {
+	procfs.Process
+	Router uint64 // the inode of its network namespace
+}
+
+// String returns the identity as it is in the lock.
+func (i Identity) String() string { return fmt.Sprintf("%d %d %d\n", i.PID, i.StartTime, i.Router) }
+
+// ReadIdentity reads the identity of the process that holds a lock. It is that of an earlier one until the
+// process has written its own.
+func ReadIdentity(lock *os.File) (i Identity, err error) {
+	b := make([]byte, 100)
+	n, err := lock.ReadAt(b, 0)
+	if err == io.EOF {
+		_, err = fmt.Sscan(string(b[:n]), &i.PID, &i.StartTime, &i.Router)
+	}
+	if err != nil {
+		return i, fmt.Errorf("read the lock of WireGuard: %w", err)
+	}
+	return i, nil
 }
 
 // Command prepares the process in the calling thread's network namespace, which is the host's. program has the

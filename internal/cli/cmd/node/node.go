@@ -35,8 +35,9 @@ kubelet, until it gets a signal. The pods keep running then, and the next
 podrun node takes them up. Pods that you start with podrun up run beside them;
 the cluster does not see them.
 
-A host joins with podrun node join, once. Services of the cluster, and pods of
-other nodes, are not reached by their cluster IPs; use hostPort or hostNetwork.
+A host joins with podrun node join, once. Services of the cluster are not
+reached by their cluster IPs. Pods of other nodes are reached only with
+--pod-network wireguard, if these have it too; else use hostPort or hostNetwork.
 
 Examples:
   podrun node join 192.168.1.5:6443 --token TOKEN \
@@ -54,6 +55,8 @@ Examples:
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
 			&cli.Int64Flag{Name: "max-pods", Value: 110, Usage: "the `NUMBER` of pods that the cluster may place here"},
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
+			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "how pods of other nodes are reached: `none or wireguard`"},
+			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -74,6 +77,9 @@ type options struct {
 	port       int
 	sysctls    []string
 
+	podNetwork    string
+	wireguardPort int
+
 	unsafe manifestvalidation.UnsafeSysctls
 	node   node.Registration
 }
@@ -83,6 +89,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.words, o.kubeconfig, o.bootstrap, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("bootstrap-kubeconfig"), c.String("node-name")
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
+	o.podNetwork, o.wireguardPort = c.String("pod-network"), c.Int("wireguard-port")
 	return nil
 }
 
@@ -96,6 +103,10 @@ func (o *options) Validate() (err error) {
 		return refuse("--kubeconfig and --bootstrap-kubeconfig are mutually exclusive")
 	case o.port < 0 || o.port > math.MaxUint16:
 		return refuse("--port: %d is no port", o.port)
+	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkWireGuard:
+		return refuse("--pod-network: %q is neither none nor wireguard", o.podNetwork)
+	case o.wireguardPort < 1 || o.wireguardPort > math.MaxUint16:
+		return refuse("--wireguard-port: %d is no port", o.wireguardPort)
 	case o.maxPods < 1:
 		return refuse("--max-pods: %d is not positive", o.maxPods)
 	}
@@ -180,6 +191,9 @@ func (o *options) Run(ctx context.Context) error {
 	}()
 	id, err := o.identify(ctx, files)
 	if err != nil {
+		return err
+	}
+	if o.node.Network, err = o.network(dirs, files); err != nil {
 		return err
 	}
 	launcher, err := o.env.Deps.NewLauncher(dirs)
