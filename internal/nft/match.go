@@ -197,6 +197,8 @@ const (
 	// ServiceMark marks packets to Services with addresses outside the pods' network, which the router handles as
 	// it does the other Services.
 	ServiceMark = 32
+	// PeerMark marks packets to pods of other nodes of a cluster, which the kernel routes.
+	PeerMark = 16
 )
 
 // MatchMark matches packets that have this mark.

@@ -150,6 +150,7 @@ type Route struct {
 	Link         int
 	Gateway, Src netip.Addr // the gateway is on the link, whatever its address
 	Table        int
+	Protocol     byte // of its origin, RTPROT_…
 	Priority     int
 	MTU          int // of its packets
 }
@@ -160,6 +161,9 @@ func (b *Batch) AddRoute(what string, w Route) {
 	msg.Family, msg.Dst_len, msg.Scope = uint8(Family(w.Dst.Addr())), uint8(w.Dst.Bits()), w.Scope
 	if w.Type != 0 {
 		msg.Type = w.Type
+	}
+	if w.Protocol != 0 {
+		msg.Protocol = w.Protocol
 	}
 	data := []nl.NetlinkRequestData{msg, Attr(unix.RTA_DST, w.Dst.Addr().AsSlice())}
 	number := func(kind, value int) {

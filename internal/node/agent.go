@@ -83,8 +83,12 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.start(ctx, p, true)
 	}
 	a.mu.Unlock()
+	a.Node.wakeup = make(chan struct{}, 1)
 	a.running.Go(func() { a.Node.run(ctx, a) })
 	a.services.start(ctx)
+	if a.Node.Network != nil {
+		a.running.Go(func() { a.Node.Network.run(ctx, a) })
+	}
 	a.running.Go(func() {
 		path := "/api/v1/pods"
 		kubeapi.Watch[corev1.Pod](ctx, a.Client, path, "spec.nodeName="+a.Node.Name, &podHandler{a, ctx})
@@ -207,8 +211,9 @@ func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	})
 }
 
-// changed wakes the workers of the pods of a name.
+// changed wakes the workers of the pods of a name, and the network, which the first pod needs.
 func (a *Agent) changed(namespace, name string) {
+	a.Node.Network.wake()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.workers {

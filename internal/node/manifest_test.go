@@ -132,7 +132,7 @@ func TestConditions(t *testing.T) {
 		{free, "MemoryPressure=False/KubeletHasSufficientMemory DiskPressure=False/KubeletHasNoDiskPressure PIDPressure=False/KubeletHasSufficientPID NetworkUnavailable=False/PodrunRouter Ready=True/KubeletReady"},
 	} {
 		var got []string
-		for _, c := range conditions(tc.facts) {
+		for _, c := range conditions(tc.facts, (*Network)(nil).condition()) {
 			got = append(got, string(c.Type)+"="+string(c.Status)+"/"+c.Reason)
 		}
 		if strings.Join(got, " ") != tc.want {

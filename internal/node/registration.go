@@ -19,7 +19,6 @@ import (
 
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/sleep"
 )
 
 // Facts is what the node reports of this host. Sizes are in bytes.
@@ -43,7 +42,9 @@ type Registration struct {
 	MaxPods   int64
 	Port      int32 // of the kubelet's API
 	Facts     func() (*Facts, error)
+	Network   *Network // nil: pods of other nodes are not reached
 
+	wakeup  chan struct{} // see wake
 	mu      sync.Mutex
 	node    *corev1.Node // as the API server has it; nil until it has answered
 	sent    time.Time    // when the status was last sent
@@ -93,7 +94,21 @@ func (r *Registration) run(ctx context.Context, a *Agent) {
 			}
 		}
 		r.problem = text
-		_ = sleep.For(ctx, statusInterval) // ends with ctx, which the loop checks
+		timer := time.NewTimer(statusInterval)
+		select {
+		case <-ctx.Done():
+		case <-r.wakeup:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// wake makes the node be reported now.
+func (r *Registration) wake() {
+	select {
+	case r.wakeup <- struct{}{}:
+	default: // it has not been since the last call
 	}
 }
 
@@ -111,16 +126,16 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	err = c.Get(ctx, nodePath(r.Name), n)
 	if apierrors.IsNotFound(err) {
 		first := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: corev1.NodeSpec{Taints: r.Taints}}
-		r.setLabels(first)
+		r.setMetadata(first)
 		r.setStatus(first, facts, time.Now())
 		err = c.Create(ctx, "/api/v1/nodes", first, n)
 	}
 	if err != nil {
 		return fmt.Errorf("register node %s: %w", r.Name, err)
 	}
-	if next := n.DeepCopy(); r.setLabels(next) {
+	if next := n.DeepCopy(); r.setMetadata(next) {
 		if err := c.Update(ctx, nodePath(r.Name), next, n); err != nil {
-			return fmt.Errorf("update the labels of node %s: %w", r.Name, err)
+			return fmt.Errorf("update the labels and annotations of node %s: %w", r.Name, err)
 		}
 	}
 	next := n.DeepCopy()
@@ -155,8 +170,8 @@ func unchanged(a, b *corev1.NodeStatus) bool {
 	return equality.Semantic.DeepEqual(without(a), without(b))
 }
 
-// setLabels sets the node's own labels, and reports whether that has changed any.
-func (r *Registration) setLabels(n *corev1.Node) (changed bool) {
+// setMetadata sets the node's own labels and annotations, and reports whether that has changed any.
+func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
 	own := map[string]string{corev1.LabelHostname: r.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH}
 	maps.Copy(own, r.Labels)
 	if n.Labels == nil {
@@ -165,6 +180,20 @@ func (r *Registration) setLabels(n *corev1.Node) (changed bool) {
 	for name, value := range own {
 		if has, ok := n.Labels[name]; !ok || has != value {
 			n.Labels[name], changed = value, true
+		}
+	}
+	annotations := r.Network.annotations()
+	for _, name := range []string{annotationKey, annotationEndpoint} {
+		value, has := n.Annotations[name]
+		switch want, wanted := annotations[name]; {
+		case wanted && (!has || value != want):
+			if n.Annotations == nil {
+				n.Annotations = map[string]string{}
+			}
+			n.Annotations[name], changed = want, true
+		case !wanted && has: // of an earlier run
+			delete(n.Annotations, name)
+			changed = true
 		}
 	}
 	return changed
@@ -188,7 +217,7 @@ func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
 	st.Addresses = r.HostAddresses()
 	st.DaemonEndpoints.KubeletEndpoint.Port = r.Port
 	st.NodeInfo, st.Images = f.System, f.Images
-	for _, c := range conditions(f) {
+	for _, c := range conditions(f, r.Network.condition()) {
 		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 		setCondition(st, c)
 	}
@@ -223,8 +252,8 @@ const (
 	minInodePercent   = 5
 )
 
-// conditions returns the node's conditions, with the kubelet's reasons and messages (pkg/kubelet/nodestatus).
-func conditions(f *Facts) []corev1.NodeCondition {
+// conditions returns the node's conditions, among them that of its network, with the kubelet's reasons and messages (pkg/kubelet/nodestatus).
+func conditions(f *Facts, network corev1.NodeCondition) []corev1.NodeCondition {
 	choose := func(kind corev1.NodeConditionType, is bool, yes, no [2]string) corev1.NodeCondition {
 		if is {
 			return corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: yes[0], Message: yes[1]}
@@ -236,7 +265,7 @@ func conditions(f *Facts) []corev1.NodeCondition {
 		choose(corev1.NodeMemoryPressure, f.FreeMemory < minMemory, [2]string{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"}, [2]string{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"}),
 		choose(corev1.NodeDiskPressure, fullDisk, [2]string{"KubeletHasDiskPressure", "kubelet has disk pressure"}, [2]string{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"}),
 		choose(corev1.NodePIDPressure, f.Processes > 0 && f.FreeProcesses <= 0, [2]string{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"}, [2]string{"KubeletHasSufficientPID", "kubelet has sufficient PID available"}),
-		choose(corev1.NodeNetworkUnavailable, false, [2]string{}, [2]string{"PodrunRouter", "pods reach each other on this node, and the network outside; other nodes reach them by hostPort or hostNetwork"}),
+		network,
 		choose(corev1.NodeReady, f.Reason == "", [2]string{"KubeletReady", "podrun is posting ready status"}, [2]string{"KubeletNotReady", f.Reason}),
 	}
 }

@@ -28,7 +28,7 @@ func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	case own && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
 		return &p.Status // its processes are lost: it is resumed
 	case own && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
-		return mergeStatus(p, &local.Pod.Status, addresses)
+		return mergeStatus(p, w.Node.Network.withClusterIPs(&local.Pod.Status), addresses)
 	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
 		return &p.Status
 	case w.rejected != nil:

@@ -281,6 +281,11 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 		if err := w.services.wait(ctx); err != nil {
 			return err
 		}
+		if !runs && !p.Spec.HostNetwork {
+			if err := w.Node.Network.await(ctx); err != nil {
+				return err
+			}
+		}
 		if !runs {
 			refresh, err = w.requestTokens(ctx, p)
 			if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.isOffline()) {

@@ -80,6 +80,12 @@ func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error
 	return nil, nil, nil
 }
 
+// OpenShared opens the user namespace (nil as root) and the router's network namespace of the user's living
+// pods. Both are nil if there is no pod.
+func OpenShared(dirs store.Dirs) (user, router *os.File, err error) {
+	return findShared(dirs, reexec.EnterEnv(protocol.EnterUserNS))
+}
+
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		if f != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/netstack"
+	"github.com/podrun/podrun/netns/wireguard"
 	"github.com/podrun/podrun/runner"
 )
 
@@ -22,6 +23,7 @@ const Libraries = ""
 func EntryPoints() map[string]func([]string) int {
 	entryPoints := runner.EntryPoints()
 	maps.Copy(entryPoints, netstack.EntryPoints())
+	maps.Copy(entryPoints, wireguard.EntryPoints())
 	maps.Copy(entryPoints, server.EntryPoints())
 	maps.Copy(entryPoints, compose.EntryPoints())
 	return entryPoints

@@ -22,6 +22,9 @@ const (
 	FDPause    = 3 // supervisor → pause process: the first of the namespaces that it joins; the others follow
 	FDNetstack = 3 // supervisor → netstack: the SEQPACKET socket to the supervisor
 
+	FDWireguardSocket = 4 // node agent → WireGuard process: the listening socket for configurations; FDLock is its lock
+	FDWireguardRouter = 5 // node agent → WireGuard process: the network namespace that the pods of one user share
+
 	FDUnpackLock    = 3 // image program → unpacker: the lock of the image store
 	FDUnpackRecipe  = 4 // image program → unpacker: the file of the recipe that it writes
 	FDRebuildRecipe = 3 // CLI, image program → rebuilder: the recipe
@@ -95,6 +98,7 @@ const (
 	EntryRemoveVolume = "_remove-volume"  // CLI → supervisor program: remove the directory of a claim
 	EntryFilter       = "_filter"         // supervisor → supervisor program: compile a seccomp profile
 	EntryNetstack     = "_netstack"       // supervisor → netstack program: carry the traffic of a pod
+	EntryWireguard    = "_wireguard"      // node agent → netstack program: carry the traffic between the router and other nodes
 	EntryController   = "_controller"     // CLI → CLI: the controller of one workload
 	EntryPuller       = "_puller"         // CLI → CLI: pull the images of one pod and start it
 	EntryReplacer     = "_replace"        // CLI → CLI: replace one pod

@@ -128,7 +128,7 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 			break
 		}
 		if l, err := p.Lease(); err == nil && len(l.Addresses) > 1 && p.Alive() {
-			return pod.NetworksOf(l.Addresses)
+			return l.Networks()
 		}
 	}
 	for _, o := range services {

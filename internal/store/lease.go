@@ -11,6 +11,9 @@ type Lease struct {
 	Slot      int          `json:"slot"`      // the pod's number
 	Addresses []netip.Addr `json:"addresses"` // derived from the slot
 
+	// Gateway has the router's addresses if the pod's are those of a cluster's node (PodNetwork).
+	Gateway []netip.Addr `json:"gateway,omitempty"`
+
 	// Masqueraded means that the pod's outgoing packets are handled by the kernel alone, with the
 	// masquerading rules that all pods of root share. NoMasqueradeReason is the reason if that was
 	// tried and failed.

@@ -8,7 +8,17 @@ import (
 
 // Pool is the range from which the addresses of a user's pods and Services are taken: an IPv4 /16
 // and an IPv6 /64. Pods use the lower half of the first 65536 addresses, Services the upper half.
-type Pool struct{ V4, V6 netip.Prefix }
+type Pool struct {
+	V4, V6 netip.Prefix
+
+	// NodeV4 and NodeV6, where they are valid, are the networks of which pods have their addresses
+	// instead: those that a cluster has given to this node.
+	NodeV4, NodeV6 netip.Prefix
+
+	// NodeMTU is the largest size of packets to destinations other than pods and Services of this host,
+	// in bytes; 0: that of the pods' devices.
+	NodeMTU int
+}
 
 // Slot is the number of a pod among the pods of its user. Its addresses, its devices, its rules and
 // its port in the router are derived from it.
@@ -27,7 +37,53 @@ type Addresses struct{ V4, V6 netip.Addr }
 // Addresses returns the addresses of a pod.
 func (p Pool) Addresses(s Slot) Addresses {
 	n := int(s) - 1
-	return p.nth(uint16(n/slotsPerBlock)<<8 | uint16(2+n%slotsPerBlock))
+	number := uint16(n/slotsPerBlock)<<8 | uint16(2+n%slotsPerBlock)
+	a := p.nth(number)
+	if p.NodeV4.IsValid() {
+		a.V4 = nthOf(p.NodeV4, number)
+	}
+	if p.NodeV6.IsValid() {
+		a.V6 = nthOf(p.NodeV6, number)
+	}
+	return a
+}
+
+// Slots returns the largest slot whose addresses are in the pool: a node's network may be small.
+func (p Pool) Slots() Slot {
+	most := Slot(MaxSlot)
+	for _, n := range []netip.Prefix{p.NodeV4, p.NodeV6} {
+		if bits := n.Addr().BitLen() - n.Bits(); n.IsValid() && bits < 16 {
+			most = min(most, max(slotsIn(bits), 0))
+		}
+	}
+	return most
+}
+
+// slotsIn returns the number of slots of a network whose addresses end in so many bits.
+func slotsIn(bits int) Slot {
+	if bits < 8 {
+		return Slot(1<<bits - 3) // without the first two and the last one
+	}
+	return Slot(slotsPerBlock << (bits - 8))
+}
+
+// Prefixes returns the networks of all addresses of pods and Services.
+func (p Pool) Prefixes() []netip.Prefix {
+	all := []netip.Prefix{p.V4, p.V6}
+	for _, n := range []netip.Prefix{p.NodeV4, p.NodeV6} {
+		if n.IsValid() {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// HasNode reports whether pods have addresses of a cluster's node.
+func (p Pool) HasNode() bool { return p.NodeV4.IsValid() || p.NodeV6.IsValid() }
+
+// Contains reports whether an address is one of the pool.
+func (p Pool) Contains(a netip.Addr) bool {
+	return p.V4.Contains(a) || p.V6.Contains(a) || p.NodeV4.Contains(a) || p.NodeV6.Contains(a)
 }
 
 // Gateway returns the router's own addresses.
@@ -43,11 +99,15 @@ func (p Pool) ServiceRanges() []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(half.V4, 17), netip.PrefixFrom(half.V6, 113)}
 }
 
-func (p Pool) nth(n uint16) Addresses {
-	a4, a6 := p.V4.Addr().As4(), p.V6.Addr().As16()
-	a4[2], a4[3] = byte(n>>8), byte(n)
-	a6[14], a6[15] = byte(n>>8), byte(n)
-	return Addresses{netip.AddrFrom4(a4), netip.AddrFrom16(a6)}
+func (p Pool) nth(n uint16) Addresses { return Addresses{nthOf(p.V4, n), nthOf(p.V6, n)} }
+
+// nthOf returns the address of a network whose last bits are those of n.
+func nthOf(p netip.Prefix, n uint16) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	b[len(b)-2] |= byte(n >> 8)
+	b[len(b)-1] |= byte(n)
+	a, _ := netip.AddrFromSlice(b)
+	return a
 }
 
 // HostLoopback are the addresses through which a pod with permission reaches servers on the host's
@@ -63,13 +123,14 @@ func PreferredSlot(name string) Slot {
 }
 
 // FreeSlot returns the first free slot, starting at a preferred one.
-func FreeSlot(preferred Slot, taken map[Slot]bool) (Slot, error) {
-	for i := range MaxSlot {
-		if s := (preferred-1+Slot(i))%MaxSlot + 1; !taken[s] {
+func (p Pool) FreeSlot(preferred Slot, taken map[Slot]bool) (Slot, error) {
+	all := p.Slots()
+	for i := range all {
+		if s := (preferred-1+i)%all + 1; !taken[s] {
 			return s, nil
 		}
 	}
-	return 0, fmt.Errorf("find an address for the pod: all %d are taken", MaxSlot)
+	return 0, fmt.Errorf("find an address for the pod: all %d are taken", all)
 }
 
 // maxBroadBits is the maximum length of prefixes that stand for "everything", such as those of
@@ -112,11 +173,15 @@ var candidates4 = [][4]byte{
 // SlotOf returns the slot of a pod's IPv4 address; 0 if the address is not one of a pod of the
 // pool.
 func (p Pool) SlotOf(a netip.Addr) Slot {
-	if !a.Is4() || !p.V4.Contains(a) {
+	of := p.V4
+	if p.NodeV4.IsValid() {
+		of = p.NodeV4
+	}
+	if !a.Is4() || !of.Contains(a) {
 		return 0
 	}
-	b := a.As4()
-	s := Slot(int(b[2])*slotsPerBlock + int(b[3]) - 1)
+	b, first := a.As4(), of.Masked().Addr().As4()
+	s := Slot(int(b[2]-first[2])*slotsPerBlock + int(b[3]-first[3]) - 1)
 	if s < 1 || s > MaxSlot || p.Addresses(s).V4 != a {
 		return 0
 	}

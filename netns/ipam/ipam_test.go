@@ -71,6 +71,7 @@ func TestSlots(t *testing.T) {
 }
 
 func TestFreeSlot(t *testing.T) {
+	var p Pool
 	for _, c := range []struct {
 		preferred Slot
 		taken     map[Slot]bool
@@ -80,7 +81,7 @@ func TestFreeSlot(t *testing.T) {
 		{5, map[Slot]bool{5: true, 6: true}, 7},
 		{MaxSlot, map[Slot]bool{MaxSlot: true}, 1},
 	} {
-		if s, err := FreeSlot(c.preferred, c.taken); err != nil || s != c.want {
+		if s, err := p.FreeSlot(c.preferred, c.taken); err != nil || s != c.want {
 			t.Errorf("%d of %v: %d, %v", c.preferred, c.taken, s, err)
 		}
 	}
@@ -88,10 +89,54 @@ func TestFreeSlot(t *testing.T) {
 	for s := Slot(1); s <= MaxSlot; s++ {
 		all[s] = true
 	}
-	if s, err := FreeSlot(1, all); err == nil {
+	if s, err := p.FreeSlot(1, all); err == nil {
 		t.Errorf("%d is free", s)
 	}
 	if a, b := PreferredSlot("default/a"), PreferredSlot("default/a"); a != b || a < 1 || a > MaxSlot {
 		t.Errorf("%d and %d", a, b)
+	}
+}
+
+// Pods of a cluster's node have addresses of the node's networks, as many as these have; the rest stays.
+func TestNodeNetworks(t *testing.T) {
+	p, err := ChoosePool(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		v4, v6      string
+		slots       Slot
+		first, last string
+	}{
+		{"10.244.3.0/24", "", 250, "10.244.3.2 fd88::2", "10.244.3.251 fd88::fb"},
+		{"10.244.2.0/23", "2001:db8:3::/64", 500, "10.244.2.2 2001:db8:3::2", "10.244.3.251 2001:db8:3::1fb"},
+		{"10.244.3.64/26", "", 61, "10.244.3.66 fd88::2", "10.244.3.126 fd88::3e"},
+		{"10.32.0.0/11", "", MaxSlot, "10.32.0.2 fd88::2", "10.32.63.251 fd88::3ffb"},
+		{"", "2001:db8::/120", 250, "10.88.0.2 2001:db8::2", "10.88.0.251 2001:db8::fb"},
+		{"10.1.1.1/32", "", 0, "", ""},
+	} {
+		node := p
+		if c.v4 != "" {
+			node.NodeV4 = netip.MustParsePrefix(c.v4)
+		}
+		if c.v6 != "" {
+			node.NodeV6 = netip.MustParsePrefix(c.v6)
+		}
+		if got := node.Slots(); got != c.slots {
+			t.Errorf("%s %s: %d slots, want %d", c.v4, c.v6, got, c.slots)
+		}
+		if node.Gateway() != p.Gateway() {
+			t.Errorf("%s %s: gateway %v", c.v4, c.v6, node.Gateway())
+		}
+		for s := Slot(1); s <= node.Slots(); s++ {
+			a := node.Addresses(s)
+			if !node.Contains(a.V4) || !node.Contains(a.V6) || node.SlotOf(a.V4) != s || node.NodeV4.IsValid() && !node.NodeV4.Contains(a.V4) || node.NodeV6.IsValid() && !node.NodeV6.Contains(a.V6) {
+				t.Fatalf("%s %s: slot %d: %v", c.v4, c.v6, s, a)
+			}
+			text := a.V4.String() + " " + a.V6.String()
+			if s == 1 && text != c.first || s == node.Slots() && text != c.last {
+				t.Errorf("%s %s: slot %d: %s, want %s and %s", c.v4, c.v6, s, text, c.first, c.last)
+			}
+		}
 	}
 }

@@ -136,7 +136,7 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (pod
 func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
 	own, a := s.config.Pool.Addresses(s.config.Slot), from.Addr()
 	to = netip.AddrPortFrom(own.V4, uint16(port))
-	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.V4.Contains(a) || s.config.Pool.V6.Contains(a) {
+	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.Contains(a) {
 		shown := stackproto.UnknownClientAddr
 		if a.IsLoopback() {
 			shown = stackproto.ResolverAddr

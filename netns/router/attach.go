@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -48,6 +49,9 @@ func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addres
 	addVeth(&b, vethEnd{routerIndexBase + int(s), podLink(s), routerMAC(s)}, vethEnd{podIndex, "eth0", podMAC(s)}, ns)
 	if supported(pool.V6) {
 		b.AddAddress(routerIndexBase+int(s), podLink(s), netip.PrefixFrom(netip.MustParseAddr(linkGateway), 64))
+	}
+	for _, p := range nodeNetworks(pool) {
+		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: nobodyPriority})
 	}
 	for _, a := range usable(own, pool) {
 		b.AddRoute(fmt.Sprintf("add route to %s", a), nlbatch.Route{Dst: nft.HostPrefix(a), Link: routerIndexBase + int(s), Scope: unix.RT_SCOPE_LINK})
@@ -129,10 +133,29 @@ func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
 			// lost.
 			b.AddRoute("add the route to itself", nlbatch.Route{Dst: nft.HostPrefix(a), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: podIndex, Table: unix.RT_TABLE_LOCAL})
 		}
-		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(a), Link: podIndex, Gateway: gateway, Src: a})
+		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(a), Link: podIndex, Gateway: gateway, Src: a, MTU: pool.NodeMTU})
+		if pool.NodeMTU > 0 {
+			addRoutesToPods(&b, pool, a, gateway)
+		}
 		b.AddNeighbour(podIndex, gateway, routerMAC(s))
 	}
 	return b.Send()
+}
+
+// addRoutesToPods adds the routes for which the MTU of the default route is not valid: those to pods and
+// Services of this router, of the family of the pod's address a.
+func addRoutesToPods(b *nlbatch.Batch, pool ipam.Pool, a, gateway netip.Addr) {
+	for _, p := range pool.Prefixes() {
+		if p.Addr().Is4() == a.Is4() {
+			b.AddRoute("add the route to pods", nlbatch.Route{Dst: p, Link: podIndex, Gateway: gateway, Src: a})
+		}
+	}
+}
+
+// nodeNetworks returns the networks that a cluster has given to this node, of the families that the
+// kernel supports.
+func nodeNetworks(p ipam.Pool) []netip.Prefix {
+	return slices.DeleteFunc([]netip.Prefix{p.NodeV4, p.NodeV6}, func(n netip.Prefix) bool { return !n.IsValid() || !supported(n) })
 }
 
 // Disconnect takes down the router's end of a pod's device: nothing passes until the pod is attached

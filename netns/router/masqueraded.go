@@ -33,6 +33,9 @@ const gsoDefaultSize = 1 << 16
 // be refused. The pod's packets to destinations other than pods are at most mtu bytes long. The
 // calling thread's network is the host's.
 func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu int) (TrafficFDs, error) {
+	if pool.NodeMTU > 0 {
+		mtu = min(mtu, pool.NodeMTU)
+	}
 	control, controlErr := os.ReadFile("/proc/sys/" + congestionControl)
 	err := nsthread.Do(func() error {
 		// Its connections extend beyond the router: they use the host's congestion control.
@@ -42,7 +45,7 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 		var b nlbatch.Batch
 		b.SetUp(podIndex, "eth0", nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(gsoDefaultSize)))
 		own, gateway := pool.Addresses(s).V4, pool.Gateway().V4
-		b.AddRoute("add the route to pods", nlbatch.Route{Dst: pool.V4, Link: podIndex, Gateway: gateway, Src: own})
+		addRoutesToPods(&b, pool, own, gateway)
 		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(own), Link: podIndex, Gateway: gateway, Src: own, MTU: mtu})
 		return b.Send()
 	}, podNS)

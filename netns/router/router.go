@@ -65,6 +65,8 @@ const (
 	egressPref  = 33000 // of the rules to the TUN devices: after all others
 	portBase    = 12000 // + slot: accepts the pod's connections
 	linkGateway = "fe80::1"
+
+	nobodyPriority = 9999 // of routes to addresses without a pod: after those to pods
 )
 
 // MTU is that of the pods' and the router's devices. The kernel's cost of a stream is mostly a cost
@@ -129,8 +131,9 @@ const congestionControl = "net/ipv4/tcp_congestion_control"
 func useReno() { _ = procfs.WriteSysctl(congestionControl, "reno") }
 
 // Prepare configures the router with an address pool that overlaps no route of the host (the calling
-// thread's network), and returns the pool. If another process has prepared the router, it returns that pool.
-func (r Router) Prepare() (ipam.Pool, error) {
+// thread's network) and none of the given networks, and returns the pool. If another process has prepared
+// the router, it returns that pool.
+func (r Router) Prepare(others ...netip.Prefix) (ipam.Pool, error) {
 	pool, err := r.CurrentPool()
 	if err != nil || pool.V4.IsValid() {
 		return pool, err
@@ -139,7 +142,7 @@ func (r Router) Prepare() (ipam.Pool, error) {
 	if err != nil {
 		return ipam.Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
-	if pool, err = ipam.ChoosePool(networks); err != nil {
+	if pool, err = ipam.ChoosePool(append(networks, others...)); err != nil {
 		return ipam.Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
 	if err := r.Do(func() error { return prepare(pool) }); err != nil {
@@ -221,7 +224,7 @@ func prepare(pool ipam.Pool) error {
 		b.AddRoute("add route to local sockets", nlbatch.Route{Dst: anyPrefix(p.Addr()), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: nlbatch.LoopbackIndex, Table: localTable})
 		b.AddRule("add rule for local sockets", family, localTable, localPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.LocalMark)))
 		// Addresses without a pod are unreachable, except those of Services that the proxies handle: see routeToTUN.
-		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: 9999})
+		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: nobodyPriority})
 		if p.Addr().Is6() {
 			b.AddAddress(nlbatch.LoopbackIndex, "loopback", nft.HostPrefix(pool.Gateway().V6))
 		}

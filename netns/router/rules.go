@@ -21,7 +21,7 @@ import (
 //     mode.
 //   - Packets to a pod or a Service continue, and the kernel routes them; but not those to a Service
 //     whose endpoints are other hosts. netns/services has marked these, and those to Services with addresses
-//     outside the pods' network.
+//     outside the pods' network. So do packets to pods of other nodes, which SetPeers marks.
 //   - The first packet of a TCP connection continues too, to the TUN device: the process
 //     there connects first and sends the packet back, which then reaches the listening socket. So
 //     a pod sees a refused connection as refused. A first packet to a server that has just accepted
@@ -120,7 +120,12 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	add(nft.MatchOtherInputIndex(routerIndexBase+int(s)), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
 		all.addSourceCheck(f, addrOf(f, own))
-		add(f.MatchDestination(prefixOf(f, pool)), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
+		for _, p := range prefixesOf(f, pool) {
+			add(f.MatchDestination(p), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
+		}
+		if pool.HasNode() {
+			add(f.MatchFamily(), nft.MatchMark(nft.PeerMark), nft.Verdict(expr.VerdictAccept))
+		}
 		add(f.MatchFamily(), nft.MatchNotSYN(), toOwnSocket(f))
 	}
 	add(nft.MatchMark(nft.ServiceMark), nft.Verdict(expr.VerdictAccept))
@@ -219,11 +224,9 @@ func addrOf(f nft.Family, a ipam.Addresses) netip.Addr {
 	return a.V6
 }
 
-func prefixOf(f nft.Family, p ipam.Pool) netip.Prefix {
-	if f.AddrSize == 4 {
-		return p.V4
-	}
-	return p.V6
+// prefixesOf returns the networks of pods and Services of one family.
+func prefixesOf(f nft.Family, p ipam.Pool) []netip.Prefix {
+	return slices.DeleteFunc(p.Prefixes(), func(n netip.Prefix) bool { return n.Addr().BitLen() != int(f.AddrSize)*8 })
 }
 
 // toOwnSocket delivers a packet to the socket with its own addresses, if there is one. The kernel

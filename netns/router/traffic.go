@@ -100,7 +100,11 @@ func (w TrafficFDs) open(s ipam.Slot, six bool) error {
 
 // openTUN makes a pod's TUN device.
 func openTUN(s ipam.Slot, flags uint16) (*os.File, error) {
-	name := tunLink(s)
+	return makeTUN(tunLink(s), tunIndexBase+int(s), flags)
+}
+
+// makeTUN makes a TUN device.
+func makeTUN(name string, index int, flags uint16) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
@@ -108,7 +112,7 @@ func openTUN(s ipam.Slot, flags uint16) (*os.File, error) {
 	request, err := unix.NewIfreq(name)
 	if err == nil {
 		request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | flags)
-		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, tunIndexBase+int(s))
+		err = unix.IoctlSetPointerInt(fd, unix.TUNSETIFINDEX, index)
 	}
 	if err == nil {
 		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)

@@ -47,7 +47,7 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < maxAge {
 		return d.view
 	}
-	v := &dns.View{Namespace: n.store.Namespace, Domain: n.plan.ClusterDomain(), Ranges: []netip.Prefix{n.Pool.V4, n.Pool.V6}}
+	v := &dns.View{Namespace: n.store.Namespace, Domain: n.plan.ClusterDomain(), Ranges: n.Pool.Prefixes()}
 	if n.plan.HostLoopback {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
@@ -100,8 +100,10 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 	for _, n := range neighbours {
 		d.Pods = append(d.Pods, toServicePod(n))
 	}
-	peers := peerNetworks(at)
-	inside := func(a netip.Addr) bool { return isInside(pool, a) || isIn(peers, a) }
+	cluster, err := at.PodNetwork()
+	damaged = errors.Join(damaged, err)
+	peers := cluster.Others()
+	inside := func(a netip.Addr) bool { return pool.Contains(a) || isIn(peers, a) }
 	fixed := false
 	for _, o := range objects {
 		s := toService(o)
@@ -117,12 +119,6 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 	}
 	return d, damaged
 }
-
-// peerNetworks returns the networks of the pods of other nodes of a cluster to which the router leads. There are none:
-// pods of different nodes do not reach each other.
-func peerNetworks(store.Pod) []netip.Prefix { return nil }
-
-func isInside(pool ipam.Pool, a netip.Addr) bool { return pool.V4.Contains(a) || pool.V6.Contains(a) }
 
 func isIn(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })

@@ -114,7 +114,7 @@ func (n *Network) UpdateServices() error {
 // renumberServices gives Services addresses of the current network. It may differ from the one in which
 // they were made, before the machine got a route to the old one.
 func (n *Network) renumberServices() error {
-	networks := pod.Networks(n.Pool)
+	networks := pod.Networks{V4: n.Pool.V4, V6: n.Pool.V6}
 	stale := func() (list []*pod.Object, err error) {
 		all, err := n.store.AllServices()
 		for _, o := range all {

@@ -173,7 +173,7 @@ func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
 		return way, way.Start(n.netns)
 	}
-	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: []netip.Prefix{n.Pool.V4, n.Pool.V6}, UnknownMark: nft.UnknownClientMark}
+	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: n.Pool.Prefixes(), UnknownMark: nft.UnknownClientMark}
 	return way, way.Start(n.router())
 }
 

@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -46,7 +47,11 @@ func (n *Network) setUpMasquerade(mode pod.NetworkMode, router router.Router) (m
 }
 
 func (n *Network) writeLease(leaves bool) error {
-	return n.store.WriteLease(store.Lease{Slot: int(n.Slot), Addresses: n.Addresses(), Masqueraded: leaves, NoMasqueradeReason: n.NoMasquerade})
+	l := store.Lease{Slot: int(n.Slot), Addresses: n.Addresses(), Masqueraded: leaves, NoMasqueradeReason: n.NoMasquerade}
+	if g := n.Pool.Gateway(); n.Pool.HasNode() {
+		l.Gateway = []netip.Addr{g.V4, g.V6}
+	}
+	return n.store.WriteLease(l)
 }
 
 // repairMasquerade restores rules that others have removed. A reload of the host's firewall removes all

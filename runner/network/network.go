@@ -201,7 +201,7 @@ func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error)
 			return err
 		}
 		defer router.Leave()
-		pool, err := router.Prepare()
+		pool, err := n.preparePool(router)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error)
 		if had, err := n.store.Lease(); err == nil {
 			want = ipam.Slot(had.Slot)
 		}
-		slot, err := ipam.FreeSlot(want, taken)
+		slot, err := pool.FreeSlot(want, taken)
 		if err != nil {
 			return err
 		}

@@ -2,10 +2,10 @@ package network
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
-	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/ipam"
@@ -25,7 +25,11 @@ func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 	if err != nil || len(fds) == 0 {
 		return fds.Close() // the pod has no lease
 	}
-	if n.Pool, err = router.Open(n.router()).CurrentPool(); err != nil {
+	pool, err := router.Open(n.router()).CurrentPool()
+	if err == nil {
+		err = n.setPool(pool, had)
+	}
+	if err != nil {
 		return errors.Join(err, fds.Close())
 	}
 	n.applyLease(had)
@@ -47,7 +51,10 @@ func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) error {
 	had, fds, err := n.loadLease(take)
 	if err == nil && len(fds) > 0 {
-		n.Pool = ipam.Pool(pod.NetworksOf(had.Addresses))
+		networks := had.Networks()
+		if err := n.setPool(ipam.Pool{V4: networks.V4, V6: networks.V6}, had); err != nil {
+			fmt.Fprintln(os.Stderr, err) // only the addresses in the last status differ
+		}
 		n.applyLease(had)
 	}
 	return fds.Close()

@@ -24,6 +24,7 @@ const (
 	programsEnv = "PODRUN_CLUSTER_PROGRAMS" // where scripts/test-cluster puts the programs
 	addressEnv  = "PODRUN_CLUSTER_ADDRESS"  // IP address of the host in the test's network
 
+	podRange     = "10.244.0.0/16"
 	serviceRange = "10.96.0.0/16"
 	firstService = "10.96.0.1" // of the Service kubernetes
 	etcdURL      = "http://127.0.0.1:2379"
@@ -144,6 +145,7 @@ func (c *controlPlane) startControllers(t *testing.T) {
 	c.start(t, "kube-controller-manager", "--kubeconfig", c.file("manager.kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1",
 		"--root-ca-file", c.file("ca.crt"), "--service-account-private-key-file", c.file("serviceaccount.key"),
 		"--cluster-signing-cert-file", c.file("ca.crt"), "--cluster-signing-key-file", c.file("ca.key"),
+		"--allocate-node-cidrs", "--cluster-cidr", podRange,
 		"--use-service-account-credentials", "--controllers", "*,bootstrap-signer-controller,token-cleaner-controller",
 		"--node-monitor-grace-period", "20s", "--node-monitor-period", "2s")
 	c.start(t, "kube-scheduler", "--kubeconfig", c.file("scheduler.kubeconfig"), "--leader-elect=false", "--bind-address", "127.0.0.1")

@@ -137,9 +137,11 @@ static void become_root(int pod) {
 		return;
 	}
 	int joined = env_fd(ENV_USER_NS);
-	if (joined >= 0)
+	if (joined >= 0) {
 		join_user_namespace(joined);
-	else
+		if (!pod && unshare(CLONE_NEWNS) < 0)
+			podrun_die("make a mount namespace");
+	} else
 		enter_user_namespace(pod ? 0 : CLONE_NEWNS, env(ENV_UID_MAP), env(ENV_GID_MAP), env(ENV_ID_TOOLS));
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("become root of the user namespace");

@@ -38,8 +38,9 @@ the cluster does not see them.
 
 A host joins with podrun node join, once. Pods reach the cluster's Services if
 the node may read EndpointSlices: kubectl create clusterrolebinding
-podrun-nodes --clusterrole=system:node-proxier --group=system:nodes. They do
-not reach pods of other nodes; these may use hostPort or hostNetwork.
+podrun-nodes --clusterrole=system:node-proxier --group=system:nodes. Pods of
+other nodes are reached only with --pod-network wireguard, if these have it too;
+else use hostPort or hostNetwork.
 
 Examples:
   podrun node join 192.168.1.5:6443 --token TOKEN \
@@ -59,6 +60,8 @@ Examples:
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
 			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "an `ADDRESS` of the cluster's name servers for pods; without it podrun answers the names of Services"},
 			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names"},
+			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "how pods of other nodes are reached: `none or wireguard`"},
+			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -80,6 +83,9 @@ type options struct {
 	sysctls    []string
 	cluster    pod.Cluster
 
+	podNetwork    string
+	wireguardPort int
+
 	unsafe manifestvalidation.UnsafeSysctls
 	node   node.Registration
 }
@@ -90,6 +96,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
 	o.cluster = pod.Cluster{DNS: c.StringSlice("cluster-dns"), Domain: c.String("cluster-domain")}
+	o.podNetwork, o.wireguardPort = c.String("pod-network"), c.Int("wireguard-port")
 	return nil
 }
 
@@ -103,6 +110,10 @@ func (o *options) Validate() (err error) {
 		return refuse("--kubeconfig and --bootstrap-kubeconfig are mutually exclusive")
 	case o.port < 0 || o.port > math.MaxUint16:
 		return refuse("--port: %d is no port", o.port)
+	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkWireGuard:
+		return refuse("--pod-network: %q is neither none nor wireguard", o.podNetwork)
+	case o.wireguardPort < 1 || o.wireguardPort > math.MaxUint16:
+		return refuse("--wireguard-port: %d is no port", o.wireguardPort)
 	case o.maxPods < 1:
 		return refuse("--max-pods: %d is not positive", o.maxPods)
 	}
@@ -192,6 +203,9 @@ func (o *options) Run(ctx context.Context) error {
 	}()
 	id, err := o.identify(ctx, files)
 	if err != nil {
+		return err
+	}
+	if o.node.Network, err = o.network(dirs, files); err != nil {
 		return err
 	}
 	launcher, err := o.env.Deps.NewLauncher(dirs)

@@ -1,0 +1,246 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/netns/wireguard/control"
+)
+
+// Tunnel carries packets between the pods of this host and those of other nodes.
+type Tunnel interface {
+	// Set gives new pods addresses of the networks own, and makes the peers reachable. While pods with other
+	// addresses are running it returns an error.
+	Set(own []netip.Prefix, peers []control.Peer) error
+	// Last returns what was set last, before this process began, too.
+	Last() (own []netip.Prefix, peers []control.Peer, err error)
+}
+
+// Network is the node's part in the pod network of the cluster.
+type Network struct {
+	Tunnel   Tunnel
+	Key      control.Key    // public
+	Endpoint netip.AddrPort // at which other nodes reach this one
+
+	mu       sync.Mutex
+	nodes    map[string]*corev1.Node
+	listed   bool // the API server has sent the list of the nodes
+	denied   error
+	own      []netip.Prefix
+	assigned chan struct{} // closed when pods may start
+	problem  error         // why they may not, or why not all other nodes are reached
+	wakeup   chan struct{}
+	printed  map[string]string // the last problem of each node; of this one with the name ""
+}
+
+// NewNetwork returns a network that has not been set up.
+func NewNetwork(t Tunnel, key control.Key, endpoint netip.AddrPort) *Network {
+	return &Network{Tunnel: t, Key: key, Endpoint: endpoint, nodes: map[string]*corev1.Node{}, assigned: make(chan struct{}), wakeup: make(chan struct{}, 1), printed: map[string]string{}}
+}
+
+// networkResync is the longest time between two looks at the network: a process that was killed changes no file.
+const networkResync = 10 * time.Second
+
+// run keeps the network up to date until ctx ends.
+func (n *Network) run(ctx context.Context, a *Agent) {
+	a.running.Go(func() { kubeapi.Watch[corev1.Node](ctx, a.Client, "/api/v1/nodes", "", &nodeHandler{n}) })
+	for ctx.Err() == nil {
+		if err := n.update(a); err != nil {
+			n.print(a, "", err)
+		} else {
+			n.printed[""] = ""
+		}
+		timer := time.NewTimer(networkResync)
+		select {
+		case <-ctx.Done():
+		case <-n.wakeup:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// wake makes run look again.
+func (n *Network) wake() {
+	if n == nil {
+		return
+	}
+	select {
+	case n.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// print prints a problem of a node that differs from its last one.
+func (n *Network) print(a *Agent, node string, err error) {
+	if text := err.Error(); n.printed[node] != text {
+		n.printed[node] = text
+		report.Print(a.ErrOut, err)
+	}
+}
+
+// update sets the network by the nodes of the cluster. Without the API server, what was set last stays.
+func (n *Network) update(a *Agent) error {
+	own, peers, err := n.Tunnel.Last()
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	self, listed, denied := n.nodes[a.Node.Name], n.listed, n.denied
+	nodes := slices.Collect(maps.Values(n.nodes))
+	n.mu.Unlock()
+	if self == nil {
+		self = a.Node.object()
+	}
+	if self != nil {
+		if own, err = podCIDRs(self); err != nil {
+			return n.finish(a, nil, err)
+		}
+	}
+	if listed {
+		var problems map[string]error
+		peers, problems = peersOf(nodes, a.Node.Name, n.Key, own)
+		for _, name := range slices.Sorted(maps.Keys(problems)) {
+			n.print(a, name, fmt.Errorf("pods of node %s are not reached: %w", name, problems[name]))
+		}
+		maps.DeleteFunc(n.printed, func(name, _ string) bool { return name != "" && problems[name] == nil })
+	}
+	if len(own) == 0 {
+		return n.finish(a, nil, errNoCIDR)
+	}
+	if err := n.Tunnel.Set(own, peers); err != nil {
+		return n.finish(a, nil, err)
+	}
+	return n.finish(a, own, denied)
+}
+
+var errNoCIDR = report.New(report.Failure, "kube-controller-manager has --allocate-node-cidrs and --cluster-cidr, or kubeadm init --pod-network-cidr", "the cluster has given this node no addresses for pods")
+
+// finish records the result of an update: own are the networks of pods, if they may start. The node's status
+// follows from it.
+func (n *Network) finish(a *Agent, own []netip.Prefix, problem error) error {
+	n.mu.Lock()
+	changed := (n.problem == nil) != (problem == nil) || n.own == nil && own != nil
+	n.problem = problem
+	if own != nil {
+		if n.own == nil {
+			close(n.assigned)
+		}
+		n.own = own
+	}
+	n.mu.Unlock()
+	if changed {
+		a.Node.wake()
+	}
+	return problem
+}
+
+// await returns when pods may start.
+func (n *Network) await(ctx context.Context) error {
+	if n == nil {
+		return nil
+	}
+	select {
+	case <-n.assigned:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// condition returns the node's condition NetworkUnavailable.
+func (n *Network) condition() corev1.NodeCondition {
+	c := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse}
+	if n == nil {
+		c.Reason, c.Message = "PodrunRouter", "pods reach each other on this node, and the network outside; pods of other nodes are not reached, except by hostPort and hostNetwork"
+		return c
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.own == nil && n.problem != nil:
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "PodNetworkNotReady", n.problem.Error()
+	case n.own == nil:
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "PodNetworkNotReady", "the pod network is being set up"
+	case n.problem != nil:
+		c.Reason, c.Message = "PodrunWireGuard", "pods of other nodes may not be reached: "+n.problem.Error()
+	default:
+		c.Reason, c.Message = "PodrunWireGuard", "pods of other nodes are reached by WireGuard"
+	}
+	return c
+}
+
+// withClusterIPs returns the status of a pod with those of its addresses that are unique in the cluster, in the
+// order of the node's networks. Other nodes do not reach an address of another family.
+func (n *Network) withClusterIPs(st *corev1.PodStatus) *corev1.PodStatus {
+	if n == nil {
+		return st
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ips := st.PodIPs
+	st = st.DeepCopy()
+	st.PodIP, st.PodIPs = "", nil
+	for _, c := range n.own {
+		for _, ip := range ips {
+			if a, err := netip.ParseAddr(ip.IP); err == nil && c.Contains(a) {
+				st.PodIPs = append(st.PodIPs, ip)
+			}
+		}
+	}
+	if len(st.PodIPs) > 0 {
+		st.PodIP = st.PodIPs[0].IP
+	}
+	return st
+}
+
+// nodeHandler receives the nodes of the cluster.
+type nodeHandler struct{ *Network }
+
+// Replace implements kubeapi.Handler.
+func (h *nodeHandler) Replace(nodes []*corev1.Node) {
+	h.change(func() {
+		clear(h.nodes)
+		for _, o := range nodes {
+			h.nodes[o.Name] = o
+		}
+	})
+}
+
+// Event implements kubeapi.Handler.
+func (h *nodeHandler) Event(kind watch.EventType, o *corev1.Node) {
+	h.change(func() {
+		if delete(h.nodes, o.Name); kind != watch.Deleted {
+			h.nodes[o.Name] = o
+		}
+	})
+}
+
+func (h *nodeHandler) change(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+	h.listed, h.denied = true, nil
+	h.wake()
+}
+
+// Failed implements kubeapi.Handler. That the API server is away is reported elsewhere.
+func (h *nodeHandler) Failed(err error) {
+	if apierrors.IsForbidden(err) {
+		h.mu.Lock()
+		h.denied = report.New(report.Failure, "permit it: kubectl create clusterrole podrun-peers --verb=list,watch --resource=nodes; kubectl create clusterrolebinding podrun-peers --clusterrole=podrun-peers --group=system:nodes", "read the nodes of the cluster: %w", err)
+		h.mu.Unlock()
+		h.wake()
+	}
+}
