@@ -22,6 +22,7 @@ const (
 	outEnv         = "PODRUN_CONFORMANCE_OUT"   // directory for the reports
 	focusEnv       = "PODRUN_CONFORMANCE_FOCUS" // regular expressions of ginkgo
 	skipEnv        = "PODRUN_CONFORMANCE_SKIP"
+	procsEnv       = "PODRUN_CONFORMANCE_PROCS" // how many tests run at a time
 
 	// testRegistry is before the names of the images of Kubernetes' tests here. No registry has them.
 	testRegistry = "localhost/e2e"
@@ -103,14 +104,15 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	c.kubectl(t, "create", "clusterrolebinding", "podrun-nodes", "--clusterrole=system:node-proxier", "--group=system:nodes")
 	c.apply(t, strings.ReplaceAll(proxy, "REGISTRY", testRegistry))
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/proxy", "-n", "kube-system", "--timeout="+timeout.String())
 	writeFile(t, c.file("registries"), []byte("promoterE2eRegistry: "+testRegistry+"\ngcRegistry: "+testRegistry+"\n"))
 	programs := os.Getenv(conformanceEnv)
-	cmd := exec.Command(filepath.Join(programs, "ginkgo"), "run", "--procs=8", "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
+	cmd := exec.Command(filepath.Join(programs, "ginkgo"), "run", "--procs="+os.Getenv(procsEnv), "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
 		"--output-dir="+os.Getenv(outEnv), "--json-report=report.json", "--focus="+os.Getenv(focusEnv), "--skip="+os.Getenv(skipEnv),
 		filepath.Join(programs, "e2e.test"), "--",
-		"--kubeconfig="+c.file("admin.kubeconfig"), "--provider=skeleton", "--minStartupPods=0", "--report-dir="+c.dir)
+		"--kubeconfig="+c.file("admin.kubeconfig"), "--provider=skeleton", "--minStartupPods=0", "--kubectl-path="+filepath.Join(c.programs, "kubectl"), "--report-dir="+c.dir)
 	cmd.Dir, cmd.Env = c.dir, append(c.env(), "PATH="+os.Getenv("PATH"), "KUBE_TEST_REPO_LIST="+c.file("registries"))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	err := cmd.Run() // an error if a test fails

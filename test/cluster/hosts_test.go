@@ -84,7 +84,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("logs of the pods: %q", got)
 		}
 	})
-	t.Run("API server away", func(t *testing.T) { testAway(t, c) })
+	t.Run("API server away", func(t *testing.T) { testAway(t, c, nodes) })
 	t.Run("dead node", func(t *testing.T) { testDeadNode(t, c, nodes["podrun-host3"]) })
 	c.kubectl(t, "delete", "deployment/spread", "--cascade=foreground", "--timeout="+timeout.String())
 }
@@ -109,7 +109,7 @@ spec:
 `
 
 // testAway: while the API server does not answer, and afterwards, the containers keep running.
-func testAway(t *testing.T, c *controlPlane) {
+func testAway(t *testing.T, c *controlPlane, nodes map[string]*node) {
 	away := 20 * time.Second
 	if text := os.Getenv(awayEnv); text != "" {
 		var err error
@@ -122,7 +122,13 @@ func testAway(t *testing.T, c *controlPlane) {
 	if err := server.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(away)
+	for end := time.Now().Add(away); time.Now().Before(end); time.Sleep(time.Second) {
+		for name, n := range nodes {
+			if got := n.podrun(t, "get", "pods", "-o", "jsonpath={.items[*].status.phase}{.items[*].status.containerStatuses[*].restartCount}"); got != "Running Running0 0" {
+				t.Fatalf("host %s: %s", name, got)
+			}
+		}
+	}
 	if err := server.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
