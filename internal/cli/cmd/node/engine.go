@@ -39,6 +39,7 @@ type engine struct {
 	dirs     store.Dirs
 	launcher cmdutil.PodLauncher
 	sysctls  []string // --allow-unsafe-sysctl
+	busy     func()   // is called when something changes; memory.ShrinkWhenIdle
 }
 
 // Find implements node.Engine.
@@ -269,6 +270,7 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 		}
 		for p, st := range next {
 			if seen[p] != st {
+				e.busy()
 				changed(p.Namespace, p.Name)
 			}
 			delete(seen, p)
