@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/memory"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
@@ -55,6 +56,15 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 	return dirs, dirs.Pod(args[2], args[3]), nil
 }
 
+// maxProcs is the number of threads that run Go code in a supervisor. It computes little. With only one,
+// each blocking system call (while containers are made and networks connected) stops all other goroutines
+// until the runtime notices, which takes up to 10 ms. libcontainer's processes run with the GOMAXPROCS=1 of
+// their environment.
+const maxProcs = 4
+
+// shrinkAfter is the time without changes after which the supervisor shrinks.
+const shrinkAfter = 250 * time.Millisecond
+
 // supervisor is the supervisor of one pod: its engine, control socket and signals.
 type supervisor struct {
 	pod       store.Pod
@@ -74,7 +84,7 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(protocol.CommSupervisor+"\x00"))), 0, 0, 0)
 	runtime.GOMAXPROCS(maxProcs)
-	debug.SetGCPercent(gcPercentAtStart)
+	debug.SetGCPercent(memory.StartPercent)
 	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups
 	s, l, err := openPod(args)
 	if err != nil {
@@ -87,7 +97,7 @@ func supervise(args []string) int {
 	go s.control.serve(s.listener)
 	signal.Notify(s.stops, stopSignals...)
 	go s.stopOnSignal()
-	idle := shrinkWhenIdle()
+	idle := memory.ShrinkWhenIdle(shrinkAfter, 32<<10)
 	l.publish = func(st *pod.Status) {
 		out := s.engine.completeStatus(*st)
 		write := s.pod.WriteStatus

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -263,36 +265,72 @@ var podmanPassed = map[string]int{
 	"common/storage/host_path.go": 2, "common/storage/projected_configmap.go": 1, "common/storage/projected_secret.go": 1, "common/storage/secrets_volume.go": 1,
 }
 
-// pageText is the page: TABLE, FAILED, PASSED and PODMAN are replaced.
+// pageText is the page. Words in capitals are replaced.
 const pageText = `# Conformance
 
-Kubernetes has tests of a node's behaviour, NodeConformance, in its program e2e.test. ` + "`make conformance`" + ` runs them in a cluster of
-Kubernetes 1.36 whose only node is ` + "`podrun node`" + `, of an ordinary user: all but those that change the machine or must run alone (Serial).
-The same tests with podman kube play 4.3.1 as root, behind an agent that passed the pods to it and reported their status, passed PODMAN.
+Kubernetes has tests of what a node does, in its program e2e.test: NodeConformance, and among the tests for certified clusters,
+Conformance. ` + "`make conformance`" + ` runs them in a cluster of Kubernetes 1.36 whose only node is ` + "`podrun node`" + `, of an ordinary user: all but those
+that change the machine or must run alone (Serial).
+
+## NodeConformance: PASSED of ALL
+
+Podman passes PODMAN of the same tests: podman kube play 4.3.1, as root, behind an agent that passed the pods to it and reported their
+status.
 
 | tests | number | podrun | podman |
 |---|---|---|---|
-TABLE
-podrun passes PASSED. These fail:
+NODETABLE
+## Conformance: OTHERPASSED of OTHERALL
+
+Some are NodeConformance tests, too.
+
+| tests | number | podrun |
+|---|---|---|
+OTHERTABLE
+## Failed
 
 FAILED`
 
-// page returns docs/reference/conformance.md for results in the order of their files.
+// A share is a number of tests, and how many of them passed.
+type share struct{ all, passed int }
+
+func (s share) with(r *result) share {
+	s.all++
+	if r.passed {
+		s.passed++
+	}
+	return s
+}
+
+// page returns docs/reference/conformance.md.
 func page(results []result) string {
-	var table, failed strings.Builder
-	var passed, podman int
-	for len(results) > 0 {
-		file, count, ok := results[0].file, 0, 0
-		for ; count < len(results) && results[count].file == file; count++ {
-			r := &results[count]
-			if r.passed {
-				ok++
-				continue
-			}
+	var failed, node, other strings.Builder
+	nodeFiles, groups := map[string]share{}, map[string]share{}
+	var nodeAll, otherAll share
+	podman := 0
+	for i := range results {
+		r := &results[i]
+		if strings.Contains(r.name, "[NodeConformance]") {
+			nodeFiles[r.file], nodeAll = nodeFiles[r.file].with(r), nodeAll.with(r)
+		}
+		if strings.Contains(r.name, "[Conformance]") {
+			group := path.Dir(r.file)
+			groups[group], otherAll = groups[group].with(r), otherAll.with(r)
+		}
+		if !r.passed {
 			fmt.Fprintf(&failed, "- %s: %s\n", r.name, cmp.Or(r.reason, "a defect"))
 		}
-		fmt.Fprintf(&table, "| %s | %d | %d | %d |\n", file, count, ok, podmanPassed[file])
-		passed, podman, results = passed+ok, podman+podmanPassed[file], results[count:]
 	}
-	return strings.NewReplacer("TABLE\n", table.String()+"\n", "FAILED", failed.String(), "PASSED", fmt.Sprint(passed), "PODMAN", fmt.Sprint(podman)).Replace(pageText)
+	for _, file := range slices.Sorted(maps.Keys(nodeFiles)) {
+		s := nodeFiles[file]
+		fmt.Fprintf(&node, "| %s | %d | %d | %d |\n", file, s.all, s.passed, podmanPassed[file])
+		podman += podmanPassed[file]
+	}
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		s := groups[group]
+		fmt.Fprintf(&other, "| %s | %d | %d |\n", group, s.all, s.passed)
+	}
+	return strings.NewReplacer("OTHERPASSED", fmt.Sprint(otherAll.passed), "OTHERALL", fmt.Sprint(otherAll.all), "OTHERTABLE", other.String(),
+		"NODETABLE", node.String(), "PASSED", fmt.Sprint(nodeAll.passed), "ALL", fmt.Sprint(nodeAll.all), "PODMAN", fmt.Sprint(podman),
+		"FAILED", failed.String()).Replace(pageText)
 }

@@ -40,6 +40,7 @@ type engine struct {
 	launcher cmdutil.PodLauncher
 	sysctls  []string     // --allow-unsafe-sysctl
 	cluster  *pod.Cluster // of the pods
+	busy     func()       // is called when something changes; memory.ShrinkWhenIdle
 }
 
 // Find implements node.Engine.
@@ -272,6 +273,7 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 		}
 		for p, st := range next {
 			if seen[p] != st {
+				e.busy()
 				changed(p.Namespace, p.Name)
 			}
 			delete(seen, p)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podmetrics"
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
+	"github.com/podrun/podrun/internal/memory"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/node/server"
 	"github.com/podrun/podrun/internal/pod"
@@ -181,6 +183,9 @@ func parseTaints(words []string) (taints []corev1.Taint, err error) {
 	return taints, nil
 }
 
+// shrinkAfter is the time without changes of pods after which the agent shrinks. It has reported them then.
+const shrinkAfter = 5 * time.Second
+
 // Run implements cmdutil.Command.
 func (o *options) Run(ctx context.Context) error {
 	dirs, err := o.env.Preflight(ctx, false)
@@ -219,7 +224,7 @@ func (o *options) Run(ctx context.Context) error {
 	defer listener.Close()
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
-	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster}
+	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, busy: memory.ShrinkWhenIdle(shrinkAfter, 8<<10)}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)

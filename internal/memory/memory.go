@@ -1,4 +1,5 @@
-package runner
+// Package memory shrinks processes that are at rest.
+package memory
 
 import (
 	"os"
@@ -11,34 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcs is the number of threads that run Go code in a supervisor. It computes little. With only one,
-// each blocking system call (while containers are made and networks connected) stops all other goroutines
-// until the runtime notices, which takes up to 10 ms. libcontainer's processes run with the GOMAXPROCS=1 of
-// their environment.
-const maxProcs = 4
+// StartPercent is GOGC, the growth of the heap between two collections in percent, of a process that does much, as
+// at its start: with idlePercent it would collect at every megabyte, which is a fifth of its processor time.
+const StartPercent = 400
 
-// gcPercent is GOGC, the heap growth between two collections, in percent: the live heap is small. While a
-// pod is being started this would mean a collection at every megabyte and a fifth of the supervisor's
-// processor time, so a larger value is used until then.
-const (
-	gcPercent        = 50
-	gcPercentAtStart = 400
-)
+// idlePercent is GOGC of a process at rest.
+const idlePercent = 50
 
-// idleAfter is the time without changes after which the supervisor shrinks. It also shrinks at the longest
-// interval, because in some pods something always changes.
-const (
-	idleAfter = 250 * time.Millisecond
-	idleLate  = 30 * time.Second
-)
+// idleLate is the longest time until a process shrinks in which something always changes.
+const idleLate = 30 * time.Second
 
-// shrinkWhenIdle calls shrink when touched has not been called for idleAfter, and at the longest interval
-// while it is being called.
-func shrinkWhenIdle() (touched func()) {
+// ShrinkWhenIdle shrinks the process when touched has not been called for a time, and every 30 seconds while it is
+// being called. When a page of its program is used again, at most grain bytes around it are mapped.
+func ShrinkWhenIdle(after time.Duration, grain uintptr) (touched func()) {
 	var mu sync.Mutex
 	last := time.Now()
-	var own ownProgram
-	timer := time.AfterFunc(idleAfter, func() {
+	own := ownProgram{grain: grain}
+	timer := time.AfterFunc(after, func() {
 		mu.Lock()
 		last = time.Now()
 		mu.Unlock()
@@ -47,21 +37,22 @@ func shrinkWhenIdle() (touched func()) {
 	return func() {
 		mu.Lock()
 		defer mu.Unlock()
-		timer.Reset(max(0, min(idleAfter, time.Until(last.Add(idleLate)))))
+		timer.Reset(max(0, min(after, time.Until(last.Add(idleLate)))))
 	}
 }
 
-// ownProgram describes the mappings of the supervisor's own program.
+// ownProgram describes the mappings of the process's own program.
 type ownProgram struct {
+	grain uintptr // size of a piece, in bytes: the least that is mapped when one of its pages is used
 	once  sync.Once
 	clean []mapping
 }
 
-// shrink releases memory that the start of a pod needs and a steady pod does not: free heap and the larger
-// GC percentage, and the pages of the supervisor's own program. Those stay in the page cache, where the
-// kernel may drop them, and are mapped again piece by piece when they are used.
+// shrink releases memory that a process at rest does not need: free heap and the larger GC percentage, and the
+// pages of its own program. Those stay in the page cache, where the kernel may drop them, and are mapped again piece
+// by piece when they are used.
 func (p *ownProgram) shrink() {
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(idlePercent)
 	debug.FreeOSMemory()
 	p.once.Do(p.find)
 	for _, m := range p.clean {
@@ -69,9 +60,6 @@ func (p *ownProgram) shrink() {
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	}
 }
-
-// grain is the size of a piece of the program: the least that is mapped when one of its pages is used.
-const grain = 32 << 10
 
 // find finds the program's mappings and splits them into grains. On a page fault the kernel maps the
 // surroundings of the page, up to 64 KiB or the whole readahead, but never beyond a mapping. The kernel
@@ -88,8 +76,8 @@ func (p *ownProgram) find() {
 	}
 	p.clean = cleanMappings(string(smaps), exe)
 	for _, m := range p.clean {
-		for at := m.start - m.start%(2*grain); at < m.end; at += 2 * grain {
-			from, to := max(at, m.start), min(at+grain, m.end)
+		for at := m.start - m.start%(2*p.grain); at < m.end; at += 2 * p.grain {
+			from, to := max(at, m.start), min(at+p.grain, m.end)
 			if from < to {
 				unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTDUMP)
 			}
