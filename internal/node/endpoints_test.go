@@ -20,7 +20,7 @@ func slice(name string, endpoints ...string) *discoveryv1.EndpointSlice {
 		address, node, has := strings.Cut(place, "@")
 		e := discoveryv1.Endpoint{Addresses: []string{address, "192.0.2.250"}}
 		if has {
-			e.NodeName = &node
+			e.NodeName, e.TargetRef = &node, &corev1.ObjectReference{Kind: "Pod", Name: "p"}
 		}
 		set := func(ready, serving, terminating bool) {
 			e.Conditions = discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
@@ -71,6 +71,9 @@ func TestEndpointsOf(t *testing.T) {
 		var got []string
 		for _, e := range endpointsOf(s, c.slices, "attic").List {
 			got = append(got, e.Address+map[bool]string{true: "!"}[e.Remote])
+			if (e.Pod == "p") != (!e.Remote && e.Address != "192.0.2.7") {
+				t.Errorf("%s: %s is pod %q", c.name, e.Address, e.Pod)
+			}
 			if fmt.Sprint(e.Ports) != "[{http TCP 8080}]" {
 				t.Errorf("%s: ports %v", c.name, e.Ports)
 			}
