@@ -121,10 +121,9 @@ func (s *serviceWatcher) current() (all []Service, ok bool) {
 	}
 	names := slices.SortedFunc(maps.Keys(services), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 	for _, name := range names { // in an order, so that the errors have one
-		o := services[name]
-		next := Service{Service: o}
+		next := Service{Service: services[name]}
 		if parts != nil {
-			next.Endpoints = endpointsOf(o, of[name], s.Node.Name)
+			next.Endpoints = endpointsOf(next.Service, of[name], s.Node.Name)
 		}
 		all = append(all, next)
 	}

@@ -219,6 +219,9 @@ func toFixedPod(s *services.Service, e pod.ServiceEndpoint, inside func(netip.Ad
 // pods' network (egress.Config). If the NetworkPolicies do not allow the endpoint, it returns an unreachable
 // address: the router's rules see only the address of the Service.
 func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.AddrPort, bool) {
+	if !n.store.HadServices() {
+		return netip.AddrPort{}, false
+	}
 	own := n.Pool.Addresses(n.Slot).V4
 	if dst.Addr().Is6() {
 		own = n.Pool.Addresses(n.Slot).V6

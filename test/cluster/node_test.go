@@ -278,17 +278,12 @@ func testAgentKilled(t *testing.T, c *controlPlane, n *node) {
 	}
 }
 
-// apiServer returns the process of the API server.
-func (c *controlPlane) apiServer() *os.Process {
-	return c.processes[slices.IndexFunc(c.processes, func(p *process) bool { return p.name() == "kube-apiserver" })].cmd.Process
-}
-
 // testOffline: while the API server does not answer, the host restarts what ends; later it reports that.
 func testOffline(t *testing.T, c *controlPlane, n *node) {
 	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: flaky}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sh, -c, "until [ -e /tmp/end ]; do sleep 0.1; done; rm /tmp/end"]}]}}`)
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/flaky", "--timeout="+timeout.String())
 	before := c.containerIDs(t)
-	server := c.apiServer()
+	server := c.processes[slices.IndexFunc(c.processes, func(p *process) bool { return p.name() == "kube-apiserver" })].cmd.Process
 	if err := server.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

@@ -231,7 +231,7 @@ func testServicesOffline(t *testing.T, c *controlPlane, n *node) {
 	c.kubectl(t, "expose", "pod", "two", "--name=late", "--port=80", "--target-port=8080")
 	c.waitForAnswers(t, "http://late/name", "two")
 	n.killAgent(t)
-	server := c.apiServer()
+	server := c.processes[slices.IndexFunc(c.processes, func(p *process) bool { return p.name() == "kube-apiserver" })].cmd.Process
 	if err := server.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
