@@ -27,6 +27,7 @@ func TestServices(t *testing.T) {
 	t.Run("changes", func(t *testing.T) { testServiceChanges(t, c, n) })
 	t.Run("offline", func(t *testing.T) { testServicesOffline(t, c, n) })
 	t.Run("options", func(t *testing.T) { testDNSOptions(t, c, n) })
+	t.Run("other node", func(t *testing.T) { testOtherNode(t, c) })
 }
 
 // server is a pod with a web server that sends the pod's name.
@@ -265,5 +266,37 @@ func testDNSOptions(t *testing.T, c *controlPlane, n *node) {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
+	}
+}
+
+// testOtherNode: pods of another node, which may have the addresses of pods of this one, are no endpoints, except those
+// with the host's network.
+func testOtherNode(t *testing.T, c *controlPlane) {
+	c.startNode(t, "cellar")
+	t.Cleanup(func() { c.kubectl(t, "delete", "pod", "far", "hosted", "--timeout="+timeout.String()) }) // before the node ends
+	c.apply(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: far, labels: {app: far}}
+spec: {nodeName: cellar, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sleep, "10000"]}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: hosted, labels: {app: hosted}}
+spec:
+  nodeName: cellar
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: "`+image+`", command: [sh, -c, 'mkdir /www; echo hosted > /www/name; exec httpd -f -p 18080 -h /www']}]
+`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/far", "pod/hosted", "--timeout="+timeout.String())
+	c.kubectl(t, "expose", "pod", "far", "--port=80", "--target-port=8080")
+	c.waitFor(t, "the endpoint", func() bool {
+		return c.kubectl(t, "get", "endpointslices", "-l", "kubernetes.io/service-name=far", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}") == "true"
+	})
+	c.kubectl(t, "expose", "pod", "hosted", "--port=80", "--target-port=18080")
+	c.waitForAnswers(t, "http://"+c.clusterIP(t, "hosted")+"/name", "hosted")
+	if out, err := c.inClient("timeout", "20", "wget", "-q", "-O-", "http://"+c.clusterIP(t, "far")+"/name").CombinedOutput(); err == nil || !strings.Contains(string(out), "refused") {
+		t.Errorf("a pod of another node: %v\n%s", err, out)
 	}
 }
