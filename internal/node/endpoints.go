@@ -32,6 +32,9 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 				continue
 			}
 			at := pod.ServiceEndpoint{Address: e.Addresses[0], Hostname: ptr.Deref(e.Hostname, ""), Remote: on != "" && on != node, Ports: ports}
+			if e.TargetRef != nil && e.TargetRef.Kind == "Pod" && on == node {
+				at.Pod = e.TargetRef.Name
+			}
 			switch {
 			case ptr.Deref(e.Conditions.Ready, true):
 				ready = append(ready, at)

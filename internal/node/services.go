@@ -1,10 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,22 +107,23 @@ func (s *serviceWatcher) run(ctx context.Context) {
 // answered yet.
 func (s *serviceWatcher) current() (all []Service, ok bool) {
 	services, answered := s.services.list()
-	slices, slicesAnswered := s.slices.list()
+	parts, partsAnswered := s.slices.list()
 	if answered && services == nil {
 		s.once.Do(func() { close(s.stored) })
 	}
-	if services == nil || !slicesAnswered {
+	if services == nil || !partsAnswered {
 		return nil, false
 	}
 	of := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
-	for name, e := range slices {
+	for name, e := range parts {
 		name.Name = e.Labels[discoveryv1.LabelServiceName]
 		of[name] = append(of[name], e)
 	}
-	for name, o := range services {
-		next := Service{Service: o}
-		if slices != nil {
-			next.Endpoints = endpointsOf(o, of[name], s.Node.Name)
+	names := slices.SortedFunc(maps.Keys(services), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	for _, name := range names { // in an order, so that the errors have one
+		next := Service{Service: services[name]}
+		if parts != nil {
+			next.Endpoints = endpointsOf(next.Service, of[name], s.Node.Name)
 		}
 		all = append(all, next)
 	}

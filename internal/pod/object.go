@@ -164,6 +164,7 @@ type ServiceEndpoint struct {
 	Hostname string         `json:"hostname,omitempty"`
 	NotReady bool           `json:"notReady,omitempty"`
 	Remote   bool           `json:"remote,omitempty"` // it is on another node of the cluster
+	Pod      string         `json:"pod,omitempty"`    // the name of the pod of this host that it is, if it is one
 	Ports    []EndpointPort `json:"ports,omitempty"`
 }
 

@@ -153,6 +153,12 @@ func (p Pod) LockServices() (*FileLock, error) {
 // AllServices returns the Services of all namespaces.
 func (p Pod) AllServices() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindService, "") }
 
+// HadServices reports whether there is, or was, a Service.
+func (p Pod) HadServices() bool {
+	dir, err := p.dirs.kindDir(pod.KindService)
+	return err == nil && isDir(dir)
+}
+
 // AllEndpoints returns the Endpoints and EndpointSlices of all namespaces. If some are damaged, it returns the
 // others and a CorruptError.
 func (p Pod) AllEndpoints() (all []*pod.Object, damaged error) {

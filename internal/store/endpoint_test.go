@@ -142,7 +142,8 @@ func TestNetworks(t *testing.T) {
 		t.Errorf("nothing there: %v", n)
 	}
 	s := &pod.Object{Service: &pod.Service{ClusterIPs: []string{"172.22.128.5", "fd89::8005"}}}
-	if n := d.Networks([]*pod.Object{{Service: &pod.Service{ClusterIPs: []string{"None"}}}, s}); n.V4.String() != "172.22.0.0/16" || n.V6.String() != "fd89::/64" {
+	cluster := &pod.Object{Owner: &pod.Owner{Kind: pod.KindNode}, Service: &pod.Service{ClusterIPs: []string{"10.96.0.1", "fd00:96::1"}}}
+	if n := d.Networks([]*pod.Object{cluster, {Service: &pod.Service{ClusterIPs: []string{"None"}}}, s}); n.V4.String() != "172.22.0.0/16" || n.V6.String() != "fd89::/64" {
 		t.Errorf("as Services have: %v", n)
 	}
 }

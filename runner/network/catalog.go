@@ -108,7 +108,7 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 	for _, o := range objects {
 		s := toService(o)
 		if o.IsFromCluster() {
-			fixClusterService(&s, o, peers, inside)
+			fixClusterService(&s, o, d.Pods, peers, inside)
 		} else {
 			fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
 		}
@@ -125,8 +125,8 @@ func isIn(networks []netip.Prefix, a netip.Addr) bool {
 }
 
 // fixClusterService gives a Service of a cluster those endpoints of the cluster's choice that pods of this host reach.
-// inside reports whether the router leads to an address.
-func fixClusterService(s *services.Service, o *pod.Object, peers []netip.Prefix, inside func(netip.Addr) bool) {
+// pods are those of this host; inside reports whether the router leads to an address.
+func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, peers []netip.Prefix, inside func(netip.Addr) bool) {
 	s.Selector = nil
 	hasAddress := len(s.Addresses) > 0
 	s.Addresses = slices.DeleteFunc(s.Addresses, inside) // it may be that of a pod, which would not be reached
@@ -134,6 +134,9 @@ func fixClusterService(s *services.Service, o *pod.Object, peers []netip.Prefix,
 		return
 	}
 	for _, e := range o.Endpoints.List {
+		if !moveToPod(&e, o.Namespace, pods, inside) {
+			continue
+		}
 		// The networks of other nodes may have the same addresses as that of this host. An address outside the pod
 		// networks is that of a host.
 		if p := toFixedPod(s, e, inside); !e.Remote || p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return isIn(peers, a) }) {
@@ -145,6 +148,25 @@ func fixClusterService(s *services.Service, o *pod.Object, peers []netip.Prefix,
 		s.Fixed = slices.DeleteFunc(s.Fixed, func(p services.Pod) bool { return p.Outside })
 	}
 	s.Addresses = usedAddresses(s)
+}
+
+// moveToPod gives an endpoint that is a pod of this host the pod's address, which may have changed while the API server
+// was away. It reports whether the pod is alive.
+func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, inside func(netip.Addr) bool) bool {
+	at, err := netip.ParseAddr(e.Address)
+	if e.Pod == "" || err != nil || !inside(at) { // not of a pod, or of one of the host's network
+		return true
+	}
+	i := slices.IndexFunc(pods, func(p services.Pod) bool { return p.Namespace == namespace && p.Name == e.Pod })
+	if i < 0 {
+		return false
+	}
+	for _, a := range pods[i].Addresses {
+		if a.Is4() == at.Is4() {
+			e.Address = a.String()
+		}
+	}
+	return true
 }
 
 // addFixed adds the endpoints that objects name to the Services without a selector. stored are the Services.
@@ -193,6 +215,9 @@ func toFixedPod(s *services.Service, e pod.ServiceEndpoint, inside func(netip.Ad
 // pods' network (egress.Config). If the NetworkPolicies do not allow the endpoint, it returns an unreachable
 // address: the router's rules see only the address of the Service.
 func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.AddrPort, bool) {
+	if !n.store.HadServices() {
+		return netip.AddrPort{}, false
+	}
 	own := n.Pool.Addresses(n.Slot).V4
 	if dst.Addr().Is6() {
 		own = n.Pool.Addresses(n.Slot).V6

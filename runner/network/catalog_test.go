@@ -1,6 +1,7 @@
 package network
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"strings"
@@ -66,6 +67,7 @@ func TestViewIsKept(t *testing.T) {
 
 // A Service of a cluster has the addresses and the endpoints that the cluster gives it, as far as pods reach them.
 func TestClusterServices(t *testing.T) {
+	moved, dead := pod.ServiceEndpoint{Address: "10.88.0.77", Pod: "a"}, pod.ServiceEndpoint{Address: "10.88.0.5", Pod: "b"}
 	local, host, otherPod, otherHost := pod.ServiceEndpoint{Address: "10.88.0.2"}, pod.ServiceEndpoint{Address: "192.0.2.1"},
 		pod.ServiceEndpoint{Address: "10.88.0.3", Remote: true}, pod.ServiceEndpoint{Address: "192.0.2.2", Remote: true}
 	for _, c := range []struct {
@@ -79,6 +81,8 @@ func TestClusterServices(t *testing.T) {
 		{"of hosts", []string{"10.96.0.7"}, []pod.ServiceEndpoint{host, otherHost}, "10.96.0.7: 192.0.2.1 192.0.2.2"},
 		{"of all", []string{"10.96.0.7"}, []pod.ServiceEndpoint{otherHost, local, otherPod, host}, "10.96.0.7: 10.88.0.2"},
 		{"of all, without an address", []string{"None"}, []pod.ServiceEndpoint{otherHost, local, otherPod}, ": 192.0.2.2 10.88.0.2"},
+		{"of a pod whose address has changed", []string{"10.96.0.7"}, []pod.ServiceEndpoint{moved}, "10.96.0.7: 10.88.0.2"},
+		{"of a pod that has ended", []string{"10.96.0.7"}, []pod.ServiceEndpoint{dead}, "10.96.0.7:"},
 		{"none", []string{"10.96.0.7"}, nil, "10.96.0.7:"},
 		{"two families, of which the endpoints have one", []string{"10.96.0.7", "fd00:96::7"}, []pod.ServiceEndpoint{local}, "10.96.0.7: 10.88.0.2"},
 		{"an address of this host's pods", []string{"10.88.0.2"}, []pod.ServiceEndpoint{local}, ": 10.88.0.2"},
@@ -94,7 +98,16 @@ func TestClusterServices(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d, err := readCatalog(dirs.Pod("ns", "a"), ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")})
+		a := dirs.Pod("ns", "a")
+		lock, err := a.Lock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		if err := errors.Join(a.Create(&pod.Plan{Name: "a"}, nil), a.WriteEndpoint(&pod.Endpoint{Addresses: []string{"10.88.0.2", "fd88::2"}})); err != nil {
+			t.Fatal(err)
+		}
+		d, err := readCatalog(a, ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")})
 		if err != nil {
 			t.Fatal(err)
 		}

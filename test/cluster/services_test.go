@@ -26,6 +26,8 @@ func TestServices(t *testing.T) {
 	t.Run("local Service", func(t *testing.T) { testLocalService(t, c, n) })
 	t.Run("changes", func(t *testing.T) { testServiceChanges(t, c, n) })
 	t.Run("offline", func(t *testing.T) { testServicesOffline(t, c, n) })
+	t.Run("options", func(t *testing.T) { testDNSOptions(t, c, n) })
+	t.Run("other node", func(t *testing.T) { testOtherNode(t, c) })
 }
 
 // server is a pod with a web server that sends the pod's name.
@@ -201,6 +203,11 @@ func testLocalService(t *testing.T, c *controlPlane, n *node) {
 		t.Errorf("it was\n%s\nand is\n%s", before, after)
 	}
 	n.podrun(t, "delete", "service", "own")
+	cmd = n.command("up", "-f", "-")
+	cmd.Stdin = strings.NewReader(`{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "it is from the cluster") {
+		t.Errorf("up of a Service of the cluster: %v\n%s", err, out)
+	}
 }
 
 // testServiceChanges: a changed Service, changed endpoints and a deleted Service have their effect.
@@ -244,4 +251,52 @@ func testServicesOffline(t *testing.T, c *controlPlane, n *node) {
 	}
 	c.kubectl(t, "label", "pod", "one", "app=server")
 	c.waitForAnswers(t, "http://servers:8080/name", "one", "two")
+}
+
+// testDNSOptions: pods query the cluster's name servers, if the node names them.
+func testDNSOptions(t *testing.T, c *controlPlane, n *node) {
+	n.killAgent(t)
+	n.args = append(n.args, "--cluster-dns", "192.0.2.53,192.0.2.54", "--cluster-domain", "k8s.example")
+	n.startAgent()
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: resolver}, spec: {restartPolicy: Never, hostname: h, subdomain: sub,
+		containers: [{name: main, image: "`+image+`", command: [sh, -c, "cat /etc/resolv.conf; grep -o 'h.sub.*example' /etc/hosts | sort -u"]}]}}`)
+	c.kubectl(t, "wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/resolver", "--timeout="+timeout.String())
+	got := c.kubectl(t, "logs", "resolver")
+	for _, want := range []string{"search default.svc.k8s.example svc.k8s.example k8s.example", "\nnameserver 192.0.2.53\nnameserver 192.0.2.54\noptions ndots:5\n", "h.sub.default.svc.k8s.example\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+}
+
+// testOtherNode: pods of another node, which may have the addresses of pods of this one, are no endpoints, except those
+// with the host's network.
+func testOtherNode(t *testing.T, c *controlPlane) {
+	c.startNode(t, "cellar")
+	t.Cleanup(func() { c.kubectl(t, "delete", "pod", "far", "hosted", "--timeout="+timeout.String()) }) // before the node ends
+	c.apply(t, `
+apiVersion: v1
+kind: Pod
+metadata: {name: far, labels: {app: far}}
+spec: {nodeName: cellar, terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sleep, "10000"]}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: hosted, labels: {app: hosted}}
+spec:
+  nodeName: cellar
+  hostNetwork: true
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: "`+image+`", command: [sh, -c, 'mkdir /www; echo hosted > /www/name; exec httpd -f -p 18080 -h /www']}]
+`)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/far", "pod/hosted", "--timeout="+timeout.String())
+	c.kubectl(t, "expose", "pod", "far", "--port=80", "--target-port=8080")
+	c.waitFor(t, "the endpoint", func() bool {
+		return c.kubectl(t, "get", "endpointslices", "-l", "kubernetes.io/service-name=far", "-o", "jsonpath={.items[*].endpoints[*].conditions.ready}") == "true"
+	})
+	c.kubectl(t, "expose", "pod", "hosted", "--port=80", "--target-port=18080")
+	c.waitForAnswers(t, "http://"+c.clusterIP(t, "hosted")+"/name", "hosted")
+	if out, err := c.inClient("timeout", "20", "wget", "-q", "-O-", "http://"+c.clusterIP(t, "far")+"/name").CombinedOutput(); err == nil || !strings.Contains(string(out), "refused") {
+		t.Errorf("a pod of another node: %v\n%s", err, out)
+	}
 }

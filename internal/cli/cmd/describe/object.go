@@ -91,9 +91,11 @@ func (o *options) endpoints(e *printers.Entry) (map[string][]string, error) {
 	if err != nil || service.Service == nil {
 		return nil, err
 	}
-	pods, err := resource.EndpointsOf(o.Dirs, service)
-	if err != nil {
-		return nil, err
+	var pods []resource.Endpoint
+	if !service.IsFromCluster() { // the cluster decides which of the selected pods count
+		if pods, err = resource.EndpointsOf(o.Dirs, service); err != nil {
+			return nil, err
+		}
 	}
 	all := map[string][]string{}
 	fixed, err := resource.FixedEndpoints(o.Dirs, service)

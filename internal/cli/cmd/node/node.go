@@ -60,8 +60,8 @@ Examples:
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
 			&cli.Int64Flag{Name: "max-pods", Value: 110, Usage: "the `NUMBER` of pods that the cluster may place here"},
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
-			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "an `ADDRESS` of the cluster's name servers for pods; without it podrun answers the names of Services"},
-			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names"},
+			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "the `ADDRESSES` of the cluster's name servers for pods; without them podrun answers the names of Services"},
+			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names, by default cluster.local"},
 			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "how pods of other nodes are reached: `none or wireguard`"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
@@ -97,7 +97,10 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.words, o.kubeconfig, o.bootstrap, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("bootstrap-kubeconfig"), c.String("node-name")
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
-	o.cluster = pod.Cluster{DNS: c.StringSlice("cluster-dns"), Domain: c.String("cluster-domain")}
+	o.cluster.Domain = c.String("cluster-domain")
+	for _, list := range c.StringSlice("cluster-dns") {
+		o.cluster.DNS = append(o.cluster.DNS, strings.Split(list, ",")...)
+	}
 	o.podNetwork, o.wireguardPort = c.String("pod-network"), c.Int("wireguard-port")
 	return nil
 }

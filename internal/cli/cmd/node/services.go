@@ -13,14 +13,21 @@ import (
 
 // PutServices implements node.Engine.
 func (e *engine) PutServices(ctx context.Context, all []node.Service) error {
+	changed, err := e.storeServices(all)
+	objects.NotifyOfServices(ctx, e.env, e.dirs, changed)
+	return err
+}
+
+// storeServices makes the cluster's Services those given. It returns those that have changed, and their former states.
+func (e *engine) storeServices(all []node.Service) (changed []*pod.Object, err error) {
 	lock, err := e.dirs.LockObjects()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer lock.Close()
 	stored, err := e.dirs.Objects(pod.KindService, "")
 	if err != nil && !errors.As(err, new(store.CorruptError)) {
-		return err
+		return nil, err
 	}
 	old := map[objectName]*pod.Object{}
 	for _, o := range stored {
@@ -28,7 +35,6 @@ func (e *engine) PutServices(ctx context.Context, all []node.Service) error {
 			old[objectName{o.Namespace, o.Name}] = o
 		}
 	}
-	var changed []*pod.Object
 	var errs []error
 	for _, s := range all {
 		next := conversion.FromKubernetes(s.Service)
@@ -51,8 +57,7 @@ func (e *engine) PutServices(ctx context.Context, all []node.Service) error {
 		errs = append(errs, e.dirs.DeleteObject(o.Kind, o.Namespace, o.Name))
 		changed = append(changed, o)
 	}
-	objects.NotifyOfServices(ctx, e.env, e.dirs, changed)
-	return errors.Join(errs...)
+	return changed, errors.Join(errs...)
 }
 
 type objectName struct{ namespace, name string }

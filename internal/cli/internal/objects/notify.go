@@ -70,8 +70,8 @@ func NotifyOfServices(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, ch
 
 // hasRouter reports whether a pod is running and connected to the router.
 func hasRouter(p store.Pod) bool {
-	plan, err := p.Plan()
-	return err == nil && plan.Network != pod.NetworkHost && plan.Network != pod.NetworkNone && p.Alive()
+	_, err := p.Endpoint() // it is published once the pod is connected, and then the pod reads the Services
+	return err == nil && p.Alive()
 }
 
 // notifyPod notifies one pod of the objects that it refers to.

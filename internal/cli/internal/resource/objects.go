@@ -130,7 +130,7 @@ type Endpoint struct {
 // EndpointsOf returns the pods that a Service selects.
 func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	s := o.Service
-	if s == nil || len(s.Selector) == 0 || o.IsFromCluster() {
+	if s == nil || len(s.Selector) == 0 {
 		return nil, nil
 	}
 	pods, err := dirs.Pods()

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// slice returns an EndpointSlice with the port http. Each endpoint is ADDRESS@NODE, or ADDRESS, and the conditions
+// that differ from those of a ready one: "unready", "terminating" for one that still serves, "ended", "unknown".
+func slice(name string, endpoints ...string) *discoveryv1.EndpointSlice {
+	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8080))}}}
+	for _, text := range endpoints {
+		place, state, _ := strings.Cut(text, " ")
+		address, node, has := strings.Cut(place, "@")
+		e := discoveryv1.Endpoint{Addresses: []string{address, "192.0.2.250"}}
+		if has {
+			e.NodeName, e.TargetRef = &node, &corev1.ObjectReference{Kind: "Pod", Name: "p"}
+		}
+		set := func(ready, serving, terminating bool) {
+			e.Conditions = discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
+		}
+		switch state {
+		case "":
+			set(true, true, false)
+		case "unready":
+			set(false, false, false)
+		case "terminating":
+			set(false, true, true)
+		case "ended":
+			set(false, false, true)
+		}
+		s.Endpoints = append(s.Endpoints, e)
+	}
+	return s
+}
+
+func TestEndpointsOf(t *testing.T) {
+	names := slice("z", "www.example.org")
+	names.AddressType = discoveryv1.AddressTypeFQDN
+	all := func(s ...*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice { return s }
+	for _, c := range []struct {
+		name   string
+		ip     string
+		policy corev1.ServiceInternalTrafficPolicy
+		slices []*discoveryv1.EndpointSlice
+		want   string // "!" after the addresses of other nodes
+	}{
+		{"ready ones, of all slices", "10.96.0.7", "", all(slice("b", "10.88.0.4@attic"), slice("a", "10.88.0.2@attic", "10.88.0.3@attic unready")), "10.88.0.2 10.88.0.4"},
+		{"of other nodes", "10.96.0.7", "", all(slice("a", "10.88.0.2@attic", "10.88.0.2@cellar", "192.0.2.7")), "10.88.0.2 10.88.0.2! 192.0.2.7"},
+		{"without conditions", "10.96.0.7", "", all(slice("a", "10.88.0.2@attic unknown")), "10.88.0.2"},
+		{"a terminating one beside a ready one", "10.96.0.7", "", all(slice("a", "10.88.0.2@attic terminating", "10.88.0.3@attic")), "10.88.0.3"},
+		{"terminating ones only", "10.96.0.7", "", all(slice("a", "10.88.0.2@attic terminating", "10.88.0.3@attic ended", "10.88.0.4@attic unready")), "10.88.0.2"},
+		{"a terminating one of a headless Service", "None", "", all(slice("a", "10.88.0.2@attic terminating")), ""},
+		{"of this node only", "10.96.0.7", corev1.ServiceInternalTrafficPolicyLocal, all(slice("a", "10.88.0.2@attic", "192.0.2.1@cellar", "192.0.2.2")), "10.88.0.2"},
+		{"of this node only, which terminates", "10.96.0.7", corev1.ServiceInternalTrafficPolicyLocal, all(slice("a", "10.88.0.2@attic terminating", "192.0.2.1@cellar")), "10.88.0.2"},
+		{"a headless Service has no traffic policy", "None", corev1.ServiceInternalTrafficPolicyLocal, all(slice("a", "10.88.0.2@attic", "192.0.2.1@cellar")), "10.88.0.2 192.0.2.1!"},
+		{"the cluster's policy", "10.96.0.7", corev1.ServiceInternalTrafficPolicyCluster, all(slice("a", "192.0.2.1@cellar")), "192.0.2.1!"},
+		{"names of hosts", "10.96.0.7", "", all(names), ""},
+		{"none", "10.96.0.7", "", nil, ""},
+	} {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{ClusterIP: c.ip}}
+		if c.policy != "" {
+			s.Spec.InternalTrafficPolicy = &c.policy
+		}
+		var got []string
+		for _, e := range endpointsOf(s, c.slices, "attic").List {
+			got = append(got, e.Address+map[bool]string{true: "!"}[e.Remote])
+			if (e.Pod == "p") != (!e.Remote && e.Address != "192.0.2.7") {
+				t.Errorf("%s: %s is pod %q", c.name, e.Address, e.Pod)
+			}
+			if fmt.Sprint(e.Ports) != "[{http TCP 8080}]" {
+				t.Errorf("%s: ports %v", c.name, e.Ports)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// What is known of the Services follows from what the API server sends of both kinds.
+func TestCurrentServices(t *testing.T) {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.7"}}
+	bad := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "../web"}}
+	away := fmt.Errorf("no route to host")
+	for name, c := range map[string]struct {
+		services, slices func(*serviceWatcher)
+		want             string
+	}{
+		"nothing yet":                     {nil, nil, "wait"},
+		"EndpointSlices only":             {nil, func(s *serviceWatcher) { s.slices.Replace(nil) }, "wait"},
+		"Services only":                   {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}) }, nil, "wait"},
+		"no answer":                       {func(s *serviceWatcher) { s.services.Failed(away) }, func(s *serviceWatcher) { s.slices.Failed(away) }, "go on"},
+		"both":                            {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service, bad}) }, func(s *serviceWatcher) { s.slices.Replace([]*discoveryv1.EndpointSlice{slice("a", "10.88.0.2")}) }, "web: 10.88.0.2"},
+		"Services without EndpointSlices": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}) }, func(s *serviceWatcher) { s.slices.Failed(away) }, "web: unknown"},
+		"no Services":                     {func(s *serviceWatcher) { s.services.Replace(nil) }, func(s *serviceWatcher) { s.slices.Replace(nil) }, ""},
+		"a Service that has been deleted": {func(s *serviceWatcher) {
+			s.services.Replace([]*corev1.Service{service})
+			s.services.Event("DELETED", service)
+		}, func(s *serviceWatcher) { s.slices.Replace(nil) }, ""},
+		"a list after which nothing comes": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}); s.services.Failed(away) }, func(s *serviceWatcher) { s.slices.Replace(nil) }, "web:"},
+	} {
+		var printed strings.Builder
+		s := newServiceWatcher(&Agent{ErrOut: &printed, Node: &Registration{Name: "attic"}})
+		for _, f := range []func(*serviceWatcher){c.services, c.slices} {
+			if f != nil {
+				f(s)
+			}
+		}
+		all, ok := s.current()
+		got := "wait"
+		switch {
+		case ok:
+			var words []string
+			for _, o := range all {
+				words = append(words, o.Name+":")
+				if o.Endpoints == nil {
+					words = append(words, "unknown")
+					continue
+				}
+				for _, e := range o.Endpoints.List {
+					words = append(words, e.Address)
+				}
+			}
+			got = strings.Join(words, " ")
+		default:
+			select {
+			case <-s.stored:
+				got = "go on"
+			default:
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
