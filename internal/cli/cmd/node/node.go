@@ -55,7 +55,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
 			&cli.Int64Flag{Name: "max-pods", Value: 110, Usage: "the `NUMBER` of pods that the cluster may place here"},
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
-			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "how pods of other nodes are reached: `none or wireguard`"},
+			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none or wireguard"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
@@ -103,7 +103,7 @@ func (o *options) Validate() (err error) {
 		return refuse("--kubeconfig and --bootstrap-kubeconfig are mutually exclusive")
 	case o.port < 0 || o.port > math.MaxUint16:
 		return refuse("--port: %d is no port", o.port)
-	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkWireGuard:
+	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkTunnel:
 		return refuse("--pod-network: %q is neither none nor wireguard", o.podNetwork)
 	case o.wireguardPort < 1 || o.wireguardPort > math.MaxUint16:
 		return refuse("--wireguard-port: %d is no port", o.wireguardPort)

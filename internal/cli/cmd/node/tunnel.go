@@ -32,7 +32,7 @@ import (
 // The values of --pod-network.
 const (
 	podNetworkNone      = "none"
-	podNetworkWireGuard = "wireguard"
+	podNetworkTunnel = "wireguard"
 )
 
 // wireguardPort is that of WireGuard's examples, and of most configurations.
