@@ -31,7 +31,7 @@ import (
 
 // The values of --pod-network.
 const (
-	podNetworkNone      = "none"
+	podNetworkNone   = "none"
 	podNetworkTunnel = "wireguard"
 )
 
