@@ -145,6 +145,12 @@ type RouterBed struct {
 	Pool     ipam.Pool
 }
 
+// NewRouter makes a router that is not prepared.
+func NewRouter(t testing.TB) router.Router {
+	t.Helper()
+	return router.Open(newNamespace(t))
+}
+
 // NewRouterBed makes a router.
 func NewRouterBed(t testing.TB) *RouterBed {
 	t.Helper()

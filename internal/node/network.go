@@ -10,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/podrun/podrun/internal/node/kubeapi"
@@ -208,30 +210,43 @@ func (n *Network) withClusterIPs(st *corev1.PodStatus) *corev1.PodStatus {
 // nodeHandler receives the nodes of the cluster.
 type nodeHandler struct{ *Network }
 
+// essential returns what the network needs of a node: the rest is large, and its status changes often.
+func essential(o *corev1.Node) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp}}
+	n.Spec.PodCIDR, n.Spec.PodCIDRs = o.Spec.PodCIDR, o.Spec.PodCIDRs
+	for _, name := range []string{annotationKey, annotationEndpoint} {
+		if value, has := o.Annotations[name]; has {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, name, value)
+		}
+	}
+	return n
+}
+
 // Replace implements kubeapi.Handler.
 func (h *nodeHandler) Replace(nodes []*corev1.Node) {
-	h.change(func() {
-		clear(h.nodes)
-		for _, o := range nodes {
-			h.nodes[o.Name] = o
-		}
-	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.nodes)
+	for _, o := range nodes {
+		h.nodes[o.Name] = essential(o)
+	}
+	h.listed, h.denied = true, nil
+	h.wake()
 }
 
 // Event implements kubeapi.Handler.
 func (h *nodeHandler) Event(kind watch.EventType, o *corev1.Node) {
-	h.change(func() {
-		if delete(h.nodes, o.Name); kind != watch.Deleted {
-			h.nodes[o.Name] = o
-		}
-	})
-}
-
-func (h *nodeHandler) change(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f()
-	h.listed, h.denied = true, nil
+	old, next := h.nodes[o.Name], essential(o)
+	switch {
+	case kind == watch.Deleted:
+		delete(h.nodes, o.Name)
+	case equality.Semantic.DeepEqual(old, next):
+		return
+	default:
+		h.nodes[o.Name] = next
+	}
 	h.wake()
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"time"
 	"unsafe"
 
@@ -26,7 +27,12 @@ func EntryPoints() map[string]func([]string) int {
 	return map[string]func([]string) int{protocol.EntryWireguard: serve}
 }
 
+// gcPercent is that of the process (GOGC): most of its memory is buffers of 64 KiB, of which a stream leaves many
+// behind. With the default it has twice as much, and is not faster.
+const gcPercent = 25
+
 func serve([]string) int {
+	debug.SetGCPercent(gcPercent)
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData("podrun-wireguard\x00"))), 0, 0, 0)
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "podrun: the network of other nodes:", err)

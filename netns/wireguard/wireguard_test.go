@@ -20,7 +20,9 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/router"
+	"github.com/podrun/podrun/netns/services"
 	"github.com/podrun/podrun/netns/wireguard/control"
 )
 
@@ -179,6 +181,44 @@ func TestPodsOfTwoNodes(t *testing.T) {
 		if err := nettest.RoundTrip(nettest.Connect(t, p.podA, "tcp", at), stream); err != nil {
 			t.Errorf("a stream to %s: %v", at, err)
 		}
+	}
+}
+
+// A Service's endpoints may be pods of another node, and a NetworkPolicy of that node applies to the client, which
+// keeps its address.
+func TestServicesAndPolicies(t *testing.T) {
+	p := newPair(t)
+	at := netip.MustParseAddrPort(p.b.addresses(5300)[0])
+	nettest.Serve(t, p.podB, at.String(), nettest.Echo)
+	vip := p.a.Pool.ServiceAddresses(5).V4
+	catalog := services.Catalog{Services: []services.Service{{
+		Namespace: "default", Name: "echo", Addresses: []netip.Addr{vip}, Ports: []services.Port{{Protocol: "TCP", Port: 80}},
+		Fixed: []services.Pod{{Addresses: []netip.Addr{at.Addr()}, Ready: true, Fixed: true, Ports: []services.NamedPort{{Protocol: "TCP", Port: at.Port()}}}},
+	}}}
+	if _, err := services.Apply(p.a.RouterNS, p.a.Pool.ServiceRanges(), catalog); err != nil {
+		t.Fatal(err)
+	}
+	to := netip.AddrPortFrom(vip, 80).String()
+	if err := reaches(p.podA, to, nettest.Timeout); err != nil {
+		t.Fatalf("by the Service: %v", err)
+	}
+	own, gateway := p.b.Pool.Addresses(7), p.b.Pool.Gateway()
+	isolate := func(allowed netip.Prefix) {
+		t.Helper()
+		is := netpolicy.Isolation{Device: router.DeviceIndex(7), Own: []netip.Addr{own.V4, own.V6}, Node: []netip.Addr{gateway.V4, gateway.V6},
+			Ingress: netpolicy.Filter{Isolated: true, Allowed: []netpolicy.Allow{{Blocks: []netpolicy.Block{{CIDR: allowed}}}}}}
+		listening := func() ([]uint16, error) { return []uint16{at.Port()}, nil }
+		if _, err := netpolicy.Apply(p.b.RouterNS, []netpolicy.Isolation{is}, is.Device, listening); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isolate(p.b.config.Own[0])
+	if err := reaches(p.podA, to, time.Second); err == nil {
+		t.Error("a policy allows only pods of its node, and one of another node is let in")
+	}
+	isolate(p.a.config.Own[0])
+	if err := reaches(p.podA, to, nettest.Timeout); err != nil {
+		t.Errorf("a policy allows pods of the other node: %v", err)
 	}
 }
 

@@ -62,7 +62,7 @@ Examples:
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
 			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "the `ADDRESSES` of the cluster's name servers for pods; without them podrun answers the names of Services"},
 			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names, by default cluster.local"},
-			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "how pods of other nodes are reached: `none or wireguard`"},
+			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none or wireguard"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
@@ -115,7 +115,7 @@ func (o *options) Validate() (err error) {
 		return refuse("--kubeconfig and --bootstrap-kubeconfig are mutually exclusive")
 	case o.port < 0 || o.port > math.MaxUint16:
 		return refuse("--port: %d is no port", o.port)
-	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkWireGuard:
+	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkTunnel:
 		return refuse("--pod-network: %q is neither none nor wireguard", o.podNetwork)
 	case o.wireguardPort < 1 || o.wireguardPort > math.MaxUint16:
 		return refuse("--wireguard-port: %d is no port", o.wireguardPort)

@@ -31,8 +31,8 @@ import (
 
 // The values of --pod-network.
 const (
-	podNetworkNone      = "none"
-	podNetworkWireGuard = "wireguard"
+	podNetworkNone   = "none"
+	podNetworkTunnel = "wireguard"
 )
 
 // wireguardPort is that of WireGuard's examples, and of most configurations.
@@ -155,6 +155,7 @@ func names(pods []store.Pod) string {
 
 func (t *tunnel) lockFile() string { return filepath.Join(t.dirs.Runtime, "wireguard.lock") }
 func (t *tunnel) socket() string   { return filepath.Join(t.dirs.Runtime, "wireguard.sock") }
+func (t *tunnel) log() string      { return filepath.Join(t.state.dir, "wireguard.log") }
 
 // connect gives the process of the router a configuration. It starts the process if there are pods and no
 // process.
@@ -180,7 +181,7 @@ func (t *tunnel) connect(c *control.Config) error {
 	}
 	if err := control.Send(t.socket(), c); err != nil {
 		t.router = 0
-		return err
+		return report.New(report.Failure, t.log()+" may have more about it", "%w", err)
 	}
 	t.sent, t.router = *c, st.Ino
 	return nil
@@ -241,7 +242,7 @@ func (t *tunnel) start(user, router *os.File, lock *store.FileLock) error {
 		return err
 	}
 	defer socket.Close()
-	log, err := os.OpenFile(filepath.Join(t.state.dir, "wireguard.log"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(t.log(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log of WireGuard: %w", err)
 	}

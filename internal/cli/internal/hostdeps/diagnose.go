@@ -30,6 +30,7 @@ func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
 	more := nsprobe.Probes(ctx, func() (string, error) { return lowestDir(s.Data), s.DirsErr })
 	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return managerFinding(ctx) }},
 		host.Probe{Name: host.Registries, Run: func() host.Finding { return registriesFinding(ctx, s) }},
+		host.Probe{Name: "pod network", Run: func() host.Finding { return podNetworkFinding(store.Dirs{Data: s.Data, Runtime: s.Runtime}) }},
 		host.Probe{Name: "devices", Run: func() host.Finding { return admission.DevicesFinding(os.Getenv) }},
 		host.Probe{Name: "SELinux", Run: func() host.Finding { return admission.SELinuxFinding(host.FindSELinux()) }})
 	return host.Check(s, more...)
@@ -58,6 +59,21 @@ func registriesFinding(ctx context.Context, s host.Setup) host.Finding {
 		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Hint: report.Hint(err)}
 	}
 	return host.Finding{Level: host.OK, Detail: detail}
+}
+
+// podNetworkFinding returns how pods of other nodes are reached, if this host is a node of a cluster.
+func podNetworkFinding(d store.Dirs) host.Finding {
+	if _, err := os.Stat(filepath.Join(d.Data, "node", "kubeconfig")); err != nil {
+		return host.Finding{Level: host.OK, Detail: "this host has not joined a cluster"}
+	}
+	n, err := d.PodNetwork()
+	switch {
+	case err != nil:
+		return host.Finding{Level: host.Warning, Detail: err.Error(), Hint: "start podrun node again"}
+	case len(n.CIDRs) == 0:
+		return host.Finding{Level: host.Note, Detail: "this host has joined a cluster, and pods of other nodes are not reached", Hint: "podrun node --pod-network wireguard"}
+	}
+	return host.Finding{Level: host.OK, Detail: fmt.Sprintf("pods have addresses of the cluster's %s; those of %d other nodes are reached by WireGuard", n.CIDRs[0], len(n.Peers))}
 }
 
 // lowestDir returns dir, or its lowest parent directory that exists.
