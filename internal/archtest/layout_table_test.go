@@ -295,7 +295,7 @@ var directories = []directory{
 		why: "the network namespace that the pods of a user share"},
 	{dir: "netns/services", imports: []string{"internal/nft", "internal/nsthread"}, tests: []string{"netns/ipam"},
 		why: "nftables rules for Services"},
-	{dir: "netns/wireguard", imports: []string{"internal/procfs", "internal/protocol", "internal/rawsys", "netns/router", "netns/wireguard/control"}, tests: []string{"netns/netpolicy", "netns/services"},
+	{dir: "netns/wireguard", imports: []string{"internal/procfs", "internal/protocol", "internal/rawsys", "netns/router", "netns/wireguard/control"}, tests: []string{"netns/ipam", "netns/netpolicy", "netns/services"},
 		why: "the tunnel to pods of other nodes; only its own process links WireGuard"},
 	{dir: "netns/wireguard/control", imports: []string{"internal/procfs", "internal/protocol"},
 		why: "messages to that process; the CLI links it, so it must not reach WireGuard"},

@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/nettest"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/router"
 	"github.com/podrun/podrun/netns/services"
@@ -180,6 +181,39 @@ func TestPodsOfTwoNodes(t *testing.T) {
 		}
 		if err := nettest.RoundTrip(nettest.Connect(t, p.podA, "tcp", at), stream); err != nil {
 			t.Errorf("a stream to %s: %v", at, err)
+		}
+	}
+}
+
+// Pods reach those of other nodes whichever way their other packets take.
+func TestEveryEgressMode(t *testing.T) {
+	p := newPair(t)
+	ways := map[ipam.Slot]func(ns string, s ipam.Slot) (router.TrafficFDs, error){
+		8: func(ns string, s ipam.Slot) (router.TrafficFDs, error) { return p.a.Router.OpenMasqueraded(ns, p.a.Pool, s, 1500) },
+		9: func(_ string, s ipam.Slot) (router.TrafficFDs, error) { return p.a.Router.OpenPackets(p.a.Pool, s) },
+	}
+	for s, open := range ways {
+		ns := p.a.NewPod(t, s)
+		traffic, err := open(ns, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer traffic.Close()
+		for i, at := range p.b.addresses(5300 + int(s)) {
+			client := router.UsableAddresses(p.a.Pool, s)[i]
+			nettest.ServePacket(t, p.podB, at, func(from net.Addr, text []byte) []byte {
+				if got := netip.MustParseAddrPort(from.String()).Addr(); got != client {
+					t.Errorf("slot %d: the server sees the client %s, want %s", s, got, client)
+				}
+				return text
+			})
+			c, got := nettest.Connect(t, ns, "udp", at), make([]byte, 5000)
+			if _, err := c.Write(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := c.Read(got); err != nil || n != 4096 {
+				t.Errorf("slot %d: of 4096 bytes to %s %d came back: %v", s, at, n, err)
+			}
 		}
 	}
 }

@@ -99,7 +99,6 @@ func TestPodNetwork(t *testing.T) {
 	if n := strings.Count(log(), message); n != 1 {
 		t.Errorf("%d messages about the node with an invalid annotation", n)
 	}
-	cellar.startAgent() // its cleanup ends it
 }
 
 // request returns a command that requests an answer of the server.
