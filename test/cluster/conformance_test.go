@@ -96,7 +96,7 @@ func TestConformance(t *testing.T) {
 	egress, socket := filepath.Join(dir, "egress.yaml"), filepath.Join(dir, "proxy")
 	writeFile(t, egress, []byte(strings.ReplaceAll(egressSelector, "SOCKET", socket)))
 	relay(t, socket, os.Getenv(addressEnv)+":8888")
-	c := startControlPlane(t, "--egress-selector-config-file="+egress, "--enable-aggregator-routing")
+	c := startControlPlane(t, arguments{"kube-apiserver": {"--egress-selector-config-file=" + egress, "--enable-aggregator-routing"}})
 	n := c.startNode(t, "conformance")
 	for _, image := range testImages {
 		archive := n.file("image.tar")
@@ -106,7 +106,7 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.kubectl(t, "create", "clusterrolebinding", "podrun-nodes", "--clusterrole=system:node-proxier", "--group=system:nodes")
+	c.permitNetwork(t)
 	c.apply(t, strings.ReplaceAll(proxy, "REGISTRY", testRegistry))
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/proxy", "-n", "kube-system", "--timeout="+timeout.String())
 	writeFile(t, c.file("registries"), []byte("promoterE2eRegistry: "+testRegistry+"\ngcRegistry: "+testRegistry+"\n"))

@@ -46,12 +46,16 @@ type controlPlane struct {
 	programs  string
 	address   string // IP address of the host
 	ca        *authority
+	arguments arguments
 	processes []*process
 }
 
+// arguments are more arguments of programs of the control plane.
+type arguments map[string][]string
+
 // startControlPlane starts a control plane that runs until t ends. When it returns, namespaces have
-// their default ServiceAccount, and nodes can join with token. args are more arguments of the API server.
-func startControlPlane(t *testing.T, args ...string) *controlPlane {
+// their default ServiceAccount, and nodes can join with token. At most one args is given.
+func startControlPlane(t *testing.T, args ...arguments) *controlPlane {
 	t.Helper()
 	testenv.NeedVM(t, func() error {
 		if os.Getenv(programsEnv) == "" {
@@ -60,10 +64,13 @@ func startControlPlane(t *testing.T, args ...string) *controlPlane {
 		return nil
 	})
 	c := &controlPlane{dir: t.TempDir(), programs: os.Getenv(programsEnv), address: os.Getenv(addressEnv)}
+	if len(args) > 0 {
+		c.arguments = args[0]
+	}
 	start := time.Now()
 	c.makeCertificates(t)
 	c.startEtcd(t)
-	c.startAPIServer(t, args)
+	c.startAPIServer(t)
 	ready := time.Since(start)
 	c.startControllers(t)
 	c.kubectl(t, "wait", "--for=create", "namespace/kube-public", "serviceaccount/default", "--timeout="+timeout.String())
@@ -124,9 +131,9 @@ func (c *controlPlane) startEtcd(t *testing.T) {
 	c.waitReady(t, http.DefaultClient, etcdURL)
 }
 
-func (c *controlPlane) startAPIServer(t *testing.T, args []string) {
+func (c *controlPlane) startAPIServer(t *testing.T) {
 	t.Helper()
-	c.start(t, "kube-apiserver", append(args, "--etcd-servers", etcdURL, "--bind-address", c.address,
+	c.start(t, "kube-apiserver", "--etcd-servers", etcdURL, "--bind-address", c.address,
 		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
 		"--client-ca-file", c.file("ca.crt"),
 		"--kubelet-client-certificate", c.file("kubelet-client.crt"), "--kubelet-client-key", c.file("kubelet-client.key"),
@@ -134,7 +141,7 @@ func (c *controlPlane) startAPIServer(t *testing.T, args []string) {
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file", c.file("serviceaccount.key"), "--service-account-signing-key-file", c.file("serviceaccount.key"),
 		"--service-cluster-ip-range", serviceRange, "--allow-privileged",
-		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--enable-bootstrap-token-auth")...)
+		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction", "--enable-bootstrap-token-auth")
 	c.waitReady(t, c.anonymous(c.ca.pool()), c.server())
 }
 
@@ -159,7 +166,7 @@ func (c *controlPlane) env() []string {
 // start starts a program of the control plane.
 func (c *controlPlane) start(t *testing.T, program string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(c.programs, program), args...)
+	cmd := exec.Command(filepath.Join(c.programs, program), append(args, c.arguments[program]...)...)
 	cmd.Dir, cmd.Env = c.dir, c.env()
 	c.processes = append(c.processes, startProcess(t, cmd, c.file(program+".log")))
 }

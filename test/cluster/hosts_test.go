@@ -68,11 +68,13 @@ func TestHosts(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(c.dir), 0o711); err != nil { // for the users of the nodes
 		t.Fatal(err)
 	}
+	c.permitNetwork(t)
 	nodes := map[string]*node{}
 	for _, field := range strings.Fields(os.Getenv(hostsEnv)) {
 		name, address, _ := strings.Cut(field, "=")
-		nodes[name] = c.startNodeOn(t, &host{name, address}, name)
+		nodes[name] = c.startNodeOn(t, &host{name, address}, name, "--pod-network", "wireguard")
 	}
+	c.kubectl(t, "wait", "--for=condition=NetworkUnavailable=False", "nodes", "--all", "--timeout="+timeout.String())
 	c.apply(t, hostsDeployment)
 	c.kubectl(t, "rollout", "status", "deployment/spread", "--timeout="+timeout.String())
 	t.Run("spread", func(t *testing.T) {
@@ -83,6 +85,18 @@ func TestHosts(t *testing.T) {
 		if got := c.kubectl(t, "logs", "-l", "app=spread"); got != strings.Repeat("started\n", 6) {
 			t.Errorf("logs of the pods: %q", got)
 		}
+	})
+	t.Run("network", func(t *testing.T) {
+		var reached string
+		defer func() {
+			if t.Failed() {
+				t.Logf("it reached %s", reached)
+			}
+		}()
+		c.waitFor(t, "a pod reaches those of all hosts by their Service", func() bool {
+			reached = c.kubectl(t, "exec", "deployment/spread", "--", "sh", "-c", "for i in $(seq 30); do timeout 2 wget -q -O- http://spread/name; done | sort -u")
+			return strings.Count(reached, "\n") == 6
+		})
 	})
 	t.Run("API server away", func(t *testing.T) { testAway(t, c, nodes) })
 	t.Run("dead node", func(t *testing.T) { testDeadNode(t, c, nodes["podrun-host3"]) })
@@ -103,9 +117,20 @@ spec:
       topologySpreadConstraints:
       - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, labelSelector: {matchLabels: {app: spread}}}
       tolerations:
-      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
-      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
-      containers: [{name: main, image: "` + image + `", command: [sh, -c, "echo started; exec sleep 100000"]}]
+      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 20}
+      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 20}
+      containers:
+      - name: main
+        image: "` + image + `"
+        command: [sh, -c, "mkdir /www; hostname > /www/name; echo started; exec httpd -f -p 8080 -h /www"]
+        readinessProbe: {tcpSocket: {port: 8080}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: spread}
+spec:
+  selector: {app: spread}
+  ports: [{port: 80, targetPort: 8080}]
 `
 
 // testAway: while the API server does not answer, and afterwards, the containers keep running.

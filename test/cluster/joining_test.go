@@ -27,6 +27,14 @@ func (c *controlPlane) permitJoining(t *testing.T) {
 	c.kubectl(t, "wait", "--for=jsonpath={.data.jws-kubeconfig-"+tokenID+"}", "configmap/cluster-info", "-n", "kube-public", "--timeout="+timeout.String())
 }
 
+// permitNetwork permits nodes to read what Services and pods of other nodes need.
+func (c *controlPlane) permitNetwork(t *testing.T) {
+	t.Helper()
+	c.kubectl(t, "create", "clusterrole", "podrun-peers", "--verb=list,watch", "--resource=nodes")
+	c.kubectl(t, "create", "clusterrolebinding", "podrun-peers", "--clusterrole=podrun-peers", "--group=system:nodes")
+	c.kubectl(t, "create", "clusterrolebinding", "podrun-nodes", "--clusterrole=system:node-proxier", "--group=system:nodes")
+}
+
 // clusterInfo returns the kubeconfig file in the ConfigMap cluster-info, in the form that kubeadm
 // writes: without users and contexts.
 func (c *controlPlane) clusterInfo() string {

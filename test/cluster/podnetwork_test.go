@@ -36,8 +36,7 @@ spec:
 // TestPodNetwork: pods of two nodes reach each other, whatever happens to the agents.
 func TestPodNetwork(t *testing.T) {
 	c := startControlPlane(t)
-	c.kubectl(t, "create", "clusterrole", "podrun-peers", "--verb=list,watch", "--resource=nodes")
-	c.kubectl(t, "create", "clusterrolebinding", "podrun-peers", "--clusterrole=podrun-peers", "--group=system:nodes")
+	c.permitNetwork(t)
 	t.Cleanup(func() { // after the pods have ended
 		c.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(wireguardProcesses(t)) == 0 })
 	})
