@@ -12,13 +12,14 @@ import (
 // specification's "unified" expects them, for the available controllers.
 func (p *Pod) ContainerValues(l Limits) map[string]string {
 	f := l.Values().files(delegation.Subtree(p.subtree).Has)
-	// Like noSwap for the pod, where the kernel has the file.
+	// As for the pod (noSwap): a container with a memory limit may not swap, where the kernel has the file.
 	if _, err := os.Stat(filepath.Join(p.Path(), "memory.swap.max")); err == nil && f["memory.max"] != "" {
 		f["memory.swap.max"] = "0"
 	}
 	return f
 }
 
+// files returns the values by the names of their files, for the controllers that has reports.
 func (v Values) files(has func(controller string) bool) map[string]string {
 	f := map[string]string{}
 	if has("cpu") {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	case "fork":
 		fork()
 	}
-	if _, err := delegation.FindAndOpen(); err != nil {
+	if _, err := delegation.FindAndPrepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "without a subtree:", err)
 	}
 	testenv.Main(m)

@@ -70,7 +70,7 @@ func (s Subtree) CreatePod(name string, l Limits, pids []int) (*Pod, error) {
 		return nil, fmt.Errorf("make the pod's cgroup: %q is not a valid name for it", name)
 	}
 	s = s.with(l)
-	if err := delegation.Subtree(s).Open(pids...); err != nil {
+	if err := delegation.Subtree(s).Prepare(pids...); err != nil {
 		return nil, err
 	}
 	p := &Pod{subtree: s, name: name}

@@ -50,7 +50,7 @@ func TestRedirects(t *testing.T) {
 	}
 	host, _, _ := strings.Cut(repo, "/")
 	login := fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6c2VjcmV0"}}}`, host)
-	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthFiles: [][]byte{login}}); err != nil {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthTexts: [][]byte{login}}); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) > 0 {

@@ -124,7 +124,7 @@ func (tt guardTest) run(t *testing.T) {
 	if tt.identity {
 		login = fmt.Appendf(nil, `{"auths":{%q:{"auth":"bWU6","identitytoken":"secret"}}}`, host)
 	}
-	_, err := newStore(t).Pull(context.Background(), host+"/x", api.PullOptions{AuthFiles: [][]byte{login}})
+	_, err := newStore(t).Pull(context.Background(), host+"/x", api.PullOptions{AuthTexts: [][]byte{login}})
 	if tt.want == "" && err != nil {
 		t.Errorf("the pull failed: %v", err)
 	}
@@ -197,7 +197,7 @@ func TestLongLoginStaysAtItsAddress(t *testing.T) {
 	login := fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":%q}}}`, host, strings.Repeat("secret", 1000))
 	store, pulled := newStore(t), make(chan error, 1)
 	go func() {
-		_, err := store.Pull(context.Background(), host+"/x", api.PullOptions{AuthFiles: [][]byte{login}})
+		_, err := store.Pull(context.Background(), host+"/x", api.PullOptions{AuthTexts: [][]byte{login}})
 		thief.Close()
 		pulled <- err
 	}()

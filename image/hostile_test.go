@@ -87,7 +87,7 @@ func TestHostileMetadata(t *testing.T) {
 		t.Errorf("layer (-want +got):\n%s", diff)
 	}
 	rec, err := s.ReadLayer(digest.FromBytes(layer))
-	if err != nil || rec.Devices != 3 || rec.Squashed != 1 {
+	if err != nil || rec.Devices != 3 || rec.UnmappedOwners != 1 {
 		t.Errorf("%+v, %v; want 3 devices and 1 squashed", rec, err)
 	}
 }

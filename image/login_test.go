@@ -31,10 +31,10 @@ func TestPullWithLogins(t *testing.T) {
 	path, _, _ = strings.Cut(path, ":")
 	wrong := fmt.Appendf(nil, `{"auths":{%q:{"username":"nobody","password":"x"},"other.example":{"username":"stranger","password":"x"}}}`, host+"/"+path)
 	right := fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)
-	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthFiles: [][]byte{wrong}}); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthTexts: [][]byte{wrong}}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}
-	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthFiles: [][]byte{wrong, right}}); err != nil {
+	if _, err := newStore(t).Pull(context.Background(), repo, api.PullOptions{AuthTexts: [][]byte{wrong, right}}); err != nil {
 		t.Error(err)
 	}
 	if !tried["nobody"] || !tried["me"] || tried["stranger"] {

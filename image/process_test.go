@@ -330,7 +330,7 @@ func TestSingleID(t *testing.T) {
 	if diff := cmp.Diff(want, inUserns(t, "_tree", got.Layers[0])); diff != "" {
 		t.Errorf("layer (-want +got):\n%s", diff)
 	}
-	if list, err := s.List(); err != nil || list[0].Squashed != 3 {
+	if list, err := s.List(); err != nil || list[0].UnmappedOwners != 3 {
 		t.Errorf("List: %+v, %v; want 3 squashed files", list, err)
 	}
 	if err := s.Remove("x", RemoveOptions{}); err != nil {

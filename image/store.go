@@ -37,7 +37,7 @@ func Open(dir string, p *Program) (*Store, error) {
 	return &Store{s, remote{p, s.Dir}, diskOf}, nil
 }
 
-// backend adds images to a store, and writes archives and to registries: remote, or in tests server.Backend.
+// backend adds images to a store, and writes images to archives and registries: remote, or in tests server.Backend.
 type backend interface {
 	Pull(ctx context.Context, ref string, o api.PullOptions) (api.Added, error)
 	Load(ctx context.Context, p api.Location, onProgress func(api.Progress)) ([]api.Added, error)
@@ -168,8 +168,9 @@ type Info struct {
 	Variant      string
 	Size         int64 // bytes of its layers' files; layers are shared between images
 	Layers       int
-	Squashed     int // files whose owner is not mapped: see the package's doc
 	SharedLayers int // layers that other images use too
+
+	UnmappedOwners int // files that belong to id 0 because their owner is not mapped: see the package's doc
 }
 
 // WatchDirs returns the directories that change when images and their names do.
@@ -232,7 +233,7 @@ func (s *Store) info(rec *records.Image, users map[digest.Digest]int) (Info, err
 		}
 		info.Layers++
 		info.Size += layer.Bytes
-		info.Squashed += layer.Squashed
+		info.UnmappedOwners += layer.UnmappedOwners
 		if users[id] > 1 {
 			info.SharedLayers++
 		}

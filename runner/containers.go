@@ -21,14 +21,14 @@ func (e *engine) runContainer(a lifecycle.Action, prepared *prepared.Container) 
 		panic("runner: no container " + a.Container)
 	}
 	s := e.currentSandbox()
-	beside, err := e.pidTarget(c)
+	target, err := e.pidTarget(c)
 	x := e.prepared.Claim(prepared, s, c, a.Attempt)
 	switch {
 	case x != nil:
 		err = x.Start(s)
 	case err == nil:
 		e.prepared.AwaitRemoval(c.Name)
-		x, err = container.Start(s, c, a.Attempt, beside)
+		x, err = container.Start(s, c, a.Attempt, target)
 	}
 	if err != nil {
 		e.dropRun(c.Name)

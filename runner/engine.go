@@ -26,7 +26,8 @@ import (
 )
 
 // engine is the executor that acts on the kernel. Every action runs concurrently with the loop and ends in
-// an event.
+// an event, except signals and freezing, which are carried out at once; the event of a signal is the
+// container's exit.
 type engine struct {
 	plan    *pod.Plan // the loop's; replan replaces it
 	pod     store.Pod
@@ -80,7 +81,8 @@ func newEngine(plan *pod.Plan, p store.Pod, handoff *handoff.Record, ns sandbox.
 	return e
 }
 
-// newSandbox returns a Sandbox, for one that will be made or one that an earlier supervisor has made.
+// newSandbox returns the Go value of a sandbox that is to be created, or that an earlier supervisor has
+// created.
 func (e *engine) newSandbox(plan *pod.Plan, attempt int) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{
 		Plan: plan, Pod: e.pod, Namespaces: e.Namespaces, Handoff: e.handoff, Ports: e.hostPorts, Shim: e.shim,
@@ -139,9 +141,9 @@ func (e *engine) Do(a lifecycle.Action) {
 	}
 }
 
-// Record saves for a later supervisor what is observed, before the decided actions run. After that it
-// removes the instances whose exit is recorded.
-func (e *engine) Record(o *lifecycle.Observed) {
+// Save saves for a later supervisor what is observed, before the decided actions run. After that it removes
+// the instances whose exit is recorded.
+func (e *engine) Save(o *lifecycle.Observed) {
 	if err := e.handoff.SaveObserved(o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -205,7 +207,7 @@ func (e *engine) completeStatus(st pod.Status) pod.Status {
 	st.ShallowReadOnly = !volumes.RecursiveReadOnly()
 	if s := e.sandbox; s != nil {
 		e.podIPs, e.hostIPs = network.AddrStrings(s.Addresses()), network.HostIPs()
-		st.Network, st.NetworkWhy = s.Mode(), s.NoMasquerade
+		st.Network, st.NetworkWhy = s.Mode(), s.MasqueradeError
 	}
 	st.PodIPs, st.HostIPs = e.podIPs, e.hostIPs // as in the kubelet they stay after the sandbox is gone
 	return st

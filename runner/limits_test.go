@@ -121,7 +121,7 @@ func TestOOMScoreOnEveryStart(t *testing.T) {
 		for name, want := range map[string]int{"a": max(937, floor), "b": floor} {
 			e.Do(lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: attempt})
 			await(lifecycle.Exited)
-			e.Record(&lifecycle.Observed{}) // the exit is recorded: the process can be reaped
+			e.Save(&lifecycle.Observed{}) // the exit is recorded: the process can be reaped
 			lines := parse(t, place.LogFile(name, attempt))
 			if len(lines) != 2 {
 				t.Fatalf("start %d of %s wrote %v", attempt+1, name, lines)

@@ -11,23 +11,23 @@ import (
 
 // executor carries out actions. Their results arrive as events.
 type executor interface {
-	Record(*lifecycle.Observed) // saves what is observed, before the next actions
-	Do(lifecycle.Action)        // must not block
+	Save(*lifecycle.Observed) // saves what is observed, before the next actions
+	Do(lifecycle.Action)      // must not block
 	Events() <-chan lifecycle.Event
 }
 
 // loop runs one pod to its end.
 type loop struct {
-	plan     *pod.Plan
-	executor executor
-	now      func() lifecycle.Now
-	publish  func(*pod.Status)   // called with every status that differs from the last one
-	record   func(*pod.EventLog) // optional; called with every event log that differs from the last one
-	observed lifecycle.Observed
-	last     *pod.Status
-	events   int64 // number of the last recorded log
+	plan         *pod.Plan
+	executor     executor
+	now          func() lifecycle.Now
+	publish      func(*pod.Status)   // called with every status that differs from the last one
+	recordEvents func(*pod.EventLog) // optional; called with every event log that differs from the last one
+	observed     lifecycle.Observed
+	last         *pod.Status
+	recordedSeq  int64 // Seq of the last event log that was recorded
 
-	dirty         bool // something has happened since the last Record
+	dirty         bool // something has happened since the last Save
 	unsavedProbes bool // probes changed only their counts, which are saved before hibernation, not now
 	quietRound    bool // in this round only probes were started or gave the same result
 
@@ -84,14 +84,14 @@ func (l *loop) run() *pod.Status {
 // finds the events that led to it.
 func (l *loop) publishChanges(changed bool, now lifecycle.Now) {
 	seq := l.observed.Events.Seq
-	newEvents := l.record != nil && seq != l.events
+	newEvents := l.recordEvents != nil && seq != l.recordedSeq
 	if !changed && !newEvents {
 		return
 	}
 	runtime.Gosched()
 	if newEvents {
-		l.events = seq
-		l.record(&l.observed.Events)
+		l.recordedSeq = seq
+		l.recordEvents(&l.observed.Events)
 	}
 	if changed {
 		l.publishStatus(now)
@@ -174,7 +174,7 @@ func (l *loop) apply(e lifecycle.Event) {
 
 // saveObserved records what is observed.
 func (l *loop) saveObserved() {
-	l.executor.Record(&l.observed)
+	l.executor.Save(&l.observed)
 	l.dirty, l.unsavedProbes = false, false
 }
 

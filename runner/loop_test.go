@@ -41,7 +41,7 @@ func (k *fakeKernel) now() lifecycle.Now {
 	return lifecycle.Now{Boot: 3*time.Second + since, Wall: time.Unix(0, 0).UTC().Add(since)}
 }
 
-func (k *fakeKernel) Record(*lifecycle.Observed) {}
+func (k *fakeKernel) Save(*lifecycle.Observed) {}
 
 func (k *fakeKernel) Events() <-chan lifecycle.Event { return k.events }
 
@@ -256,9 +256,9 @@ func TestLoopActsBeforeItTells(t *testing.T) {
 		k := &orderedKernel{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Second}})}
 		note := func(what string) { k.order = append(k.order, what) }
 		l := loop{plan: testPlan(pod.RestartNever, nil, []string{"a"}), executor: k, now: k.now,
-			publish: func(*pod.Status) { note("tell") },
-			record:  func(*pod.EventLog) { note("events") },
-			prepare: func([]lifecycle.Action) { note("prepare") },
+			publish:      func(*pod.Status) { note("tell") },
+			recordEvents: func(*pod.EventLog) { note("events") },
+			prepare:      func([]lifecycle.Action) { note("prepare") },
 		}
 		l.run()
 		order := strings.Join(k.order, ", ")
@@ -276,7 +276,7 @@ type orderedKernel struct {
 	order []string
 }
 
-func (k *orderedKernel) Record(*lifecycle.Observed) { k.order = append(k.order, "record") }
+func (k *orderedKernel) Save(*lifecycle.Observed) { k.order = append(k.order, "record") }
 
 func (k *orderedKernel) Do(a lifecycle.Action) {
 	k.order = append(k.order, "do "+string(a.Kind))
@@ -311,7 +311,7 @@ func TestLoopProvesThatItLives(t *testing.T) {
 // silentKernel is a kernel in which nothing happens.
 type silentKernel struct{ events chan lifecycle.Event }
 
-func (silentKernel) Record(*lifecycle.Observed) {}
+func (silentKernel) Save(*lifecycle.Observed) {}
 
 func (silentKernel) Do(lifecycle.Action) {}
 
@@ -323,7 +323,7 @@ type recorder struct {
 	records, probes int
 }
 
-func (r *recorder) Record(*lifecycle.Observed) { r.records++ }
+func (r *recorder) Save(*lifecycle.Observed) { r.records++ }
 
 func (r *recorder) Do(a lifecycle.Action) {
 	if a.Kind != lifecycle.RunProbe {

@@ -34,73 +34,73 @@ type recovery struct {
 // recover takes over a pod whose supervisor has hibernated or died, and returns what is observed. What
 // was being made when it died is undone, and its start is issued again. A container that may have run is
 // taken over or, if it has exited, its exit is emitted.
-func (s *supervisor) recover(was *podinit.Inherited) (lifecycle.Observed, error) {
+func (s *supervisor) recover(inherited *podinit.Inherited) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.handoff.Load()
 	if err != nil {
 		return known, unrecoverable{err}
 	}
-	a := &recovery{engine: e, inherited: was, state: left, observed: known}
-	if s.listener, err = a.listener(); err != nil {
+	rec := &recovery{engine: e, inherited: inherited, state: left, observed: known}
+	if s.listener, err = rec.takeListener(); err != nil {
 		return known, err
 	}
-	if !was.Died {
+	if !inherited.Died {
 		s.idleAfter = nextIdleTime(left.Hibernation)
 	}
-	if err := a.notifier(); err != nil {
+	if err := rec.takeNotifier(); err != nil {
 		return known, err
 	}
 	e.warnings, e.cgroup = left.Warnings, left.Cgroup
 	e.listenPodInit()
-	if err := a.hostPorts(); err != nil {
+	if err := rec.takeHostPorts(); err != nil {
 		return known, err
 	}
-	if err := a.recoverSandbox(); err != nil {
+	if err := rec.recoverSandbox(); err != nil {
 		return known, err
 	}
-	if err := a.recoverContainers(); err != nil {
+	if err := rec.recoverContainers(); err != nil {
 		return known, err
 	}
-	a.closeUnused()
+	rec.closeUnused()
 	e.handoff.Exits.ForgetUntracked()
 	if box := e.sandbox; box != nil {
 		e.watchPause(box)
-		if was.Died { // a notification of a changed object may have been lost
+		if inherited.Died { // a notification of a changed object may have been lost
 			go e.refreshVolumes()
 		}
-		for _, x := range a.recovered { // all runs are registered by now: an exit removes one
+		for _, x := range rec.recovered { // all runs are registered by now: an exit removes one
 			go e.awaitExit(box, x)
 		}
 	}
-	if was.Died {
-		a.observed.Apply(e.plan, lifecycle.Event{At: clock.Now(), Kind: lifecycle.Recovered, Seed: rand.Uint64()})
+	if inherited.Died {
+		rec.observed.Apply(e.plan, lifecycle.Event{At: clock.Now(), Kind: lifecycle.Recovered, Seed: rand.Uint64()})
 	}
-	e.Record(&a.observed)
-	for _, order := range a.repeat {
-		e.Do(order)
+	e.Save(&rec.observed)
+	for _, action := range rec.repeat {
+		e.Do(action)
 	}
-	return a.observed, nil
+	return rec.observed, nil
 }
 
-func (a *recovery) takeFile(name string) (*os.File, bool) {
-	fd, ok := a.inherited.Files[name]
+func (rec *recovery) takeFile(name string) (*os.File, bool) {
+	fd, ok := rec.inherited.Files[name]
 	if !ok {
 		return nil, false
 	}
-	delete(a.inherited.Files, name)
+	delete(rec.inherited.Files, name)
 	return os.NewFile(fd, name), true
 }
 
 // closeUnused closes the descriptors of starts that are undone.
-func (a *recovery) closeUnused() {
-	for name, fd := range a.inherited.Files {
+func (rec *recovery) closeUnused() {
+	for name, fd := range rec.inherited.Files {
 		unix.Close(int(fd))
-		a.engine.handoff.PodInit.Drop(name)
+		rec.engine.handoff.PodInit.Drop(name)
 	}
 }
 
-func (a *recovery) listener() (*net.UnixListener, error) {
-	file, ok := a.takeFile(protocol.KeptControl)
+func (rec *recovery) takeListener() (*net.UnixListener, error) {
+	file, ok := rec.takeFile(protocol.KeptControl)
 	if !ok {
 		return nil, unrecoverable{fmt.Errorf("recover the control socket: the pod init has none")}
 	}
@@ -118,99 +118,99 @@ func (a *recovery) listener() (*net.UnixListener, error) {
 }
 
 // notifier takes over the connection to the systemd notify target.
-func (a *recovery) notifier() error {
-	socket, ok := a.takeFile(protocol.KeptNotify)
-	output, _ := a.takeFile(protocol.KeptOutput)
+func (rec *recovery) takeNotifier() error {
+	socket, ok := rec.takeFile(protocol.KeptNotify)
+	output, _ := rec.takeFile(protocol.KeptOutput)
 	defer container.CloseFiles(socket, output)
-	if !ok || a.state.Notify == nil {
+	if !ok || rec.state.Notify == nil {
 		return nil
 	}
-	if !a.inherited.Died {
-		a.engine.notifier.LastStatus = a.state.Hibernation.NotifyStatus
+	if !rec.inherited.Died {
+		rec.engine.notifier.LastStatus = rec.state.Hibernation.NotifyStatus
 	}
 	files := []*os.File{socket}
 	if output != nil {
 		files = append(files, output)
 	}
-	return a.engine.notifier.SetTarget(a.state.Notify, files)
+	return rec.engine.notifier.SetTarget(rec.state.Notify, files)
 }
 
 // hostPorts takes over the listeners of the host ports.
-func (a *recovery) hostPorts() error {
-	for _, p := range a.engine.plan.Published() {
+func (rec *recovery) takeHostPorts() error {
+	for _, p := range rec.engine.plan.Published() {
 		name := network.HostPort(p).String()
-		file, ok := a.takeFile(protocol.KeptPort + name)
+		file, ok := rec.takeFile(protocol.KeptPort + name)
 		if !ok {
 			continue
 		}
-		if err := a.engine.hostPorts.Keep(name, file); err != nil {
+		if err := rec.engine.hostPorts.Keep(name, file); err != nil {
 			return err
 		}
 	}
-	for name := range a.inherited.Files {
+	for name := range rec.inherited.Files {
 		if port, ok := strings.CutPrefix(name, protocol.KeptNodePort); ok {
-			file, _ := a.takeFile(name)
-			a.engine.hostPorts.RecoverNodePort(port, file)
+			file, _ := rec.takeFile(name)
+			rec.engine.hostPorts.RecoverNodePort(port, file)
 		}
 	}
 	return nil
 }
 
 // recoverSandbox takes over the sandbox, or what exists of it.
-func (a *recovery) recoverSandbox() error {
-	switch a.observed.Sandbox {
+func (rec *recovery) recoverSandbox() error {
+	switch rec.observed.Sandbox {
 	case lifecycle.SandboxNone, lifecycle.SandboxDown:
 		return nil
 	case lifecycle.SandboxCreating:
-		a.killUnknown()
-		half := a.engine.newSandbox(a.engine.plan, a.observed.Attempt)
+		rec.killUnknown()
+		half := rec.engine.newSandbox(rec.engine.plan, rec.observed.Attempt)
 		if err := half.Recover(procfs.Process{}, ""); err != nil {
 			return err
 		}
-		a.removeLeftovers(half)
+		rec.removeLeftovers(half)
 		if err := half.Remove(); err != nil {
 			return fmt.Errorf("undo half a sandbox: %w", err)
 		}
-		a.repeat = append(a.repeat, lifecycle.Action{Kind: lifecycle.CreateSandbox, Attempt: a.observed.Attempt})
+		rec.repeat = append(rec.repeat, lifecycle.Action{Kind: lifecycle.CreateSandbox, Attempt: rec.observed.Attempt})
 		return nil
 	case lifecycle.SandboxRemoving:
-		a.repeat = append(a.repeat, lifecycle.Action{Kind: lifecycle.RemoveSandbox, Attempt: a.observed.Attempt})
+		rec.repeat = append(rec.repeat, lifecycle.Action{Kind: lifecycle.RemoveSandbox, Attempt: rec.observed.Attempt})
 	}
-	box := a.engine.newSandbox(a.engine.plan, a.observed.Attempt)
-	a.engine.sandbox = box
+	box := rec.engine.newSandbox(rec.engine.plan, rec.observed.Attempt)
+	rec.engine.sandbox = box
 	reconnect := box.Reconnect
-	if a.observed.Sandbox == lifecycle.SandboxRemoving {
+	if rec.observed.Sandbox == lifecycle.SandboxRemoving {
 		reconnect = box.ReconnectForRemoval
 	}
-	if err := reconnect(a.takeFile); err != nil {
+	if err := reconnect(rec.takeFile); err != nil {
 		return fmt.Errorf("recover the pod's network: %w", err)
 	}
-	if a.observed.Sandbox != lifecycle.SandboxRemoving {
+	if rec.observed.Sandbox != lifecycle.SandboxRemoving {
 		if err := box.ServePorts(); err != nil {
-			a.engine.warn(err.Error())
+			rec.engine.warn(err.Error())
 		}
-		if a.inherited.Died || len(a.engine.hostPorts.NodePorts) > 0 {
+		if rec.inherited.Died || len(rec.engine.hostPorts.NodePorts) > 0 {
 			if err := box.UpdateNodePorts(); err != nil {
-				a.engine.warn(err.Error())
+				rec.engine.warn(err.Error())
 			}
 		}
 	}
-	if err := box.Recover(a.state.Pause, a.state.Cgroup); err != nil || box.Cgroup == nil {
+	if err := box.Recover(rec.state.Pause, rec.state.Cgroup); err != nil || box.Cgroup == nil {
 		return err
 	}
-	return box.Freezer.Recover(box.Cgroup, a.observed.Pause.State)
+	return box.Freezer.Recover(box.Cgroup, rec.observed.Pause.State)
 }
 
 // killUnknown kills processes of a dead supervisor that no record names.
-func (a *recovery) killUnknown() {
-	if !a.inherited.Died {
+func (rec *recovery) killUnknown() {
+	if !rec.inherited.Died {
 		return
 	}
-	known := map[procfs.Process]bool{a.state.Pause: true}
+	known := map[procfs.Process]bool{rec.state.Pause: true}
 	spared := map[string]bool{}
-	for _, r := range a.state.Runs {
+	for _, r := range rec.state.Runs {
 		known[r.Process] = true
-		if a.engine.plan.HostPID {
+		if rec.engine.plan.HostPID {
 			spared[r.MountNS] = true
 		}
 	}
@@ -223,28 +223,28 @@ type unrecoverable struct{ error }
 func (h unrecoverable) Unwrap() error { return h.error }
 
 // recoverContainers takes over the containers that run or ran when last recorded.
-func (a *recovery) recoverContainers() error {
-	if a.engine.sandbox == nil {
+func (rec *recovery) recoverContainers() error {
+	if rec.engine.sandbox == nil {
 		return nil
 	}
 	var runs []handoff.Run
-	for _, r := range a.state.Runs {
-		if handoff.IsLive(&a.observed, r.Name, r.Attempt) && a.hasRun(&r) {
+	for _, r := range rec.state.Runs {
+		if handoff.IsLive(&rec.observed, r.Name, r.Attempt) && rec.hasRun(&r) {
 			runs = append(runs, r)
 		}
 	}
-	a.state.Runs = runs
-	a.killUnknown()
-	a.engine.handoff.Update(func(s *handoff.State) { s.Runs = runs })
-	a.removeLeftovers(a.engine.sandbox)
+	rec.state.Runs = runs
+	rec.killUnknown()
+	rec.engine.handoff.Update(func(s *handoff.State) { s.Runs = runs })
+	rec.removeLeftovers(rec.engine.sandbox)
 	for _, r := range runs {
-		if err := a.recoverContainer(r); err != nil {
+		if err := rec.recoverContainer(r); err != nil {
 			return err
 		}
 	}
-	for name, c := range a.observed.Containers {
-		if handoff.IsLive(&a.observed, name, c.Attempt) && a.engine.runs[name] == nil {
-			if err := a.restartUnstarted(name, c); err != nil {
+	for name, c := range rec.observed.Containers {
+		if handoff.IsLive(&rec.observed, name, c.Attempt) && rec.engine.runs[name] == nil {
+			if err := rec.restartUnstarted(name, c); err != nil {
 				return err
 			}
 		}
@@ -254,8 +254,8 @@ func (a *recovery) recoverContainers() error {
 
 // hasRun reports whether a recorded process has executed the container's program. One that has not is
 // left suspended (SIGSTOP), so that it cannot execute the program later.
-func (a *recovery) hasRun(r *handoff.Run) bool {
-	if !a.inherited.Died || a.observed.Containers[r.Name].State == lifecycle.RunRunning {
+func (rec *recovery) hasRun(r *handoff.Run) bool {
+	if !rec.inherited.Died || rec.observed.Containers[r.Name].State == lifecycle.RunRunning {
 		return true
 	}
 	_ = r.Kill(unix.SIGSTOP) // it may have exited
@@ -270,7 +270,7 @@ func (a *recovery) hasRun(r *handoff.Run) bool {
 		}
 		return !isPreExec(st.Comm)
 	}
-	ends := a.engine.handoff.Exits
+	ends := rec.engine.handoff.Exits
 	ends.Track(r.Process)
 	x, _ := ends.Wait(r.Process) // Wait returns no error for pod init's children
 	if isPreExec(x.Name) {
@@ -287,83 +287,83 @@ const initName = "runc:[2:INIT]"
 func isPreExec(name string) bool { return name == initName || name == protocol.CommShim }
 
 // recoverContainer takes over a running container.
-func (a *recovery) recoverContainer(r handoff.Run) error {
-	e := a.engine
+func (rec *recovery) recoverContainer(r handoff.Run) error {
+	e := rec.engine
 	planned, ok := e.plan.Container(r.Name)
 	if !ok {
 		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", r.Name)}
 	}
-	if a.inherited.Died {
+	if rec.inherited.Died {
 		r.Streams = nil // they belong to an earlier hibernation
 	}
-	x, err := container.Recover(e.sandbox, planned, r, a.state.Runs, a.takeFile)
+	x, err := container.Recover(e.sandbox, planned, r, rec.state.Runs, rec.takeFile)
 	if err != nil {
 		return fmt.Errorf("recover container %s: %w", r.Name, err)
 	}
 	e.runs[r.Name] = &run{container: x}
-	a.recovered = append(a.recovered, x)
-	a.repeatActions(x, r)
+	rec.recovered = append(rec.recovered, x)
+	rec.repeatActions(x, r)
 	return nil
 }
 
 // repeatActions repeats the actions on a running container that may not have been carried out, and emits a
 // Started event that was not emitted.
-func (a *recovery) repeatActions(x *container.Container, r handoff.Run) {
-	c := a.observed.Containers[r.Name]
-	order := lifecycle.Action{Container: r.Name, Attempt: r.Attempt}
+func (rec *recovery) repeatActions(x *container.Container, r handoff.Run) {
+	c := rec.observed.Containers[r.Name]
+	action := lifecycle.Action{Container: r.Name, Attempt: r.Attempt}
 	switch {
 	case c.State == lifecycle.RunStarting:
-		a.observed.Apply(a.engine.plan, lifecycle.Event{
+		rec.observed.Apply(rec.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.Started, Container: r.Name, Attempt: r.Attempt,
-			ContainerID: container.FullID(a.engine.plan, x), User: x.Identity.PodUser(),
+			ContainerID: container.FullID(rec.engine.plan, x), User: x.Identity.PodUser(),
 		})
 	case c.KillIssued:
-		order.Kind = lifecycle.KillContainer
-		a.repeat = append(a.repeat, order)
+		action.Kind = lifecycle.KillContainer
+		rec.repeat = append(rec.repeat, action)
 	case c.StopIssued != nil && !r.Stopped:
-		order.Kind = lifecycle.StopContainer
-		a.repeat = append(a.repeat, order)
+		action.Kind = lifecycle.StopContainer
+		rec.repeat = append(rec.repeat, action)
 	}
 }
 
 // removeLeftovers removes what is left of instances that do not run. restartUnstarted handles those that
 // are to be started.
-func (a *recovery) removeLeftovers(s *sandbox.Sandbox) {
-	for _, in := range a.state.Leftovers {
-		c := a.observed.Containers[in.Name]
-		planned, ok := a.engine.plan.Container(in.Name)
-		if !ok || c != nil && c.Attempt == in.Attempt && handoff.IsLive(&a.observed, in.Name, in.Attempt) {
+func (rec *recovery) removeLeftovers(s *sandbox.Sandbox) {
+	for _, in := range rec.state.Leftovers {
+		c := rec.observed.Containers[in.Name]
+		planned, ok := rec.engine.plan.Container(in.Name)
+		if !ok || c != nil && c.Attempt == in.Attempt && handoff.IsLive(&rec.observed, in.Name, in.Attempt) {
 			continue
 		}
 		container.Leftover(s, planned, in.Attempt).Remove()
-		a.engine.handoff.ForgetInstance(in)
+		rec.engine.handoff.ForgetInstance(in)
 	}
 }
 
 // restartUnstarted undoes a start that was not completed, and issues it again.
-func (a *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
-	planned, ok := a.engine.plan.Container(name)
+func (rec *recovery) restartUnstarted(name string, c *lifecycle.Container) error {
+	planned, ok := rec.engine.plan.Container(name)
 	if !ok {
 		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", name)}
 	}
 	if c.State == lifecycle.RunRunning { // never recorded: the disk was full
-		a.observed.Apply(a.engine.plan, lifecycle.Event{
+		rec.observed.Apply(rec.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.Exited, Container: name, Attempt: c.Attempt,
 			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "there is no record of it",
 		})
 		return nil
 	}
-	if err := container.UndoStart(a.engine.sandbox, planned, c.Attempt); err != nil {
+	if err := container.UndoStart(rec.engine.sandbox, planned, c.Attempt); err != nil {
 		return fmt.Errorf("undo the start of container %s: %w", name, err)
 	}
-	if a.observed.Ending != nil {
-		a.observed.Apply(a.engine.plan, lifecycle.Event{
+	if rec.observed.Ending != nil {
+		rec.observed.Apply(rec.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.StartFailed, Container: name, Attempt: c.Attempt,
 			Reason: "StartError", ExitCode: 137, Message: "its start was canceled: the pod is stopping",
 		})
 		return nil
 	}
-	a.repeat = append(a.repeat, lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: c.Attempt})
+	rec.repeat = append(rec.repeat, lifecycle.Action{Kind: lifecycle.StartContainer, Container: name, Attempt: c.Attempt})
 	return nil
 }
 

@@ -45,7 +45,8 @@ func (s *supervisor) newOrLost() (lifecycle.Observed, error) { return s.recreate
 // errEndedWithMachine means that the pod ended together with the machine.
 var errEndedWithMachine = errors.New("the pod has ended with the machine")
 
-// recreate records that the sandbox is gone, and removes what is left of it.
+// recreate returns what is observed of the pod. If the pod ever had a sandbox, recreate records that the
+// sandbox is gone, and removes what is left of it.
 func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	e := s.engine
 	left, known, err := e.handoff.Load()

@@ -112,7 +112,7 @@ func supervise(args []string) int {
 		s.engine.notifier.SendStatus(&out)
 		idle()
 	}
-	l.record = func(log *pod.EventLog) {
+	l.recordEvents = func(log *pod.EventLog) {
 		if err := s.pod.WriteEvents(log); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -122,11 +122,11 @@ func supervise(args []string) int {
 		s.control.markRemoving()
 	}
 	removing := s.control.removing.Load()
-	removed := 0
+	code := 0
 	if final.Deleting || removing {
-		removed = removeFiles(args)
+		code = removeFiles(args)
 	}
-	if removing && removed == 0 {
+	if removing && code == 0 {
 		if err := removeSelf(s.pod); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the monitor tries again
 		}
@@ -155,25 +155,25 @@ func onOtherThreads(run func() *pod.Status) <-chan *pod.Status {
 
 // openPod starts a new pod, or recovers one whose supervisor has ended.
 func openPod(args []string) (*supervisor, *loop, error) {
-	podInit, was, err := podinit.Connect()
+	podInit, inherited, err := podinit.Connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	if was == nil { // the CLI records the pod while this process starts
+	if inherited == nil { // the CLI records the pod while this process starts
 		if err := podinit.AwaitRecord(); err != nil {
-			return nil, nil, reportError(was, err)
+			return nil, nil, reportError(inherited, err)
 		}
 	}
 	dirs, p, err := podOf(args)
 	if err != nil {
-		return nil, nil, reportError(was, err)
+		return nil, nil, reportError(inherited, err)
 	}
 	plan, err := p.Plan()
-	if err != nil && was != nil && handoff.IsDamaged(err) {
+	if err != nil && inherited != nil && handoff.IsDamaged(err) {
 		err = unrecoverable{err}
 	}
 	if err != nil {
-		return nil, nil, reportError(was, err)
+		return nil, nil, reportError(inherited, err)
 	}
 	e := newEngine(plan, p, handoff.New(podInit, p), sandbox.PodNamespaces(plan))
 	s := &supervisor{pod: p, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
@@ -183,16 +183,16 @@ func openPod(args []string) (*supervisor, *loop, error) {
 		l.idle = s.hibernate
 	}
 	switch {
-	case was == nil:
+	case inherited == nil:
 		if l.observed, err = s.startNew(dirs); err != nil {
-			return nil, nil, reportError(was, err)
+			return nil, nil, reportError(inherited, err)
 		}
-	case was.PodInitKilled:
+	case inherited.PodInitKilled:
 		l.observed, err = s.recoverAfterPodInit()
 	default:
-		l.observed, err = s.recover(was)
+		l.observed, err = s.recover(inherited)
 	}
-	if st, serr := p.Status(); was != nil && serr == nil {
+	if st, serr := p.Status(); inherited != nil && serr == nil {
 		e.podIPs, e.hostIPs = st.PodIPs, st.HostIPs
 	}
 	if err == nil && p.Removing() { // the client may be gone, and the request not recorded
@@ -222,7 +222,7 @@ func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err er
 	return known, podinit.ReportPipe().Close()
 }
 
-// listen opens the control socket if pod init holds none.
+// listen opens the control socket of a pod whose pod init holds none, and has pod init hold it.
 func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	if s.listener, err = s.pod.Listen(); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	if err := podInit.Watch(protocol.KeptControl, s.listener); err != nil {
 		return err
 	}
-	s.engine.Record(&known)
+	s.engine.Save(&known)
 	s.engine.listenPodInit()
 	podInit.Serving()
 	return nil
@@ -239,8 +239,8 @@ func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 
 // reportError reports to the process that started the pod why it failed. For a recovered pod no process
 // waits for that.
-func reportError(was *podinit.Inherited, err error) error {
-	if was == nil {
+func reportError(inherited *podinit.Inherited, err error) error {
+	if inherited == nil {
 		podinit.ReportError(err)
 	}
 	return err

@@ -130,7 +130,7 @@ func (p *testPod) begin() {
 		l := loop{plan: plan, executor: e, now: clock.Now, prepare: e.prepare, publish: func(st *pod.Status) {
 			p.control.publish(st)
 			p.changes <- *st
-		}, record: func(log *pod.EventLog) {
+		}, recordEvents: func(log *pod.EventLog) {
 			if err := place.WriteEvents(log); err != nil {
 				t.Error(err)
 			}

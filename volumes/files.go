@@ -59,10 +59,10 @@ func checkFilePath(name string) error {
 
 // WriteFiles replaces the content of the existing directory dir by files, keyed by relative path, and by
 // the empty directories dirs (mount points). A concurrent reader finds all old files or all new ones. If
-// group is set, the files get it. The previous files stay readable, without a
-// name, until SweepFiles or the next but one WriteFiles. It neither follows nor trusts anything in
-// dir: a process that can write to dir cannot redirect a write (CVE-2025-9566). Directories, links,
-// and files without another owner belong to root, which is the number here of the pod's ID 0.
+// group is set, the files get it. The previous files stay readable, without a name, until SweepFiles or
+// the next but one WriteFiles. It neither follows nor trusts anything in dir: a process that can write to
+// dir cannot redirect a write (CVE-2025-9566). Directories, links, and files whose UID is 0 belong to
+// root: the id, in this process's user namespace, of the pod's uid 0.
 func WriteFiles(dir string, files map[string]File, dirs []string, group *Group, root int) error {
 	for _, name := range dirs {
 		if err := checkFilePath(name); err != nil {
@@ -96,7 +96,7 @@ func writeFiles(path string, files map[string]File, dirs []string, group *Group,
 	if err != nil {
 		return err
 	}
-	keep := append(firsts(dirs), old)
+	keep := append(topNamesOf(dirs), old)
 	if err = fillFiles(dir, stamp, files); err == nil {
 		err = makeDirs(dir, stamp, files, dirs)
 	}
@@ -112,7 +112,7 @@ func writeFiles(path string, files map[string]File, dirs []string, group *Group,
 	if err != nil {
 		return errors.Join(err, sweep(dir, keep...))
 	}
-	for name := range tops(files) {
+	for name := range topNames(files) {
 		if err := makeVisible(dir, name, root); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func SweepFiles(path string, dirs []string) error {
 		return fmt.Errorf("clean up %s: %w", path, err)
 	}
 	defer dir.Close()
-	if err := sweep(dir, append(firsts(dirs), currentFiles(dir))...); err != nil {
+	if err := sweep(dir, append(topNamesOf(dirs), currentFiles(dir))...); err != nil {
 		return fmt.Errorf("clean up %s: %w", path, err)
 	}
 	return nil
@@ -153,18 +153,23 @@ func readlinkAt(dir *os.File, name string) string {
 	return string(buf[:n])
 }
 
-// tops returns the first elements of the files' paths.
-func tops(files map[string]File) map[string]bool {
+// topNames returns the first elements of the files' paths.
+func topNames(files map[string]File) map[string]bool {
 	set := map[string]bool{}
 	for name := range files {
-		top, _, _ := strings.Cut(name, "/")
-		set[top] = true
+		set[topName(name)] = true
 	}
 	return set
 }
 
+// topName returns the first element of a path.
+func topName(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return top
+}
+
 func allLinked(dir *os.File, files map[string]File) bool {
-	want := tops(files)
+	want := topNames(files)
 	for name := range want {
 		if readlinkAt(dir, name) != dataLink+"/"+name {
 			return false
@@ -205,12 +210,11 @@ func fillFiles(dir *os.File, name string, files map[string]File) error {
 	return nil
 }
 
-// firsts returns the first elements of paths.
-func firsts(paths []string) []string {
+// topNamesOf returns the first element of each path.
+func topNamesOf(paths []string) []string {
 	var list []string
 	for _, p := range paths {
-		first, _, _ := strings.Cut(p, "/")
-		list = append(list, first)
+		list = append(list, topName(p))
 	}
 	return list
 }
@@ -218,9 +222,9 @@ func firsts(paths []string) []string {
 // makeDirs makes the empty directories, either beside the links that a container opens or in the
 // target of one of them.
 func makeDirs(dir *os.File, stamp string, files map[string]File, dirs []string) error {
-	linked := tops(files)
+	linked := topNames(files)
 	for _, name := range dirs {
-		top, _, _ := strings.Cut(name, "/")
+		top := topName(name)
 		root := dir
 		if linked[top] {
 			var err error

@@ -42,7 +42,7 @@ func wantFiles(t testing.TB, dir string, files map[string]File) {
 			have = append(have, e.Name())
 		}
 	}
-	if want := slices.Sorted(maps.Keys(tops(files))); !slices.Equal(have, want) {
+	if want := slices.Sorted(maps.Keys(topNames(files))); !slices.Equal(have, want) {
 		t.Errorf("%s has %v, want %v", dir, have, want)
 	}
 }
@@ -72,7 +72,7 @@ func TestWriteFiles(t *testing.T) {
 		wantFiles(t, dir, files)
 		entries, err := os.ReadDir(dir)
 		must(t, err)
-		if want := len(tops(files)) + 2; len(entries) != want {
+		if want := len(topNames(files)) + 2; len(entries) != want {
 			t.Errorf("step %d: %d names are in the volume, want %d: %v", i, len(entries), want, entries)
 		}
 	}

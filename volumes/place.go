@@ -58,7 +58,7 @@ func placeOne(root *os.File, owner int, p *Placement) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	target, err := placeFor(root, p.Target, st.Mode&unix.S_IFMT == unix.S_IFDIR, 0, owner)
+	target, err := openOrMake(root, p.Target, st.Mode&unix.S_IFMT == unix.S_IFDIR, 0, owner)
 	if err != nil {
 		return err
 	}
@@ -90,10 +90,10 @@ func setAttributes(tree *os.File, p *Placement) error {
 	return unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &one)
 }
 
-// placeFor opens a path in a root file system and makes it if it is missing: a file, or a
+// openOrMake opens a path in a root file system and makes it if it is missing: a file, or a
 // directory, with a mode and an owner if they matter. They do not for a mount point, and changing
 // them costs an overlay as much as making the directory.
-func placeFor(root *os.File, name string, dir bool, mode uint32, owner int) (*os.File, error) {
+func openOrMake(root *os.File, name string, dir bool, mode uint32, owner int) (*os.File, error) {
 	f, err := openResolved(root, name, unix.O_PATH, inRoot)
 	if !errors.Is(err, unix.ENOENT) {
 		return f, err
@@ -128,13 +128,13 @@ func parentFor(root *os.File, name string, owner int) (*os.File, error) {
 	if name == "/" {
 		return openResolved(root, "/", unix.O_PATH|unix.O_DIRECTORY, inRoot)
 	}
-	return placeFor(root, name, true, 0o755, owner)
+	return openOrMake(root, name, true, 0o755, owner)
 }
 
-// HasPlace reports whether name, an absolute path below the volume, exists or, with mayMake, can be made
-// as a mount point for another volume. Paths through symbolic links count as existing: the process that
-// mounts resolves them.
-func HasPlace(volume, name string, mayMake bool) bool {
+// EnsureMountPoint reports whether name, an absolute path below the volume, exists, so that another volume
+// can be mounted there. With mayMake it makes a missing one. Paths through symbolic links count as existing:
+// the process that mounts resolves them.
+func EnsureMountPoint(volume, name string, mayMake bool) bool {
 	top, err := openPath(volume)
 	if err != nil {
 		return false
@@ -142,7 +142,7 @@ func HasPlace(volume, name string, mayMake bool) bool {
 	defer top.Close()
 	var f *os.File
 	if mayMake {
-		f, err = placeFor(top, name, false, 0, 0)
+		f, err = openOrMake(top, name, false, 0, 0)
 	} else {
 		f, err = openResolved(top, name, unix.O_PATH, inRoot)
 	}

@@ -164,7 +164,7 @@ func TestPlaceRaces(t *testing.T) {
 	}
 }
 
-func TestHasPlace(t *testing.T) {
+func TestEnsureMountPoint(t *testing.T) {
 	testenv.NoLeaks(t)
 	root, _ := aRoot(t)
 	for _, test := range []struct {
@@ -182,7 +182,7 @@ func TestHasPlace(t *testing.T) {
 		{"/etc/conf/below", true, false},
 		{"/../canary", false, false},
 	} {
-		if got := HasPlace(root, test.name, test.make); got != test.want {
+		if got := EnsureMountPoint(root, test.name, test.make); got != test.want {
 			t.Errorf("%s, making it %v: %v, want %v", test.name, test.make, got, test.want)
 		}
 	}

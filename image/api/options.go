@@ -15,9 +15,9 @@ type PullOptions struct {
 	// AuthFile has the credentials; "" means the usual files: $XDG_RUNTIME_DIR/containers/auth.json,
 	// ~/.docker/config.json and so on.
 	AuthFile string
-	// AuthFiles are texts of auth files. Their credentials for an image are tried before those of
+	// AuthTexts are the contents of auth files. Their credentials for an image are tried before those of
 	// AuthFile.
-	AuthFiles [][]byte
+	AuthTexts [][]byte
 	// NoName leaves the names unchanged: the image is found by its id.
 	NoName bool
 	// Warn, if not nil, is called with the reason why a stored copy is used instead of the registry's

@@ -47,8 +47,8 @@ type Downloader struct {
 	MaxPartial int64
 }
 
-// Start begins to fetch a blob, at the offset where an earlier pull stopped.
-func (s *Downloader) Start(ctx context.Context, b layer.Blob) *Download {
+// StartDownload begins to fetch a blob, at the offset where an earlier pull stopped.
+func (s *Downloader) StartDownload(ctx context.Context, b layer.Blob) *Download {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &Download{from: b.OpenAt, size: b.Size, retry: s.Retry, isTransient: s.Retryable, cancel: cancel, done: make(chan struct{})}
 	d.moved.L = &d.mu

@@ -128,14 +128,14 @@ func (a *Tx) replaceLayer(staged, path string) error {
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
-	old, err := a.Store.NewRetiredDir(filepath.Base(path))
+	retired, err := a.Store.NewRetiredDir(filepath.Base(path))
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(staged, old); err != nil {
+	if err := os.Rename(staged, retired); err != nil { // the new layer, until the exchange
 		return err
 	}
-	err = unix.Renameat2(unix.AT_FDCWD, old, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
+	err = unix.Renameat2(unix.AT_FDCWD, retired, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 	if err != nil {
 		return fmt.Errorf("replace the damaged layer: %w", err)
 	}
@@ -162,7 +162,7 @@ func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, onProgress func(api.S
 		return a.unpackAndCommit(ctx, b, onProgress)
 	}
 	for {
-		d := a.Store.Start(ctx, b)
+		d := a.Store.StartDownload(ctx, b)
 		b.Open = d.Open
 		rec, err := a.unpackAndCommit(ctx, b, onProgress)
 		d.Close()

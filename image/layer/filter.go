@@ -110,7 +110,7 @@ func (f *filter) squash(hdr *tar.Header) bool {
 		hdr.Gid, squashed = 0, true
 	}
 	if squashed {
-		f.count.Squashed++
+		f.count.UnmappedOwners++
 		if hdr.Typeflag == tar.TypeReg || hdr.Typeflag == tar.TypeLink { // a link's entry sets the mode too
 			hdr.Mode &^= 0o6000
 		}

@@ -94,7 +94,7 @@ func (c *recipeWriter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// entry takes a header before any change to it except its name, which is clean.
+// entry prepares the record of an entry's content. hdr is as it was read, but with a cleaned name.
 func (c *recipeWriter) entry(hdr *tar.Header) {
 	switch {
 	case hdr.Typeflag != tar.TypeReg && hdr.Typeflag != tar.TypeCont && hdr.Typeflag != tar.TypeGNUSparse,

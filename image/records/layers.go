@@ -25,8 +25,9 @@ func (s *Store) Lease() (io.Closer, error) {
 	return lock, nil
 }
 
-// StaleStaging lists the directories in staging/ and removes the locks of layers. The caller holds the
-// store's lock exclusively.
+// StaleStaging lists the directories that an interrupted command has left in staging/, and the replaced
+// layers from before the last boot, for the caller to remove. It removes the lock files of layers itself. The
+// caller holds the store's lock exclusively.
 func (s *Store) StaleStaging() ([]string, error) {
 	staging := filepath.Join(s.Dir, StagingDir)
 	entries, err := os.ReadDir(staging)
@@ -53,7 +54,8 @@ func (s *Store) MoveToStaging(layer string) (string, error) {
 	return gone, os.Rename(layer, gone)
 }
 
-// NewRetiredDir makes a directory for a damaged layer that is replaced: pods may run from it.
+// NewRetiredDir makes a directory for a damaged layer that is replaced, because pods may run from it. It
+// returns the path to which the layer has to be renamed.
 func (s *Store) NewRetiredDir(hex string) (string, error) {
 	dir, err := os.MkdirTemp(filepath.Join(s.Dir, retiredDir), hex+"."+s.Boot+".")
 	return filepath.Join(dir, "layer"), err

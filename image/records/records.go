@@ -92,10 +92,10 @@ type Layer struct {
 
 // LayerStats counts what unpacking a layer made on disk.
 type LayerStats struct {
-	Entries  int   `json:"entries"`            // of the tar stream
-	Bytes    int64 `json:"bytes"`              // of regular files
-	Squashed int   `json:"squashed,omitempty"` // files whose owner is not mapped and became 0
-	Devices  int   `json:"devices,omitempty"`  // device nodes left out
+	Entries        int   `json:"entries"`            // of the tar stream
+	Bytes          int64 `json:"bytes"`              // of regular files
+	UnmappedOwners int   `json:"squashed,omitempty"` // files whose owner is not mapped and became 0
+	Devices        int   `json:"devices,omitempty"`  // device nodes left out
 }
 
 // ImageFile returns the path of an image's record.

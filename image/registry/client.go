@@ -76,7 +76,7 @@ type registrySource struct {
 // openWithLogins opens the registry with the first of the logins for the image that it accepts, else with
 // those of the auth file, else with none.
 func (s *Client) openWithLogins(ctx context.Context, name reference.Name, o api.PullOptions) (*registrySource, error) {
-	for _, login := range credentials.For(name, o.AuthFiles) {
+	for _, login := range credentials.For(name, o.AuthTexts) {
 		as := types.DockerAuthConfig(login)
 		src, err := s.openRegistry(ctx, name, o, &as)
 		if err == nil || !isDenied(err) {

@@ -102,7 +102,7 @@ func (g *credentialGuard) wroteHeader(key string, values []string) {
 		switch kind, _, _ := strings.Cut(v, " "); {
 		case key == "Host":
 			g.begin(strings.ToLower(v))
-			if g.held = g.mustNotLogIn(); g.held {
+			if g.held = g.mustHold(); g.held {
 				_ = g.conn.SetWriteDeadline(time.Unix(1, 0)) // an error means that the connection is closed
 			}
 		case key == ":authority": // HTTP/2 sends a header after all of it was traced
@@ -138,12 +138,14 @@ func (g *credentialGuard) wroteRequest(info httptrace.WroteRequestInfo) {
 	}
 }
 
-// mustNotLogIn reports whether a request to the target may have a login that it must not have.
-// It leaves out hosts for which net/http removes the login itself, because a registry may
-// redirect to a content server with an address that is longer than the buffer. A second token
-// server on such a host is refused when the buffer may have been sent: the registry could have
-// named it first.
-func (g *credentialGuard) mustNotLogIn() bool {
+// mustHold reports whether the header of a request to the target must be held back until check has seen
+// all of it, because it may contain a login that the target must not get. A held request fails if its
+// header is longer than the connection's buffer. So mustHold leaves out hosts for which net/http removes the
+// login itself: a registry may redirect to a content server with a very long address. There only a login at
+// a token server remains. For example the registry first names the token server a.example, and then
+// b.example: check refuses the second login, but a part of a long header may have been sent already. That
+// gives nothing away, because the registry could have named b.example first.
+func (g *credentialGuard) mustHold() bool {
 	r := g.known[g.current]
 	if r == nil || r.secure && !g.secure {
 		return true

@@ -319,7 +319,7 @@ var directories = []directory{
 		why: "one container: its specification, start, exec and end"},
 	{dir: "runner/filter", imports: []string{"internal/protocol", "internal/reexec", "internal/store", "internal/execshim"},
 		why: "compiled seccomp filters"},
-	{dir: "runner/handoff", imports: []string{"internal/podinit", "internal/procfs", "internal/store", "internal/wire", "internal/lifecycle", "runner/clock"},
+	{dir: "runner/handoff", imports: []string{"internal/podinit", "internal/procfs", "internal/protocol", "internal/store", "internal/wire", "internal/lifecycle", "runner/clock"},
 		why: "the state that one supervisor leaves to the next"},
 	{dir: "runner/network", imports: []string{"internal/nft", "internal/podinit", "internal/protocol", "internal/rawsys", "internal/report", "internal/store", "netns", "netns/dns", "netns/egress", "netns/hostport", "netns/ingress", "netns/ipam", "netns/masquerade", "netns/netpolicy", "netns/netstack/stackclient", "netns/netstack/stackproto", "netns/resolvconf", "netns/router", "netns/services", "internal/pod"},
 		why: "connects a pod with netns"},

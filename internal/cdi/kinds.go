@@ -17,12 +17,12 @@ type Kind struct {
 	Name    string
 	Devices []string // their names, numbers in the order of their values
 	Files   []string // the specifications
-	// Units are the devices that can be counted: one name of each device. Names of the same device
-	// nodes are one device, of which the first name counts: an index before a UUID. A device "all" is
-	// a unit only if it is the only one.
+	// Units has one name for each device that a pod can request by number. Several names with the same
+	// device nodes are one device; the first in the order of Devices is its unit, so an index comes
+	// before a UUID. A device "all" is a unit only if it is the only one.
 	Units []string
 
-	unitOf map[string]string
+	unitOf map[string]string // the unit of each name in Devices
 }
 
 // Unit returns the unit that a device is another name of; "" if it is none.
@@ -36,7 +36,7 @@ func Kinds(dirs []string) ([]Kind, error) {
 		return nil, fmt.Errorf("read descriptions of devices: %w", err)
 	}
 	byName := map[string]*Kind{}
-	nodes := map[string]string{} // of qualified names
+	nodes := map[string]string{} // device nodes, by qualified name
 	for _, qualified := range cache.ListDevices() {
 		d := cache.GetDevice(qualified)
 		name, _, _ := strings.Cut(qualified, "=")

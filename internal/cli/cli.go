@@ -47,12 +47,12 @@ import (
 )
 
 // Main runs one command line, where args[0] is the program, and returns its exit code. getenv is
-// os.Getenv.
+// os.Getenv outside tests.
 func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return Run(cmdutil.New(getenv, hostdeps.Deps{}, stdin, stdout, stderr), args)
 }
 
-// Run finds the command, answers --help, runs the command and reports its error.
+// Run finds the command, answers --help and completion requests, runs the command and reports its error.
 func Run(env *cmdutil.Env, args []string) int {
 	env.RunAgain = Run
 	if len(args) > 1 && args[1] == system.CompleteCommand {

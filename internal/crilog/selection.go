@@ -35,8 +35,8 @@ func (s *sinceSink) Entry(e Entry) error {
 	return s.Sink.Entry(e)
 }
 
-// lastLines returns the position of the last n lines of a log of that size. A line is what a
-// program ended with a newline, so the pieces of a long one count once.
+// lastLines returns the position at which the last n lines of a log of size bytes begin. A line is
+// what a program ended with a newline, so the entries into which a long one was split count once.
 func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
 	if n == 0 {
 		return size, nil

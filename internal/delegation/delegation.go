@@ -48,16 +48,16 @@ func (e *NotDelegated) Unwrap() error {
 // holds no process. The error is *NotDelegated unless /proc could not be read.
 func Find(with ...int) (Subtree, error) { return find(host(with)) }
 
-// FindAndOpen is Find and Open.
-func FindAndOpen(with ...int) (Subtree, error) {
+// FindAndPrepare is Find and Prepare.
+func FindAndPrepare(with ...int) (Subtree, error) {
 	s, err := Find(with...)
 	if err != nil {
 		return Subtree{}, err
 	}
-	return s, s.Open(with...)
+	return s, s.Prepare(with...)
 }
 
-// Open prepares the subtree: it moves the calling process and those named by with to the leaf if
-// they block the subtree, and enables the controllers for its children. It is idempotent. If other
+// Prepare makes the subtree usable: it moves the calling process and those named by with to the leaf
+// if they block the subtree, and enables the controllers for its children. It is idempotent. If other
 // processes block the subtree, the error is a *NotDelegated.
-func (s Subtree) Open(with ...int) error { return s.open(host(with)) }
+func (s Subtree) Prepare(with ...int) error { return s.prepare(host(with)) }

@@ -208,7 +208,7 @@ func TestLacks(t *testing.T) {
 func TestOpenHandsControllersDownFromTheTop(t *testing.T) {
 	v := fake(t, "", "", systemd(cgroup{scope, "memory pids", "17\n4711\n", true}))
 	s := Subtree{Mount + user + "/app.slice", []string{"cpu", "memory"}}
-	if err := s.open(v); err != nil {
+	if err := s.prepare(v); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
@@ -228,7 +228,7 @@ func TestOpenHandsControllersDownFromTheTop(t *testing.T) {
 
 func TestOpenDoesNotTouchACrowdedCgroup(t *testing.T) {
 	v := fake(t, "", "", systemd(cgroup{scope, all, "17\n4711\n", true}))
-	err := Subtree{Mount + scope, []string{"cpu"}}.open(v)
+	err := Subtree{Mount + scope, []string{"cpu"}}.prepare(v)
 	var not *NotDelegated
 	if !errors.As(err, &not) || !strings.Contains(err.Error(), "holds 1 other process") {
 		t.Errorf("got %v", err)

@@ -162,7 +162,7 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 		o.Containers[a.Container] = c
 	}
 	switch {
-	case c.State == RunUnmade && a.Attempt == c.Attempt: // there was no such run
+	case c.State == RunNotCreated && a.Attempt == c.Attempt: // there was no such run
 	case c.live(), ok && a.Attempt <= c.Attempt:
 		return
 	case c.State == RunEnded && c.outdated(planned):
@@ -199,8 +199,8 @@ func (c *Container) applyEvent(e Event) {
 		c.StartedBoot = e.At.Boot
 		c.KillIssued = false // it was sent before there was a process
 	case e.Kind == StartFailed && c.State == RunStarting && neverMade(e.Reason):
-		c.State, c.Ended = RunUnmade, e.At.Boot
-		c.Unmade = &pod.Waiting{Reason: e.Reason, Message: e.Message}
+		c.State, c.Ended = RunNotCreated, e.At.Boot
+		c.NotCreated = &pod.Waiting{Reason: e.Reason, Message: e.Message}
 		if c.TryAgain && e.Reason == ReasonCreateConfigError {
 			c.Ended -= createRetry
 		}

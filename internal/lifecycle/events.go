@@ -123,7 +123,7 @@ func (o *Observed) noteRun(plan *pod.Plan, e Event, c *Container, stopping bool)
 		if stopping {
 			o.noteKilling(e.At, name)
 		}
-	case RunUnmade:
+	case RunNotCreated:
 		o.note(e.At, pod.Warning, eventFailed, name, "Error: "+e.Message)
 	case RunEnded:
 		if e.Kind == StartFailed {

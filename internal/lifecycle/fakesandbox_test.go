@@ -47,7 +47,7 @@ func (f *fake) another() {
 // anyMade reports whether any container was made.
 func (f *fake) anyMade() bool {
 	for name, p := range f.procs {
-		if p.attempt >= 0 && f.seen.container(name).State != RunUnmade {
+		if p.attempt >= 0 && f.seen.container(name).State != RunNotCreated {
 			return true
 		}
 	}

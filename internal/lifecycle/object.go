@@ -10,7 +10,7 @@ func (o *Observed) tryAgain(at Now) {
 		if c.State == RunStarting {
 			c.TryAgain = true // its start may have read the object just before
 		}
-		if c.State == RunUnmade && c.Unmade.Reason == ReasonCreateConfigError {
+		if c.State == RunNotCreated && c.NotCreated.Reason == ReasonCreateConfigError {
 			c.Ended = at.Boot - createRetry
 		}
 	}

@@ -46,11 +46,11 @@ const (
 type RunState string
 
 const (
-	RunNone     RunState = ""         // never issued
-	RunStarting RunState = "starting" // StartContainer was issued
-	RunRunning  RunState = "running"
-	RunEnded    RunState = "ended"  // exited, or never ran
-	RunUnmade   RunState = "unmade" // the container could not be made; it is tried again
+	RunNone       RunState = ""         // never issued
+	RunStarting   RunState = "starting" // StartContainer was issued
+	RunRunning    RunState = "running"
+	RunEnded      RunState = "ended"  // exited, or never ran
+	RunNotCreated RunState = "unmade" // the container could not be made; it is tried again
 )
 
 // Container is the state of one container: its latest run, and of earlier runs what the status and
@@ -85,9 +85,9 @@ type Container struct {
 	End     *pod.Terminated `json:"end,omitempty"`     // end of the latest run that ended
 	PrevEnd *pod.Terminated `json:"prevEnd,omitempty"` // end of the run before End's
 
-	Backoff  time.Duration `json:"backoff,omitempty"`  // set by the latest restart; see delay
-	Unmade   *pod.Waiting  `json:"unmade,omitempty"`   // why, while State is RunUnmade
-	TryAgain bool          `json:"tryAgain,omitempty"` // an object that it refers to has changed since its start was issued
+	Backoff    time.Duration `json:"backoff,omitempty"`  // set by the latest restart; see delay
+	NotCreated *pod.Waiting  `json:"unmade,omitempty"`   // why, while State is RunNotCreated
+	TryAgain   bool          `json:"tryAgain,omitempty"` // an object that it refers to has changed since its start was issued
 }
 
 // live reports whether a process of the container may exist.

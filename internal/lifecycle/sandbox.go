@@ -87,7 +87,7 @@ func (o *Observed) mayRecreateSandbox(plan *pod.Plan) bool {
 		return true
 	}
 	for _, c := range o.Containers {
-		if c.State != RunNone && c.State != RunUnmade {
+		if c.State != RunNone && c.State != RunNotCreated {
 			return false
 		}
 	}

@@ -115,9 +115,9 @@ func (d *decision) start(c *pod.Container, r role) {
 	switch {
 	case seen.State == RunNone:
 		d.do(StartContainer, c.Name, 0)
-	case seen.State == RunUnmade && d.now.Boot < seen.Ended+createRetry:
+	case seen.State == RunNotCreated && d.now.Boot < seen.Ended+createRetry:
 		d.wakeAt(seen.Ended + createRetry)
-	case seen.State == RunUnmade:
+	case seen.State == RunNotCreated:
 		d.do(StartContainer, c.Name, seen.Attempt)
 	case seen.live(), finished(d.plan, c, r, seen):
 	case d.now.Boot < seen.restartAt():

@@ -86,8 +86,8 @@ func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role
 // PodInitializing before their first run. On a restart only plain init containers do.
 func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	switch {
-	case c.State == RunUnmade:
-		why := *c.Unmade
+	case c.State == RunNotCreated:
+		why := *c.NotCreated
 		return &why
 	case c.State == RunEnded && c.delay() > 0:
 		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}

@@ -50,8 +50,8 @@ func LoadInNamespace(file string, data []byte, namespace string, suffix func() s
 	return objects, nil
 }
 
-// finishObject fills in an Object's fields beyond its text, and reports mistakes. namespace is that of an object
-// that names none.
+// finishObject fills in what follows from a decoded object (Findings, Effective, defaults, Stored), and
+// reports mistakes. namespace is that of an object that sets none.
 func finishObject(o *Object, namespace string, errs *Errors) {
 	switch {
 	case o.Pod != nil:
@@ -73,7 +73,7 @@ func finishPod(o *Object, namespace string, errs *Errors) {
 }
 
 func finishStored(o *Object, namespace string, errs *Errors) {
-	o.Findings = o.SetFields()
+	o.Findings = o.FindFields()
 	dropServerMetadata(apiutil.ObjectMeta(o.Value))
 	o.SetDefaultNamespace(namespace)
 	defaulting.SetObjectDefaults(o.Value)
@@ -83,7 +83,7 @@ func finishStored(o *Object, namespace string, errs *Errors) {
 
 // finishWorkload does what finishObject does, for a workload and for the pods that it would make.
 func finishWorkload(o *Object, namespace string, errs *Errors) {
-	o.Findings = o.SetFields()
+	o.Findings = o.FindFields()
 	dropServerMetadata(apiutil.ObjectMeta(o.Value))
 	o.SetDefaultNamespace(namespace)
 	t := conversion.PodTemplate(o.Value)

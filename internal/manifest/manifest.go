@@ -39,8 +39,8 @@ func Decode(file string, data []byte) ([]Object, error) {
 	return objects, nil
 }
 
-// Images lists the images of a loaded Pod: first of volumes, then of init containers, in the order of the
-// manifest.
+// Images lists the images of a loaded Pod: of the volumes, the init containers and the app containers, in
+// this order and each in the order of the manifest.
 func Images(p *corev1.Pod) []ImageUse { return podutil.Images(p) }
 
 // Build makes the Plan of a Pod that Load returned. images has all of the Pod's images by ImageUse.Key.
@@ -53,9 +53,9 @@ func Build(o *Object, images map[string]pod.Image, opt BuildOptions) (*pod.Plan,
 // sets.
 func Compare(old, new *corev1.Pod) (*Difference, error) { return build.Compare(old, new) }
 
-// Update makes the Plan of a running pod for a manifest that differs from old, the one it was made from, in
-// d with nothing in Immutable. images has those of d.Images. A container that must be restarted gets the
-// next revision.
+// Update makes the next Plan of a running pod for its new manifest o. old is the manifest that plan was made
+// from. d is the difference of o from old; d.Immutable must be empty. images has the images of the
+// containers in d.Images. A container that must be restarted gets the next revision.
 func Update(plan *pod.Plan, old *corev1.Pod, o *Object, d *Difference, images map[string]pod.Image, opt BuildOptions) (*pod.Plan, error) {
 	return build.Update(plan, old, o, d, images, opt)
 }

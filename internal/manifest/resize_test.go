@@ -42,8 +42,8 @@ func TestCompare(t *testing.T) {
 		{"resources where there were none", "{name: log, image: b}", "{name: log, image: b, resources: {limits: {cpu: 1}}}", Difference{Resources: true}},
 		{"resources of a sidecar", "cpu: 10m", "cpu: 11m", Difference{Resources: true}},
 		{"pod-level resources", "  containers: [", "  resources: {limits: {cpu: 2}}, containers: [", Difference{Resources: true}},
-		{"an image", "{name: log, image: b}", "{name: log, image: c}", Difference{Images: []string{"log"}, Metadata: true}},
-		{"an image, and how it is pulled", "{name: log, image: b}", "{name: log, image: 'c:latest'}", Difference{Images: []string{"log"}, Metadata: true}},
+		{"an image", "{name: log, image: b}", "{name: log, image: c}", Difference{Images: []string{"log"}, RecordOnly: true}},
+		{"an image, and how it is pulled", "{name: log, image: b}", "{name: log, image: 'c:latest'}", Difference{Images: []string{"log"}, RecordOnly: true}},
 		{"a command", "command: [run]", "command: [go]", Difference{Immutable: []string{"spec.containers[0].command"}}},
 		{"an argument more", "command: [run]", "command: [run, go]", Difference{Immutable: []string{"spec.containers[0].command"}}},
 		{"a container more", "{name: log, image: b}", "{name: log, image: b}, {name: new, image: b}", Difference{Immutable: []string{"spec.containers[2]"}}},
@@ -71,13 +71,13 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestCompareMetadata(t *testing.T) {
+func TestCompareRecordOnly(t *testing.T) {
 	of := func(meta string) *corev1.Pod {
 		return load(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p"+meta+"}\nspec: "+one("")+"\n").Pod
 	}
 	for meta, want := range map[string]Difference{
-		", labels: {a: b}":                                  {Metadata: true},
-		", annotations: {example.com/a: b}":                 {Metadata: true},
+		", labels: {a: b}":                                  {RecordOnly: true},
+		", annotations: {example.com/a: b}":                 {RecordOnly: true},
 		", annotations: {podrun.dev/pod-limits: effective}": {Immutable: []string{"metadata.annotations[podrun.dev/pod-limits]"}},
 	} {
 		got, err := Compare(of(""), of(meta))
@@ -94,7 +94,7 @@ func TestCompareMetadata(t *testing.T) {
 	if got, err := Compare(was, is); err != nil || !got.Empty() {
 		t.Errorf("what makes a pod itself counts: %+v, %v", got, err)
 	}
-	for given, want := range map[string]Difference{"7": {}, "3": {}, "8": {Metadata: true}} {
+	for given, want := range map[string]Difference{"7": {}, "3": {}, "8": {RecordOnly: true}} {
 		if got, err := Compare(was, of(", generation: "+given)); err != nil || !cmp.Equal(&want, got) {
 			t.Errorf("generation %s instead of 7: %+v, %v", given, got, err)
 		}
@@ -107,12 +107,12 @@ func TestNextGeneration(t *testing.T) {
 		given, want int64
 		d           Difference
 	}{
-		{0, 7, Difference{Metadata: true}},
+		{0, 7, Difference{RecordOnly: true}},
 		{0, 8, Difference{Resources: true}},
 		{0, 8, Difference{MutableSpec: true}},
 		{7, 8, Difference{Images: []string{"a"}}},
 		{8, 8, Difference{Images: []string{"a"}}},
-		{20, 20, Difference{Metadata: true}},
+		{20, 20, Difference{RecordOnly: true}},
 	} {
 		old, next := &corev1.Pod{}, &corev1.Pod{}
 		old.Generation, next.Generation = 7, tt.given

@@ -15,8 +15,8 @@ import (
 // one answer if all succeed. Sending them one by one takes longer than making them.
 type Batch struct {
 	buf     []byte
-	last    int // where its last part begins
-	changes map[uint32]Change
+	last    int               // offset in buf of the last change
+	changes map[uint32]Change // by the sequence number of the change's netlink header
 }
 
 // Change is one change.
@@ -26,7 +26,7 @@ type Change struct {
 }
 
 // Add adds a change described by the data: kind is RTM_…, flags are NLM_F_….
-func (b *Batch) Add(p Change, kind, flags int, data ...nl.NetlinkRequestData) {
+func (b *Batch) Add(c Change, kind, flags int, data ...nl.NetlinkRequestData) {
 	r := nl.NewNetlinkRequest(kind, flags)
 	for _, d := range data {
 		r.AddData(d)
@@ -34,7 +34,7 @@ func (b *Batch) Add(p Change, kind, flags int, data ...nl.NetlinkRequestData) {
 	if b.changes == nil {
 		b.changes = map[uint32]Change{}
 	}
-	b.changes[r.Seq] = p
+	b.changes[r.Seq] = c
 	b.last = len(b.buf)
 	b.buf = append(b.buf, r.Serialize()...)
 }
@@ -48,11 +48,11 @@ func (b *Batch) Send() error {
 	RequestAck(b.buf[b.last:])
 	last := binary.NativeEndian.Uint32(b.buf[b.last+8:])
 	return Exchange(unix.NETLINK_ROUTE, b.buf, last, func(sequence uint32, errno unix.Errno) error {
-		p := b.changes[sequence]
-		if p.ExistsOK && errno == unix.EEXIST {
+		c := b.changes[sequence]
+		if c.ExistsOK && errno == unix.EEXIST {
 			return nil
 		}
-		return fmt.Errorf("%s: %w", p.What, errno)
+		return fmt.Errorf("%s: %w", c.What, errno)
 	})
 }
 
@@ -130,7 +130,8 @@ func (b *Batch) SetUp(index int, name string, attributes ...nl.NetlinkRequestDat
 	b.Add(Change{What: "bring up " + name}, unix.RTM_SETLINK, 0, append([]nl.NetlinkRequestData{LinkMessage(index, true)}, attributes...)...)
 }
 
-// AddAddress gives a device an address that no other host has, so that it is usable at once.
+// AddAddress gives a device an address. It is usable at once, without duplicate address detection: no other
+// host has it.
 func (b *Batch) AddAddress(index int, name string, a netip.Prefix) {
 	msg := nl.NewIfAddrmsg(Family(a.Addr()))
 	msg.Index, msg.Prefixlen = uint32(index), uint8(a.Bits())
@@ -201,7 +202,7 @@ func (b *Batch) AddRule(what string, family, table, preference int, match ...nl.
 	b.Add(Change{What: what, ExistsOK: true}, unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, data...)
 }
 
-// AddGoto continues with the rules from another preference on for matching packets.
+// AddGoto makes matching packets skip the rules before the preference to.
 func (b *Batch) AddGoto(what string, family, preference, to int, match ...nl.NetlinkRequestData) {
 	msg := nl.NewRtMsg()
 	msg.Family, msg.Table, msg.Type = uint8(family), unix.RT_TABLE_UNSPEC, nl.FR_ACT_GOTO
@@ -225,4 +226,5 @@ func Family(a netip.Addr) int {
 	return netlink.FAMILY_V6
 }
 
-const LoopbackIndex = 1 // of every network
+// LoopbackIndex is the index of the loopback device in every network namespace.
+const LoopbackIndex = 1

@@ -22,7 +22,7 @@ type worker struct {
 	uid             types.UID
 	namespace, name string
 	wakeup          chan struct{}
-	results         chan func() // of calls beside the worker
+	results         chan func() // of calls in goroutines of their own
 	admitted, gone  bool        // guarded by Agent.mu; gone: nothing is left of the pod but its objects
 
 	state    sync.Mutex
@@ -30,16 +30,16 @@ type worker struct {
 	orphaned bool        // the API server does not have it any longer
 
 	// The following belong to the worker's goroutine.
-	recorded *corev1.Pod       // as it was recorded; nil if it was not
-	rejected *rejection        // why the node does not admit it
-	failed   *corev1.PodStatus // why it does not start
-	applied  *corev1.Pod       // the manifest that the engine has, or has refused for the running pod
-	stopping *int64            // the grace period of the stop in progress
-	stops    int               // calls of Stop in progress
-	sent     map[string]int32  // counts of the events that the API server has
-	answered answer
-	set      map[corev1.PodConditionType]corev1.ConditionStatus
-	refresh  time.Time // when the tokens have to be requested again; zero if it has none, or is not known
+	recorded   *corev1.Pod       // as it was recorded; nil if it was not
+	rejected   *rejection        // why the node does not admit it
+	failed     *corev1.PodStatus // why it does not start
+	applied    *corev1.Pod       // the manifest that the engine has, or has refused for the running pod
+	stopping   *int64            // the grace period of the stop in progress
+	stops      int               // calls of Stop in progress
+	sent       map[string]int32  // counts of the events that the API server has
+	answered   answer
+	conditions map[corev1.PodConditionType]corev1.ConditionStatus
+	refresh    time.Time // when the tokens have to be requested again; zero if it has none, or is not known
 
 	apply, stop, removal, report, tokens task
 	problem                              string // the last error that was printed
@@ -49,7 +49,7 @@ func newWorker(a *Agent, p *corev1.Pod, recorded bool) *worker {
 	w := &worker{
 		Agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p,
 		wakeup: make(chan struct{}, 1), results: make(chan func()),
-		sent: map[string]int32{}, set: map[corev1.PodConditionType]corev1.ConditionStatus{},
+		sent: map[string]int32{}, conditions: map[corev1.PodConditionType]corev1.ConditionStatus{},
 	}
 	if recorded {
 		w.recorded = p
@@ -97,7 +97,7 @@ func (w *worker) orphan() {
 	w.wake()
 }
 
-// task is a call beside the worker. One that has failed is made again after a back-off.
+// task is a call in a goroutine of its own. One that has failed is made again after a back-off.
 type task struct {
 	running bool
 	cancel  context.CancelFunc
@@ -107,9 +107,10 @@ type task struct {
 
 func (t *task) due() bool { return !t.running && !time.Now().Before(t.next) }
 
-// fail notes a failure, after which the call waits: first, and twice as long after each further one, up to last.
-func (t *task) fail(first, last time.Duration) {
-	t.next = time.Now().Add(min(first<<min(t.failed, 10), last))
+// fail sets when the call that has failed is made again: after initial, and after twice as long for each further
+// failure in succession, up to maximum.
+func (t *task) fail(initial, maximum time.Duration) {
+	t.next = time.Now().Add(min(initial<<min(t.failed, 10), maximum))
 	t.failed++
 }
 
@@ -119,7 +120,7 @@ const (
 	firstStart, lastStart = 10 * time.Second, 5 * time.Minute
 )
 
-// begin calls do beside the worker, and then done in the worker's goroutine.
+// begin calls do in a goroutine of its own, and then done in the worker's goroutine.
 func (w *worker) begin(ctx context.Context, t *task, do func(context.Context) error, done func(error)) {
 	call, cancel := context.WithCancel(ctx)
 	t.running, t.cancel = true, cancel
@@ -238,7 +239,7 @@ func (w *worker) carryOut(ctx context.Context, next action, p *corev1.Pod, local
 	case next == cancelApply:
 		w.apply.cancel()
 	case next == waitForEnd:
-		w.waitForEnd(p)
+		w.reportConflict(p)
 	case next == stop && (w.stopping != nil || w.stop.due()):
 		w.beginStop(ctx, gracePeriod(p))
 	case next == remove && w.removal.due():
@@ -314,8 +315,9 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 	})
 }
 
-// waitForEnd reports which other pod has the pod's name. One of the node ends by itself.
-func (w *worker) waitForEnd(p *corev1.Pod) {
+// reportConflict reports a pod of this host that has the pod's name and is not from the cluster. One that is from the
+// cluster will end by itself.
+func (w *worker) reportConflict(p *corev1.Pod) {
 	for _, o := range w.List() {
 		if o.UID != w.uid && o.Namespace == w.namespace && o.Name == w.name {
 			return
@@ -357,14 +359,14 @@ func (w *worker) keepRunning(ctx context.Context, p *corev1.Pod) {
 	}
 	for _, gate := range p.Spec.ReadinessGates {
 		for _, c := range p.Status.Conditions {
-			if c.Type != gate.ConditionType || w.set[c.Type] == c.Status {
+			if c.Type != gate.ConditionType || w.conditions[c.Type] == c.Status {
 				continue
 			}
 			if err := w.Engine.SetCondition(ctx, w.namespace, w.name, &c); err != nil {
 				w.print(err)
 				continue
 			}
-			w.set[c.Type] = c.Status
+			w.conditions[c.Type] = c.Status
 		}
 	}
 }

@@ -56,59 +56,60 @@ func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 		closeAll(user)
 		return nil
 	}
-	a := &Prespawn{cmd: exec.Command(program, protocol.EntrySupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
+	p := &Prespawn{cmd: exec.Command(program, protocol.EntrySupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "prespawn"), user: user}
 	theirs := os.NewFile(uintptr(pair[1]), "prespawn")
 	defer theirs.Close()
-	a.cmd.Args[0] = "podrun"
-	a.cmd.Env = reexec.WithoutSystemd(append(reexec.Environ(), enter...))
-	a.cmd.Dir = "/"
-	reexec.PassFile(a.cmd, theirs) // protocol.FDPrespawn
+	p.cmd.Args[0] = "podrun"
+	p.cmd.Env = reexec.WithoutSystemd(append(reexec.Environ(), enter...))
+	p.cmd.Dir = "/"
+	reexec.PassFile(p.cmd, theirs) // protocol.FDPrespawn
 	if user != nil {
-		reexec.PassFileEnv(a.cmd, protocol.EnvUserNS, user)
+		reexec.PassFileEnv(p.cmd, protocol.EnvUserNS, user)
 	}
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
-	if err := a.cmd.Start(); err != nil {
-		closeAll(user, a.socket)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
+	if err := p.cmd.Start(); err != nil {
+		closeAll(user, p.socket)
 		return nil
 	}
-	a.ready = sync.OnceValue(func() bool {
-		n, _ := a.socket.Read(make([]byte, 1))
+	p.ready = sync.OnceValue(func() bool {
+		n, _ := p.socket.Read(make([]byte, 1))
 		return n == 1
 	})
-	a.end = sync.OnceFunc(func() {
-		_ = a.cmd.Process.Kill() // fails if it has become a pod's process
-		_ = a.cmd.Wait()
-		closeAll(a.socket, a.user)
+	p.end = sync.OnceFunc(func() {
+		_ = p.cmd.Process.Kill() // fails if it has already exited: a pod uses it
+		_ = p.cmd.Wait()
+		closeAll(p.socket, p.user)
 	})
-	return a
+	return p
 }
 
-// Pids returns the process, once it waits, for a check of the processes in a cgroup; it has no
-// children then. The result is empty if the process could not enter the namespace.
-func (a *Prespawn) Pids() []int {
-	if a == nil || !a.ready() {
+// Pids waits until the process is ready, when it has no children, and returns its pid: a check for
+// foreign processes in a cgroup must not count it. The result is empty if the process could not enter
+// the namespace.
+func (p *Prespawn) Pids() []int {
+	if p == nil || !p.ready() {
 		return nil
 	}
-	return []int{a.cmd.Process.Pid}
+	return []int{p.cmd.Process.Pid}
 }
 
-// Stop ends a process that has not become a pod's. It may be called again.
-func (a *Prespawn) Stop() {
-	if a != nil {
-		a.end()
+// Stop ends the process if no pod has used it. It may be called again.
+func (p *Prespawn) Stop() {
+	if p != nil {
+		p.end()
 	}
 }
 
 // usableFor reports whether the process can become the one that cmd would start. It can if it has
 // joined the user namespace that the pods share, or if no pod is alive.
-func (a *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
-	if a == nil || !a.ready() || !a.alive() || (a.user == nil) != (user == nil) {
+func (p *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
+	if p == nil || !p.ready() || !p.alive() || (p.user == nil) != (user == nil) {
 		return false
 	}
-	if user != nil && !sameFile(a.user, user) {
+	if user != nil && !sameFile(p.user, user) {
 		return false
 	}
-	words := a.message(cmd)
+	words := p.message(cmd)
 	for _, changed := range []string{protocol.EnvUIDMap, protocol.EnvGIDMap} {
 		if strings.Contains(words, "\x00"+changed+"=") { // the user's ids have changed since
 			return false
@@ -118,8 +119,8 @@ func (a *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
 }
 
 // alive reports whether the process, which was ready, is still alive and not killed.
-func (a *Prespawn) alive() bool {
-	_, _, err := unix.Recvfrom(int(a.socket.Fd()), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+func (p *Prespawn) alive() bool {
+	_, _, err := unix.Recvfrom(int(p.socket.Fd()), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return errors.Is(err, unix.EAGAIN)
 }
 
@@ -130,10 +131,10 @@ func sameFile(a, b *os.File) bool {
 }
 
 // message returns what the process must receive to become the one that cmd would start.
-func (a *Prespawn) message(cmd *exec.Cmd) string {
+func (p *Prespawn) message(cmd *exec.Cmd) string {
 	words := slices.Concat([]string{cmd.Path}, cmd.Args, []string{""})
 	for _, v := range cmd.Env {
-		if !slices.Contains(a.cmd.Env, v) {
+		if !slices.Contains(p.cmd.Env, v) {
 			words = append(words, v)
 		}
 	}
@@ -141,13 +142,13 @@ func (a *Prespawn) message(cmd *exec.Cmd) string {
 }
 
 // start makes the process become the one that cmd would run, and waits for its end.
-func (a *Prespawn) start(cmd *exec.Cmd) error {
+func (p *Prespawn) start(cmd *exec.Cmd) error {
 	var fds []int
 	for _, f := range append([]*os.File{cmd.Stderr.(*os.File)}, cmd.ExtraFiles...) {
 		fds = append(fds, int(f.Fd()))
 	}
-	if err := unix.Sendmsg(int(a.socket.Fd()), []byte(a.message(cmd)), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+	if err := unix.Sendmsg(int(p.socket.Fd()), []byte(p.message(cmd)), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("send the pod's description to its first process: %w", err)
 	}
-	return a.cmd.Wait()
+	return p.cmd.Wait()
 }

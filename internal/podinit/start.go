@@ -48,8 +48,8 @@ type Options struct {
 	// Notify, if not nil, is the main process of the pod's systemd unit.
 	Notify *NotifyTarget
 
-	// OwnUserNS gives the pod's containers a user namespace of their own: UserNS. Its ids are those
-	// of all pods of the user, or, with Users, these of them, from 0 on.
+	// OwnUserNS gives the pod's containers a user namespace of their own: UserNS. It maps all ids that
+	// the user's pods have or, if Users is set, only that range of them, from 0 on.
 	OwnUserNS bool
 	Users     *host.Range
 
@@ -138,13 +138,13 @@ func Start(s Options) (err error) {
 	return nil
 }
 
-// runInCgroup runs the pod's first process, which ends once the pod init exists.
+// runInCgroup runs the pod's first process, which ends once it has forked the monitor.
 func runInCgroup(cmd *exec.Cmd, moveToCgroup func(pid int), prespawn *Prespawn) error {
 	switch {
 	case moveToCgroup == nil:
 		// Move this process out of the pod's cgroup: the supervisor cannot move it from its own PID
 		// namespace. On failure the supervisor finds the same error and reports it.
-		_, _ = delegation.FindAndOpen(prespawn.Pids()...)
+		_, _ = delegation.FindAndPrepare(prespawn.Pids()...)
 	case prespawn != nil:
 		moveToCgroup(prespawn.cmd.Process.Pid)
 	default:

@@ -68,7 +68,7 @@ const (
 const (
 	EnterUserNS    = "userns"     // any → C constructor: a user and a mount namespace
 	EnterUserNSNet = "userns,net" // CLI → C constructor: an empty network namespace, too
-	EnterPod       = "pod"        // CLI → C constructor: the namespaces of a pod; the process becomes the monitor
+	EnterPod       = "pod"        // CLI → C constructor: the namespaces of a pod; the process forks the monitor and exits
 	EnterPrespawn  = "prespawn"   // CLI → C constructor: the user namespace of a pod that is not known yet
 	EnterPause     = "pause"      // supervisor → C constructor: the process becomes the pause process
 	EnterUnitLoop  = "unitloop"   // up, controller → C constructor: the process becomes the unit loop

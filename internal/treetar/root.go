@@ -22,7 +22,7 @@ type Root struct {
 	dir     int
 	resolve uint64
 
-	first, count int // ids of its owners, if it has a mapping
+	first, count int // the range of ids that own its files, see MapIDs; count 0: no mapping
 }
 
 // nobodyID is the owner of files that belong to none of a tree's ids, as in the kernel.
@@ -44,7 +44,8 @@ func (r *Root) toStreamID(id uint32) int {
 	}
 }
 
-// toHostID converts an id of a stream to this process's; -1 for an id that the tree does not have.
+// toHostID converts an id of a stream to the id that this process uses; -1 for an id that the tree does not
+// have.
 func (r *Root) toHostID(id int) int {
 	switch {
 	case r.count == 0:
@@ -133,8 +134,8 @@ func (r *Root) IsDir(name string) (bool, error) {
 	return st.Mode&unix.S_IFMT == unix.S_IFDIR, err
 }
 
-// openParent opens the parent directory of a path and creates missing directories.
-func (r *Root) openParent(dir string) (int, error) {
+// openOrMakeDir opens a directory and creates it, and those above it, if they are missing.
+func (r *Root) openOrMakeDir(dir string) (int, error) {
 	fd, err := r.openPath(dir, unix.O_DIRECTORY)
 	if err == nil || !errors.Is(err, unix.ENOENT) {
 		return fd, err
@@ -143,7 +144,7 @@ func (r *Root) openParent(dir string) (int, error) {
 	if name == "" || name == "." || name == ".." {
 		return -1, err
 	}
-	above, err := r.openParent(firstNonEmpty(up, "."))
+	above, err := r.openOrMakeDir(firstNonEmpty(up, "."))
 	if err != nil {
 		return -1, err
 	}

@@ -107,7 +107,7 @@ func (u *unpacker) entry(h *tar.Header, name string) error {
 	if name == "." {
 		return nil // the existing directory
 	}
-	dir, err := u.root.openParent(u.rootPath(path.Dir(name)))
+	dir, err := u.root.openOrMakeDir(u.rootPath(path.Dir(name)))
 	if err != nil {
 		return err
 	}

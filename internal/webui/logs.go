@@ -37,7 +37,7 @@ func (s *Server) logs(out *stream, r *http.Request) {
 		cancel()
 		<-ended
 	}()
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
 	for {
 		select {

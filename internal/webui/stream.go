@@ -12,7 +12,7 @@ import (
 // state without the intermediate ones.
 func (s *Server) state(out *stream, r *http.Request) {
 	defer s.hub.join()()
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
 	for last := 0; ; {
 		u, version, more := s.hub.since(last)
@@ -34,17 +34,17 @@ func (s *Server) state(out *stream, r *http.Request) {
 	}
 }
 
-// heartbeat is the interval of messages that keep a stream alive.
-const heartbeat = 10 * time.Second
+// heartbeatInterval is the interval of messages that keep a stream alive.
+const heartbeatInterval = 10 * time.Second
 
-// stream is a response that stays open.
+// stream is a response that stays open, as Server-Sent Events.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	stall   time.Duration
+	stall   time.Duration // how long a client may take to read a message
 }
 
-// stream returns the handler of a stream. It limits the number of open streams.
+// stream returns a handler that opens a stream and passes it to handle. It limits the number of open streams.
 func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -63,7 +63,7 @@ func (s *Server) stream(handle func(*stream, *http.Request)) http.HandlerFunc {
 	}
 }
 
-// send sends an object. An error means that the client does not read.
+// send sends an object as JSON. An error means that the client does not read.
 func (o *stream) send(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

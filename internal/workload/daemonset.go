@@ -2,7 +2,7 @@ package workload
 
 // daemonSet keeps one pod running: there is one machine.
 func (d *decider) daemonSet() {
-	d.newest().Size = d.spec.Replicas
+	d.newest().Replicas = d.spec.Replicas
 	var active, outdated []*Pod
 	busy := false
 	for i := range d.pods {

@@ -176,7 +176,7 @@ func (d *decider) complete() bool {
 // prune drops old revisions without pods, except the latest of them.
 func (d *decider) prune() {
 	used := func(r Revision) bool {
-		return r.Size > 0 || r.Name == d.State.Current || slices.ContainsFunc(d.pods, func(p Pod) bool { return p.Revision == r.Name })
+		return r.Replicas > 0 || r.Name == d.State.Current || slices.ContainsFunc(d.pods, func(p Pod) bool { return p.Revision == r.Name })
 	}
 	idle := 0
 	for _, r := range d.State.Revisions[:len(d.State.Revisions)-1] {

@@ -8,7 +8,7 @@ import (
 )
 
 // deployment handles a Deployment, a ReplicaSet or a ReplicationController; the pods of the last two may be of
-// any version.
+// any revision.
 func (d *decider) deployment() {
 	newest := d.newest()
 	switch {
@@ -19,10 +19,10 @@ func (d *decider) deployment() {
 		d.rescale()
 	case d.spec.Strategy == Recreate:
 		for i := range d.State.Revisions {
-			d.State.Revisions[i].Size = 0
+			d.State.Revisions[i].Replicas = 0
 		}
 		if !d.outdated() {
-			newest.Size = d.spec.Replicas
+			newest.Replicas = d.spec.Replicas
 		}
 	default:
 		for d.roll() { // removed pods free capacity for new ones
@@ -30,7 +30,7 @@ func (d *decider) deployment() {
 	}
 	for i := range d.State.Revisions {
 		r := &d.State.Revisions[i]
-		d.fill(d.podsOf(r.Name), r.Size, r.Name)
+		d.fill(d.podsOf(r.Name), r.Replicas, r.Name)
 	}
 	for i := range d.pods { // of a revision that is no longer in the history
 		p := &d.pods[i]
@@ -49,11 +49,11 @@ func (d *decider) replicaSet() {
 			all = append(all, &d.pods[i])
 		}
 	}
-	d.newest().Size = d.spec.Replicas
+	d.newest().Replicas = d.spec.Replicas
 	d.fill(all, d.spec.Replicas, d.spec.Revision)
 }
 
-// outdated reports whether there is a pod of another version that may still be active.
+// outdated reports whether there is a pod of another revision that may still be active.
 func (d *decider) outdated() bool {
 	return slices.ContainsFunc(d.pods, func(p Pod) bool {
 		return p.Revision != d.spec.Revision && (p.Alive || p.active())
@@ -82,7 +82,7 @@ func (d *decider) availableOf(revision string) int {
 	return n
 }
 
-// rescale handles a paused Deployment: the number of replicas changes, no version does, and during
+// rescale handles a paused Deployment: the number of replicas changes, no revision does, and during
 // a roll-out the surge stays. The largest revision gains missing pods; the largest revisions in
 // turn lose surplus pods.
 func (d *decider) rescale() {
@@ -90,11 +90,11 @@ func (d *decider) rescale() {
 		total, used, largest := 0, 0, d.newest()
 		for i := range d.State.Revisions {
 			r := &d.State.Revisions[i]
-			total += r.Size
-			if r.Size > 0 {
+			total += r.Replicas
+			if r.Replicas > 0 {
 				used++
 			}
-			if r.Size > largest.Size {
+			if r.Replicas > largest.Replicas {
 				largest = r
 			}
 		}
@@ -104,9 +104,9 @@ func (d *decider) rescale() {
 		}
 		switch {
 		case total < d.spec.Replicas:
-			largest.Size += d.spec.Replicas - total
+			largest.Replicas += d.spec.Replicas - total
 		case total > most:
-			largest.Size = max(0, largest.Size+most-total)
+			largest.Replicas = max(0, largest.Replicas+most-total)
 		default:
 			return
 		}
@@ -120,29 +120,29 @@ func (d *decider) roll() (moved bool) {
 	total := func() int {
 		n := 0
 		for _, r := range d.State.Revisions {
-			n += r.Size
+			n += r.Replicas
 		}
 		return n
 	}
-	if newest.Size > d.spec.Replicas {
-		newest.Size, moved = d.spec.Replicas, true
-	} else if more := min(d.spec.Replicas+d.spec.MaxSurge-total(), d.spec.Replicas-newest.Size); more > 0 {
-		newest.Size, moved = newest.Size+more, true
+	if newest.Replicas > d.spec.Replicas {
+		newest.Replicas, moved = d.spec.Replicas, true
+	} else if more := min(d.spec.Replicas+d.spec.MaxSurge-total(), d.spec.Replicas-newest.Replicas); more > 0 {
+		newest.Replicas, moved = newest.Replicas+more, true
 	}
 	for i := range d.State.Revisions { // a smaller size: missing pods are not replaced
 		r := &d.State.Revisions[i]
-		cut := min(total()-d.spec.Replicas-d.spec.MaxSurge, r.Size-len(d.podsOf(r.Name)))
+		cut := min(total()-d.spec.Replicas-d.spec.MaxSurge, r.Replicas-len(d.podsOf(r.Name)))
 		if cut > 0 {
-			r.Size, moved = r.Size-cut, true
+			r.Replicas, moved = r.Replicas-cut, true
 		}
 	}
 	needed := d.spec.Replicas - d.spec.MaxUnavailable
-	may := total() - needed - (newest.Size - d.availableOf(newest.Name))
+	may := total() - needed - (newest.Replicas - d.availableOf(newest.Name))
 	for i := range old { // unavailable pods go first: they serve no traffic
 		r := &old[i]
-		gone := min(may, r.Size-d.availableOf(r.Name))
+		gone := min(may, r.Replicas-d.availableOf(r.Name))
 		if gone > 0 {
-			r.Size -= gone
+			r.Replicas -= gone
 			may -= gone
 			moved = true
 		}
@@ -152,12 +152,12 @@ func (d *decider) roll() (moved bool) {
 	}
 	spare := d.availableOf(newest.Name) - needed
 	for _, r := range old {
-		spare += min(r.Size, d.availableOf(r.Name))
+		spare += min(r.Replicas, d.availableOf(r.Name))
 	}
 	for i := range old {
-		gone := min(spare, may, old[i].Size)
+		gone := min(spare, may, old[i].Replicas)
 		if gone > 0 {
-			old[i].Size -= gone
+			old[i].Replicas -= gone
 			spare -= gone
 			may -= gone
 			moved = true

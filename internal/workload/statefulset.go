@@ -11,7 +11,7 @@ import (
 // the next pod only when all others are available.
 func (d *decider) statefulSet() {
 	s := d.spec
-	d.newest().Size = s.Replicas
+	d.newest().Replicas = s.Replicas
 	if d.State.Current == "" {
 		d.State.Current = s.Revision
 	}
@@ -70,7 +70,7 @@ func (d *decider) healthy(p *Pod) bool {
 	return ok
 }
 
-// revisionAt returns the version of a new pod.
+// revisionAt returns the revision of a new pod.
 func (d *decider) revisionAt(ordinal int) string {
 	if d.spec.Strategy == Rolling && ordinal-d.spec.FirstOrdinal < d.spec.Partition {
 		return d.State.Current

@@ -22,7 +22,7 @@ type Spec struct {
 
 	Replicas         int
 	Strategy         Strategy
-	MaxSurge         int // pods beyond Replicas while the version changes
+	MaxSurge         int // pods beyond Replicas while the revision changes
 	MaxUnavailable   int // pods that may be missing meanwhile
 	MinReady         time.Duration
 	ProgressDeadline time.Duration // 0: none
@@ -30,14 +30,14 @@ type Spec struct {
 	History          int // how many old revisions are kept
 
 	FirstOrdinal int // of a StatefulSet
-	Partition    int // ordinals below it keep their version
+	Partition    int // ordinals below it keep their revision
 	Parallel     bool
 
 	Job  JobSpec
 	Cron CronSpec
 }
 
-// Strategy is how pods of an old version are replaced.
+// Strategy is how pods of an old revision are replaced.
 type Strategy string
 
 const (
@@ -109,7 +109,7 @@ type State struct {
 type Revision struct {
 	Name     string          `json:"name"` // Spec.Revision
 	Number   int             `json:"number"`
-	Size     int             `json:"size"` // its desired number of pods
+	Replicas int             `json:"size"` // its desired number of pods
 	Template json.RawMessage `json:"template"`
 	Cause    string          `json:"cause,omitempty"` // the last Spec.Cause
 }

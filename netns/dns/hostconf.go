@@ -15,7 +15,7 @@ type hostConf struct {
 	timeout  time.Duration // for each try
 	attempts int           // for every server
 	rotate   bool          // start with another server each time
-	stream   bool          // always use TCP
+	useTCP   bool          // for all queries
 }
 
 // Limits and defaults of the C library (resolv.h).
@@ -52,7 +52,7 @@ func parseHost(text string) hostConf {
 		case name == "rotate":
 			c.rotate = true
 		case name == "use-vc":
-			c.stream = true
+			c.useTCP = true
 		case err != nil || n < 1:
 		case name == "timeout":
 			c.timeout = min(time.Duration(n)*time.Second, maxTimeout)

@@ -82,7 +82,7 @@ func queryServer(ctx context.Context, server string, msg []byte, conf hostConf, 
 	defer cancel()
 	msg = slices.Clone(msg)
 	rand.Read(msg[:2]) // a number that the client has chosen could be predicted by an attacker
-	if !conf.stream {
+	if !conf.useTCP {
 		answer, err := queryUDP(ctx, server, msg)
 		if err != nil || !stream || !isTruncated(answer) {
 			return answer, err

@@ -22,7 +22,7 @@ func TestParseHost(t *testing.T) {
 		"": {servers: []string{"127.0.0.1:53", "[::1]:53"}, timeout: 5 * time.Second, attempts: 2},
 		"nameserver 127.0.0.53\noptions edns0 trust-ad\nsearch .":                                         {servers: []string{"127.0.0.53:53"}, timeout: 5 * time.Second, attempts: 2},
 		"nameserver fe80::1%eth0\nnameserver ::1\nnameserver 1.1.1.1\nnameserver 2.2.2.2":                 {servers: []string{"[fe80::1%eth0]:53", "[::1]:53", "1.1.1.1:53"}, timeout: 5 * time.Second, attempts: 2},
-		"nameserver 1.1.1.1\noptions rotate use-vc timeout:1 attempts:3":                                  {servers: []string{"1.1.1.1:53"}, timeout: time.Second, attempts: 3, rotate: true, stream: true},
+		"nameserver 1.1.1.1\noptions rotate use-vc timeout:1 attempts:3":                                  {servers: []string{"1.1.1.1:53"}, timeout: time.Second, attempts: 3, rotate: true, useTCP: true},
 		"nameserver 1.1.1.1\noptions timeout:99 attempts:99":                                              {servers: []string{"1.1.1.1:53"}, timeout: 30 * time.Second, attempts: 5},
 		"nameserver 1.1.1.1\noptions timeout:0 attempts:-1\noptions timeout:x attempts\noptions timeout:": {servers: []string{"1.1.1.1:53"}, timeout: 5 * time.Second, attempts: 2},
 	} {

@@ -63,7 +63,7 @@ func (e *Proxy) handleSYN(f flow, p packet) {
 	old := e.tcp.all[f]
 	if old != nil && old.sequence == p.sequence() {
 		if old.state == accepting {
-			e.inject(p.raw) // it was lost on the way back
+			e.inject(p.raw) // the pod has not received the answer to it
 		}
 		return
 	}
@@ -116,8 +116,8 @@ func (e *Proxy) startTicking() {
 	}
 }
 
-// connected handles the result of connecting to the far side. Only after success does the pod's
-// connection get its far side.
+// connected handles the result of connecting to the far side. Only after success is the pod's SYN passed
+// on to the listening socket: the pod's connect succeeds only if the host's did.
 func (e *Proxy) connected(f flow, c *tcpConn, first packet) {
 	if err := relay.ConnectError(c.host, c.events); err != nil {
 		e.abort(f, c)

@@ -15,17 +15,18 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// configure adds to both ends what is missing. It keeps what exists.
+// configure adds what is missing at both ends of the veth pair with number n: addresses, routes, rules,
+// sysctls. It keeps what exists.
 func configure(r router.Router, n int) error {
-	host, router := linkAddresses(n)
+	hostAddr, routerAddr := linkAddresses(n)
 	err := r.Do(func() error {
-		return errors.Join(setUp(routerDevice(n), router), routeTo(routerDevice(n), host), routerRules(n, router))
+		return errors.Join(setUp(routerDevice(n), routerAddr), routeTo(routerDevice(n), hostAddr), routerRules(n, routerAddr))
 	})
 	if err == nil {
-		err = hostRules(n, router) // before the first packet can arrive
+		err = hostRules(n, routerAddr) // before the first packet can arrive
 	}
 	if err == nil {
-		err = setUp(hostDevice(n), host)
+		err = setUp(hostDevice(n), hostAddr)
 	}
 	if b, rerr := os.ReadFile(ipForward); err == nil && (rerr != nil || strings.TrimSpace(string(b)) != "1") {
 		err = os.WriteFile(ipForward, []byte("1"), 0)
@@ -33,7 +34,7 @@ func configure(r router.Router, n int) error {
 	return err
 }
 
-// setUp brings up an end in the calling thread's network.
+// setUp brings up one end of the veth pair, in the calling thread's network, with the address own.
 func setUp(device string, own netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 type Isolation struct {
 	Device          int
 	Own             []netip.Addr // the pod's addresses: it may always reach itself
-	Node            []netip.Addr // this host in the pod: it may always connect, and answers DNS
+	Node            []netip.Addr // this host's addresses as the pod sees them: the host may always connect, and answers DNS
 	Ingress, Egress Filter
 }
 

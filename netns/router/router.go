@@ -32,7 +32,7 @@ type Router struct {
 	thread *nsthread.Thread // stays in the namespace; nil: each use starts its own
 }
 
-// Open returns the router of a namespace.
+// Open returns the router of a namespace, without a check that it exists.
 func Open(nsPath string) Router { return Router{path: nsPath} }
 
 // Enter returns the router for a sequence of operations, which run on one thread until Leave.
@@ -98,20 +98,26 @@ var sysctls = [][2]string{
 	{"net/ipv4/conf/all/send_redirects", "0"},
 	{"net/ipv4/conf/default/send_redirects", "0"},
 	{"net/ipv4/conf/all/accept_redirects", "0"},
-	// A new network inherits these from the host, where they may differ: all devices ask for the
-	// gateway's address, and no loopback is routed to.
+	// A new network inherits the following from the host, where they may differ.
+	// ARP: every pod's device answers for the gateway's address, which is on the loopback device.
 	{"net/ipv4/conf/all/arp_ignore", "0"},
 	{"net/ipv4/conf/default/arp_ignore", "0"},
 	{"net/ipv4/conf/all/arp_announce", "0"},
 	{"net/ipv4/conf/default/arp_announce", "0"},
 	{"net/ipv4/conf/all/arp_filter", "0"},
 	{"net/ipv4/conf/default/arp_filter", "0"},
+	// Packets from pods to 127.0.0.0/8 are dropped.
 	{"net/ipv4/conf/all/route_localnet", "0"},
 	{"net/ipv4/conf/default/route_localnet", "0"},
 	{"net/ipv4/ip_local_port_range", "32768 65535"},
 	{"net/ipv4/ip_unprivileged_port_start", "0"},
-	{"net/ipv4/tcp_early_demux", "0"}, // otherwise the first packet of a connection that used the same port a minute ago goes to its TIME_WAIT socket, and is dropped when it is forwarded
-	{"net/ipv4/udp_early_demux", "0"}, // otherwise, where no nftables rules check it, a datagram with another pod's source address reaches that pod's socket; TPROXY finds sockets before
+	// Early demultiplexing finds a packet's socket before the routing. A new connection from a port that
+	// was used a minute ago would find the old connection's TIME_WAIT socket, and be dropped when it is
+	// forwarded.
+	{"net/ipv4/tcp_early_demux", "0"},
+	// A datagram with another pod's source address would reach that pod's socket where no nftables rules
+	// check the address. It is not needed: TPROXY finds the sockets.
+	{"net/ipv4/udp_early_demux", "0"},
 	{"net/ipv4/tcp_rmem", "4096 131072 1048576"},
 	{"net/ipv4/tcp_wmem", "4096 65536 1048576"},
 	{"net/ipv6/conf/all/forwarding", "1"},

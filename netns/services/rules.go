@@ -62,7 +62,7 @@ const (
 // singleEndpoints puts the routes with a single endpoint, the usual case on one machine, into one
 // map for each family, keyed by address, protocol and port.
 func (f family) singleEndpoints(t *nftables.Table, routes []route) (*nftables.Set, []nftables.SetElement) {
-	set := &nftables.Set{Table: t, Name: map[bool]string{true: "alone4", false: "alone6"}[f.AddrSize == v4.AddrSize], IsMap: true, Concatenation: true,
+	set := &nftables.Set{Table: t, Name: map[bool]string{true: "single4", false: "single6"}[f.AddrSize == v4.AddrSize], IsMap: true, Concatenation: true,
 		KeyType:  nftables.MustConcatSetType(f.address, nftables.TypeInetProto, nftables.TypeInetService),
 		DataType: nftables.MustConcatSetType(f.address, nftables.TypeInetService)}
 	var elements []nftables.SetElement
@@ -214,7 +214,7 @@ func (r route) dnatBySlot(targets *nftables.Set) []expr.Any {
 	}
 }
 
-// dropRedirects matches ICMP redirects of a router, which advise asking a neighbour directly: the
+// dropRedirects drops ICMP redirects of a router, which advise asking a neighbour directly: the
 // answer would not come back through the router.
 func dropRedirects() [][]expr.Any {
 	var rules [][]expr.Any

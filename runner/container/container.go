@@ -50,7 +50,7 @@ type Container struct {
 	Cleanup        undo.Stack
 	inUse          sync.WaitGroup
 	pidfd          pidfdCache
-	Exit           *Exit // set if the exit is known before the container is recovered
+	Exit           *Exit // set for a recovered container that had exited already
 	life           lifetime
 
 	confinement confinement
@@ -140,7 +140,7 @@ func (x *Container) ID() string { return x.Plan.Name + "-" + strconv.Itoa(x.Atte
 // registerCleanup registers the undo steps of an instance. They accept an instance that is made only in
 // part.
 func (x *Container) registerCleanup(s *sandbox.Sandbox) {
-	x.Cleanup.Push("unmount root file system", func() error { return x.unexposeRootfs(s) })
+	x.Cleanup.Push("withdraw root file system", func() error { return x.unexposeRootfs(s) })
 	x.Cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.Rootfs(s)) })
 	x.Cleanup.Push("remove environment", func() error { return x.removeEnv(s) })
 	x.Cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFilePath(s)) })

@@ -59,7 +59,7 @@ func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specConfig) []string
 		m := c.Mounts[i]
 		options := mountOptions(plan, m, at.recursive)
 		readOnly := slices.Contains(options, "ro") || slices.Contains(options, "rro")
-		if !volumes.HasPlace(at.sources[i], f.Destination[len(m.Path):], !readOnly) {
+		if !volumes.EnsureMountPoint(at.sources[i], f.Destination[len(m.Path):], !readOnly) {
 			list = append(list, f.Destination)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -173,12 +174,12 @@ func (r *Record) SaveObserved(o *lifecycle.Observed) error {
 	}
 	r.Update(func(s *State) {
 		s.Observed, r.observed = buf.Bytes(), s.Observed
-		for _, r := range s.Runs {
-			if !IsLive(o, r.Name, r.Attempt) {
-				s.Leftovers = append(s.Leftovers, Instance{r.Name, r.Attempt})
+		for _, run := range s.Runs {
+			if !IsLive(o, run.Name, run.Attempt) {
+				s.Leftovers = append(s.Leftovers, Instance{run.Name, run.Attempt})
 			}
 		}
-		s.Runs = slices.DeleteFunc(s.Runs, func(r Run) bool { return !IsLive(o, r.Name, r.Attempt) })
+		s.Runs = slices.DeleteFunc(s.Runs, func(run Run) bool { return !IsLive(o, run.Name, run.Attempt) })
 	})
 	return nil
 }
@@ -188,7 +189,7 @@ func (r *Record) SaveObserved(o *lifecycle.Observed) error {
 func (r *Record) ForgetInstance(in Instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state.Leftovers = slices.DeleteFunc(slices.Clone(r.state.Leftovers), func(r Instance) bool { return r == in })
+	r.state.Leftovers = slices.DeleteFunc(slices.Clone(r.state.Leftovers), func(other Instance) bool { return other == in })
 }
 
 // IsLive reports whether a run may have a process.
@@ -219,11 +220,11 @@ func (r *Record) UpdateRun(p procfs.Process, change func(*Run)) {
 // RemoveRun removes the record that AddRun has made of a process.
 func (r *Record) RemoveRun(p procfs.Process) {
 	r.Update(func(s *State) {
-		s.Runs = slices.DeleteFunc(s.Runs, func(r Run) bool { return r.Process == p })
+		s.Runs = slices.DeleteFunc(s.Runs, func(run Run) bool { return run.Process == p })
 	})
 }
 
-// Reset drops the state of an earlier supervisor and returns it.
+// Reset replaces the state of an earlier supervisor by an empty one, which it returns.
 func (r *Record) Reset() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,7 +253,7 @@ func (r *Record) Load() (State, lifecycle.Observed, error) {
 }
 
 // IsDamaged reports whether an error of reading a record is permanent, so that no other supervisor could
-// read it either: the content is wrong, and the system has not refused to read it.
+// read it either: the file is missing or its content is wrong. Other errors of the system may pass.
 func IsDamaged(err error) bool {
 	var errno unix.Errno
 	return !errors.As(err, &errno) || errno == unix.ENOENT
@@ -270,7 +271,7 @@ type Hibernation struct {
 // another parent.
 func parentPodInit() procfs.Process {
 	st, ok := procfs.Lookup(podinit.PID())
-	if !ok || st.Comm != "podrun-podinit" {
+	if !ok || st.Comm != protocol.CommPodInit {
 		return procfs.Process{}
 	}
 	return st.Process

@@ -21,7 +21,7 @@ import (
 // setUpMasquerade makes the kernel masquerade what the pod sends, where mode requests it or where it is
 // certain to work. It returns the largest size of packets to others (mtu), or 0 without masquerading.
 func (n *Network) setUpMasquerade(mode pod.NetworkMode, router router.Router) (mtu int, err error) {
-	n.Masquerades, n.NoMasquerade = false, ""
+	n.Masquerades, n.MasqueradeError = false, ""
 	had, _ := n.store.Lease() // of an earlier sandbox, if any
 	if mode == pod.NetworkMasquerade || mode == pod.NetworkAuto && masquerade.IsHostRoot() {
 		// The lease is written first: after a crash it names what has to be removed.
@@ -36,7 +36,7 @@ func (n *Network) setUpMasquerade(mode pod.NetworkMode, router router.Router) (m
 		if mode != pod.NetworkAuto {
 			return 0, report.New(report.Failure, "another network: podrun up --network tproxy", "the pod cannot have the network %s: %w", mode, err)
 		}
-		n.NoMasquerade = strings.ReplaceAll(err.Error(), "\n", "; ")
+		n.MasqueradeError = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	if had.Masqueraded {
 		if err := n.removeMasquerade(router); err != nil {
@@ -47,7 +47,7 @@ func (n *Network) setUpMasquerade(mode pod.NetworkMode, router router.Router) (m
 }
 
 func (n *Network) writeLease(leaves bool) error {
-	l := store.Lease{Slot: int(n.Slot), Addresses: n.Addresses(), Masqueraded: leaves, NoMasqueradeReason: n.NoMasquerade}
+	l := store.Lease{Slot: int(n.Slot), Addresses: n.Addresses(), Masqueraded: leaves, NoMasqueradeReason: n.MasqueradeError}
 	if g := n.Pool.Gateway(); n.Pool.HasNode() {
 		l.Gateway = []netip.Addr{g.V4, g.V6}
 	}

@@ -41,8 +41,8 @@ type Network struct {
 	stack *stackclient.Client          // the Egress, if it is one
 	proxy atomic.Pointer[egress.Proxy] // the Egress, if it is one; it stays after Disconnect
 
-	Masquerades  bool   // IPv4 traffic leaves through the kernel and does not reach Egress
-	NoMasquerade string // the reason why masquerading was tried and failed
+	Masquerades     bool   // IPv4 traffic leaves through the kernel and does not reach Egress
+	MasqueradeError string // why masquerading, which was tried, failed
 
 	host     bool     // the pod uses the host's network
 	Warnings []string // of its creation
@@ -196,12 +196,12 @@ func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
 // lease gets the pod's slot in the router: its previous one, or a free one.
 func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error) {
 	err = n.withLock(func(taken map[ipam.Slot]bool) error {
-		router, err := router.Open(n.router()).Enter()
+		inside, err := router.Open(n.router()).Enter()
 		if err != nil {
 			return err
 		}
-		defer router.Leave()
-		pool, err := n.preparePool(router)
+		defer inside.Leave()
+		pool, err := n.preparePool(inside)
 		if err != nil {
 			return err
 		}
@@ -214,23 +214,23 @@ func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error)
 			return err
 		}
 		n.Pool, n.Slot = pool, slot
-		mtu, err := n.setUpMasquerade(mode, router)
+		mtu, err := n.setUpMasquerade(mode, inside)
 		if err == nil {
 			err = n.writeLease(n.Masquerades)
 		}
 		if err != nil {
 			return err
 		}
-		if err := router.Attach(n.netns, pool, slot); err != nil {
+		if err := inside.Attach(n.netns, pool, slot); err != nil {
 			return err
 		}
 		switch {
 		case mode == pod.NetworkNetstack:
-			fds, err = router.OpenPackets(pool, slot)
+			fds, err = inside.OpenPackets(pool, slot)
 		case n.Masquerades:
-			fds, err = router.OpenMasqueraded(n.netns, pool, slot, mtu)
+			fds, err = inside.OpenMasqueraded(n.netns, pool, slot, mtu)
 		default:
-			fds, err = router.OpenTraffic(pool, slot)
+			fds, err = inside.OpenTraffic(pool, slot)
 		}
 		return err
 	})
@@ -283,8 +283,8 @@ func (n *Network) Disconnect() error {
 }
 
 // PauseIfIdle stops reading what the pod sends and reports whether it did. It does so if no connection is
-// open; then the supervisor may hibernate. If it returns false, or the supervisor does not hibernate after
-// all, the caller calls Resume.
+// open; then the supervisor may hibernate. If it returns false, it has changed nothing. If it returns true
+// and the supervisor does not exit after all, the caller calls Resume.
 func (n *Network) PauseIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
 
 // Resume undoes PauseIfIdle.

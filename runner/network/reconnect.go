@@ -74,5 +74,5 @@ func (n *Network) loadLease(take func(name string) (*os.File, bool)) (store.Leas
 
 // applyLease sets the pod's addresses and mode from its recorded lease.
 func (n *Network) applyLease(had store.Lease) {
-	n.Slot, n.Masquerades, n.NoMasquerade = ipam.Slot(had.Slot), had.Masqueraded, had.NoMasqueradeReason
+	n.Slot, n.Masquerades, n.MasqueradeError = ipam.Slot(had.Slot), had.Masqueraded, had.NoMasqueradeReason
 }

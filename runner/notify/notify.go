@@ -31,14 +31,14 @@ type Notifier struct {
 }
 
 // notifyTarget holds the descriptors of the process that systemd supervises. Pod init holds them too, under
-// the names below.
+// the names protocol.KeptNotify and protocol.KeptOutput.
 type notifyTarget struct {
 	Socket, Output int // descriptors; Output is -1 if no output is wanted
 	wire.NotifyRequest
 	done chan struct{}
 
-	blocked bool // the output has accepted nothing for a while
-	dropped int  // lines that were dropped since
+	blocked bool // the output has accepted nothing for writeTimeout; the next write does not wait
+	dropped int  // number of lines that were dropped since the output last accepted any
 }
 
 // New returns the Notifier of a pod. It sends nothing if the pod is not a systemd unit.

@@ -68,11 +68,11 @@ type Stream struct {
 	Rest []byte   // the part of an unfinished line that is in the file but not passed to onLines yet
 
 	batching batching
-	delay    time.Duration // how long it is not read now
+	delay    time.Duration // how long the copier waits before it reads the stream again
 
 	delivered    int       // how much of the pipe's content was passed to OnData
 	lineDeadline time.Time // the rest of a line may come until then; zero: no line has begun
-	Ended        bool      // end of file was reached; read it only when nothing copies
+	Ended        bool      // end of file was reached; the copier writes the field, others read it only while nothing copies
 	remaining    int       // how much is still to be read after the writers are gone: see WritersGone
 }
 

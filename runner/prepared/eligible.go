@@ -11,9 +11,9 @@ import (
 
 // eligible reports whether a container can be made before it is due: no part of it may depend on values
 // that are not known yet or on what other containers do until then, or be visible to them. It is pure. In
-// doubt it returns false, and the container is made when it is due. The first containers of a sandbox
-// (first) are made while there are no others, and no network.
-func eligible(plan *pod.Plan, c *pod.Container, first bool) bool {
+// doubt it returns false, and the container is made when it is due. firstInSandbox: the sandbox is still being
+// made, without other containers and without a network.
+func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox bool) bool {
 	switch {
 	case plan.ShareProcessNamespace, plan.HostPID, plan.OwnUserNS, plan.Users != nil: // others reach it, or its ids differ
 		return false
@@ -21,11 +21,11 @@ func eligible(plan *pod.Plan, c *pod.Container, first bool) bool {
 		return false
 	case slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.File != nil }):
 		return false
-	case first && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
+	case firstInSandbox && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
 		return false
 	}
 	for i, m := range c.Mounts {
-		if m.Propagation != "" || !first && (!stableMount(plan, m) || !independentOfMount(c, i)) {
+		if m.Propagation != "" || !firstInSandbox && (!stableMount(plan, m) || !independentOfMount(c, i)) {
 			return false
 		}
 	}

@@ -15,15 +15,15 @@ import (
 
 // Container is a container that is made before it is due.
 type Container struct {
-	sandbox  *sandbox.Sandbox
-	plan     *pod.Container
-	attempt  int
-	first    bool // no other container of the sandbox runs
-	context  context.Context
-	cancel   context.CancelFunc
-	started  bool                 // it is being made, and its start waits for it. Guarded by the engine's mu
-	Made     chan struct{}        // closed when the result is known
-	Instance *container.Container // nil: it was not made or failed; the regular start reports the error
+	sandbox        *sandbox.Sandbox
+	plan           *pod.Container
+	attempt        int
+	firstInSandbox bool // its sandbox is still being made, and no other container runs in it
+	context        context.Context
+	cancel         context.CancelFunc
+	creating       bool                 // its creation has begun, and its start waits for the result. Guarded by the engine's mu
+	Made           chan struct{}        // closed when the result is known
+	Instance       *container.Container // nil: it was not made or failed; the regular start reports the error
 }
 
 // Pool makes containers before they are due, and removes ended ones, concurrently with the loop.
@@ -35,7 +35,7 @@ type Pool struct {
 	slots      chan struct{}         // its capacity is the number of containers that are made at a time
 	removing   map[string]*removal   // by container name: see RemoveInBackground
 	starting   int                   // see AddStarting
-	idle       chan struct{}         // nil while nothing is being started
+	allStarted chan struct{}         // closed when nothing is being started any more; nil when nothing is
 	deciding   bool                  // the loop has not yet carried out its decisions
 	Busy       int                   // number of containers that are being made or removed
 }
@@ -47,9 +47,9 @@ func New(mu *sync.Mutex, handoff *handoff.Record) *Pool {
 
 // Prepare makes the containers that are likely to be started next in s, each up to the moment before it
 // executes its program, and discards all other prepared ones. They are not part of the status before they
-// start. If the supervisor is killed, the next one removes them. first means that s is being made. The
-// caller holds mu.
-func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, first bool, starts []lifecycle.Action) {
+// start. If the supervisor is killed, the next one removes them. firstInSandbox means that s is still being made.
+// The caller holds mu.
+func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, firstInSandbox bool, starts []lifecycle.Action) {
 	if p.deciding { // the round is over
 		p.deciding = false
 		p.AddStarting(-1)
@@ -64,10 +64,10 @@ func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, first bool, starts []
 	}
 	for _, a := range starts {
 		c, ok := plan.Container(a.Container)
-		if p.Containers[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, first) {
+		if p.Containers[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, firstInSandbox) {
 			continue
 		}
-		prepared := &Container{sandbox: s, plan: c, attempt: a.Attempt, first: first, Made: make(chan struct{})}
+		prepared := &Container{sandbox: s, plan: c, attempt: a.Attempt, firstInSandbox: firstInSandbox, Made: make(chan struct{})}
 		prepared.context, prepared.cancel = context.WithCancel(context.Background())
 		p.Containers[a.Container] = prepared
 		p.Busy++
@@ -95,7 +95,7 @@ func (p *Pool) create(prepared *Container, before *removal) {
 	in := handoff.Instance{Name: prepared.plan.Name, Attempt: prepared.attempt}
 	p.handoff.Update(func(s *handoff.State) { s.Leftovers = append(s.Leftovers, in) })
 	x := container.New(prepared.sandbox, prepared.plan, prepared.attempt)
-	x.Prepared, x.FirstInSandbox = true, prepared.first
+	x.Prepared, x.FirstInSandbox = true, prepared.firstInSandbox
 	if err := x.Create(prepared.context, prepared.sandbox); err != nil {
 		p.handoff.ForgetInstance(in)
 		return
@@ -121,7 +121,7 @@ func (p *Pool) awaitSlot(prepared *Container, before *removal) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if prepared.started = prepared.context.Err() == nil; !prepared.started {
+	if prepared.creating = prepared.context.Err() == nil; !prepared.creating {
 		<-p.slots
 		return false
 	}
@@ -171,10 +171,10 @@ func (p *Pool) Claim(prepared *Container, s *sandbox.Sandbox, c *pod.Container, 
 func (p *Pool) tryClaim(prepared *Container) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !prepared.started {
+	if !prepared.creating {
 		prepared.cancel()
 	}
-	return prepared.started
+	return prepared.creating
 }
 
 func (p *Pool) done() {

@@ -61,10 +61,10 @@ func (p *Pool) MarkDeciding() {
 func (p *Pool) AddStarting(n int) {
 	switch p.starting += n; {
 	case p.starting == 0:
-		close(p.idle)
-		p.idle = nil
-	case p.idle == nil:
-		p.idle = make(chan struct{})
+		close(p.allStarted)
+		p.allStarted = nil
+	case p.allStarted == nil:
+		p.allStarted = make(chan struct{})
 	}
 }
 
@@ -72,7 +72,7 @@ func (p *Pool) AddStarting(n int) {
 // the same container, or the pod's end.
 func (p *Pool) awaitIdle(r *removal) {
 	p.mu.Lock()
-	calm := p.idle
+	calm := p.allStarted
 	p.mu.Unlock()
 	if calm == nil {
 		return

@@ -47,7 +47,7 @@ func TestRemovalsWaitForStarts(t *testing.T) {
 	if want := []string{"b-0 while 2", "b-1 while 2", "a-0 while 0", "c-0 while 0"}; !slices.Equal(order, want) {
 		t.Errorf("removed %v, want %v", order, want)
 	}
-	if len(e.removing) > 0 || e.idle != nil || e.Busy != 0 {
+	if len(e.removing) > 0 || e.allStarted != nil || e.Busy != 0 {
 		t.Errorf("%d removals are under way, %d things to do", len(e.removing), e.Busy)
 	}
 }

@@ -100,7 +100,7 @@ type step struct {
 	undo func() error
 }
 
-// connectionSteps returns the other steps: a container needs them only when its program runs.
+// connectionSteps returns the steps of the network: a container needs them only when its program runs.
 func (s *Sandbox) connectionSteps() []step {
 	return []step{
 		{"network", s.Connect, s.Disconnect},
@@ -113,7 +113,7 @@ func (s *Sandbox) FoundationSteps() []step {
 	return []step{
 		{"directory", s.makeEtcFiles, s.removeDir},
 		{"shared mounts", s.mountShared, func() error { return s.SharedMountSpec().Unmount() }},
-		{"users of its own", s.makeOpenDir, s.removeOpenDir},
+		{"directory for root file systems", s.makeTraversableDir, s.removeTraversableDir},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.makeCgroup, s.removeCgroup},
 		{"OOM scores", s.warnOOMScores, func() error { return nil }},
@@ -236,8 +236,8 @@ func Limits(r pod.Resources) cgroups.Limits {
 	}
 }
 
-// PodLimits returns the limits of a pod as a whole: of processes the default one, unless its containers may
-// have more.
+// PodLimits returns the limits of a pod as a whole. pids.max is the limit of all containers together, but
+// at least DefaultPids, which is also the limit if the containers have none.
 func PodLimits(r pod.Resources) cgroups.Limits {
 	l := Limits(r)
 	if l.Pids > 0 {

@@ -134,9 +134,9 @@ func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	return s.labelLayers([]string{dir})
 }
 
-// makeOpenDir makes a directory that the pod's ids can reach: libcontainer opens a root file system by its
-// path, as root of the pod, which may not pass the user's directories.
-func (s *Sandbox) makeOpenDir() error {
+// makeTraversableDir makes a directory that a pod with ids of its own can reach: libcontainer opens a root
+// file system by its path, as root of the pod, which may not pass the user's directories.
+func (s *Sandbox) makeTraversableDir() error {
 	if s.Plan.Users == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (s *Sandbox) makeOpenDir() error {
 	return err
 }
 
-func (s *Sandbox) removeOpenDir() error {
+func (s *Sandbox) removeTraversableDir() error {
 	if s.Plan.Users == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ func TestPodsInRemovalAreNotSuperfluous(t *testing.T) {
 	decide := func(c *Controller, names ...string) workload.Decision {
 		v := &resource.WorkloadInfo{
 			Spec:       &workload.Spec{Kind: pod.KindDeployment, Name: "w", Revision: version, Replicas: 2, Strategy: workload.Rolling, MaxSurge: 1},
-			State:      workload.State{Revisions: []workload.Revision{{Name: version, Number: 1, Size: 2}}},
+			State:      workload.State{Revisions: []workload.Revision{{Name: version, Number: 1, Replicas: 2}}},
 			StoredPods: map[string]store.Pod{},
 		}
 		for i, name := range names {

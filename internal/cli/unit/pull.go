@@ -19,7 +19,7 @@ import (
 // PullImages pulls the images of the unit's pods, which are Pending meanwhile. A unit's process lives as
 // long as its pods, so it is their puller. A machine that has just booted may have no network yet, which
 // must not fail the unit.
-func (s *MainProcess) PullImages(ctx context.Context, run *podup.Run) (map[podup.ImageUse]pod.Image, error) {
+func (s *MainProcess) PullImages(ctx context.Context, run *podup.Run) (map[podup.ImageRequest]pod.Image, error) {
 	pulling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	for _, p := range run.Targets {

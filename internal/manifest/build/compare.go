@@ -25,9 +25,10 @@ type Difference struct {
 	Images []string
 	// MutableSpec reports that activeDeadlineSeconds or tolerations differ.
 	MutableSpec bool
-	// Metadata reports that labels or annotations differ on which podrun does not act, or that a later
-	// generation was given.
-	Metadata bool
+	// RecordOnly reports differences that the stored manifest has to show and that change nothing in the
+	// running pod: labels or annotations on which podrun does not act, an image or how it is pulled
+	// (image, imagePullPolicy, imagePullSecrets), or a later generation.
+	RecordOnly bool
 	// Ephemeral has the indexes of added ephemeral containers.
 	Ephemeral []int
 	// Immutable has the paths of fields that differ and cannot be changed while the pod runs, in the
@@ -37,7 +38,7 @@ type Difference struct {
 
 // Empty reports whether the manifests are the same.
 func (d *Difference) Empty() bool {
-	return !d.Resources && !d.MutableSpec && !d.Metadata && len(d.Images)+len(d.Ephemeral)+len(d.Immutable) == 0
+	return !d.Resources && !d.MutableSpec && !d.RecordOnly && len(d.Images)+len(d.Ephemeral)+len(d.Immutable) == 0
 }
 
 // Compare returns the difference of two Pods with their defaults, without the fields that
@@ -56,7 +57,7 @@ func Compare(old, new *corev1.Pod) (*Difference, error) {
 			return nil, err
 		}
 	}
-	d := &Difference{Metadata: new.Generation > old.Generation}
+	d := &Difference{RecordOnly: new.Generation > old.Generation}
 	walkDifferences(nil, trees[0], trees[1], func(path *field.Path) { d.add(path.String(), new) })
 	d.addEphemeral(ephemeral[0], ephemeral[1])
 	return d, nil
@@ -105,7 +106,7 @@ func walkLists(path *field.Path, a, b []any, visit func(*field.Path)) {
 func (d *Difference) add(path string, p *corev1.Pod) {
 	switch steps := decode.SplitPath(path); {
 	case steps[0] == "metadata" && len(steps) > 1 && (steps[1] == "labels" || steps[1] == "annotations") && isUnusedMetadata(steps):
-		d.Metadata = true
+		d.RecordOnly = true
 	case resizable(steps):
 		d.Resources = true
 	case len(steps) > 1 && steps[0] == "spec" && (steps[1] == "activeDeadlineSeconds" || steps[1] == "tolerations"):
@@ -115,9 +116,9 @@ func (d *Difference) add(path string, p *corev1.Pod) {
 		if steps[3] == "image" {
 			d.Images = append(d.Images, containerAt(p, steps[1], steps[2]))
 		}
-		d.Metadata = true
+		d.RecordOnly = true
 	case len(steps) > 1 && steps[0] == "spec" && steps[1] == "imagePullSecrets": // for later pulls
-		d.Metadata = true
+		d.RecordOnly = true
 	default:
 		d.Immutable = append(d.Immutable, path)
 	}

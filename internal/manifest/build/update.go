@@ -11,9 +11,9 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// Update makes the Plan of a running pod for a manifest that differs from old, the one it was made from, in
-// d with nothing in Immutable. images has those of d.Images. A container that must be restarted gets the
-// next revision.
+// Update makes the next Plan of a running pod for its new manifest o. old is the manifest that plan was made
+// from. d is the difference of o from old; d.Immutable must be empty. images has the images of the
+// containers in d.Images. A container that must be restarted gets the next revision.
 func Update(plan *pod.Plan, old *corev1.Pod, o *decode.Object, d *Difference, images map[string]pod.Image, opt Options) (*pod.Plan, error) {
 	known := map[string]pod.Image{}
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {

@@ -108,9 +108,9 @@ func (o *Object) IsWorkload() bool {
 	return o.Value != nil && slices.Contains(pod.Workloads(), pod.ObjectKind(o.Kind))
 }
 
-// SetFields returns a Finding for every field that the object sets, from its kind's support table. An
+// FindFields returns a Finding for every field that the object sets, from its kind's support table. An
 // ignored object has none.
-func (o *Object) SetFields() []support.Finding {
+func (o *Object) FindFields() []support.Finding {
 	if o.Value == nil {
 		return nil
 	}

@@ -68,7 +68,7 @@ static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == S
 static int wait_init(struct podrun_init_config *config, pid_t init) {
 	int sig, st;
 	for (;;) {
-		while (waitpid(init, &st, WNOHANG) == init)
+		if (waitpid(init, &st, WNOHANG) == init)
 			return st;
 		if (sigwait(&config->set, &sig) == 0 && is_stop(sig)) {
 			config->stop_asked = 1; // for the next pod init, should this one have no time to record it
@@ -124,10 +124,10 @@ static void prepare_restart(struct podrun_init_config *config, int st, long long
 	char *after = getenv(ENV_AFTER); // overwrite in place: Go reads the original block
 	if (after && strlen(after) == strlen(AFTER_SANDBOX))
 		strcpy(after, AFTER_SANDBOX);
-	int nobody = open("/dev/null", O_WRONLY);
-	if (nobody >= 0 && nobody != FD_REPORT) {
-		dup2(nobody, FD_REPORT); // so that the number stays taken
-		close(nobody);
+	int null = open("/dev/null", O_WRONLY);
+	if (null >= 0 && null != FD_REPORT) {
+		dup2(null, FD_REPORT); // so that the number stays taken
+		close(null);
 	}
 }
 

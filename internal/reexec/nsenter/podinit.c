@@ -1,7 +1,7 @@
-// The pod init is the counterpart of the pause process: PID 1 of the pod's own PID namespace. It
-// holds the pod's network, IPC and UTS namespaces and reaps its orphans. It never starts Go. When
-// it dies the kernel kills everything in the namespace, so no sandbox stays half alive; the monitor
-// (monitor.c) starts another pod init.
+// The pod init is the counterpart of Kubernetes' pause container: PID 1 of the pod's own PID
+// namespace. It holds the pod's network, IPC and UTS namespaces and reaps its orphans. It never starts
+// Go. When it dies the kernel kills everything in the namespace, so no sandbox stays half alive; the
+// monitor (monitor.c) starts another pod init.
 //
 // The pod init outlives supervisors. It holds what must not end with one (podinit_state.c). When a
 // supervisor dies, the pod init starts the next one, which resumes from that state. While a

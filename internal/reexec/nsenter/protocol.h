@@ -34,7 +34,7 @@
 
 // Values of _PODRUN_ENTER.
 #define ENTER_USER_NS_NET "userns,net" // CLI → C constructor: an empty network namespace, too
-#define ENTER_POD "pod" // CLI → C constructor: the namespaces of a pod; the process becomes the monitor
+#define ENTER_POD "pod" // CLI → C constructor: the namespaces of a pod; the process forks the monitor and exits
 #define ENTER_PRESPAWN "prespawn" // CLI → C constructor: the user namespace of a pod that is not known yet
 #define ENTER_PAUSE "pause" // supervisor → C constructor: the process becomes the pause process
 #define ENTER_UNIT_LOOP "unitloop" // up, controller → C constructor: the process becomes the unit loop

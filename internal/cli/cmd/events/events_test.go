@@ -119,7 +119,7 @@ func (w pulling) Ensure(ctx context.Context, ref, policy string, o image.PullOpt
 
 func TestEventsOfAPull(t *testing.T) {
 	var f podup.ImagePulls
-	u := podup.ImageUse{Ref: "busybox:1", Policy: image.IfNotPresent}
+	u := podup.ImageRequest{Ref: "busybox:1", Policy: image.IfNotPresent}
 	f.Begin(u)
 	if _, err := (pulling{clitest.NewHost(t)}).Ensure(t.Context(), u.Ref, u.Policy, image.PullOptions{Progress: f.Update}); err != nil {
 		t.Fatal(err)

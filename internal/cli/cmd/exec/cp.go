@@ -252,9 +252,9 @@ func (x *copyJob) run(ctx context.Context, local func(context.Context, *os.File)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	context.AfterFunc(ctx, func() { stream.SetDeadline(time.Unix(0, 1)) })
-	killed, quiet := x.passSignals(cancel)
+	killed, stop := x.passSignals(cancel)
 	err = local(ctx, stream)
-	quiet()
+	stop()
 	stream.Close()
 	frame, _, rerr := wire.ReadFrame(conn)
 	cut := x.req.In || err == nil || errors.Is(err, io.ErrUnexpectedEOF) // then the other side has the cause
@@ -280,8 +280,8 @@ func (x *copyJob) run(ctx context.Context, local func(context.Context, *os.File)
 }
 
 // passSignals makes a signal end the copy, so that no partial file stays here.
-func (x *copyJob) passSignals(cancel func()) (killed <-chan os.Signal, quiet func()) {
-	arrived, quiet := x.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+func (x *copyJob) passSignals(cancel func()) (killed <-chan os.Signal, stop func()) {
+	arrived, stop := x.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	last := make(chan os.Signal, 1)
 	go func() {
 		if sig, ok := <-arrived; ok {
@@ -289,5 +289,5 @@ func (x *copyJob) passSignals(cancel func()) (killed <-chan os.Signal, quiet fun
 			cancel()
 		}
 	}()
-	return last, quiet
+	return last, stop
 }

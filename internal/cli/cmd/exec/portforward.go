@@ -77,8 +77,8 @@ func (o *portForwardOptions) Run(ctx context.Context) error {
 	if !p.Alive() {
 		return report.New(report.Failure, "podrun ps shows its state", "unable to forward port because pod is not running: %s", p.Name)
 	}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	loop, err := tcp.NewLoop()
 	if err != nil {
 		return err

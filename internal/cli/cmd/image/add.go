@@ -134,8 +134,8 @@ func addImages(ctx context.Context, env *cmdutil.Env, verb string, words []strin
 	if err != nil {
 		return err
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	shown := progress.New(env, verb)
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		var images []pod.Image

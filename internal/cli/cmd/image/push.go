@@ -44,8 +44,8 @@ func runPush(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	shown := progress.New(env, "pushing")
 	options.Progress = shown.Update
 	shown.Wait("pushing %s", c.Args().Get(0))

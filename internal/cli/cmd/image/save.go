@@ -70,8 +70,8 @@ func runSave(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	shown := progress.New(env, "saving")
 	o.Progress = shown.Update
 	shown.Wait("saving %s", strings.Join(c.Args().Slice(), ", "))

@@ -45,8 +45,8 @@ func runVerify(env *cmdutil.Env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
 		shown := progress.New(env, "")
 		shown.Wait("verifying images")

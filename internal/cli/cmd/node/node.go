@@ -202,8 +202,8 @@ func (o *options) Run(ctx context.Context) error {
 	defer files.close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	arrived, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	arrived, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	go func() {
 		if _, ok := <-arrived; ok {
 			cancel()

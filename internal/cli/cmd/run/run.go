@@ -176,11 +176,11 @@ func (o *options) run(ctx context.Context) error {
 	if docs.Stored, err = o.missingClaims(claims); err != nil {
 		return err
 	}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer quiet()
-	prespawn := o.env.StartPrespawn()
-	defer prespawn.End()
-	r, err := podup.New(ctx, o.env, prespawn, docs, podup.Options{RemoveAtEnd: o.rm && o.detach, Pull: o.registry})
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer stop()
+	preparation := o.env.StartPreparation()
+	defer preparation.End()
+	r, err := podup.New(ctx, o.env, preparation, docs, podup.Options{RemoveAtEnd: o.rm && o.detach, Pull: o.registry})
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := r.Start(); err != nil {
 		return err
 	}
-	prespawn.RestoreGC()
+	preparation.RestoreGC()
 	a := &attachment{options: o, run: r, target: target, container: &target.Plan.Containers[0], signals: signals, stopped: make(chan os.Signal, 1)}
 	if o.detach {
 		return a.awaitStart(ctx)

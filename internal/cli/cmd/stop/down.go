@@ -83,13 +83,13 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	var kept []kindnames.ObjectRef // to be removed after the pods
+	var afterPods []kindnames.ObjectRef // to be removed after the pods
 	if len(o.files) > 0 {
-		if kept, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
+		if afterPods, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
 			return err // targets would report it again
 		}
 		if o.keepObjects {
-			kept = nil
+			afterPods = nil
 		}
 	}
 	workloads, pods, missing := o.targets()
@@ -104,7 +104,7 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 		}
 	}
 	if err = o.remove(ctx, workloads, pods); err == nil { // otherwise pods may still need the objects
-		err = objects.DeleteWithPods(ctx, o.env, o.dirs, kept)
+		err = objects.DeleteWithPods(ctx, o.env, o.dirs, afterPods)
 	}
 	return errors.Join(err, missing, o.removeFreeVolumes(claims))
 }

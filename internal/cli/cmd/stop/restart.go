@@ -78,8 +78,8 @@ func (o *restartOptions) Run(ctx context.Context) (err error) {
 	if len(ended) > 0 && len(o.only) > 0 {
 		return report.New(report.Failure, "podrun start "+ended[0].Name+" runs it again", "pod %s has ended: there is no container to restart", ended[0].Name)
 	}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	if len(ended) > 0 {
 		errs = append(errs, o.startAgain(ctx, ended, signals))
 	}
@@ -151,7 +151,7 @@ func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place st
 	var last *pod.Status
 	err = podclient.WatchStatus(ctx, place, func(st *pod.Status) bool {
 		last = st
-		return o.goal.At(st) && t.RestartsDone(st) || st.Phase.Terminal()
+		return o.goal.Reached(st) && t.RestartsDone(st) || st.Phase.Terminal()
 	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

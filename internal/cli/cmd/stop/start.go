@@ -63,8 +63,8 @@ func (o *startOptions) Run(ctx context.Context) (err error) {
 		return missing
 	}
 	o.warnOfUnits(pods)
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return errors.Join(missing, o.startAgain(ctx, pods, signals))
 }
 

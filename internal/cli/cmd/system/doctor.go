@@ -71,8 +71,8 @@ func (o *doctorOptions) Validate() error {
 
 func (o *doctorOptions) Run(ctx context.Context) error {
 	env := o.env
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	var findings []host.Finding
 	err := cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		findings = env.Deps.DiagnoseHost(ctx, env.HostSetup())

@@ -77,8 +77,8 @@ func (o *installOptions) Run(ctx context.Context) error {
 	for _, name := range o.unsafeSysctls {
 		u.service.PodOptions = append(u.service.PodOptions, "--allow-unsafe-sysctl", name)
 	}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.install(ctx, u) })
 }
 

@@ -48,7 +48,7 @@ func (o *installNodeOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("find podrun's own program: %w", err)
 	}
 	u := &unitFile{name: systemd.NodeUnit, text: systemd.NodeFile(program, o.words, o.dirs.System), enable: true}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.install(ctx, u) })
 }

@@ -136,8 +136,8 @@ func (o *uninstallOptions) Validate() error {
 }
 
 func (o *uninstallOptions) Run(ctx context.Context) error {
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		manager, err := systemd.ConnectOwn(ctx)
 		if err != nil {

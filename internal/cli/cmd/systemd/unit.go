@@ -134,8 +134,8 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 	}
 	u.name, u.enable = "podrun@"+name+".service", true
 	u.service.Name = name
-	u.describe(pods)
-	u.describeWorkloads(docs.Workloads)
+	u.usePods(pods)
+	u.useWorkloads(docs.Workloads)
 	u.service.Manifest = filepath.Join(dirs.Manifests, name+".yaml")
 	u.service.Files = []string{u.service.Manifest}
 	u.manifest = sources[0].Data
@@ -165,8 +165,8 @@ func unitName(pods []manifest.Object, path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// describe sets the properties of the unit that follow from its pods.
-func (u *unitFile) describe(pods []manifest.Object) {
+// usePods sets the properties of the unit that follow from its pods: description, grace period, restarts.
+func (u *unitFile) usePods(pods []manifest.Object) {
 	var names []string
 	for i := range pods {
 		p := pods[i].Pod
@@ -202,7 +202,7 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 		return err
 	}
 	for i := range sources { // the unit reads them in another environment
-		sources[i].Namespace, sources[i].Only = "", false
+		sources[i].Namespace, sources[i].RejectOtherNamespaces = "", false
 	}
 	docs, err := resource.Load(sources)
 	if err == nil {
@@ -226,9 +226,9 @@ func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
 		return err
 	}
 	if u.service.Description = kube.Service; len(docs.Pods)+len(docs.Workloads) > 0 {
-		u.describe(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
+		u.usePods(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
 	}
-	u.describeWorkloads(docs.Workloads)
+	u.useWorkloads(docs.Workloads)
 	u.service.RestartOnFailure = false // Restart= in [Service] decides
 	return nil
 }
@@ -327,9 +327,9 @@ func kubeFiles(path string) ([]systemd.KubeFile, error) {
 	return files, nil
 }
 
-// describeWorkloads sets the properties of the unit that follow from its workloads. A failed Job stays
-// failed; workloads that run forever are restarted.
-func (u *unitFile) describeWorkloads(workloads []manifest.Object) {
+// useWorkloads sets the properties of the unit that follow from its workloads, instead of those that usePods
+// has set from their sample pods. A failed Job stays failed; workloads that run forever are restarted.
+func (u *unitFile) useWorkloads(workloads []manifest.Object) {
 	if len(workloads) == 0 {
 		return
 	}

@@ -73,8 +73,8 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	if o.dryRun != cmdutil.DryRunNone {
 		return o.runDry(ctx)
 	}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return o.run(ctx, signals, &applied{commandHooks: commandHooks{env: o.env, options: &o.runOptions}})
 }
 

@@ -31,8 +31,8 @@ func TestHostPIDNeedsCgroup(t *testing.T) {
 func TestHostPIDIgnoresPrespawnedProcess(t *testing.T) {
 	h := clitest.NewHost(t)
 	f := &cmdutil.Env{Getenv: func(string) string { return "" }, Deps: h}
-	prespawn := &cmdutil.Prespawn{}
-	if err := admission.RefuseHostPID(f, prespawn, &pod.Plan{Name: "web", HostPID: true}); err != nil || !prespawn.Over {
-		t.Errorf("%v, nothing is begun any more: %v", err, prespawn.Over)
+	preparation := &cmdutil.Preparation{}
+	if err := admission.RefuseHostPID(f, preparation, &pod.Plan{Name: "web", HostPID: true}); err != nil || !preparation.Over {
+		t.Errorf("%v, nothing is begun any more: %v", err, preparation.Over)
 	}
 }

@@ -69,8 +69,8 @@ func (o *runOptions) runDry(ctx context.Context) error {
 
 // runDryServer does everything that can fail before a pod exists, except pulling images.
 func (o *runOptions) runDryServer(ctx context.Context) error {
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	l, _, err := o.load(ctx)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ type foreground struct {
 
 // Wait prints the output of the pods, and of those of the workloads, whose controller it is.
 func (f *foreground) Wait(ctx context.Context, startErr error) error {
-	f.prespawn.RestoreGC()
+	f.preparation.RestoreGC()
 	if f.watch && len(f.run.Targets)+len(f.run.Workloads) > 0 {
 		end, err := f.watchFiles(ctx)
 		if err != nil {
@@ -117,8 +117,8 @@ func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) e
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
 }
 
-// handleSignals waits for the end of ctx or the first signal. After a signal it stops the pods, and
-// returns the signal.
+// handleSignals waits until the pods have ended, or for the first signal. After a signal it stops the pods
+// that this command has started, and returns the signal.
 func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running []*podup.Target, signals <-chan os.Signal, ended <-chan struct{}) os.Signal {
 	var first os.Signal
 	select {

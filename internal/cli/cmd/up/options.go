@@ -25,7 +25,7 @@ type manifestOptions struct {
 	strict        bool
 	policy        string
 	unsafeSysctls []string // --allow-unsafe-sysctl
-	named         string   // the command, if it requires that objects have names
+	named         string   // the command or option that requires that objects have names; "" if none does
 }
 
 func (o *manifestOptions) complete(c *cli.Context) {
@@ -106,7 +106,7 @@ type runOptions struct {
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
 
-	prespawn *cmdutil.Prespawn // nil unless a process was prespawned
+	preparation *cmdutil.Preparation // nil unless a process was prespawned
 }
 
 func newRunOptions(env *cmdutil.Env) runOptions {

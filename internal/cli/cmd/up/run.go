@@ -64,12 +64,12 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 		return nil, "", err
 	}
 	if len(docs.Pods) != 1 || len(docs.Workloads) > 0 {
-		o.prespawn.End()
+		o.preparation.End()
 	}
 	if err := o.applyToPods(&docs); err != nil {
 		return nil, "", err
 	}
-	r, err := podup.New(ctx, env, o.prespawn, docs, podup.Options{
+	r, err := podup.New(ctx, env, o.preparation, docs, podup.Options{
 		RequireLimits: o.requireLimits, Replace: o.replace, LogLimited: o.logMaxSize+o.logMaxFiles != "",
 		Policy: o.policy, UnsafeSysctls: o.unsafeSysctls, PullPolicy: o.pullPolicy, Pull: o.pull,
 	})
@@ -91,8 +91,8 @@ func (o *runOptions) checkNew(r *podup.Run) error {
 	return refuseExisting(r.Dirs, resource.Documents{Pods: r.PodObjects(), Stored: r.Stored, Workloads: r.Workloads})
 }
 
-// commandHooks are the hooks of a command that ends without its pods, or is interrupted. While it loads the
-// manifests, it prespawns the first process of a pod.
+// commandHooks are the hooks that up, up -d and apply share; the main process of a unit has its own. While
+// the manifests are loaded, they prespawn the first process of a pod.
 type commandHooks struct {
 	env        *cmdutil.Env
 	options    *runOptions
@@ -103,7 +103,7 @@ type commandHooks struct {
 
 // BeforeLoad prespawns the first process of a pod.
 func (h *commandHooks) BeforeLoad(context.Context) error {
-	h.options.prespawn = h.env.StartPrespawn()
+	h.options.preparation = h.env.StartPreparation()
 	return nil
 }
 
@@ -119,6 +119,6 @@ func (h *commandHooks) Prepared() error { return nil }
 
 // CleanUp ends the prespawned process if no pod has used it.
 func (h *commandHooks) CleanUp(_ context.Context, err error) error {
-	h.options.prespawn.End()
+	h.options.preparation.End()
 	return err
 }

@@ -1,4 +1,4 @@
-// Package up has the commands that take manifests of pods: up, apply, diff and validate.
+// Package up has the commands that take manifests of pods: up, apply, create -f, diff and validate.
 package up
 
 import (
@@ -96,7 +96,7 @@ Examples:
 type upOptions struct {
 	runOptions
 	detach, wait, failFast, watch, quiet bool
-	woken                                string // why the unit loop has ended; "" unless this process was it
+	woken                                string // why the unit loop that this process was has ended; "" if it was none
 }
 
 // Complete reads the command line.
@@ -107,7 +107,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
 	if o.watch {
-		o.named = "--watch"
+		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
 	o.woken, o.autoUpdate = o.env.Getenv(protocol.EnvWokenBy), c.StringSlice("auto-update")
 	for _, text := range c.StringSlice("publish") {
@@ -186,8 +186,8 @@ func (o *upOptions) Run(ctx context.Context) error {
 	if o.dryRun != cmdutil.DryRunNone {
 		return o.runDry(ctx)
 	}
-	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	command := commandHooks{env: o.env, options: &o.runOptions, retryPulls: true}
 	switch n := systemd.NewNotifier(o.env.Getenv); {
 	case o.detach && o.woken == "":

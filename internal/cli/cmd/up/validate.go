@@ -113,7 +113,7 @@ func printInvalid(env *cmdutil.Env, sources []internalresource.Source) {
 			continue
 		}
 		for i := range written {
-			printFindings(env, &written[i], written[i].SetFields())
+			printFindings(env, &written[i], written[i].FindFields())
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 			old = named.ID
 		}
 		if old != newest && old != "" {
-			p.images = append(p.images, store.UpdatedImage{Ref: i.Reference, Old: old, New: newest})
+			p.images = append(p.images, imageChange{ref: i.Reference, from: old, to: newest})
 		}
 	}
 	return nil
@@ -85,7 +85,7 @@ func (u *updater) findOldImages(p *updatedPod) error {
 		if _, err := u.store.Resolve(i.Old); err != nil {
 			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", i.Ref, err)
 		}
-		p.images = append(p.images, store.UpdatedImage{Ref: i.Ref, Old: i.New, New: i.Old})
+		p.images = append(p.images, imageChange{ref: i.Ref, from: i.New, to: i.Old})
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	}
 	l := &podup.Run{Env: u.env, Dirs: u.dirs}
 	o := u.pull
-	o.AuthFiles = l.Logins((&podup.Target{Object: p.object}).Use(i))
+	o.AuthTexts = l.Logins((&podup.Target{Object: p.object}).ImageRequest(i))
 	o.NoName = true
 	shown := progress.New(u.env, "fetching")
 	defer shown.End()
@@ -143,7 +143,7 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 				return err
 			}
 		}
-		r := &store.Update{State: store.UpdateTrying, Boot: store.BootID(), At: time.Now().UTC(), Images: p.images, Manifest: p.manifest}
+		r := &store.Update{State: store.UpdateTrying, Boot: store.BootID(), At: time.Now().UTC(), Images: forRecord(p.images, false), Manifest: p.manifest}
 		if err := u.dirs.WriteUpdate(p.pod, r); err != nil {
 			return err
 		}
@@ -157,31 +157,38 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 	}
 	for _, p := range g.pods {
 		word := "updated"
-		images := p.images
 		state, tagging := store.UpdateDone, store.UpdateTagging
 		if u.rollback {
 			word, state, tagging = "rolled back", store.UpdateUndone, store.UpdateUntagging
-			images = swapped(images)
 		}
 		if p.stale {
 			word = "created again: its last update was interrupted"
 		}
 		p.manifest = nil
-		if err := u.end(p, images, tagging, state); err != nil {
+		if err := u.end(p, forRecord(p.images, u.rollback), tagging, state); err != nil {
 			return err
 		}
 		fmt.Fprintf(u.env.Out, "pod/%s %s\n", p.pod.Name, word)
 		for _, i := range p.images {
-			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: %s: %.19s -> %.19s\n", p.pod.Name, report.Escape(i.Ref), i.Old, i.New)
+			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: %s: %.19s -> %.19s\n", p.pod.Name, report.Escape(i.ref), i.from, i.to)
 		}
 	}
 	return nil
 }
 
-func swapped(images []store.UpdatedImage) []store.UpdatedImage {
+// imageChange is the change of one image by this command: of an update from the older to the newer image,
+// of a rollback from the newer to the older one. ref is the reference in the manifest, the others are ids.
+type imageChange struct{ ref, from, to string }
+
+// forRecord returns the changes for the record of an update: from is Old and to is New or, if they are
+// reversed, the other way round.
+func forRecord(changes []imageChange, reversed bool) []store.UpdatedImage {
 	var list []store.UpdatedImage
-	for _, i := range images {
-		list = append(list, store.UpdatedImage{Ref: i.Ref, Old: i.New, New: i.Old})
+	for _, c := range changes {
+		if reversed {
+			c.from, c.to = c.to, c.from
+		}
+		list = append(list, store.UpdatedImage{Ref: c.ref, Old: c.from, New: c.to})
 	}
 	return list
 }
@@ -226,7 +233,8 @@ func (u *updater) tag(images []store.UpdatedImage, forward bool) error {
 	return errors.Join(errs...)
 }
 
-// replace recreates the pods with the new or the old images.
+// replace recreates the pods with the images that they are to have or, if not forward, with those that they
+// had.
 func (u *updater) replace(ctx context.Context, g *updateGroup, forward bool) error {
 	if g.unit != "" {
 		within, cancel := context.WithTimeout(ctx, u.timeout)
@@ -247,9 +255,9 @@ func (u *updater) replace(ctx context.Context, g *updateGroup, forward bool) err
 	for _, p := range g.pods {
 		fixed := map[string]string{}
 		for _, i := range p.images {
-			fixed[i.Ref] = i.Old
+			fixed[i.ref] = i.from
 			if forward {
-				fixed[i.Ref] = i.New
+				fixed[i.ref] = i.to
 			}
 		}
 		l.Targets = append(l.Targets, &podup.Target{Object: p.object, Pod: p.pod, Recreate: true, Pinned: fixed})

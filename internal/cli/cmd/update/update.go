@@ -122,8 +122,8 @@ func (u *updater) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	signals, quiet := u.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := u.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
 		errs := []error{imagegc.Collect(u.env, u.dirs, u.store)}
 		for _, g := range groups {
@@ -148,7 +148,7 @@ type updatedPod struct {
 	record *store.Update // of the previous update; nil: there was none
 	stale  bool          // the previous update was interrupted
 	object *manifest.Object
-	images []store.UpdatedImage // the images that change
+	images []imageChange // the images that change
 
 	manifest []byte // of a pod without a unit, for the record while the pod may not exist
 }

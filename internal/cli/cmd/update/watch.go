@@ -106,13 +106,13 @@ func (u *updater) undo(ctx context.Context, g *updateGroup, cause error) error {
 	for _, p := range g.pods {
 		now := runningImages(p.pod)
 		for _, i := range p.images {
-			untouched = untouched && now[i.Ref] == i.Old && p.pod.Alive()
+			untouched = untouched && now[i.ref] == i.from && p.pod.Alive()
 		}
 		if u.rollback { // the previous images are the newer ones
-			errs = append(errs, u.end(p, swapped(p.images), store.UpdateTagging, store.UpdateDone))
+			errs = append(errs, u.end(p, forRecord(p.images, true), store.UpdateTagging, store.UpdateDone))
 			continue
 		}
-		errs = append(errs, u.end(p, p.images, store.UpdateUntagging, store.UpdateUndone))
+		errs = append(errs, u.end(p, forRecord(p.images, false), store.UpdateUntagging, store.UpdateUndone))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return errors.Join(cause, err)

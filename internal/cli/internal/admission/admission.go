@@ -19,25 +19,25 @@ import (
 
 // Adapt adapts a Plan to this host, or returns why this host cannot run it. It ends the prespawned process
 // before a check that counts the processes in this cgroup.
-func Adapt(env *cmdutil.Env, prespawn *cmdutil.Prespawn, plan *pod.Plan, p *corev1.Pod) error {
+func Adapt(env *cmdutil.Env, preparation *cmdutil.Preparation, plan *pod.Plan, p *corev1.Pod) error {
 	apparmor, selinux := env.Deps.SecurityModules()
 	ids := env.Deps.PodIDs()
 	checkHugePages := func(need map[string]int64) error {
-		prespawn.End()
+		preparation.End()
 		return env.Deps.CheckHugePages(need)
 	}
-	return errors.Join(addDevices(p, plan, deviceDirs(env.Getenv), cdi.Find), refuseIDs(plan, ids), refuseUsers(plan, ids), RefuseHostPID(env, prespawn, plan), refuseHugePages(plan, checkHugePages), refuseMasquerade(plan, os.Geteuid()),
+	return errors.Join(addDevices(p, plan, deviceDirs(env.Getenv), cdi.Find), refuseIDs(plan, ids), refuseUsers(plan, ids), RefuseHostPID(env, preparation, plan), refuseHugePages(plan, checkHugePages), refuseMasquerade(plan, os.Geteuid()),
 		applyAppArmor(plan, apparmor), applySELinux(plan, p, selinux))
 }
 
 // RefuseHostPID refuses a pod in the host's PID namespace if it would have no cgroup. The kernel does not
 // kill such a pod with its first process, so without a cgroup its other processes could survive a kill of
 // the monitor and the pod init.
-func RefuseHostPID(env *cmdutil.Env, prespawn *cmdutil.Prespawn, plan *pod.Plan) error {
+func RefuseHostPID(env *cmdutil.Env, preparation *cmdutil.Preparation, plan *pod.Plan) error {
 	if !plan.HostPID {
 		return nil
 	}
-	prespawn.End() // the next check counts the processes in this cgroup
+	preparation.End() // the next check counts the processes in this cgroup
 	if found, ok := host.FindByName(env.Deps.CheckHost(env.HostSetup()), host.Limits); ok && found.Level != host.OK {
 		return report.New(report.Host, found.Hint, "pod %s: hostPID requires a cgroup of the pod's own, to kill its processes: %s", plan.Name, found.Detail)
 	}

@@ -38,14 +38,14 @@ func CheckPodSecurity(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents
 		}
 	}
 	for _, o := range slices.Concat(docs.Pods, resource.SamplePods(docs.Workloads)) {
-		its, known := policies[o.Pod.Namespace]
+		fromLabels, known := policies[o.Pod.Namespace]
 		if !known {
 			var err error
-			if its, err = policyOf(dirs, o.Pod.Namespace); err != nil {
+			if fromLabels, err = policyOf(dirs, o.Pod.Namespace); err != nil {
 				return err
 			}
 		}
-		for _, p := range []validation.PodSecurity{required, its} {
+		for _, p := range []validation.PodSecurity{required, fromLabels} {
 			forbidden, warning := p.Evaluate(o.Pod)
 			if forbidden != "" {
 				errs = append(errs, report.New(report.Usage, "", "%s: pod %s is %w: %s", resource.Location(&o), o.Pod.Name, cmdutil.ErrForbidden, forbidden))

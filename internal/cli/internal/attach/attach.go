@@ -184,7 +184,7 @@ func (a *Session) takeTerminal() (restore func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the terminal: %w", err)
 	}
-	resized, quiet := a.Env.Signals(syscall.SIGWINCH)
+	resized, stop := a.Env.Signals(syscall.SIGWINCH)
 	tty.ResizeBy(a.input.Load(), a.Terminal, 1)
 	tty.Resize(a.input.Load(), a.Terminal)
 	go func() {
@@ -192,7 +192,7 @@ func (a *Session) takeTerminal() (restore func(), err error) {
 			tty.Resize(a.input.Load(), a.Terminal)
 		}
 	}()
-	return sync.OnceFunc(func() { quiet(); back() }), nil
+	return sync.OnceFunc(func() { stop(); back() }), nil
 }
 
 // feed forwards input until it ends. It keeps running when the container ends.

@@ -160,7 +160,7 @@ func (h *Host) Ensure(_ context.Context, ref, policy string, o image.PullOptions
 		h.ImageErrs = h.ImageErrs[1:]
 		return pod.Image{}, err
 	}
-	for _, text := range o.AuthFiles {
+	for _, text := range o.AuthTexts {
 		h.Logins[ref] = append(h.Logins[ref], string(text))
 	}
 	return pod.Image{Name: ref, ID: "sha256:" + strings.Repeat("0", 64), Layers: []string{"/layer"}, Cmd: []string{"sh"}}, h.ImageErr

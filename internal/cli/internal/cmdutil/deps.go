@@ -52,11 +52,11 @@ type PodLauncher interface {
 
 // StartOptions are what a pod starts with.
 type StartOptions struct {
-	Lock       *os.File
-	Ports      map[string]*os.File   // open host ports, by their names
-	Notify     *podinit.NotifyTarget // nil unless systemd runs the pod
-	Prespawned *podinit.Prespawn     // nil if no process was prespawned
-	Record     func() error          // writes the pod's record during the start, if not nil
+	Lock     *os.File
+	Ports    map[string]*os.File   // open host ports, by their names
+	Notify   *podinit.NotifyTarget // nil unless systemd runs the pod
+	Prespawn *podinit.Prespawn     // nil if no process was prespawned
+	Record   func() error          // writes the pod's record during the start, if not nil
 }
 
 // PullerOptions are the options of the command that started the pod, for its puller.

@@ -13,10 +13,10 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Prespawn is the background work of a command that will start a pod, while it decodes the manifests: it
+// Preparation is the background work of a command that will start a pod, while it decodes the manifests: it
 // probes the host and starts a pod's first process in advance (podinit.Prespawn). Both depend only on the
 // machine and the user. Errors are reported later, by the preflight checks.
-type Prespawn struct {
+type Preparation struct {
 	findings  chan []host.Finding
 	used      bool // the findings are used once; later the machine may have changed
 	gcPercent int  // the earlier debug.SetGCPercent
@@ -30,64 +30,64 @@ type Prespawn struct {
 // collecting it takes a fifth of the command's processor time.
 const startGCPercent = 400
 
-// StartPrespawn starts the work in the background; Prespawn.Preflight uses its findings. The caller must
+// StartPreparation starts the work in the background; Preparation.Preflight uses its findings. The caller must
 // call End.
-func (env *Env) StartPrespawn() *Prespawn {
+func (env *Env) StartPreparation() *Preparation {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil { // the preflight checks report it
 		return nil
 	}
-	s := &Prespawn{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(startGCPercent)}
+	p := &Preparation{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(startGCPercent)}
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
-	setup.AfterCgroupProbe = func() { s.begin(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) }) }
-	go func() { s.findings <- env.Deps.CheckHost(setup) }()
-	return s
+	setup.AfterCgroupProbe = func() { p.begin(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) }) }
+	go func() { p.findings <- env.Deps.CheckHost(setup) }()
+	return p
 }
 
 // RestoreGC restores the garbage collector's setting, for a command that keeps running with the pod: its
 // memory matters.
-func (s *Prespawn) RestoreGC() {
-	if s != nil {
-		debug.SetGCPercent(s.gcPercent)
+func (p *Preparation) RestoreGC() {
+	if p != nil {
+		debug.SetGCPercent(p.gcPercent)
 	}
 }
 
-func (s *Prespawn) begin(start func() *podinit.Prespawn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.Over {
-		s.process = start()
+func (p *Preparation) begin(start func() *podinit.Prespawn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.Over {
+		p.process = start()
 	}
 }
 
 // End ends a prespawned process that no pod has used. Otherwise checks of the cgroup would find a foreign
 // process.
-func (s *Prespawn) End() {
-	if s == nil {
+func (p *Preparation) End() {
+	if p == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.Over = true
-	s.process.Stop()
-	s.process = nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Over = true
+	p.process.Stop()
+	p.process = nil
 }
 
 // Process returns the prespawned process, or nil.
-func (s *Prespawn) Process() *podinit.Prespawn {
-	if s == nil {
+func (p *Preparation) Process() *podinit.Prespawn {
+	if p == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process
 }
 
 // hostFindings returns the findings of the quick probes.
-func (s *Prespawn) hostFindings(env *Env, setup host.Setup) []host.Finding {
-	if s != nil && !s.used {
-		s.used = true
-		return <-s.findings
+func (p *Preparation) hostFindings(env *Env, setup host.Setup) []host.Finding {
+	if p != nil && !p.used {
+		p.used = true
+		return <-p.findings
 	}
 	return env.Deps.CheckHost(setup)
 }
@@ -95,16 +95,16 @@ func (s *Prespawn) hostFindings(env *Env, setup host.Setup) []host.Finding {
 // Preflight returns podrun's directories, or why no pod can run here. It creates nothing but these
 // directories.
 func (env *Env) Preflight(ctx context.Context, requireLimits bool) (store.Dirs, error) {
-	return (*Prespawn)(nil).Preflight(ctx, env, requireLimits)
+	return (*Preparation)(nil).Preflight(ctx, env, requireLimits)
 }
 
-// Preflight is Env.Preflight with the findings of a command that will start a pod. s may be nil.
-func (s *Prespawn) Preflight(ctx context.Context, env *Env, requireLimits bool) (store.Dirs, error) {
+// Preflight is Env.Preflight with the findings of a command that will start a pod. p may be nil.
+func (p *Preparation) Preflight(ctx context.Context, env *Env, requireLimits bool) (store.Dirs, error) {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil {
 		return store.Dirs{}, setup.DirsErr
 	}
-	if err := refuse(s.hostFindings(env, setup), requireLimits); err != nil {
+	if err := refuse(p.hostFindings(env, setup), requireLimits); err != nil {
 		return store.Dirs{}, err
 	}
 	dirs, err := env.Dirs()

@@ -107,16 +107,16 @@ func TeeSignals(ctx context.Context, signals <-chan os.Signal) (a, b <-chan os.S
 
 // UntilInterrupted runs watch until the user interrupts it, or the reader of its output is gone.
 func (env *Env) UntilInterrupted(ctx context.Context, watch func(context.Context) error) error {
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	return Interruptible(ctx, signals, func(ctx context.Context) error { return WhileRead(ctx, env.Out, watch) })
 }
 
 // UntilStopped runs a server until a signal, which is its normal end, or until the reader of its output is
 // gone.
 func (env *Env) UntilStopped(ctx context.Context, serve func(context.Context) error) error {
-	signals, quiet := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer quiet()
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

@@ -17,21 +17,21 @@ const livenessInterval = time.Second
 type LivenessWatcher struct {
 	dirs store.Dirs
 
-	mu    sync.Mutex
-	seen  string        // the pods that were alive at the last snapshot
-	other chan struct{} // closed when the living pods differ
+	mu      sync.Mutex
+	seen    string        // the pods that were alive at the last snapshot
+	changed chan struct{} // closed when the living pods differ from it
 }
 
 // NewLivenessWatcher returns a watcher of the pods below dirs. The caller has to call Watch.
 func NewLivenessWatcher(dirs store.Dirs) *LivenessWatcher {
-	return &LivenessWatcher{dirs: dirs, other: make(chan struct{})}
+	return &LivenessWatcher{dirs: dirs, changed: make(chan struct{})}
 }
 
 // Changed returns a channel that is closed when the living pods differ from the last snapshot.
 func (w *LivenessWatcher) Changed() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.other
+	return w.changed
 }
 
 // Snapshot records which pods are alive. The caller calls it before it reads the pods, so that Check
@@ -56,8 +56,8 @@ func (w *LivenessWatcher) Check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if living != w.seen {
-		close(w.other)
-		w.other = make(chan struct{})
+		close(w.changed)
+		w.changed = make(chan struct{})
 	}
 }
 

@@ -55,7 +55,8 @@ func (Deps) TryPod(ctx context.Context, dirs store.Dirs) error {
 	return store.WriteVolatile(mark, nil)
 }
 
-// RunReplacer runs the replacer process and waits for its end. The process writes its output to out.
+// RunReplacer runs the replacer process and waits for its end. The process writes its output to out. Only
+// the fake of tests uses the last parameter, see cmdutil.Deps.
 func (Deps) RunReplacer(dirs store.Dirs, p store.Pod, lock *store.FileLock, out io.Writer, _ func() error) error {
 	err := reexec.ReplacerCommand(dirs, p, lock, out).Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
@@ -96,8 +97,8 @@ func (Deps) NewLauncher(dirs store.Dirs) (cmdutil.PodLauncher, error) {
 	shown := progress.New(&cmdutil.Env{ErrOut: os.Stderr, Getenv: os.Getenv}, "")
 	defer shown.End()
 	shown.Wait("unpacking the supervisor")
-	programs, err := programs.Programs(dirs)
-	return &launcher{dirs, programs}, err
+	unpacked, err := programs.Programs(dirs)
+	return &launcher{dirs, unpacked}, err
 }
 
 // StartPuller starts a process that pulls the images of a pod, and passes it the pod's lock.

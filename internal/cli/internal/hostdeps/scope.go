@@ -24,11 +24,11 @@ const (
 	UnitStopMargin = 10 * time.Second
 )
 
-// startInScope starts the pod of s in a cgroup of its own. If this process has its cgroup to itself (a
-// unit with Delegate), the pod runs below that cgroup. Otherwise the service manager makes a scope.
-// warning returns a warning for the user, once the pod has been started. Without a manager the pod's
-// supervisor searches for a cgroup, or reports why there is none.
-func startInScope(s *podinit.Options, plan *pod.Plan) (warning func() string) {
+// useScope sets in s that the pod starts in a cgroup of its own. If this process has its cgroup to itself (a
+// unit with Delegate), the pod runs below that cgroup. Otherwise the service manager makes a scope. Without
+// a manager the pod's supervisor searches for a cgroup, or reports why there is none. After the start,
+// warningAfterStart returns a warning for the user, or "".
+func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() string) {
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
 	unit, err := scopeParent(s, manager, ok)

@@ -26,11 +26,11 @@ import (
 type InUse struct {
 	env    *cmdutil.Env
 	dirs   store.Dirs
-	looked bool
-	layers map[string]bool
-	ids    map[string]bool
-	names  map[string]bool
-	Err    error
+	loaded bool
+	layers map[string]bool // directories of layers
+	ids    map[string]bool // ids of images
+	names  map[string]bool // normalized names of images
+	Err    error           // why not all uses are known
 }
 
 // NewInUse returns the images in use, which are read on first use.
@@ -41,7 +41,7 @@ func NewInUse(env *cmdutil.Env, dirs store.Dirs) *InUse {
 // Uses returns the callbacks for package image.
 func (u *InUse) Uses() image.Uses { return image.Uses{Layer: u.Layer, Image: u.image} }
 
-// Layer reports whether a pod uses a layer.
+// Layer reports whether a pod uses, or may use, the layer with the directory dir.
 func (u *InUse) Layer(dir string) bool {
 	u.load()
 	return u.Err != nil || u.layers[dir]
@@ -62,10 +62,10 @@ func (u *InUse) image(id string, names []string) bool {
 }
 
 func (u *InUse) load() {
-	if u.looked {
+	if u.loaded {
 		return
 	}
-	u.looked = true
+	u.loaded = true
 	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addUpdates())
 }
 
@@ -172,7 +172,8 @@ func (u *InUse) addUnits() error {
 	return nil
 }
 
-// addUpdates adds the images of earlier revisions, to which a pod may be rolled back.
+// addUpdates adds the images before and after each recorded update: a pod may be rolled back to the earlier
+// ones, and updated again.
 func (u *InUse) addUpdates() error {
 	list, err := u.dirs.Updates()
 	for _, last := range list {

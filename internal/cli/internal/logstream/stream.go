@@ -53,7 +53,8 @@ func (s *Stream) Print(p store.Pod, st *pod.Status, previous bool) error {
 
 func (s *Stream) end() { s.once.Do(func() { close(s.done) }) }
 
-// isLast reports whether a container that has terminated in a status will not be started again.
+// isLast reports whether the container has terminated, according to its status, and will not be started
+// again.
 func (s *Stream) isLast(policy pod.RestartPolicy, st *pod.ContainerStatus) bool {
 	end := st.State.Terminated
 	policy = cmp.Or(s.Container.RestartPolicy, policy)
@@ -68,8 +69,8 @@ func (s *Stream) isLast(policy pod.RestartPolicy, st *pod.ContainerStatus) bool 
 
 // Follow prints the output of the streams' containers until each has written its last line. The output of
 // an init container comes before that of containers that start after it; the rest is printed as it
-// arrives. note updates the streams from the pod's status; ended is closed when the pod's processes are
-// gone.
+// arrives. The caller ends each stream by EndFinished when the pod's status reports its end; closing ended
+// ends all streams.
 func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan struct{}) error {
 	dirs := make([]string, len(streams))
 	for i, s := range streams {

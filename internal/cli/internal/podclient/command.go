@@ -162,14 +162,14 @@ func (x *Command) takeTerminal(master *os.File) (restore func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the terminal: %w", err)
 	}
-	resized, quiet := x.Signals(syscall.SIGWINCH)
+	resized, stop := x.Signals(syscall.SIGWINCH)
 	go func() {
 		for range resized {
 			tty.Resize(master, x.Terminal)
 		}
 	}()
 	tty.Resize(master, x.Terminal) // the size may have changed since the request
-	return func() { quiet(); back() }, nil
+	return func() { stop(); back() }, nil
 }
 
 // feed forwards standard input. It keeps running when the command ends.
@@ -195,9 +195,9 @@ func (x *Command) forward(outlets []*OutputStream) (int, error) {
 	for i, o := range outlets {
 		all.Go(func() { errs[i] = o.Copy() })
 	}
-	killed, quiet := x.passSignals()
+	killed, stop := x.passSignals()
 	code, err := x.await()
-	quiet()
+	stop()
 	for _, o := range outlets {
 		o.Drain()
 	}
@@ -215,8 +215,8 @@ func (x *Command) forward(outlets []*OutputStream) (int, error) {
 
 // passSignals forwards signals to the command. The second one closes the connection, upon which the
 // supervisor kills the command.
-func (x *Command) passSignals() (killed <-chan os.Signal, quiet func()) {
-	arrived, quiet := x.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+func (x *Command) passSignals() (killed <-chan os.Signal, stop func()) {
+	arrived, stop := x.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	last := make(chan os.Signal, 1)
 	go func() {
 		for n := 0; ; n++ {
@@ -233,7 +233,7 @@ func (x *Command) passSignals() (killed <-chan os.Signal, quiet func()) {
 			return
 		}
 	}()
-	return last, quiet
+	return last, stop
 }
 
 // await reads frames until the command's exit.

@@ -86,11 +86,11 @@ func writeError(out *bytes.Buffer, err error) {
 }
 
 // quiet discards messages, which are meant for the output of a command.
-func quiet() *cmdutil.Env { return &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard} }
+func stop() *cmdutil.Env { return &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard} }
 
 // addUsage writes what the running pods use that of selects.
 func (c *Collector) addUsage(out *bytes.Buffer, of func(store.Pod) bool) error {
-	pods, err := (&podstats.View{Env: quiet(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
+	pods, err := (&podstats.View{Env: stop(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
 	pods = slices.DeleteFunc(pods, func(u podstats.Usage) bool { return !of(u.Pod) })
 	var containers []podstats.Usage
 	var networks []network
@@ -110,7 +110,7 @@ func (c *Collector) addState(out *bytes.Buffer) error {
 	var workloads []any
 	var errs []error
 	for _, kind := range append([]pod.ObjectKind{""}, pod.Workloads()...) { // "": pods
-		l, err := printers.List(quiet(), c.Dirs, kindnames.Query{Kind: kind}, &printers.PrintOptions{All: true})
+		l, err := printers.List(stop(), c.Dirs, kindnames.Query{Kind: kind}, &printers.PrintOptions{All: true})
 		errs = append(errs, err)
 		if l == nil {
 			continue

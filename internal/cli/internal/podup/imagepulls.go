@@ -14,8 +14,8 @@ import (
 
 // ImagePulls records how the images of a run were pulled, for the events of its pods.
 type ImagePulls struct {
-	mu    sync.Mutex
-	byUse map[ImageUse]*imagePull
+	mu        sync.Mutex
+	byRequest map[ImageRequest]*imagePull
 }
 
 // imagePull records the pull of one image.
@@ -29,47 +29,47 @@ type imagePull struct {
 }
 
 // Begin records the start of a pull.
-func (f *ImagePulls) Begin(u ImageUse) {
+func (f *ImagePulls) Begin(u ImageRequest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.byUse == nil {
-		f.byUse = map[ImageUse]*imagePull{}
+	if f.byRequest == nil {
+		f.byRequest = map[ImageRequest]*imagePull{}
 	}
 	var events []pod.Event
-	if before := f.byUse[u]; before != nil {
+	if before := f.byRequest[u]; before != nil {
 		events = before.events
 	}
-	f.byUse[u] = &imagePull{events: events, began: time.Now(), pulled: u.Policy == image.Always || u.Policy == image.Newer, size: map[string]int64{}}
+	f.byRequest[u] = &imagePull{events: events, began: time.Now(), pulled: u.Policy == image.Always || u.Policy == image.Newer, size: map[string]int64{}}
 }
 
 // End records the end of a pull.
-func (f *ImagePulls) End(u ImageUse, err error) {
+func (f *ImagePulls) End(u ImageRequest, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.byUse[u].ended, f.byUse[u].err = time.Now(), err
+	f.byRequest[u].ended, f.byRequest[u].err = time.Now(), err
 }
 
 // notePull records that a registry is contacted.
-func (f *ImagePulls) notePull(u ImageUse) {
+func (f *ImagePulls) notePull(u ImageRequest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.byUse[u].pulled = true
+	f.byRequest[u].pulled = true
 }
 
 // noteLocalCopy records why a local copy is used although the registry should have been contacted.
-func (f *ImagePulls) noteLocalCopy(u ImageUse, why error) {
+func (f *ImagePulls) noteLocalCopy(u ImageRequest, why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	got := f.byUse[u]
+	got := f.byRequest[u]
 	got.pulled = false
 	got.events = append(got.events, pod.Event{Type: pod.Warning, Reason: LocalImageUsed, Last: time.Now(), Message: why.Error()})
 }
 
 // cause returns why an image could not be pulled, or nil.
-func (f *ImagePulls) cause(u ImageUse) error {
+func (f *ImagePulls) cause(u ImageRequest) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if got := f.byUse[u]; got != nil {
+	if got := f.byRequest[u]; got != nil {
 		return got.err
 	}
 	return nil
@@ -79,7 +79,7 @@ func (f *ImagePulls) cause(u ImageUse) error {
 func (f *ImagePulls) Update(e image.Progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for u, got := range f.byUse {
+	for u, got := range f.byRequest {
 		if u.Ref == e.Image && got.ended.IsZero() {
 			got.pulled = true
 			got.size[e.Layer] = max(e.Total, e.Done)
@@ -90,10 +90,10 @@ func (f *ImagePulls) Update(e image.Progress) {
 // Events returns the events of a container's image, in the kubelet's words
 // (pkg/kubelet/images/image_manager.go). If several containers use the same image, the first one has the
 // event of the pull.
-func (f *ImagePulls) Events(container string, u ImageUse) (events []pod.Event) {
+func (f *ImagePulls) Events(container string, u ImageRequest) (events []pod.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	got := f.byUse[u]
+	got := f.byRequest[u]
 	if got == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (r *Run) pullEvents(p *Target) []pod.Event {
 	var events []pod.Event
 	for _, i := range manifest.Images(p.Object.Pod) {
 		if !p.RanBefore() || p.changes(i.Container) {
-			events = append(events, r.pulls.Events(i.Container, p.Use(i))...)
+			events = append(events, r.pulls.Events(i.Container, p.ImageRequest(i))...)
 		}
 	}
 	if p.Puller != nil { // it already has the events of started pulls and of local copies
@@ -142,7 +142,7 @@ func (r *Run) recordFailedPulls() error {
 	for _, p := range r.Targets {
 		var events []pod.Event
 		for _, i := range manifest.Images(p.Object.Pod) {
-			got := r.pulls.byUse[p.Use(i)]
+			got := r.pulls.byRequest[p.ImageRequest(i)]
 			if got != nil && got.err != nil && p.changes(i.Container) {
 				events = append(events, pod.Event{Type: pod.Warning, Reason: "Failed", Container: i.Container, Last: got.ended,
 					Message: fmt.Sprintf("Failed to pull image %q: %v", i.Reference, got.err)})

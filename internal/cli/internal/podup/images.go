@@ -25,7 +25,7 @@ var errTooLate = errors.New("timed out")
 
 // pullAllImages makes every image available locally. It retries when a network or a registry does not
 // answer, as the kubelet does. A failure that a retry cannot fix is returned at once.
-func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error) {
+func (r *Run) pullAllImages(ctx context.Context) (map[ImageRequest]pod.Image, error) {
 	if r.Background || r.Unit != nil && len(r.Targets) > 0 {
 		found, complete, err := r.localImages(ctx)
 		waits := r.Unit != nil && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.AwaitsImages })
@@ -42,7 +42,7 @@ func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error)
 		case err == nil:
 			return found, nil
 		case r.RetryPulls:
-			err = r.again(ctx, attempt, err)
+			err = r.waitAfterFailure(ctx, attempt, err)
 		}
 		if err != nil {
 			return nil, err
@@ -50,8 +50,8 @@ func (r *Run) pullAllImages(ctx context.Context) (map[ImageUse]pod.Image, error)
 	}
 }
 
-// again waits for the next attempt, or returns the error if it is not one to retry.
-func (r *Run) again(ctx context.Context, attempt int, err error) error {
+// waitAfterFailure waits for the next attempt, or returns the error if it is not one to retry.
+func (r *Run) waitAfterFailure(ctx context.Context, attempt int, err error) error {
 	if context.Cause(ctx) == errTooLate {
 		return tooLate(err)
 	}
@@ -63,7 +63,7 @@ func (r *Run) again(ctx context.Context, attempt int, err error) error {
 	report.Print(r.Env.ErrOut, err)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if r.pulls.failed(p.Use(i)) {
+			if r.pulls.failed(p.ImageRequest(i)) {
 				fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: %s waits: ImagePullBackOff: back-off pulling image %s; next try in %v\n",
 					p.Pod.Name, imageUser(i), report.Escape(i.Reference), wait)
 			}
@@ -88,7 +88,7 @@ func imageUser(i manifest.ImageUse) string {
 	return "container " + i.Container
 }
 
-// WithTimeout limits do to a time, if that is not zero.
+// WithTimeout returns do with a time limit; 0 means none.
 func WithTimeout(timeout time.Duration, do func(context.Context) error) func(context.Context) error {
 	if timeout <= 0 {
 		return do
@@ -105,7 +105,7 @@ func (f *ImagePulls) retryable() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	any := false
-	for _, got := range f.byUse {
+	for _, got := range f.byRequest {
 		if got.err != nil {
 			if any = true; !image.IsTransient(got.err) {
 				return false
@@ -116,10 +116,10 @@ func (f *ImagePulls) retryable() bool {
 }
 
 // failed reports whether the last attempt to pull an image failed.
-func (f *ImagePulls) failed(u ImageUse) bool {
+func (f *ImagePulls) failed(u ImageRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.byUse[u] != nil && f.byUse[u].err != nil
+	return f.byRequest[u] != nil && f.byRequest[u].err != nil
 }
 
 // backOff records for every failed image that it waits for its next attempt, in the kubelet's words
@@ -127,7 +127,7 @@ func (f *ImagePulls) failed(u ImageUse) bool {
 func (f *ImagePulls) backOff() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for u, got := range f.byUse {
+	for u, got := range f.byRequest {
 		if got.err == nil {
 			continue
 		}
@@ -146,20 +146,20 @@ func (f *ImagePulls) backOff() {
 // maxOldEvents is the number of events of failed attempts that are kept for an image.
 const maxOldEvents = 50
 
-// ImageUse is an image with the way in which containers use it.
-type ImageUse struct {
+// ImageRequest is an image with how it is to be pulled. Containers with equal requests share one pull.
+type ImageRequest struct {
 	Ref, Policy string
 	secrets     string // the pod's secrets for registries; see pullSecrets
 	id          string // the image's ID, if its name does not determine it
 }
 
-// Use returns how one of the pod's containers uses its image.
-func (t *Target) Use(i manifest.ImageUse) ImageUse {
+// ImageRequest returns the request for the image of one of the pod's containers or volumes.
+func (t *Target) ImageRequest(i manifest.ImageUse) ImageRequest {
 	policy := i.PullPolicy
 	if i.PolicyUnset {
 		policy = image.Unset
 	}
-	return ImageUse{i.Reference, cmp.Or(t.pull, policy), pullSecrets(t.Object.Pod), t.Pinned[i.Reference]}
+	return ImageRequest{i.Reference, cmp.Or(t.pull, policy), pullSecrets(t.Object.Pod), t.Pinned[i.Reference]}
 }
 
 // pullSecrets returns a pod's namespace and the names of its imagePullSecrets, or "" if it has none. Pods
@@ -178,7 +178,7 @@ func pullSecrets(p *corev1.Pod) string {
 // Logins returns the auth files from the secrets of an image use. The secrets come from the same
 // manifests, which are stored after the pull, or from the store. As with the kubelet, a secret that is
 // missing or of another type is reported, and the image is pulled without it.
-func (r *Run) Logins(u ImageUse) [][]byte {
+func (r *Run) Logins(u ImageRequest) [][]byte {
 	words := strings.Fields(u.secrets)
 	if len(words) == 0 {
 		return nil
@@ -236,8 +236,9 @@ var PullPolicies = map[string]string{
 
 // pinImages sets the image IDs of a pod where names do not determine them. During the trial of an update
 // these are the newer images. After a rollback, if a pull would contact a registry each time, they are the
-// images that the pod had before. An update that a power failure has interrupted counts only if its new
-// images had passed the trial, and then for all of them.
+// images that the pod had before. Of an update that a power failure has interrupted, the states
+// UpdateTagging and UpdateUntagging are completed for all images, because the trial was over; UpdateTrying
+// of an earlier boot is ignored.
 func (r *Run) pinImages(p *Target) error {
 	if p.Pinned != nil {
 		return nil

@@ -22,8 +22,8 @@ type Options struct {
 }
 
 // New returns the Run of manifests. The error is the reason why this machine cannot run them.
-func New(ctx context.Context, env *cmdutil.Env, prespawn *cmdutil.Prespawn, docs resource.Documents, o Options) (*Run, error) {
-	dirs, err := prespawn.Preflight(ctx, env, o.RequireLimits)
+func New(ctx context.Context, env *cmdutil.Env, preparation *cmdutil.Preparation, docs resource.Documents, o Options) (*Run, error) {
+	dirs, err := preparation.Preflight(ctx, env, o.RequireLimits)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func New(ctx context.Context, env *cmdutil.Env, prespawn *cmdutil.Prespawn, docs
 	if err := cmdutil.CheckAuthFile(o.Pull); err != nil {
 		return nil, err
 	}
-	r := &Run{Env: env, Prespawn: prespawn, Dirs: dirs, Launcher: launcher, RequireLimits: o.RequireLimits, Replace: o.Replace, Pull: o.Pull, Stored: docs.Stored, ReportTo: env.ErrOut}
+	r := &Run{Env: env, Preparation: preparation, Dirs: dirs, Launcher: launcher, RequireLimits: o.RequireLimits, Replace: o.Replace, Pull: o.Pull, Stored: docs.Stored, ReportTo: env.ErrOut}
 	r.LogLimited, r.removeAtEnd = o.LogLimited, o.RemoveAtEnd
 	if err := r.AddWorkloads(docs.Workloads); err != nil {
 		return nil, err

@@ -25,13 +25,13 @@ var placeholderImage = pod.Image{Entrypoint: []string{"unknown"}, User: "65534"}
 
 // localImages finds the images that are present locally. Pods whose images need a registry wait for a
 // puller. complete reports that all images of the other pods are present.
-func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, complete bool, err error) {
-	uses, began := r.uses(), time.Now()
-	found, failed, err := r.pullImages(ctx, uses, true)
+func (r *Run) localImages(ctx context.Context) (found map[ImageRequest]pod.Image, complete bool, err error) {
+	requests, began := r.imageRequests(), time.Now()
+	found, failed, err := r.pullImages(ctx, requests, true)
 	if err != nil {
 		return nil, false, err
 	}
-	lacking := map[ImageUse]bool{}
+	lacking := map[ImageRequest]bool{}
 	for u, err := range failed {
 		if !errors.Is(err, image.ErrRegistryNeeded) && image.Reason(err) != image.ErrImageNeverPull {
 			return nil, false, err
@@ -40,9 +40,9 @@ func (r *Run) localImages(ctx context.Context) (found map[ImageUse]pod.Image, co
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		p.LookedAt = began
-		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.ReplacesPending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.Use(i)] })
+		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.ReplacesPending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.ImageRequest(i)] })
 	}
-	return found, !slices.ContainsFunc(r.uses(), func(u ImageUse) bool { return lacking[u] }), nil
+	return found, !slices.ContainsFunc(r.imageRequests(), func(u ImageRequest) bool { return lacking[u] }), nil
 }
 
 // startPull records a pod that waits for its images, and starts its puller.
@@ -148,10 +148,10 @@ func (r *Run) event(p *Target, container string, kind pod.EventType, reason, mes
 }
 
 // pulling adds an event of the pull to the pods that wait for an image.
-func (r *Run) pulling(u ImageUse) {
+func (r *Run) pulling(u ImageRequest) {
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.Puller != nil && p.Use(i) == u {
+			if p.Puller != nil && p.ImageRequest(i) == u {
 				r.event(p, i.Container, pod.Normal, "Pulling", fmt.Sprintf("Pulling image %q", u.Ref))
 			}
 		}
@@ -159,11 +159,11 @@ func (r *Run) pulling(u ImageUse) {
 }
 
 // noteLocalCopy adds an event that the local copy is used, because the registry cannot be reached.
-func (r *Run) noteLocalCopy(u ImageUse, why error) {
+func (r *Run) noteLocalCopy(u ImageRequest, why error) {
 	r.pulls.noteLocalCopy(u, why)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.Puller != nil && p.Use(i) == u {
+			if p.Puller != nil && p.ImageRequest(i) == u {
 				r.event(p, i.Container, pod.Warning, LocalImageUsed, why.Error())
 			}
 		}
@@ -181,7 +181,7 @@ func (r *Run) Failed(p *Target, err error, next time.Duration) {
 		r.event(p, "", pod.Warning, made.event, "Error: "+made.Error())
 	}
 	for _, i := range manifest.Images(p.Object.Pod) {
-		cause := r.pulls.cause(p.Use(i))
+		cause := r.pulls.cause(p.ImageRequest(i))
 		if cause == nil || made != nil {
 			continue
 		}
@@ -236,7 +236,7 @@ func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (
 func (r *Run) BackOff(p *Target) {
 	var again []string
 	for _, i := range manifest.Images(p.Object.Pod) {
-		if cause := r.pulls.cause(p.Use(i)); cause != nil && image.Reason(cause) != image.ErrImageNeverPull {
+		if cause := r.pulls.cause(p.ImageRequest(i)); cause != nil && image.Reason(cause) != image.ErrImageNeverPull {
 			r.event(p, i.Container, pod.Normal, "BackOff", fmt.Sprintf("Back-off pulling image %q", i.Reference))
 			r.event(p, i.Container, pod.Warning, "Failed", "Error: "+image.ImagePullBackOff)
 			again = append(again, i.Container)

@@ -26,7 +26,7 @@ func (r *Run) openPorts() error {
 			errs = append(errs, sharedPort(p, other))
 		}
 		if p.Action == Create {
-			errs = append(errs, r.open(p))
+			errs = append(errs, r.reservePorts(p))
 		}
 	}
 	return errors.Join(errs...)
@@ -49,9 +49,9 @@ func HostPortOf(p pod.Port) hostport.Port {
 	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
 }
 
-// open reserves the ports of a pod until the pod has them, all or none. Connections are refused until
+// reservePorts reserves the ports of a pod until the pod has them, all or none. Connections are refused until
 // then.
-func (r *Run) open(p *Target) error {
+func (r *Run) reservePorts(p *Target) error {
 	if p.ports != nil {
 		return nil
 	}

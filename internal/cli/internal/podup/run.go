@@ -31,7 +31,7 @@ type Run struct {
 	Env           *cmdutil.Env
 	Dirs          store.Dirs
 	Launcher      cmdutil.PodLauncher
-	Prespawn      *cmdutil.Prespawn // nil unless a process was prespawned
+	Preparation   *cmdutil.Preparation // nil if none was started
 	RequireLimits bool
 	Pull          image.PullOptions
 	Targets       []*Target
@@ -55,7 +55,7 @@ type Unit interface {
 	// Adopt takes over a running pod.
 	Adopt(context.Context, *Run, *Target) error
 	// PullImages pulls the images of the pods, which are Pending meanwhile.
-	PullImages(context.Context, *Run) (map[ImageUse]pod.Image, error)
+	PullImages(context.Context, *Run) (map[ImageRequest]pod.Image, error)
 	// ReleaseStartSlot lets another unit start its pods.
 	ReleaseStartSlot()
 }
@@ -138,22 +138,22 @@ func (r *Run) ReleaseLease() {
 }
 
 // Ensure pulls all images that are not present, concurrently. The error joins all failures.
-func (r *Run) Ensure(ctx context.Context) (map[ImageUse]pod.Image, error) {
-	uses := r.uses()
-	byUse, failed, err := r.pullImages(ctx, uses, false)
+func (r *Run) Ensure(ctx context.Context) (map[ImageRequest]pod.Image, error) {
+	requests := r.imageRequests()
+	byRequest, failed, err := r.pullImages(ctx, requests, false)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	for _, u := range uses {
+	for _, u := range requests {
 		errs = append(errs, failed[u])
 	}
-	return byUse, errors.Join(append(errs, r.recordFailedPulls())...)
+	return byRequest, errors.Join(append(errs, r.recordFailedPulls())...)
 }
 
 // pullImages makes images available, concurrently; with localOnly it contacts no registry. failed holds those that
 // are not available.
-func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (byUse map[ImageUse]pod.Image, failed map[ImageUse]error, err error) {
+func (r *Run) pullImages(ctx context.Context, requests []ImageRequest, localOnly bool) (byRequest map[ImageRequest]pod.Image, failed map[ImageRequest]error, err error) {
 	images, err := r.Env.Deps.OpenImages(r.Dirs)
 	if err != nil {
 		return nil, nil, err
@@ -174,9 +174,9 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (
 		r.pulls.Update(e)
 		r.EachPending(func(w *PendingPod) { w.layer(e) })
 	}
-	found, errs := make([]pod.Image, len(uses)), make([]error, len(uses))
+	found, errs := make([]pod.Image, len(requests)), make([]error, len(requests))
 	var all sync.WaitGroup
-	for i, u := range uses {
+	for i, u := range requests {
 		all.Go(func() {
 			r.pulls.Begin(u)
 			found[i], errs[i] = r.ensureImage(ctx, images, u, options)
@@ -190,18 +190,18 @@ func (r *Run) pullImages(ctx context.Context, uses []ImageUse, localOnly bool) (
 		})
 	}
 	all.Wait()
-	byUse, failed = map[ImageUse]pod.Image{}, map[ImageUse]error{}
-	for i, u := range uses {
-		if byUse[u] = found[i]; errs[i] != nil {
+	byRequest, failed = map[ImageRequest]pod.Image{}, map[ImageRequest]error{}
+	for i, u := range requests {
+		if byRequest[u] = found[i]; errs[i] != nil {
 			failed[u] = errs[i]
 		}
 	}
-	return byUse, failed, nil
+	return byRequest, failed, nil
 }
 
 // ensureImage makes one image available. Pods that wait for it get an event of its pull.
-func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageUse, options image.PullOptions) (pod.Image, error) {
-	options.AuthFiles = r.Logins(u)
+func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageRequest, options image.PullOptions) (pod.Image, error) {
+	options.AuthTexts = r.Logins(u)
 	options.BeforePull = func() { r.pulls.notePull(u) }
 	options.Warn = func(err error) { r.noteLocalCopy(u, err) }
 	ref, policy := u.Ref, u.Policy
@@ -219,27 +219,27 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u Imag
 	return images.Ensure(ctx, ref, policy, options)
 }
 
-// uses returns the images that the pods need, and how they use them.
-func (r *Run) uses() (uses []ImageUse) {
+// imageRequests returns the images that the pods need, and how they use them.
+func (r *Run) imageRequests() (requests []ImageRequest) {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		for _, i := range manifest.Images(p.Object.Pod) {
 			if p.AwaitsImages || p.RanBefore() && !p.changes(i.Container) {
 				continue
 			}
-			if u := p.Use(i); !slices.Contains(uses, u) {
-				uses = append(uses, u)
+			if u := p.ImageRequest(i); !slices.Contains(requests, u) {
+				requests = append(requests, u)
 			}
 		}
 	}
-	return uses
+	return requests
 }
 
 // Build makes the pod's Plan.
-func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
+func (r *Run) Build(p *Target, found map[ImageRequest]pod.Image) error {
 	images := map[string]pod.Image{}
 	p.images = map[string]string{}
 	for _, i := range manifest.Images(p.Object.Pod) {
-		img := found[p.Use(i)]
+		img := found[p.ImageRequest(i)]
 		if p.AwaitsImages && img.ID == "" {
 			img = placeholderImage
 		}
@@ -267,7 +267,7 @@ func (r *Run) Build(p *Target, found map[ImageUse]pod.Image) error {
 		plan, err = manifest.Update(p.Plan, p.change.old, p.Object, p.change.Difference, images, opt)
 	}
 	if err == nil {
-		err = admission.Adapt(r.Env, r.Prespawn, plan, p.Object.Pod)
+		err = admission.Adapt(r.Env, r.Preparation, plan, p.Object.Pod)
 	}
 	if err == nil {
 		err = r.assignDevices(p, plan)
@@ -286,14 +286,15 @@ func (r *Run) Start() error { return r.start(r.carryOut) }
 // start stores the objects, and calls do for every pod, concurrently.
 func (r *Run) start(do func(*Target) error) error {
 	defer r.Release()
-	defer r.Prespawn.End()
+	defer r.Preparation.End()
 	stored, bound, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
 	for _, o := range stored {
 		if o.Revision == 1 {
 			r.created = append(r.created, o)
 		}
 	}
-	if objects.NotifyPods(context.Background(), r.Env, r.Dirs, slices.Concat(stored, bound)); err != nil {
+	objects.NotifyPods(context.Background(), r.Env, r.Dirs, slices.Concat(stored, bound))
+	if err != nil {
 		return err
 	}
 	if _, _, err := objects.Apply(r.Env, r.Dirs, r.Workloads, r.ReportTo); err != nil {
@@ -349,7 +350,7 @@ func (r *Run) startNew(p *Target) error {
 	return r.Dirs.RemoveReplacement(p.Pod) // an unfinished replacement is obsolete: the pod has just started from a later manifest
 }
 
-// Started returns the pods that run now.
+// Started returns the pods that run now or have ended for good.
 func (r *Run) Started() []*Target {
 	var list []*Target
 	for _, p := range r.Targets {
@@ -393,9 +394,9 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 	if r.lease, err = images.Lease(); err != nil {
 		return err
 	}
-	found := map[ImageUse]pod.Image{}
+	found := map[ImageRequest]pod.Image{}
 	var errs []error
-	for _, u := range r.uses() {
+	for _, u := range r.imageRequests() {
 		ref := u.Ref
 		if u.id != "" {
 			ref = u.id
@@ -413,7 +414,7 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		whole := p.Action != Keep
 		for _, i := range manifest.Images(p.Object.Pod) {
-			_, here := found[p.Use(i)]
+			_, here := found[p.ImageRequest(i)]
 			whole = whole && (here || p.RanBefore() && !p.changes(i.Container))
 		}
 		if whole {

@@ -21,9 +21,9 @@ func busyError(p store.Pod) error {
 	return report.New(report.Failure, "try again when that is done; podrun ps lists the pods", "pod %s is being started or removed by another podrun command", p.Name)
 }
 
-// removeOld locks a pod's name and removes what an earlier pod of that name has left, which has ended or
-// was killed.
-func (r *Run) removeOld(p store.Pod) (*os.File, error) {
+// lockAndRemoveOld locks a pod's name and removes what an earlier pod of that name has left, which has ended
+// or was killed. It returns the lock.
+func (r *Run) lockAndRemoveOld(p store.Pod) (*os.File, error) {
 	old := p.HasRemains()
 	lock, err := p.Lock()
 	if err != nil || !old {
@@ -131,7 +131,7 @@ func takenUsers(dirs store.Dirs, but store.Pod) (taken []pod.IDRange, err error)
 // startPod starts the processes of a pod whose images are present.
 func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 	record := func() error { return r.record(p, created) }
-	if err := r.open(p); err != nil { // opens them again if the old pod of that name had them
+	if err := r.reservePorts(p); err != nil { // opens them again if the old pod of that name had them
 		return err
 	}
 	defer p.closePorts()
@@ -141,7 +141,7 @@ func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 		}
 		record = nil
 	}
-	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, Prespawned: r.Prespawn.Process(), Record: record})
+	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, Prespawn: r.Preparation.Process(), Record: record})
 	if warning != "" {
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: warning: %s\n", p.Pod.Name, warning)
 	}
@@ -174,7 +174,7 @@ func (r *Run) Lock(p *Target) (*os.File, error) {
 		return Dup(p.Lock)
 	}
 	if p.Resumed == nil {
-		return r.removeOld(p.Pod)
+		return r.lockAndRemoveOld(p.Pod)
 	}
 	lock, err := p.Pod.Lock()
 	if err != nil {
@@ -185,5 +185,5 @@ func (r *Run) Lock(p *Target) (*os.File, error) {
 	}
 	lock.Close() // the pod was removed meanwhile
 	p.Resumed = nil
-	return r.removeOld(p.Pod)
+	return r.lockAndRemoveOld(p.Pod)
 }

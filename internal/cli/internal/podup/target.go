@@ -19,7 +19,7 @@ type Action int
 
 const (
 	Create  Action = iota // the pod does not run: it is created or resumed
-	Keep                  // it runs, and matches its manifest
+	Keep                  // it stays as it is: it runs and matches its manifest, or has ended for good
 	Change                // it runs, and is changed to match its manifest
 	Replace               // it is created after the running pod of its name was stopped and removed
 )
@@ -32,7 +32,7 @@ type Target struct {
 	Pod     store.Pod
 	Plan    *pod.Plan
 	Action  Action
-	Started bool // it runs now
+	Started bool // it runs now, or has ended for good
 
 	change        *change           // set for the action Change
 	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
@@ -76,8 +76,9 @@ type Resumption struct {
 
 // resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
 // or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
-// created again, except by a unit that was started at boot; so is, under the restart policy Never, a lost
-// pod in which a container has run, because no container may run twice.
+// replaced by a new pod, except by a unit that was started at boot. A lost pod with the restart policy Never
+// in which a container has run is not resumed either, because a container may not run twice in one pod: like
+// a pod that has ended, it is replaced.
 func (r *Run) resume(p *Target) error {
 	if !p.Pod.Exists() {
 		return nil

@@ -106,8 +106,9 @@ type Source struct {
 	Name      string
 	Data      []byte
 	Namespace string        // for objects that set none; "" is the default
-	Only      bool          // reject objects of another namespace
 	Warnings  []api.Message // of a compose file
+
+	RejectOtherNamespaces bool // an object that sets another namespace is an error: -n was given
 }
 
 // ReadFiles reads files, all manifests in directories, and the contents of URLs. With an error it also
@@ -124,7 +125,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 			errs = append(errs, err)
 			continue
 		}
-		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, Only: env.NamespaceFlag != ""})
+		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != ""})
 	}
 	sources, err = convertCompose(env, given, sources)
 	errs = append(errs, err)
@@ -163,16 +164,16 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Sourc
 	if err != nil {
 		return rest, err
 	}
-	converted := Source{Name: DisplayName(request.Files[0]) + " as a manifest", Data: []byte(result.Manifest), Namespace: env.Namespace, Only: env.NamespaceFlag != "", Warnings: result.Warnings}
+	converted := Source{Name: DisplayName(request.Files[0]) + " as a manifest", Data: []byte(result.Manifest), Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != "", Warnings: result.Warnings}
 	return slices.Insert(rest, at, converted), nil
 }
 
 // decodeAll decodes sources with one of manifest's functions, and joins the errors of all.
-func decodeAll(sources []Source, take func(file string, data []byte, namespace string) ([]manifest.Object, error)) ([]manifest.Object, error) {
+func decodeAll(sources []Source, decode func(file string, data []byte, namespace string) ([]manifest.Object, error)) ([]manifest.Object, error) {
 	var all []manifest.Object
 	var errs []error
 	for _, src := range sources {
-		found, err := take(src.Name, src.Data, src.Namespace)
+		found, err := decode(src.Name, src.Data, src.Namespace)
 		if err != nil {
 			errs = append(errs, report.New(report.Usage, "", "%s is not a manifest that podrun can run\n%w", src.Name, err))
 			continue
@@ -187,14 +188,15 @@ func decodeAll(sources []Source, take func(file string, data []byte, namespace s
 
 // wrongNamespace returns the error for an object whose namespace is not that of -n, or nil.
 func (s *Source) wrongNamespace(o *manifest.Object) error {
-	if !s.Only || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.Namespace {
+	if !s.RejectOtherNamespaces || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.Namespace {
 		return nil
 	}
 	return report.New(report.Usage, "omit -n, or change metadata.namespace", "%s: %s %s is in namespace %q, but -n is %q",
 		Location(o), strings.ToLower(o.Kind), o.Name(), o.Value.GetNamespace(), s.Namespace)
 }
 
-// decodeFiles decodes the objects of sources as written, with their namespaces.
+// decodeFiles decodes the objects of sources without defaults and validation, except that it sets the
+// namespace of those that have none.
 func decodeFiles(sources []Source) ([]manifest.Object, error) {
 	return decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
 		found, err := manifest.Decode(file, data)
@@ -291,8 +293,8 @@ func namedInFiles(env *cmdutil.Env, files []string) ([]manifest.Object, error) {
 	return decodeFiles(sources)
 }
 
-// PodsInFiles returns the pods that files name. It ignores other errors in them: a pod must stay
-// removable when its manifest is no longer valid.
+// PodsInFiles returns the pods that files name. It decodes the files but does not validate them: a pod must
+// stay removable when its manifest is no longer valid.
 func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod, error) {
 	named, err := namedInFiles(env, files)
 	if err != nil {
@@ -338,8 +340,8 @@ func RefuseOtherProject(p store.Pod, new *corev1.Pod, hint string) error {
 	return nil
 }
 
-// manifestEndings are the endings of manifests in a directory, as in kubectl.
-var manifestEndings = []string{".json", ".yaml", ".yml"}
+// manifestExtensions are the extensions of manifests in a directory, as in kubectl.
+var manifestExtensions = []string{".json", ".yaml", ".yml"}
 
 // expandDirectories replaces each directory by its manifests, sorted by name.
 func expandDirectories(files []string) (out []string, err error) {
@@ -356,7 +358,7 @@ func expandDirectories(files []string) (out []string, err error) {
 		}
 		found := 0
 		for _, e := range list {
-			if !e.IsDir() && slices.Contains(manifestEndings, filepath.Ext(e.Name())) {
+			if !e.IsDir() && slices.Contains(manifestExtensions, filepath.Ext(e.Name())) {
 				out, found = append(out, filepath.Join(file, e.Name())), found+1
 			}
 		}
@@ -448,7 +450,7 @@ func RefuseMixed(docs Documents) error {
 	return nil
 }
 
-// ObjectsInFiles returns the objects that files name. It ignores other errors in the files.
+// ObjectsInFiles returns the objects that files name, without validating them.
 func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, error) {
 	named, err := namedInFiles(env, files)
 	var list []kindnames.ObjectRef

@@ -25,16 +25,16 @@ import (
 // Goal is the state in which `up -d` stops waiting for a pod.
 type Goal struct {
 	Word     string // running or ready
-	At       func(*pod.Status) bool
+	Reached  func(*pod.Status) bool
 	FailFast bool // the first failed pull of an image ends the wait
 }
 
 // GoalFor returns the goal running or, with --wait, ready.
 func GoalFor(wait bool) Goal {
 	if wait {
-		return Goal{Word: "ready", At: (*pod.Status).Ready}
+		return Goal{Word: "ready", Reached: (*pod.Status).Ready}
 	}
-	return Goal{Word: "running", At: (*pod.Status).AllStarted}
+	return Goal{Word: "running", Reached: (*pod.Status).AllStarted}
 }
 
 // awaitPod waits until the pod has reached the goal of `up -d` or has succeeded, and reports it.
@@ -71,7 +71,7 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 
 // awaitGoal waits until a pod has reached the goal or has ended, and returns its status.
 func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) (last *pod.Status, err error) {
-	reached := func(st *pod.Status) bool { return to.At(st) && p.RestartsDone(st) || st.Phase.Terminal() }
+	reached := func(st *pod.Status) bool { return to.Reached(st) && p.RestartsDone(st) || st.Phase.Terminal() }
 	see, end := r.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
 	err = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
 		r.Status(st)
@@ -89,7 +89,7 @@ func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Tar
 			"pod %s is not %s after %v: it keeps running", p.Pod.Name, to.Word, timeout)
 	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
 		return nil, err
-	case last != nil && to.At(last):
+	case last != nil && to.Reached(last):
 		return last, nil
 	}
 	// It has ended, perhaps before the first request.

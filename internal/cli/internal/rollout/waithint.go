@@ -51,7 +51,7 @@ func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duratio
 
 // missingFor returns what a pod lacks to reach the goal, from its conditions, or "".
 func missingFor(st *pod.Status, to Goal) string {
-	if st == nil || st.Deleting || st.Phase.Terminal() || to.At(st) {
+	if st == nil || st.Deleting || st.Phase.Terminal() || to.Reached(st) {
 		return ""
 	}
 	for _, kind := range []string{"Initialized", "Ready"} {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (s Subtree) open(v hostView) error {
+func (s Subtree) prepare(v hostView) error {
 	movable, foreign, err := v.procs(s.Path)
 	switch {
 	case err != nil:
