@@ -189,7 +189,9 @@ func TestPodsOfTwoNodes(t *testing.T) {
 func TestEveryEgressMode(t *testing.T) {
 	p := newPair(t)
 	ways := map[ipam.Slot]func(ns string, s ipam.Slot) (router.TrafficFDs, error){
-		8: func(ns string, s ipam.Slot) (router.TrafficFDs, error) { return p.a.Router.OpenMasqueraded(ns, p.a.Pool, s, 1500) },
+		8: func(ns string, s ipam.Slot) (router.TrafficFDs, error) {
+			return p.a.Router.OpenMasqueraded(ns, p.a.Pool, s, 1500)
+		},
 		9: func(_ string, s ipam.Slot) (router.TrafficFDs, error) { return p.a.Router.OpenPackets(p.a.Pool, s) },
 	}
 	for s, open := range ways {

@@ -49,9 +49,15 @@ var testImages = []testImage{
 	{[]string{"pause:3.10.2"}, "pause", map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"}},
 }
 
-// impossible are the tests that fail for a reason that lies in the machine, by parts of their names.
+// impossible are the tests that fail for a reason that lies in the machine or in a cluster of one rootless node, by
+// parts of their names.
 var impossible = map[string]string{
-	"PrivilegedPod": "the kernel has no module dummy",
+	"PrivilegedPod":               "the kernel has no module dummy",
+	"node-pod communication":      "a host has no route to the pods of an ordinary user",
+	"Sample API Server":           "Debian has no package for its image",
+	"with pod and pull policy of": "no registry has its image here",
+	"InPlace Resize":              "the machine has cgroups of version 1, which an ordinary user may not change",
+	"two untainted nodes":         "the cluster has one node",
 }
 
 // egressSelector lets the API server reach pods (pods/proxy, services/proxy, webhooks) through a proxy in their
