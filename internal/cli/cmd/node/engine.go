@@ -256,6 +256,21 @@ func (e *engine) DeleteObject(ctx context.Context, r node.Reference) error {
 	return nil
 }
 
+// deleteObjects removes all objects of the cluster.
+func (e *engine) deleteObjects(ctx context.Context) error {
+	var errs []error
+	for _, kind := range []pod.ObjectKind{pod.KindConfigMap, pod.KindSecret} {
+		all, err := e.dirs.Objects(kind, "")
+		errs = append(errs, err)
+		for _, o := range all {
+			if isFromCluster(o) {
+				errs = append(errs, e.DeleteObject(ctx, node.Reference{Kind: string(kind), Namespace: o.Namespace, Name: o.Name}))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Watch implements node.Engine.
 func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)) error {
 	lives := dirwatch.NewLivenessWatcher(e.dirs)

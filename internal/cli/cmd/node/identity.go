@@ -42,13 +42,27 @@ type state struct {
 // lockTime is how long to wait for the lock: a child that a killed podrun node was about to start may still hold it.
 const lockTime = 5 * time.Second
 
+// stateOf returns the directory, without its lock.
+func stateOf(dirs store.Dirs) *state { return &state{dir: filepath.Join(dirs.Data, "node")} }
+
+// isRunning reports whether a podrun node uses the directory, which exists.
+func (s *state) isRunning() (bool, error) {
+	lock, err := store.OpenFileLock(s.lockFile())
+	if err != nil {
+		return false, err
+	}
+	defer lock.Close()
+	free, err := lock.TryExclusive()
+	return !free, err
+}
+
 // openState makes the directory, and takes its lock.
 func openState(ctx context.Context, dirs store.Dirs) (*state, error) {
-	s := &state{dir: filepath.Join(dirs.Data, "node")}
+	s := stateOf(dirs)
 	if err := os.MkdirAll(s.certificates(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the node's directory: %w", err)
 	}
-	lock, err := store.OpenFileLock(filepath.Join(s.dir, "lock"))
+	lock, err := store.OpenFileLock(s.lockFile())
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +88,11 @@ func (s *state) close()               { s.lock.Close() }
 func (s *state) certificates() string { return filepath.Join(s.dir, "pki") }
 func (s *state) pods() string         { return filepath.Join(s.dir, "pods") }
 func (s *state) kubeconfig() string   { return filepath.Join(s.dir, "kubeconfig") }
+func (s *state) lockFile() string     { return filepath.Join(s.dir, "lock") }
+
+func errNotJoined() error {
+	return report.New(report.Usage, "podrun node join joins one; --kubeconfig names the file of a certificate that you have", "this host has not joined a cluster")
+}
 
 // identity is how the node and the cluster trust each other.
 type identity struct {
@@ -137,7 +156,7 @@ func (o *options) joined(ctx context.Context, s *state, n *certs.Node, id *ident
 			return nil, err
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, report.New(report.Usage, "podrun node join joins one; --kubeconfig names the file of a certificate that you have", "this host has not joined a cluster")
+		return nil, errNotJoined()
 	case err != nil:
 		return nil, err
 	}
@@ -160,6 +179,9 @@ func (o *options) joined(ctx context.Context, s *state, n *certs.Node, id *ident
 
 // nodeOf returns the node that the client certificate is for.
 func nodeOf(c *kubeapi.Config) (string, error) {
+	if c.ClientCertificate == nil {
+		return "", errors.New("the kubeconfig has no certificate of a node")
+	}
 	pair, err := c.ClientCertificate()
 	if err != nil {
 		return "", err

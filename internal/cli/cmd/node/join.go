@@ -84,7 +84,7 @@ func (o *joinOptions) Run(ctx context.Context) error {
 	}
 	defer s.close()
 	if _, err := os.Stat(s.kubeconfig()); err == nil {
-		return report.New(report.Failure, "remove "+s.dir+" to leave it", "this host has joined a cluster already")
+		return report.New(report.Failure, "podrun node leave leaves it", "this host has joined a cluster already")
 	}
 	config, err := certs.Join(ctx, o.join)
 	if err != nil {

@@ -50,7 +50,7 @@ Examples:
   podrun node
   podrun node --node-labels place=attic
 `,
-		Subcommands: []*cli.Command{newJoinCommand(env)},
+		Subcommands: []*cli.Command{newJoinCommand(env), newDrainCommand(env), newLeaveCommand(env)},
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kubeconfig", Usage: "the API server and the node's certificate are in this `FILE`, by default that of podrun node join"},
 			&cli.StringFlag{Name: "bootstrap-kubeconfig", Usage: "request the node's certificate with the token in this `FILE`, unless there is one"},
