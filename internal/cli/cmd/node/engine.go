@@ -256,19 +256,23 @@ func (e *engine) DeleteObject(ctx context.Context, r node.Reference) error {
 	return nil
 }
 
-// deleteObjects removes all objects of the cluster.
+// deleteObjects removes all that this host has stored of the cluster but its pods.
 func (e *engine) deleteObjects(ctx context.Context) error {
-	var errs []error
+	errs := []error{e.PutServices(ctx, nil)}
 	for _, kind := range []pod.ObjectKind{pod.KindConfigMap, pod.KindSecret} {
 		all, err := e.dirs.Objects(kind, "")
 		errs = append(errs, err)
 		for _, o := range all {
-			if isFromCluster(o) {
+			if o.IsFromCluster() {
 				errs = append(errs, e.DeleteObject(ctx, node.Reference{Kind: string(kind), Namespace: o.Namespace, Name: o.Name}))
 			}
 		}
 	}
-	return errors.Join(errs...)
+	others, err := e.dirs.SetPodNetwork(store.PodNetwork{})
+	if len(others) > 0 {
+		err = report.New(report.Failure, "podrun down ends them; then leave again", "your pods still have addresses of the cluster's network: %s", names(others))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // Watch implements node.Engine.
