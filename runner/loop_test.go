@@ -251,18 +251,18 @@ func TestLoopThatGoesOnSaysHowItIs(t *testing.T) {
 
 // Observations are recorded before the next actions. Actions and preparations run before anything is
 // published.
-func TestLoopActsBeforeItTells(t *testing.T) {
+func TestLoopActsBeforeItPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &orderedKernel{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Second}})}
 		note := func(what string) { k.order = append(k.order, what) }
 		l := loop{plan: testPlan(pod.RestartNever, nil, []string{"a"}), executor: k, now: k.now,
-			publish:      func(*pod.Status) { note("tell") },
+			publish:      func(*pod.Status) { note("publish") },
 			recordEvents: func(*pod.EventLog) { note("events") },
 			prepare:      func([]lifecycle.Action) { note("prepare") },
 		}
 		l.run()
 		order := strings.Join(k.order, ", ")
-		for _, want := range []string{"record, do startContainer, prepare, tell", "record, prepare, events, tell"} {
+		for _, want := range []string{"save, do startContainer, prepare, publish", "save, prepare, events, publish"} {
 			if !strings.Contains(order, want) {
 				t.Errorf("%s: no %q in it", order, want)
 			}
@@ -276,7 +276,7 @@ type orderedKernel struct {
 	order []string
 }
 
-func (k *orderedKernel) Save(*lifecycle.Observed) { k.order = append(k.order, "record") }
+func (k *orderedKernel) Save(*lifecycle.Observed) { k.order = append(k.order, "save") }
 
 func (k *orderedKernel) Do(a lifecycle.Action) {
 	k.order = append(k.order, "do "+string(a.Kind))
@@ -317,13 +317,13 @@ func (silentKernel) Do(lifecycle.Action) {}
 
 func (k silentKernel) Events() <-chan lifecycle.Event { return k.events }
 
-// recorder is a kernel that counts the calls of Record.
+// recorder is a kernel that counts the calls of Save.
 type recorder struct {
 	*fakeKernel
-	records, probes int
+	saves, probes int
 }
 
-func (r *recorder) Save(*lifecycle.Observed) { r.records++ }
+func (r *recorder) Save(*lifecycle.Observed) { r.saves++ }
 
 func (r *recorder) Do(a lifecycle.Action) {
 	if a.Kind != lifecycle.RunProbe {
@@ -361,5 +361,5 @@ func recorded(d time.Duration) (records, probes int) {
 	k := &recorder{fakeKernel: newFakeKernel(behave)}
 	l := loop{plan: plan, executor: k, now: k.now, publish: func(*pod.Status) {}}
 	l.run()
-	return k.records, k.probes
+	return k.saves, k.probes
 }
