@@ -31,6 +31,9 @@ func TestWhatContainersSeeOfOthers(t *testing.T) {
 		p.running()
 		other.running()
 		waitFor := "until test -e /dev/shm/mine; do usleep 1000; done; "
+		if shared { // a process has no command line while it executes a program
+			waitFor += "until cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -q 'sleep [1]111'; do usleep 1000; done; "
+		}
 		_, seen := p.exec("b", "/bin/sh", "-c", waitFor+"cat /dev/shm/mine; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
 		for word, want := range map[string]bool{"mine": true, "sleep 2222": true, "sleep 1111": shared, "sleep 3333": false, "_supervisor": false} {
 			if strings.Contains(seen, word) != want {

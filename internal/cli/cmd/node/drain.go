@@ -21,10 +21,10 @@ func newDrainCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "drain",
 		Usage: "move the cluster's pods to other nodes",
-		Description: `Cordons this node, so that the cluster places no more pods on it, and evicts its
-pods as kubectl drain does, with the node's own certificate: a
-PodDisruptionBudget delays that, and the pods of DaemonSets stay. podrun node has
-to run. kubectl uncordon lets the cluster use the node again.
+		Description: `Cordons this node, so that the cluster places no more pods on it, and evicts
+its pods as kubectl drain does, with the node's own certificate: a
+PodDisruptionBudget delays that, and the pods of DaemonSets stay. podrun node
+has to run. kubectl uncordon lets the cluster use the node again.
 
 Examples:
   podrun node drain

@@ -24,11 +24,11 @@ func newLeaveCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "leave",
 		Usage: "leave the cluster",
-		Description: `Drains the node as podrun node drain does, stops podrun-node.service, and removes
-from this host the node's certificate and the cluster's pods, ConfigMaps and
-Secrets. Pods that you have started with podrun up stay. Then it deletes the node
-from the cluster; if the API server does not permit that to the node itself, the
-command prints what an administrator has to do.
+		Description: `Drains the node as podrun node drain does, stops podrun-node.service, and
+removes from this host the node's certificate and the cluster's pods and
+objects. Pods that you have started with podrun up stay. Then it deletes the
+node from the cluster; if the API server does not permit that to the node
+itself, the command prints what an administrator has to do.
 
 With --force the node is not drained, and the API server need not answer.
 
