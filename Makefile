@@ -9,7 +9,7 @@ test-vm: ## the built binary on real hosts, in emulated machines: systemd, limit
 test-cluster: ## the control plane of a real Kubernetes, which hosts can join
 conformance: ## Kubernetes' own tests of a node; writes docs/reference/conformance.md
 vm:    ## boot a machine of test-vm, which runs until `scripts/vm down`
-test-all: ## before a release: test, cross, demo, test-vm, test-cluster, a short torture, a short bench
+test-all: ## before a release: test, cross, demo, test-vm, test-cluster, conformance, a short torture, a short bench
 torture: ## stress tests: races and kills of supervisors, many times
 torture-vm: ## stress tests in machines, for hours: stops, crashes, power cuts of units, the long cases
 demo:  ## install missing packages, build, run a pod as an ordinary user

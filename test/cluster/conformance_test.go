@@ -276,7 +276,7 @@ const pageText = `# Conformance
 
 Kubernetes has tests of what a node does, in its program e2e.test: NodeConformance, and among the tests for certified clusters,
 Conformance. ` + "`make conformance`" + ` runs them in a cluster of Kubernetes 1.36 whose only node is ` + "`podrun node`" + `, of an ordinary user: all but those
-that change the machine or must run alone (Serial).
+that must run alone (Serial). The API server reaches pods through a proxy that is a pod with a host port.
 
 ## NodeConformance: PASSED of ALL
 
@@ -288,7 +288,7 @@ status.
 NODETABLE
 ## Conformance: OTHERPASSED of OTHERALL
 
-Some are NodeConformance tests, too.
+Of Kubernetes' 446 tests these are the ones that may run beside others. Some are NodeConformance tests, too.
 
 | tests | number | podrun |
 |---|---|---|
