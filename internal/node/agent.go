@@ -166,6 +166,9 @@ func (a *Agent) recover() { a.once.Do(func() { close(a.recovered) }) }
 func (h *podHandler) update(p *corev1.Pod) {
 	err := checkIdentity(p)
 	w := h.workers[p.UID]
+	if err == nil && p.Spec.NodeName != h.Node.Name {
+		err = fmt.Errorf("it is bound to node %q", p.Spec.NodeName)
+	}
 	if err == nil && w != nil && (w.namespace != p.Namespace || w.name != p.Name) {
 		err = fmt.Errorf("its UID %s is that of pod %s/%s", p.UID, w.namespace, w.name)
 	}
@@ -294,16 +297,19 @@ func (a *Agent) admitOn(n *corev1.Node, w *worker, p *corev1.Pod) *rejection {
 	return nil
 }
 
-// Find returns the pod of a UID, or of a namespace and a name if uid is empty; nil if the node has none.
-func (a *Agent) Find(namespace, name string, uid types.UID) *corev1.Pod {
+// Find returns the pod of a UID, or of a namespace and a name if uid is empty; nil if the node has none. Of two pods of
+// a name it is the one that has not ended.
+func (a *Agent) Find(namespace, name string, uid types.UID) (found *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.workers {
 		if p := w.current(); w.namespace == namespace && w.name == name && (uid == "" || uid == w.uid) {
-			return p
+			if found == nil || hasEnded(&found.Status) || found.DeletionTimestamp != nil {
+				found = p
+			}
 		}
 	}
-	return nil
+	return found
 }
 
 // List returns the node's pods.

@@ -199,6 +199,22 @@ func testMetrics(t *testing.T, c *controlPlane) {
 			t.Errorf("there is no %q in\n%s", want, text)
 		}
 	}
+	var summary struct {
+		Node struct{ NodeName string }
+		Pods []struct {
+			PodRef     struct{ Name, UID string }
+			Containers []struct {
+				Name   string
+				Memory struct{ WorkingSetBytes int64 }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/stats/summary")), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if p := summary.Pods; summary.Node.NodeName != "attic" || len(p) != 2 || len(p[0].Containers) != 1 || p[0].PodRef.UID == "" || p[0].Containers[0].Memory.WorkingSetBytes == 0 {
+		t.Errorf("/stats/summary: %+v", summary)
+	}
 }
 
 // testAttach: kubectl attaches to a container's terminal, and its size follows.

@@ -33,6 +33,7 @@ type Reviewer interface {
 // authorization.webhook.cacheAuthorizedTTL and cacheUnauthorizedTTL).
 const (
 	tokenTime   = 2 * time.Minute
+	refusedTime = 10 * time.Second
 	allowedTime = 5 * time.Minute
 	deniedTime  = 30 * time.Second
 	reviewTime  = 10 * time.Second // for one question
@@ -96,8 +97,12 @@ func (a *authorizer) authenticate(ctx context.Context, r *http.Request) (*User, 
 		return user, nil
 	}
 	st, err := a.reviewer.ReviewToken(ctx, token)
-	if err != nil || !st.Authenticated {
+	if err != nil {
 		return nil, err
+	}
+	if !st.Authenticated {
+		a.tokens.put(key, nil, refusedTime)
+		return nil, nil
 	}
 	user := &User{Name: st.User.Username, Groups: st.User.Groups, UID: st.User.UID, Extra: map[string]authorizationv1.ExtraValue{}}
 	for name, value := range st.User.Extra {

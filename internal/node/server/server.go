@@ -40,6 +40,8 @@ type Pods interface {
 	List() []*corev1.Pod
 	// Metrics returns what the node and its pods use, in the Prometheus text format.
 	Metrics() ([]byte, error)
+	// Summary returns the same as JSON, in the format of /stats/summary.
+	Summary() ([]byte, error)
 	// Logs writes the log of a container.
 	Logs(ctx context.Context, p *corev1.Pod, container string, o *corev1.PodLogOptions, out io.Writer) error
 	// Exec runs a command in a container, and returns its exit code.
@@ -86,6 +88,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /metrics/resource", s.metrics)
 	mux.HandleFunc("GET /metrics/cadvisor", s.metrics)
+	mux.HandleFunc("GET /stats/summary", s.summary)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 	for _, method := range []string{http.MethodGet, http.MethodPost} { // GET for websockets
 		mux.HandleFunc(method+" /exec/{namespace}/{pod}/{container}", s.exec)
@@ -118,6 +121,17 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Write(text) // resource_scrape_error in it reports what is missing
+}
+
+// summary writes what the node and its pods use, as JSON.
+func (s *Server) summary(w http.ResponseWriter, _ *http.Request) {
+	text, err := s.Pods.Summary()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(text)
 }
 
 // target returns the pod and the container that a request names. Otherwise it answers the request.

@@ -72,13 +72,30 @@ func (c *ca) issue(t *testing.T, name string, end time.Time) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
+// encodeChain and encodeKey return a certificate and its key in PEM.
+func encodeChain(c *tls.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
+}
+
+func encodeKey(t *testing.T, c *tls.Certificate) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
 func (c *ca) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.cert.Raw})
 }
 
 // fakePods has one pod, default/web with the UID 1 and the container main.
 type fakePods struct {
-	logs func(ctx context.Context, o *corev1.PodLogOptions, out io.Writer) error
+	logs        func(ctx context.Context, o *corev1.PodLogOptions, out io.Writer) error
+	exec        func(ctx context.Context, command []string, s Streams) (int, error)
+	attach      func(ctx context.Context, s Streams) error
+	portForward func(port int32, stream io.ReadWriteCloser) error
 }
 
 func (*fakePods) List() []*corev1.Pod {
@@ -94,20 +111,25 @@ func (f *fakePods) Find(namespace, name string, uid types.UID) *corev1.Pod {
 
 func (*fakePods) Metrics() ([]byte, error) { return []byte("metrics\n"), nil }
 
+func (*fakePods) Summary() ([]byte, error) { return []byte("{}"), nil }
+
 func (f *fakePods) Logs(ctx context.Context, _ *corev1.Pod, _ string, o *corev1.PodLogOptions, out io.Writer) error {
 	return f.logs(ctx, o, out)
 }
 
-func (*fakePods) Exec(context.Context, *corev1.Pod, string, []string, Streams) (int, error) {
-	return 0, errors.New("not in this test")
+func (f *fakePods) Exec(ctx context.Context, _ *corev1.Pod, _ string, command []string, s Streams) (int, error) {
+	if f.exec == nil {
+		return 0, errors.New("not in this test")
+	}
+	return f.exec(ctx, command, s)
 }
 
-func (*fakePods) Attach(context.Context, *corev1.Pod, string, Streams) error {
-	return errors.New("not in this test")
+func (f *fakePods) Attach(ctx context.Context, _ *corev1.Pod, _ string, s Streams) error {
+	return f.attach(ctx, s)
 }
 
-func (*fakePods) PortForward(context.Context, *corev1.Pod, int32, io.ReadWriteCloser) error {
-	return errors.New("not in this test")
+func (f *fakePods) PortForward(_ context.Context, _ *corev1.Pod, port int32, stream io.ReadWriteCloser) error {
+	return f.portForward(port, stream)
 }
 
 // fakeReviewer knows the token "good", and permits what allowed says.
@@ -266,6 +288,7 @@ func TestLogs(t *testing.T) {
 		"/exec/default/web/main?output=1":                           "400 the request has no command",
 		"/exec/default/web/main?command=id":                         "400 you must specify at least 1 of stdin, stdout, stderr",
 		"/metrics/resource":                                         "200 metrics",
+		"/stats/summary":                                            "200 {}",
 		"/logs/":                                                    "404 404 page not found",
 	} {
 		code, text := h.get(t, cert, "", path)

@@ -2,10 +2,12 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"time"
 
@@ -52,12 +54,30 @@ func (r *reach) container(p *corev1.Pod, name string) (store.Pod, *pod.Plan, *po
 	return local, plan, c, err
 }
 
+// uidOf returns the UID of a pod of this host that is from the cluster.
+func (r *reach) uidOf(p store.Pod) (string, bool) {
+	plan, err := p.Plan()
+	if err != nil || r.Find(p.Namespace, p.Name, types.UID(plan.UID)) == nil {
+		return "", false
+	}
+	return plan.UID, true
+}
+
 // Metrics implements server.Pods.
 func (r *reach) Metrics() ([]byte, error) {
 	return r.metrics.Usage(func(p store.Pod) bool {
-		plan, err := p.Plan()
-		return err == nil && r.Find(p.Namespace, p.Name, types.UID(plan.UID)) != nil
+		_, ok := r.uidOf(p)
+		return ok
 	})
+}
+
+// Summary implements server.Pods.
+func (r *reach) Summary() ([]byte, error) {
+	s, err := r.metrics.Summary(r.Node.Name, r.uidOf)
+	if s == nil {
+		return nil, err
+	}
+	return json.Marshal(s) // without what cannot be read: the format has no place for errors
 }
 
 // Logs implements server.Pods.
@@ -82,7 +102,7 @@ func (r *reach) Logs(ctx context.Context, p *corev1.Pod, container string, o *co
 	switch {
 	case o.SinceTime != nil:
 		s.Since = o.SinceTime.Time
-	case o.SinceSeconds != nil:
+	case o.SinceSeconds != nil && *o.SinceSeconds < int64(math.MaxInt64/time.Second):
 		s.Since = time.Now().Add(-time.Duration(*o.SinceSeconds) * time.Second)
 	}
 	s.Missed = func() {}
