@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/store"
@@ -33,6 +34,13 @@ func facts(env *cmdutil.Env, dirs store.Dirs) (*node.Facts, error) {
 	}
 	if f.FreeMemory, err = host.MemoryAvailable(); err != nil {
 		return nil, err
+	}
+	limits := delegation.FindCeiling() // of all pods, for example by the user's slice
+	if limits.MilliCPU > 0 {
+		f.MilliCPU = min(f.MilliCPU, limits.MilliCPU)
+	}
+	if limits.Memory > 0 {
+		f.Memory = min(f.Memory, limits.Memory)
 	}
 	disk, err := host.StatFS(dirs.Data)
 	if err != nil {
