@@ -1,0 +1,325 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
+)
+
+// fakeEngine is a host. Its pods have no processes; a test ends their containers.
+type fakeEngine struct {
+	mu      sync.Mutex
+	pods    map[string]*Local // by name
+	log     []string          // starts, stops and removals
+	changed func(namespace, name string)
+}
+
+// do calls f with the lock, and notifies the agent of a pod.
+func (e *fakeEngine) do(name string, f func()) {
+	e.mu.Lock()
+	f()
+	changed := e.changed
+	e.mu.Unlock()
+	if changed != nil {
+		changed("default", name)
+	}
+}
+
+// calls returns what the agent has done.
+func (e *fakeEngine) calls() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.Join(e.log, ", ")
+}
+
+// restart counts a restart of a pod's container.
+func (e *fakeEngine) restart(name string) {
+	e.do(name, func() { e.pods[name].Pod.Status.ContainerStatuses[0].RestartCount++ })
+}
+
+func (e *fakeEngine) Find(_, name string) (*Local, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l := e.pods[name]; l != nil {
+		found := *l
+		found.Pod = l.Pod.DeepCopy()
+		return &found, nil
+	}
+	return nil, nil
+}
+
+func (e *fakeEngine) Apply(_ context.Context, uid types.UID, m *corev1.Pod) error {
+	e.do(m.Name, func() {
+		if l := e.pods[m.Name]; l == nil || !l.Alive {
+			p := m.DeepCopy()
+			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+			e.pods[m.Name] = &Local{UID: uid, Alive: true, Pod: p}
+			e.log = append(e.log, "start "+m.Name)
+		}
+	})
+	return nil
+}
+
+func (e *fakeEngine) Stop(_ context.Context, _, name string, grace int64) error {
+	e.do(name, func() {
+		l := e.pods[name]
+		l.Alive, l.Ended, l.Pod.Status.Phase = false, true, corev1.PodFailed
+		e.log = append(e.log, fmt.Sprintf("stop %s in %d", name, grace))
+	})
+	return nil
+}
+
+func (e *fakeEngine) Remove(_ context.Context, _, name string) error {
+	e.do(name, func() {
+		delete(e.pods, name)
+		e.log = append(e.log, "remove "+name)
+	})
+	return nil
+}
+
+func (e *fakeEngine) Watch(ctx context.Context, changed func(namespace, name string)) error {
+	e.mu.Lock()
+	e.changed = changed
+	e.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+func (*fakeEngine) SetCondition(context.Context, string, string, *corev1.PodCondition) error {
+	return nil
+}
+func (*fakeEngine) Events(string, string) ([]corev1.Event, error)         { return nil, nil }
+func (*fakeEngine) PutConfigMap(context.Context, *corev1.ConfigMap) error { return nil }
+func (*fakeEngine) PutSecret(context.Context, *corev1.Secret) error       { return nil }
+func (*fakeEngine) PutServices(context.Context, []Service) error          { return nil }
+func (*fakeEngine) DeleteObject(context.Context, Reference) error         { return nil }
+
+// output is what an agent prints.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// bed is a host with its API server.
+type bed struct {
+	*apiServer
+	engine  *fakeEngine
+	records Records
+	out     *output
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{startAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the agent did %s, and printed\n%s", b.engine.calls(), b.out)
+		}
+	})
+	return b
+}
+
+// run runs an agent until the returned function, or the test, ends it.
+func (b *bed) run(t *testing.T) (end func()) {
+	t.Helper()
+	facts := func() (*Facts, error) {
+		return &Facts{MilliCPU: 4000, Memory: 8 << 30, FreeMemory: 8 << 30, Storage: 1 << 40, FreeStorage: 1 << 40, Inodes: 1000, FreeInodes: 1000, Processes: 1000, FreeProcesses: 1000}, nil
+	}
+	a := &Agent{Client: b.client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	end = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// waitRunning waits until the API server has the pod's status Running.
+func (b *bed) waitRunning(t *testing.T, name string) {
+	t.Helper()
+	waitFor(t, "pod "+name+" runs", func() bool { return b.pod(name).Status.Phase == corev1.PodRunning })
+}
+
+const uid1, uid2 = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
+
+// TestAgentStartsAndStops: a pod of the API server is started, and its status reported; it stops in its grace period
+// when it is deleted, and then it is gone.
+func TestAgentStartsAndStops(t *testing.T) {
+	b := newBed(t)
+	b.run(t)
+	b.putPod(t, newPod("web", uid1))
+	b.waitRunning(t, "web")
+	if p := b.pod("web"); p.Status.HostIP != "192.0.2.7" || len(p.Status.ContainerStatuses) != 1 {
+		t.Errorf("its status: %+v", p.Status)
+	}
+	deleted := b.pod("web")
+	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(3))
+	b.putPod(t, deleted)
+	waitFor(t, "the pod is gone", func() bool { return b.pod("web") == nil })
+	waitFor(t, "its record is gone", func() bool { list, err := b.records.Load(); return err == nil && len(list) == 0 })
+	if got := b.engine.calls(); got != "start web, stop web in 3, remove web" {
+		t.Errorf("the agent did %s", got)
+	}
+}
+
+// TestAgentRestart: the next agent takes up the pods that run, and stops those that the API server has deleted
+// meanwhile.
+func TestAgentRestart(t *testing.T) {
+	b := newBed(t)
+	end := b.run(t)
+	b.putPod(t, newPod("kept", uid1))
+	b.putPod(t, newPod("deleted", uid2))
+	b.waitRunning(t, "kept")
+	b.waitRunning(t, "deleted")
+	end()
+	b.remove(kubeapi.PodPath("default", "deleted"))
+	b.run(t)
+	waitFor(t, "the deleted pod is removed", func() bool { return strings.HasSuffix(b.engine.calls(), "remove deleted") })
+	if got := b.engine.calls(); strings.Count(got, "start") != 2 || !strings.Contains(got, "stop deleted in 7") || strings.Contains(got, "stop kept") {
+		t.Errorf("the agents did %s", got)
+	}
+}
+
+// TestAPIServerAway: without the API server nothing is stopped. What has changed is reported when it is back.
+func TestAPIServerAway(t *testing.T) {
+	b := newBed(t)
+	b.run(t)
+	b.putPod(t, newPod("web", uid1))
+	b.waitRunning(t, "web")
+	b.setAway(true)
+	b.engine.restart("web")
+	waitFor(t, "the agent reports the server's absence", func() bool { return strings.Contains(b.out.String(), "read the pods of node attic") })
+	b.setAway(false)
+	waitFor(t, "the restart is reported", func() bool {
+		st := b.pod("web").Status.ContainerStatuses
+		return len(st) == 1 && st[0].RestartCount == 1
+	})
+	waitFor(t, "the agent reports the server's return", func() bool { return strings.Contains(b.out.String(), "the API server can be reached again") })
+	if got := b.engine.calls(); got != "start web" {
+		t.Errorf("the agent did %s", got)
+	}
+}
+
+// TestColdCache: an agent that starts while the API server does not answer, or answers with errors, starts the
+// recorded pods and deletes none.
+func TestColdCache(t *testing.T) {
+	for name, hook := range map[string]func(w http.ResponseWriter) bool{
+		"no answer": func(http.ResponseWriter) bool { panic(http.ErrAbortHandler) },
+		"an error": func(w http.ResponseWriter) bool {
+			http.Error(w, "overloaded", http.StatusInternalServerError)
+			return true
+		},
+		"no JSON":      func(w http.ResponseWriter) bool { fmt.Fprint(w, "<html>"); return true },
+		"another kind": func(w http.ResponseWriter) bool { respond(w, http.StatusOK, object{"kind": "Status"}); return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			end := b.run(t)
+			b.putPod(t, newPod("web", uid1))
+			b.waitRunning(t, "web")
+			end()
+			b.engine.do("web", func() { b.engine.pods["web"].Alive = false }) // the machine has started again
+			b.setHook(func(w http.ResponseWriter, _ *http.Request) bool { return hook(w) })
+			b.run(t)
+			waitFor(t, "the pod is started again", func() bool { return b.engine.calls() == "start web, start web" })
+			b.setHook(nil)
+			waitFor(t, "the agent reports the server's return", func() bool { return strings.Contains(b.out.String(), "the API server can be reached again") })
+			b.waitRunning(t, "web")
+			if got := b.engine.calls(); got != "start web, start web" {
+				t.Errorf("the agents did %s", got)
+			}
+		})
+	}
+}
+
+// TestStatusIsSentAgain: a status is sent until the API server takes it.
+func TestStatusIsSentAgain(t *testing.T) {
+	b := newBed(t)
+	var mu sync.Mutex
+	refused := 0
+	b.setHook(func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.HasSuffix(r.URL.Path, "/status") || !strings.Contains(r.URL.Path, "/pods/") || refused == 2 {
+			return false
+		}
+		refused++
+		http.Error(w, "overloaded", []int{http.StatusInternalServerError, http.StatusConflict}[refused-1])
+		return true
+	})
+	b.run(t)
+	b.putPod(t, newPod("web", uid1))
+	b.waitRunning(t, "web")
+	if refused != 2 {
+		t.Errorf("%d statuses were refused", refused)
+	}
+}
+
+// TestLyingAPIServer: pods that the node must not run are refused with a message, and the others run.
+func TestLyingAPIServer(t *testing.T) {
+	b := newBed(t)
+	b.run(t)
+	large := newPod("large", uid1)
+	large.Annotations = map[string]string{"large": strings.Repeat("x", 9<<20)}
+	b.putPod(t, large)
+	b.waitRunning(t, "large")
+	send := func(key string, change func(p *corev1.Pod)) {
+		p := newPod(key, uid2)
+		change(p)
+		b.put(t, kubeapi.PodPath("default", key), p)
+	}
+	for name, tc := range map[string]struct {
+		change  func(p *corev1.Pod)
+		message string
+	}{
+		"path":  {func(p *corev1.Pod) { p.Name = "../../x" }, `pod "../../x" in namespace "default" is refused`},
+		"space": {func(p *corev1.Pod) { p.Namespace = "a/b" }, `in namespace "a/b" is refused`},
+		"uid":   {func(p *corev1.Pod) { p.UID = "../x" }, `pod "uid" in namespace "default" is refused`},
+		"other": {func(p *corev1.Pod) { p.UID = uid1 }, "its UID " + uid1 + " is that of pod default/large"},
+	} {
+		send(name, tc.change)
+		waitFor(t, name+" is refused", func() bool { return strings.Contains(b.out.String(), tc.message) })
+	}
+	b.setHook(func(w http.ResponseWriter, r *http.Request) bool { // it ignores the selector of the node
+		query := r.URL.Query()
+		query.Del("fieldSelector")
+		r.URL.RawQuery = query.Encode()
+		return false
+	})
+	send("elsewhere", func(p *corev1.Pod) { p.Spec.NodeName = "cellar" })
+	b.CloseClientConnections() // the agent watches again
+	waitFor(t, "the pod of another node is refused", func() bool { return strings.Contains(b.out.String(), `it is bound to node "cellar"`) })
+	if got := b.engine.calls(); got != "start large" {
+		t.Errorf("the agent did %s", got)
+	}
+}

@@ -1,0 +1,384 @@
+package node
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
+)
+
+// patience bounds every wait: a busy machine needs much longer than an idle one.
+const patience = 2 * time.Minute
+
+// waitFor waits until ok is true.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("wait for %s: not within %v", what, patience)
+		}
+	}
+}
+
+// apiServer is an API server over TLS. It stores objects of all kinds, lists them by field selectors and sends watches.
+type apiServer struct {
+	*httptest.Server
+	mu      sync.Mutex
+	version int
+	objects map[string]object // by their keys
+	changes []change
+	changed chan struct{} // closed and replaced with every change
+	gone    chan struct{} // closed while the server is away
+	hook    func(w http.ResponseWriter, r *http.Request) bool
+}
+
+type object = map[string]any
+
+// change is an event of a watch.
+type change struct {
+	version int
+	kind    string
+	target  target
+	object  object
+}
+
+// target is what a path names.
+type target struct{ resource, namespace, name, sub string }
+
+func (t target) key() string { return t.resource + "/" + t.namespace + "/" + t.name }
+
+// parseTarget reads a path as /api/v1/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE.
+func parseTarget(path string) target {
+	words := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	if words[0] == "apis" {
+		words = words[1:]
+	}
+	words = words[2:]
+	t := target{}
+	if words[0] == "namespaces" && len(words) > 2 {
+		t.namespace, words = words[1], words[2:]
+	}
+	for i, to := range []*string{&t.resource, &t.name, &t.sub} {
+		if i < len(words) {
+			*to = words[i]
+		}
+	}
+	return t
+}
+
+// startAPIServer starts a server that ends with the test.
+func startAPIServer(t *testing.T) *apiServer {
+	t.Helper()
+	s := &apiServer{objects: map[string]object{}, changed: make(chan struct{}), gone: make(chan struct{}), version: 1}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(t.Output(), "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	t.Cleanup(s.CloseClientConnections)
+	return s
+}
+
+// client returns a client of the server.
+func (s *apiServer) client(t *testing.T) *kubeapi.Client {
+	t.Helper()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	c, err := kubeapi.NewClient(&kubeapi.Config{Server: s.URL, CA: ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// setAway cuts all connections and answers nothing, or ends that.
+func (s *apiServer) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if away {
+		close(s.gone)
+	} else {
+		s.gone = make(chan struct{})
+	}
+}
+
+// setHook sets what answers requests before the server; it returns whether it has.
+func (s *apiServer) setHook(hook func(w http.ResponseWriter, r *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	gone, hook := s.gone, s.hook
+	s.mu.Unlock()
+	select {
+	case <-gone:
+		panic(http.ErrAbortHandler)
+	default:
+	}
+	if hook != nil && hook(w, r) {
+		return
+	}
+	at := parseTarget(r.URL.Path)
+	if strings.Contains(r.URL.Path, "/events") { // no test reads them
+		respond(w, http.StatusCreated, object{"kind": "Event", "apiVersion": "v1", "metadata": object{"name": "event"}})
+		return
+	}
+	if r.URL.Query().Get("watch") == "true" {
+		s.watch(w, r, at, gone)
+		return
+	}
+	var body object
+	if r.Method != http.MethodGet {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
+			return
+		}
+	}
+	code, result := s.handle(r, at, body)
+	respond(w, code, result)
+}
+
+func respond(w http.ResponseWriter, code int, result any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(result)
+}
+
+func statusOf(err *apierrors.StatusError) any {
+	err.ErrStatus.Kind, err.ErrStatus.APIVersion = "Status", "v1"
+	return err.ErrStatus
+}
+
+// handle carries out a request.
+func (s *apiServer) handle(r *http.Request, at target, body object) (int, any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	has := s.objects[at.key()]
+	if at.name == "" {
+		if r.Method == http.MethodPost {
+			at.name = metadata(body)["name"].(string)
+			if s.objects[at.key()] != nil {
+				return http.StatusConflict, statusOf(apierrors.NewAlreadyExists(corev1.Resource(at.resource), at.name))
+			}
+			s.set("ADDED", at, body)
+			return http.StatusCreated, clone(body)
+		}
+		return http.StatusOK, s.list(r, at)
+	}
+	if has == nil {
+		return http.StatusNotFound, statusOf(apierrors.NewNotFound(corev1.Resource(at.resource), at.name))
+	}
+	switch {
+	case at.sub == "eviction":
+		metadata(has)["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+		s.set("MODIFIED", at, has)
+	case r.Method == http.MethodPut:
+		if v := metadata(body)["resourceVersion"]; v != nil && v != metadata(has)["resourceVersion"] {
+			return http.StatusConflict, statusOf(apierrors.NewConflict(corev1.Resource(at.resource), at.name, fmt.Errorf("it has changed")))
+		}
+		if at.sub == "status" {
+			next := maps.Clone(has)
+			next["metadata"] = maps.Clone(metadata(has))
+			next["status"], body = body["status"], next
+		}
+		s.set("MODIFIED", at, body)
+		return http.StatusOK, clone(body)
+	case r.Method == http.MethodPatch:
+		next := merge(has, body)
+		s.set("MODIFIED", at, next)
+		return http.StatusOK, clone(next)
+	case r.Method == http.MethodDelete:
+		s.set("DELETED", at, has)
+	}
+	return http.StatusOK, clone(has)
+}
+
+func metadata(o object) object { return o["metadata"].(object) }
+
+// merge applies a merge patch without nulls.
+func merge(o, patch object) object {
+	o = maps.Clone(o)
+	for k, v := range patch {
+		if inner, ok := v.(object); ok {
+			has, _ := o[k].(object)
+			v = merge(has, inner)
+		}
+		if o == nil {
+			o = object{}
+		}
+		o[k] = v
+	}
+	return o
+}
+
+// clone returns a copy of an object.
+func clone(o object) (copied object) {
+	text, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(text, &copied)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return copied
+}
+
+// set stores an object, or removes it, for the watches. The caller holds mu.
+func (s *apiServer) set(kind string, at target, o object) {
+	s.version++
+	if kind == "DELETED" {
+		delete(s.objects, at.key())
+		o = merge(o, object{"metadata": object{}})
+		o["metadata"] = maps.Clone(metadata(o))
+	} else {
+		s.objects[at.key()] = o
+	}
+	metadata(o)["resourceVersion"] = strconv.Itoa(s.version)
+	s.changes = append(s.changes, change{s.version, kind, at, clone(o)})
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// selects reports whether an object is one of those that a request lists or watches.
+func (s *apiServer) selects(r *http.Request, at, of target, o object) bool {
+	if of.resource != at.resource || at.namespace != "" && of.namespace != at.namespace {
+		return false
+	}
+	field, value, ok := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
+	if !ok {
+		return true
+	}
+	outer, inner, _ := strings.Cut(field, ".")
+	part, _ := o[outer].(object)
+	return part[inner] == value
+}
+
+func (s *apiServer) list(r *http.Request, at target) any {
+	items := []object{}
+	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
+		words := strings.Split(key, "/")
+		if o := s.objects[key]; s.selects(r, at, target{resource: words[0], namespace: words[1]}, o) {
+			items = append(items, clone(o))
+		}
+	}
+	return object{"kind": "List", "apiVersion": "v1", "metadata": object{"resourceVersion": strconv.Itoa(s.version)}, "items": items}
+}
+
+// watch sends the changes after a version until the client leaves or the server goes away.
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, at target, gone <-chan struct{}) {
+	after, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	if err != nil {
+		respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	control := http.NewResponseController(w)
+	control.Flush()
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		var due []change
+		for _, c := range s.changes {
+			if c.version > after && s.selects(r, at, c.target, c.object) {
+				due = append(due, c)
+			}
+		}
+		after = s.version
+		s.mu.Unlock()
+		for _, c := range due {
+			json.NewEncoder(w).Encode(object{"type": c.kind, "object": c.object})
+		}
+		control.Flush()
+		select {
+		case <-changed:
+		case <-gone:
+			panic(http.ErrAbortHandler)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// put stores an object of a test.
+func (s *apiServer) put(t *testing.T, path string, o any) {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var generic object
+	if err := json.Unmarshal(text, &generic); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := parseTarget(path)
+	kind := "ADDED"
+	if s.objects[at.key()] != nil {
+		kind = "MODIFIED"
+	}
+	s.set(kind, at, generic)
+}
+
+// remove deletes an object.
+func (s *apiServer) remove(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := parseTarget(path)
+	s.set("DELETED", at, s.objects[at.key()])
+}
+
+// pod returns a pod of the default namespace; nil if there is none.
+func (s *apiServer) pod(name string) *corev1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[target{resource: "pods", namespace: "default", name: name}.key()]
+	if o == nil {
+		return nil
+	}
+	text, _ := json.Marshal(o)
+	p := &corev1.Pod{}
+	if json.Unmarshal(text, p) != nil {
+		return nil
+	}
+	return p
+}
+
+// putPod stores a pod that is bound to the node attic.
+func (s *apiServer) putPod(t *testing.T, p *corev1.Pod) {
+	t.Helper()
+	s.put(t, kubeapi.PodPath("default", p.Name), p)
+}
+
+// newPod returns a pod that is bound to the node attic.
+func newPod(name, uid string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(uid)},
+		Spec:       corev1.PodSpec{NodeName: "attic", TerminationGracePeriodSeconds: new(int64(7)), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+	}
+}
