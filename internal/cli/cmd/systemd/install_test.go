@@ -3,9 +3,11 @@ package systemd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/systemd"
 )
 
@@ -38,5 +40,15 @@ func TestInstallKeepsForeignUnit(t *testing.T) {
 	u.manifest = []byte("b")
 	if changed, err := u.write(dirs); err != nil || !changed {
 		t.Errorf("another manifest: changed %v, %v", changed, err)
+	}
+}
+
+// TestInstallNodeOptions: the unit's command has what follows --.
+func TestInstallNodeOptions(t *testing.T) {
+	o := &installNodeOptions{}
+	o.env = &cmdutil.Env{Getenv: func(string) string { return t.TempDir() }}
+	o.words = []string{"--", "--max-pods", "20", "--"}
+	if err := o.Validate(); err != nil || !slices.Equal(o.words, []string{"--max-pods", "20", "--"}) {
+		t.Errorf("%q, %v", o.words, err)
 	}
 }

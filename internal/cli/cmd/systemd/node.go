@@ -40,7 +40,15 @@ func (o *installNodeOptions) Complete(c *cli.Context) error {
 	return o.unitOptions.Complete(c)
 }
 
-func (o *installNodeOptions) Validate() error { return o.unitOptions.Validate() }
+func (o *installNodeOptions) Validate() error {
+	if len(o.words) > 0 {
+		if o.words[0] != "--" {
+			return cmdutil.UsageErrorf("systemd install-node", "options of podrun node come after --, not %s", o.words[0])
+		}
+		o.words = o.words[1:]
+	}
+	return o.unitOptions.Validate()
+}
 
 func (o *installNodeOptions) Run(ctx context.Context) error {
 	program, err := os.Executable()

@@ -96,3 +96,16 @@ func TestUnitRefusals(t *testing.T) {
 		t.Errorf("something was made: %v %v", entries, err)
 	}
 }
+
+// TestInstallNodeWords: options of podrun node come after --, and none is ignored.
+func TestInstallNodeWords(t *testing.T) {
+	h := clitest.NewHost(t)
+	for message, args := range map[string][]string{
+		"options of podrun node come after --, not attic": {"systemd", "install-node", "attic"},
+		"node takes no arguments: --node-name attic":      {"node", "--", "--node-name", "attic"},
+	} {
+		if got := h.Run(args...); got.Code != 2 || !strings.Contains(got.Err, message) {
+			t.Errorf("%v: %+v, not %q", args, got, message)
+		}
+	}
+}

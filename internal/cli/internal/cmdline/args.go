@@ -107,7 +107,7 @@ func Arrange(cmd *cli.Command, args []string) []string {
 	case !whole: // the parser reports which value is missing
 		return flags
 	case len(cmd.Subcommands) > 0: // a word that is no subcommand, or no word at all
-		return append(flags, words...)
+		return append(append(flags, words...), tail...)
 	}
 	out := append(flags, "--")
 	out = append(out, words...)
