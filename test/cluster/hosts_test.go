@@ -69,6 +69,9 @@ func TestHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.permitNetwork(t)
+	t.Cleanup(func() { // after the pods have ended
+		c.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(wireguardProcesses(t)) == 0 })
+	})
 	nodes := map[string]*node{}
 	for _, field := range strings.Fields(os.Getenv(hostsEnv)) {
 		name, address, _ := strings.Cut(field, "=")
