@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 type controlPlane struct {
 	dir       string // of certificates, kubeconfig files, data and logs
 	programs  string
+	client    string // the name of kubectl among the programs
 	address   string // IP address of the host
 	ca        *authority
 	arguments arguments
@@ -63,7 +64,7 @@ func startControlPlane(t *testing.T, args ...arguments) *controlPlane {
 		}
 		return nil
 	})
-	c := &controlPlane{dir: t.TempDir(), programs: os.Getenv(programsEnv), address: os.Getenv(addressEnv)}
+	c := &controlPlane{dir: t.TempDir(), programs: os.Getenv(programsEnv), client: defaultClient, address: os.Getenv(addressEnv)}
 	if len(args) > 0 {
 		c.arguments = args[0]
 	}
@@ -96,6 +97,10 @@ func (c *controlPlane) makeCertificates(t *testing.T) {
 		IPAddresses: addresses(c.address, firstService),
 		DNSNames:    []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 	})
+	if err := os.Mkdir(c.file("front-proxy"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	newAuthority(t, c.file("front-proxy")).issueClient(t, "client", "front-proxy-client")
 	c.ca.issueClient(t, "kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
 	for file, subject := range map[string][]string{
 		"admin":     {"kubernetes-admin", "system:masters"},
@@ -110,14 +115,20 @@ func (c *controlPlane) makeCertificates(t *testing.T) {
 // writeKubeconfig writes NAME.kubeconfig for the client certificate NAME.crt, and returns its path.
 func (c *controlPlane) writeKubeconfig(t *testing.T, name string) string {
 	t.Helper()
+	return c.writeUserKubeconfig(t, name, fmt.Sprintf("client-certificate: %q, client-key: %q", c.file(name+".crt"), c.file(name+".key")))
+}
+
+// writeUserKubeconfig writes NAME.kubeconfig for a user with the given credentials, and returns its path.
+func (c *controlPlane) writeUserKubeconfig(t *testing.T, name, credentials string) string {
+	t.Helper()
 	path := c.file(name + ".kubeconfig")
 	writeFile(t, path, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters: [{name: cluster, cluster: {server: %q, certificate-authority: %q}}]
-users: [{name: user, user: {client-certificate: "%[3]s.crt", client-key: "%[3]s.key"}}]
+users: [{name: user, user: {%s}}]
 contexts: [{name: context, context: {cluster: cluster, user: user}}]
 current-context: context
-`, c.server(), c.file("ca.crt"), c.file(name)))
+`, c.server(), c.file("ca.crt"), credentials))
 	return path
 }
 
@@ -136,6 +147,11 @@ func (c *controlPlane) startAPIServer(t *testing.T) {
 	c.start(t, "kube-apiserver", "--etcd-servers", etcdURL, "--bind-address", c.address,
 		"--tls-cert-file", c.file("apiserver.crt"), "--tls-private-key-file", c.file("apiserver.key"),
 		"--client-ca-file", c.file("ca.crt"),
+		"--requestheader-client-ca-file", c.file("front-proxy/ca.crt"), "--requestheader-allowed-names", "front-proxy-client",
+		"--requestheader-username-headers", "X-Remote-User", "--requestheader-group-headers", "X-Remote-Group",
+		"--requestheader-extra-headers-prefix", "X-Remote-Extra-",
+		"--proxy-client-cert-file", c.file("front-proxy/client.crt"), "--proxy-client-key-file", c.file("front-proxy/client.key"),
+		"--enable-aggregator-routing", // without kube-proxy no Service's address leads anywhere
 		"--kubelet-client-certificate", c.file("kubelet-client.crt"), "--kubelet-client-key", c.file("kubelet-client.key"),
 		"--kubelet-preferred-address-types", "InternalIP",
 		"--service-account-issuer", "https://kubernetes.default.svc.cluster.local",

@@ -7,6 +7,9 @@ import (
 	"testing"
 )
 
+// defaultClient is the kubectl of the control plane's version.
+const defaultClient = "kubectl"
+
 // kubectl runs kubectl as the cluster's administrator, or as --kubeconfig specifies, and returns its
 // standard output. It fails t if kubectl fails.
 func (c *controlPlane) kubectl(t *testing.T, args ...string) string {
@@ -24,7 +27,7 @@ func (c *controlPlane) apply(t *testing.T, manifest string, args ...string) {
 
 // kubectlCommand returns a call of kubectl, which may fail.
 func (c *controlPlane) kubectlCommand(args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(c.programs, "kubectl"), args...)
+	cmd := exec.Command(filepath.Join(c.programs, c.client), args...)
 	cmd.Dir, cmd.Env = c.dir, c.env()
 	return cmd
 }

@@ -1,18 +1,13 @@
 package cluster
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/creack/pty"
 )
 
 const (
@@ -152,12 +147,14 @@ func TestNode(t *testing.T) {
 	if got := c.kubectl(t, "get", "nodes", "-l", "place=attic,kubernetes.io/hostname=attic", "-o", "name"); got != "node/attic\n" {
 		t.Errorf("nodes with its labels: %q", got)
 	}
+	c.startMetricsServer(t)
 	c.apply(t, web)
 	c.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
-	t.Run("streams", func(t *testing.T) { testStreams(t, c) })
+	for _, client := range c.clients(t) {
+		t.Run(client.client, func(t *testing.T) { testClient(t, client) })
+	}
 	t.Run("metrics", func(t *testing.T) { testMetrics(t, c) })
-	t.Run("attach", func(t *testing.T) { testAttach(t, c) })
-	t.Run("port-forward", func(t *testing.T) { testPortForward(t, c) })
+	t.Run("top", func(t *testing.T) { testTop(t, c) })
 	t.Run("objects", func(t *testing.T) { testObjects(t, c) })
 	t.Run("token", func(t *testing.T) { testToken(t, c) })
 	t.Run("agent", func(t *testing.T) { testAgentKilled(t, c, n) })
@@ -167,106 +164,6 @@ func TestNode(t *testing.T) {
 	t.Run("admission", func(t *testing.T) { testAdmission(t, c) })
 	t.Run("local pods", func(t *testing.T) { testLocalPods(t, c, n) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, c, n) })
-}
-
-// testStreams: kubectl reads logs and reaches into containers.
-func testStreams(t *testing.T, c *controlPlane) {
-	if got := c.kubectl(t, "logs", "deployment/web"); got != "started sesame\n" {
-		t.Errorf("logs: %q", got)
-	}
-	cmd := c.kubectlCommand("exec", "-i", "deployment/web", "--", "sh", "-c", "cat; echo problem >&2; exit 3")
-	cmd.Stdin = strings.NewReader("input\n")
-	var out, errors strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &errors
-	err := cmd.Run()
-	if cmd.ProcessState.ExitCode() != 3 || out.String() != "input\n" || !strings.HasPrefix(errors.String(), "problem\n") {
-		t.Errorf("exec: %v, output %q, errors %q", err, &out, &errors)
-	}
-	writeFile(t, c.file("copied"), []byte("from here\n"))
-	pod := strings.TrimSpace(c.kubectl(t, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name}"))
-	c.kubectl(t, "cp", c.file("copied"), pod+":/tmp/copied")
-	c.kubectl(t, "cp", pod+":/tmp/copied", c.file("back"))
-	if got, err := os.ReadFile(c.file("back")); err != nil || string(got) != "from here\n" {
-		t.Errorf("cp: %q, %v", got, err)
-	}
-}
-
-// testMetrics: the metrics server of a cluster gets what it reads.
-func testMetrics(t *testing.T, c *controlPlane) {
-	text := c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/metrics/resource")
-	for _, want := range []string{"\nnode_cpu_usage_seconds_total ", "\nnode_memory_working_set_bytes ", "\ncontainer_start_time_seconds{container=\"main\",namespace=\"default\",pod=\"web-", "\nresource_scrape_error 0\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
-		}
-	}
-	var summary struct {
-		Node struct{ NodeName string }
-		Pods []struct {
-			PodRef     struct{ Name, UID string }
-			Containers []struct {
-				Name   string
-				Memory struct{ WorkingSetBytes int64 }
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/stats/summary")), &summary); err != nil {
-		t.Fatal(err)
-	}
-	if p := summary.Pods; summary.Node.NodeName != "attic" || len(p) != 2 || len(p[0].Containers) != 1 || p[0].PodRef.UID == "" || p[0].Containers[0].Memory.WorkingSetBytes == 0 {
-		t.Errorf("/stats/summary: %+v", summary)
-	}
-}
-
-// testAttach: kubectl attaches to a container's terminal, and its size follows.
-func testAttach(t *testing.T, c *controlPlane) {
-	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: shell}, spec: {terminationGracePeriodSeconds: 0, restartPolicy: Never, containers: [{name: main, image: "`+image+`", command: [sh], stdin: true, stdinOnce: true, tty: true}]}}`)
-	c.kubectl(t, "wait", "--for=condition=Ready", "pod/shell", "--timeout="+timeout.String())
-	cmd := c.kubectlCommand("attach", "-it", "shell")
-	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 33, Cols: 111})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer terminal.Close()
-	io.WriteString(terminal, "until [ \"$(stty size)\" = \"33 111\" ]; do sleep 0.1; done; echo the size is $((30+3)); exit\n")
-	output, _ := io.ReadAll(terminal) // ends with an error when the other end is closed
-	if err := cmd.Wait(); err != nil || !strings.Contains(string(output), "the size is 33") {
-		t.Errorf("attach: %v\n%s", err, output)
-	}
-	c.kubectl(t, "delete", "pod/shell", "--timeout="+timeout.String())
-}
-
-// testPortForward: kubectl forwards a local port into a pod.
-func testPortForward(t *testing.T, c *controlPlane) {
-	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: server}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sh, -c, "echo served > /index.html; exec httpd -f -p 8080 -h /"],
-		readinessProbe: {httpGet: {path: /index.html, port: 8080}}}]}}`)
-	c.kubectl(t, "wait", "--for=condition=Ready", "pod/server", "--timeout="+timeout.String())
-	cmd := c.kubectlCommand("port-forward", "pod/server", ":8080", "--address=127.0.0.1")
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	line, err := bufio.NewReader(output).ReadString('\n') // Forwarding from 127.0.0.1:PORT -> 8080
-	fields := strings.Fields(line)
-	if err != nil || len(fields) < 3 {
-		t.Fatalf("port-forward: %q, %v", line, err)
-	}
-	for range 3 {
-		response, err := http.Get("http://" + fields[2] + "/index.html")
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		if err != nil || string(body) != "served\n" {
-			t.Errorf("port-forward: %q, %v", body, err)
-		}
-	}
-	c.kubectl(t, "delete", "pod/server", "--timeout="+timeout.String())
 }
 
 // testObjects: a changed ConfigMap reaches the volume of a running pod.
@@ -343,11 +240,6 @@ func testChanges(t *testing.T, c *controlPlane) {
 	c.waitFor(t, "the volume has the new label", func() bool {
 		return c.kubectl(t, "exec", "resized", "--", "cat", "/labels/all") == `color="blue"`
 	})
-	c.kubectl(t, "debug", "resized", "--image="+image, "--container=debugger", "--", "sh", "-c", "echo from the debugger")
-	c.kubectl(t, "wait", "--for=jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0", "pod/resized", "--timeout="+timeout.String())
-	if got := c.kubectl(t, "logs", "resized", "-c", "debugger"); got != "from the debugger\n" {
-		t.Errorf("the debugger wrote %q", got)
-	}
 	if after := c.containerIDs(t)["resized/main"]; after != before {
 		t.Errorf("the container was %s and is %s", before, after)
 	}

@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// metricsService leads to metrics-server, which runs on the host: its manifests have a Deployment.
+const metricsService = `
+apiVersion: v1
+kind: Service
+metadata: {name: metrics-server, namespace: kube-system}
+spec: {ports: [{name: https, port: 443}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: metrics-server, namespace: kube-system, labels: {kubernetes.io/service-name: metrics-server}}
+addressType: IPv4
+ports: [{name: https, port: 4443}]
+endpoints: [{addresses: [%s]}]
+`
+
+// startMetricsServer starts metrics-server with the permissions of its manifests. It verifies the certificates of nodes,
+// so those that they have requested are approved.
+func (c *controlPlane) startMetricsServer(t *testing.T) {
+	t.Helper()
+	c.kubectl(t, "apply", "-f", filepath.Join(c.programs, "metrics-server.yaml"))
+	c.apply(t, fmt.Sprintf(metricsService, c.address))
+	token := strings.TrimSpace(c.kubectl(t, "create", "token", "metrics-server", "-n", "kube-system"))
+	config := c.writeUserKubeconfig(t, "metrics-server", fmt.Sprintf("token: %q", token))
+	c.waitFor(t, "the node requests a certificate", func() bool {
+		request := c.kubectl(t, "get", "csr", "--field-selector", "spec.signerName=kubernetes.io/kubelet-serving", "-o", "name")
+		return request != "" && c.kubectlCommand("certificate", "approve", strings.TrimSpace(request)).Run() == nil
+	})
+	c.start(t, "metrics-server", "--bind-address", c.address, "--secure-port", "4443", "--cert-dir", c.dir,
+		"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
+		"--kubelet-use-node-status-port", "--kubelet-certificate-authority", c.file("ca.crt"),
+		"--metric-resolution", "10s", "--kubelet-request-timeout", "9s")
+}
+
+// testTop: kubectl top prints what the node and its pods use.
+func testTop(t *testing.T, c *controlPlane) {
+	for what, want := range map[string]string{
+		"nodes": `(?m)^attic +[1-9]\d*m +\d+% +[1-9]\d*Mi +\d+% *$`,
+		"pods":  `(?m)^web-\S+ +\d+m +[1-9]\d*Mi *\nweb-\S+ +\d+m +[1-9]\d*Mi *$`,
+	} {
+		var got []byte
+		c.waitFor(t, "kubectl top "+what, func() (ok bool) {
+			got, _ = c.kubectlCommand("top", what).CombinedOutput()
+			return regexp.MustCompile(want).Match(got)
+		})
+		t.Logf("kubectl top %s\n%s", what, got)
+	}
+}
+
+// testMetrics: the metrics server of a cluster gets what it reads.
+func testMetrics(t *testing.T, c *controlPlane) {
+	text := c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/metrics/resource")
+	for _, want := range []string{"\nnode_cpu_usage_seconds_total ", "\nnode_memory_working_set_bytes ", "\ncontainer_start_time_seconds{container=\"main\",namespace=\"default\",pod=\"web-", "\nresource_scrape_error 0\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
+	}
+	var summary struct {
+		Node struct{ NodeName string }
+		Pods []struct {
+			PodRef     struct{ Name, UID string }
+			Containers []struct {
+				Name   string
+				Memory struct{ WorkingSetBytes int64 }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/stats/summary")), &summary); err != nil {
+		t.Fatal(err)
+	}
+	if p := summary.Pods; summary.Node.NodeName != "attic" || len(p) != 2 || len(p[0].Containers) != 1 || p[0].PodRef.UID == "" || p[0].Containers[0].Memory.WorkingSetBytes == 0 {
+		t.Errorf("/stats/summary: %+v", summary)
+	}
+}
