@@ -27,6 +27,9 @@ type authority struct {
 
 func newAuthority(t *testing.T, dir string) *authority {
 	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	ca := &authority{dir: dir, key: newKey(t)}
 	ca.certificate = &x509.Certificate{
 		Subject:               commonName("kubernetes"),

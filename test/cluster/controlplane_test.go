@@ -97,10 +97,10 @@ func (c *controlPlane) makeCertificates(t *testing.T) {
 		IPAddresses: addresses(c.address, firstService),
 		DNSNames:    []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 	})
-	if err := os.Mkdir(c.file("front-proxy"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	newAuthority(t, c.file("front-proxy")).issueClient(t, "client", "front-proxy-client")
+	clients := newAuthority(t, c.file("clients")) // of twoAuthorities
+	clients.issueClient(t, "apiserver", "kube-apiserver", "system:masters")
+	writeFile(t, c.file("clients.crt"), slices.Concat(encodeCertificate(clients.certificate), encodeCertificate(c.ca.certificate)))
 	c.ca.issueClient(t, "kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
 	for file, subject := range map[string][]string{
 		"admin":     {"kubernetes-admin", "system:masters"},

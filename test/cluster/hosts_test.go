@@ -46,7 +46,8 @@ func (h *host) command(program string, args ...string) *exec.Cmd {
 	if h == nil {
 		return exec.Command(program, args...)
 	}
-	enter := []string{"--net=/run/netns/" + h.name, "setpriv", "--reuid=" + h.name, "--regid=" + h.name, "--init-groups", program}
+	enter := []string{"--net=/run/netns/" + h.name, "unshare", "--uts", "sh", "-c",
+		`hostname "$0" && exec setpriv --reuid="$0" --regid="$0" --init-groups "$@"`, h.name, program}
 	return exec.Command("nsenter", append(enter, args...)...)
 }
 
@@ -56,26 +57,36 @@ func (h *host) setLink(t *testing.T, state string) {
 	run(t, exec.Command("ip", "-n", h.name, "link", "set", "eth0", state))
 }
 
-// TestHosts: the nodes of a cluster are three hosts with a user each.
-func TestHosts(t *testing.T) {
+// startHosts starts a control plane, and returns the hosts that can join it. At most one args is given.
+func startHosts(t *testing.T, args ...arguments) (c *controlPlane, hosts []*host) {
+	t.Helper()
 	testenv.NeedVM(t, func() error {
 		if os.Getenv(hostsEnv) == "" {
 			return errors.New("several hosts: scripts/test-cluster makes them for root")
 		}
 		return nil
 	})
-	c := startControlPlane(t)
+	c = startControlPlane(t, args...)
 	if err := os.Chmod(filepath.Dir(c.dir), 0o711); err != nil { // for the users of the nodes
 		t.Fatal(err)
 	}
-	c.permitNetwork(t)
 	t.Cleanup(func() { // after the pods have ended
 		c.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(wireguardProcesses(t)) == 0 })
 	})
-	nodes := map[string]*node{}
 	for _, field := range strings.Fields(os.Getenv(hostsEnv)) {
 		name, address, _ := strings.Cut(field, "=")
-		nodes[name] = c.startNodeOn(t, &host{name, address}, name, "--pod-network", "wireguard")
+		hosts = append(hosts, &host{name, address})
+	}
+	return c, hosts
+}
+
+// TestHosts: the nodes of a cluster are three hosts with a user each.
+func TestHosts(t *testing.T) {
+	c, hosts := startHosts(t)
+	c.permitNetwork(t)
+	nodes := map[string]*node{}
+	for _, h := range hosts {
+		nodes[h.name] = c.startNodeOn(t, h, h.name, "--pod-network", "wireguard")
 	}
 	c.kubectl(t, "wait", "--for=condition=NetworkUnavailable=False", "nodes", "--all", "--timeout="+timeout.String())
 	c.apply(t, hostsDeployment)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +26,15 @@ func (c *controlPlane) permitJoining(t *testing.T) {
 	writeFile(t, c.file("cluster-info"), []byte(c.clusterInfo()))
 	c.kubectl(t, "create", "configmap", "cluster-info", "-n", "kube-public", "--from-file=kubeconfig="+c.file("cluster-info"))
 	c.kubectl(t, "wait", "--for=jsonpath={.data.jws-kubeconfig-"+tokenID+"}", "configmap/cluster-info", "-n", "kube-public", "--timeout="+timeout.String())
+}
+
+// forbidJoining removes what permitJoining has created.
+func (c *controlPlane) forbidJoining(t *testing.T) {
+	t.Helper()
+	cmd := c.kubectlCommand("delete", "-f", "-")
+	cmd.Stdin = strings.NewReader(joining)
+	run(t, cmd)
+	c.kubectl(t, "delete", "configmap", "cluster-info", "-n", "kube-public")
 }
 
 // permitNetwork permits nodes to read what Services and pods of other nodes need.

@@ -36,6 +36,19 @@ func (c *controlPlane) startNode(t *testing.T, name string, args ...string) *nod
 // startNodeOn is startNode on another host.
 func (c *controlPlane) startNodeOn(t *testing.T, h *host, name string, args ...string) *node {
 	t.Helper()
+	n := c.newNode(t, h, name)
+	n.importImage(t, image)
+	n.podrun(t, "node", "join", c.address+":6443", "--token", token, "--discovery-token-ca-cert-hash", publicKeyHash(c.ca.certificate), "--node-name", name)
+	n.args = append([]string{"node", "--port", "0"}, args...)
+	n.startAgent()
+	c.kubectl(t, "wait", "--for=create", "node/"+name, "--timeout="+timeout.String())
+	c.kubectl(t, "wait", "--for=condition=Ready", "node/"+name, "--timeout="+timeout.String())
+	return n
+}
+
+// newNode returns a node that has not joined yet. Its pods end with t.
+func (c *controlPlane) newNode(t *testing.T, h *host, name string) *node {
+	t.Helper()
 	n := &node{controlPlane: c, t: t, name: name, dir: filepath.Join(c.dir, name), host: h}
 	for _, dir := range []string{n.dir, n.file("run")} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -45,16 +58,16 @@ func (c *controlPlane) startNodeOn(t *testing.T, h *host, name string, args ...s
 			t.Fatal(err)
 		}
 	}
-	n.podrun(t, "image", "import", os.Getenv(rootfsEnv), image)
-	n.podrun(t, "node", "join", c.address+":6443", "--token", token, "--discovery-token-ca-cert-hash", publicKeyHash(c.ca.certificate), "--node-name", name)
-	n.args = append([]string{"node", "--port", "0"}, args...)
 	t.Cleanup(func() { // after the agent has ended, whose cleanup is later
 		run(t, n.command("down", "--all", "-A", "--grace-period", "0"))
 	})
-	n.startAgent()
-	c.kubectl(t, "wait", "--for=create", "node/"+name, "--timeout="+timeout.String())
-	c.kubectl(t, "wait", "--for=condition=Ready", "node/"+name, "--timeout="+timeout.String())
 	return n
+}
+
+// importImage gives the node the example image by a name.
+func (n *node) importImage(t *testing.T, name string) {
+	t.Helper()
+	n.podrun(t, "image", "import", os.Getenv(rootfsEnv), name)
 }
 
 func (n *node) file(name string) string { return filepath.Join(n.dir, name) }
@@ -75,7 +88,11 @@ func (n *node) killAgent(t *testing.T) {
 
 // command returns a call of podrun on the node.
 func (n *node) command(args ...string) *exec.Cmd {
-	cmd := n.host.command(os.Getenv(podrunEnv), args...)
+	return n.prepare(n.host.command(os.Getenv(podrunEnv), args...))
+}
+
+// prepare makes a command run in the node's directory, which is the user's home.
+func (n *node) prepare(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Dir = n.dir
 	cmd.Env = append(os.Environ(), "HOME="+n.dir, "XDG_RUNTIME_DIR="+n.file("run"), "XDG_DATA_HOME="+n.file("data"))
 	return cmd

@@ -1,0 +1,201 @@
+package cluster
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pagePath is the documentation whose commands TestHostsPage runs.
+const pagePath = "../../docs/how-to/cluster-of-raspberry-pis.md"
+
+// What stands in the page for the cluster of the reader.
+const (
+	pageAddress   = "192.168.1.5"
+	pageArguments = pageAddress + ":6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1234…"
+	pageInstall   = "podrun systemd install-node --now -- "
+)
+
+// twoAuthorities makes the control plane like that of k3s: the certificate authority that clients verify the API server
+// with is not the one of its own client certificate, and it verifies the certificates of nodes.
+var twoAuthorities = arguments{"kube-apiserver": {"--client-ca-file", "clients.crt", "--kubelet-certificate-authority", "ca.crt",
+	"--kubelet-client-certificate", "clients/apiserver.crt", "--kubelet-client-key", "clients/apiserver.key"}}
+
+// TestHostsPage: the commands of the page lead to a cluster of three hosts.
+func TestHostsPage(t *testing.T) {
+	t.Run("kubeadm", func(t *testing.T) {
+		c, hosts := startHosts(t)
+		testPage(t, c, hosts, "kubeadm")
+	})
+	t.Run("k3s", func(t *testing.T) {
+		c, hosts := startHosts(t, twoAuthorities)
+		c.forbidJoining(t)
+		testPage(t, c, hosts, "k3s")
+	})
+}
+
+// testPage runs the commands of the page for one kind of control plane.
+func testPage(t *testing.T, c *controlPlane, hosts []*host, kind string) {
+	blocks := readPage(t, kind)
+	r := &reader{controlPlane: c}
+	manifest := blocks[slices.IndexFunc(blocks, func(b block) bool { return b.where == "web.yaml" })].lines
+	writeFile(t, c.file("web.yaml"), []byte(strings.Join(manifest, "\n")))
+	image := regexp.MustCompile(`image: (\S+)`).FindStringSubmatch(strings.Join(manifest, "\n"))[1]
+	for _, h := range hosts {
+		n := c.newNode(t, h, h.name)
+		n.importImage(t, image)
+		r.nodes = append(r.nodes, n)
+	}
+	for _, b := range blocks {
+		for _, line := range b.lines {
+			switch b.where {
+			case "server":
+				r.runOnServer(t, line)
+			case "Pi":
+				for _, n := range r.nodes {
+					r.runOnNode(t, n, line)
+				}
+			}
+		}
+	}
+	var want []string
+	for _, h := range hosts {
+		want = append(want, h.name, h.name)
+	}
+	if got := c.nodesOf(t, "app=web"); !slices.Equal(got, want) {
+		t.Errorf("the pods are on %v, want %v", got, want)
+	}
+	if answer := strings.TrimSpace(r.output); !slices.Contains(want, answer) {
+		t.Errorf("the last command printed %q, not a host", answer)
+	}
+}
+
+// A block is a fenced block of the page: commands for each Pi or the server, or a file.
+type block struct {
+	where string // server, Pi, web.yaml
+	lines []string
+}
+
+// readPage returns the blocks of the page for one kind of control plane. The line before a block names where it belongs.
+func readPage(t *testing.T, kind string) (blocks []block) {
+	t.Helper()
+	places := map[string]string{"On the server:": "server", "On each Pi:": "Pi", "`web.yaml`,": "web.yaml"}
+	section, before := "", ""
+	var b *block
+	for line := range strings.Lines(readFile(t, pagePath)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```") && b == nil:
+			b = &block{}
+			for start, where := range places {
+				if strings.HasPrefix(before, start) {
+					b.where = where
+				}
+			}
+			if b.where == "" {
+				t.Fatalf("%s: the line before a block is %q", pagePath, before)
+			}
+		case strings.HasPrefix(line, "```"):
+			if section == "" || section == kind {
+				blocks = append(blocks, *b)
+			}
+			b = nil
+		case b != nil:
+			b.lines = append(b.lines, line)
+		case strings.HasPrefix(line, "## "):
+			section = ""
+		case strings.HasPrefix(line, "### "):
+			section = strings.TrimPrefix(line, "### ")
+		case line != "":
+			before = line
+		}
+	}
+	return blocks
+}
+
+// A reader does what the page says.
+type reader struct {
+	*controlPlane
+	nodes     []*node
+	arguments string // that kubeadm token create has printed
+	output    string // of the last command on the server
+}
+
+// runOnServer runs a command of the page as the cluster's administrator.
+func (r *reader) runOnServer(t *testing.T, line string) {
+	t.Helper()
+	line = strings.ReplaceAll(line, pageAddress, r.address)
+	program, _, _ := strings.Cut(line, " ")
+	switch program {
+	case "sudo", "mkdir", "curl", "export": // the control plane is there
+		return
+	case "scp":
+		r.copyToNode(t, strings.Fields(line))
+		return
+	case "kubectl", "kubeadm":
+	default:
+		t.Fatalf("%s: the test does not know the command %s", pagePath, line)
+	}
+	if strings.Contains(line, "kubectl certificate approve") {
+		r.waitFor(t, "the nodes request certificates", func() bool {
+			return strings.Count(r.kubectl(t, "get", "csr", "--field-selector", "spec.signerName=kubernetes.io/kubelet-serving", "-o", "name"), "\n") == len(r.nodes)
+		})
+	}
+	command := func() *exec.Cmd {
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir, cmd.Env = r.dir, append(r.env(), "PATH="+r.programs+":"+os.Getenv("PATH"))
+		return cmd
+	}
+	if strings.HasPrefix(line, "kubectl exec ") { // the host of the pod may learn the Service's endpoints a moment later
+		r.waitFor(t, line, func() bool { return command().Run() == nil })
+	}
+	r.output = run(t, command())
+	t.Logf("%s\n%s", line, r.output)
+	if program == "kubeadm" {
+		r.arguments = strings.TrimSpace(strings.TrimPrefix(r.output, "kubeadm join "))
+		id := regexp.MustCompile(`--token (\w+)\.`).FindStringSubmatch(r.arguments)[1]
+		r.kubectl(t, "wait", "--for=jsonpath={.data.jws-kubeconfig-"+id+"}", "configmap/cluster-info", "-n", "kube-public", "--timeout="+timeout.String())
+	}
+}
+
+// copyToNode does what scp FILE piN: does, from the directory of the control plane.
+func (r *reader) copyToNode(t *testing.T, words []string) {
+	t.Helper()
+	i := slices.Index([]string{"pi1:", "pi2:", "pi3:"}, words[len(words)-1])
+	if len(words) != 3 || i < 0 {
+		t.Fatalf("%s: %v", pagePath, words)
+	}
+	path := r.nodes[i].file(words[1])
+	writeFile(t, path, []byte(readFile(t, r.file(words[1]))))
+	if err := r.nodes[i].host.own(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runOnNode runs a command of the page as the user of a node. Instead of the unit, it runs what the unit does.
+func (r *reader) runOnNode(t *testing.T, n *node, line string) {
+	t.Helper()
+	if args, ok := strings.CutPrefix(line, pageInstall); ok {
+		n.args = append([]string{"node"}, strings.Fields(strings.ReplaceAll(args, "~", n.dir))...)
+		n.startAgent()
+		r.kubectl(t, "wait", "--for=create", "node/"+n.name, "--timeout="+timeout.String())
+		r.kubectl(t, "wait", "--for=condition=Ready", "node/"+n.name, "--timeout="+timeout.String())
+		return
+	}
+	if !strings.HasPrefix(line, "podrun ") {
+		t.Fatalf("%s: the test does not know the command %s", pagePath, line)
+	}
+	if strings.Contains(line, "join") {
+		if !strings.HasSuffix(line, pageArguments) {
+			t.Fatalf("%s: %s has other arguments than the test expects", pagePath, line)
+		}
+		line = strings.Replace(line, pageArguments, r.arguments, 1)
+	}
+	cmd := n.prepare(n.host.command("sh", "-c", line))
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(os.Getenv(podrunEnv))+":"+os.Getenv("PATH"))
+	t.Logf("%s: %s\n%s", n.name, line, run(t, cmd))
+}
