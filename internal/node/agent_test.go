@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,11 +130,12 @@ type bed struct {
 	engine  *fakeEngine
 	records Records
 	out     *output
+	agent   *Agent // the last one
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{startAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}}
+	b := &bed{startAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}, nil}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the agent did %s, and printed\n%s", b.engine.calls(), b.out)
@@ -148,6 +151,7 @@ func (b *bed) run(t *testing.T) (end func()) {
 		return &Facts{MilliCPU: 4000, Memory: 8 << 30, FreeMemory: 8 << 30, Storage: 1 << 40, FreeStorage: 1 << 40, Inodes: 1000, FreeInodes: 1000, Processes: 1000, FreeProcesses: 1000}, nil
 	}
 	a := &Agent{Client: b.client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}}
+	b.agent = a
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -207,6 +211,38 @@ func TestAgentRestart(t *testing.T) {
 	waitFor(t, "the deleted pod is removed", func() bool { return strings.HasSuffix(b.engine.calls(), "remove deleted") })
 	if got := b.engine.calls(); strings.Count(got, "start") != 2 || !strings.Contains(got, "stop deleted in 7") || strings.Contains(got, "stop kept") {
 		t.Errorf("the agents did %s", got)
+	}
+}
+
+// TestReportShutdown: when the machine shuts down the API server reads that the node is not ready. Its pods keep their
+// status: the next agent resumes them.
+func TestReportShutdown(t *testing.T) {
+	b := newBed(t)
+	end := b.run(t)
+	b.putPod(t, newPod("web", uid1))
+	b.waitRunning(t, "web")
+	end()
+	var conflicts atomic.Int32
+	b.setHook(func(w http.ResponseWriter, r *http.Request) bool {
+		first := r.Method == http.MethodPut && conflicts.Add(1) == 1
+		if first {
+			http.Error(w, "changed meanwhile", http.StatusConflict)
+		}
+		return first
+	})
+	if err := b.agent.ReportShutdown(t.Context()); err != nil || conflicts.Load() != 2 {
+		t.Fatalf("%v, after %d updates", err, conflicts.Load())
+	}
+	n := &corev1.Node{}
+	if err := b.agent.Client.Get(t.Context(), nodePath("attic"), n); err != nil {
+		t.Fatal(err)
+	}
+	ready := n.Status.Conditions[slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })]
+	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "node is shutting down" {
+		t.Errorf("condition %+v", ready)
+	}
+	if phase := b.pod("web").Status.Phase; phase != corev1.PodRunning {
+		t.Errorf("the pod is %s", phase)
 	}
 }
 

@@ -152,6 +152,28 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	return nil
 }
 
+// ReportShutdown reports that the node is not ready because the machine shuts down (kubelet: pkg/kubelet/nodeshutdown).
+// It is called after Run has ended.
+func (a *Agent) ReportShutdown(ctx context.Context) error {
+	r := a.Node
+	if r.object() == nil {
+		return nil // it was never registered
+	}
+	facts := r.Facts
+	r.Facts = func() (*Facts, error) {
+		f, err := facts()
+		if err == nil {
+			f.Reason = "node is shutting down"
+		}
+		return f, err
+	}
+	for {
+		if err := r.update(ctx, a.Client); !apierrors.IsConflict(err) { // another component has changed the node
+			return err
+		}
+	}
+}
+
 func (r *Registration) setObject(n *corev1.Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -149,10 +149,20 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// IsStopping reports whether a manager is stopping all of its units: the machine is being stopped
-// or restarted, or, for a user's manager, the user's last login has ended.
-func IsStopping(ctx context.Context, m delegation.Manager) (bool, error) {
-	v, err := getProperty(ctx, m, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "SystemState")
+// AnswerTime is how long the service manager may take to answer a query.
+const AnswerTime = 5 * time.Second
+
+// ShuttingDown reports whether the caller's manager is stopping all of its units: the machine is being
+// stopped or restarted, or, for a user's manager, the user's last login has ended. Without a manager it
+// returns false.
+func ShuttingDown(ctx context.Context) (bool, error) {
+	manager, ok := delegation.FindManager()
+	if !ok {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, AnswerTime)
+	defer cancel()
+	v, err := getProperty(ctx, manager, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "SystemState")
 	if err != nil {
 		return false, err
 	}

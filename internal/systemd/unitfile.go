@@ -115,13 +115,14 @@ func bootTarget(system bool) string {
 const NodeUnit = "podrun-node.service"
 
 // NodeFile returns the text of the unit file of podrun node. Its pods are in scopes of their own; where there are no
-// scopes, they stay in the unit's cgroup, and survive a stop of the unit nevertheless.
+// scopes, they stay in the unit's cgroup, and survive a stop of the unit nevertheless. At shutdown podrun node ends
+// them, within their grace periods.
 func NodeFile(program string, args []string, system bool) []byte {
 	var b strings.Builder
 	line := begin(&b, NodeUnit, "podrun node: pods of a Kubernetes cluster", system)
 	line("StartLimitIntervalSec=0")
 	line("\n[Service]\nExecStart=%s node%s", quoteWord(program, false), joinWords(args))
-	line("KillMode=process\nRestart=always\nRestartSec=2\nRestartPreventExitStatus=2")
+	line("KillMode=process\nTimeoutStopSec=15min\nRestart=always\nRestartSec=2\nRestartPreventExitStatus=2")
 	line("\n[Install]\nWantedBy=%s", bootTarget(system))
 	line("\n[%s]\nSource=podrun systemd install-node", ownSection)
 	return []byte(b.String())

@@ -57,6 +57,7 @@ StartLimitIntervalSec=0
 [Service]
 ExecStart="/opt/a b/podrun" node --node-labels "a=b c"
 KillMode=process
+TimeoutStopSec=15min
 Restart=always
 RestartSec=2
 RestartPreventExitStatus=2

@@ -15,7 +15,6 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
-	"github.com/podrun/podrun/internal/wire"
 )
 
 // finish ends the unit's process when all of its pods have ended, and returns the error for its exit code.
@@ -97,13 +96,7 @@ func (s *MainProcess) StopPod(ctx context.Context, p *podup.Target, killNow <-ch
 // manager does not answer, because it is busy stopping everything, ShuttingDown returns true: a missing
 // answer must not delete the pods' data.
 func (s *MainProcess) ShuttingDown(ctx context.Context) bool {
-	manager, ok := delegation.FindManager()
-	if !ok {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, managerAnswerTime)
-	defer cancel()
-	going, err := systemd.IsStopping(ctx, manager)
+	going, err := systemd.ShuttingDown(ctx)
 	if err != nil {
 		report.Print(s.env.ErrOut, report.New(report.Failure, "treating this as a shutdown: the pods stop and keep their files; podrun down removes them", "check whether the machine shuts down: %w", err))
 		return true
@@ -114,25 +107,7 @@ func (s *MainProcess) ShuttingDown(ctx context.Context) bool {
 // ShutdownPod stops a pod gracefully and keeps the data that it resumes with. When killNow is closed it
 // kills the pod.
 func (s *MainProcess) ShutdownPod(ctx context.Context, p *podup.Target, killNow <-chan struct{}) error {
-	if !p.Pod.Alive() {
-		return nil
-	}
-	within, cancel := context.WithTimeout(ctx, podclient.StopTimeout(p.Pod, nil))
-	defer cancel()
-	request := func(grace *int64) error {
-		return podclient.RequestStop(within, p.Pod, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
-	}
-	go func() {
-		select {
-		case <-killNow:
-			_ = request(new(int64)) // the first request returns the result
-		case <-within.Done():
-		}
-	}()
-	if err := request(nil); err != nil {
-		return fmt.Errorf("end pod %s: %w", p.Pod.Name, err)
-	}
-	return podclient.WaitGone(ctx, p.Pod)
+	return podclient.Shutdown(ctx, p.Pod, killNow)
 }
 
 // onSignal returns a channel that is closed at a signal, until done is called.
@@ -181,7 +156,7 @@ func StopRequested(ctx context.Context, env *cmdutil.Env, unit systemd.Unit) boo
 	if !ok {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, managerAnswerTime)
+	ctx, cancel := context.WithTimeout(ctx, systemd.AnswerTime)
 	defer cancel()
 	requested, err := unit.StopRequested(ctx, manager)
 	if err != nil {
@@ -189,6 +164,3 @@ func StopRequested(ctx context.Context, env *cmdutil.Env, unit systemd.Unit) boo
 	}
 	return requested
 }
-
-// managerAnswerTime is how long the service manager may take to answer.
-const managerAnswerTime = 5 * time.Second

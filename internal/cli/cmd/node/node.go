@@ -244,7 +244,7 @@ func (o *options) Run(ctx context.Context) error {
 	err = agent.Run(ctx)
 	cancel()
 	all.Wait()
-	return errors.Join(err, served)
+	return errors.Join(err, served, shutDown(context.WithoutCancel(ctx), agent, dirs))
 }
 
 // addressTowards returns the host's address on the route to a server.

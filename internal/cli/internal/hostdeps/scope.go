@@ -65,12 +65,13 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 	}
 }
 
-// scopeParent returns the unit whose main process this is, if the unit's pod has to run next to it in a
-// scope. That is so if the unit's cgroup is not delegated: after a crash systemd starts the main process
-// in that cgroup again, which fails (EBUSY) while the pod has controllers below it.
+// scopeParent returns the unit whose main process this is, if its pod has to run next to it in a scope. That
+// is so if the unit's cgroup is not delegated: after a crash systemd starts the main process in that cgroup
+// again, which fails (EBUSY) while the pod has controllers below it. At shutdown the unit ends its pods before
+// systemd ends their scopes. It is a unit of pods, or that of podrun node.
 func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
-	if s.Notify == nil || !is || !ok {
+	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is || !ok {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)

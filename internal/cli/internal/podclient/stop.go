@@ -110,6 +110,30 @@ func WaitGone(ctx context.Context, p store.Pod) error {
 	return nil
 }
 
+// Shutdown stops a pod gracefully because the machine shuts down, and keeps the data that it resumes with. When
+// killNow is closed it kills the pod.
+func Shutdown(ctx context.Context, p store.Pod, killNow <-chan struct{}) error {
+	if !p.Alive() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, stopTimeout(p, nil))
+	defer cancel()
+	request := func(grace *int64) error {
+		return RequestStop(within, p, wire.StopRequest{GraceSeconds: grace, Shutdown: true})
+	}
+	go func() {
+		select {
+		case <-killNow:
+			_ = request(new(int64)) // the first request returns the result
+		case <-within.Done():
+		}
+	}()
+	if err := request(nil); err != nil {
+		return fmt.Errorf("end pod %s: %w", p.Name, err)
+	}
+	return WaitGone(ctx, p)
+}
+
 // lockGone takes the lock of a pod that has ended, and waits at most GoneTime for its holder.
 func lockGone(ctx context.Context, p store.Pod) (*os.File, error) {
 	deadline := time.Now().Add(GoneTime)
@@ -124,8 +148,8 @@ func lockGone(ctx context.Context, p store.Pod) (*os.File, error) {
 	}
 }
 
-// StopTimeout returns how long a stop may take at most; grace is nil for the pod's own.
-func StopTimeout(p store.Pod, grace *int64) time.Duration {
+// stopTimeout returns how long a stop may take at most; grace is nil for the pod's own.
+func stopTimeout(p store.Pod, grace *int64) time.Duration {
 	if grace != nil {
 		return time.Duration(*grace)*time.Second + StopMargin
 	}
@@ -195,7 +219,7 @@ const forceTime = 3 * time.Second
 
 // end requests the stop of the pod from its supervisor, and waits for a limited time.
 func (o StopOptions) end(ctx context.Context, p store.Pod) error {
-	limit := StopTimeout(p, o.Grace)
+	limit := stopTimeout(p, o.Grace)
 	if o.Kill != nil {
 		limit = forceTime
 	}

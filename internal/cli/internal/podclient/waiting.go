@@ -33,7 +33,7 @@ func ReportWaiting(out io.Writer, verb string, p store.Pod, grace *int64, waits 
 			}
 			if which := stillRuns(p, waits); which != "" {
 				limit := ""
-				if left := (StopTimeout(p, grace) - StopMargin - time.Since(began)).Round(time.Second); left > 0 {
+				if left := (stopTimeout(p, grace) - StopMargin - time.Since(began)).Round(time.Second); left > 0 {
 					limit = fmt.Sprintf(", for up to %d s", left/time.Second)
 				}
 				fmt.Fprintf(out, "podrun: %s pod %s%s: %s\n", verb, p.Name, limit, which)
