@@ -41,9 +41,9 @@ func TestHostsPage(t *testing.T) {
 // testPage runs the commands of the page for one kind of control plane.
 func testPage(t *testing.T, c *controlPlane, hosts []*host, kind string) {
 	blocks := readPage(t, kind)
-	r := &reader{controlPlane: c}
+	r := &reader{controlPlane: c, home: t.TempDir()}
 	manifest := blocks[slices.IndexFunc(blocks, func(b block) bool { return b.where == "web.yaml" })].lines
-	writeFile(t, c.file("web.yaml"), []byte(strings.Join(manifest, "\n")))
+	writeFile(t, filepath.Join(r.home, "web.yaml"), []byte(strings.Join(manifest, "\n")))
 	image := regexp.MustCompile(`image: (\S+)`).FindStringSubmatch(strings.Join(manifest, "\n"))[1]
 	for _, h := range hosts {
 		n := c.newNode(t, h, h.name)
@@ -120,6 +120,7 @@ func readPage(t *testing.T, kind string) (blocks []block) {
 // A reader does what the page says.
 type reader struct {
 	*controlPlane
+	home      string // of the administrator
 	nodes     []*node
 	arguments string // that kubeadm token create has printed
 	output    string // of the last command on the server
@@ -147,7 +148,7 @@ func (r *reader) runOnServer(t *testing.T, line string) {
 	}
 	command := func() *exec.Cmd {
 		cmd := exec.Command("sh", "-c", line)
-		cmd.Dir, cmd.Env = r.dir, append(r.env(), "PATH="+r.programs+":"+os.Getenv("PATH"))
+		cmd.Dir, cmd.Env = r.home, append(r.env(), "PATH="+r.programs+":"+os.Getenv("PATH"))
 		return cmd
 	}
 	if strings.HasPrefix(line, "kubectl exec ") { // the host of the pod may learn the Service's endpoints a moment later
@@ -162,7 +163,7 @@ func (r *reader) runOnServer(t *testing.T, line string) {
 	}
 }
 
-// copyToNode does what scp FILE piN: does, from the directory of the control plane.
+// copyToNode does what scp FILE piN: does.
 func (r *reader) copyToNode(t *testing.T, words []string) {
 	t.Helper()
 	i := slices.Index([]string{"pi1:", "pi2:", "pi3:"}, words[len(words)-1])
@@ -170,7 +171,7 @@ func (r *reader) copyToNode(t *testing.T, words []string) {
 		t.Fatalf("%s: %v", pagePath, words)
 	}
 	path := r.nodes[i].file(words[1])
-	writeFile(t, path, []byte(readFile(t, r.file(words[1]))))
+	writeFile(t, path, []byte(readFile(t, filepath.Join(r.home, words[1]))))
 	if err := r.nodes[i].host.own(path); err != nil {
 		t.Fatal(err)
 	}
