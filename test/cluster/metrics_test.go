@@ -46,7 +46,7 @@ func (c *controlPlane) startMetricsServer(t *testing.T) {
 func testTop(t *testing.T, c *controlPlane) {
 	for what, want := range map[string]string{
 		"nodes": `(?m)^attic +[1-9]\d*m +\d+% +[1-9]\d*Mi +\d+% *$`,
-		"pods":  `(?m)^web-\S+ +\d+m +[1-9]\d*Mi *\nweb-\S+ +\d+m +[1-9]\d*Mi *$`,
+		"pods":  `(?m)^web-\S+ +\d+m +\d+Mi *\nweb-\S+ +\d+m +\d+Mi *$`,
 	} {
 		var got []byte
 		c.waitFor(t, "kubectl top "+what, func() (ok bool) {
