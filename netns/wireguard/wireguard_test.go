@@ -186,8 +186,8 @@ func TestPodsOfTwoNodes(t *testing.T) {
 	}
 }
 
-// Packets of a pod are not larger than a TUN device takes: the kernel would cut them into pieces of the MTU before the
-// tunnel, which costs twice the processor time.
+// Packets of a pod are not larger than a TUN device takes: the kernel would cut them into pieces of the MTU before
+// the tunnel.
 func TestPacketsFitTheTunnel(t *testing.T) {
 	p := newPair(t)
 	nettest.Do(t, p.podA, func() error {

@@ -22,8 +22,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == wireGuard {
-		os.Exit(wireguard.EntryPoints()[wireGuard](os.Args[2:]))
+	if len(os.Args) > 1 && os.Args[1] == wireguardEntry {
+		os.Exit(wireguard.EntryPoints()[wireguardEntry](os.Args[2:]))
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
 		if err := subcommand(os.Args[1], os.Args[2:]); err != nil {
@@ -40,8 +40,8 @@ func main() {
 	}
 }
 
-// wireGuard is the first argument of the process of podrun's WireGuard.
-const wireGuard = protocol.EntryWireguard
+// wireguardEntry is the first argument of the process of podrun's WireGuard.
+const wireguardEntry = protocol.EntryWireguard
 
 func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")

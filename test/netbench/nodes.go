@@ -59,7 +59,7 @@ func (w *testbed) nodes() ([]network, error) {
 		fmt.Fprintf(os.Stderr, "netbench: no WireGuard of the kernel: %s", out)
 		return []network{ours, routes}, nil
 	}
-	kernel, err := w.routedNodes(pair, nodesKernel, tunnelMTU, func(i int, to string) error { return w.kernelWireGuard(pair, i, to) })
+	kernel, err := w.routedNodes(pair, nodesKernel, tunnelMTU, func(i int, to string) error { return w.kernelWireguard(pair, i, to) })
 	return []network{ours, kernel, routes}, err
 }
 
@@ -97,8 +97,8 @@ func (w *testbed) routedNodes(pair []node, name string, mtu int, connect func(i 
 	return w.between(name, pods, of(1, "2"), func() []int { return nil })
 }
 
-// kernelWireGuard leads from host i to the network of the other's pods.
-func (w *testbed) kernelWireGuard(pair []node, i int, to string) error {
+// kernelWireguard leads from host i to the network of the other's pods.
+func (w *testbed) kernelWireguard(pair []node, i int, to string) error {
 	const port = 51830
 	file := filepath.Join(w.dir, fmt.Sprintf("wireguard%d", i))
 	text := func(key []byte) string { return base64.StdEncoding.EncodeToString(key) }
@@ -143,7 +143,7 @@ func (w *testbed) podrunNodes(pair []node) (network, error) {
 		if err != nil {
 			return network{}, err
 		}
-		socket, err := w.startWireGuard(n.ns, ns, i)
+		socket, err := w.startWireguard(n.ns, ns, i)
 		if err != nil {
 			return network{}, err
 		}
@@ -158,7 +158,7 @@ func (w *testbed) podrunNodes(pair []node) (network, error) {
 			return network{}, err
 		}
 	}
-	return w.between(nodesPodrun, pods, address.String(), func() []int { return processes("podrun", wireGuard) })
+	return w.between(nodesPodrun, pods, address.String(), func() []int { return processes("podrun", wireguardEntry) })
 }
 
 // routerPod attaches a new pod to a router. Nothing reads the descriptors of its other traffic.
@@ -175,8 +175,8 @@ func (w *testbed) routerPod(r router.Router, pool ipam.Pool, slot ipam.Slot) (st
 	return pod, err
 }
 
-// startWireGuard starts the process between a host and a router, and returns the path of its socket.
-func (w *testbed) startWireGuard(host, routerNS string, i int) (string, error) {
+// startWireguard starts the process between a host and a router, and returns the path of its socket.
+func (w *testbed) startWireguard(host, routerNS string, i int) (string, error) {
 	path := filepath.Join(w.dir, fmt.Sprintf("socket%d", i))
 	lock, err := os.Create(filepath.Join(w.dir, fmt.Sprintf("lock%d", i)))
 	if err != nil {
