@@ -124,7 +124,11 @@ func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
 	for _, a := range usable(own, pool) {
 		b.AddAddress(podIndex, "eth0", nft.HostPrefix(a))
 	}
-	b.SetUp(podIndex, "eth0")
+	var size []nl.NetlinkRequestData
+	if pool.NodeMTU > 0 {
+		size = append(size, hostGSOSize()) // larger packets would be cut before the tunnel to other nodes
+	}
+	b.SetUp(podIndex, "eth0", size...)
 	for _, a := range usable(own, pool) {
 		gateway := pool.Gateway().V4
 		if a.Is6() {

@@ -24,8 +24,11 @@ const (
 	MasqueradePref  = 101 // ip-rule(8)
 )
 
-// gsoDefaultSize is the maximum size that most devices of a host accept.
-const gsoDefaultSize = 1 << 16
+// hostGSOSize limits the packets of a pod's device to the maximum size that most devices of a host accept, and a TUN
+// device. The kernel would cut larger ones into pieces of the MTU, which are then handled one by one.
+func hostGSOSize() *nl.RtAttr {
+	return nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(1<<16))
+}
 
 // OpenMasqueraded is OpenTraffic for a pod, by the path of its network namespace, whose IPv4
 // packets leave marked with nft.MasqueradeMark: TCP, UDP and ICMP to permitted destinations. Everything
@@ -43,7 +46,7 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 			_ = procfs.WriteSysctl(congestionControl, strings.TrimSpace(string(control))) // the host may not permit it here
 		}
 		var b nlbatch.Batch
-		b.SetUp(podIndex, "eth0", nlbatch.Attr(unix.IFLA_GSO_IPV4_MAX_SIZE, nl.Uint32Attr(gsoDefaultSize)))
+		b.SetUp(podIndex, "eth0", hostGSOSize())
 		own, gateway := pool.Addresses(s).V4, pool.Gateway().V4
 		addRoutesToPods(&b, pool, own, gateway)
 		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(own), Link: podIndex, Gateway: gateway, Src: own, MTU: mtu})

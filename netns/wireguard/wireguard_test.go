@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/nettest"
@@ -183,6 +184,19 @@ func TestPodsOfTwoNodes(t *testing.T) {
 			t.Errorf("a stream to %s: %v", at, err)
 		}
 	}
+}
+
+// Packets of a pod are not larger than a TUN device takes: the kernel would cut them into pieces of the MTU before
+// the tunnel.
+func TestPacketsFitTheTunnel(t *testing.T) {
+	p := newPair(t)
+	nettest.Do(t, p.podA, func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err == nil && link.Attrs().GSOIPv4MaxSize > 1<<16 {
+			t.Errorf("packets have up to %d bytes", link.Attrs().GSOIPv4MaxSize)
+		}
+		return err
+	})
 }
 
 // Pods reach those of other nodes whichever way their other packets take.

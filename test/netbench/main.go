@@ -1,6 +1,7 @@
 // Command netbench compares a pod's network with pasta's and slirp4netns', and with a plain veth
 // pair, in one run: real clients (iperf3, curl) and small ones of its own connect to a second
-// "host", a network namespace behind a veth pair. It prints a table of medians and the project's
+// "host", a network namespace behind a veth pair. It also compares the network between pods of both
+// hosts with the kernel's WireGuard and with routes. It prints tables of medians and the project's
 // targets, met or missed.
 //
 // scripts/bench starts it as root of a user, mount, PID and network namespace of an unprivileged
@@ -12,12 +13,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 
+	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/netns/wireguard"
 	"github.com/podrun/podrun/test/internal/measure"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == wireguardEntry {
+		os.Exit(wireguard.EntryPoints()[wireguardEntry](os.Args[2:]))
+	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "_") {
 		if err := subcommand(os.Args[1], os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, "netbench:", err)
@@ -25,11 +32,16 @@ func main() {
 		}
 		return
 	}
+	// The children die with the thread that has started them (Pdeathsig), which netns must not end as one of its own.
+	runtime.LockOSThread()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "netbench:", err)
 		os.Exit(1)
 	}
 }
+
+// wireguardEntry is the first argument of the process of podrun's WireGuard.
+const wireguardEntry = protocol.EntryWireguard
 
 func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")
@@ -38,25 +50,38 @@ func run() error {
 	seconds := flag.Int("seconds", 2, "how long each stream lasts")
 	out := flag.String("json", "", "where all figures go")
 	page := flag.String("page", "", "write the tables, as Markdown, into this file")
+	onlyNodes := flag.Bool("nodes", false, "measure only the network between pods of two nodes")
+	proc := flag.String("proc", "/proc", "the /proc in which processor time is read; only that of the first PID namespace has the kernel's threads")
 	flag.Parse()
-	for _, tool := range []string{"ip", "nsenter", "iperf3", "curl", "pasta", "slirp4netns"} {
+	tools := []string{"ip", "nsenter", "iperf3", "sysctl"}
+	if !*onlyNodes {
+		tools = append(tools, "curl", "pasta", "slirp4netns")
+	}
+	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("%w: scripts/deps bench", err)
 		}
 	}
-	w, err := newTestbed()
+	w, err := newTestbed(*proc)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	networks, err := w.networks(*podrun, *rootfs)
+	f := figures{}
+	var networks []network
+	if !*onlyNodes {
+		if networks, err = w.networks(*podrun, *rootfs); err != nil {
+			return err
+		}
+		if err := w.starts(f, *rounds*5); err != nil {
+			return err
+		}
+	}
+	between, err := w.nodes()
 	if err != nil {
 		return err
 	}
-	f := figures{}
-	if err := w.starts(f, *rounds*5); err != nil {
-		return err
-	}
+	networks = append(networks, between...)
 	each := func(do func(network) error) error {
 		for _, x := range networks {
 			if err := do(x); err != nil {
@@ -70,7 +95,9 @@ func run() error {
 	}); err != nil {
 		return err
 	}
-	w.memory(f, networks) // a pod that has been woken often hibernates later
+	if !*onlyNodes {
+		w.memory(f, networks) // a pod that has been woken often hibernates later
+	}
 	for range *rounds * slicesPerRound {
 		if err := each(func(x network) error { return w.measureRequests(f, x) }); err != nil {
 			return err

@@ -24,6 +24,7 @@ type network struct {
 	out        string       // their server
 	reachable  bool         // the remote host connects through the host's ports, which are
 	portOffset int          // that much above those inside
+	parallel   bool         // between nodes: also several streams at once, and no download
 	pids       func() []int // of the processes that carry the traffic
 }
 
@@ -37,7 +38,7 @@ func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
 	if out, err := w.podrun("image", "import", rootfs, image).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("import the image: %w: %s", err, out)
 	}
-	plain := network{name: "veth", ns: "/proc/self/ns/net", out: remoteAddrs.veth, reachable: true, pids: func() []int { return nil }}
+	plain := network{name: "veth", ns: hostNS, out: remoteAddrs.veth, reachable: true, pids: func() []int { return nil }}
 	if err := w.serve(plain.ns); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,10 @@ import (
 )
 
 // columns are in the order of the table.
-var columns = []string{"veth", "podrun", "pasta", "slirp4netns", "pod to pod", "pod to pod, IPv6"}
+var (
+	podColumns  = []string{"veth", "podrun", "pasta", "slirp4netns", "pod to pod", "pod to pod, IPv6"}
+	nodeColumns = []string{nodesPodrun, nodesKernel, nodesRoutes}
+)
 
 // targets are the project's own: podrun's median is at least, or with at most set at most, so many
 // times another network's, or an absolute value.
@@ -42,21 +45,51 @@ var targets = []struct {
 	{startTime, "podrun", "", 5, true},
 }
 
-// table returns the medians: a row for each quantity, a column for each network.
-func (f figures) table(title string) measure.Table {
+// table returns the medians: a row for each quantity, a column for each network. It has no rows for networks that
+// were not measured.
+func (f figures) table(title string, columns []string) measure.Table {
 	t := measure.Table{Head: append([]string{title}, columns...)}
 	for _, what := range slices.Sorted(maps.Keys(f)) {
-		cells := []string{what}
+		cells, empty := []string{what}, true
 		for _, c := range columns {
 			cell := ""
 			if list := f[what][c]; len(list) > 0 {
-				cell = fmt.Sprintf("%.4g", measure.Median(list))
+				cell, empty = fmt.Sprintf("%.4g", measure.Median(list)), false
 			}
 			cells = append(cells, cell)
 		}
-		t.Add(cells...)
+		if !empty {
+			t.Add(cells...)
+		}
 	}
 	return t
+}
+
+// nodeTable is the table of the networks between nodes, with podrun's part of the others' figures.
+func (f figures) nodeTable(title string) measure.Table {
+	t := f.table(title, nodeColumns)
+	for _, other := range nodeColumns[1:] {
+		t.Head = append(t.Head, "podrun / "+other)
+		for i, cells := range t.Rows {
+			t.Rows[i] = append(cells, ratio(f[cells[0]][nodesPodrun], f[cells[0]][other]))
+		}
+	}
+	return t
+}
+
+// ratio returns the median of the ratios of two networks' figures. Those of one round are compared, because they
+// have been measured one after the other.
+func ratio(ours, theirs []float64) string {
+	var each []float64
+	for i := range min(len(ours), len(theirs)) {
+		if theirs[i] > 0 {
+			each = append(each, ours[i]/theirs[i])
+		}
+	}
+	if len(each) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", measure.Median(each))
 }
 
 // targetTable returns the targets, and whether they are met.
@@ -69,19 +102,26 @@ func (f figures) targetTable() measure.Table {
 }
 
 func (f figures) print(out io.Writer) error {
-	medians, met := f.table("network, medians"), f.targetTable()
-	fmt.Fprintln(out)
-	if err := medians.Print(out); err != nil {
-		return err
+	for _, t := range []measure.Table{f.table("network, medians", podColumns), f.targetTable(), f.nodeTable("between nodes, medians")} {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(out)
+		if err := t.Print(out); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(out)
-	return met.Print(out)
+	return nil
 }
 
 // verdict is the result for a target.
 type verdict struct{ target, result string }
 
+// verdicts returns none if the networks that the targets concern were not to be measured.
 func (f figures) verdicts() (list []verdict) {
+	if len(f[startTime]) == 0 {
+		return nil
+	}
 	for _, b := range targets {
 		value, bound, of := measure.Median(f[b.what][b.network]), b.factor, ""
 		if b.than != "" {
@@ -105,7 +145,11 @@ func (f figures) verdicts() (list []verdict) {
 
 // page returns the same as Markdown.
 func (f figures) page() string {
-	medians, met := f.table(""), f.targetTable()
+	medians, met, nodes := f.table("", podColumns), f.targetTable(), f.nodeTable("")
 	return "Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of round trips and connections, those of slices that each network has in alternation.\n\n" +
-		medians.Markdown() + "\n" + met.Markdown()
+		medians.Markdown() + "\n" + met.Markdown() +
+		"\nBetween pods of two nodes, the same two hosts: podrun's WireGuard (`podrun node --pod-network wireguard`), the kernel's (as\n" +
+		"flannel's backend wireguard), if this kernel has it, and routes without encapsulation (as flannel's backend host-gw), for which a\n" +
+		"pair of devices passes 64 KiB at once. Processor time is that of both ends' programs and of the kernel's threads. Ratios are medians of each round's.\n\n" +
+		nodes.Markdown()
 }

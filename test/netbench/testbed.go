@@ -25,22 +25,26 @@ const (
 // takes longer than the connection.
 var remoteAddrs = struct{ veth, podrun, pasta, slirp string }{remoteAddr, "10.77.0.3", "10.77.0.4", "10.77.0.5"}
 
+// hostNS is the network of this process, for one that enters it.
+const hostNS = "/proc/self/ns/net"
+
 // testbed is this process's network, which stands for the host's, and the remote one.
 type testbed struct {
 	remote   string // path of the namespace
 	dir      string // for files
+	proc     string // where processorTime reads
 	children []*exec.Cmd
 	undo     []func()
 	podrun   func(args ...string) *exec.Cmd
 	names    []string // of pods
 }
 
-func newTestbed() (*testbed, error) {
+func newTestbed(proc string) (*testbed, error) {
 	dir, err := os.MkdirTemp("", "netbench-")
 	if err != nil {
 		return nil, err
 	}
-	w := &testbed{dir: dir, undo: []func(){func() { os.RemoveAll(dir) }}}
+	w := &testbed{dir: dir, proc: proc, undo: []func(){func() { os.RemoveAll(dir) }}}
 	if w.remote, err = w.namespace(); err != nil {
 		return nil, err
 	}
