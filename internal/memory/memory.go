@@ -22,9 +22,19 @@ const idlePercent = 50
 // idleLate is the longest time until a process shrinks in which something always changes.
 const idleLate = 30 * time.Second
 
+// Delays of releases of the program's pages, which cost little, unlike a collection of garbage: the first while
+// what has just been done ends, the last after work that a start has put off for a second.
+const (
+	firstRelease = 20 * time.Millisecond
+	lastRelease  = 1100 * time.Millisecond
+)
+
 // ShrinkWhenIdle shrinks the process when touched has not been called for a time, and every 30 seconds while it is
 // being called. When a page of its program is used again, at most grain bytes around it are mapped.
-func ShrinkWhenIdle(after time.Duration, grain uintptr) (touched func()) {
+//
+// If settled, nothing is expected to follow: the pages of the program are released at once, too, and again when
+// late work has used some.
+func ShrinkWhenIdle(after time.Duration, grain uintptr) (touched func(settled bool)) {
 	var mu sync.Mutex
 	last := time.Now()
 	own := ownProgram{grain: grain}
@@ -34,10 +44,17 @@ func ShrinkWhenIdle(after time.Duration, grain uintptr) (touched func()) {
 		mu.Unlock()
 		own.shrink()
 	})
-	return func() {
+	first, again := time.AfterFunc(after, own.release), time.AfterFunc(after, own.release)
+	return func(settled bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		timer.Reset(max(0, min(after, time.Until(last.Add(idleLate)))))
+		first.Stop()
+		again.Stop()
+		if settled {
+			first.Reset(firstRelease)
+			again.Reset(lastRelease)
+		}
 	}
 }
 
@@ -49,11 +66,16 @@ type ownProgram struct {
 }
 
 // shrink releases memory that a process at rest does not need: free heap and the larger GC percentage, and the
-// pages of its own program. Those stay in the page cache, where the kernel may drop them, and are mapped again piece
-// by piece when they are used.
+// pages of its own program.
 func (p *ownProgram) shrink() {
 	debug.SetGCPercent(idlePercent)
 	debug.FreeOSMemory()
+	p.release()
+}
+
+// release releases the pages of the program. They stay in the page cache, where the kernel may drop them, and are
+// mapped again piece by piece when they are used.
+func (p *ownProgram) release() {
 	p.once.Do(p.find)
 	for _, m := range p.clean {
 		// On an error the pages stay mapped, which is harmless.

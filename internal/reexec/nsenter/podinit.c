@@ -31,6 +31,10 @@ enum { SIGNALS, ALARM, CHANNEL, KEPT };
 static const long long quick = 10000000000, min_delay = 100000000, max_delay = 60000000000;
 enum { deaths_without_delay = 5 };
 
+// While a supervisor runs, its messages come in groups: the pages of the program are dropped after a pause of so
+// many milliseconds.
+enum { settle = 20 };
+
 static char **supervisor_argv;
 static sigset_t mask; // the signal mask of the process that started the pod
 
@@ -209,10 +213,12 @@ static int wait_event(void) {
 	for (int i = 0; hibernating && i < podrun_kept_count; i++)
 		if (podrun_kept[i].watched)
 			fds[n++] = (struct pollfd){.fd = podrun_kept[i].fd, .events = POLLIN};
-	if (hibernating)
-		podrun_drop_program_pages();
 	int timeout = hibernating && supervisor.ping > 0 ? supervisor.ping : -1;
-	int ready = poll(fds, n, timeout);
+	int ready = hibernating ? 0 : poll(fds, n, settle);
+	if (ready == 0) {
+		podrun_drop_program_pages();
+		ready = poll(fds, n, timeout);
+	}
 	if (ready < 0 && errno == EINVAL)
 		ready = poll_in_chunks(fds, n, timeout);
 	if (ready == 0)

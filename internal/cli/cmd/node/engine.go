@@ -40,7 +40,7 @@ type engine struct {
 	launcher cmdutil.PodLauncher
 	sysctls  []string     // --allow-unsafe-sysctl
 	cluster  *pod.Cluster // of the pods
-	busy     func()       // is called when something changes; memory.ShrinkWhenIdle
+	busy     func(bool)   // is called when something changes; memory.ShrinkWhenIdle
 }
 
 // Find implements node.Engine.
@@ -292,7 +292,7 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 		}
 		for p, st := range next {
 			if seen[p] != st {
-				e.busy()
+				e.busy(false)
 				changed(p.Namespace, p.Name)
 			}
 			delete(seen, p)
