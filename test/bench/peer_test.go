@@ -38,9 +38,9 @@ func TestFindPodman(t *testing.T) {
 
 // A given runtime is the only one that is tried, with pasta first; the page has its name, not its path.
 func TestPodmanVariants(t *testing.T) {
-	pasta, given, cgroupfs := []string{"--network", "pasta"}, []string{"--runtime", "/x/crun"}, []string{"--runtime", "/x/crun", "--cgroup-manager", "cgroupfs"}
+	network, given, cgroupfs := []string{"--network", "pasta"}, []string{"--runtime", "/x/crun"}, []string{"--runtime", "/x/crun", "--cgroup-manager", "cgroupfs"}
 	list := podmanVariants("/x/crun")
-	if want := []podmanFlags{{given, pasta}, {given, nil}, {cgroupfs, pasta}, {cgroupfs, nil}}; !reflect.DeepEqual(list, want) {
+	if want := []podmanFlags{{given, network}, {given, nil}, {cgroupfs, network}, {cgroupfs, nil}}; !reflect.DeepEqual(list, want) {
 		t.Errorf("%q, want %q", list, want)
 	}
 	if got := list[0].String(); got != "--runtime crun --network pasta" {
