@@ -32,13 +32,13 @@ func (p Pod) Alive() bool {
 
 // alive is Alive with the error, for callers that need the reason.
 func (p Pod) alive() (bool, error) {
-	f, err := os.Open(p.lockFile())
+	fd, err := openFile(p.lockFile())
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer unix.Close(fd)
 	probe := unix.Flock_t{Type: unix.F_WRLCK}
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe)
+	err = unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe)
 	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 
@@ -49,7 +49,7 @@ func (p Pod) PodInit() (pid int, start uint64, ok bool) {
 	if !p.Alive() {
 		return 0, 0, false
 	}
-	b, err := os.ReadFile(p.lockFile())
+	b, err := readFile(p.lockFile())
 	if err != nil {
 		return 0, 0, false
 	}
@@ -63,7 +63,7 @@ func (p Pod) Monitor() (pid int, ok bool) {
 	if !p.Alive() {
 		return 0, false
 	}
-	b, err := os.ReadFile(p.lockFile())
+	b, err := readFile(p.lockFile())
 	if err != nil {
 		return 0, false
 	}

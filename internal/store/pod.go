@@ -155,7 +155,7 @@ func (p Pod) Plan() (*pod.Plan, error) {
 
 // Manifest reads the v1.Pod that the pod was made from, as JSON.
 func (p Pod) Manifest() ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(p.data, manifestFile))
+	b, err := readFile(filepath.Join(p.data, manifestFile))
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
@@ -242,7 +242,7 @@ func (p Pod) emptyRuntime(but ...string) error {
 }
 
 func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil {
 		return err
 	}

@@ -148,26 +148,38 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// The summary in README.md is replaced as a whole; a text without marks is not written.
-func TestBetween(t *testing.T) {
+// The summaries are replaced as a whole; a text without marks is not written.
+func TestSummaries(t *testing.T) {
 	pod := shapes[1].title
-	r := report{CPUs: 2, Rounds: 5, PodmanVersion: "podman version 4.3.1", Podman: "--runtime runc",
-		Times: map[string]map[string]summary{"up, " + pod: {"podrun": {Median: 129}, "podman": {Median: 645}}}}
-	got, err := r.between("a\n" + markFrom + "old\n" + markTo + "b\n")
-	want := "a\n" + markFrom + "Medians of 5 rounds on 2 processors, with podman 4.3.1 --runtime runc:\n\n|  | podrun | podman | ratio |\n|---|---|---|---|\n" +
-		"| `up -d` of a pod with 1 init + 2 apps | 129 ms | 645 ms | 1/5 |\n" + markTo + "b\n"
+	r := report{CPUs: 2, Rounds: 5, PodmanVersion: "podman version 5.8.2", Podman: "--network pasta",
+		Times: map[string]map[string]summary{
+			"up, " + pod: {"podrun": {Median: 129}, "podman": {Median: 645}}, execTask: {"podrun": {Median: 5}, "podman": {Median: 50}},
+		},
+		Memory: map[string]map[string]footprint{pod + ", idle": {"podrun": {PSS: 1024}, "podman": {PSS: 2048}}},
+	}
+	table := summaries[0]
+	got, err := table.between("a\n"+table.from+"old\n"+table.to+"b\n", r)
+	want := "a\n" + table.from + "Medians of 5 rounds on 2 processors, with podman 5.8.2 --network pasta:\n\n|  | podrun | podman | ratio |\n|---|---|---|---|\n" +
+		"| `up -d` of a pod with 1 init + 2 apps | 129 ms | 645 ms | 1/5 |\n| `exec … true` | 5 ms | 50 ms | 1/10 |\n" +
+		"| its own memory (PSS) when the pod is idle | 1.0 MB | 2.0 MB | 1/2 |\n" + table.to + "b\n"
 	if err != nil || got != want {
 		t.Errorf("between = %q, %v, want %q", got, err, want)
 	}
-	if _, err := r.between("nothing"); err == nil {
+	want = "`up -d` takes 1/5 (1 init + 2 apps) of the time of podman 5.8.2 --network pasta; `exec` 1/10, memory of an idle pod 1/2"
+	if got := r.summaryRatios(); got != want {
+		t.Errorf("ratios %q, want %q", got, want)
+	}
+	if _, err := table.between("nothing", r); err == nil {
 		t.Error("a text without marks is no error")
 	}
-	b, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.between(string(b)); err != nil {
-		t.Errorf("README.md: %v", err)
+	for _, s := range summaries {
+		b, err := os.ReadFile(filepath.Join("../..", s.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.between(string(b), r); err != nil {
+			t.Errorf("%s: %v", s.file, err)
+		}
 	}
 }
 

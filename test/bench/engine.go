@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,7 +98,7 @@ type podman struct {
 	user  *account
 	work  string
 	env   []string
-	flags []string // required on this host
+	flags podmanFlags // required on this host
 
 	binary, runtime string // runtime "": podman's own choice, or runc
 }
@@ -111,7 +112,7 @@ func newPodman(user *account, work, binary, runtime string) *podman {
 func (e *podman) name() string { return "podman" }
 
 func (e *podman) run(args ...string) *exec.Cmd {
-	return e.user.command(e.env, e.binary, append(e.flags, args...)...)
+	return e.user.command(e.env, e.binary, append(slices.Clip(e.flags.global), args...)...)
 }
 
 // prepare configures podman with its fastest storage, overlay, and finds what it needs on this
@@ -131,7 +132,7 @@ func (e *podman) prepare(rootfs string) error {
 		return err
 	}
 	var tried []error
-	for _, flags := range runtimeFlags(e.runtime) {
+	for _, flags := range podmanVariants(e.runtime) {
 		e.flags = flags
 		pod, file := shapes[0].name, filepath.Join(e.work, "pods", shapes[0].name+".yaml")
 		_, err := timed(e.up(pod, file))
@@ -146,7 +147,8 @@ func (e *podman) prepare(rootfs string) error {
 }
 
 func (e *podman) up(_, file string) *exec.Cmd {
-	return e.run("kube", "play", "--log-driver", "k8s-file", file) // a file, as podrun's
+	play := append([]string{"kube", "play", "--log-driver", "k8s-file"}, e.flags.play...) // a file, as podrun's
+	return e.run(append(play, file)...)
 }
 func (e *podman) down(_, file string) *exec.Cmd { return e.run("kube", "down", file) }
 

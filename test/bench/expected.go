@@ -4,116 +4,147 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
+
+// counts are what commands did in each round, by command and measure.
+type counts map[string]map[string][]float64
+
+// add adds the values of a round.
+func (c counts) add(command string, values map[string]float64) {
+	if c[command] == nil {
+		c[command] = map[string][]float64{}
+	}
+	for measure, value := range values {
+		c[command][measure] = append(c[command][measure], value)
+	}
+}
 
 // callPrefix begins the measure of a single system call. It is no limit; it shows which calls have
 // become more.
 const callPrefix = "call:"
 
 const (
-	tolerance     = 5.0  // percent that a count may grow
+	tolerance     = 5.0  // percent that a count may grow, if it varies less
 	toleranceMost = 25.0 // a count that varies more is left out
-	slack         = 3    // a count may grow by so much, whatever it is
 )
 
-// unstable are counts that are no limits. On a busy machine down repeats its connection to the
-// supervisor, and the end of the pod overlaps work that the supervisor has delayed.
-var unstable = []string{"down calls"}
+// exact are measures that depend on podrun alone, neither on the kernel nor on the load: one more is
+// an error, on any machine.
+var exact = []string{"processes", "execs", "syncs"}
 
-// expectation is a line of the file of expected counts.
-type expectation struct {
+// expected is the content of the file of expected counts.
+type expected struct {
+	host   string // that counts other than exact ones depend on
+	limits []limit
+}
+
+// limit is what is expected of one measure of a command.
+type limit struct {
 	command, measure string
-	count            float64
+	count            float64 // the least of all rounds
 	tolerance        float64 // in percent
 }
 
-// readExpected reads the file. A line that begins with # is a comment.
-func readExpected(file string) (list []expectation, err error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if text := lines.Text(); text != "" && text[0] != '#' {
-			var e expectation
-			if _, err := fmt.Sscan(text, &e.command, &e.measure, &e.count, &e.tolerance); err != nil {
-				return nil, fmt.Errorf("read %s: line %q: %w", file, text, err)
-			}
-			list = append(list, e)
-		}
-	}
-	return list, nil
+const hostKey = "host"
+
+// host returns what counts depend on apart from podrun: the kernel, the number of processors, and the
+// hierarchies of cgroups.
+func host() string {
+	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	kernel, _, _ := strings.Cut(string(release), "-")
+	major, minor, _ := strings.Cut(kernel, ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	hierarchies, _ := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
+	return fmt.Sprintf("linux-%s.%s,cpus-%d,cgroup-v1-%d", major, strings.TrimSpace(minor), runtime.NumCPU(), len(hierarchies))
 }
 
-// expect makes expectations of the values of all rounds, which are sorted.
-func expect(found map[string]map[string][]float64) (list []expectation, left []string) {
-	for command, by := range found {
-		for measure, values := range by {
-			e := expectation{command, measure, middle(values), tolerance}
-			if spread := 100 * (slices.Max(values) - slices.Min(values)) / max(e.count, 1); spread > tolerance && slices.Max(values)-slices.Min(values) > slack {
-				e.tolerance = math.Ceil(1.5 * spread)
+// readExpected reads the file. A line that begins with # is a comment.
+func readExpected(file string) (e expected, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return e, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		text := lines.Text()
+		if name, ok := strings.CutPrefix(text, hostKey+" "); ok {
+			e.host = name
+			continue
+		}
+		if text != "" && text[0] != '#' {
+			var l limit
+			if _, err := fmt.Sscan(text, &l.command, &l.measure, &l.count, &l.tolerance); err != nil {
+				return e, fmt.Errorf("read %s: line %q: %w", file, text, err)
 			}
-			if slices.Contains(unstable, command+" "+measure) || e.tolerance > toleranceMost && !strings.HasPrefix(measure, callPrefix) {
-				left = append(left, fmt.Sprintf("%s %s: %v to %v", command, measure, slices.Min(values), slices.Max(values)))
-				continue
-			}
-			list = append(list, e)
+			e.limits = append(e.limits, l)
 		}
 	}
-	slices.SortFunc(list, func(a, b expectation) int {
+	return e, lines.Err()
+}
+
+// expect makes limits of the values of all rounds. It also returns what varies too much.
+func expect(host string, found counts) (e expected, left []string) {
+	e.host = host
+	for command, by := range found {
+		for measure, values := range by {
+			least, most := slices.Min(values), slices.Max(values)
+			l := limit{command, measure, least, max(tolerance, math.Ceil(150*(most-least)/max(least, 1)))}
+			switch {
+			case slices.Contains(exact, measure):
+				l.tolerance = 0
+			case l.tolerance > toleranceMost && !strings.HasPrefix(measure, callPrefix):
+				left = append(left, fmt.Sprintf("%s %s: %v to %v", command, measure, least, most))
+				continue
+			}
+			e.limits = append(e.limits, l)
+		}
+	}
+	slices.SortFunc(e.limits, func(a, b limit) int {
 		return cmp.Or(cmp.Compare(a.command, b.command), cmp.Compare(a.measure, b.measure))
 	})
 	slices.Sort(left)
-	return list, left
+	return e, left
 }
 
-// middle returns the median, the lower one of two: a count is a whole number.
-func middle(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[(len(sorted)-1)/2]
-}
-
-func writeExpected(file string, list []expectation) error {
+func (e expected) write(file string) error {
 	var b strings.Builder
-	b.WriteString("# command, measure, count, tolerance in percent: written by scripts/perf-check -update\n")
-	for _, e := range list {
-		fmt.Fprintln(&b, e.command, e.measure, e.count, e.tolerance)
+	fmt.Fprintf(&b, "# command, measure, count, tolerance in percent: written by scripts/perf-check -update\n%s %s\n", hostKey, e.host)
+	for _, l := range e.limits {
+		fmt.Fprintf(&b, "%s %s %.6g %v\n", l.command, l.measure, l.count, l.tolerance)
 	}
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
-// judge compares counts with the expected ones. It returns what has grown, and what has become less.
-func judge(want []expectation, found map[string]map[string][]float64) (more, less []string) {
-	was := map[string]float64{}
-	for _, e := range want {
-		was[e.command+" "+e.measure] = e.count
-	}
-	for _, e := range want {
-		if strings.HasPrefix(e.measure, callPrefix) {
+// judge compares the least counts of all rounds with the limits. It returns what has grown, and what
+// has become less.
+func (e expected) judge(host string, found counts) (more, less []string) {
+	for _, l := range e.limits {
+		strict := slices.Contains(exact, l.measure)
+		if strings.HasPrefix(l.measure, callPrefix) || !strict && host != e.host {
 			continue
 		}
-		values := found[e.command][e.measure]
+		values := found[l.command][l.measure]
 		if len(values) == 0 {
-			more = append(more, fmt.Sprintf("%s: %s: was %v, is not measured", e.command, e.measure, e.count))
+			more = append(more, fmt.Sprintf("%s: %s: was %v, is not measured", l.command, l.measure, l.count))
 			continue
 		}
-		is := middle(values)
-		text := fmt.Sprintf("%s: %s: was %v, is %v (tolerance %v %%)", e.command, e.measure, e.count, is, e.tolerance)
-		switch limit := e.count * e.tolerance / 100; {
-		case is-e.count > max(limit, slack):
-			if e.measure == "calls" {
-				text += "; grown: " + strings.Join(grown(e.command, was, found[e.command]), ", ")
+		is := slices.Min(values)
+		text := fmt.Sprintf("%s: %s: was %v, is %v (tolerance %v %%)", l.command, l.measure, l.count, is, l.tolerance)
+		switch allowed := l.count * l.tolerance / 100; {
+		case is-l.count > allowed:
+			if l.measure != "faults" {
+				text += e.grown(l.command, found[l.command])
 			}
 			more = append(more, text)
-		case e.count-is > max(limit, slack):
+		case l.count-is > allowed:
 			less = append(less, text)
 		}
 	}
@@ -121,25 +152,25 @@ func judge(want []expectation, found map[string]map[string][]float64) (more, les
 }
 
 // grown returns the system calls of a command that have become more, the most grown first.
-func grown(command string, was map[string]float64, found map[string][]float64) []string {
-	type growth struct {
-		text string
-		by   float64
-	}
-	var list []growth
-	for measure, values := range found {
-		name, ok := strings.CutPrefix(measure, callPrefix)
-		before, is := was[command+" "+measure], middle(values)
-		if ok && is > before {
-			list = append(list, growth{fmt.Sprintf("%s %v to %v", name, before, is), is - before})
+func (e expected) grown(command string, found map[string][]float64) string {
+	was := map[string]float64{}
+	for _, l := range e.limits {
+		if l.command == command {
+			was[l.measure] = l.count
 		}
 	}
-	slices.SortFunc(list, func(a, b growth) int {
-		return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.text, b.text))
+	by := func(measure string) float64 { return slices.Min(found[measure]) - was[measure] }
+	names := slices.SortedFunc(maps.Keys(found), func(a, b string) int {
+		return cmp.Or(cmp.Compare(by(b), by(a)), cmp.Compare(a, b))
 	})
 	var texts []string
-	for _, g := range list[:min(len(list), 8)] {
-		texts = append(texts, g.text)
+	for _, measure := range names {
+		if name, ok := strings.CutPrefix(measure, callPrefix); ok && by(measure) > 0 && len(texts) < 8 {
+			texts = append(texts, fmt.Sprintf("%s %v to %v", name, was[measure], slices.Min(found[measure])))
+		}
 	}
-	return texts
+	if len(texts) == 0 {
+		return ""
+	}
+	return "; grown: " + strings.Join(texts, ", ")
 }

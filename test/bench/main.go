@@ -55,12 +55,12 @@ func run() error {
 	against := flag.String("against", "", "earlier figures, a file of -json: print what has become worse")
 	docs := flag.String("docs", "", "write the page, its plot and its figures into this directory")
 	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")
-	readme := flag.String("readme", "", "write the summary between the marks of this file")
+	top := flag.String("top", "", "write summaries between the marks of documents of this checkout")
 	only := flag.String("only", "", "measure nothing: read the figures of this file")
 	expected := flag.String("expected", "", "only count what podrun's commands do, and compare it with this file")
 	update := flag.Bool("update", false, "with -expected: write the file")
 	flag.Parse()
-	to := pages{*docs, *network, *readme}
+	to := pages{*docs, *network, *top}
 	if *only != "" {
 		r, err := load(*only)
 		if err != nil {
@@ -104,7 +104,9 @@ func (b *bench) prepare(binary, name string) (err error) {
 		return err
 	}
 	b.ours = newPodrun(b.user, b.work, binary)
-	if !b.alone {
+	if b.alone {
+		b.ours.env = append(b.ours.env, hibernateAfter+awakeFor)
+	} else {
 		path, err := findPodman(os.Getenv("PODMAN"), podmanDirectories(os.Getenv("PATH")))
 		if err != nil {
 			return err

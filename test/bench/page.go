@@ -16,10 +16,10 @@ import (
 type pages struct {
 	docs    string // the directory of bench.md, bench.svg and bench.json; "": none
 	network string // a file with the page's part about the network; "": none
-	readme  string // a file with marks, between which the most important figures go; "": none
+	top     string // the directory of the files in summaries, between whose marks the most important figures go; "": none
 }
 
-// write writes the page, its plot, its figures, and the README's summary.
+// write writes the page, its plot, its figures, and the summaries in other texts.
 func (r report) write(to pages) error {
 	if to.docs == "" {
 		return nil
@@ -40,32 +40,89 @@ func (r report) write(to pages) error {
 	if err := os.WriteFile(filepath.Join(to.docs, "bench.md"), []byte(text), 0o644); err != nil {
 		return err
 	}
-	if err := measure.Save(filepath.Join(to.docs, "bench.json"), r); err != nil || to.readme == "" {
+	if err := measure.Save(filepath.Join(to.docs, "bench.json"), r); err != nil || to.top == "" {
 		return err
 	}
-	b, err := os.ReadFile(to.readme)
-	if err == nil {
-		text, err = r.between(string(b))
+	for _, s := range summaries {
+		if err := s.write(to.top, r); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// summaryText is a part of a text that is replaced by figures of the last run: what is between the marks.
+type summaryText struct {
+	file, from, to string
+	text           func(r report) string
+}
+
+const (
+	tableFrom = "<!-- from make bench -->\n"
+	tableTo   = "<!-- to here -->\n"
+	ratioFrom = "<!-- ratios of make bench -->"
+	ratioTo   = "<!-- to here -->"
+)
+
+var summaries = []summaryText{
+	{"README.md", tableFrom, tableTo, report.summaryTable},
+	{"README.md", ratioFrom, ratioTo, report.summaryRatios},
+	{"docs/explanation/speed.md", ratioFrom, ratioTo, report.summaryRatios},
+	{"docs/explanation/comparison.md", ratioFrom, ratioTo, report.summaryRatios},
+}
+
+func (s summaryText) write(top string, r report) error {
+	path := filepath.Join(top, s.file)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to.readme, []byte(text), 0o644)
+	text, err := s.between(string(b), r)
+	if err != nil {
+		return fmt.Errorf("write figures to %s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// The marks of a text's summary.
-const (
-	markFrom = "<!-- from make bench -->\n"
-	markTo   = "<!-- to here -->\n"
-)
-
-// between inserts the summary into a text.
-func (r report) between(text string) (string, error) {
-	head, rest, ok1 := strings.Cut(text, markFrom)
-	_, tail, ok2 := strings.Cut(rest, markTo)
+// between returns a text with new figures between the marks.
+func (s summaryText) between(text string, r report) (string, error) {
+	head, rest, ok1 := strings.Cut(text, s.from)
+	_, tail, ok2 := strings.Cut(rest, s.to)
 	if !ok1 || !ok2 {
-		return "", fmt.Errorf("write figures: the text has no marks %q and %q", markFrom, markTo)
+		return "", fmt.Errorf("the text has no marks %q and %q", s.from, s.to)
 	}
+	return head + s.from + s.text(r) + s.to + tail, nil
+}
+
+// summaryRatios returns the most important ratios as a part of a sentence.
+func (r report) summaryRatios() string {
+	var parts []string
+	part := func(format string, ours, theirs float64) {
+		if ours > 0 && theirs > 0 {
+			parts = append(parts, fmt.Sprintf(format, fraction(ours/theirs)))
+		}
+	}
+	medians := func(task string) (ours, theirs float64) {
+		return r.Times[task]["podrun"].Median, r.Times[task]["podman"].Median
+	}
+	for _, s := range shapes {
+		a, b := medians("up, " + s.title)
+		part("%s ("+s.title+")", a, b)
+	}
+	ups := strings.Join(parts, ", ")
+	parts = nil
+	pod := shapes[1].title
+	a, b := medians("down, " + pod)
+	part("`down` %s", a, b)
+	a, b = medians(execTask)
+	part("`exec` %s", a, b)
+	idle := r.Memory[pod+", idle"]
+	part("memory of an idle pod %s", float64(idle["podrun"].PSS), float64(idle["podman"].PSS))
+	return fmt.Sprintf("`up -d` takes %s of the time of podman %s; %s", ups, r.podman(), strings.Join(parts, ", "))
+}
+
+// summaryTable returns the most important figures.
+func (r report) summaryTable() string {
 	table := measure.Table{Head: []string{"", "podrun", "podman", "ratio"}}
 	add := func(title, format string, ours, theirs float64) {
 		if ours > 0 && theirs > 0 {
@@ -88,7 +145,7 @@ func (r report) between(text string) (string, error) {
 		}
 	}
 	intro := fmt.Sprintf("Medians of %d rounds on %d processors, with podman %s:\n\n", r.Rounds, r.CPUs, r.podman())
-	return head + markFrom + intro + table.Markdown() + markTo + tail, nil
+	return intro + table.Markdown()
 }
 
 // podman returns its version, the components that this machine requires, and its runtime's version.
@@ -152,7 +209,7 @@ func (r report) scalePart() string {
 	var pss []string
 	for _, n := range psAt {
 		if kib, ok := s.PSS[n]; ok {
-			pss = append(pss, fmt.Sprintf("%d pods %.1f MB", n, float64(kib)/1024))
+			pss = append(pss, fmt.Sprintf("%s %.1f MB", podCount(n), float64(kib)/1024))
 		}
 	}
 	return fmt.Sprintf(`

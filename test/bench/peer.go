@@ -70,13 +70,26 @@ func podmanVersion(path string) (parts []int, err error) {
 	return parts, nil
 }
 
-// runtimeFlags are the flags with which podman may work on this host, the preferred ones first.
-// Debian's crun refuses mixed cgroup hierarchies, runc does not.
-func runtimeFlags(given string) [][]string {
-	if given != "" {
-		return [][]string{{"--runtime", given}, {"--runtime", given, "--cgroup-manager", "cgroupfs"}}
+// podmanFlags are flags with which podman may work on this host.
+type podmanFlags struct {
+	global []string // of every command
+	play   []string // of kube play
+}
+
+// podmanVariants returns the flags to try, the preferred ones first. pasta starts faster than
+// podman's default network, but older versions do not have it. crun refuses mixed cgroup hierarchies
+// that it sees, runc does not.
+func podmanVariants(runtime string) (list []podmanFlags) {
+	globals := [][]string{nil, {"--runtime", "runc"}, {"--runtime", "runc", "--cgroup-manager", "cgroupfs"}}
+	if runtime != "" {
+		globals = [][]string{{"--runtime", runtime}, {"--runtime", runtime, "--cgroup-manager", "cgroupfs"}}
 	}
-	return [][]string{nil, {"--runtime", "runc"}, {"--runtime", "runc", "--cgroup-manager", "cgroupfs"}}
+	for _, global := range globals {
+		for _, play := range [][]string{{"--network", "pasta"}, nil} {
+			list = append(list, podmanFlags{global, play})
+		}
+	}
+	return list
 }
 
 // runtimeVersion returns the first line of the version of podman's runtime: "crun version 1.8.1".
@@ -89,11 +102,11 @@ func (e *podman) runtimeVersion() string {
 	return strings.TrimSpace(first)
 }
 
-// flagNames returns the flags with the names of programs instead of their paths.
-func (e *podman) flagNames() string {
+// String returns the flags with the names of programs instead of their paths.
+func (f podmanFlags) String() string {
 	var names []string
-	for _, f := range e.flags {
-		names = append(names, filepath.Base(f))
+	for _, word := range slices.Concat(f.global, f.play) {
+		names = append(names, filepath.Base(word))
 	}
 	return strings.Join(names, " ")
 }

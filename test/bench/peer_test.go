@@ -36,13 +36,14 @@ func TestFindPodman(t *testing.T) {
 	}
 }
 
-// A given runtime is the only one that is tried; the page has its name, not its path.
-func TestRuntimeFlags(t *testing.T) {
-	list := runtimeFlags("/x/crun")
-	if want := [][]string{{"--runtime", "/x/crun"}, {"--runtime", "/x/crun", "--cgroup-manager", "cgroupfs"}}; !reflect.DeepEqual(list, want) {
+// A given runtime is the only one that is tried, with pasta first; the page has its name, not its path.
+func TestPodmanVariants(t *testing.T) {
+	network, given, cgroupfs := []string{"--network", "pasta"}, []string{"--runtime", "/x/crun"}, []string{"--runtime", "/x/crun", "--cgroup-manager", "cgroupfs"}
+	list := podmanVariants("/x/crun")
+	if want := []podmanFlags{{given, network}, {given, nil}, {cgroupfs, network}, {cgroupfs, nil}}; !reflect.DeepEqual(list, want) {
 		t.Errorf("%q, want %q", list, want)
 	}
-	if got := (&podman{flags: list[0]}).flagNames(); got != "--runtime crun" {
+	if got := list[0].String(); got != "--runtime crun --network pasta" {
 		t.Errorf("flags %q", got)
 	}
 	r := report{PodmanVersion: "podman version 5.8.2", Podman: "--runtime crun", RuntimeVersion: "crun version 1.27.1"}

@@ -63,7 +63,7 @@ func (b *bench) newReport() report {
 	version, _ := b.peer.version().Output()
 	return report{
 		When: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: b.rounds,
-		Podman: b.peer.flagNames(), PodmanVersion: strings.TrimSpace(string(version)), RuntimeVersion: b.peer.runtimeVersion(),
+		Podman: b.peer.flags.String(), PodmanVersion: strings.TrimSpace(string(version)), RuntimeVersion: b.peer.runtimeVersion(),
 		Load: loadNow(), InMemory: b.user.memory != "",
 		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{},
 	}

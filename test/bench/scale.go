@@ -167,11 +167,13 @@ func (s *scale) idle(user *account, before map[int]string, dir string) {
 }
 
 // psTask names the task of listing so many pods.
-func psTask(pods int) string {
-	if pods == 1 {
-		return "ps, 1 pod"
+func psTask(pods int) string { return "ps, " + podCount(pods) }
+
+func podCount(n int) string {
+	if n == 1 {
+		return "1 pod"
 	}
-	return fmt.Sprintf("ps, %d pods", pods)
+	return fmt.Sprintf("%d pods", n)
 }
 
 func scaledName(i int) string { return fmt.Sprintf("scaled-%d", i) }
