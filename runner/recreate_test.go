@@ -300,19 +300,32 @@ func TestPodGoesOnAfterTheMachinesStart(t *testing.T) {
 	}
 }
 
-// A pod recovers without a record that cannot be read.
+// A pod recovers without a record that cannot be read, and reports why its sandbox is gone.
 func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 	testenv.NoLeaks(t)
-	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
+	plan := risingPlan(t, "exec sleep 1000")
+	w := startWhole(t, plan)
 	w.until(running)
-	if err := os.WriteFile(recordOf(w.place), []byte("rubbish"), 0o600); err != nil {
-		t.Fatal(err)
+	damage := func() {
+		if err := os.WriteFile(recordOf(w.place), []byte("rubbish"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	check := func(restarts int, why string) {
+		t.Helper()
+		st := w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == restarts })
+		if end := st.Containers[0].LastState.Terminated; end == nil || !strings.Contains(end.Message, why) {
+			t.Errorf("the last end is %+v, want the message %q", end, why)
+		}
+	}
+	damage()
 	_, podInit := w.processes()
-	if err := unix.Kill(podInit, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
+	kill9(t, podInit)
+	check(1, podInitKilled)
+	w.killAll()
+	damage()
+	w.again(plan)
+	check(2, allKilled)
 }
 
 // A pod that was killed in the middle of its start can start.

@@ -177,9 +177,9 @@ func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 	return way, way.Start(n.router())
 }
 
-// Pause stops accepting connections and reports whether it did: with open connections it does not. After
-// true Resume must follow.
-func (p *HostPorts) Pause() bool {
+// Suspend stops accepting connections, unless some are open, and reports whether it did. If it returns true,
+// a call of Continue must follow.
+func (p *HostPorts) Suspend() bool {
 	p.mu.Lock()
 	if p.server != nil && !p.server.Pause() {
 		p.mu.Unlock()
@@ -188,8 +188,8 @@ func (p *HostPorts) Pause() bool {
 	return true
 }
 
-// Resume accepts connections again after a Pause that returned true.
-func (p *HostPorts) Resume() {
+// Continue accepts connections again after a Suspend that returned true.
+func (p *HostPorts) Continue() {
 	if p.server != nil {
 		p.server.Resume()
 	}

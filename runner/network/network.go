@@ -26,13 +26,13 @@ import (
 // Network is a pod's network: the router connects it to the user's other pods, and to the world. The zero
 // Network is that of a pod with only a loopback device of its own.
 type Network struct {
-	plan        *pod.Plan
-	store       store.Pod
-	netns       string          // the path of the pod's network namespace; "" for the host's
-	podInit     *podinit.Client // nil in a test
-	Ports       *HostPorts
-	CgroupReady <-chan struct{}   // closed when the pod has its cgroup, or the cgroup has failed
-	Warn        func(text string) // adds a warning to the pod's status
+	plan       *pod.Plan
+	store      store.Pod
+	netns      string          // the path of the pod's network namespace; "" for the host's
+	podInit    *podinit.Client // nil in a test
+	Ports      *HostPorts
+	CgroupDone <-chan struct{}   // closed when the pod has its cgroup, or the cgroup has failed
+	Warn       func(text string) // adds a warning to the pod's status
 
 	Pool   ipam.Pool
 	Slot   ipam.Slot
@@ -98,7 +98,7 @@ func (n *Network) Connect() error {
 	case n.router() == "" || mode == pod.NetworkNone:
 		return nil
 	case mode == pod.NetworkNetstack:
-		<-n.CgroupReady // a process of the network would be an obstacle while the pod gets its cgroup
+		<-n.CgroupDone // a process of the network would be an obstacle while the pod gets its cgroup
 		return n.attach(mode)
 	}
 	err := n.attach(mode)
@@ -108,7 +108,7 @@ func (n *Network) Connect() error {
 	if mode != pod.NetworkAuto {
 		return errors.Join(err, n.dropMasquerade())
 	}
-	<-n.CgroupReady
+	<-n.CgroupDone
 	if derr := n.Disconnect(); derr != nil {
 		fmt.Fprintln(os.Stderr, derr)
 	}
@@ -282,13 +282,13 @@ func (n *Network) Disconnect() error {
 	return err
 }
 
-// PauseIfIdle stops reading what the pod sends and reports whether it did. It does so if no connection is
+// SuspendIfIdle stops reading what the pod sends and reports whether it did. It does so if no connection is
 // open; then the supervisor may hibernate. If it returns false, it has changed nothing. If it returns true
-// and the supervisor does not exit after all, the caller calls Resume.
-func (n *Network) PauseIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
+// and the supervisor does not exit after all, the caller calls Continue.
+func (n *Network) SuspendIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
 
-// Resume undoes PauseIfIdle.
-func (n *Network) Resume() {
+// Continue undoes SuspendIfIdle.
+func (n *Network) Continue() {
 	if n.Egress != nil {
 		n.Egress.Resume()
 	}

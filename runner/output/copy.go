@@ -40,7 +40,7 @@ const lineTimeout = 50 * time.Millisecond
 // TypingTimeout is the lineTimeout of a terminal: people type slowly, and what they type is one line.
 const TypingTimeout = time.Second
 
-// copy copies a stream to the file until it ends or the copying is paused.
+// copy copies a stream to the file until it ends or the copying is suspended.
 func (l *Log) copy(s *Stream) {
 	raw, err := s.Pipe.SyscallConn()
 	for err == nil && !s.Ended {
@@ -53,7 +53,7 @@ func (l *Log) copy(s *Stream) {
 		l.forwardLines(s)
 		s.sleep()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if l.isPaused(s) {
+			if l.isSuspended(s) {
 				return
 			}
 			err = nil // the rest of a line did not come in time
@@ -69,14 +69,14 @@ func (l *Log) copy(s *Stream) {
 	l.forwardRest(s)
 }
 
-// isPaused reports whether a stream must not be read now. If it may be read, it clears the read deadline.
-func (l *Log) isPaused(s *Stream) bool {
+// isSuspended reports whether a stream must not be read now. If it may be read, it clears the read deadline.
+func (l *Log) isSuspended(s *Stream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.pausing {
+	if !l.suspended {
 		s.Pipe.SetReadDeadline(time.Time{})
 	}
-	return l.pausing
+	return l.suspended
 }
 
 // copyBatch logs the data in the stream. more is false when nothing can be done before more is written or,
@@ -84,7 +84,7 @@ func (l *Log) isPaused(s *Stream) bool {
 func (l *Log) copyBatch(s *Stream, fd uintptr) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pausing {
+	if l.suspended {
 		return false, nil
 	}
 	if l.noWriters && s.remaining <= 0 {
@@ -267,7 +267,7 @@ const (
 
 // While much is written the pipe is made larger, so that the writer does not wait either. A user may have
 // 64 MB of pipes (pipe-user-pages-soft), so the pipe is made small again with the first data after a
-// silence, and when reading is paused. If it holds too much data for that, it is tried again later.
+// silence, and when reading is suspended. If it holds too much data for that, it is tried again later.
 const (
 	defaultPipeSize = 64 << 10
 	largePipeSize   = 256 << 10

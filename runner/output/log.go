@@ -55,7 +55,7 @@ type Log struct {
 	OnData      func(stream string, b []byte) // is called with the output as it is read; may be nil
 	LineTimeout time.Duration                 // how long the rest of a line may take to come
 
-	pausing   bool // streams are not to be read
+	suspended bool // streams are not to be read
 	noWriters bool // all processes that could write have exited
 	Streams   []*Stream
 	wg        sync.WaitGroup
@@ -123,7 +123,7 @@ func (l *Log) Recover(streams ...*Stream) error {
 	return nil
 }
 
-// AddStream copies a stream to the file until it ends or is paused.
+// AddStream copies a stream to the file until it ends or is suspended.
 func (l *Log) AddStream(s *Stream) {
 	l.Streams = append(l.Streams, s)
 	l.wg.Go(func() { l.copy(s) })
@@ -159,10 +159,10 @@ func (l *Log) Drain() {
 	unix.Close(l.peekPipe[1])
 }
 
-// Pause stops the copying: later output stays in the pipes.
-func (l *Log) Pause() {
+// Suspend stops the copying: later output stays in the pipes.
+func (l *Log) Suspend() {
 	l.mu.Lock()
-	l.pausing = true
+	l.suspended = true
 	for _, s := range l.Streams {
 		s.Pipe.SetReadDeadline(time.Unix(0, 1)) // a pipe at end of file is fine
 	}
@@ -175,10 +175,10 @@ func (l *Log) Pause() {
 	}
 }
 
-// Resume continues where Pause has stopped.
-func (l *Log) Resume() {
+// Continue continues where Suspend has stopped.
+func (l *Log) Continue() {
 	l.mu.Lock()
-	l.pausing = false
+	l.suspended = false
 	l.mu.Unlock()
 	streams := l.Streams
 	l.Streams = nil
