@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// maxLine is the size at which a longer line is split into partial ones (tag P), as CRI runtimes do.
+// maxLine is the size of the partial entries (tag P) into which a longer line is split, as by CRI runtimes.
 const maxLine = 16 << 10
 
 // LogConfig describes the location and limits of an instance's log.
@@ -37,8 +37,8 @@ func limits(plan *pod.Plan) crilog.Limits {
 
 // Log writes one instance's output in CRI format: see crilog.
 //
-// A container's output stays in its pipe until it is in the file. So a supervisor that is killed loses
-// nothing, and the next one, which gets the pipes from pod init, continues at the same place: see inFlight.
+// A container's output stays in its pipe until it is in the file. So a supervisor that is killed loses nothing.
+// The next supervisor gets the pipes from pod init, and continues at the same place: see inFlight.
 type Log struct {
 	config    LogConfig
 	mu        sync.Mutex
@@ -46,9 +46,9 @@ type Log struct {
 	inFlight  *inFlight
 	peekPipe  [2]int // receives a copy (tee) of a stream's content
 	buf       *peekBuffer
-	lossErr   error // the first failed write, which is the reason for missing lines
+	lossErr   error // the error of the first failed write: why lines are missing
 	lastWrite time.Time
-	lastTime  int64              // time of the last entry in ns: no two batches have the same
+	lastTime  int64              // time of the last entry in ns: each batch has another time
 	onLines   func(lines []byte) // receives a copy of whole lines
 	onLoss    func()             // is called when the first line is lost; may be nil
 
@@ -65,7 +65,7 @@ type Log struct {
 type Stream struct {
 	Name string
 	Pipe *os.File // the read end
-	Rest []byte   // the part of an unfinished line that is in the file but not passed to onLines yet
+	Rest []byte   // the beginning of a line that is in the file, but not passed to onLines yet
 
 	batching batching
 	delay    time.Duration // how long the copier waits before it reads the stream again
@@ -99,8 +99,8 @@ func OpenLog(at LogConfig, show func(lines []byte)) (*Log, error) {
 	return l, nil
 }
 
-// Pipe returns the write end of a new stream of the container. What is written there is copied to the file;
-// Drain waits for end of file.
+// Pipe returns the write end of a new stream of the container. What is written to it is copied to the file. Drain
+// waits until it is closed.
 func (l *Log) Pipe(name string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -129,9 +129,9 @@ func (l *Log) AddStream(s *Stream) {
 	l.wg.Go(func() { l.copy(s) })
 }
 
-// WritersGone limits the copies to what is in the pipes now. It is called when the container's processes
-// have exited: one of them may have sent its end of a pipe to another container, which would keep the pipe
-// open for ever.
+// WritersGone limits the copies to what is in the pipes now. It is called when the container's processes have
+// exited. Otherwise Drain could wait for ever: a process may have sent the write end of a pipe to another
+// container.
 func (l *Log) WritersGone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

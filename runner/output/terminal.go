@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is the terminal of a container with tty: true. Its output is spliced into a pipe, from which it
-// is logged like other containers' output; it is in no other buffer on the way. So a supervisor that is
-// killed loses nothing. Pod init holds all descriptors too.
+// Terminal is the terminal of a container with tty: true. Its output is spliced into a pipe, and logged from
+// there like other containers' output. No other buffer has it on the way, and pod init holds all descriptors, too:
+// so a supervisor that is killed loses nothing.
 type Terminal struct {
 	Master  *os.File
 	Peer    *os.File // the slave: without it the terminal would report an end whenever no process has it open
