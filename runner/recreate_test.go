@@ -47,12 +47,12 @@ func (w wholePod) untilAgain(what string, ok func(*pod.Status) bool) *pod.Status
 	return nil
 }
 
-// untilLogged waits until a run of a container has logged exactly this text.
+// untilLogged waits until an instance of a container has logged exactly this text.
 func (w wholePod) untilLogged(container string, attempt int, text string) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patient); logText(w.t, w.place, container, attempt) != text; {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("run %d of container %s wrote %q, not %q", attempt, container, logText(w.t, w.place, container, attempt), text)
+			w.t.Fatalf("instance %d of container %s wrote %q, not %q", attempt, container, logText(w.t, w.place, container, attempt), text)
 		}
 	}
 }

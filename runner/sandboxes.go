@@ -127,7 +127,7 @@ func (e *engine) freeze(frozen bool) {
 	}()
 }
 
-// freezeTimeout is the time limit for processes to freeze: one that waits for a disk cannot.
+// freezeTimeout is the time limit for processes to freeze: a process that waits for a disk cannot.
 const freezeTimeout = 30 * time.Second
 
 // emitResolvEvents adds pod events for what was left out of resolv.conf.

@@ -46,7 +46,7 @@ const (
 	ObjectChanged    EventKind = "objectChanged"    // an object of the plan has appeared or changed: volumes and containers that could not be made are tried again
 	Warned           EventKind = "warned"           // adds an event to the pod: Reason, Message
 	PauseRequested   EventKind = "pauseRequested"   // the user pauses the containers
-	UnpauseRequested EventKind = "unpauseRequested" // the user resumes them
+	UnpauseRequested EventKind = "unpauseRequested" // the user unpauses them
 	Frozen           EventKind = "frozen"           // no process of a container runs any more
 	Thawed           EventKind = "thawed"           // all of them run again
 	ConditionSet     EventKind = "conditionSet"     // the user has set Condition to Status, with Reason and Message

@@ -20,7 +20,7 @@ import (
 	"github.com/podrun/podrun/netns/wireguard/control"
 )
 
-// Tunnel carries packets between the pods of this host and those of other nodes.
+// Tunnel carries packets between the pods of this host and the pods of other nodes.
 type Tunnel interface {
 	// Set gives new pods addresses of the networks own, and makes the peers reachable. While pods with other
 	// addresses are running it returns an error.

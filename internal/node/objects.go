@@ -142,7 +142,7 @@ type objectHandler[T any] struct {
 	put func(context.Context, *T) error
 }
 
-// Replace stores the object, or removes one that does not exist.
+// Replace stores the object, or removes it if the API server does not have it.
 func (h *objectHandler[T]) Replace(items []*T) {
 	if len(items) == 0 {
 		h.delete()

@@ -89,7 +89,7 @@ func older(a, b *corev1.Pod) bool {
 	return xerr == nil && yerr == nil && x < y
 }
 
-// orphan marks the pod as one that the API server does not have any longer.
+// orphan records that the API server does not have the pod any longer.
 func (w *worker) orphan() {
 	w.podMu.Lock()
 	w.orphaned = true

@@ -66,8 +66,8 @@ func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specInput) []string 
 	return list
 }
 
-// prepareMounts finds the sources of the container's mounts, checks whether the mounts can be made, and makes
-// those that need not wait for libcontainer's.
+// prepareMounts finds the sources of the container's mounts, checks whether the mounts can be made, and makes the
+// mounts that need not wait for libcontainer.
 func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specInput, vars map[string]string) (err error) {
 	at.recursive = volumes.RecursiveReadOnly()
 	if err := checkMountable(x.Plan, at.recursive); err != nil {

@@ -187,8 +187,8 @@ func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, inside fu
 	return damaged
 }
 
-// usedAddresses returns a Service's addresses without those of a family that none of its ready endpoints has: a
-// client would try the other one in vain. Proxies reach endpoints of both families.
+// usedAddresses returns a Service's addresses, except of a family that none of its ready endpoints has: a client
+// would try such an address in vain. Proxies reach endpoints of both families.
 func usedAddresses(s *services.Service) []netip.Addr {
 	used := slices.DeleteFunc(slices.Clone(s.Addresses), func(vip netip.Addr) bool {
 		return !slices.ContainsFunc(s.Fixed, func(p services.Pod) bool {

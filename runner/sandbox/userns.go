@@ -45,7 +45,7 @@ var RootIsHostRoot = sync.OnceValue(func() bool {
 	return mapKeepsRoot(string(b))
 })
 
-// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). It returns true for one that cannot be
+// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). It returns true for a text that cannot be
 // parsed.
 func mapKeepsRoot(uidMap string) bool {
 	first := strings.Fields(uidMap)
