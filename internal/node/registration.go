@@ -271,7 +271,7 @@ func conditions(f *Facts, network corev1.NodeCondition) []corev1.NodeCondition {
 	}
 }
 
-// renewLease renews the node's lease. If it is not renewed, the cluster takes the node for gone.
+// renewLease renews the node's lease. If the lease expires, the cluster takes the node for gone.
 func (r *Registration) renewLease(ctx context.Context, c *kubeapi.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -176,7 +176,7 @@ func (r *Rotator) set(cert *tls.Certificate) {
 	r.current, r.share = cert, 0.7+0.2*rand.Float64() // client-go: certificate_manager.go jitteryDuration
 }
 
-// untilRenewal returns after how long a certificate is to be renewed: after share of its life; at once if it is nil or
+// untilRenewal returns how long a certificate can be used until its renewal is due: share of its life; not at all if it is nil or
 // does not cover want (client-go: util/certificate/certificate_manager.go nextRotationDeadline).
 func untilRenewal(cert *x509.Certificate, want *x509.CertificateRequest, share float64, now time.Time) time.Duration {
 	if cert == nil || !covers(cert, want) {
