@@ -176,8 +176,8 @@ func (r *Rotator) set(cert *tls.Certificate) {
 	r.current, r.share = cert, 0.7+0.2*rand.Float64() // client-go: certificate_manager.go jitteryDuration
 }
 
-// untilRenewal returns how long a certificate can be used until its renewal is due: share of its life; not at all if it is nil or
-// does not cover want (client-go: util/certificate/certificate_manager.go nextRotationDeadline).
+// untilRenewal returns how long a certificate can be used until its renewal is due: for share of its life, or not at
+// all if it is nil or does not cover want (client-go: util/certificate/certificate_manager.go nextRotationDeadline).
 func untilRenewal(cert *x509.Certificate, want *x509.CertificateRequest, share float64, now time.Time) time.Duration {
 	if cert == nil || !covers(cert, want) {
 		return 0
