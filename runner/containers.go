@@ -12,9 +12,9 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// runContainer runs one instance from its creation to its exit. prepared is the container that was prepared
+// startContainer starts one instance, and has its exit awaited. prepared is the container that was prepared
 // for it, or nil.
-func (e *engine) runContainer(a lifecycle.Action, prepared *prepared.Container) {
+func (e *engine) startContainer(a lifecycle.Action, prepared *prepared.Container) {
 	plan := e.currentPlan()
 	c, ok := plan.Container(a.Container)
 	if !ok {
@@ -31,21 +31,21 @@ func (e *engine) runContainer(a lifecycle.Action, prepared *prepared.Container) 
 		x, err = container.Start(s, c, a.Attempt, target)
 	}
 	if err != nil {
-		e.dropRun(c.Name)
+		e.dropInstance(c.Name)
 		e.mu.Lock()
 		e.prepared.AddStarting(-1)
 		e.mu.Unlock()
-		e.checkPause(s)
-		e.emit(startFailed(a, err))
+		e.checkPauseProcess(s)
+		e.emit(startFailedEvent(a, err))
 		e.addBusy(-1)
 		return
 	}
 	e.mu.Lock()
 	e.prepared.AddStarting(-1)
-	e.runs[c.Name].container = x
-	doomed := e.runs[c.Name].killed
+	e.instances[c.Name].container = x
+	killed := e.instances[c.Name].killed
 	e.mu.Unlock()
-	if doomed {
+	if killed {
 		e.signalContainer(c.Name, true)
 	}
 	e.resizeIfReplanned(plan)
@@ -61,7 +61,7 @@ func (e *engine) pidTarget(c *pod.Container) (*container.Container, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.runs[c.Target]
+	r := e.instances[c.Target]
 	if r == nil || r.container == nil || r.container.Exit != nil {
 		return nil, sandbox.NewConfigError(fmt.Errorf("its target, container %s, is not running", c.Target))
 	}
@@ -69,8 +69,8 @@ func (e *engine) pidTarget(c *pod.Container) (*container.Container, error) {
 }
 
 // awaitExit waits until a running container exits and emits the Exited event. The container is removed only
-// after the exit is recorded: if this supervisor is killed earlier, the next one still finds everything
-// that describes the exit.
+// after its exit is recorded: if this supervisor is killed before that, the next supervisor still finds what
+// describes the exit.
 func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 	x.Log.NotifyLoss(func() { e.warn(x.Log.LossWarning(x.Plan.Name)) })
 	end := x.Exit
@@ -79,7 +79,7 @@ func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 	}
 	e.addBusy(1)
 	defer e.addBusy(-1)
-	e.dropRun(x.Plan.Name)
+	e.dropInstance(x.Plan.Name)
 	x.Finish(s)
 	x.Broadcaster.Finish(end.Code)
 	e.warn(x.Log.LossWarning(x.Plan.Name))
@@ -94,7 +94,7 @@ func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 	e.mu.Lock()
 	e.exited = append(e.exited, x)
 	e.mu.Unlock()
-	e.checkPause(s)
+	e.checkPauseProcess(s)
 	e.emit(lifecycle.Event{
 		At: end.At, Kind: lifecycle.Exited, Container: x.Plan.Name, Attempt: x.Attempt,
 		ExitCode: end.Code, Signal: end.Signal, OOMKilled: end.OOM, OOMLimit: end.OOMLimit, Message: end.Message,

@@ -29,7 +29,7 @@ type control struct {
 	clients  sync.WaitGroup
 	served   atomic.Int32  // number of clients that are being served
 	removing atomic.Bool   // the pod is removed once it has ended
-	stopped  chan struct{} // receives when serve has stopped accepting
+	stopped  chan struct{} // gets a value when serve has stopped accepting
 	started  chan struct{} // makes serve accept again
 }
 
@@ -56,8 +56,8 @@ const (
 // acceptPause is the time between two calls of accept when no descriptor is free.
 const acceptPause = time.Second
 
-// close notifies every client that the pod has ended and waits until all have been served.
-func (c *control) close(l net.Listener) {
+// shutdown notifies every client that the pod has ended and waits until all have been served.
+func (c *control) shutdown(l net.Listener) {
 	l.Close()
 	c.mu.Lock()
 	c.closing = true
@@ -69,7 +69,7 @@ func (c *control) close(l net.Listener) {
 	c.clients.Wait()
 }
 
-// track adds a client to the clients that close waits for, and limits the time for its request.
+// track adds a client to the clients that shutdown waits for, and limits the time for its request.
 func (c *control) track(conn *net.UnixConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *control) clearDeadline(conn *net.UnixConn) {
 	}
 }
 
-// stopAccepting stops accepting clients; new ones wait in the backlog. While clients are being served it
+// stopAccepting stops accepting clients; new clients wait in the backlog. While a client is being served it
 // changes nothing and returns false.
 func (c *control) stopAccepting(l *net.UnixListener) bool {
 	l.SetDeadline(time.Unix(0, 1))
@@ -177,7 +177,7 @@ var handlers = map[wire.Verb]handler{
 	wire.Notify:       with(func(r *wire.Request) *wire.NotifyRequest { return r.Notify }, (*control).setNotifyTarget),
 	wire.Apply:        with(func(r *wire.Request) *wire.ApplyRequest { return r.Apply }, (*control).apply),
 	wire.Kill:         with(func(r *wire.Request) *wire.KillRequest { return r.Kill }, (*control).kill),
-	wire.Pause:        with(func(r *wire.Request) *wire.PauseRequest { return r.Pause }, (*control).pauseOrResume),
+	wire.Pause:        with(func(r *wire.Request) *wire.PauseRequest { return r.Pause }, (*control).pauseOrUnpause),
 	wire.SetCondition: with(func(r *wire.Request) *wire.ConditionRequest { return r.Condition }, (*control).setCondition),
 	wire.Changed:      with(func(r *wire.Request) *wire.ChangedRequest { return r.Changed }, (*control).objectChanged),
 	wire.Connect:      with(func(r *wire.Request) *wire.ConnectRequest { return r.Connect }, (*control).portForward),
@@ -192,7 +192,7 @@ func with[T any](part func(*wire.Request) *T, serve func(*control, *net.UnixConn
 		if p := part(req); p != nil {
 			return serve(c, conn, p, files)
 		}
-		return unknown(c, conn, req, files)
+		return &wire.Error{Message: fmt.Sprintf("request %q lacks its parameters", req.Verb), Code: 125}
 	}
 }
 
@@ -214,8 +214,8 @@ func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) err
 	return nil
 }
 
-// objectChanged makes the engine read an object again to which the pod refers. It reports policies that are
-// not in effect.
+// objectChanged has the engine read an object again that the pod uses. It returns an error if NetworkPolicies
+// are not in effect.
 func (c *control) objectChanged(conn *net.UnixConn, req *wire.ChangedRequest, _ []*os.File) error {
 	if err := c.engine.objectChanged(*req); err != nil {
 		return &wire.Error{Message: err.Error(), Code: 1}

@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/runner/output"
 )
 
-// attach attaches a client to a running container until either of them ends.
+// attach attaches a client to a running container until the client disconnects or the container ends.
 func (c *control) attach(conn *net.UnixConn, req *wire.AttachRequest, files []*os.File) error {
 	refuse := func(hint, format string, args ...any) error {
 		return &wire.Error{Message: fmt.Sprintf(format, args...), Hint: hint, Code: 125}

@@ -45,7 +45,7 @@ func notRunning(name string, code int) *wire.Error {
 func (e *engine) acquire(name string) *container.Container {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.runs[name]
+	r := e.instances[name]
 	if r == nil || r.container == nil || r.container.Exit != nil {
 		return nil
 	}

@@ -356,3 +356,17 @@ func TestEndOfARemovedPod(t *testing.T) {
 		})
 	}
 }
+
+// The error for a known request without its parameters is not the one for an unknown request.
+func TestRequestLacksItsParameters(t *testing.T) {
+	c := newControl(nil)
+	for verb, want := range map[wire.Verb]string{wire.Stop: `request "stop" lacks its parameters`, "nonsense": `unknown request "nonsense"`} {
+		serve := handlers[verb]
+		if serve == nil {
+			serve = unknown
+		}
+		if err := serve(c, nil, &wire.Request{Verb: verb}, nil); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", verb, err, want)
+		}
+	}
+}

@@ -25,9 +25,9 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// engine is the executor that acts on the kernel. Every action runs concurrently with the loop and ends in
-// an event, except signals and freezing, which are carried out at once; the event of a signal is the
-// container's exit.
+// engine is the executor that acts on the kernel. An action runs concurrently with the loop and ends in an
+// event. Signals are sent at once; their event is the container's exit. Freezing prevents new processes at
+// once; the rest of it runs concurrently.
 type engine struct {
 	plan    *pod.Plan // the loop's; replan replaces it
 	pod     store.Pod
@@ -56,8 +56,8 @@ type engine struct {
 	cgroup        string                 // the path of the sandbox's cgroup, kept after the sandbox is gone
 	podIPs        []string               // the sandbox's addresses, kept after the sandbox is gone
 	hostIPs       []string               // the machine's addresses, likewise
-	runs          map[string]*run        // by container name, from the Start action to the exit
-	exited        []*container.Container // their exit was emitted, but may not be recorded yet
+	instances     map[string]*instance   // by container name, from the Start action to the exit
+	exited        []*container.Container // whose exit was emitted, but may not be recorded yet
 	prepared      *prepared.Pool         // guarded by mu
 	busy          int                    // number of actions under way and exits not emitted yet
 	warnings      []string               // kept after the sandbox is gone
@@ -65,8 +65,8 @@ type engine struct {
 	warned        chan struct{}          // capacity 1: there is a new warning
 }
 
-// run is one Start action of a container, until its exit is emitted.
-type run struct {
+// instance is one instance of a container, from its Start action until its exit is emitted.
+type instance struct {
 	container *container.Container // nil while it is being made
 	killed    bool                 // it was killed before it had a process
 }
@@ -75,7 +75,7 @@ func newEngine(plan *pod.Plan, p store.Pod, handoff *handoff.Record, ns sandbox.
 	e := &engine{
 		plan: plan, pod: p, handoff: handoff, Namespaces: ns, sockets: nsthread.Sockets{Files: ns.NetFiles()}, notifier: notify.New(plan, handoff), hostPorts: network.NewHostPorts(handoff.PodInit),
 		shim:   container.EmbeddedShim(),
-		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), runs: map[string]*run{}, probes: probe.NewGate(),
+		events: make(chan lifecycle.Event, 64), warned: make(chan struct{}, 1), instances: map[string]*instance{}, probes: probe.NewGate(),
 	}
 	e.prepared = prepared.New(&e.mu, handoff)
 	return e
@@ -114,11 +114,11 @@ func (e *engine) Do(a lifecycle.Action) {
 		go e.createSandbox(e.beginSandbox(a.Attempt))
 	case lifecycle.StartContainer:
 		e.mu.Lock()
-		e.runs[a.Container] = &run{}
+		e.instances[a.Container] = &instance{}
 		e.busy++
 		prepared := e.prepared.Begin(a.Container)
 		e.mu.Unlock()
-		go e.runContainer(a, prepared)
+		go e.startContainer(a, prepared)
 	case lifecycle.StopContainer:
 		e.signalContainer(a.Container, false)
 	case lifecycle.KillContainer:
@@ -163,10 +163,10 @@ func (e *engine) Save(o *lifecycle.Observed) {
 			e.prepared.RemoveInBackground(handoff.Instance{Name: x.Plan.Name, Attempt: x.Attempt}, x.Remove)
 		}
 	}
-	answer := e.stopRequested && o.Deleting
-	e.stopRequested = e.stopRequested && !answer
+	stopIsRecorded := e.stopRequested && o.Deleting
+	e.stopRequested = e.stopRequested && !stopIsRecorded
 	e.mu.Unlock()
-	if answer {
+	if stopIsRecorded {
 		e.handoff.PodInit.StopRecorded()
 	}
 }
@@ -213,7 +213,7 @@ func (e *engine) completeStatus(st pod.Status) pod.Status {
 	return st
 }
 
-// maxWarnings limits the warnings in the status: each attempt of a container may add one.
+// maxWarnings limits the warnings in the status: each instance of a container may add one.
 const maxWarnings = 50
 
 // warn adds a warning to the status, unless it is there already. Beyond maxWarnings the oldest are dropped.
@@ -224,7 +224,7 @@ func (e *engine) warn(text string) {
 		e.warnings = append(e.warnings, text)
 		e.warnings = e.warnings[max(0, len(e.warnings)-maxWarnings):]
 		warnings := slices.Clone(e.warnings)
-		e.handoff.Update(func(left *handoff.State) { left.Warnings = warnings })
+		e.handoff.Update(func(s *handoff.State) { s.Warnings = warnings })
 		select {
 		case e.warned <- struct{}{}:
 		default: // the previous notification has not been received yet
@@ -232,8 +232,8 @@ func (e *engine) warn(text string) {
 	}
 }
 
-// startFailed returns the event, with the kubelet's reason, for a container that could not be started.
-func startFailed(a lifecycle.Action, err error) lifecycle.Event {
+// startFailedEvent returns the event, with the kubelet's reason, for a container that could not be started.
+func startFailedEvent(a lifecycle.Action, err error) lifecycle.Event {
 	ev := lifecycle.Event{
 		Kind: lifecycle.StartFailed, Container: a.Container, Attempt: a.Attempt,
 		Reason: lifecycle.ReasonCreateError, ExitCode: 128, Message: err.Error(),
@@ -249,18 +249,18 @@ func startFailed(a lifecycle.Action, err error) lifecycle.Event {
 	return ev
 }
 
-// dropRun removes a run: signals no longer reach its container.
-func (e *engine) dropRun(name string) {
+// dropInstance removes an instance: signals no longer reach its container.
+func (e *engine) dropInstance(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.runs, name)
+	delete(e.instances, name)
 }
 
 // signalContainer sends a container its stop signal, or SIGKILL.
 func (e *engine) signalContainer(name string, kill bool) {
 	e.mu.Lock()
 	var x *container.Container
-	if r := e.runs[name]; r != nil {
+	if r := e.instances[name]; r != nil {
 		x = r.container
 		r.killed = r.killed || kill
 	}
@@ -276,6 +276,6 @@ func (e *engine) signalContainer(name string, kill bool) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	if !kill {
-		e.handoff.UpdateRun(x.Process, func(r *handoff.Run) { r.Stopped = true })
+		e.handoff.UpdateRunning(x.Process, func(r *handoff.RunningInstance) { r.Stopped = true })
 	}
 }

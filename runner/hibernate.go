@@ -52,6 +52,7 @@ func nextIdleTime(l handoff.Hibernation) time.Duration {
 // loop must decide again (CLOCK_BOOTTIME; 0: never). Only the loop may call it, as the only reader of
 // events.
 func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
+	// A failed attempt doubles the idle time. After a success this process is gone.
 	defer func() { s.idleAfter = min(2*s.idleAfter, maxHibernateAfter) }()
 	if !s.control.stopAccepting(s.listener) {
 		return
@@ -61,26 +62,26 @@ func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 	if !e.idleWithoutPrepared(s.idleAfter) {
 		return
 	}
-	if !e.hostPorts.Pause() {
+	if !e.hostPorts.Suspend() {
 		return
 	}
-	defer e.hostPorts.Resume()
+	defer e.hostPorts.Continue()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.idle(s.idleAfter) || !e.sandbox.PauseIfIdle() {
+	if !e.isIdle(s.idleAfter) || !e.sandbox.SuspendIfIdle() {
 		return
 	}
-	defer e.sandbox.Resume()
-	for _, r := range e.runs {
-		r.container.PauseOutput()
-		defer r.container.ResumeOutput(e.handoff)
+	defer e.sandbox.Continue()
+	for _, r := range e.instances {
+		r.container.SuspendOutput()
+		defer r.container.ContinueOutput(e.handoff)
 	}
 	status, ping := e.notifier.HibernationState()
 	e.handoff.Update(func(left *handoff.State) {
 		left.Hibernation = handoff.Hibernation{Since: clock.Boot(), Wake: wake, Idle: s.idleAfter, NotifyStatus: status}
-		for i := range left.Runs {
-			if r := e.runs[left.Runs[i].Name]; r != nil {
-				left.Runs[i].Streams = r.container.SaveStreams(e.handoff)
+		for i := range left.Running {
+			if r := e.instances[left.Running[i].Name]; r != nil {
+				left.Running[i].Streams = r.container.SaveStreams(e.handoff)
 			}
 		}
 	})
@@ -97,7 +98,7 @@ func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 // pod keeps none while its supervisor hibernates.
 func (e *engine) idleWithoutPrepared(quiet time.Duration) bool {
 	e.mu.Lock()
-	idle := e.idle(quiet)
+	idle := e.isIdle(quiet)
 	e.mu.Unlock()
 	if idle {
 		e.discardPrepared()
@@ -105,13 +106,13 @@ func (e *engine) idleWithoutPrepared(quiet time.Duration) bool {
 	return idle
 }
 
-// idle reports whether nothing is under way and no container has logged within the time quiet. The caller
+// isIdle reports whether nothing is under way and no container has logged within the time quiet. The caller
 // holds mu.
-func (e *engine) idle(quiet time.Duration) bool {
+func (e *engine) isIdle(quiet time.Duration) bool {
 	if e.busy > 0 || e.prepared.Busy > 0 || len(e.exited) > 0 || len(e.events) > 0 || e.sandbox == nil {
 		return false
 	}
-	for _, r := range e.runs {
+	for _, r := range e.instances {
 		if r.container == nil || r.container.Log.WroteWithin(quiet) {
 			return false
 		}

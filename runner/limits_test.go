@@ -184,7 +184,7 @@ func TestMeter(t *testing.T) {
 		{"what cannot be counted", []pod.Limit{limit(pod.VolumeLimit, "deep", 100*mi)}, "volume deep", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := diskMeter{store: place, layers: map[string]string{"a": "a-3"}}
+			m := diskMeter{store: place, rootfs: map[string]string{"a": "a-3"}}
 			plan.Storage = tt.limits
 			got, err := m.exceeded(plan)
 			if err != nil || got != tt.want || m.sum/mi != tt.sum {

@@ -29,12 +29,12 @@ type loop struct {
 
 	dirty         bool // something has happened since the last Save
 	unsavedProbes bool // probes changed only their counts, which are saved before hibernation, not now
-	quietRound    bool // in this round only probes were started or gave the same result
+	sameProbes    bool // in this round probes were started or gave the same result; without dirty: nothing else
 
-	// idle is optional. It is called when nothing has happened for quiet(), with the time of the next
-	// decision (CLOCK_BOOTTIME; 0: none).
-	idle  func(observed *lifecycle.Observed, wake time.Duration)
-	quiet func() time.Duration
+	// onIdle is optional. It is called when nothing has happened for quiet(), with the time of the next
+	// decision (CLOCK_BOOTTIME; 0: none). It may end the process.
+	onIdle func(observed *lifecycle.Observed, wake time.Duration)
+	quiet  func() time.Duration
 
 	// prepare is optional. It is called with the Start actions that are likely next.
 	prepare func([]lifecycle.Action)
@@ -57,9 +57,9 @@ func (l *loop) run() *pod.Status {
 		for _, a := range d.Actions {
 			// The intent is applied before the action: otherwise the next round would decide the same start
 			// again.
-			l.apply(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
+			l.applyEvent(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
-		changed := l.last == nil || l.dirty || !l.quietRound || d.Done
+		changed := l.last == nil || l.dirty || !l.sameProbes || d.Done
 		if changed {
 			l.saveObserved()
 		}
@@ -74,7 +74,7 @@ func (l *loop) run() *pod.Status {
 		if d.Done {
 			return l.last
 		}
-		l.quietRound = false
+		l.sameProbes = false
 		l.wait(wake, now.Boot)
 	}
 }
@@ -121,7 +121,7 @@ func (l *loop) wait(wake, now time.Duration) {
 		timer = t.C
 	}
 	var quiet <-chan time.Time
-	if l.idle != nil && (wake == 0 || wake-now >= minHibernation) {
+	if l.onIdle != nil && (wake == 0 || wake-now >= minHibernation) {
 		t := time.NewTimer(l.quiet())
 		defer t.Stop()
 		quiet = t.C
@@ -142,7 +142,7 @@ func (l *loop) wait(wake, now time.Duration) {
 			if l.unsavedProbes {
 				l.saveObserved() // the next supervisor continues the counts
 			}
-			l.idle(&l.observed, wake)
+			l.onIdle(&l.observed, wake)
 			return
 		}
 		waiting = false
@@ -161,14 +161,14 @@ func (l *loop) handle(e lifecycle.Event) {
 	if e.Kind == lifecycle.Replanned && l.replan != nil {
 		l.plan = l.replan()
 	}
-	l.apply(e)
+	l.applyEvent(e)
 }
 
-func (l *loop) apply(e lifecycle.Event) {
+func (l *loop) applyEvent(e lifecycle.Event) {
 	if l.observed.Apply(l.plan, e) {
 		l.dirty = true
 	} else {
-		l.unsavedProbes, l.quietRound = true, true
+		l.unsavedProbes, l.sameProbes = true, true
 	}
 }
 

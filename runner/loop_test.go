@@ -291,8 +291,8 @@ func TestLoopProvesThatItLives(t *testing.T) {
 		var events chan lifecycle.Event
 		l := &loop{
 			executor: silentKernel{events}, heartbeat: beat, ping: func() { alive <- struct{}{} },
-			quiet: func() time.Duration { return 300 * time.Millisecond },
-			idle:  func(*lifecycle.Observed, time.Duration) { idle <- struct{}{} },
+			quiet:  func() time.Duration { return 300 * time.Millisecond },
+			onIdle: func(*lifecycle.Observed, time.Duration) { idle <- struct{}{} },
 		}
 		begun := time.Now()
 		go l.wait(0, 0)

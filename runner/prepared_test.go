@@ -271,7 +271,7 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	if err := sandbox.RunSteps(s.FoundationSteps()); err != nil {
 		t.Fatal(err)
 	}
-	close(s.FoundationsReady)
+	close(s.FoundationsDone)
 	select {
 	case <-got.Made:
 	case <-time.After(time.Minute):
@@ -351,7 +351,7 @@ func TestNextContainerDoesNotWaitForRemoval(t *testing.T) {
 	goOn := sync.OnceFunc(func() { close(held) })
 	defer goOn()
 	p.engine.mu.Lock()
-	first := p.engine.runs["one"].container
+	first := p.engine.instances["one"].container
 	first.Cleanup.Push("take long", func() error {
 		close(removing)
 		<-held

@@ -15,7 +15,7 @@ import (
 // maxProbeRetries in pkg/kubelet/prober).
 const probeTries = 3
 
-// getProber returns the prober, which connects to the pod's servers from inside its network namespace.
+// getProber returns the prober. It connects to the pod's servers from inside the pod's network namespace.
 func (e *engine) getProber() *probe.Prober {
 	e.proberOnce.Do(func() {
 		at := network.FallbackIP

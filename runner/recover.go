@@ -31,26 +31,26 @@ type recovery struct {
 	recovered []*container.Container
 }
 
-// recover takes over a pod whose supervisor has hibernated or died, and returns what is observed. What
-// was being made when it died is undone, and its start is issued again. A container that may have run is
-// taken over or, if it has exited, its exit is emitted.
+// recover takes over a pod whose supervisor has hibernated or died, and returns what is observed. It undoes
+// starts that were not completed, and issues them again. A container whose program may have been executed is
+// taken over; if it has exited, its exit is emitted.
 func (s *supervisor) recover(inherited *podinit.Inherited) (lifecycle.Observed, error) {
 	e := s.engine
-	left, known, err := e.handoff.Load()
+	saved, known, err := e.handoff.Load()
 	if err != nil {
 		return known, unrecoverable{err}
 	}
-	rec := &recovery{engine: e, inherited: inherited, state: left, observed: known}
+	rec := &recovery{engine: e, inherited: inherited, state: saved, observed: known}
 	if s.listener, err = rec.takeListener(); err != nil {
 		return known, err
 	}
 	if !inherited.Died {
-		s.idleAfter = nextIdleTime(left.Hibernation)
+		s.idleAfter = nextIdleTime(saved.Hibernation)
 	}
 	if err := rec.takeNotifier(); err != nil {
 		return known, err
 	}
-	e.warnings, e.cgroup = left.Warnings, left.Cgroup
+	e.warnings, e.cgroup = saved.Warnings, saved.Cgroup
 	e.listenPodInit()
 	if err := rec.takeHostPorts(); err != nil {
 		return known, err
@@ -64,11 +64,11 @@ func (s *supervisor) recover(inherited *podinit.Inherited) (lifecycle.Observed, 
 	rec.closeUnused()
 	e.handoff.Exits.ForgetUntracked()
 	if box := e.sandbox; box != nil {
-		e.watchPause(box)
+		e.watchPauseProcess(box)
 		if inherited.Died { // a notification of a changed object may have been lost
 			go e.refreshVolumes()
 		}
-		for _, x := range rec.recovered { // all runs are registered by now: an exit removes one
+		for _, x := range rec.recovered { // all instances are registered by now: an exit removes one
 			go e.awaitExit(box, x)
 		}
 	}
@@ -117,7 +117,7 @@ func (rec *recovery) takeListener() (*net.UnixListener, error) {
 	return u, nil
 }
 
-// notifier takes over the connection to the systemd notify target.
+// takeNotifier takes over the connection to the systemd notify target.
 func (rec *recovery) takeNotifier() error {
 	socket, ok := rec.takeFile(protocol.KeptNotify)
 	output, _ := rec.takeFile(protocol.KeptOutput)
@@ -135,7 +135,7 @@ func (rec *recovery) takeNotifier() error {
 	return rec.engine.notifier.SetTarget(rec.state.Notify, files)
 }
 
-// hostPorts takes over the listeners of the host ports.
+// takeHostPorts takes over the listeners of the host ports and node ports.
 func (rec *recovery) takeHostPorts() error {
 	for _, p := range rec.engine.plan.Published() {
 		name := network.HostPort(p).String()
@@ -163,13 +163,13 @@ func (rec *recovery) recoverSandbox() error {
 		return nil
 	case lifecycle.SandboxCreating:
 		rec.killUnknown()
-		half := rec.engine.newSandbox(rec.engine.plan, rec.observed.Attempt)
-		if err := half.Recover(procfs.Process{}, ""); err != nil {
+		partial := rec.engine.newSandbox(rec.engine.plan, rec.observed.Attempt)
+		if err := partial.Recover(procfs.Process{}, ""); err != nil {
 			return err
 		}
-		rec.removeLeftovers(half)
-		if err := half.Remove(); err != nil {
-			return fmt.Errorf("undo half a sandbox: %w", err)
+		rec.removeLeftovers(partial)
+		if err := partial.Remove(); err != nil {
+			return fmt.Errorf("undo a partial sandbox: %w", err)
 		}
 		rec.repeat = append(rec.repeat, lifecycle.Action{Kind: lifecycle.CreateSandbox, Attempt: rec.observed.Attempt})
 		return nil
@@ -195,20 +195,20 @@ func (rec *recovery) recoverSandbox() error {
 			}
 		}
 	}
-	if err := box.Recover(rec.state.Pause, rec.state.Cgroup); err != nil || box.Cgroup == nil {
+	if err := box.Recover(rec.state.PauseProcess, rec.state.Cgroup); err != nil || box.Cgroup == nil {
 		return err
 	}
 	return box.Freezer.Recover(box.Cgroup, rec.observed.Pause.State)
 }
 
-// killUnknown kills processes of a dead supervisor that no record names.
+// killUnknown kills the processes that a dead supervisor has started and not recorded.
 func (rec *recovery) killUnknown() {
 	if !rec.inherited.Died {
 		return
 	}
-	known := map[procfs.Process]bool{rec.state.Pause: true}
+	known := map[procfs.Process]bool{rec.state.PauseProcess: true}
 	spared := map[string]bool{}
-	for _, r := range rec.state.Runs {
+	for _, r := range rec.state.Running {
 		known[r.Process] = true
 		if rec.engine.plan.HostPID {
 			spared[r.MountNS] = true
@@ -220,30 +220,30 @@ func (rec *recovery) killUnknown() {
 // unrecoverable is an error after which no other supervisor can recover the pod either.
 type unrecoverable struct{ error }
 
-func (h unrecoverable) Unwrap() error { return h.error }
+func (e unrecoverable) Unwrap() error { return e.error }
 
-// recoverContainers takes over the containers that run or ran when last recorded.
+// recoverContainers takes over the containers that are recorded as running; some may have exited since.
 func (rec *recovery) recoverContainers() error {
 	if rec.engine.sandbox == nil {
 		return nil
 	}
-	var runs []handoff.Run
-	for _, r := range rec.state.Runs {
-		if handoff.IsLive(&rec.observed, r.Name, r.Attempt) && rec.hasRun(&r) {
-			runs = append(runs, r)
+	var taken []handoff.RunningInstance
+	for _, r := range rec.state.Running {
+		if handoff.IsLive(&rec.observed, r.Name, r.Attempt) && rec.hasExecuted(&r) {
+			taken = append(taken, r)
 		}
 	}
-	rec.state.Runs = runs
+	rec.state.Running = taken
 	rec.killUnknown()
-	rec.engine.handoff.Update(func(s *handoff.State) { s.Runs = runs })
+	rec.engine.handoff.Update(func(s *handoff.State) { s.Running = taken })
 	rec.removeLeftovers(rec.engine.sandbox)
-	for _, r := range runs {
+	for _, r := range taken {
 		if err := rec.recoverContainer(r); err != nil {
 			return err
 		}
 	}
 	for name, c := range rec.observed.Containers {
-		if handoff.IsLive(&rec.observed, name, c.Attempt) && rec.engine.runs[name] == nil {
+		if handoff.IsLive(&rec.observed, name, c.Attempt) && rec.engine.instances[name] == nil {
 			if err := rec.restartUnstarted(name, c); err != nil {
 				return err
 			}
@@ -252,15 +252,15 @@ func (rec *recovery) recoverContainers() error {
 	return nil
 }
 
-// hasRun reports whether a recorded process has executed the container's program. One that has not is
-// left suspended (SIGSTOP), so that it cannot execute the program later.
-func (rec *recovery) hasRun(r *handoff.Run) bool {
+// hasExecuted reports whether a recorded process has executed the container's program. A process that has
+// not is left suspended (SIGSTOP), so that it cannot execute the program later.
+func (rec *recovery) hasExecuted(r *handoff.RunningInstance) bool {
 	if !rec.inherited.Died || rec.observed.Containers[r.Name].State == lifecycle.RunRunning {
 		return true
 	}
 	_ = r.Kill(unix.SIGSTOP) // it may have exited
 	st, ok := procfs.Lookup(r.PID)
-	for begun := clock.Boot(); ok && st.Process == r.Process && st.State != 'T' && st.State != 'Z' && clock.Boot()-begun < handoff.ExitTimeout; {
+	for begun := clock.Boot(); ok && st.Process == r.Process && st.State != 'T' && st.State != 'Z' && clock.Boot()-begun < suspendTimeout; {
 		time.Sleep(time.Millisecond)
 		st, ok = procfs.Lookup(r.PID)
 	}
@@ -270,24 +270,28 @@ func (rec *recovery) hasRun(r *handoff.Run) bool {
 		}
 		return !isPreExec(st.Comm)
 	}
-	ends := rec.engine.handoff.Exits
-	ends.Track(r.Process)
-	x, _ := ends.Wait(r.Process) // Wait returns no error for pod init's children
+	exits := rec.engine.handoff.Exits
+	exits.Track(r.Process)
+	x, _ := exits.Wait(r.Process) // Wait returns no error for pod init's children
 	if isPreExec(x.Name) {
-		ends.Forget(r.Process)
+		exits.Forget(r.Process)
 	}
 	return !isPreExec(x.Name)
 }
 
+// suspendTimeout is how long hasExecuted waits for SIGSTOP to take effect: a process that waits for a disk
+// does not stop.
+const suspendTimeout = 5 * time.Second
+
 // initName is the name that libcontainer gives to a process it makes.
 const initName = "runc:[2:INIT]"
 
-// isPreExec reports whether a process of this name has not executed its container's program yet, or has
-// failed to. In the latter case the start is repeated, and reports the error again.
+// isPreExec reports whether a process of this name has not executed its container's program, or has failed
+// to. After a failure the start is repeated, which reports the error again.
 func isPreExec(name string) bool { return name == initName || name == protocol.CommShim }
 
 // recoverContainer takes over a running container.
-func (rec *recovery) recoverContainer(r handoff.Run) error {
+func (rec *recovery) recoverContainer(r handoff.RunningInstance) error {
 	e := rec.engine
 	planned, ok := e.plan.Container(r.Name)
 	if !ok {
@@ -296,11 +300,11 @@ func (rec *recovery) recoverContainer(r handoff.Run) error {
 	if rec.inherited.Died {
 		r.Streams = nil // they belong to an earlier hibernation
 	}
-	x, err := container.Recover(e.sandbox, planned, r, rec.state.Runs, rec.takeFile)
+	x, err := container.Recover(e.sandbox, planned, r, rec.state.Running, rec.takeFile)
 	if err != nil {
 		return fmt.Errorf("recover container %s: %w", r.Name, err)
 	}
-	e.runs[r.Name] = &run{container: x}
+	e.instances[r.Name] = &instance{container: x}
 	rec.recovered = append(rec.recovered, x)
 	rec.repeatActions(x, r)
 	return nil
@@ -308,7 +312,7 @@ func (rec *recovery) recoverContainer(r handoff.Run) error {
 
 // repeatActions repeats the actions on a running container that may not have been carried out, and emits a
 // Started event that was not emitted.
-func (rec *recovery) repeatActions(x *container.Container, r handoff.Run) {
+func (rec *recovery) repeatActions(x *container.Container, r handoff.RunningInstance) {
 	c := rec.observed.Containers[r.Name]
 	action := lifecycle.Action{Container: r.Name, Attempt: r.Attempt}
 	switch {
@@ -326,8 +330,8 @@ func (rec *recovery) repeatActions(x *container.Container, r handoff.Run) {
 	}
 }
 
-// removeLeftovers removes what is left of instances that do not run. restartUnstarted handles those that
-// are to be started.
+// removeLeftovers removes what is left of instances that do not run, except of instances that are being
+// started: restartUnstarted undoes these.
 func (rec *recovery) removeLeftovers(s *sandbox.Sandbox) {
 	for _, in := range rec.state.Leftovers {
 		c := rec.observed.Containers[in.Name]
@@ -346,7 +350,7 @@ func (rec *recovery) restartUnstarted(name string, c *lifecycle.Container) error
 	if !ok {
 		return unrecoverable{fmt.Errorf("recover container %s: the plan has none", name)}
 	}
-	if c.State == lifecycle.RunRunning { // never recorded: the disk was full
+	if c.State == lifecycle.RunRunning { // its process was never recorded: the disk was full
 		rec.observed.Apply(rec.engine.plan, lifecycle.Event{
 			At: clock.Now(), Kind: lifecycle.Exited, Container: name, Attempt: c.Attempt,
 			ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "there is no record of it",
@@ -367,12 +371,12 @@ func (rec *recovery) restartUnstarted(name string, c *lifecycle.Container) error
 	return nil
 }
 
-// killUnknownChildren kills the unfinished work of a supervisor that died: starts of containers, commands
-// of exec and of probes. These processes are pod init's children now, and are not in known. It returns when
+// killUnknownChildren kills the processes of unfinished work of a dead supervisor: starts of containers,
+// commands of exec and of probes. They are pod init's children now, and are not in known. It returns when
 // none is left.
 //
-// In the host's PID namespace the orphans of containers are pod init's children, too. Processes in the
-// mount namespaces of spared are not killed, commands among them.
+// In the host's PID namespace the orphans of containers are pod init's children, too. Therefore a process in
+// one of the mount namespaces spared is not killed, even if it is a command.
 func killUnknownChildren(known map[procfs.Process]bool, spared map[string]bool) {
 	procfs.KillAll(func(pid int) bool { return killUnknownChild(pid, known, spared) })
 }

@@ -30,11 +30,20 @@ const (
 	rebooted      = "the machine was restarted"
 )
 
-// recoverAfterPodInit recovers the pod for the first supervisor of a pod init that replaces a killed one.
-func (s *supervisor) recoverAfterPodInit() (lifecycle.Observed, error) {
+// exitUnknown returns the message of a container whose exit was not observed because the sandbox was lost.
+func exitUnknown(why string) string {
+	if why != rebooted {
+		why = "the pod's sandbox is gone: " + why
+	}
+	return "the container's exit was not observed: " + why
+}
+
+// recoverAfterPodInitDeath recovers a pod whose pod init was killed. The caller is the first supervisor of
+// the pod init that replaces it.
+func (s *supervisor) recoverAfterPodInitDeath() (lifecycle.Observed, error) {
 	known, err := s.recreate(podInitKilled)
 	if err == nil {
-		err = s.listen(known)
+		err = s.listenAndServe(known)
 	}
 	return known, err
 }
@@ -46,34 +55,35 @@ func (s *supervisor) newOrLost() (lifecycle.Observed, error) { return s.recreate
 var errEndedWithMachine = errors.New("the pod has ended with the machine")
 
 // recreate returns what is observed of the pod. If the pod ever had a sandbox, recreate records that the
-// sandbox is gone, and removes what is left of it.
+// sandbox is gone, and removes what is left of it. why is the cause, if the state shows no restart of the
+// machine.
 func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	e := s.engine
-	left, known, err := e.handoff.Load()
+	saved, known, err := e.handoff.Load()
 	if err == nil && known.Ending != nil && known.Ending.Cause == lifecycle.EndShutdown {
 		err = errEndedWithMachine
 	}
 	if err != nil {
-		if why == allKilled {
+		switch gone := errors.Is(err, fs.ErrNotExist) || err == errEndedWithMachine || errors.Is(err, handoff.ErrOtherBoot); {
+		case !gone:
+			fmt.Fprintln(os.Stderr, err) // the state is damaged
+		case why == allKilled:
 			why = rebooted
 		}
-		if !errors.Is(err, fs.ErrNotExist) && err != errEndedWithMachine && !errors.Is(err, handoff.ErrOtherBoot) {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		if known, err = loadFromDisk(e); err != nil {
+		if known, err = loadFromDisk(e, why); err != nil {
 			return known, err
 		}
-		left = e.handoff.Reset()
+		saved = e.handoff.Reset()
 	}
 	if known.StartTime == nil { // a new pod
 		return known, nil
 	}
-	e.warnings, e.cgroup = left.Warnings, left.Cgroup
-	if err := e.removeLost(left, &known); err != nil {
+	e.warnings, e.cgroup = saved.Warnings, saved.Cgroup
+	if err := e.removeLost(saved, &known); err != nil {
 		return known, fmt.Errorf("remove the previous sandbox: %w", err)
 	}
 	e.handoff.Update(func(st *handoff.State) {
-		st.Pause, st.Cgroup, st.Runs, st.Leftovers, st.Notify, st.Hibernation = procfs.Process{}, "", nil, nil, nil, handoff.Hibernation{}
+		st.PauseProcess, st.Cgroup, st.Running, st.Leftovers, st.Notify, st.Hibernation = procfs.Process{}, "", nil, nil, nil, handoff.Hibernation{}
 	})
 	at := clock.Now()
 	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.Recovered, Seed: rand.Uint64()})
@@ -81,13 +91,13 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	return known, nil
 }
 
-// removeLost removes what a sandbox without processes has left: its cgroups, its files in memory, the
-// writable layers. Its mounts have gone with their namespace. Its network is left to the next sandbox,
-// because a command that waits for this pod may hold the lock that the removal needs.
-func (e *engine) removeLost(left handoff.State, known *lifecycle.Observed) error {
+// removeLost removes what is left of a sandbox without processes: its cgroups, its files in memory, the
+// writable layers. Its mounts have gone with their namespace. The next sandbox removes its network: here a
+// command that waits for this pod may hold the lock that the removal needs.
+func (e *engine) removeLost(saved handoff.State, known *lifecycle.Observed) error {
 	var errs []error
-	if left.Cgroup != "" {
-		errs = append(errs, cgroups.Remove(left.Cgroup))
+	if saved.Cgroup != "" {
+		errs = append(errs, cgroups.Remove(saved.Cgroup))
 	}
 	for _, dir := range []string{sandbox.DirOf(e.pod), e.pod.RootfsDir(), e.pod.LibcontainerDir()} {
 		errs = append(errs, volumes.RemoveTree(dir))
@@ -118,30 +128,30 @@ func (e *engine) repairLog(container string, attempt int) error {
 	return nil
 }
 
-// loadFromDisk returns what the disk records of a pod. The number of each container's latest run is that of
-// its last log (kubelet: calcRestartCountByLogDir). The exit is recorded for containers that have
-// completed.
-func loadFromDisk(e *engine) (lifecycle.Observed, error) {
+// loadFromDisk returns what the disk records of a pod. The number of a container's latest instance is that
+// of its last log (kubelet: calcRestartCountByLogDir). The disk has the exits of containers that have
+// completed; of the others why is the cause.
+func loadFromDisk(e *engine, why string) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
-	ends, err := e.pod.Exits()
+	exits, err := e.pod.Exits()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err) // the containers run again
 	}
 	for _, list := range e.plan.All() {
 		for i := range list {
 			name := list[i].Name
-			runs, err := crilog.Attempts(e.pod.LogDir(name))
+			attempts, err := crilog.Attempts(e.pod.LogDir(name))
 			if err != nil {
-				return known, fmt.Errorf("find the latest run of container %s: %w", name, err)
+				return known, fmt.Errorf("find the latest instance of container %s: %w", name, err)
 			}
-			if len(runs) == 0 {
+			if len(attempts) == 0 {
 				continue
 			}
 			ev := lifecycle.Event{
-				At: clock.Now(), Kind: lifecycle.Restored, Container: name, Attempt: runs[len(runs)-1],
-				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "the container's exit was not observed: " + rebooted,
+				At: clock.Now(), Kind: lifecycle.Restored, Container: name, Attempt: attempts[len(attempts)-1],
+				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: exitUnknown(why),
 			}
-			if end, ok := ends[name]; ok && end.Attempt == ev.Attempt {
+			if end, ok := exits[name]; ok && end.Attempt == ev.Attempt {
 				ev.ExitCode, ev.Reason, ev.Message = end.ExitCode, end.Reason, end.Message
 			}
 			known.Apply(e.plan, ev)
@@ -157,12 +167,12 @@ func (e *engine) saveCompleted(o *lifecycle.Observed) {
 	if len(done) == e.completed {
 		return
 	}
-	ends := map[string]pod.Exit{}
+	exits := map[string]pod.Exit{}
 	for _, name := range done {
 		c := o.Containers[name]
-		ends[name] = pod.Exit{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
+		exits[name] = pod.Exit{Attempt: c.Attempt, ExitCode: c.End.ExitCode, Reason: c.End.Reason, Message: c.End.Message}
 	}
-	if err := e.pod.WriteExits(ends); err != nil {
+	if err := e.pod.WriteExits(exits); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}

@@ -47,12 +47,12 @@ func (w wholePod) untilAgain(what string, ok func(*pod.Status) bool) *pod.Status
 	return nil
 }
 
-// untilLogged waits until a run of a container has logged exactly this text.
+// untilLogged waits until an instance of a container has logged exactly this text.
 func (w wholePod) untilLogged(container string, attempt int, text string) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patient); logText(w.t, w.place, container, attempt) != text; {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("run %d of container %s wrote %q, not %q", attempt, container, logText(w.t, w.place, container, attempt), text)
+			w.t.Fatalf("instance %d of container %s wrote %q, not %q", attempt, container, logText(w.t, w.place, container, attempt), text)
 		}
 	}
 }
@@ -300,19 +300,32 @@ func TestPodGoesOnAfterTheMachinesStart(t *testing.T) {
 	}
 }
 
-// A pod recovers without a record that cannot be read.
+// A pod recovers without a record that cannot be read, and reports why its sandbox is gone.
 func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 	testenv.NoLeaks(t)
-	w := startWhole(t, risingPlan(t, "exec sleep 1000"))
+	plan := risingPlan(t, "exec sleep 1000")
+	w := startWhole(t, plan)
 	w.until(running)
-	if err := os.WriteFile(recordOf(w.place), []byte("rubbish"), 0o600); err != nil {
-		t.Fatal(err)
+	damage := func() {
+		if err := os.WriteFile(recordOf(w.place), []byte("rubbish"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	check := func(restarts int, why string) {
+		t.Helper()
+		st := w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == restarts })
+		if end := st.Containers[0].LastState.Terminated; end == nil || !strings.Contains(end.Message, why) {
+			t.Errorf("the last end is %+v, want the message %q", end, why)
+		}
+	}
+	damage()
 	_, podInit := w.processes()
-	if err := unix.Kill(podInit, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == 1 })
+	kill9(t, podInit)
+	check(1, podInitKilled)
+	w.killAll()
+	damage()
+	w.again(plan)
+	check(2, allKilled)
 }
 
 // A pod that was killed in the middle of its start can start.

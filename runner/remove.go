@@ -13,8 +13,8 @@ import (
 )
 
 // removeFiles removes what only root of the pod's user namespace can remove: volumes and root file systems,
-// whose files belong to subordinate ids, and the cgroup that a killed supervisor has left. The pod must be
-// dead or its containers gone.
+// whose files belong to subordinate ids, and the cgroup that is left of a killed supervisor. The pod must be
+// dead, or its containers gone.
 func removeFiles(args []string) int {
 	_, p, err := podOf(args)
 	if err != nil {

@@ -63,10 +63,10 @@ func (e *engine) createSandbox(s *sandbox.Sandbox) {
 	warnings := s.Warnings()
 	e.sandbox, e.creating, e.warnings = s, nil, warnings
 	e.mu.Unlock()
-	e.handoff.Update(func(left *handoff.State) {
-		left.Pause, left.Warnings = s.PauseProcess, warnings
+	e.handoff.Update(func(st *handoff.State) {
+		st.PauseProcess, st.Warnings = s.PauseProcess, warnings
 		if s.Cgroup != nil {
-			left.Cgroup = s.Cgroup.Path()
+			st.Cgroup = s.Cgroup.Path()
 		}
 	})
 	e.resizeIfReplanned(plan)
@@ -75,7 +75,7 @@ func (e *engine) createSandbox(s *sandbox.Sandbox) {
 	}
 	e.emitResolvEvents(s.ResolvEvents)
 	e.emit(lifecycle.Event{Kind: lifecycle.SandboxReady, Attempt: attempt})
-	e.watchPause(s)
+	e.watchPauseProcess(s)
 }
 
 func (e *engine) removeSandbox(attempt int) {
@@ -120,14 +120,14 @@ func (e *engine) freeze(frozen bool) {
 				fmt.Fprintln(os.Stderr, err)
 			}
 			if err != nil && frozen {
-				kind = lifecycle.ResumeRequested
+				kind = lifecycle.UnpauseRequested // undo it as if the user had requested that
 			}
 		}
 		e.emit(lifecycle.Event{Kind: kind})
 	}()
 }
 
-// freezeTimeout is the time limit for processes to freeze: one that waits for a disk cannot.
+// freezeTimeout is the time limit for processes to freeze: a process that waits for a disk cannot.
 const freezeTimeout = 30 * time.Second
 
 // emitResolvEvents adds pod events for what was left out of resolv.conf.
@@ -137,9 +137,9 @@ func (e *engine) emitResolvEvents(events []resolvconf.Event) {
 	}
 }
 
-// watchPause reports the end of the shared PID namespace, which is the end of its first process. It ends
-// every container and no container can be started in it.
-func (e *engine) watchPause(s *sandbox.Sandbox) {
+// watchPauseProcess waits for the end of the pause process. The kernel then kills every container, and none
+// can be started in the shared PID namespace.
+func (e *engine) watchPauseProcess(s *sandbox.Sandbox) {
 	if s.PauseProcess.PID == 0 {
 		return
 	}
@@ -160,9 +160,10 @@ func (e *engine) reportSandboxLost(s *sandbox.Sandbox) {
 	}
 }
 
-// checkPause checks, after a container has exited or could not be started, whether the cause is the end of
-// the sandbox; the loop needs to have that event first. The kernel ends a namespace's first process last.
-func (e *engine) checkPause(s *sandbox.Sandbox) {
+// checkPauseProcess reports the end of the sandbox if it is the cause of a container's exit or of a failed
+// start. The loop must get that event before the container's. The pause process may still be exiting: the
+// kernel ends it after the containers.
+func (e *engine) checkPauseProcess(s *sandbox.Sandbox) {
 	if s.PauseProcess.PID == 0 {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 func (e *engine) measureStorage() {
 	defer e.addBusy(-1)
 	began := clock.Now()
-	m := diskMeter{store: e.pod, layers: e.layers()}
+	m := diskMeter{store: e.pod, rootfs: e.rootfsNames()}
 	over, err := m.exceeded(e.currentPlan())
 	if err != nil {
 		e.warn("the pod's disk usage cannot be compared with its limits: " + err.Error())
@@ -25,12 +25,12 @@ func (e *engine) measureStorage() {
 	e.emit(lifecycle.Event{At: now, Kind: lifecycle.StorageMeasured, Message: over, Bytes: m.sum, Took: now.Boot - began.Boot})
 }
 
-// layers returns the directories of the existing root file systems, by container.
-func (e *engine) layers() map[string]string {
+// rootfsNames returns the names of the existing root file systems in RootfsDir, by container.
+func (e *engine) rootfsNames() map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	found := map[string]string{}
-	for name, r := range e.runs {
+	for name, r := range e.instances {
 		if r.container != nil {
 			found[name] = r.container.ID()
 		}
@@ -41,7 +41,7 @@ func (e *engine) layers() map[string]string {
 // diskMeter measures the disk usage of the parts of a pod, each part once.
 type diskMeter struct {
 	store   store.Pod
-	layers  map[string]string // by container: its root file system's directory in RootfsDir
+	rootfs  map[string]string // by container: the name of its root file system in RootfsDir
 	counted map[string]int64  // by directory
 	sum     int64             // of all counted directories
 }
@@ -99,9 +99,9 @@ func (m *diskMeter) volume(name string) (int64, error) {
 // container returns the disk usage of a container's logs and its writable layer.
 func (m *diskMeter) container(name string) (int64, error) {
 	n, err := m.count(m.store.LogDir(name), volumes.Usage)
-	if layer, ok := m.layers[name]; ok && err == nil {
+	if id, ok := m.rootfs[name]; ok && err == nil {
 		var written int64
-		written, err = m.count(filepath.Join(m.store.RootfsDir(), layer), volumes.UsageOfRootfs)
+		written, err = m.count(filepath.Join(m.store.RootfsDir(), id), volumes.UsageOfRootfs)
 		n += written
 	}
 	return n, err

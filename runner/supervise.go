@@ -30,8 +30,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// EntryPoints returns the re-exec entry points of this package: the supervisor, libcontainer's init
-// (libcontainer gives its name), and the removal of a dead pod's files.
+// EntryPoints returns the re-exec entry points of this package: the supervisor, removals, the compiler of
+// seccomp filters, and libcontainer's init, whose name libcontainer has chosen.
 func EntryPoints() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		protocol.EntrySupervisor:  supervise,
@@ -72,12 +72,12 @@ type supervisor struct {
 	control   *control
 	listener  *net.UnixListener
 	stops     chan os.Signal
-	flushed   chan struct{} // receives when every earlier signal has become an event
+	flushed   chan struct{} // gets a value when every earlier signal has become an event
 	idleAfter time.Duration // the idle time before it hibernates; 0: never
 }
 
-// stopSignals are the signals with which systemd or a user stops the pod. One that arrives before
-// signal.Notify ends this process; pod init remembers the request.
+// stopSignals are the signals with which systemd or a user stops the pod. A signal that arrives before
+// signal.Notify ends this process; pod init keeps the request.
 var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 
 // supervise runs one pod as the child of its pod init, until the pod ends or this process does.
@@ -132,15 +132,15 @@ func supervise(args []string) int {
 		}
 	}
 	s.engine.handoff.PodInit.PodEnded(0)
-	s.control.close(s.listener)
+	s.control.shutdown(s.listener)
 	return 0
 }
 
-// neverStarted reports whether a container was never started. The command that made the pod reads why, and
-// removes the pod.
+// neverStarted reports whether the first start of a container failed, and no other start followed. The command
+// that made the pod reads why, and removes the pod.
 func neverStarted(st *pod.Status) bool {
 	return slices.ContainsFunc(st.Containers, func(c pod.ContainerStatus) bool {
-		return c.State.Terminated != nil && c.State.Terminated.Reason == "StartError"
+		return c.RestartCount == 0 && c.State.Terminated != nil && c.State.Terminated.Reason == "StartError"
 	})
 }
 
@@ -186,7 +186,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	l := &loop{plan: plan, executor: e, now: clock.Now, heartbeat: e.notifier.Heartbeat, ping: e.notifier.Ping, prepare: e.prepare, replan: e.takeLatestPlan, statusChanged: e.warned}
 	if s.idleAfter > 0 {
 		l.quiet = func() time.Duration { return s.idleAfter }
-		l.idle = s.hibernate
+		l.onIdle = s.hibernate
 	}
 	switch {
 	case inherited == nil:
@@ -194,7 +194,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 			return nil, nil, reportError(inherited, err)
 		}
 	case inherited.PodInitKilled:
-		l.observed, err = s.recoverAfterPodInit()
+		l.observed, err = s.recoverAfterPodInitDeath()
 	default:
 		l.observed, err = s.recover(inherited)
 	}
@@ -222,14 +222,15 @@ func (s *supervisor) startNew(dirs store.Dirs) (known lifecycle.Observed, err er
 	if err := s.engine.notifier.AcceptInherited(); err != nil {
 		return known, err
 	}
-	if err := s.listen(known); err != nil {
+	if err := s.listenAndServe(known); err != nil {
 		return known, err
 	}
 	return known, podinit.ReportPipe().Close()
 }
 
-// listen opens the control socket of a pod whose pod init holds none, and has pod init hold it.
-func (s *supervisor) listen(known lifecycle.Observed) (err error) {
+// listenAndServe opens the control socket of a pod whose pod init holds none, and has pod init hold it. Then
+// it saves what is known of the pod, and reports to pod init that the pod is served.
+func (s *supervisor) listenAndServe(known lifecycle.Observed) (err error) {
 	if s.listener, err = s.pod.Listen(); err != nil {
 		return err
 	}
@@ -243,8 +244,8 @@ func (s *supervisor) listen(known lifecycle.Observed) (err error) {
 	return nil
 }
 
-// reportError reports to the process that started the pod why it failed. For a recovered pod no process
-// waits for that.
+// reportError reports to the process that started the pod why the start failed. No process waits for the
+// report of a recovered pod.
 func reportError(inherited *podinit.Inherited, err error) error {
 	if inherited == nil {
 		podinit.ReportError(err)
@@ -263,8 +264,8 @@ func (s *supervisor) stopOnSignal() {
 	}
 }
 
-// releaseStops restores the default action of the stop signals, so that one ends this process and pod init
-// sees it. It returns when every earlier signal has become an event.
+// releaseStops restores the default action of the stop signals: a later signal ends this process, and pod
+// init handles it. releaseStops returns when every earlier signal has become an event.
 func (s *supervisor) releaseStops() {
 	signal.Stop(s.stops)
 	s.stops <- nil

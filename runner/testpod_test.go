@@ -154,7 +154,7 @@ func (p *testPod) ended() *pod.Status {
 	case st := <-p.final:
 		p.final <- st // for the next caller
 		if p.listener != nil {
-			p.control.close(p.listener)
+			p.control.shutdown(p.listener)
 			p.listener = nil
 		}
 		return st

@@ -25,7 +25,7 @@ func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest, _ []*os.File
 	var next pod.Plan
 	err := json.Unmarshal(req.Plan, &next)
 	if err == nil {
-		err = c.engine.apply(&next, req.Manifest)
+		err = c.engine.applyPlan(&next, req.Manifest)
 	}
 	if err != nil {
 		return &wire.Error{Message: err.Error(), Code: 1}
@@ -33,10 +33,10 @@ func (c *control) apply(conn *net.UnixConn, req *wire.ApplyRequest, _ []*os.File
 	return wire.WriteFrame(conn, wire.Frame{Applied: true})
 }
 
-// apply makes next the pod's Plan: first it resizes the cgroups, then it records the Plan, then the loop
-// restarts the containers with another revision. If the supervisor dies in between, the record differs from
-// the wanted Plan and the next `podrun up` repeats the request. Every step can be repeated.
-func (e *engine) apply(next *pod.Plan, manifest []byte) error {
+// applyPlan makes next the pod's Plan. First it resizes the cgroups, then it records the Plan, then the loop
+// restarts the containers whose revision has changed. If the supervisor dies in between, the record differs
+// from the wanted Plan, and the next `podrun up` repeats the request. Every step can be repeated.
+func (e *engine) applyPlan(next *pod.Plan, manifest []byte) error {
 	e.applying.Lock()
 	defer e.applying.Unlock()
 	plan := e.latestPlan()
@@ -94,12 +94,12 @@ func (e *engine) takeLatestPlan() *pod.Plan {
 }
 
 // resize applies a Plan's limits to the cgroups of the pod and of its running containers. A container that
-// is being made gets them when it runs: see resizeIfReplanned.
+// is being made gets these limits when it runs: see resizeIfReplanned.
 func (e *engine) resize(plan *pod.Plan) error {
 	e.mu.Lock()
 	s := e.sandbox
 	inside := map[string]cgroups.Limits{}
-	for name, r := range e.runs {
+	for name, r := range e.instances {
 		if c, ok := plan.Container(name); ok && r.container != nil {
 			inside[name] = sandbox.Limits(c.Resources)
 		}
@@ -117,7 +117,8 @@ func (e *engine) resize(plan *pod.Plan) error {
 	return s.Cgroup.Resize(sandbox.PodLimits(plan.Resources), inside)
 }
 
-// resizeIfReplanned repeats the resize for a container that was made by one Plan while another was applied.
+// resizeIfReplanned applies the latest Plan's limits to what was made by the Plan made, if another Plan was
+// applied meanwhile.
 func (e *engine) resizeIfReplanned(made *pod.Plan) {
 	e.applying.Lock()
 	defer e.applying.Unlock()
@@ -128,8 +129,9 @@ func (e *engine) resizeIfReplanned(made *pod.Plan) {
 	}
 }
 
-// objectChanged handles the change of an object (ConfigMap, Secret, Service, NetworkPolicy, Namespace). Environments do not change
-// until the next start of a container. An error means that the current NetworkPolicies are not in effect.
+// objectChanged handles the change of an object (ConfigMap, Secret, Service, NetworkPolicy, Namespace).
+// Environments do not change until the next start of a container. An error means that the current
+// NetworkPolicies are not in effect.
 func (e *engine) objectChanged(what wire.ChangedRequest) error {
 	s := e.currentSandbox()
 	if what.Kind.ConcernsServices() && s != nil && s.Slot != 0 {

@@ -44,7 +44,7 @@ func TestApplyRecordsAndWaitsForTheLoop(t *testing.T) {
 	e := testEngine(plan, place)
 	next := *plan
 	next.Resources.CPULimit = 500
-	if err := e.apply(&next, []byte("new")); err != nil {
+	if err := e.applyPlan(&next, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	if e.currentPlan() != plan || e.latestPlan() != &next {

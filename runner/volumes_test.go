@@ -342,7 +342,7 @@ test -e /v/again && exec sleep 1000; touch /v/again; exit 1`)
 	}
 	p.eventuallyLogs("a", 1, "0\n")
 	var sum int64
-	entries, err := os.ReadDir(filepath.Join(p.place.RuntimeDir(), "sandbox", "written"))
+	entries, err := os.ReadDir(filepath.Join(p.place.RuntimeDir(), "sandbox", "etc"))
 	if err != nil {
 		t.Fatal(err)
 	}

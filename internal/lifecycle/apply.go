@@ -53,7 +53,7 @@ func (o *Observed) applyEvent(plan *pod.Plan, e Event) {
 		o.containerEvent(plan, e)
 	case ObjectChanged:
 		o.tryAgain(e.At)
-	case PauseRequested, ResumeRequested, Frozen, Thawed:
+	case PauseRequested, UnpauseRequested, Frozen, Thawed:
 		o.pauseEvent(e)
 	case ConditionSet:
 		o.setCondition(e)

@@ -66,9 +66,9 @@ func (o *Observed) pauseEvent(e Event) {
 	switch {
 	case e.Kind == PauseRequested && p.State == PauseNone && o.Ending == nil && o.Sandbox == SandboxUp:
 		p.State, p.Since = PausePending, e.At.Boot
-	case e.Kind == ResumeRequested && p.State == PausePending:
+	case e.Kind == UnpauseRequested && p.State == PausePending:
 		o.resumed(e.At.Boot)
-	case e.Kind == ResumeRequested && (p.State == PauseFreezing || p.State == PauseOn):
+	case e.Kind == UnpauseRequested && (p.State == PauseFreezing || p.State == PauseOn):
 		p.State = PauseEnding
 	case e.Kind == Frozen && p.State == PauseFreezing:
 		p.State = PauseOn

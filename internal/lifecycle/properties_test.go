@@ -85,7 +85,7 @@ func (f *fake) replay() {
 }
 
 func TestApplyToleratesAnything(t *testing.T) {
-	kinds := []EventKind{Issued, SandboxReady, SandboxFailed, SandboxKilled, SandboxRemoved, VolumesFailed, ObjectChanged, Restored, Started, StartFailed, Exited, StopRequested, Probed, Hooked, Recovered, ConditionSet, PauseRequested, ResumeRequested, Frozen, Thawed, "", "unheard"}
+	kinds := []EventKind{Issued, SandboxReady, SandboxFailed, SandboxKilled, SandboxRemoved, VolumesFailed, ObjectChanged, Restored, Started, StartFailed, Exited, StopRequested, Probed, Hooked, Recovered, ConditionSet, PauseRequested, UnpauseRequested, Frozen, Thawed, "", "unheard"}
 	actions := []ActionKind{CreateSandbox, StartContainer, StopContainer, KillContainer, RemoveSandbox, RunProbe, RunHook, FreezeSandbox, ThawSandbox, "", "unheard"}
 	rapid.Check(t, func(t *rapid.T) {
 		plan := drawPlan(t)

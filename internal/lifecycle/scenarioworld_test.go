@@ -198,7 +198,7 @@ func (w *world) step(words []string) (err error) {
 		w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(plain[0], 10, 64)
 		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Replanned})
 	case "pause", "unpause":
-		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: map[string]EventKind{"pause": PauseRequested, "unpause": ResumeRequested}[verb]})
+		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: map[string]EventKind{"pause": PauseRequested, "unpause": UnpauseRequested}[verb]})
 	case "manual", "auto":
 		w.manual = verb == "manual"
 	case "hang":

@@ -38,18 +38,18 @@ const (
 
 	// StorageMeasured carries the pod's disk use: Message of the exceeded limit, or "", Bytes in
 	// all, and Took, the time of the count.
-	StorageMeasured EventKind = "storageMeasured"
-	Probed          EventKind = "probed"          // Probe has run: Outcome, Message
-	Hooked          EventKind = "hooked"          // Hook has run: Outcome, Message
-	Recovered       EventKind = "recovered"       // a new supervisor has recovered the pod: no probe or hook is under way; Seed
-	Restored        EventKind = "restored"        // for a pod without other state after a reboot: Container's latest run was Attempt: ExitCode, Reason, Message
-	ObjectChanged   EventKind = "objectChanged"   // an object of the plan has appeared or changed: volumes and containers that could not be made are tried again
-	Warned          EventKind = "warned"          // adds an event to the pod: Reason, Message
-	PauseRequested  EventKind = "pauseRequested"  // the user pauses the containers
-	ResumeRequested EventKind = "resumeRequested" // the user resumes them
-	Frozen          EventKind = "frozen"          // no process of a container runs any more
-	Thawed          EventKind = "thawed"          // all of them run again
-	ConditionSet    EventKind = "conditionSet"    // the user has set Condition to Status, with Reason and Message
+	StorageMeasured  EventKind = "storageMeasured"
+	Probed           EventKind = "probed"           // Probe has run: Outcome, Message
+	Hooked           EventKind = "hooked"           // Hook has run: Outcome, Message
+	Recovered        EventKind = "recovered"        // a new supervisor has recovered the pod: no probe or hook is under way; Seed
+	Restored         EventKind = "restored"         // for a pod without other state after a reboot: Container's latest run was Attempt: ExitCode, Reason, Message
+	ObjectChanged    EventKind = "objectChanged"    // an object of the plan has appeared or changed: volumes and containers that could not be made are tried again
+	Warned           EventKind = "warned"           // adds an event to the pod: Reason, Message
+	PauseRequested   EventKind = "pauseRequested"   // the user pauses the containers
+	UnpauseRequested EventKind = "unpauseRequested" // the user unpauses them
+	Frozen           EventKind = "frozen"           // no process of a container runs any more
+	Thawed           EventKind = "thawed"           // all of them run again
+	ConditionSet     EventKind = "conditionSet"     // the user has set Condition to Status, with Reason and Message
 )
 
 // Reasons of a StartFailed whose container was never made: it is tried again. With any other reason
@@ -109,7 +109,7 @@ const (
 	StopContainer  ActionKind = "stopContainer"  // send the container's stop signal → Exited, in time
 	KillContainer  ActionKind = "killContainer"  // SIGKILL → Exited
 	RemoveSandbox  ActionKind = "removeSandbox"  // → SandboxRemoved
-	FreezeSandbox  ActionKind = "freezeSandbox"  // → Frozen, or ResumeRequested if it fails
+	FreezeSandbox  ActionKind = "freezeSandbox"  // → Frozen, or UnpauseRequested if it fails
 	ThawSandbox    ActionKind = "thawSandbox"    // → Thawed
 	MeasureStorage ActionKind = "measureStorage" // compare disk use with Plan.Storage → StorageMeasured
 	RunProbe       ActionKind = "runProbe"       // → Probed, within the probe's time-out

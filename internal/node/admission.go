@@ -14,12 +14,12 @@ import (
 	"github.com/podrun/podrun/internal/manifest/validation"
 )
 
-// rejection is why the node does not admit a pod.
+// rejection is the reason why the node does not admit a pod, as in the pod's status.
 type rejection struct{ reason, message string }
 
-// admit returns why the node does not admit a pod, or nil. others are the pods that the node has admitted
-// (kubelet: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/sysctl/allowlist.go, with their reasons and
-// messages; requests of extended resources that the node does not have are ignored, as there).
+// admit returns why the node does not admit a pod, or nil. others are the pods that the node has admitted. The
+// reasons and messages are the kubelet's (pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/sysctl/allowlist.go). As in
+// the kubelet, requests of extended resources that the node does not have are ignored.
 func admit(p *corev1.Pod, n *corev1.Node, others []*corev1.Pod, unsafe validation.UnsafeSysctls) *rejection {
 	if name, ok := p.Labels[corev1.LabelOSStable]; ok && name != runtime.GOOS {
 		return &rejection{"PodOSSelectorNodeLabelDoesNotMatch", "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"}
@@ -30,7 +30,7 @@ func admit(p *corev1.Pod, n *corev1.Node, others []*corev1.Pod, unsafe validatio
 	for _, i := range unsafe.Forbidden(p) {
 		return &rejection{"SysctlForbidden", fmt.Sprintf("forbidden sysctl: %q not allowlisted", p.Spec.SecurityContext.Sysctls[i].Name)}
 	}
-	if r := fitsResources(p, n, others); r != nil {
+	if r := exceedsResources(p, n, others); r != nil {
 		return r
 	}
 	if matches, _ := nodeaffinity.GetRequiredNodeAffinity(p).Match(n); !matches {
@@ -46,9 +46,9 @@ func admit(p *corev1.Pod, n *corev1.Node, others []*corev1.Pod, unsafe validatio
 	return nil
 }
 
-// fitsResources returns which resource of the node a pod does not fit into, or nil. Amounts of CPU are in
-// thousandths.
-func fitsResources(p *corev1.Pod, n *corev1.Node, others []*corev1.Pod) *rejection {
+// exceedsResources returns a rejection for the first resource of which the node has not enough left for a pod, or
+// nil. Amounts of CPU are in thousandths.
+func exceedsResources(p *corev1.Pod, n *corev1.Node, others []*corev1.Pod) *rejection {
 	insufficient := func(name corev1.ResourceName, requested, used, capacity int64) *rejection {
 		return &rejection{"OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)}
 	}

@@ -28,7 +28,7 @@ type Engine interface {
 	Find(namespace, name string) (*Local, error)
 	// Apply starts a pod with the UID of the API server, or changes the running one to its manifest.
 	Apply(ctx context.Context, uid types.UID, manifest *corev1.Pod) error
-	// SetCondition sets a condition of a running pod, which other components than the node have set.
+	// SetCondition sets a condition of a running pod that a component of the cluster, not the node, has set.
 	SetCondition(ctx context.Context, namespace, name string, c *corev1.PodCondition) error
 	// Stop ends a pod's processes, and waits for their end. A later call may shorten the grace period, in seconds.
 	Stop(ctx context.Context, namespace, name string, grace int64) error
@@ -39,8 +39,8 @@ type Engine interface {
 	// They do not replace an object of the user.
 	PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error
 	PutSecret(ctx context.Context, o *corev1.Secret) error
-	// PutServices makes the Services of the cluster on this host those given. It does not replace a Service of the
-	// user; the error names such ones.
+	// PutServices replaces the Services of the cluster on this host by all. It does not replace a Service of the
+	// user; the error names the Services that it does not store therefore.
 	PutServices(ctx context.Context, all []Service) error
 	// DeleteObject removes an object of the cluster, if it is there.
 	DeleteObject(ctx context.Context, r Reference) error
@@ -50,26 +50,25 @@ type Engine interface {
 
 // Agent is the node agent.
 type Agent struct {
-	Client    *kubeapi.Client
-	Engine    Engine
-	Node      *Registration
-	Records   Records
-	Sysctls   manifestvalidation.UnsafeSysctls // that pods may set
-	ErrOut    io.Writer
-	objects   *objectWatcher
-	services  *serviceWatcher
-	mu        sync.Mutex
-	workers   map[types.UID]*worker
-	listed    bool // the API server has sent the list of the pods
-	offline   string
-	recovered chan struct{} // closed when the recorded pods may start
-	once      sync.Once
-	running   sync.WaitGroup
+	Client   *kubeapi.Client
+	Engine   Engine
+	Node     *Registration
+	Records  Records
+	Sysctls  manifestvalidation.UnsafeSysctls // that pods may set
+	ErrOut   io.Writer
+	objects  *objectWatcher
+	services *serviceWatcher
+	mu       sync.Mutex
+	workers  map[types.UID]*worker
+	offline  string
+	mayStart chan struct{} // closed when the recorded pods may start
+	once     sync.Once
+	running  sync.WaitGroup
 }
 
 // Run registers the node and runs its pods until ctx ends. The pods keep running then.
 func (a *Agent) Run(ctx context.Context) error {
-	a.workers, a.recovered = map[types.UID]*worker{}, make(chan struct{})
+	a.workers, a.mayStart = map[types.UID]*worker{}, make(chan struct{})
 	recorded, err := a.Records.Load()
 	if err != nil {
 		return err
@@ -102,7 +101,8 @@ type podHandler struct {
 	ctx context.Context
 }
 
-// Replace updates the workers from the complete list. A pod that is not valid is in the list nevertheless.
+// Replace updates the workers from the complete list. A pod in it that is refused counts as present: its worker is
+// not orphaned.
 func (h *podHandler) Replace(pods []*corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +117,7 @@ func (h *podHandler) Replace(pods []*corev1.Pod) {
 			w.orphan()
 		}
 	}
-	h.listed = true
-	h.recover()
+	h.startRecorded()
 }
 
 // Event updates one worker.
@@ -141,7 +140,7 @@ func (h *podHandler) Failed(err error) {
 		h.offline = text
 		report.Print(h.ErrOut, fmt.Errorf("read the pods of node %s: %w", h.Node.Name, err))
 	}
-	h.recover()
+	h.startRecorded()
 }
 
 // online reports that the API server can be reached again. The caller holds mu.
@@ -159,8 +158,8 @@ func (a *Agent) isOffline() bool {
 	return a.offline != ""
 }
 
-// recover lets the recorded pods start.
-func (a *Agent) recover() { a.once.Do(func() { close(a.recovered) }) }
+// startRecorded lets the recorded pods start.
+func (a *Agent) startRecorded() { a.once.Do(func() { close(a.mayStart) }) }
 
 // update passes a pod to its worker, unless its identity is not valid. The caller holds mu.
 func (h *podHandler) update(p *corev1.Pod) {
@@ -182,9 +181,9 @@ func (h *podHandler) update(p *corev1.Pod) {
 	}
 }
 
-// checkIdentity refuses a pod whose namespace, name or UID is not one of Kubernetes: they are names of files
-// (Kubernetes: pkg/apis/core/validation, ValidatePodName, ValidateNamespaceName; a UID is an RFC 4122 UUID, but those
-// of static pods are hashes).
+// checkIdentity refuses a pod whose namespace, name or UID is not valid in Kubernetes: podrun makes names of files
+// from them (Kubernetes: pkg/apis/core/validation, ValidatePodName, ValidateNamespaceName; a UID is an RFC 4122 UUID,
+// for a static pod a hash).
 func checkIdentity(p *corev1.Pod) error {
 	for _, bad := range [][]string{validation.IsDNS1123Subdomain(p.Name), validation.IsDNS1123Label(p.Namespace), validation.IsDNS1123Label(string(p.UID))} {
 		if len(bad) > 0 {
@@ -194,7 +193,7 @@ func checkIdentity(p *corev1.Pod) error {
 	return nil
 }
 
-// start starts the worker of a pod. A recorded one that is on this host was admitted. The caller holds mu.
+// start starts the worker of a pod. A recorded pod that is on this host was admitted earlier. The caller holds mu.
 func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	w := newWorker(a, p, recorded)
 	if recorded {
@@ -205,7 +204,7 @@ func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	a.running.Go(func() {
 		if recorded {
 			select {
-			case <-a.recovered:
+			case <-a.mayStart:
 			case <-ctx.Done():
 				return
 			}
@@ -226,7 +225,7 @@ func (a *Agent) changed(namespace, name string) {
 	}
 }
 
-// forget removes what is left of a pod, ends its worker, and wakes the one of the next pod of its name.
+// forget removes what is left of a pod, ends its worker, and wakes the worker of the next pod of its name.
 func (a *Agent) forget(ctx context.Context, w *worker) error {
 	a.objects.release(w)
 	for _, r := range a.ownReferences(w) {
@@ -244,11 +243,11 @@ func (a *Agent) forget(ctx context.Context, w *worker) error {
 	return nil
 }
 
-// ownReferences returns the objects to which no pod of the node refers but that of a worker.
+// ownReferences returns the objects to which only a worker's pod refers, and no other pod of the node.
 func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	w.gone = true // of two pods that go at the same time the later one removes what both refer to
+	w.gone = true // if two pods are removed at the same time, the later one removes what both refer to
 	used := map[Reference]bool{}
 	for _, o := range a.workers {
 		if !o.gone {
@@ -267,8 +266,9 @@ func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	return own
 }
 
-// admit admits a pod, or returns why not. The labels and taints of the node may have changed just before the scheduler
-// chose it: the API server has them (kubelet: pkg/kubelet/lifecycle/predicate.go, Admit).
+// admit admits a pod, or returns why not. Before it rejects a pod, it reads the node from the API server: the node's
+// labels and taints may have changed just before the scheduler chose it (kubelet: pkg/kubelet/lifecycle/predicate.go,
+// Admit).
 func (a *Agent) admit(ctx context.Context, w *worker, p *corev1.Pod) (*rejection, error) {
 	if n := a.Node.object(); n != nil && a.admitOn(n, w, p) == nil {
 		return nil, nil
@@ -297,8 +297,8 @@ func (a *Agent) admitOn(n *corev1.Node, w *worker, p *corev1.Pod) *rejection {
 	return nil
 }
 
-// Find returns the pod of a UID, or of a namespace and a name if uid is empty; nil if the node has none. Of two pods of
-// a name it is the one that has not ended.
+// Find returns the pod of a namespace and a name, and of uid unless that is empty; nil if the node has none. Of two
+// pods with the same name it returns the one that has not ended.
 func (a *Agent) Find(namespace, name string, uid types.UID) (found *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

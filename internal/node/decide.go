@@ -9,7 +9,7 @@ import (
 type Local struct {
 	UID   types.UID
 	Alive bool        // its processes run, or its images are pulled
-	Ended bool        // it has ended for good; a pod whose processes are lost may have not
+	Ended bool        // it has ended for good; false for a pod whose processes are lost and that is to go on
 	Pod   *corev1.Pod // with its status
 }
 
@@ -29,14 +29,14 @@ type view struct {
 type action int
 
 const (
-	wait        action = iota // until something changes
-	waitForEnd                // until the other pod of its name has been removed
-	apply                     // start the pod, or change the running one to its manifest
-	cancelApply               // and wait
-	stop                      // end its processes, with gracePeriod
-	remove                    // remove it from this host
-	finish                    // delete it from the API server: this host has no part of it
-	forget                    // nothing is left of it
+	actWait          action = iota // until something changes
+	actWaitForEnd                  // until the other pod of its name has been removed
+	actApply                       // start the pod, or change the running one to its manifest
+	actCancelApply                 // and wait
+	actStop                        // end its processes, with gracePeriod
+	actRemove                      // remove it from this host
+	actDeleteFromAPI               // nothing of it is left on this host
+	actForget                      // nothing of it is left anywhere: end its worker
 )
 
 // decide returns the next step for a pod (kubelet: pkg/kubelet/pod_workers.go, syncPod, SyncTerminatingPod and
@@ -49,36 +49,36 @@ func decide(v *view) action {
 	ended := hasEnded(&v.pod.Status)
 	switch {
 	case ended && v.applying:
-		return cancelApply
+		return actCancelApply
 	case ended && own && v.local.Alive && v.stopping == nil:
-		return stop
+		return actStop
 	case v.applying, v.rejected, ended, own && v.local.Ended:
-		return wait
+		return actWait
 	case v.local != nil && !own:
-		return waitForEnd
+		return actWaitForEnd
 	case !own, !v.local.Alive, !v.applied:
-		return apply
+		return actApply
 	}
-	return wait
+	return actWait
 }
 
 // decideEnd returns the next step for a pod that is to end. own reports whether it is on this host.
 func decideEnd(v *view, own bool) action {
 	switch {
 	case v.applying:
-		return cancelApply
+		return actCancelApply
 	case own && v.local.Alive && (v.stopping == nil || gracePeriod(v.pod) < *v.stopping):
-		return stop
+		return actStop
 	case own && v.local.Alive:
-		return wait
+		return actWait
 	case own && (v.orphaned || v.reported):
-		return remove
+		return actRemove
 	case own:
-		return wait
+		return actWait
 	case v.orphaned:
-		return forget
+		return actForget
 	}
-	return finish
+	return actDeleteFromAPI
 }
 
 // hasEnded reports whether a status is final.

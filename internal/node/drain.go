@@ -54,7 +54,7 @@ func (d *Drain) Run(ctx context.Context) error {
 	return nil
 }
 
-// Pods returns the pods that are to be evicted. The others are of DaemonSets, which would create them again here.
+// Pods returns the pods that are to be evicted. It leaves out pods of DaemonSets, which would create them again here.
 func (d *Drain) Pods(ctx context.Context) (evicted []*corev1.Pod, err error) {
 	all, err := d.list(ctx)
 	if err != nil {
@@ -96,9 +96,9 @@ func (d *Drain) list(ctx context.Context) ([]corev1.Pod, error) {
 // evicting is a pod that is being evicted.
 type evicting struct {
 	*corev1.Pod
-	done bool      // the API server has taken the eviction
+	done bool      // the API server has accepted the eviction
 	next time.Time // when it is requested again
-	text string    // why it was not taken, as printed
+	text string    // why it was not accepted, as printed
 }
 
 // evict evicts pods until none of them is left.
@@ -149,8 +149,8 @@ type eviction struct {
 	DeleteOptions     metav1.DeleteOptions `json:"deleteOptions"`
 }
 
-// request requests the eviction of a pod. One that a PodDisruptionBudget delays, and one in a namespace that ends, is
-// to be requested again.
+// request requests the eviction of a pod. If a PodDisruptionBudget delays it, or the pod's namespace is being removed,
+// it is requested again later.
 func (d *Drain) request(ctx context.Context, p *evicting) error {
 	if p.text == "" {
 		fmt.Fprintf(d.Out, "evicting pod %s/%s\n", p.Namespace, p.Name)
@@ -161,7 +161,7 @@ func (d *Drain) request(ctx context.Context, p *evicting) error {
 	}
 	err := d.Client.Create(ctx, kubeapi.PodPath(p.Namespace, p.Name, "eviction"), e, nil)
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is, or another pod has its name
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another pod has its name
 		p.done = true
 	case ctx.Err() != nil:
 	case apierrors.IsTooManyRequests(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -200,8 +200,8 @@ func namesOf(pods map[types.UID]*evicting) string {
 	return strings.Join(names, ", ")
 }
 
-// RemoveLocal removes the recorded pods from this host, after they have stopped with a grace period in seconds, or
-// with their own. A pod of the user that has the name of a recorded one stays.
+// RemoveLocal stops the recorded pods and removes them from this host. grace is their grace period in seconds; nil
+// means each pod's own. A pod of the user that has the name of a recorded pod stays.
 func RemoveLocal(ctx context.Context, e Engine, records Records, grace *int64) error {
 	pods, err := records.Load()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// endpointsOf returns the endpoints of a Service to which a connection from a node may lead: the ready ones, or, if
-// there are none, those that serve while they are terminating (kube-proxy: pkg/proxy/topology.go,
-// CategorizeEndpoints). Names lead to ready ones only. Node ports need no choice of their own: those of a node lead to
-// its own pods.
+// endpointsOf returns the endpoints of a Service to which a connection from a node may lead: the ready endpoints or, if
+// there are none, endpoints that serve while they are terminating (kube-proxy: pkg/proxy/topology.go,
+// CategorizeEndpoints). The endpoints of a Service without an address are for its DNS names: only ready ones. Node
+// ports need no separate choice: a node's ports lead to its own pods.
 func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node string) *pod.Endpoints {
 	all = slices.SortedFunc(slices.Values(all), func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	hasAddress := s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone

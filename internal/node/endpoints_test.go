@@ -93,18 +93,20 @@ func TestCurrentServices(t *testing.T) {
 		services, slices func(*serviceWatcher)
 		want             string
 	}{
-		"nothing yet":                     {nil, nil, "wait"},
-		"EndpointSlices only":             {nil, func(s *serviceWatcher) { s.slices.Replace(nil) }, "wait"},
-		"Services only":                   {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}) }, nil, "wait"},
-		"no answer":                       {func(s *serviceWatcher) { s.services.Failed(away) }, func(s *serviceWatcher) { s.slices.Failed(away) }, "go on"},
-		"both":                            {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service, bad}) }, func(s *serviceWatcher) { s.slices.Replace([]*discoveryv1.EndpointSlice{slice("a", "10.88.0.2")}) }, "web: 10.88.0.2"},
-		"Services without EndpointSlices": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}) }, func(s *serviceWatcher) { s.slices.Failed(away) }, "web: unknown"},
-		"no Services":                     {func(s *serviceWatcher) { s.services.Replace(nil) }, func(s *serviceWatcher) { s.slices.Replace(nil) }, ""},
+		"nothing yet":         {nil, nil, "wait"},
+		"EndpointSlices only": {nil, func(s *serviceWatcher) { s.endpointSlices.Replace(nil) }, "wait"},
+		"Services only":       {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}) }, nil, "wait"},
+		"no answer":           {func(s *serviceWatcher) { s.services.Failed(away) }, func(s *serviceWatcher) { s.endpointSlices.Failed(away) }, "go on"},
+		"both": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service, bad}) }, func(s *serviceWatcher) {
+			s.endpointSlices.Replace([]*discoveryv1.EndpointSlice{slice("a", "10.88.0.2")})
+		}, "web: 10.88.0.2"},
+		"Services without EndpointSlices": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}) }, func(s *serviceWatcher) { s.endpointSlices.Failed(away) }, "web: unknown"},
+		"no Services":                     {func(s *serviceWatcher) { s.services.Replace(nil) }, func(s *serviceWatcher) { s.endpointSlices.Replace(nil) }, ""},
 		"a Service that has been deleted": {func(s *serviceWatcher) {
 			s.services.Replace([]*corev1.Service{service})
 			s.services.Event("DELETED", service)
-		}, func(s *serviceWatcher) { s.slices.Replace(nil) }, ""},
-		"a list after which nothing comes": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}); s.services.Failed(away) }, func(s *serviceWatcher) { s.slices.Replace(nil) }, "web:"},
+		}, func(s *serviceWatcher) { s.endpointSlices.Replace(nil) }, ""},
+		"a list after which nothing comes": {func(s *serviceWatcher) { s.services.Replace([]*corev1.Service{service}); s.services.Failed(away) }, func(s *serviceWatcher) { s.endpointSlices.Replace(nil) }, "web:"},
 	} {
 		var printed strings.Builder
 		s := newServiceWatcher(&Agent{ErrOut: &printed, Node: &Registration{Name: "attic"}})
@@ -129,12 +131,8 @@ func TestCurrentServices(t *testing.T) {
 				}
 			}
 			got = strings.Join(words, " ")
-		default:
-			select {
-			case <-s.stored:
-				got = "go on"
-			default:
-			}
+		case s.services.isMissing():
+			got = "go on"
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

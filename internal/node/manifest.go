@@ -27,7 +27,7 @@ func manifestOf(p *corev1.Pod) *corev1.Pod {
 	return m
 }
 
-// token is a token of its ServiceAccount that a pod mounts.
+// token is a ServiceAccount token that a pod mounts.
 type token struct {
 	*corev1.ServiceAccountTokenProjection
 	source *corev1.VolumeProjection

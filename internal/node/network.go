@@ -20,12 +20,12 @@ import (
 	"github.com/podrun/podrun/netns/wireguard/control"
 )
 
-// Tunnel carries packets between the pods of this host and those of other nodes.
+// Tunnel carries packets between the pods of this host and the pods of other nodes.
 type Tunnel interface {
 	// Set gives new pods addresses of the networks own, and makes the peers reachable. While pods with other
 	// addresses are running it returns an error.
 	Set(own []netip.Prefix, peers []control.Peer) error
-	// Last returns what was set last, before this process began, too.
+	// Last returns what was set last, also by an earlier process.
 	Last() (own []netip.Prefix, peers []control.Peer, err error)
 }
 
@@ -41,9 +41,9 @@ type Network struct {
 	denied   error
 	own      []netip.Prefix
 	assigned chan struct{} // closed when pods may start
-	problem  error         // why they may not, or why not all other nodes are reached
+	problem  error         // why pods may not start, or why not all other nodes are reached
 	wakeup   chan struct{}
-	printed  map[string]string // the last problem of each node; of this one with the name ""
+	printed  map[string]string // the last problem of each node; "" is this node
 }
 
 // NewNetwork returns a network that has not been set up.
@@ -51,7 +51,8 @@ func NewNetwork(t Tunnel, key control.Key, endpoint netip.AddrPort) *Network {
 	return &Network{Tunnel: t, Key: key, Endpoint: endpoint, nodes: map[string]*corev1.Node{}, assigned: make(chan struct{}), wakeup: make(chan struct{}, 1), printed: map[string]string{}}
 }
 
-// networkResync is the longest time between two looks at the network: a process that was killed changes no file.
+// networkResync is the longest time between two updates of the network: the death of one of its processes changes no
+// file.
 const networkResync = 10 * time.Second
 
 // run keeps the network up to date until ctx ends.
@@ -73,7 +74,7 @@ func (n *Network) run(ctx context.Context, a *Agent) {
 	}
 }
 
-// wake makes run look again.
+// wake makes run update the network now.
 func (n *Network) wake() {
 	if n == nil {
 		return
@@ -92,7 +93,8 @@ func (n *Network) print(a *Agent, node string, err error) {
 	}
 }
 
-// update sets the network by the nodes of the cluster. Without the API server, what was set last stays.
+// update sets the networks and the peers from the nodes of the cluster. While these are not known, what was set last
+// stays.
 func (n *Network) update(a *Agent) error {
 	own, peers, err := n.Tunnel.Last()
 	if err != nil {
@@ -129,8 +131,8 @@ func (n *Network) update(a *Agent) error {
 
 var errNoCIDR = report.New(report.Failure, "kube-controller-manager has --allocate-node-cidrs and --cluster-cidr, or kubeadm init --pod-network-cidr", "the cluster has given this node no addresses for pods")
 
-// finish records the result of an update: own are the networks of pods, if they may start. The node's status
-// follows from it.
+// finish records the result of an update, from which the node's condition follows. own are the networks of the node's
+// pods; nil if pods may not start.
 func (n *Network) finish(a *Agent, own []netip.Prefix, problem error) error {
 	n.mu.Lock()
 	changed := (n.problem == nil) != (problem == nil) || n.own == nil && own != nil
@@ -183,8 +185,8 @@ func (n *Network) condition() corev1.NodeCondition {
 	return c
 }
 
-// withClusterIPs returns the status of a pod with those of its addresses that are unique in the cluster, in the
-// order of the node's networks. Other nodes do not reach an address of another family.
+// withClusterIPs returns the status of a pod with only those of its addresses that are in the node's networks, in the
+// order of the networks. The other addresses are not unique in the cluster, and other nodes do not reach them.
 func (n *Network) withClusterIPs(st *corev1.PodStatus) *corev1.PodStatus {
 	if n == nil {
 		return st
@@ -210,7 +212,7 @@ func (n *Network) withClusterIPs(st *corev1.PodStatus) *corev1.PodStatus {
 // nodeHandler receives the nodes of the cluster.
 type nodeHandler struct{ *Network }
 
-// essential returns what the network needs of a node: the rest is large, and its status changes often.
+// essential returns the parts of a node that the network needs: the rest is large, and the status changes often.
 func essential(o *corev1.Node) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp}}
 	n.Spec.PodCIDR, n.Spec.PodCIDRs = o.Spec.PodCIDR, o.Spec.PodCIDRs
@@ -250,7 +252,7 @@ func (h *nodeHandler) Event(kind watch.EventType, o *corev1.Node) {
 	h.wake()
 }
 
-// Failed implements kubeapi.Handler. That the API server is away is reported elsewhere.
+// Failed implements kubeapi.Handler. The watch of the pods reports that the API server cannot be reached.
 func (h *nodeHandler) Failed(err error) {
 	if apierrors.IsForbidden(err) {
 		h.mu.Lock()

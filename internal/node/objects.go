@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// objectWatcher keeps the ConfigMaps and Secrets to which the node's pods refer as the API server has them. It watches
-// each by its name: the API server's node authorizer permits no more.
+// objectWatcher keeps the ConfigMaps and Secrets to which the node's pods refer up to date on this host. It watches
+// each object by its name: the API server's node authorizer permits no more.
 type objectWatcher struct {
 	agent   *Agent
 	ctx     context.Context
@@ -30,12 +30,12 @@ type watchedObject struct {
 	holders map[*worker]bool
 	cancel  context.CancelFunc
 	once    sync.Once
-	tried   chan struct{} // closed when the API server has answered, or does not
+	tried   chan struct{} // closed when the API server has answered, or the watch has failed
 
 	mu       sync.Mutex
 	released bool
 	store    func() error // stores the object, or removes it
-	failed   error        // why this host does not have the object
+	err      error        // why this host does not have the object
 	problem  string       // the last error that was printed
 }
 
@@ -43,8 +43,8 @@ func newObjectWatcher(ctx context.Context, a *Agent) *objectWatcher {
 	return &objectWatcher{agent: a, ctx: ctx, watched: map[Reference]*watchedObject{}}
 }
 
-// hold makes the objects of a pod present, and keeps them up to date until release. An object that does not exist is
-// no error: the container that needs it waits for it. If the API server does not answer, the pod starts with what
+// hold stores the objects of a pod, and keeps them up to date until release. An object that does not exist is no error:
+// the container that needs it waits for it. If the API server does not answer, the pod starts with the objects that
 // this host has.
 func (o *objectWatcher) hold(ctx context.Context, w *worker, refs map[Reference]bool) error {
 	var objects []*watchedObject
@@ -79,7 +79,7 @@ func (o *objectWatcher) release(w *worker) {
 		if delete(x.holders, w); len(x.holders) == 0 {
 			x.cancel()
 			x.mu.Lock()
-			x.released = true // after what it stores just now
+			x.released = true // mu is held: a store under way has ended
 			x.mu.Unlock()
 			delete(o.watched, ref)
 		}
@@ -102,14 +102,14 @@ func (o *objectWatcher) watch(ref Reference) *watchedObject {
 	return x
 }
 
-// retry stores the object again if that has failed: an object of the user may be gone.
+// retry stores the object again if that has failed: the user's object of the same name may be gone by now.
 func (x *watchedObject) retry() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.failed != nil {
-		x.failed = x.store()
+	if x.err != nil {
+		x.err = x.store()
 	}
-	return x.failed
+	return x.err
 }
 
 // do stores or removes the object.
@@ -119,8 +119,8 @@ func (x *watchedObject) do(store func() error) {
 	if x.released {
 		return
 	}
-	x.store, x.failed = store, store()
-	x.print(x.failed)
+	x.store, x.err = store, store()
+	x.print(x.err)
 	x.once.Do(func() { close(x.tried) })
 }
 
@@ -142,7 +142,7 @@ type objectHandler[T any] struct {
 	put func(context.Context, *T) error
 }
 
-// Replace stores the object, or removes one that does not exist.
+// Replace stores the object, or removes it if the API server does not have it.
 func (h *objectHandler[T]) Replace(items []*T) {
 	if len(items) == 0 {
 		h.delete()
@@ -160,7 +160,7 @@ func (h *objectHandler[T]) Event(kind watch.EventType, item *T) {
 	h.set(item)
 }
 
-// set stores the object. The API server may send no other one: it would replace that of another pod.
+// set stores the object. It refuses any other object than the watched one: it could replace an object of another pod.
 func (h *objectHandler[T]) set(item *T) {
 	h.do(func() error {
 		if o, ok := any(item).(metav1.Object); !ok || o.GetNamespace() != h.ref.Namespace || o.GetName() != h.ref.Name {

@@ -25,10 +25,10 @@ var (
 	errSameKey  = errors.New("its public key is that of another node")
 )
 
-// The largest networks of a node: a larger one would take traffic that is for others.
+// The prefix lengths of a node's largest networks: a larger network would take traffic that is for other hosts.
 const minBits4, minBits6 = 16, 48
 
-// annotations returns those of the node; none without a network.
+// annotations returns the annotations by which other nodes find this one; none without a network.
 func (n *Network) annotations() map[string]string {
 	if n == nil {
 		return nil
@@ -46,15 +46,15 @@ func podCIDRs(n *corev1.Node) (all []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if err != nil || p != p.Masked() || p.Addr().Is4() && p.Bits() < minBits4 || p.Addr().Is6() && p.Bits() < minBits6 || slices.ContainsFunc(all, func(o netip.Prefix) bool { return o.Addr().Is4() == p.Addr().Is4() }) {
-			return nil, fmt.Errorf("spec.podCIDRs of node %s are no networks, one of each family: %s", n.Name, strings.Join(texts, ", "))
+			return nil, fmt.Errorf("spec.podCIDRs of node %s must be at most one IPv4 network (/%d or smaller) and one IPv6 network (/%d or smaller), not %s", n.Name, minBits4, minBits6, strings.Join(texts, ", "))
 		}
 		all = append(all, p)
 	}
 	return all, nil
 }
 
-// peersOf returns the other nodes with which this one exchanges packets of pods, and why it does not with
-// others. Of nodes that exclude each other it takes the older one. key and own are those of this node.
+// peersOf returns the nodes with which this node exchanges packets of pods, and why other nodes are no peers. Of
+// two nodes that exclude each other it takes the older one. key and own are this node's public key and networks.
 func peersOf(nodes []*corev1.Node, self string, key control.Key, own []netip.Prefix) (peers []control.Peer, problems map[string]error) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int {

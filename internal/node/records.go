@@ -14,9 +14,9 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Records is the directory with the pods of the API server that this host runs, one file for each. From it the
-// agent starts them while the API server cannot be reached, and finds those that the API server has deleted
-// meanwhile.
+// Records is the directory with the API server's pods that this host runs, one file for each. With it the agent
+// starts them while the API server cannot be reached, and finds out which of them the API server has deleted
+// while the agent did not run.
 type Records string
 
 // Load returns the recorded pods.
@@ -29,7 +29,7 @@ func (r Records) Load() (pods []*corev1.Pod, err error) {
 		return nil, fmt.Errorf("read the pods of the node: %w", err)
 	}
 	for _, e := range entries {
-		uid, ok := trimExtension(e.Name())
+		uid, ok := uidOf(e.Name())
 		if !ok {
 			continue
 		}
@@ -84,8 +84,8 @@ func (r Records) file(uid types.UID) string {
 	return filepath.Join(string(r), string(uid)+extension)
 }
 
-// trimExtension returns the UID in the name of a record.
-func trimExtension(name string) (types.UID, bool) {
+// uidOf returns the UID in the name of a record.
+func uidOf(name string) (types.UID, bool) {
 	if filepath.Ext(name) != extension || name[0] == '.' {
 		return "", false
 	}

@@ -27,7 +27,7 @@ type Facts struct {
 	Memory, FreeMemory       int64
 	Storage, FreeStorage     int64
 	Inodes, FreeInodes       int64
-	Processes, FreeProcesses int64 // how many there may be, and how many more
+	Processes, FreeProcesses int64 // the limit, and how many of it are free
 	Images                   []corev1.ContainerImage
 	System                   corev1.NodeSystemInfo
 	Reason                   string // why no pods can run here; "" if they can
@@ -80,7 +80,7 @@ func (r *Registration) read(ctx context.Context, c *kubeapi.Client) (*corev1.Nod
 func (r *Registration) run(ctx context.Context, a *Agent) {
 	for ctx.Err() == nil {
 		err := r.update(ctx, a.Client)
-		if apierrors.IsConflict(err) { // the next update has what another component has changed
+		if apierrors.IsConflict(err) { // another component has changed the node: the next update starts from that
 			err = nil
 		}
 		if r.object() != nil { // it is registered
@@ -104,17 +104,17 @@ func (r *Registration) run(ctx context.Context, a *Agent) {
 	}
 }
 
-// wake makes the node be reported now.
+// wake makes run report the node now.
 func (r *Registration) wake() {
 	select {
 	case r.wakeup <- struct{}{}:
-	default: // it has not been since the last call
+	default: // a wake-up is pending already
 	}
 }
 
 func nodePath(name string) string { return "/api/v1/nodes/" + url.PathEscape(name) }
 
-// update registers the node, or sends what has changed of it.
+// update registers the node, or sends what has changed since the last call.
 func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -180,7 +180,7 @@ func (r *Registration) setObject(n *corev1.Node) {
 	r.node = n
 }
 
-// unchanged reports whether two statuses differ in nothing but the times of heartbeats.
+// unchanged reports whether two statuses differ at most in the times of heartbeats.
 func unchanged(a, b *corev1.NodeStatus) bool {
 	without := func(st *corev1.NodeStatus) *corev1.NodeStatus {
 		st = st.DeepCopy()
@@ -192,7 +192,7 @@ func unchanged(a, b *corev1.NodeStatus) bool {
 	return equality.Semantic.DeepEqual(without(a), without(b))
 }
 
-// setMetadata sets the node's own labels and annotations, and reports whether that has changed any.
+// setMetadata sets the node's own labels and annotations, and reports whether it has changed one.
 func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
 	own := map[string]string{corev1.LabelHostname: r.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH}
 	maps.Copy(own, r.Labels)
@@ -274,7 +274,8 @@ const (
 	minInodePercent   = 5
 )
 
-// conditions returns the node's conditions, among them that of its network, with the kubelet's reasons and messages (pkg/kubelet/nodestatus).
+// conditions returns the node's conditions, with the kubelet's reasons and messages (pkg/kubelet/nodestatus). network is
+// the condition of its network.
 func conditions(f *Facts, network corev1.NodeCondition) []corev1.NodeCondition {
 	choose := func(kind corev1.NodeConditionType, is bool, yes, no [2]string) corev1.NodeCondition {
 		if is {
@@ -292,7 +293,7 @@ func conditions(f *Facts, network corev1.NodeCondition) []corev1.NodeCondition {
 	}
 }
 
-// renewLease renews the node's lease, by which the cluster notices that the node is gone.
+// renewLease renews the node's lease. If the lease expires, the cluster takes the node for gone.
 func (r *Registration) renewLease(ctx context.Context, c *kubeapi.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -18,36 +18,36 @@ import (
 
 // statusOf returns the status that the API server should have of a pod.
 func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
-	addresses := w.Node.Addresses
-	started := &corev1.PodStatus{Phase: corev1.PodPending, StartTime: p.Status.StartTime}
-	if started.StartTime == nil {
-		started.StartTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
+	addresses := w.agent.Node.Addresses
+	startTime := p.Status.StartTime
+	if startTime == nil {
+		startTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
 	own := local != nil && local.UID == w.uid
 	switch {
 	case own && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
 		return &p.Status // its processes are lost: it is resumed
 	case own && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
-		return mergeStatus(p, w.Node.Network.withClusterIPs(&local.Pod.Status), addresses)
+		return mergeStatus(p, w.agent.Node.Network.withClusterIPs(&local.Pod.Status), addresses)
 	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
 		return &p.Status
 	case w.rejected != nil:
-		started.Phase, started.Reason, started.Message = corev1.PodFailed, w.rejected.reason, "Pod was rejected: "+w.rejected.message
-		return mergeStatus(p, started, addresses)
-	case w.failed != nil:
-		w.failed.StartTime = started.StartTime
-		return mergeStatus(p, w.failed, addresses)
+		st := &corev1.PodStatus{Phase: corev1.PodFailed, Reason: w.rejected.reason, Message: "Pod was rejected: " + w.rejected.message, StartTime: startTime}
+		return mergeStatus(p, st, addresses)
+	case w.startFailure != nil:
+		w.startFailure.StartTime = startTime
+		return mergeStatus(p, w.startFailure, addresses)
 	}
 	reason := "ContainerCreating"
 	if len(p.Spec.InitContainers) > 0 {
 		reason = "PodInitializing"
 	}
 	st := waitingStatus(p, reason, "")
-	st.StartTime = started.StartTime
+	st.StartTime = startTime
 	return mergeStatus(p, st, addresses)
 }
 
-// equalStatus reports whether two statuses are the same to the API server, whose times have seconds.
+// equalStatus reports whether the API server would store the same for two statuses: its times are whole seconds.
 func equalStatus(a, b *corev1.PodStatus) bool {
 	return equality.Semantic.DeepEqual(normalize(a), normalize(b))
 }
@@ -62,22 +62,23 @@ func normalize(st *corev1.PodStatus) *corev1.PodStatus {
 	return out
 }
 
-// answer is what the API server made of a status that it received: one without fields that are new to it, for example.
+// answer pairs a status that was sent with what the API server has stored of it: an older API server drops fields that
+// it does not know.
 type answer struct{ sent, stored *corev1.PodStatus }
 
-// isReported reports whether the API server, which has a status, has received st.
+// isReported reports whether has, the API server's status, is its version of st.
 func (w *worker) isReported(st, has *corev1.PodStatus) bool {
 	return equalStatus(st, has) || w.answered.sent != nil && equalStatus(st, w.answered.sent) && equalStatus(has, w.answered.stored)
 }
 
 // beginReport sends the status and the events that the API server does not have.
 func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus, local *Local) {
-	if !w.report.due() {
+	if !w.reportTask.due() {
 		return
 	}
 	var events []corev1.Event
 	if local != nil && local.UID == w.uid {
-		all, err := w.Engine.Events(w.namespace, w.name)
+		all, err := w.agent.Engine.Events(w.namespace, w.name)
 		if err != nil {
 			w.print(err)
 		}
@@ -92,7 +93,7 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 		return
 	}
 	var answered answer
-	w.begin(ctx, &w.report, func(ctx context.Context) (err error) {
+	w.begin(ctx, &w.reportTask, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
 		if !sameStatus {
@@ -115,21 +116,21 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 				w.sent[e.Name] = e.Count
 			}
 		}
-		w.retried(&w.report)(err)
+		w.finishTask(&w.reportTask, err)
 		w.wake()
 	})
 }
 
-// sendStatus replaces the pod's status, and returns the answer. If the pod has changed meanwhile, the worker compares
-// again.
+// sendStatus replaces the pod's status, and returns the answer. If the pod has changed meanwhile, sendStatus reads it,
+// and the worker compares again.
 func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus) (answered answer, err error) {
 	next, has := p.DeepCopy(), &corev1.Pod{}
 	next.Status = *st
-	err = w.Client.Update(ctx, kubeapi.PodPath(p.Namespace, p.Name, "status"), next, has)
+	err = w.agent.Client.Update(ctx, kubeapi.PodPath(p.Namespace, p.Name, "status"), next, has)
 	if err == nil {
 		answered = answer{st, &has.Status}
 	} else if apierrors.IsConflict(err) {
-		err = w.Client.Get(ctx, kubeapi.PodPath(p.Namespace, p.Name), has)
+		err = w.agent.Client.Get(ctx, kubeapi.PodPath(p.Namespace, p.Name), has)
 	}
 	switch {
 	case apierrors.IsNotFound(err): // the watch reports it
@@ -148,16 +149,16 @@ const component = "kubelet"
 // sendEvent creates an event, or counts it.
 func (w *worker) sendEvent(ctx context.Context, p *corev1.Pod, e *corev1.Event) error {
 	e.InvolvedObject.UID, e.InvolvedObject.ResourceVersion = p.UID, p.ResourceVersion
-	e.Source = corev1.EventSource{Component: component, Host: w.Node.Name}
-	e.ReportingController, e.ReportingInstance = component, w.Node.Name
+	e.Source = corev1.EventSource{Component: component, Host: w.agent.Node.Name}
+	e.ReportingController, e.ReportingInstance = component, w.agent.Node.Name
 	e.CreationTimestamp = metav1.Time{}
 	path := "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/events"
-	err := w.Client.Create(ctx, path, e, nil)
+	err := w.agent.Client.Create(ctx, path, e, nil)
 	if apierrors.IsAlreadyExists(err) {
 		var change []byte
 		change, err = json.Marshal(map[string]any{"count": e.Count, "lastTimestamp": e.LastTimestamp, "message": e.Message})
 		if err == nil {
-			err = w.Client.Patch(ctx, path+"/"+url.PathEscape(e.Name), types.MergePatchType, change, nil)
+			err = w.agent.Client.Patch(ctx, path+"/"+url.PathEscape(e.Name), types.MergePatchType, change, nil)
 		}
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // its namespace is being removed
@@ -174,19 +175,19 @@ func (w *worker) event(ctx context.Context, p *corev1.Pod, reason string, cause 
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name},
 		Type:           corev1.EventTypeWarning, Reason: reason, Message: cause.Error(), Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	}
-	w.running.Go(func() {
+	w.agent.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
 		_ = w.sendEvent(ctx, p, e)
 	})
 }
 
-// deletePod deletes the pod from the API server: nothing of it is left here.
+// deletePod deletes the pod from the API server. Nothing of the pod is left on this host.
 func (w *worker) deletePod(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
 	p := w.current()
-	err := w.Client.Delete(ctx, kubeapi.PodPath(p.Namespace, p.Name), &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	err := w.agent.Client.Delete(ctx, kubeapi.PodPath(p.Namespace, p.Name), &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		w.orphan() // the watch may have missed it
 		return nil

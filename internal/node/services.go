@@ -27,23 +27,23 @@ import (
 // Service is a Service of the cluster.
 type Service struct {
 	*corev1.Service
-	Endpoints *pod.Endpoints // that a connection may lead to; nil if they are not known
+	Endpoints *pod.Endpoints // to which a connection may lead; nil if they are not known
 }
 
 // serviceWatcher keeps the Services of this host as the API server has them.
 type serviceWatcher struct {
 	*Agent
-	services *collection[corev1.Service]
-	slices   *collection[discoveryv1.EndpointSlice]
-	changed  chan struct{}
-	stored   chan struct{} // closed when the Services were stored, or the API server does not send them
-	once     sync.Once
+	services       *collection[corev1.Service]
+	endpointSlices *collection[discoveryv1.EndpointSlice]
+	changed        chan struct{}
+	stored         chan struct{} // closed when the Services were stored, or the API server does not send them
+	once           sync.Once
 }
 
 func newServiceWatcher(a *Agent) *serviceWatcher {
 	s := &serviceWatcher{Agent: a, changed: make(chan struct{}, 1), stored: make(chan struct{})}
 	s.services = &collection[corev1.Service]{serviceWatcher: s, kind: "Services"}
-	s.slices = &collection[discoveryv1.EndpointSlice]{serviceWatcher: s, kind: "EndpointSlices, so Services lead nowhere"}
+	s.endpointSlices = &collection[discoveryv1.EndpointSlice]{serviceWatcher: s, kind: "EndpointSlices", consequence: "connections to Services are refused"}
 	return s
 }
 
@@ -51,7 +51,7 @@ func newServiceWatcher(a *Agent) *serviceWatcher {
 func (s *serviceWatcher) start(ctx context.Context) {
 	s.running.Go(func() { kubeapi.Watch(ctx, s.Client, "/api/v1/services", "", s.services) })
 	s.running.Go(func() {
-		kubeapi.Watch(ctx, s.Client, "/apis/discovery.k8s.io/v1/endpointslices", "", s.slices)
+		kubeapi.Watch(ctx, s.Client, "/apis/discovery.k8s.io/v1/endpointslices", "", s.endpointSlices)
 	})
 	s.running.Go(func() { s.run(ctx) })
 }
@@ -86,6 +86,9 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		}
 		all, ok := s.current()
 		if !ok {
+			if s.services.isMissing() {
+				s.once.Do(func() { close(s.stored) })
+			}
 			continue
 		}
 		text := ""
@@ -103,14 +106,11 @@ func (s *serviceWatcher) run(ctx context.Context) {
 	}
 }
 
-// current returns the Services with their endpoints. ok is false if the API server has not sent them, or has not
-// answered yet.
+// current returns the Services with their endpoints. ok is false if the API server has not sent the Services, or has
+// not answered about the endpoints yet.
 func (s *serviceWatcher) current() (all []Service, ok bool) {
-	services, answered := s.services.list()
-	parts, partsAnswered := s.slices.list()
-	if answered && services == nil {
-		s.once.Do(func() { close(s.stored) })
-	}
+	services, _ := s.services.list()
+	parts, partsAnswered := s.endpointSlices.list()
 	if services == nil || !partsAnswered {
 		return nil, false
 	}
@@ -120,7 +120,7 @@ func (s *serviceWatcher) current() (all []Service, ok bool) {
 		of[name] = append(of[name], e)
 	}
 	names := slices.SortedFunc(maps.Keys(services), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
-	for _, name := range names { // in an order, so that the errors have one
+	for _, name := range names { // sorted, so that the errors of a call are in the same order each time
 		next := Service{Service: services[name]}
 		if parts != nil {
 			next.Endpoints = endpointsOf(next.Service, of[name], s.Node.Name)
@@ -133,14 +133,21 @@ func (s *serviceWatcher) current() (all []Service, ok bool) {
 // collection holds all objects of a kind that the API server has sent.
 type collection[T any] struct {
 	*serviceWatcher
-	kind     string
-	mu       sync.Mutex
-	items    map[types.NamespacedName]*T // never changed in place; nil: it has not sent them
-	answered bool                        // it has sent them, or does not
-	problem  string                      // the last error that was printed
+	kind        string
+	consequence string // of not having them; "" if there is none to report
+	mu          sync.Mutex
+	items       map[types.NamespacedName]*T // never changed in place; nil: the API server has not sent them
+	answered    bool                        // the API server has sent them, or a watch of them has failed
+	problem     string                      // the last error that was printed
 }
 
-// list returns the objects, and whether the API server has sent them or does not.
+// isMissing reports whether the API server does not send the objects.
+func (c *collection[T]) isMissing() bool {
+	items, answered := c.list()
+	return answered && items == nil
+}
+
+// list returns the objects, and whether the API server has sent them or a watch of them has failed.
 func (c *collection[T]) list() (map[types.NamespacedName]*T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,11 +167,11 @@ func (c *collection[T]) set(change func(map[types.NamespacedName]*T)) {
 	c.wake()
 }
 
-// wake makes the Services be stored.
+// wake makes run store the Services.
 func (s *serviceWatcher) wake() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // they have not been stored since the last call
+	default: // a wake-up is pending already
 	}
 }
 
@@ -189,7 +196,7 @@ func (c *collection[T]) Event(kind watch.EventType, o *T) {
 	})
 }
 
-// put adds an object, unless its name is not one of Kubernetes: it is the name of a file.
+// put adds an object, unless its name is not valid in Kubernetes: podrun makes the name of a file from it.
 func (c *collection[T]) put(items map[types.NamespacedName]*T, o *T) {
 	name := nameOf(o)
 	if bad := append(validation.IsDNS1123Subdomain(name.Name), validation.IsDNS1123Label(name.Namespace)...); len(bad) > 0 {
@@ -205,11 +212,14 @@ func nameOf[T any](o *T) types.NamespacedName {
 	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
 }
 
-// Failed implements kubeapi.Handler. That the API server does not answer is reported by the watch of the pods.
+// Failed implements kubeapi.Handler. The watch of the pods reports that the API server cannot be reached.
 func (c *collection[T]) Failed(err error) {
 	c.mu.Lock()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) && c.problem != err.Error() {
 		c.problem = err.Error()
+		if c.consequence != "" {
+			err = fmt.Errorf("%w: %s", err, c.consequence)
+		}
 		err = fmt.Errorf("read the cluster's %s: %w", c.kind, err)
 		if apierrors.IsForbidden(err) {
 			err = report.New(report.Failure, "kubectl create clusterrolebinding podrun-nodes --clusterrole=system:node-proxier --group=system:nodes", "%w", err)

@@ -6,12 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ownConditions are the conditions that a node sets (kubelet: pkg/kubelet/types/pod_status.go). The others belong to
-// the scheduler and to controllers.
+// ownConditions are the pod conditions that a node sets (kubelet: pkg/kubelet/types/pod_status.go). The scheduler and
+// controllers set the other conditions.
 var ownConditions = []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady}
 
-// mergeStatus returns the status of the API server's pod with what this host reports of it. A final status stays.
-// addresses are those of the node.
+// mergeStatus returns the status of the API server's pod, changed by what this host reports (local). A final status
+// stays. addresses are the node's.
 func mergeStatus(p *corev1.Pod, local *corev1.PodStatus, addresses []string) *corev1.PodStatus {
 	st := p.Status.DeepCopy()
 	if hasEnded(st) && !hasEnded(local) {
@@ -47,7 +47,8 @@ func mergeStatus(p *corev1.Pod, local *corev1.PodStatus, addresses []string) *co
 	return st
 }
 
-// mergeConditions returns the conditions of a pod: this host's own, and those that others have set.
+// mergeConditions returns the conditions of a pod: ownConditions as this host reports them, and the others as the API
+// server has them.
 func mergeConditions(p *corev1.Pod, local []corev1.PodCondition) (all []corev1.PodCondition) {
 	for _, c := range local {
 		if slices.Contains(ownConditions, c.Type) {
@@ -63,7 +64,7 @@ func mergeConditions(p *corev1.Pod, local []corev1.PodCondition) (all []corev1.P
 	return all
 }
 
-// waitingStatus returns the status of a pod none of whose containers was created, with the reason.
+// waitingStatus returns the status of a pod of which no container was created. reason and message say why.
 func waitingStatus(p *corev1.Pod, reason, message string) *corev1.PodStatus {
 	st := &corev1.PodStatus{Phase: corev1.PodPending, StartTime: p.Status.StartTime}
 	statuses := func(containers []corev1.Container) (all []corev1.ContainerStatus) {

@@ -11,15 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// never is longer than any wait.
-const never = 24 * time.Hour
+// maxTokenAge is the age at which a token is requested again at the latest.
+const maxTokenAge = 24 * time.Hour
 
-// refreshIn returns when a token has to be requested again: after 80 % of its life, at the latest after a day
-// (kubelet: pkg/kubelet/token/token_manager.go).
-func refreshIn(life time.Duration) time.Duration { return min(life*8/10, never) }
+// refreshIn returns after how long a token has to be requested again: after 80 % of its life, at the latest after
+// maxTokenAge (kubelet: pkg/kubelet/token/token_manager.go).
+func refreshIn(life time.Duration) time.Duration { return min(life*8/10, maxTokenAge) }
 
-// requestTokens requests the tokens that a pod mounts, and stores them as Secrets. It returns when they have to be
-// requested again; the zero time if there are none.
+// requestTokens requests the tokens that a pod mounts, and stores them as Secrets. It returns when the first of them
+// has to be requested again; the zero time if the pod mounts none.
 func (w *worker) requestTokens(ctx context.Context, p *corev1.Pod) (refresh time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -33,12 +33,12 @@ func (w *worker) requestTokens(ctx context.Context, p *corev1.Pod) (refresh time
 		}
 		answer, asked := &authenticationv1.TokenRequest{}, time.Now()
 		path := fmt.Sprintf("/api/v1/namespaces/%s/serviceaccounts/%s/token", url.PathEscape(p.Namespace), url.PathEscape(accountOf(p)))
-		err := w.Client.Create(ctx, path, request, answer)
+		err := w.agent.Client.Create(ctx, path, request, answer)
 		if err != nil {
 			return refresh, fmt.Errorf("request a token of service account %s: %w", accountOf(p), err)
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: t.secret(p), Namespace: p.Namespace}, Data: map[string][]byte{corev1.ServiceAccountTokenKey: []byte(answer.Status.Token)}}
-		if err := w.Engine.PutSecret(ctx, secret); err != nil {
+		if err := w.agent.Engine.PutSecret(ctx, secret); err != nil {
 			return refresh, err
 		}
 		at := asked.Add(refreshIn(answer.Status.ExpirationTimestamp.Sub(asked)))
@@ -49,11 +49,12 @@ func (w *worker) requestTokens(ctx context.Context, p *corev1.Pod) (refresh time
 	return refresh, nil
 }
 
-// putEmptyTokens lets a pod start while the API server cannot be reached. The tokens follow when it can.
+// putEmptyTokens stores empty tokens, so that a pod can start while the API server cannot be reached. The tokens
+// follow when it can.
 func (w *worker) putEmptyTokens(ctx context.Context, p *corev1.Pod) error {
 	for _, t := range tokensOf(p.DeepCopy()) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: t.secret(p), Namespace: p.Namespace}, Data: map[string][]byte{corev1.ServiceAccountTokenKey: {}}}
-		if err := w.Engine.PutSecret(ctx, secret); err != nil {
+		if err := w.agent.Engine.PutSecret(ctx, secret); err != nil {
 			return err
 		}
 	}

@@ -18,36 +18,36 @@ import (
 
 // worker carries out what one pod of the API server needs.
 type worker struct {
-	*Agent
+	agent           *Agent
 	uid             types.UID
 	namespace, name string
 	wakeup          chan struct{}
 	results         chan func() // of calls in goroutines of their own
 	admitted, gone  bool        // guarded by Agent.mu; gone: nothing is left of the pod but its objects
 
-	state    sync.Mutex
+	podMu    sync.Mutex
 	pod      *corev1.Pod // as the API server has it, or had it; never changed in place
 	orphaned bool        // the API server does not have it any longer
 
 	// The following belong to the worker's goroutine.
-	recorded   *corev1.Pod       // as it was recorded; nil if it was not
-	rejected   *rejection        // why the node does not admit it
-	failed     *corev1.PodStatus // why it does not start
-	applied    *corev1.Pod       // the manifest that the engine has, or has refused for the running pod
-	stopping   *int64            // the grace period of the stop in progress
-	stops      int               // calls of Stop in progress
-	sent       map[string]int32  // counts of the events that the API server has
-	answered   answer
-	conditions map[corev1.PodConditionType]corev1.ConditionStatus
-	refresh    time.Time // when the tokens have to be requested again; zero if it has none, or is not known
+	recorded     *corev1.Pod       // as it was recorded; nil if it was not
+	rejected     *rejection        // why the node does not admit it
+	startFailure *corev1.PodStatus // why it does not start; nil if it may
+	applied      *corev1.Pod       // the manifest that the engine has, or has refused for the running pod
+	stopping     *int64            // the grace period of the stop in progress
+	stops        int               // calls of Stop in progress
+	sent         map[string]int32  // counts of the events that the API server has
+	answered     answer
+	conditions   map[corev1.PodConditionType]corev1.ConditionStatus
+	refresh      time.Time // when the tokens have to be requested again; zero if there are none, or if that is not known
 
-	apply, stop, removal, report, tokens task
-	problem                              string // the last error that was printed
+	applyTask, stopTask, removalTask, reportTask, tokensTask task
+	problem                                                  string // the last error that was printed
 }
 
 func newWorker(a *Agent, p *corev1.Pod, recorded bool) *worker {
 	w := &worker{
-		Agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p,
+		agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p,
 		wakeup: make(chan struct{}, 1), results: make(chan func()),
 		sent: map[string]int32{}, conditions: map[corev1.PodConditionType]corev1.ConditionStatus{},
 	}
@@ -61,24 +61,24 @@ func newWorker(a *Agent, p *corev1.Pod, recorded bool) *worker {
 func (w *worker) wake() {
 	select {
 	case w.wakeup <- struct{}{}:
-	default: // it has not looked since the last call
+	default: // a wake-up is pending already
 	}
 }
 
 // current returns the pod as the API server has it.
 func (w *worker) current() *corev1.Pod {
-	w.state.Lock()
-	defer w.state.Unlock()
+	w.podMu.Lock()
+	defer w.podMu.Unlock()
 	return w.pod
 }
 
 // update replaces the pod by a state that is not older.
 func (w *worker) update(p *corev1.Pod) {
-	w.state.Lock()
+	w.podMu.Lock()
 	if !older(p, w.pod) {
 		w.pod, w.orphaned = p, false
 	}
-	w.state.Unlock()
+	w.podMu.Unlock()
 	w.wake()
 }
 
@@ -89,29 +89,29 @@ func older(a, b *corev1.Pod) bool {
 	return xerr == nil && yerr == nil && x < y
 }
 
-// orphan marks the pod as one that the API server does not have any longer.
+// orphan records that the API server does not have the pod any longer.
 func (w *worker) orphan() {
-	w.state.Lock()
+	w.podMu.Lock()
 	w.orphaned = true
-	w.state.Unlock()
+	w.podMu.Unlock()
 	w.wake()
 }
 
-// task is a call in a goroutine of its own. One that has failed is made again after a back-off.
+// task is a call in a goroutine of its own. A call that has failed is made again after a back-off.
 type task struct {
-	running bool
-	cancel  context.CancelFunc
-	failed  int // times in succession
-	next    time.Time
+	running  bool
+	cancel   context.CancelFunc
+	failures int // in succession
+	next     time.Time
 }
 
 func (t *task) due() bool { return !t.running && !time.Now().Before(t.next) }
 
-// fail sets when the call that has failed is made again: after initial, and after twice as long for each further
-// failure in succession, up to maximum.
+// fail sets when a call that has failed is made again: after initial, and after twice the previous time for each
+// further failure in succession, up to maximum.
 func (t *task) fail(initial, maximum time.Duration) {
-	t.next = time.Now().Add(min(initial<<min(t.failed, 10), maximum))
-	t.failed++
+	t.next = time.Now().Add(min(initial<<min(t.failures, 10), maximum))
+	t.failures++
 }
 
 const (
@@ -124,7 +124,7 @@ const (
 func (w *worker) begin(ctx context.Context, t *task, do func(context.Context) error, done func(error)) {
 	call, cancel := context.WithCancel(ctx)
 	t.running, t.cancel = true, cancel
-	w.running.Go(func() {
+	w.agent.running.Go(func() {
 		err := do(call)
 		cancel()
 		select {
@@ -134,23 +134,26 @@ func (w *worker) begin(ctx context.Context, t *task, do func(context.Context) er
 	})
 }
 
-// retried returns the end of a call that is made again when it has failed.
-func (w *worker) retried(t *task) func(error) {
-	return func(err error) {
-		if err == nil {
-			t.failed, t.next = 0, time.Time{}
-			return
-		}
-		t.fail(firstRetry, lastRetry)
-		w.print(err)
+// beginRetried begins a call whose result nothing else needs.
+func (w *worker) beginRetried(ctx context.Context, t *task, do func(context.Context) error) {
+	w.begin(ctx, t, do, func(err error) { w.finishTask(t, err) })
+}
+
+// finishTask handles the result of a call. A call that has failed is made again.
+func (w *worker) finishTask(t *task, err error) {
+	if err == nil {
+		t.failures, t.next = 0, time.Time{}
+		return
 	}
+	t.fail(firstRetry, lastRetry)
+	w.print(err)
 }
 
 // print prints an error that differs from the last one.
 func (w *worker) print(err error) {
 	if text := err.Error(); w.problem != text {
 		w.problem = text
-		report.Print(w.ErrOut, fmt.Errorf("pod %s/%s: %w", w.namespace, w.name, err))
+		report.Print(w.agent.ErrOut, fmt.Errorf("pod %s/%s: %w", w.namespace, w.name, err))
 	}
 }
 
@@ -163,20 +166,20 @@ func (w *worker) run(ctx context.Context) {
 		if gone {
 			return
 		}
-		wait := resync
+		pause := resync
 		if err != nil {
 			w.print(err)
-			wait = firstRetry
+			pause = firstRetry
 		}
-		for _, t := range []*task{&w.apply, &w.stop, &w.removal, &w.report, &w.tokens} {
+		for _, t := range []*task{&w.applyTask, &w.stopTask, &w.removalTask, &w.reportTask, &w.tokensTask} {
 			if left := time.Until(t.next); !t.running && !t.next.IsZero() && left > 0 {
-				wait = min(wait, left)
+				pause = min(pause, left)
 			}
 		}
 		if !w.refresh.IsZero() {
-			wait = min(wait, max(time.Until(w.refresh), 0))
+			pause = min(pause, max(time.Until(w.refresh), 0))
 		}
-		timer := time.NewTimer(wait)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -190,35 +193,36 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// resync is the longest time between two looks at a pod: one killed with its monitor changes no file.
+// resync is the longest time between two looks at a pod: the death of a pod together with its monitor changes no
+// file.
 const resync = 10 * time.Second
 
 // step looks at the pod and begins what is due.
 func (w *worker) step(ctx context.Context) (gone bool, err error) {
-	w.state.Lock()
+	w.podMu.Lock()
 	p, orphaned := w.pod, w.orphaned
-	w.state.Unlock()
+	w.podMu.Unlock()
 	if err := w.record(p); err != nil {
 		return false, err
 	}
-	local, err := w.Engine.Find(w.namespace, w.name)
+	local, err := w.agent.Engine.Find(w.namespace, w.name)
 	if err != nil {
 		return false, err
 	}
 	own := local != nil && local.UID == w.uid
 	ending := orphaned || p.DeletionTimestamp != nil
 	if !ending && !own && w.rejected == nil && !hasEnded(&p.Status) && !w.isAdmitted() {
-		if w.rejected, err = w.admit(ctx, w, p); err != nil {
+		if w.rejected, err = w.agent.admit(ctx, w, p); err != nil {
 			return false, err
 		}
 	}
 	st := w.statusOf(p, local)
 	next := decide(&view{
 		pod: p, orphaned: orphaned, rejected: w.rejected != nil, local: local, stopping: w.stopping,
-		applied: sameManifest(w.applied, manifestOf(p)), applying: w.apply.running, reported: w.isReported(st, &p.Status),
+		applied: sameManifest(w.applied, manifestOf(p)), applying: w.applyTask.running, reported: w.isReported(st, &p.Status),
 	})
-	if next == forget {
-		err := w.forget(ctx, w)
+	if next == actForget {
+		err := w.agent.forget(ctx, w)
 		return err == nil, err
 	}
 	w.carryOut(ctx, next, p, local)
@@ -226,41 +230,41 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 		w.beginReport(ctx, p, st, local)
 	}
 	if own && local.Alive && !ending {
-		w.keepRunning(ctx, p)
+		w.maintain(ctx, p)
 	}
 	return false, nil
 }
 
-// carryOut begins the next step, unless its last attempt has failed just now.
+// carryOut begins the next step, unless it has failed and its back-off has not passed.
 func (w *worker) carryOut(ctx context.Context, next action, p *corev1.Pod, local *Local) {
 	switch {
-	case next == apply && w.apply.due():
+	case next == actApply && w.applyTask.due():
 		w.beginApply(ctx, p, manifestOf(p), local != nil && local.Alive)
-	case next == cancelApply:
-		w.apply.cancel()
-	case next == waitForEnd:
+	case next == actCancelApply:
+		w.applyTask.cancel()
+	case next == actWaitForEnd:
 		w.reportConflict(p)
-	case next == stop && (w.stopping != nil || w.stop.due()):
+	case next == actStop && (w.stopping != nil || w.stopTask.due()):
 		w.beginStop(ctx, gracePeriod(p))
-	case next == remove && w.removal.due():
-		w.begin(ctx, &w.removal, func(ctx context.Context) error { return w.Engine.Remove(ctx, w.namespace, w.name) }, w.retried(&w.removal))
-	case next == finish && w.removal.due():
-		w.begin(ctx, &w.removal, w.deletePod, w.retried(&w.removal))
+	case next == actRemove && w.removalTask.due():
+		w.beginRetried(ctx, &w.removalTask, func(ctx context.Context) error { return w.agent.Engine.Remove(ctx, w.namespace, w.name) })
+	case next == actDeleteFromAPI && w.removalTask.due():
+		w.beginRetried(ctx, &w.removalTask, w.deletePod)
 	}
 }
 
 func (w *worker) isAdmitted() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
 	return w.admitted
 }
 
-// record records the pod before it starts, and when a change must survive the agent.
+// record records the pod before it starts, and again when it has changed in what the next agent needs.
 func (w *worker) record(p *corev1.Pod) error {
 	if r := w.recorded; r != nil && sameManifest(r, p) && r.DeletionTimestamp.Equal(p.DeletionTimestamp) && r.Status.Phase == p.Status.Phase {
 		return nil
 	}
-	if err := w.Records.Put(p); err != nil {
+	if err := w.agent.Records.Put(p); err != nil {
 		return err
 	}
 	w.recorded = p
@@ -276,85 +280,84 @@ func sameManifest(a, b *corev1.Pod) bool {
 func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs bool) {
 	var refresh time.Time
 	do := func(ctx context.Context) (err error) {
-		if err := w.objects.hold(ctx, w, referencesOf(p)); err != nil {
+		if err := w.agent.objects.hold(ctx, w, referencesOf(p)); err != nil {
 			return err
 		}
-		if err := w.services.wait(ctx); err != nil {
+		if err := w.agent.services.wait(ctx); err != nil {
 			return err
 		}
 		if !runs && !p.Spec.HostNetwork {
-			if err := w.Node.Network.await(ctx); err != nil {
+			if err := w.agent.Node.Network.await(ctx); err != nil {
 				return err
 			}
 		}
 		if !runs {
 			refresh, err = w.requestTokens(ctx, p)
-			if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.isOffline()) {
+			if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.agent.isOffline()) {
 				err = w.putEmptyTokens(ctx, p)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		return w.Engine.Apply(ctx, w.uid, manifest)
+		return w.agent.Engine.Apply(ctx, w.uid, manifest)
 	}
-	w.begin(ctx, &w.apply, do, func(err error) {
+	w.begin(ctx, &w.applyTask, do, func(err error) {
 		if err == nil || runs { // a change that the engine refuses is not tried again
 			w.applied = manifest
 		}
 		if err == nil {
-			w.failed, w.refresh, w.apply.failed, w.apply.next = nil, refresh, 0, time.Time{}
+			w.startFailure, w.refresh, w.applyTask.failures, w.applyTask.next = nil, refresh, 0, time.Time{}
 			return
 		}
 		w.print(err)
 		w.event(ctx, p, "Failed", err) // kubelet: pkg/kubelet/events, FailedToCreateContainer
 		if !runs {
-			w.failed = waitingStatus(p, "CreateContainerConfigError", err.Error())
-			w.apply.fail(firstStart, lastStart)
+			w.startFailure = waitingStatus(p, "CreateContainerConfigError", err.Error())
+			w.applyTask.fail(firstStart, lastStart)
 		}
 	})
 }
 
-// reportConflict reports a pod of this host that has the pod's name and is not from the cluster. One that is from the
-// cluster will end by itself.
+// reportConflict reports a pod of this host that has the pod's name and is not from the cluster. If the other pod is
+// from the cluster, it will end by itself.
 func (w *worker) reportConflict(p *corev1.Pod) {
-	for _, o := range w.List() {
+	for _, o := range w.agent.List() {
 		if o.UID != w.uid && o.Namespace == w.namespace && o.Name == w.name {
 			return
 		}
 	}
 	err := report.New(report.Failure, fmt.Sprintf("podrun down %s -n %s removes the other one", w.name, w.namespace), "pod %s/%s of this host is not from the cluster and has the same name", w.namespace, w.name)
-	w.failed = waitingStatus(p, "CreateContainerConfigError", err.Error())
+	w.startFailure = waitingStatus(p, "CreateContainerConfigError", err.Error())
 	w.print(err)
 }
 
-// beginStop stops the pod. A stop in progress gets the shorter grace period.
+// beginStop stops the pod. It is called during a stop, too, to shorten the grace period.
 func (w *worker) beginStop(ctx context.Context, grace int64) {
 	w.stopping = &grace
 	w.stops++
 	var one task
-	w.begin(ctx, &one, func(ctx context.Context) error { return w.Engine.Stop(ctx, w.namespace, w.name, grace) }, func(err error) {
+	w.begin(ctx, &one, func(ctx context.Context) error { return w.agent.Engine.Stop(ctx, w.namespace, w.name, grace) }, func(err error) {
 		if w.stops--; w.stops == 0 {
 			w.stopping = nil
-			w.retried(&w.stop)(err)
+			w.finishTask(&w.stopTask, err)
 		}
 	})
 }
 
-// keepRunning does for a running pod what does not change its processes: it renews tokens, and passes conditions on
-// that others have set.
-func (w *worker) keepRunning(ctx context.Context, p *corev1.Pod) {
-	if w.tokens.due() && !time.Now().Before(w.refresh) && len(tokensOf(p.DeepCopy())) > 0 {
+// maintain renews the tokens of a running pod, and passes on the conditions that components of the cluster have set.
+func (w *worker) maintain(ctx context.Context, p *corev1.Pod) {
+	if w.tokensTask.due() && !time.Now().Before(w.refresh) && len(tokensOf(p.DeepCopy())) > 0 {
 		var refresh time.Time
 		do := func(ctx context.Context) (err error) {
 			refresh, err = w.requestTokens(ctx, p)
 			return err
 		}
-		w.begin(ctx, &w.tokens, do, func(err error) {
+		w.begin(ctx, &w.tokensTask, do, func(err error) {
 			if err == nil {
 				w.refresh = refresh
 			}
-			w.retried(&w.tokens)(err)
+			w.finishTask(&w.tokensTask, err)
 		})
 	}
 	for _, gate := range p.Spec.ReadinessGates {
@@ -362,7 +365,7 @@ func (w *worker) keepRunning(ctx context.Context, p *corev1.Pod) {
 			if c.Type != gate.ConditionType || w.conditions[c.Type] == c.Status {
 				continue
 			}
-			if err := w.Engine.SetCondition(ctx, w.namespace, w.name, &c); err != nil {
+			if err := w.agent.Engine.SetCondition(ctx, w.namespace, w.name, &c); err != nil {
 				w.print(err)
 				continue
 			}

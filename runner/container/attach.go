@@ -11,9 +11,8 @@ import (
 	"github.com/podrun/podrun/runner/output"
 )
 
-// OpenInput returns a descriptor to which a client writes the container's input. It returns nil for a
-// client that only reads the output of a container without a terminal. With a terminal every client gets
-// one, to set the window size.
+// OpenInput returns a descriptor to which a client writes the container's input. With a terminal every client
+// gets a descriptor, to set the window size; without one, a client that only reads the output gets nil.
 func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	x.stdinMu.Lock()
 	defer x.stdinMu.Unlock()
@@ -30,8 +29,8 @@ func (x *Container) OpenInput(req *wire.AttachRequest) (*os.File, error) {
 	return dup(x.stdin)
 }
 
-// ReleaseInput closes the container's input after the first client, if the manifest has stdinOnce (kubelet:
-// stdinOnce; it has no effect on a terminal). It is called when a client that had the input disconnects.
+// ReleaseInput is called when a client that may have had the container's input disconnects or has sent EOF. With
+// stdinOnce it closes the input for good, except of a terminal (kubelet: stdinOnce).
 func (x *Container) ReleaseInput(h *handoff.Record, req *wire.AttachRequest) {
 	if req.Stdin && x.Plan.StdinOnce && !x.Plan.TTY {
 		x.closeInput(h)

@@ -50,7 +50,7 @@ func (x *Container) setUser(s *sandbox.Sandbox, p *libcontainer.Process, user st
 	return err
 }
 
-// ServeClient handles the client's frames while its process runs. It kills the process when the client
+// ServeClient handles the client's Controls while its process runs. It kills the process when the client
 // disconnects, unless the client has sent Detach.
 func (a *ExecStdio) ServeClient(conn *net.UnixConn, p ExecProcess) {
 	for {

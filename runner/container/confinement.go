@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	profile "github.com/moby/profiles/seccomp"
+	seccompprofile "github.com/moby/profiles/seccomp"
 	"github.com/moby/sys/capability"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
@@ -22,8 +22,8 @@ import (
 )
 
 // confinement describes how a container's processes get their seccomp filter, their AppArmor profile and
-// their SELinux label: from libcontainer, which compiles the filter in each of them, or from the
-// exec shim, which loads a compiled filter.
+// their SELinux label: from libcontainer, which compiles the filter in each process, or from the exec shim,
+// which loads a compiled filter.
 type confinement struct {
 	program   *execshim.Program // nil: libcontainer does it
 	filter    execshim.Filter
@@ -31,8 +31,8 @@ type confinement struct {
 	filterKey string // key of the stored filter
 	homes     homeDirs
 
-	profile string // AppArmor profile that the exec shim sets
-	label   string // SELinux label, likewise
+	appArmor string // AppArmor profile that the exec shim sets
+	label    string // SELinux label, likewise
 }
 
 // EmbeddedShim returns this program's embedded exec shim, or nil if it has none or the host has no
@@ -49,15 +49,15 @@ var EmbeddedShim = sync.OnceValue(func() *execshim.Program {
 	return p
 })
 
-// newConfinement removes filter and profile from a container's configuration if the exec shim applies
-// them.
+// newConfinement removes seccomp filter, AppArmor profile and SELinux label from a container's configuration if
+// the exec shim applies them.
 func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
 	if s.Shim == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
 	f = confinement{program: s.Shim, custom: c.Seccomp != nil, homes: homeDirs{&sync.Map{}}}
-	// The profile is for the container's program: libcontainer would apply it to the exec shim already.
-	f.profile, config.AppArmorProfile = config.AppArmorProfile, ""
+	// The AppArmor profile is for the container's program: libcontainer would apply it to the exec shim already.
+	f.appArmor, config.AppArmorProfile = config.AppArmorProfile, ""
 	f.label, config.ProcessLabel = config.ProcessLabel, ""
 	if config.Seccomp == nil {
 		return f, nil
@@ -102,7 +102,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 	}
 	f := confinement{program: s.Shim, custom: c.Seccomp != nil, filterKey: key, homes: homeDirs{&sync.Map{}}}
 	if config.AppArmorProfile == "" {
-		f.profile = c.AppArmor
+		f.appArmor = c.AppArmor
 	}
 	if config.ProcessLabel == "" {
 		f.label = c.Label
@@ -134,7 +134,7 @@ func (f *confinement) shimConfig(p *libcontainer.Process) *execshim.Config {
 	return &execshim.Config{
 		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
 		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
-		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, FilterEarly: !f.custom, Cwd: p.Cwd, AppArmor: f.profile, Label: f.label,
+		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, FilterEarly: !f.custom, Cwd: p.Cwd, AppArmor: f.appArmor, Label: f.label,
 	}
 }
 
@@ -144,17 +144,17 @@ func (f *confinement) wrapInit(p *libcontainer.Process) (*execshim.Init, error) 
 	if f.program == nil {
 		return nil, nil
 	}
-	b, err := f.program.PrepareInit(f.shimConfig(p), p.Args)
+	init, err := f.program.PrepareInit(f.shimConfig(p), p.Args)
 	if err != nil {
 		return nil, err
 	}
-	p.Args = b.Args(p.Args)
-	p.ExtraFiles = b.Files()
+	p.Args = init.Args(p.Args)
+	p.ExtraFiles = init.Files()
 	// Ambient capabilities survive an execve of a process that is not root.
 	caps := append(CapabilityNames(execshim.RequiredCapabilities), p.Capabilities.Permitted...)
 	bounding := append(CapabilityNames(execshim.RequiredCapabilities), p.Capabilities.Bounding...)
 	p.Capabilities = &configs.Capabilities{Bounding: bounding, Effective: caps, Permitted: caps, Inheritable: caps, Ambient: caps}
-	return b, nil
+	return init, nil
 }
 
 // capabilityBit maps each capability's name, with CAP_, to the kernel's number.
@@ -187,9 +187,9 @@ func CapabilityNames(bits uint64) (names []string) {
 	return names
 }
 
-// profiles caches the default seccomp profile by capability set. The profile depends on nothing else, and
+// defaultProfiles caches the default seccomp profile by capability set. The profile depends on nothing else, and
 // building it costs as much as the rest of a start.
-var profiles sync.Map // string → *specs.LinuxSeccomp
+var defaultProfiles sync.Map // string → *specs.LinuxSeccomp
 
 // seccompFilter returns the seccomp filter of a container: none, the user's own profile, or the default.
 func seccompFilter(c *pod.Container, s *specs.Spec) (*specs.LinuxSeccomp, error) {
@@ -199,26 +199,26 @@ func seccompFilter(c *pod.Container, s *specs.Spec) (*specs.LinuxSeccomp, error)
 	case c.Seccomp == nil:
 		return defaultSeccomp(s)
 	}
-	p, err := profile.LoadProfile(string(c.Seccomp), s)
+	p, err := seccompprofile.LoadProfile(string(c.Seccomp), s)
 	if err != nil {
 		return nil, fmt.Errorf("use the container's own seccomp profile: %w", err)
 	}
 	return p, nil
 }
 
-// defaultSeccomp returns the runtime's default profile (moby/profiles) for a process with these
-// capabilities, for the machine's own architecture only: libseccomp compiles the profile in every start,
-// and each further architecture costs 7 ms.
+// defaultSeccomp returns the default profile of container runtimes (moby/profiles) for the capabilities of a
+// process. It is for the machine's own architecture only: if libseccomp compiles the profile in every start, each
+// further architecture costs 7 ms.
 func defaultSeccomp(s *specs.Spec) (*specs.LinuxSeccomp, error) {
 	key := strings.Join(s.Process.Capabilities.Bounding, ",")
-	if p, ok := profiles.Load(key); ok {
+	if p, ok := defaultProfiles.Load(key); ok {
 		return p.(*specs.LinuxSeccomp), nil
 	}
-	p, err := profile.GetDefaultProfile(s)
+	p, err := seccompprofile.GetDefaultProfile(s)
 	if err != nil {
 		return nil, fmt.Errorf("make the default seccomp profile: %w", err)
 	}
 	p.Architectures = nil
-	profiles.Store(key, p)
+	defaultProfiles.Store(key, p)
 	return p, nil
 }

@@ -19,7 +19,7 @@ import (
 // The exec shim sets it, or libcontainer where there is no exec shim.
 func TestLabelsOfProcesses(t *testing.T) {
 	c := &pod.Container{Name: "app", Label: "system_u:system_r:container_t:s0:c1,c2", FileLabel: "system_u:object_r:container_file_t:s0:c1,c2"}
-	spec := runtimeSpec(&pod.Plan{}, c, specConfig{}, Identity{})
+	spec := runtimeSpec(&pod.Plan{}, c, specInput{}, Identity{})
 	if spec.Process.SelinuxLabel != c.Label || spec.Linux.MountLabel != c.FileLabel {
 		t.Errorf("%q, %q", spec.Process.SelinuxLabel, spec.Linux.MountLabel)
 	}

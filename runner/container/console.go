@@ -16,7 +16,7 @@ import (
 // master the client receives.
 type ExecStdio struct {
 	local, remote *os.File // the socket pair on which libcontainer sends the master; nil without a terminal
-	master        *os.File // set when the master was received; a client may leave the process running
+	master        *os.File // the terminal's master, once received; read here after a Detach
 }
 
 func attachStdio(p *libcontainer.Process, req *wire.ExecRequest, files []*os.File) (ExecStdio, error) {

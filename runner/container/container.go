@@ -25,13 +25,13 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// Container is one running instance of a container of the Plan.
+// Container is one instance of a container of the Plan.
 type Container struct {
 	Plan           *pod.Container
 	Attempt        int
 	Identity       Identity
 	Libcontainer   *libcontainer.Container
-	procfs.Process // its init; zero before it runs
+	procfs.Process // its first process; zero before that runs
 	Log            *output.Log
 	terminal       *output.Terminal // nil without tty: true
 	stdin          *os.File         // write end of the standard input; nil without one or when it was closed
@@ -41,12 +41,12 @@ type Container struct {
 	messagePath    string           // the file that is bound at terminationMessagePath
 	env            []string         // of its process and of commands in it
 	args           []string         // of its process; set once it is made
-	Prepared       bool             // it is made before it is due: see package prepared
-	FirstInSandbox bool             // no other container of the sandbox runs then
+	Prepared       bool             // made before it is due: see package prepared
+	FirstInSandbox bool             // no container of the sandbox has been started yet
 	Pending        *pendingInit     // set while its process has not executed its program yet
 	unreadOutputs  []*output.Stream // outputs that are not read yet
 	mntns          string           // identifies its processes in a shared PID namespace
-	mntnsFile      *os.File         // keeps the kernel from reusing that number: see pinMountNamespace
+	mntnsFile      *os.File         // keeps the kernel from reusing mntns: see pinMountNamespace
 	Cleanup        undo.Stack
 	inUse          sync.WaitGroup
 	pidfd          pidfdCache
@@ -114,8 +114,8 @@ func (x *Container) Start(s *sandbox.Sandbox) error {
 	return err
 }
 
-// finishPrepared does what must wait until the start of a prepared container: it rewrites /etc/hosts and
-// opens the log.
+// finishPrepared does the part of a prepared container's creation that must wait until its start: it rewrites
+// /etc/hosts and opens the log.
 func (x *Container) finishPrepared(s *sandbox.Sandbox) error {
 	if !x.Prepared {
 		return nil
@@ -147,7 +147,7 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.StagingDir(x.ID())) })
 	x.Cleanup.Push("unmount /dev", func() error { return volumes.UnmountDev(x.devDir(s)) })
 	x.Cleanup.Push("destroy container", func() error {
-		if x.Libcontainer == nil { // its supervisor was killed while it made this, if anything exists
+		if x.Libcontainer == nil { // a supervisor that was killed may have left a part of its state
 			return os.RemoveAll(filepath.Join(s.Pod.LibcontainerDir(), x.ID()))
 		}
 		return x.Libcontainer.Destroy()
@@ -186,9 +186,9 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	return x.startInitAndLog(s, config, spec.Process)
 }
 
-// prepareRootfs mounts the root file system, /dev and what else goes into it before libcontainer starts. It
-// returns the paths.
-func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (at specConfig, err error) {
+// prepareRootfs makes the root file system, /dev, and the mounts in them that do not wait for libcontainer. It
+// returns what the specification needs to know of them.
+func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (at specInput, err error) {
 	layers, err := s.Layers(x.Plan.Layers)
 	if err != nil {
 		return at, err
@@ -206,7 +206,7 @@ func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (a
 	if err := x.mountDev(s); err != nil {
 		return at, err
 	}
-	at = newSpecConfig(s, x.Plan, root, x.devDir(s))
+	at = newSpecInput(s, x.Plan, root, x.devDir(s))
 	at.terminationLog = x.messagePath
 	if x.pidTarget != nil && at.pidns == "" {
 		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.pidTarget.PID)
@@ -242,7 +242,7 @@ func (x *Container) configure(s *sandbox.Sandbox, spec *specs.Spec) (config *con
 		return nil, fmt.Errorf("make container configuration: %w", err)
 	}
 	joinUserNamespace(s.User, config)
-	x.applyLimits(s, config)
+	x.completeConfig(s, config)
 	x.confinement, err = newConfinement(s, x.Plan, config)
 	return config, err
 }
@@ -286,11 +286,10 @@ func (x *Container) Finish(s *sandbox.Sandbox) {
 	x.closeStreams(s.Handoff)
 }
 
-// Signal sends a signal to the container's process, and SIGKILL to all processes of a container that shares
-// its PID namespace. A process that has exited is no error. libcontainer sends the signal, and never while
-// a command is being started in the container. But it opens a file to check whether the process lives, and
-// takes a failed open for its end. Then the signal is sent directly: without free descriptors a pod could
-// not be killed otherwise.
+// Signal sends sig to the container's first process. libcontainer sends it, but not while a command is being
+// started in the container, and kills all processes of a shared PID namespace with SIGKILL. A process that has
+// exited is no error. If no descriptor is free, libcontainer takes the process for ended; then Signal sends sig
+// itself, because a pod must be killable in that state.
 func (x *Container) Signal(sig unix.Signal) error {
 	if x.Exit != nil {
 		return nil
@@ -355,9 +354,9 @@ func (x *Container) Remove() {
 	}
 }
 
-// newSpecConfig returns the paths of one container's parts.
-func newSpecConfig(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) specConfig {
-	at := specConfig{
+// newSpecInput returns what is known of a container's specInput before its mounts are prepared.
+func newSpecInput(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) specInput {
+	at := specInput{
 		rootfs: rootfs, dev: dev,
 		netns: s.Net, ipcns: s.IPC, utsns: s.UTS,
 		hostPID:       s.Plan.HostPID,

@@ -16,7 +16,7 @@ import (
 )
 
 // Copy copies files into or out of a running container, as a tar stream over the only descriptor in files.
-// It calls skipped for each file that is left out. The ids in archives are those of the container (users).
+// It calls skipped for each file that is left out. The ids in archives are the container's: users maps them.
 func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
 	if len(files) != 1 {
 		return fmt.Errorf("a copy needs 1 descriptor, %d came", len(files))

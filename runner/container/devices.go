@@ -44,8 +44,9 @@ func (x *Container) mountDev(s *sandbox.Sandbox) error {
 	return nil
 }
 
-// mountsDevpts reports whether the supervisor mounts a container's devpts; libcontainer needs fifty system
-// calls for that. A devpts belongs to the user namespace of the process that mounts it.
+// mountsDevpts reports whether the supervisor mounts a container's devpts, because libcontainer needs fifty
+// system calls for that. It cannot for a pod with a user namespace of its own: a devpts belongs to the user
+// namespace of the process that mounts it.
 func mountsDevpts(plan *pod.Plan) bool { return plan.Users == nil }
 
 // devptsOptions returns the mount options of a container's devpts. group means that group 5 is mapped, so

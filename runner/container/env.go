@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// resolveEnv returns the environment of the container. It records for later supervisors what they could not
-// resolve again.
+// resolveEnv returns the environment of the container. It records an environment that a later supervisor could
+// not resolve again to the same result.
 func (x *Container) resolveEnv(s *sandbox.Sandbox) (*environ.Environment, error) {
 	e, err := environ.Resolve(s.Plan, x.Plan, s.EnvSources())
 	if err != nil {

@@ -43,8 +43,8 @@ func (p libcontainerProcess) Wait() (syscall.WaitStatus, error) {
 	return st.Sys().(syscall.WaitStatus), nil // the error repeats the state
 }
 
-// startProcess runs a process in a running container and returns when it has executed its program. The
-// exec shim makes it where the result is provably the same; libcontainer takes ten times as long.
+// startProcess runs a process in a running container and returns when it has executed its program. The exec
+// shim makes the process where the result is provably the same, because libcontainer takes ten times as long.
 func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (ExecProcess, error) {
 	if err := x.freezer.Acquire(ctx); err != nil {
 		return nil, err
@@ -63,16 +63,16 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 			return made, nil
 		}
 	}
-	b, err := x.confinement.wrapInit(p)
+	init, err := x.confinement.wrapInit(p)
 	if err != nil {
 		return nil, err
 	}
-	defer b.Close()
+	defer init.Close()
 	if err := x.Libcontainer.Run(p); err != nil {
 		x.reapFailedExec()
 		return nil, err
 	}
-	if err := b.Started(ctx); err != nil {
+	if err := init.Started(ctx); err != nil {
 		p.Signal(unix.SIGKILL)
 		p.Wait()
 		return nil, err
@@ -88,16 +88,15 @@ func shimCanExec(c *configs.Config, p *libcontainer.Process) bool {
 		shimCanEnter(c) && inSingleCgroup(c)
 }
 
-// shimCanEnter reports whether a container has none of the properties that the exec shim does not
-// give to a process.
+// shimCanEnter reports whether the exec shim can give a process all properties of a container's processes.
 func shimCanEnter(c *configs.Config) bool {
 	return c.Seccomp == nil && c.NoNewKeyring && !c.RootlessEUID && !c.Namespaces.Contains(configs.NEWUSER) && !c.Namespaces.Contains(configs.NEWTIME) &&
 		c.AppArmorProfile == "" && c.ProcessLabel == "" && c.Personality == nil && c.Umask == nil && c.Scheduler == nil && c.IOPriority == nil &&
 		c.ExecCPUAffinity == nil && c.IntelRdt == nil && c.MemoryPolicy == nil
 }
 
-// inSingleCgroup reports whether the container is in the one cgroup that its configuration names, or in
-// none. Root's containers may also be in cgroups that libcontainer has made next to its own.
+// inSingleCgroup reports whether the container is in the one cgroup that its configuration names, or in none.
+// If root runs podrun, libcontainer may have put it into other cgroups, too.
 func inSingleCgroup(c *configs.Config) bool {
 	if c.Cgroups.Path == "" {
 		return !sandbox.RootIsHostRoot()
@@ -163,8 +162,8 @@ type pidfdCache struct {
 	file *os.File
 }
 
-// open returns the caller's own pidfd of exactly this process, never of another one with the same number.
-// It stays valid if the container is removed while a command is made.
+// open returns the caller's own pidfd of exactly this process, never of another process with the same number.
+// The pidfd stays valid if the container is removed while a command is made.
 func (e *pidfdCache) open(p procfs.Process) (*os.File, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,8 +193,8 @@ func (e *pidfdCache) close() {
 	e.file = nil
 }
 
-// processEnv returns a process's environment as libcontainer would pass it: the last one of duplicate
-// variables, and HOME, if missing, from the container's passwd file.
+// processEnv returns a process's environment as libcontainer would pass it. Of duplicate variables it has the
+// last; a missing HOME comes from the container's passwd file.
 func (x *Container) processEnv(p *libcontainer.Process) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
@@ -217,12 +216,12 @@ func (x *Container) processEnv(p *libcontainer.Process) ([]string, error) {
 	return out, nil
 }
 
-// reapFailedExec reaps what libcontainer leaves of a command whose container has exited during its start:
-// of nsexec's three processes libcontainer waits for the first only. A container's PID namespace and its
-// first process do not end before all processes in it are reaped.
+// reapFailedExec reaps what libcontainer leaves of a command, if the container has exited during the command's
+// start: libcontainer waits only for the first of nsexec's three processes. The container's first process does
+// not end before all processes in its PID namespace are reaped.
 func (x *Container) reapFailedExec() {
 	if first, ok := procfs.Lookup(x.PID); !ok || !first.Exiting || first.Process != x.Process {
-		return // it runs, or nothing is left of it
+		return // the container runs, or nothing is left of it
 	}
 	ns, err := os.Readlink(pidNamespace(x.PID))
 	own := err == nil && isNamespaceInit(x.PID)
@@ -233,7 +232,7 @@ func (x *Container) reapFailedExec() {
 		}
 		switch st.Comm {
 		case "runc:[1:CHILD]":
-		case "runc:[2:INIT]": // outside an own PID namespace it may be a container's first process
+		case "runc:[2:INIT]": // in a PID namespace that is not the container's own it may be a first process
 			if of, err := os.Readlink(pidNamespace(pid)); !own || err != nil || of != ns {
 				continue
 			}

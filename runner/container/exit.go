@@ -44,8 +44,9 @@ func NewExit(x podinit.Exit, err error) *Exit {
 	return e
 }
 
-// plainError removes from libcontainer's error the part that the caller prints itself, that a process could
-// not be started, and its guess why a sysctl cannot be opened: this kernel or this user namespace lacks it.
+// plainError removes two parts of libcontainer's error: that a process could not be started, which the caller
+// prints itself, and a guess why a sysctl cannot be opened, which is wrong: the kernel or the user namespace
+// lacks it.
 func plainError(err error) error {
 	return errors.New(strings.NewReplacer("unable to start container process: ", "", "error during container init: ", "",
 		"open sysctl ", "set sysctl ", " file: unsafe procfs detected: ", ": ").Replace(err.Error()))
@@ -54,9 +55,9 @@ func plainError(err error) error {
 // startExitCode distinguishes "no such program" from "cannot be executed". The exec shim's error has a
 // type; libcontainer's arrives as text.
 func startExitCode(err error) int {
-	var bounced *execshim.StartError
-	if errors.As(err, &bounced) {
-		return bounced.Code()
+	var start *execshim.StartError
+	if errors.As(err, &start) {
+		return start.Code()
 	}
 	text := err.Error()
 	switch {
@@ -72,8 +73,7 @@ func startExitCode(err error) int {
 // MaxContainerTerminationMessageLength).
 const maxMessage = 4096
 
-// makeMessageFile makes the file that is bound at the container's
-// terminationMessagePath.
+// makeMessageFile makes the file that is bound at the container's terminationMessagePath.
 func (x *Container) makeMessageFile(s *sandbox.Sandbox) error {
 	if x.Plan.TerminationMessagePath == "" {
 		return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// applyLimits adds the limits that the OCI runtime specification cannot express.
-func (x *Container) applyLimits(s *sandbox.Sandbox, config *configs.Config) {
+// completeConfig sets what CreateLibcontainerConfig does not take from runtimeSpec: id maps, the AppArmor
+// profile, rlimits, the cgroup's name.
+func (x *Container) completeConfig(s *sandbox.Sandbox, config *configs.Config) {
 	if u := s.Plan.Users; u != nil {
 		own := []configs.IDMap{{HostID: int64(u.First), Size: int64(u.Count)}}
 		config.UIDMappings, config.GIDMappings = own, own
@@ -36,9 +37,9 @@ const corePattern = "/proc/sys/kernel/core_pattern"
 
 // coreLimit returns the RLIMIT_CORE that keeps core dumps in the container. With a pattern that begins with
 // | the kernel starts a program of the host as root, with the container's memory as its input, whatever the
-// limit is. The only exception is 1, which such programs have themselves, so that their crashes start none
-// (fs/coredump.c). Otherwise the kernel writes a file with the rights and in the directories of the crashed
-// process: not by default, but for a process that raises its soft limit.
+// limit is. Only a limit of 1 prevents that: the kernel takes a process with it for such a program itself
+// (fs/coredump.c). With another pattern the kernel writes a file with the rights and in the directories of the
+// crashed process. The soft limit 0 prevents that; a process may raise it.
 func coreLimit() []configs.Rlimit {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &own); err != nil {
@@ -53,7 +54,7 @@ func coreLimit() []configs.Rlimit {
 }
 
 // joinUserNamespace puts a container into the pod's own user namespace, if there is one, with the
-// supervisor's id mapping. libcontainer would start a process to look that up.
+// supervisor's id mapping. Without a mapping libcontainer would start a process to read it.
 func joinUserNamespace(userns string, config *configs.Config) {
 	if userns == "" {
 		return
@@ -63,8 +64,8 @@ func joinUserNamespace(userns string, config *configs.Config) {
 	config.UIDMappings, config.GIDMappings = same, same
 }
 
-// processLimit replaces pids.max where there is no cgroup: the kernel counts the processes of each user of
-// the pod's user namespace, and no capability in that namespace lifts the limit.
+// processLimit returns the RLIMIT_NPROC that replaces pids.max where there is no cgroup. The kernel counts the
+// processes of each user of the pod's user namespace, and no capability in that namespace lifts the limit.
 func processLimit() []configs.Rlimit {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {

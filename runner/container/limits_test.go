@@ -17,7 +17,7 @@ func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	plan := &pod.Plan{UID: "uid", Containers: []pod.Container{{Name: "a"}}}
 	x := New(&sandbox.Sandbox{}, &plan.Containers[0], 0)
 	config := &configs.Config{Cgroups: &cgroups.Cgroup{Name: "a-0"}}
-	x.applyLimits(&sandbox.Sandbox{Plan: plan}, config)
+	x.completeConfig(&sandbox.Sandbox{Plan: plan}, config)
 	atTop := config.Cgroups.Parent == "/" && config.Cgroups.Name == FullID(plan, x)
 	if want := !cgroup2Only() && !sandbox.RootIsHostRoot(); atTop != want {
 		t.Errorf("they are looked for in %q as %q; at the top: want %t", config.Cgroups.Parent, config.Cgroups.Name, want)
@@ -50,7 +50,7 @@ func TestRootsContainersShareNoCgroup(t *testing.T) {
 		plan := &pod.Plan{UID: uid, Containers: []pod.Container{{Name: "same"}}}
 		s := &sandbox.Sandbox{Plan: plan}
 		config = &configs.Config{Cgroups: &cgroups.Cgroup{Name: "same-0"}, NoNewKeyring: true}
-		New(s, &plan.Containers[0], 0).applyLimits(s, config)
+		New(s, &plan.Containers[0], 0).completeConfig(s, config)
 		if name := config.Cgroups.Name; seen[name] || name == "" {
 			t.Errorf("two pods' containers have the cgroup %q", name)
 		}

@@ -17,11 +17,11 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// fileMounts returns the mounts of the files that podrun makes for a container. Those whose paths are in
-// one of its volumes (over) are mounted after the volume: a volume at /etc or /tmp hides neither /etc/hosts
-// nor the termination message (containerd: sorted mounts in internal/cri/opts). A volume mounted at exactly
-// such a path replaces the file, as with the kubelet.
-func fileMounts(c *pod.Container, at specConfig) (files, over []specs.Mount) {
+// fileMounts returns the mounts of the files that podrun makes for a container. The mounts in over have paths
+// inside of a volume, and are made after the volume's: so a volume at /etc or /tmp hides neither /etc/hosts nor
+// the termination message (containerd: sorted mounts in internal/cri/opts). A volume at exactly the path of a
+// file replaces the file, as with the kubelet.
+func fileMounts(c *pod.Container, at specInput) (files, over []specs.Mount) {
 	for _, f := range []struct{ source, target string }{
 		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.resolv, "/etc/resolv.conf"}, {at.terminationLog, c.TerminationMessagePath},
 	} {
@@ -48,10 +48,10 @@ func mountAround(c *pod.Container, target string) int {
 	return found
 }
 
-// unplaceableFiles returns the files for which their volume has no mount target: the volume has no file of
-// the name, and none can be created, because it is read-only or belongs to others, as the host's /dev does.
-// The container runs without them. In a writable volume the target is created.
-func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specConfig) []string {
+// unplaceableFiles returns the files that cannot be mounted in the volume around them: the volume has no file
+// of the name, and none can be created, because the volume is read-only or belongs to others, as the host's
+// /dev does. The container runs without these files. In a writable volume it creates the mount target.
+func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specInput) []string {
 	_, over := fileMounts(c, *at)
 	var list []string
 	for _, f := range over {
@@ -66,8 +66,9 @@ func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specConfig) []string
 	return list
 }
 
-// prepareMounts finds the sources of the container's mounts, and checks whether the mounts can be made.
-func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specConfig, vars map[string]string) (err error) {
+// prepareMounts finds the sources of the container's mounts, checks whether the mounts can be made, and makes the
+// mounts that need not wait for libcontainer.
+func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specInput, vars map[string]string) (err error) {
 	at.recursive = volumes.RecursiveReadOnly()
 	if err := checkMountable(x.Plan, at.recursive); err != nil {
 		return err
@@ -83,10 +84,10 @@ func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specConfig, vars map[s
 	return nil
 }
 
-// placements returns those of a container's mounts that are made before libcontainer mounts anything: from
-// the first up to the last one that none of libcontainer's mounts could hide, and that has no propagation
-// to other mounts.
-func placements(plan *pod.Plan, c *pod.Container, at *specConfig) []volumes.Placement {
+// placements returns the mounts of a container that are made before libcontainer mounts anything: the first
+// ones, up to a mount that libcontainer's mounts could hide, or that has propagation. That mount and all later
+// ones are left to libcontainer.
+func placements(plan *pod.Plan, c *pod.Container, at *specInput) []volumes.Placement {
 	own := specMounts(plan, &pod.Container{Privileged: c.Privileged, TerminationMessagePath: c.TerminationMessagePath}, *at)
 	var list []volumes.Placement
 	for i, m := range c.Mounts {
@@ -102,10 +103,10 @@ func placements(plan *pod.Plan, c *pod.Container, at *specConfig) []volumes.Plac
 	return list
 }
 
-// bindOwnFiles mounts podrun's own files in a container and returns their paths. It does so for paths that
-// no other mount is at or around, where the order of mounts makes no difference. libcontainer mounts the
-// rest: paths behind links of the image, and /dev, for which it checks. owner is the pod's root.
-func bindOwnFiles(plan *pod.Plan, c *pod.Container, at *specConfig, owner int) (paths []string) {
+// bindOwnFiles mounts podrun's own files in a container and returns their paths. It mounts only at paths that
+// have no other mount at or around them, where the order of mounts makes no difference. The rest is left to
+// libcontainer: paths behind links of the image, and /dev, which it checks for. owner is the pod's root.
+func bindOwnFiles(plan *pod.Plan, c *pod.Container, at *specInput, owner int) (paths []string) {
 	if rootPropagation(c) != "rprivate" || slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Path == "/" }) {
 		return nil
 	}
@@ -184,8 +185,8 @@ func subPath(m pod.Mount, vars map[string]string) (string, error) {
 	return sub, nil
 }
 
-// volumeMounts returns the mounts of volumes in a container that are not made yet.
-func volumeMounts(plan *pod.Plan, c *pod.Container, at specConfig) []specs.Mount {
+// volumeMounts returns those mounts of volumes in a container that are not made yet.
+func volumeMounts(plan *pod.Plan, c *pod.Container, at specInput) []specs.Mount {
 	var list []specs.Mount
 	for i, m := range c.Mounts {
 		if i < at.premounted {
@@ -288,7 +289,7 @@ func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error
 	return at, volumes.Bind(f, at)
 }
 
-// unexposeRootfs undoes exposeRootfs, even when that was done only in part.
+// unexposeRootfs undoes exposeRootfs, even one that was completed only in part.
 func (x *Container) unexposeRootfs(s *sandbox.Sandbox) error {
 	if s.Plan.Users == nil {
 		return nil

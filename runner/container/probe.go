@@ -18,8 +18,8 @@ const (
 	// maxProbeOutput is how much of a command's output is kept (Kubernetes: pkg/probe/exec).
 	maxProbeOutput = 10 << 10
 
-	// outputTimeout is how long a command's output is read after its exit: a process that it left in the
-	// container may keep the pipe open for ever.
+	// outputTimeout is how long a command's output is read after the command's exit: a process that it has
+	// left in the container may keep the pipe open for ever.
 	outputTimeout = 100 * time.Millisecond
 )
 
@@ -49,8 +49,8 @@ func (x *Container) HookExec(args []string) error {
 	return err
 }
 
-// runCommand runs a process in the container, with the container's environment, and returns its exit code
-// and the beginning of its output. When ctx ends, its whole process group is killed.
+// runCommand runs a process in the container, with the container's environment. It returns the exit code and
+// the beginning of the output. When ctx ends, the whole process group is killed.
 func (x *Container) runCommand(ctx context.Context, args []string) (code int, output string, err error) {
 	r, w, err := outputPipe()
 	if err != nil {

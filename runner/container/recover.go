@@ -13,9 +13,9 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// Recover takes over a container that an earlier supervisor started. others are all recorded
-// runs; take returns the descriptors that pod init holds for it.
-func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.Run, others []handoff.Run, take func(name string) (*os.File, bool)) (*Container, error) {
+// Recover takes over a container that an earlier supervisor started. others are all recorded instances, r among
+// them; take returns a descriptor that pod init holds.
+func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.RunningInstance, others []handoff.RunningInstance, take func(name string) (*os.File, bool)) (*Container, error) {
 	x := &Container{
 		Plan: s.WithoutDenied(planned), Attempt: r.Attempt, Broadcaster: output.NewBroadcaster(), Process: r.Process, mntns: r.MountNS,
 		Identity: Identity{uid: r.UID, gid: r.GID, groups: r.Groups}, freezer: s.Freezer,
@@ -36,11 +36,11 @@ func Recover(s *sandbox.Sandbox, planned *pod.Container, r handoff.Run, others [
 	return x, err
 }
 
-// loadState loads libcontainer's state of a running container. A container whose state cannot be read
-// cannot be operated any more: it is killed, and restarted like any killed container.
+// loadState loads libcontainer's state of a running container. If the state is damaged, podrun cannot operate
+// the container any more: loadState kills it, and it is restarted like any killed container.
 func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
-	ends := s.Handoff.Exits
-	ends.Track(x.Process)
+	exits := s.Handoff.Exits
+	exits.Track(x.Process)
 	x.Libcontainer, err = libcontainer.Load(s.Pod.LibcontainerDir(), x.ID())
 	if err == nil || !handoff.IsDamaged(err) {
 		return err
@@ -48,13 +48,14 @@ func (x *Container) loadState(s *sandbox.Sandbox) (err error) {
 	err = fmt.Errorf("recover container %s: %w", x.Plan.Name, err)
 	fmt.Fprintln(os.Stderr, err)
 	_ = x.Kill(unix.SIGKILL) // it may have exited; its exit is reported then
-	x.Exit = NewExit(ends.Wait(x.Process))
+	x.Exit = NewExit(exits.Wait(x.Process))
 	x.Exit.Message = "it was killed because its record was damaged: " + err.Error()
 	return nil
 }
 
-// Leftover returns the Container of an instance that has exited. libcontainer's state, if it still exists,
-// contains its cgroup, whose counters must not be taken for the next instance's.
+// Leftover returns the Container of an instance that has exited, for its Remove. It loads libcontainer's state,
+// if that still exists, so that Remove removes the cgroup, too: its counters would be taken for the next
+// instance's.
 func Leftover(s *sandbox.Sandbox, planned *pod.Container, attempt int) *Container {
 	x := &Container{Plan: planned, Attempt: attempt}
 	x.registerCleanup(s)
@@ -64,7 +65,7 @@ func Leftover(s *sandbox.Sandbox, planned *pod.Container, attempt int) *Containe
 
 // UndoStart removes what exists of an instance whose start was not completed.
 func UndoStart(s *sandbox.Sandbox, planned *pod.Container, attempt int) error {
-	half := &Container{Plan: planned, Attempt: attempt}
-	half.registerCleanup(s)
-	return half.Cleanup.Undo()
+	partial := &Container{Plan: planned, Attempt: attempt}
+	partial.registerCleanup(s)
+	return partial.Cleanup.Undo()
 }

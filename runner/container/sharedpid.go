@@ -13,8 +13,8 @@ import (
 )
 
 // pinMountNamespace keeps the mount namespace of a container in a shared PID namespace open while processes
-// are compared with it. The kernel reuses the inode number of a deleted namespace, which may then be of a
-// container that is being made.
+// are compared with it. The kernel reuses the inode number of a deleted namespace: without the pin the number
+// could belong to a container that is being made.
 func (x *Container) pinMountNamespace(s *sandbox.Sandbox) bool {
 	return x.sharesPIDNamespace(s) && x.pinMountNamespaceOf(x.PID)
 }
@@ -24,10 +24,10 @@ func (x *Container) sharesPIDNamespace(s *sandbox.Sandbox) bool {
 	return s.PauseProcess.PID != 0 || x.Plan.Target != "" || s.Plan.HostPID
 }
 
-// findMountNamespace pins the mount namespace of a run of an earlier supervisor. If its first process has
-// exited, any other process of the run serves. If there is none, or the number belongs to another container
-// by now, nothing is left of the run.
-func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.Run) {
+// findMountNamespace pins the mount namespace of an instance that an earlier supervisor started. If its first
+// process has exited, any other process of the instance serves. If there is none, or the number belongs to
+// another container by now, nothing is left of the instance.
+func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.RunningInstance) {
 	if st, ok := procfs.Lookup(x.PID); ok && st.Process == x.Process && x.pinMountNamespace(s) {
 		return
 	}
@@ -43,8 +43,8 @@ func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.Run)
 }
 
 // reusedByOther reports whether another container's mount namespace has the number of x's.
-func reusedByOther(x *Container, others []handoff.Run) bool {
-	return slices.ContainsFunc(others, func(r handoff.Run) bool {
+func reusedByOther(x *Container, others []handoff.RunningInstance) bool {
+	return slices.ContainsFunc(others, func(r handoff.RunningInstance) bool {
 		return r.Process != x.Process && r.MountNS == x.mntns && r.StartTime >= x.StartTime
 	})
 }
@@ -63,8 +63,8 @@ func (x *Container) pinMountNamespaceOf(pid int) bool {
 	return true
 }
 
-// killByMountNamespace kills what is left of a container in a shared PID namespace, or the host's: every
-// process in its mount namespace, until there is none. In a PID namespace of its own the kernel does that.
+// killByMountNamespace kills what is left of a container in a shared PID namespace, or in the host's: every
+// process in its mount namespace, until there is none. In a container's own PID namespace the kernel does that.
 func (x *Container) killByMountNamespace() {
 	if x.mntnsFile == nil {
 		return

@@ -52,9 +52,9 @@ func TestMountNamespaceNumbersAreUsedAgain(t *testing.T) {
 	// The supervisor that follows a killed one has only the number.
 	young, ns := inMountNamespace(t)
 	st, _ = procfs.Lookup(young.Process.Pid)
-	later := handoff.Run{Process: st.Process, MountNS: ns}
+	later := handoff.RunningInstance{Process: st.Process, MountNS: ns}
 	x = &Container{Process: procfs.Process{PID: first.Process.Pid, StartTime: x.StartTime}, mntns: ns}
-	if x.findMountNamespace(box, []handoff.Run{later}); x.mntnsFile != nil {
+	if x.findMountNamespace(box, []handoff.RunningInstance{later}); x.mntnsFile != nil {
 		t.Error("a later container's mount namespace is taken for that of one that has ended")
 	}
 	x.killByMountNamespace()

@@ -8,9 +8,9 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// specConfig holds the paths of what the sandbox has made for a container. All paths are absolute, in the
-// supervisor's mount namespace.
-type specConfig struct {
+// specInput is what the runtime specification of a container needs besides the Plan. All paths are absolute, in
+// the supervisor's mount namespace.
+type specInput struct {
 	rootfs         string
 	netns          string
 	ipcns          string // "" for the host's
@@ -49,7 +49,7 @@ var maskedPaths = []string{
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 // runtimeSpec returns the OCI runtime specification of a container. It is pure.
-func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, id Identity) *specs.Spec {
+func runtimeSpec(plan *pod.Plan, c *pod.Container, at specInput, id Identity) *specs.Spec {
 	caps := c.Capabilities
 	score := max(c.OOMScoreAdj, at.oomScoreFloor)
 	s := &specs.Spec{
@@ -84,7 +84,7 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at specConfig, id Identity) *
 	return s
 }
 
-func specNamespaces(at specConfig) []specs.LinuxNamespace {
+func specNamespaces(at specInput) []specs.LinuxNamespace {
 	n := []specs.LinuxNamespace{
 		{Type: specs.MountNamespace},
 		{Type: specs.UTSNamespace, Path: at.utsns},
@@ -104,7 +104,7 @@ func specNamespaces(at specConfig) []specs.LinuxNamespace {
 	return n
 }
 
-func specMounts(plan *pod.Plan, c *pod.Container, at specConfig) []specs.Mount {
+func specMounts(plan *pod.Plan, c *pod.Container, at specInput) []specs.Mount {
 	m := []specs.Mount{
 		procMount(at.hostPID),
 		bindMount(at.dev, "/dev", "nosuid", "nodev", "noexec"),

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-func testPlace() specConfig {
-	return specConfig{
+func testPlace() specInput {
+	return specInput{
 		rootfs: "/r", netns: "/n", ipcns: "/i", utsns: "/u",
 		dev: "/s/dev", sys: "/s/sys", hosts: "/s/hosts", hostname: "/s/hostname", terminationLog: "/s/log",
 		sources: []string{"/vol/v", "/vol/v"},

@@ -33,8 +33,8 @@ func (w *pendingInit) close() {
 	w.shim.Close()
 }
 
-// libcontainerLogLevel limits what libcontainer's process logs to errors. By default it sends a line for
-// each of its steps, and the supervisor has to read them all while it waits.
+// libcontainerLogLevel makes libcontainer's process log errors only. By default it sends a line for each of its
+// steps, and the supervisor has to read them all while it waits.
 var libcontainerLogLevel = strconv.Itoa(int(logrus.ErrorLevel))
 
 // startInit makes the container's process, which then waits. The output goes to the log; the input and the
@@ -67,22 +67,22 @@ func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) 
 // execInit lets the container's process execute its program.
 func (x *Container) execInit(s *sandbox.Sandbox) error {
 	h, w := s.Handoff, x.Pending
-	// Between Start and Exec the process waits: from here on a supervisor that recovers it can see whether
-	// it has run its program, and a stop request is not too late.
+	// The process waits between Start and Exec. It is recorded before Exec, so that a later supervisor can see
+	// whether it has executed its program.
 	err := x.startCopy(h)
 	if err == nil {
 		err = x.takeTerminal(h, w.stdio)
 	}
 	if err == nil {
 		x.pinMountNamespace(s)
-		h.AddRun(x.runState())
+		h.AddRunning(x.runningInstance())
 		err = x.Libcontainer.Exec()
 	}
 	if err == nil {
 		err = awaitExec(w.shim)
 	}
 	if err != nil {
-		h.RemoveRun(x.Process)
+		h.RemoveRunning(x.Process)
 		return x.failStart(s, err)
 	}
 	w.close()
@@ -90,9 +90,9 @@ func (x *Container) execInit(s *sandbox.Sandbox) error {
 	return nil
 }
 
-// runState returns the record of a container whose process executes its program.
-func (x *Container) runState() handoff.Run {
-	return handoff.Run{
+// runningInstance returns the record of a container whose process executes its program.
+func (x *Container) runningInstance() handoff.RunningInstance {
+	return handoff.RunningInstance{
 		Name: x.Plan.Name, Attempt: x.Attempt, Process: x.Process, MountNS: x.mntns,
 		UID: x.Identity.uid, GID: x.Identity.gid, Groups: x.Identity.groups, Filter: x.confinement.filterKey,
 	}
@@ -115,16 +115,16 @@ func (w *pendingInit) kill() {
 	w.init = nil
 }
 
-// execTimeout is how long the execve of a program may take before its container counts as running. runc
-// counts it as running as soon as the kernel begins. If the program's file system does not answer, the pod
-// can still be stopped.
+// execTimeout is how long the execve of a program may take. After that the container counts as running, as in
+// runc from the beginning of the execve: if the program's file system does not answer, the pod can still be
+// stopped.
 const execTimeout = 10 * time.Second
 
-// awaitExec waits until a container's program is executed.
-func awaitExec(b *execshim.Init) error {
+// awaitExec waits until a container's program is executed, at most for execTimeout.
+func awaitExec(init *execshim.Init) error {
 	ctx, done := context.WithTimeout(context.Background(), execTimeout)
 	defer done()
-	if err := b.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := init.Started(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return nil
@@ -145,8 +145,8 @@ func (x *Container) recordProcess(init *libcontainer.Process) error {
 	return err
 }
 
-// UpToDate reports whether a prepared container equals one that would be made now: its process lives, and
-// the objects that its environment refers to have not changed.
+// UpToDate reports whether a prepared container equals a container that would be made now: its process lives,
+// and its environment and arguments would be the same.
 func (x *Container) UpToDate(s *sandbox.Sandbox) bool {
 	if st, ok := procfs.Lookup(x.PID); !ok || st.Process != x.Process || st.Exiting {
 		return false
@@ -167,10 +167,10 @@ func (x *Container) Discard(s *sandbox.Sandbox) {
 	}
 }
 
-// errFilterByLibcontainer means that libcontainer would load the container's filter, which is not possible
-// before it is due.
+// errFilterByLibcontainer means that libcontainer, not the exec shim, loads the container's filter: then the
+// container cannot be made before it is due.
 var errFilterByLibcontainer = errors.New("it cannot be made early: libcontainer loads its filter")
 
-// errLinked means that a mount may lie inside another one behind links of the image, which its path does
-// not show: making it early would create mount targets in a volume that others see.
+// errLinked means that a mount may lie inside another one, behind links of the image, without its path showing
+// it. Making it early could create mount targets in a volume that others see.
 var errLinked = errors.New("it cannot be made early: its mounts lie behind links")

@@ -75,8 +75,8 @@ func (x *Container) newOutput(name string) (*os.File, error) {
 	return w, nil
 }
 
-// startCopy starts copying the container's outputs to the log. Before anything is written pod init holds
-// the read ends: if the supervisor is killed, no process gets a broken pipe, and the next supervisor
+// startCopy starts copying the container's outputs to the log. Pod init holds the read ends before the
+// container writes anything: if the supervisor is killed, no process gets a broken pipe, and the next supervisor
 // continues.
 func (x *Container) startCopy(h *handoff.Record) error {
 	for len(x.unreadOutputs) > 0 {
@@ -90,8 +90,8 @@ func (x *Container) startCopy(h *handoff.Record) error {
 	return nil
 }
 
-// newInput makes the container's standard input, which stays open until it is closed explicitly, and
-// returns the container's end.
+// newInput makes the container's standard input and returns the container's end. The input stays open until
+// closeInput.
 func (x *Container) newInput(h *handoff.Record) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -121,7 +121,7 @@ const (
 	stdinName   = "stdin"
 	masterName  = "tty"
 	peerName    = "peer"
-	logPipeName = "into"
+	logPipeName = "logpipe"
 )
 
 // takeTerminal receives the terminal of the container's process.
@@ -196,23 +196,23 @@ func (x *Container) closeStreams(h *handoff.Record) {
 // keptName returns the name under which pod init holds one of the container's streams.
 func (x *Container) keptName(stream string) string { return x.ID() + "." + stream }
 
-// PauseOutput stops reading the container's outputs.
-func (x *Container) PauseOutput() {
+// SuspendOutput stops reading the container's outputs.
+func (x *Container) SuspendOutput() {
 	if x.terminal != nil {
-		x.terminal.Pause()
+		x.terminal.Suspend()
 	}
-	x.Log.Pause()
+	x.Log.Suspend()
 }
 
-// ResumeOutput continues where PauseOutput has stopped.
-func (x *Container) ResumeOutput(h *handoff.Record) {
-	x.Log.Resume()
+// ContinueOutput continues where SuspendOutput has stopped.
+func (x *Container) ContinueOutput(h *handoff.Record) {
+	x.Log.Continue()
 	if x.terminal != nil {
 		x.startTerminal(h)
 	}
 }
 
-// SaveStreams returns the state of the outputs of a container whose log is paused. An output at end of file
+// SaveStreams returns the state of the outputs of a container whose log is suspended. An output at end of file
 // must not wake the next supervisor.
 func (x *Container) SaveStreams(h *handoff.Record) (streams []handoff.Stream) {
 	for _, s := range x.Log.Streams {

@@ -19,8 +19,8 @@ import (
 // there.
 const maxUserFile = 1 << 20
 
-// resolveUser returns the identity of c's process from the passwd and group files of its own root file
-// system. mapped reports which ids the pod has.
+// resolveUser returns the identity of c's process, from the passwd and group files of c's root file system.
+// mapped reports which ids the pod has.
 func resolveUser(root string, c *pod.Container, mapped func(file string, id int) bool) (Identity, error) {
 	passwd, err := readUserFile(root, "/etc/passwd")
 	if err != nil {
@@ -37,8 +37,8 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 	if c.NonRoot && u.Uid == 0 {
 		return Identity{}, errors.New("container has runAsNonRoot and image will run as root")
 	}
-	// The primary group is among the supplementary groups. Otherwise a set-group-id program drops it, and
-	// with it what a file denies to that group (CVE-2022-36109).
+	// The primary group is among the supplementary groups. Otherwise a set-group-id program would leave it, and
+	// so get access that a file denies to that group (CVE-2022-36109).
 	id := Identity{uid: u.Uid, gid: u.Gid, groups: []int{u.Gid}}
 	if !c.GroupsStrict {
 		id.groups = append(id.groups, u.Sgids...)

@@ -1,6 +1,6 @@
-// Package filter compiles seccomp profiles, each once: libcontainer would compile them in every process
-// that it makes, which takes longer than everything else of a start. The result equals libcontainer's to
-// the byte and is stored in memory-backed storage.
+// Package filter compiles each seccomp profile once. libcontainer would compile it in every process that it
+// makes, which takes longer than the rest of a start. The result is identical to libcontainer's, and is stored in
+// memory-backed storage.
 package filter
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Compilable reports whether a profile is only a filter. One with SECCOMP_RET_USER_NOTIF must be loaded by
-// libcontainer, which passes on a descriptor.
+// Compilable reports whether a profile is only a filter. libcontainer must load a profile with
+// SECCOMP_RET_USER_NOTIF: it passes the notification descriptor on.
 func Compilable(c *configs.Seccomp) bool {
 	return c.DefaultAction != configs.Notify && !slices.ContainsFunc(c.Syscalls, func(s *configs.Syscall) bool { return s != nil && s.Action == configs.Notify })
 }

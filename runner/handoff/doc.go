@@ -1,3 +1,3 @@
-// Package handoff keeps what a supervisor leaves to its successor: a state file, descriptors that the
-// pod init holds, and the exit statuses of processes.
+// Package handoff keeps what a supervisor leaves to the next one: the state file, descriptors that pod init
+// holds, and the exit statuses of processes.
 package handoff

@@ -11,14 +11,14 @@ import (
 	"github.com/podrun/podrun/runner/clock"
 )
 
-// ExitTracker reports how processes have exited. This supervisor's own children are reaped only after their
-// exit status has been recorded. Pod init reaps those of an earlier supervisor and keeps the status.
+// ExitTracker reports how processes have exited. This supervisor reaps its own children only after their exit
+// status has been recorded. Pod init reaps the children of earlier supervisors, and keeps their exit statuses.
 type ExitTracker struct {
 	podInit *podinit.Client
 
 	mu         sync.Mutex
 	exits      map[procfs.Process]*trackedExit // of earlier supervisors' processes
-	collecting bool                            // it is not known yet which statuses are needed
+	collecting bool                            // until ForgetUntracked: any status may still be requested
 }
 
 type trackedExit struct {
@@ -37,7 +37,7 @@ func (e *ExitTracker) Track(p procfs.Process) {
 	defer e.mu.Unlock()
 	e.entry(p).tracked = true
 	if st, ok := procfs.Lookup(p.PID); !ok || st.Process != p {
-		time.AfterFunc(ExitTimeout, func() {
+		time.AfterFunc(statusTimeout, func() {
 			e.Receive(podinit.Exit{PID: p.PID, Start: p.StartTime, Status: unknownStatus, At: clock.Boot()})
 		})
 	}
@@ -80,7 +80,10 @@ func (e *ExitTracker) Receive(x podinit.Exit) {
 }
 
 const (
-	ExitTimeout   = 5 * time.Second
+	// statusTimeout is how long Track waits for pod init to send the exit status of a process that is gone. Then
+	// the status is unknown.
+	statusTimeout = 5 * time.Second
+
 	unknownStatus = 255 << 8 // exit code 255
 )
 
@@ -103,7 +106,8 @@ func (e *ExitTracker) Wait(p procfs.Process) (x podinit.Exit, err error) {
 	return x, err
 }
 
-// Forget drops the exit status of a process: it is recorded.
+// Forget ends the tracking of a process whose exit is recorded: it reaps an own child, and makes pod init drop
+// the exit status of another process.
 func (e *ExitTracker) Forget(p procfs.Process) {
 	e.mu.Lock()
 	known := e.exits[p]

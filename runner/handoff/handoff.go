@@ -21,15 +21,14 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// Record is the state that a supervisor leaves to the next one, whether it hibernates or is killed. A file
-// contains the supervisor's state; it is written before an intent is carried out and after every result. Pod init
-// holds descriptors and exit statuses. The next supervisor is the same program, because pod init executes
-// its own.
+// Record is what a supervisor leaves to the next one, whether it hibernates or is killed. The state file has the
+// supervisor's state; it is written before an intent is carried out and after every result. Pod init holds
+// descriptors and exit statuses. The next supervisor is the same program: pod init executes its own.
 type Record struct {
-	PodInit *podinit.Client // nil in a test: then nothing is left
-	podInit procfs.Process  // pod init's process
-	Exits   *ExitTracker
-	path    string
+	PodInit        *podinit.Client // nil in a test: then nothing is left
+	podInitProcess procfs.Process
+	Exits          *ExitTracker
+	path           string
 
 	mu       sync.Mutex
 	state    State
@@ -39,25 +38,25 @@ type Record struct {
 	err      error  // first failure to write the file
 }
 
-// State is the part in the file.
+// State is the content of the state file.
 type State struct {
-	Version     int
-	Boot        string // boot id: times and processes are valid for this boot only
-	Observed    []byte `json:"-"` // lifecycle.Observed, which follows the rest in the file
-	Pause       procfs.Process
-	Cgroup      string
-	Warnings    []string
-	Runs        []Run
-	Leftovers   []Instance          `json:",omitempty"` // without processes, but with mounts and files
-	Notify      *wire.NotifyRequest // of the systemd notify target, if any
-	Hibernation Hibernation         // the latest
+	Version      int
+	Boot         string // boot id: times and processes are valid for this boot only
+	Observed     []byte `json:"-"` // lifecycle.Observed, which follows the rest in the file
+	PauseProcess procfs.Process
+	Cgroup       string
+	Warnings     []string
+	Running      []RunningInstance
+	Leftovers    []Instance          `json:",omitempty"` // without processes, but with mounts and files
+	Notify       *wire.NotifyRequest // of the systemd notify target, if any
+	Hibernation  Hibernation         // the latest
 }
 
 const stateVersion = 1
 
-// Run is the record of a running container, from before its program is executed until its exit has been
-// applied.
-type Run struct {
+// RunningInstance is the record of an instance with a process, from before its program is executed until its
+// exit has been applied.
+type RunningInstance struct {
 	Name    string
 	Attempt int
 	procfs.Process
@@ -70,7 +69,7 @@ type Run struct {
 	Stopped bool     // its stop signal was sent
 }
 
-// Instance is one run of a container.
+// Instance names one run of a container.
 type Instance struct {
 	Name    string
 	Attempt int
@@ -82,15 +81,15 @@ func stateFile(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "state
 func New(podInit *podinit.Client, p store.Pod) *Record {
 	r := &Record{PodInit: podInit, Exits: newExitTracker(podInit), path: stateFile(p), state: State{Version: stateVersion, Boot: store.BootID()}}
 	if podInit != nil {
-		r.podInit = parentPodInit()
+		r.podInitProcess = parentPodInit()
 	}
 	return r
 }
 
 // Update changes the state and writes it, so that it survives the death of this process. If the file cannot
-// be written (disk full) the pod goes on, and a later supervisor may have to restart containers. If pod
-// init is gone Update ends this process: the sandbox is ending, and the next pod init's supervisor has to
-// report that instead of the failures that follow from it.
+// be written (disk full), the pod goes on, and a later supervisor may have to restart containers. If pod init
+// is gone, Update ends this process: the sandbox is ending, and the next pod init's supervisor has to report
+// that, instead of the failures that follow from it.
 func (r *Record) Update(change func(*State)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +97,7 @@ func (r *Record) Update(change func(*State)) {
 	if r.PodInit == nil {
 		return
 	}
-	if r.podInit.Exiting() {
+	if r.podInitProcess.Exiting() {
 		os.Exit(1)
 	}
 	b, err := r.state.appendTo(r.spare[:0])
@@ -165,8 +164,8 @@ func (r *Record) Warning() string {
 	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor ends: %v", r.err)
 }
 
-// SaveObserved records what is observed of the pod, and drops runs whose exit is part of it. Only the loop
-// calls it.
+// SaveObserved records what is observed of the pod. Instances whose exit is part of that become leftovers. Only
+// the loop calls it.
 func (r *Record) SaveObserved(o *lifecycle.Observed) error {
 	buf := bytes.NewBuffer(r.observed[:0])
 	if err := json.NewEncoder(buf).Encode(o); err != nil {
@@ -174,17 +173,17 @@ func (r *Record) SaveObserved(o *lifecycle.Observed) error {
 	}
 	r.Update(func(s *State) {
 		s.Observed, r.observed = buf.Bytes(), s.Observed
-		for _, run := range s.Runs {
+		for _, run := range s.Running {
 			if !IsLive(o, run.Name, run.Attempt) {
 				s.Leftovers = append(s.Leftovers, Instance{run.Name, run.Attempt})
 			}
 		}
-		s.Runs = slices.DeleteFunc(s.Runs, func(run Run) bool { return !IsLive(o, run.Name, run.Attempt) })
+		s.Running = slices.DeleteFunc(s.Running, func(run RunningInstance) bool { return !IsLive(o, run.Name, run.Attempt) })
 	})
 	return nil
 }
 
-// ForgetInstance drops an instance that is removed completely. The change is written with the next record:
+// ForgetInstance drops a leftover that is removed completely. The change is written with the next Update:
 // removing an instance twice does no harm.
 func (r *Record) ForgetInstance(in Instance) {
 	r.mu.Lock()
@@ -192,35 +191,35 @@ func (r *Record) ForgetInstance(in Instance) {
 	r.state.Leftovers = slices.DeleteFunc(slices.Clone(r.state.Leftovers), func(other Instance) bool { return other == in })
 }
 
-// IsLive reports whether a run may have a process.
+// IsLive reports whether an instance may have a process.
 func IsLive(o *lifecycle.Observed, name string, attempt int) bool {
 	c := o.Containers[name]
 	return c != nil && c.Attempt == attempt && (c.State == lifecycle.RunStarting || c.State == lifecycle.RunRunning)
 }
 
-// AddRun records a container's process.
-func (r *Record) AddRun(run Run) {
+// AddRunning records a container's process.
+func (r *Record) AddRunning(run RunningInstance) {
 	r.Update(func(s *State) {
 		s.Leftovers = slices.DeleteFunc(s.Leftovers, func(in Instance) bool { return in == Instance{run.Name, run.Attempt} })
-		s.Runs = append(s.Runs, run)
+		s.Running = append(s.Running, run)
 	})
 }
 
-// UpdateRun changes the record of a container's process, if there still is one.
-func (r *Record) UpdateRun(p procfs.Process, change func(*Run)) {
+// UpdateRunning changes the record of a container's process, if there still is one.
+func (r *Record) UpdateRunning(p procfs.Process, change func(*RunningInstance)) {
 	r.Update(func(s *State) {
-		for i := range s.Runs {
-			if s.Runs[i].Process == p {
-				change(&s.Runs[i])
+		for i := range s.Running {
+			if s.Running[i].Process == p {
+				change(&s.Running[i])
 			}
 		}
 	})
 }
 
-// RemoveRun removes the record that AddRun has made of a process.
-func (r *Record) RemoveRun(p procfs.Process) {
+// RemoveRunning removes the record that AddRunning has made of a process.
+func (r *Record) RemoveRunning(p procfs.Process) {
 	r.Update(func(s *State) {
-		s.Runs = slices.DeleteFunc(s.Runs, func(run Run) bool { return run.Process == p })
+		s.Running = slices.DeleteFunc(s.Running, func(run RunningInstance) bool { return run.Process == p })
 	})
 }
 
@@ -267,8 +266,8 @@ type Hibernation struct {
 	NotifyStatus string        // the latest sd_notify state
 }
 
-// parentPodInit returns this supervisor's pod init; zero if that has exited already and this process has
-// another parent.
+// parentPodInit returns the process of this supervisor's pod init; zero if it has exited already, so that this
+// process has another parent.
 func parentPodInit() procfs.Process {
 	st, ok := procfs.Lookup(podinit.PID())
 	if !ok || st.Comm != protocol.CommPodInit {

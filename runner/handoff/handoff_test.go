@@ -9,15 +9,15 @@ import (
 
 // A run whose exit is recorded stays in the state for the next supervisor until it is removed completely.
 func TestEndedRunsRemainUntilTheyAreRemoved(t *testing.T) {
-	e := &Record{state: State{Runs: []Run{{Name: "a", Attempt: 2}, {Name: "b"}}}}
+	e := &Record{state: State{Running: []RunningInstance{{Name: "a", Attempt: 2}, {Name: "b"}}}}
 	known := lifecycle.Observed{Containers: map[string]*lifecycle.Container{
 		"a": {State: lifecycle.RunEnded, Attempt: 2}, "b": {State: lifecycle.RunRunning},
 	}}
 	if err := e.SaveObserved(&known); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.state.Leftovers; !slices.Equal(got, []Instance{{"a", 2}}) || len(e.state.Runs) != 1 {
-		t.Fatalf("remains %v, runs %v", got, e.state.Runs)
+	if got := e.state.Leftovers; !slices.Equal(got, []Instance{{"a", 2}}) || len(e.state.Running) != 1 {
+		t.Fatalf("remains %v, runs %v", got, e.state.Running)
 	}
 	if e.ForgetInstance(Instance{"a", 2}); len(e.state.Leftovers) > 0 {
 		t.Errorf("%v remains", e.state.Leftovers)

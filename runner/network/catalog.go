@@ -31,14 +31,14 @@ type serviceView struct {
 	stamp  store.EndpointVersion
 	view   *dns.View
 
-	turn atomic.Uint32 // of connections to endpoints outside
+	turn atomic.Uint32 // counts connections to endpoints outside, which take turns
 }
 
 // view returns the current view as this pod sees it, for DNS queries.
 func (n *Network) view() *dns.View { return n.viewWithin(viewTTL) }
 
-// viewWithin returns the view as this pod sees it. It returns the previous one if no change was published since,
-// and it is not older than maxAge, or if this process has no free descriptors to read the files.
+// viewWithin returns the view as this pod sees it. It returns the previous view if that is not older than maxAge
+// and no change was published since, or if this process has no free descriptors to read the files.
 func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	d := &n.services
 	d.mu.Lock()
@@ -124,12 +124,12 @@ func isIn(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// fixClusterService gives a Service of a cluster those endpoints of the cluster's choice that pods of this host reach.
-// pods are those of this host; inside reports whether the router leads to an address.
+// fixClusterService gives a Service of a cluster the endpoints that the cluster has chosen, without those that pods of
+// this host do not reach. pods are this host's pods; inside reports whether the router leads to an address.
 func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, peers []netip.Prefix, inside func(netip.Addr) bool) {
 	s.Selector = nil
 	hasAddress := len(s.Addresses) > 0
-	s.Addresses = slices.DeleteFunc(s.Addresses, inside) // it may be that of a pod, which would not be reached
+	s.Addresses = slices.DeleteFunc(s.Addresses, inside) // it may be the address of a pod, which would not be reached then
 	if o.Endpoints == nil {
 		return
 	}
@@ -137,8 +137,8 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 		if !moveToPod(&e, o.Namespace, pods, inside) {
 			continue
 		}
-		// The networks of other nodes may have the same addresses as that of this host. An address outside the pod
-		// networks is that of a host.
+		// Another node's network may have the same addresses as this host's. An address outside the pod networks
+		// belongs to a host.
 		if p := toFixedPod(s, e, inside); !e.Remote || p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return isIn(peers, a) }) {
 			s.Fixed = append(s.Fixed, p)
 		}
@@ -150,11 +150,11 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 	s.Addresses = usedAddresses(s)
 }
 
-// moveToPod gives an endpoint that is a pod of this host the pod's address, which may have changed while the API server
-// was away. It reports whether the pod is alive.
+// moveToPod gives an endpoint that is a pod of this host the pod's current address: it may have changed while the API
+// server could not be reached. moveToPod reports whether the pod is alive.
 func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, inside func(netip.Addr) bool) bool {
 	at, err := netip.ParseAddr(e.Address)
-	if e.Pod == "" || err != nil || !inside(at) { // not of a pod, or of one of the host's network
+	if e.Pod == "" || err != nil || !inside(at) { // it is no pod, or a pod in the host's network
 		return true
 	}
 	i := slices.IndexFunc(pods, func(p services.Pod) bool { return p.Namespace == namespace && p.Name == e.Pod })
@@ -187,8 +187,8 @@ func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, inside fu
 	return damaged
 }
 
-// usedAddresses returns a Service's addresses without those of a family that none of its ready endpoints has: a
-// client would try the other one in vain. Proxies reach endpoints of both families.
+// usedAddresses returns a Service's addresses, except of a family that none of its ready endpoints has: a client
+// would try such an address in vain. Proxies reach endpoints of both families.
 func usedAddresses(s *services.Service) []netip.Addr {
 	used := slices.DeleteFunc(slices.Clone(s.Addresses), func(vip netip.Addr) bool {
 		return !slices.ContainsFunc(s.Fixed, func(p services.Pod) bool {
@@ -222,7 +222,7 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 	if dst.Addr().Is6() {
 		own = n.Pool.Addresses(n.Slot).V6
 	}
-	// What it depends on is published with every change.
+	// Every change of what the result depends on is published, so the view may be of any age.
 	to, ok := n.viewWithin(math.MaxInt64).Outside(own, protocol, dst, n.services.turn.Add(1))
 	if ok && !n.allowsEgress(protocol, to) {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0), true

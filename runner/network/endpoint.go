@@ -15,7 +15,7 @@ type endpointPublisher struct {
 	mu     sync.Mutex
 	wanted *pod.Endpoint // the endpoint to publish
 
-	publishing sync.Mutex    // held while it is published
+	publishing sync.Mutex    // held while an endpoint is published
 	published  *pod.Endpoint // the endpoint that is published
 }
 
@@ -39,8 +39,8 @@ func (n *Network) SetEndpoint(plan *pod.Plan, st *pod.Status) {
 	n.publisher.set(n.currentEndpoint(plan, st != nil && isReady(st) || st == nil && was != nil && was.Ready))
 }
 
-// isReady reports whether a pod is an endpoint (kubelet and the endpoint slice controller of Kubernetes:
-// Ready, and not terminating).
+// isReady reports whether a pod is a ready endpoint: its condition is Ready, and it is not terminating (as for the
+// endpoint slice controller of Kubernetes).
 func isReady(st *pod.Status) bool {
 	for _, c := range st.Conditions {
 		if c.Type == "Ready" {
@@ -111,8 +111,8 @@ func (n *Network) UpdateServices() error {
 	return errors.Join(damaged, err)
 }
 
-// renumberServices gives Services addresses of the current network. It may differ from the one in which
-// they were made, before the machine got a route to the old one.
+// renumberServices gives Services addresses of the current network. The network has changed if the machine got a
+// route to the previous one after the Services were made.
 func (n *Network) renumberServices() error {
 	networks := pod.Networks{V4: n.Pool.V4, V6: n.Pool.V6}
 	stale := func() (list []*pod.Object, err error) {
@@ -132,7 +132,7 @@ func (n *Network) renumberServices() error {
 		return err
 	}
 	defer lock.Close()
-	list, damaged := stale() // their state under the lock
+	list, damaged := stale() // again, under the lock
 	for _, o := range list {
 		if err := n.store.PutService(o); err != nil {
 			return err

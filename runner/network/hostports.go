@@ -156,7 +156,7 @@ func (p *HostPorts) startServer(via *Network) error {
 	return nil
 }
 
-// setFilter sets which clients may connect, and ends the connections of others.
+// setFilter sets which clients may connect, and ends the connections of all others.
 func (p *HostPorts) setFilter(f ingress.Filter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,8 +166,8 @@ func (p *HostPorts) setFilter(f ingress.Filter) {
 	}
 }
 
-// podDialer returns the dialer for connections to the pod: from the router, to which the pod's replies to
-// any address return; or, without a router, inside the pod.
+// podDialer returns the dialer for connections to the pod. It dials from the router, through which the pod's
+// replies to any address pass; without a router it dials inside the pod.
 func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 	if n.Slot == 0 {
 		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
@@ -177,9 +177,9 @@ func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 	return way, way.Start(n.router())
 }
 
-// Pause stops accepting connections and reports whether it did: with open connections it does not. After
-// true Resume must follow.
-func (p *HostPorts) Pause() bool {
+// Suspend stops accepting connections, unless some are open, and reports whether it did. If it returns true,
+// a call of Continue must follow.
+func (p *HostPorts) Suspend() bool {
 	p.mu.Lock()
 	if p.server != nil && !p.server.Pause() {
 		p.mu.Unlock()
@@ -188,8 +188,8 @@ func (p *HostPorts) Pause() bool {
 	return true
 }
 
-// Resume accepts connections again after a Pause that returned true.
-func (p *HostPorts) Resume() {
+// Continue accepts connections again after a Suspend that returned true.
+func (p *HostPorts) Continue() {
 	if p.server != nil {
 		p.server.Resume()
 	}
@@ -219,11 +219,11 @@ func (p *HostPorts) Close() error {
 	return nil
 }
 
-// nodePort is a NodePort of a Service, served by one pod. The port is open as long as a pod is an endpoint
-// of the Service: each of these pods listens on it, and the kernel gives every connection to one of them.
-// So only the pods need to run, and the client's address is visible to them; pod init holds the socket as
-// it does for a HostPort. With session affinity the pod that accepts a connection of another pod's client
-// forwards it there, through the router that connects all pods.
+// nodePort is one pod's part in serving a NodePort of a Service. The supervisor of each pod that is an endpoint
+// of the Service listens on the port, and the kernel gives every connection to one of them. So no process besides
+// the pods' need run, and the pods see the client's address. Pod init holds the socket as it does for a HostPort.
+// With session affinity a supervisor may accept a connection of a client that belongs to another pod; it forwards
+// the connection to that pod, through the router that connects all pods.
 type nodePort struct {
 	file   *os.File
 	target services.NodePort
@@ -249,8 +249,8 @@ func (n *Network) UpdateNodePorts() error {
 	return errors.Join(damaged, n.Ports.updateNodePorts(n, d.NodePorts(n.store.Namespace, n.store.Name)))
 }
 
-// updateNodePorts opens the ports of the machine that Services forward to the pod, and closes all others. A
-// port that another program uses does not prevent others from being opened.
+// updateNodePorts opens the ports of the machine that Services forward to the pod, and closes all other node
+// ports. If another program uses a port, the remaining ports are opened nevertheless.
 func (p *HostPorts) updateNodePorts(via *Network, wanted []services.NodePort) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

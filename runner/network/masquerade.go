@@ -15,8 +15,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// All of root's pods share one masquerade device. The first pod makes it, the last one removes it, and the leases
-// record which pods use it. Every read and change happens under the lock of leases.
+// All of root's pods use one masquerade device. The first pod makes the device, the last one removes it, and the
+// leases record which pods use it. The device and the leases are read and changed only under the lock of leases.
 
 // setUpMasquerade makes the kernel masquerade what the pod sends, where mode requests it or where it is
 // certain to work. It returns the largest size of packets to others (mtu), or 0 without masquerading.
@@ -68,8 +68,8 @@ func (n *Network) repairMasquerade() {
 	}
 }
 
-// dropMasquerade removes the masquerade device unless other pods use it. It does so if the pod's lease has it, no
-// matter which process made it.
+// dropMasquerade ends the pod's use of the masquerade device, if its lease records one, and removes the device
+// unless other pods use it.
 func (n *Network) dropMasquerade() error {
 	if n.router() == "" {
 		return nil

@@ -23,26 +23,26 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Network is a pod's network: the router connects it to the user's other pods, and to the world. The zero
-// Network is that of a pod with only a loopback device of its own.
+// Network is a pod's network: the router connects the pod to the user's other pods, and to the world. The zero
+// Network belongs to a pod with only a loopback device.
 type Network struct {
-	plan        *pod.Plan
-	store       store.Pod
-	netns       string          // the path of the pod's network namespace; "" for the host's
-	podInit     *podinit.Client // nil in a test
-	Ports       *HostPorts
-	CgroupReady <-chan struct{}   // closed when the pod has its cgroup, or the cgroup has failed
-	Warn        func(text string) // adds a warning to the pod's status
+	plan       *pod.Plan
+	store      store.Pod
+	netns      string          // the path of the pod's network namespace; "" for the host's
+	podInit    *podinit.Client // nil in a test
+	Ports      *HostPorts
+	CgroupDone <-chan struct{}   // closed when the pod has its cgroup, or the cgroup has failed
+	Warn       func(text string) // adds a warning to the pod's status
 
 	Pool   ipam.Pool
 	Slot   ipam.Slot
 	Egress egressServer // nil without egress
 
-	stack *stackclient.Client          // the Egress, if it is one
-	proxy atomic.Pointer[egress.Proxy] // the Egress, if it is one; it stays after Disconnect
+	stack *stackclient.Client          // the Egress, if it is a user-space stack
+	proxy atomic.Pointer[egress.Proxy] // the Egress, if it is a proxy; it stays after Disconnect
 
 	Masquerades     bool   // IPv4 traffic leaves through the kernel and does not reach Egress
-	MasqueradeError string // why masquerading, which was tried, failed
+	MasqueradeError string // why masquerading failed; "" if it was not tried
 
 	host     bool     // the pod uses the host's network
 	Warnings []string // of its creation
@@ -98,7 +98,7 @@ func (n *Network) Connect() error {
 	case n.router() == "" || mode == pod.NetworkNone:
 		return nil
 	case mode == pod.NetworkNetstack:
-		<-n.CgroupReady // a process of the network would be an obstacle while the pod gets its cgroup
+		<-n.CgroupDone // a process of the network would be an obstacle while the pod gets its cgroup
 		return n.attach(mode)
 	}
 	err := n.attach(mode)
@@ -108,7 +108,7 @@ func (n *Network) Connect() error {
 	if mode != pod.NetworkAuto {
 		return errors.Join(err, n.dropMasquerade())
 	}
-	<-n.CgroupReady
+	<-n.CgroupDone
 	if derr := n.Disconnect(); derr != nil {
 		fmt.Fprintln(os.Stderr, derr)
 	}
@@ -160,12 +160,12 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 	return nil
 }
 
-// staleDelay is the delay before stale objects in the router are removed: by then most pods run, whose
-// start it would slow down. If a supervisor ends earlier, another one removes them.
+// staleDelay is the delay before stale objects in the router are removed: the removal would slow down the start
+// of pods, and after the delay most pods run. If a supervisor ends earlier, another supervisor removes the objects.
 const staleDelay = time.Second
 
-// removeStale removes what deleted pods have left in the router. It takes long, so nothing waits for it:
-// neither the end of a pod nor the start of another.
+// removeStale removes what is left of deleted pods in the router. It takes long, so neither the end of a pod nor
+// the start of another one waits for it.
 func (n *Network) removeStale(own ipam.Slot) {
 	if err := n.withLock(func(taken map[ipam.Slot]bool) error {
 		taken[own] = true
@@ -264,9 +264,9 @@ func (n *Network) resolver() string {
 	return n.Pool.Gateway().V4.String()
 }
 
-// Disconnect undoes Connect, even when that was done only in part. The pod's device is deleted with its
-// network namespace. What remains in the router is removed by others, or used by the next sandbox of the
-// pod.
+// Disconnect undoes Connect, even one that was completed only in part. The kernel deletes the pod's device with
+// the network namespace. What remains in the router is used by the pod's next sandbox, or removed by another
+// pod's supervisor.
 func (n *Network) Disconnect() error {
 	if n.Egress != nil {
 		n.Egress.Close()
@@ -282,13 +282,13 @@ func (n *Network) Disconnect() error {
 	return err
 }
 
-// PauseIfIdle stops reading what the pod sends and reports whether it did. It does so if no connection is
-// open; then the supervisor may hibernate. If it returns false, it has changed nothing. If it returns true
-// and the supervisor does not exit after all, the caller calls Resume.
-func (n *Network) PauseIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
+// SuspendIfIdle stops reading what the pod sends, unless a connection is open, and reports whether it did: then
+// the supervisor may hibernate. If it returns false, it has changed nothing. If it returns true and the
+// supervisor does not exit after all, the caller calls Continue.
+func (n *Network) SuspendIfIdle() bool { return n.Egress == nil || n.Egress.Pause() }
 
-// Resume undoes PauseIfIdle.
-func (n *Network) Resume() {
+// Continue undoes SuspendIfIdle.
+func (n *Network) Continue() {
 	if n.Egress != nil {
 		n.Egress.Resume()
 	}

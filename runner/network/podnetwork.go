@@ -7,8 +7,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// preparePool prepares the router, and returns its pool with the networks that a cluster has given to this
-// host. The caller holds the lock of the router.
+// preparePool prepares the router, and returns its address pool, with the networks that a cluster has given to
+// this host. The caller holds the lock of the router.
 func (n *Network) preparePool(router router.Router) (ipam.Pool, error) {
 	is, err := n.store.PodNetwork()
 	if err != nil {

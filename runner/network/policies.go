@@ -14,9 +14,9 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// UpdatePolicies makes the router enforce the current NetworkPolicies for the user's pods. If that fails, an
-// isolated pod is disconnected, unless this process lacks descriptors or memory for a moment: then the
-// earlier rules stay.
+// UpdatePolicies makes the router enforce the current NetworkPolicies for the user's pods. If that fails and the
+// pod is isolated, it disconnects the pod. If this process only lacks descriptors or memory for a moment, the
+// earlier rules stay instead.
 func (n *Network) UpdatePolicies() error {
 	if n.Slot == 0 || !n.store.HadNetworkPolicies() {
 		return nil
@@ -29,8 +29,8 @@ func (n *Network) UpdatePolicies() error {
 	return n.applyPolicies()
 }
 
-// enforceFirst makes the router enforce the NetworkPolicies for a new pod, and for others in relation to it.
-// The pod has no container yet.
+// enforceFirst makes the router enforce the NetworkPolicies for a new pod, and between other pods and it. The pod
+// has no container yet.
 func (n *Network) enforceFirst() error {
 	if !n.store.HadNetworkPolicies() {
 		return nil
@@ -77,7 +77,7 @@ func (n *Network) isolation(all []netpolicy.Isolation) (own netpolicy.Isolation)
 }
 
 // allowsEgress reports whether the current NetworkPolicies allow a connection of the pod to a destination. It
-// reads them each time: they may be newer than the applied ones.
+// reads the policies each time: they may be newer than the rules in the router.
 func (n *Network) allowsEgress(protocol string, to netip.AddrPort) bool {
 	if !n.store.HadNetworkPolicies() {
 		return true
@@ -111,7 +111,7 @@ func (n *Network) filterConnections(own *netpolicy.Isolation) {
 	}
 }
 
-// WarnOfPolicies reports that the rules in the router are not those of the current policies.
+// WarnOfPolicies reports that the router does not enforce the current policies.
 func (n *Network) WarnOfPolicies(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	if n.Warn != nil {
@@ -195,7 +195,8 @@ func toRules(rules []pod.NetworkPolicyRule) (all []netpolicy.Rule) {
 	return all
 }
 
-// toBlock returns a peer's block of addresses, nil if it is a group of pods. A damaged one contains nothing.
+// toBlock returns a peer's block of addresses, nil if the peer is a group of pods. A damaged block contains no
+// address.
 func toBlock(p pod.NetworkPolicyPeer) *netpolicy.Block {
 	if p.CIDR == "" {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/netns/router"
 )
 
-// Reconnect takes over the network that another supervisor has made: the lease is recorded, pod init holds
-// the traffic descriptors.
+// Reconnect takes over the network that another supervisor has made. It reads the recorded lease, and takes the
+// traffic descriptors from pod init.
 func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 	had, fds, err := n.loadLease(take)
 	switch {
@@ -46,8 +46,8 @@ func (n *Network) Reconnect(take func(name string) (*os.File, bool)) error {
 	return nil
 }
 
-// ReconnectForRemoval is Reconnect for a sandbox that is being removed: some of its traffic descriptors may
-// be gone already, and no process sends any more.
+// ReconnectForRemoval is Reconnect for a sandbox that is being removed. Some of its traffic descriptors may be
+// gone already, and none of its processes sends any more.
 func (n *Network) ReconnectForRemoval(take func(name string) (*os.File, bool)) error {
 	had, fds, err := n.loadLease(take)
 	if err == nil && len(fds) > 0 {

@@ -55,7 +55,7 @@ func (h *Notifier) AcceptInherited() error {
 	return h.setTarget(&notifyTarget{Socket: socket, Output: output, NotifyRequest: req})
 }
 
-// SetTarget copies the descriptors of a later notify target.
+// SetTarget makes a later notify target the current one. It copies the target's descriptors.
 func (h *Notifier) SetTarget(req *wire.NotifyRequest, files []*os.File) error {
 	if len(files) < 1 || len(files) > 2 || req.Every <= 0 {
 		return fmt.Errorf("set the notify target: want 1 or 2 descriptors and an interval, have %d and %v", len(files), req.Every)
@@ -137,7 +137,7 @@ func (o *notifyTarget) close() {
 	}
 }
 
-// Ping sends the watchdog's keep-alive message. Only the loop calls it: a loop that hangs does not.
+// Ping sends the watchdog's keep-alive message. Only the loop calls it, so that a loop that hangs sends none.
 func (h *Notifier) Ping() { h.send(protocol.NotifyWatchdog) }
 
 // SendStatus sends the pod's status to the notify target.
@@ -220,8 +220,8 @@ func (o *notifyTarget) write(b []byte) bool {
 	return true
 }
 
-// HibernationState returns the last status that was sent, and the interval at which pod init has to send
-// keep-alive messages during hibernation; 0 for never.
+// HibernationState returns the last status that was sent, and the interval of the keep-alive messages that pod
+// init has to send during hibernation; 0: it sends none.
 func (h *Notifier) HibernationState() (status string, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

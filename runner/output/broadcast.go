@@ -56,7 +56,7 @@ func NewSubscriber(pod string, files []*os.File) (*Subscriber, error) {
 func (a *Broadcaster) Subscribe(s *Subscriber) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.isDone() { // it is finished at once
+	if a.isDone() { // nothing is written from now on
 		s.finish()
 		return
 	}
@@ -123,8 +123,8 @@ func (s *Subscriber) write(stream string, b []byte) {
 	}
 }
 
-// reportDropped sends a client a message about what it has missed. It reports whether the client accepted
-// that.
+// reportDropped sends a client a message about what it has missed, and reports whether the client accepted the
+// message.
 func (s *Subscriber) reportDropped(stream string) bool {
 	if s.dropped[stream] == 0 {
 		return true
@@ -152,8 +152,7 @@ func (s *Subscriber) close() {
 	s.fds = nil
 }
 
-// ErrEnded is returned for a client that comes when a container has exited and all its output is in its
-// log.
+// ErrEnded is the error for a client of a container that has exited, and whose output is completely in the log.
 var ErrEnded = errors.New("it has ended")
 
 // SubscribeFromStart is Broadcaster.Subscribe for a client that also receives the earlier output. Meanwhile

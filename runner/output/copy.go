@@ -16,8 +16,8 @@ import (
 // maxBatch is the most that is read from a pipe at once: the default capacity of a pipe.
 const maxBatch = 64 << 10
 
-// peekBuffer holds the data of one batch. Logs borrow it from a pool, because most of them are silent most
-// of the time.
+// peekBuffer holds the data of one batch. Logs borrow buffers from a pool, because most logs are silent most of
+// the time.
 type peekBuffer struct {
 	in  [maxBatch]byte // the data in the pipe
 	out []byte         // its log entries
@@ -40,7 +40,7 @@ const lineTimeout = 50 * time.Millisecond
 // TypingTimeout is the lineTimeout of a terminal: people type slowly, and what they type is one line.
 const TypingTimeout = time.Second
 
-// copy copies a stream to the file until it ends or the copying is paused.
+// copy copies a stream to the file until it ends or the copying is suspended.
 func (l *Log) copy(s *Stream) {
 	raw, err := s.Pipe.SyscallConn()
 	for err == nil && !s.Ended {
@@ -53,7 +53,7 @@ func (l *Log) copy(s *Stream) {
 		l.forwardLines(s)
 		s.sleep()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if l.isPaused(s) {
+			if l.isSuspended(s) {
 				return
 			}
 			err = nil // the rest of a line did not come in time
@@ -69,22 +69,22 @@ func (l *Log) copy(s *Stream) {
 	l.forwardRest(s)
 }
 
-// isPaused reports whether a stream must not be read now. If it may be read, it clears the read deadline.
-func (l *Log) isPaused(s *Stream) bool {
+// isSuspended reports whether a stream must not be read now. If it may be read, it clears the read deadline.
+func (l *Log) isSuspended(s *Stream) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.pausing {
+	if !l.suspended {
 		s.Pipe.SetReadDeadline(time.Time{})
 	}
-	return l.pausing
+	return l.suspended
 }
 
-// copyBatch logs the data in the stream. more is false when nothing can be done before more is written or,
-// after the beginning of a line, the line timeout has passed.
+// copyBatch logs the data in the stream. more is false if the caller has to wait: until the container writes, or,
+// after the beginning of a line, until the line timeout.
 func (l *Log) copyBatch(s *Stream, fd uintptr) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pausing {
+	if l.suspended {
 		return false, nil
 	}
 	if l.noWriters && s.remaining <= 0 {
@@ -236,7 +236,7 @@ func formatEntries(out []byte, stream string, at int64, b []byte) []byte {
 	return out
 }
 
-// forwardLines passes the whole lines among what has been logged to onLines, and keeps the rest.
+// forwardLines passes the whole lines of what was logged to onLines, and keeps the rest.
 func (l *Log) forwardLines(s *Stream) {
 	n := bytes.LastIndexByte(s.Rest, '\n') + 1
 	if n > 0 {
@@ -256,18 +256,18 @@ func (l *Log) forwardRest(s *Stream) {
 	}
 }
 
-// A program that writes much in small pieces would wake its supervisor for each of them, and a supervisor
-// that keeps up costs more than the program. So during a burst a stream that has just been emptied is not
-// read for a moment: then the pipe holds more at once.
+// A program that writes much in small pieces would wake its supervisor for each piece, and a supervisor that
+// keeps up costs more than the program. So during a burst the supervisor waits for a moment after it has emptied
+// a stream: then the pipe holds more at once.
 const (
-	batchDelay = 100 * time.Microsecond // how long it is not read
+	batchDelay = 100 * time.Microsecond // how long the supervisor waits
 	burstGap   = 4 * batchDelay         // a burst continues if data follows within this time
 	largeBatch = 32 << 10               // a batch of at least this many bytes needs no delay
 )
 
-// While much is written the pipe is made larger, so that the writer does not wait either. A user may have
-// 64 MB of pipes (pipe-user-pages-soft), so the pipe is made small again with the first data after a
-// silence, and when reading is paused. If it holds too much data for that, it is tried again later.
+// While much is written the pipe is made larger, so that the writer does not wait either. The pipes of a user may
+// have 64 MB together (pipe-user-pages-soft), so the pipe is made small again at the first data after a silence,
+// and when reading is suspended. If the pipe holds too much data for that, that is tried again later.
 const (
 	defaultPipeSize = 64 << 10
 	largePipeSize   = 256 << 10

@@ -73,7 +73,7 @@ func TestWidePipe(t *testing.T) {
 	if refused := s.batching.pipeSize == 0; !refused && size() != largePipeSize || refused && size() > defaultPipeSize {
 		t.Errorf("the pipe holds %d bytes, refused %v", size(), refused)
 	}
-	l.Pause()
+	l.Suspend()
 	if size() > defaultPipeSize {
 		t.Errorf("a pipe nobody empties holds %d bytes, not %d", size(), defaultPipeSize)
 	}
@@ -82,7 +82,7 @@ func TestWidePipe(t *testing.T) {
 	if s.batching.pipeSize != 0 {
 		t.Error("what was refused counts as done")
 	}
-	l.Resume()
+	l.Continue()
 	w.Close()
 	l.Drain()
 }

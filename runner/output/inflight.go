@@ -11,12 +11,12 @@ import (
 	"github.com/podrun/podrun/internal/crilog"
 )
 
-// inFlight describes the batch that a supervisor is about to write to a log. It is written before the
-// batch, in memory that outlives the process. The bytes stay in the container's pipe until the entries are
-// in the file. After a kill each byte is thus in one of three states: only in the pipe, in both, or only in
-// the file. The record, the pipe and the file together show which: the next supervisor can make the same
-// entries again, finds how much of them is in the file, and completes them. The call that removes the bytes
-// from the pipe also writes one of them into this record. The pipe's content alone cannot prove the
+// inFlight is a record of the batch that a supervisor is about to write to a log. The record is written before
+// the batch, in memory that outlives the process. The bytes stay in the container's pipe until the entries are in
+// the file. So after a kill each byte is in one of three states: only in the pipe, in the pipe and the file, or
+// only in the file. The record, the pipe and the file together show the state: the next supervisor makes the
+// same entries again, finds out how much of them is in the file, and completes them. The call that removes the
+// bytes from the pipe also writes the first of them into the record: the pipe's content alone could not prove the
 // removal, because the same text may follow.
 type inFlight struct {
 	attempt int
@@ -32,7 +32,7 @@ const (
 	inFlightAttempt = 32
 	inFlightStream  = 40 // 1: stdout, 2: stderr
 	inFlightFirst   = 48 // the first byte of the batch
-	inFlightTaken   = 49 // the same byte once the batch was removed from the pipe: the kernel reads it to here
+	inFlightTaken   = 49 // the same byte once the batch was removed from the pipe: read(2) stores it here
 	inFlightSize    = 64
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// maxLine is the size at which a longer line is split into partial ones (tag P), as CRI runtimes do.
+// maxLine is the size of the partial entries (tag P) into which a longer line is split, as by CRI runtimes.
 const maxLine = 16 << 10
 
 // LogConfig describes the location and limits of an instance's log.
@@ -37,8 +37,8 @@ func limits(plan *pod.Plan) crilog.Limits {
 
 // Log writes one instance's output in CRI format: see crilog.
 //
-// A container's output stays in its pipe until it is in the file. So a supervisor that is killed loses
-// nothing, and the next one, which gets the pipes from pod init, continues at the same place: see inFlight.
+// A container's output stays in its pipe until it is in the file. So a supervisor that is killed loses nothing.
+// The next supervisor gets the pipes from pod init, and continues at the same place: see inFlight.
 type Log struct {
 	config    LogConfig
 	mu        sync.Mutex
@@ -46,16 +46,16 @@ type Log struct {
 	inFlight  *inFlight
 	peekPipe  [2]int // receives a copy (tee) of a stream's content
 	buf       *peekBuffer
-	lossErr   error // the first failed write, which is the reason for missing lines
+	lossErr   error // the error of the first failed write: why lines are missing
 	lastWrite time.Time
-	lastTime  int64              // time of the last entry in ns: no two batches have the same
+	lastTime  int64              // time of the last entry in ns: each batch has another time
 	onLines   func(lines []byte) // receives a copy of whole lines
 	onLoss    func()             // is called when the first line is lost; may be nil
 
 	OnData      func(stream string, b []byte) // is called with the output as it is read; may be nil
 	LineTimeout time.Duration                 // how long the rest of a line may take to come
 
-	pausing   bool // streams are not to be read
+	suspended bool // streams are not to be read
 	noWriters bool // all processes that could write have exited
 	Streams   []*Stream
 	wg        sync.WaitGroup
@@ -65,7 +65,7 @@ type Log struct {
 type Stream struct {
 	Name string
 	Pipe *os.File // the read end
-	Rest []byte   // the part of an unfinished line that is in the file but not passed to onLines yet
+	Rest []byte   // the beginning of a line that is in the file, but not passed to onLines yet
 
 	batching batching
 	delay    time.Duration // how long the copier waits before it reads the stream again
@@ -99,8 +99,8 @@ func OpenLog(at LogConfig, show func(lines []byte)) (*Log, error) {
 	return l, nil
 }
 
-// Pipe returns the write end of a new stream of the container. What is written there is copied to the file;
-// Drain waits for end of file.
+// Pipe returns the write end of a new stream of the container. What is written to it is copied to the file. Drain
+// waits until it is closed.
 func (l *Log) Pipe(name string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -123,15 +123,15 @@ func (l *Log) Recover(streams ...*Stream) error {
 	return nil
 }
 
-// AddStream copies a stream to the file until it ends or is paused.
+// AddStream copies a stream to the file until it ends or is suspended.
 func (l *Log) AddStream(s *Stream) {
 	l.Streams = append(l.Streams, s)
 	l.wg.Go(func() { l.copy(s) })
 }
 
-// WritersGone limits the copies to what is in the pipes now. It is called when the container's processes
-// have exited: one of them may have sent its end of a pipe to another container, which would keep the pipe
-// open for ever.
+// WritersGone limits the copies to what is in the pipes now. It is called when the container's processes have
+// exited. Otherwise Drain could wait for ever: a process may have sent the write end of a pipe to another
+// container.
 func (l *Log) WritersGone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,10 +159,10 @@ func (l *Log) Drain() {
 	unix.Close(l.peekPipe[1])
 }
 
-// Pause stops the copying: later output stays in the pipes.
-func (l *Log) Pause() {
+// Suspend stops the copying: later output stays in the pipes.
+func (l *Log) Suspend() {
 	l.mu.Lock()
-	l.pausing = true
+	l.suspended = true
 	for _, s := range l.Streams {
 		s.Pipe.SetReadDeadline(time.Unix(0, 1)) // a pipe at end of file is fine
 	}
@@ -175,10 +175,10 @@ func (l *Log) Pause() {
 	}
 }
 
-// Resume continues where Pause has stopped.
-func (l *Log) Resume() {
+// Continue continues where Suspend has stopped.
+func (l *Log) Continue() {
 	l.mu.Lock()
-	l.pausing = false
+	l.suspended = false
 	l.mu.Unlock()
 	streams := l.Streams
 	l.Streams = nil

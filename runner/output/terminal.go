@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is the terminal of a container with tty: true. Its output is spliced into a pipe, from which it
-// is logged like other containers' output; it is in no other buffer on the way. So a supervisor that is
-// killed loses nothing. Pod init holds all descriptors too.
+// Terminal is the terminal of a container with tty: true. Its output is spliced into a pipe, and logged from
+// there like other containers' output. No other buffer has it on the way, and pod init holds all descriptors, too:
+// so a supervisor that is killed loses nothing.
 type Terminal struct {
 	Master  *os.File
 	Peer    *os.File // the slave: without it the terminal would report an end whenever no process has it open
@@ -33,7 +33,7 @@ func OpenTerminal(master, into *os.File) (*Terminal, error) {
 	return &Terminal{Master: master, Peer: os.NewFile(peer, "terminal"), LogPipe: into}, nil
 }
 
-// Start copies the terminal's output to the pipe until Pause or Finish.
+// Start copies the terminal's output to the pipe until Suspend or Finish.
 func (t *Terminal) Start() {
 	t.Master.SetReadDeadline(time.Time{})
 	t.copying.Go(func() {
@@ -59,8 +59,8 @@ func (t *Terminal) copyOnce(master uintptr) bool {
 	return !errors.Is(err, unix.EAGAIN)
 }
 
-// Pause stops the copying: later output stays in the terminal.
-func (t *Terminal) Pause() {
+// Suspend stops the copying: later output stays in the terminal.
+func (t *Terminal) Suspend() {
 	t.Master.SetReadDeadline(time.Unix(0, 1))
 	t.copying.Wait()
 }
@@ -69,7 +69,7 @@ func (t *Terminal) Pause() {
 // when the container's processes have exited.
 func (t *Terminal) Finish() {
 	t.OnEnd = nil
-	t.Pause()
+	t.Suspend()
 	t.Peer.Close()
 	raw, err := t.Master.SyscallConn()
 	for more := !t.ended; err == nil && more; {

@@ -9,10 +9,10 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// eligible reports whether a container can be made before it is due: no part of it may depend on values
-// that are not known yet or on what other containers do until then, or be visible to them. It is pure. In
-// doubt it returns false, and the container is made when it is due. firstInSandbox: the sandbox is still being
-// made, without other containers and without a network.
+// eligible reports whether a container can be made before it is due. No part of it may depend on values that
+// are not known yet, or on what other containers do until then, or be visible to other containers. In doubt
+// eligible returns false, and the container is made when it is due. firstInSandbox means that the sandbox is
+// still being made: it has neither other containers nor a network. eligible is pure.
 func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox bool) bool {
 	switch {
 	case plan.ShareProcessNamespace, plan.HostPID, plan.OwnUserNS, plan.Users != nil: // others reach it, or its ids differ

@@ -21,7 +21,7 @@ type Container struct {
 	firstInSandbox bool // its sandbox is still being made, and no other container runs in it
 	context        context.Context
 	cancel         context.CancelFunc
-	creating       bool                 // its creation has begun, and its start waits for the result. Guarded by the engine's mu
+	creating       bool                 // its creation has begun: its start waits for the result. Guarded by the engine's mu
 	Made           chan struct{}        // closed when the result is known
 	Instance       *container.Container // nil: it was not made or failed; the regular start reports the error
 }
@@ -46,9 +46,9 @@ func New(mu *sync.Mutex, handoff *handoff.Record) *Pool {
 }
 
 // Prepare makes the containers that are likely to be started next in s, each up to the moment before it
-// executes its program, and discards all other prepared ones. They are not part of the status before they
-// start. If the supervisor is killed, the next one removes them. firstInSandbox means that s is still being made.
-// The caller holds mu.
+// executes its program, and discards all other prepared containers. Prepared containers are not part of the
+// status. If the supervisor is killed, the next one removes them. firstInSandbox means that s is still being
+// made. The caller holds mu.
 func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, firstInSandbox bool, starts []lifecycle.Action) {
 	if p.deciding { // the round is over
 		p.deciding = false
@@ -103,11 +103,11 @@ func (p *Pool) create(prepared *Container, before *removal) {
 	prepared.Instance = x
 }
 
-// awaitSlot waits until the sandbox's foundations exist, the instance before is removed, and a slot is
-// free. It reports whether the container is still wanted.
+// awaitSlot waits until the sandbox's foundations exist, the previous instance is removed, and a slot is free.
+// It reports whether the container is still wanted.
 func (p *Pool) awaitSlot(prepared *Container, before *removal) bool {
 	select {
-	case <-prepared.sandbox.FoundationsReady:
+	case <-prepared.sandbox.FoundationsDone:
 	case <-prepared.context.Done():
 		return false
 	}
@@ -149,8 +149,8 @@ func (p *Pool) discard(name string, prepared *Container) {
 	})
 }
 
-// Claim returns the prepared container for a start if it equals one that would be made now. Otherwise it
-// discards it and returns nil.
+// Claim returns the prepared container for a start if it equals a container that would be made now. Otherwise
+// it discards the prepared container and returns nil.
 func (p *Pool) Claim(prepared *Container, s *sandbox.Sandbox, c *pod.Container, attempt int) *container.Container {
 	if prepared == nil || !p.tryClaim(prepared) {
 		return nil
@@ -166,8 +166,8 @@ func (p *Pool) Claim(prepared *Container, s *sandbox.Sandbox, c *pod.Container, 
 	return nil
 }
 
-// tryClaim reports whether a container is being made or has been made. One that still waits for its turn is
-// cancelled: its start is due now and makes it at once.
+// tryClaim reports whether a container is being made or has been made. A container that still waits for its turn
+// is cancelled: its start is due, and makes it at once.
 func (p *Pool) tryClaim(prepared *Container) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,8 +22,8 @@ func (r *removal) makeUrgent() {
 	}
 }
 
-// RemoveInBackground removes what is left of an instance concurrently. The next container does not wait
-// until file systems are unmounted, and does not share processors and disk with that. The caller holds mu.
+// RemoveInBackground removes what is left of an instance concurrently. Containers that are being started do not
+// wait for the removal, and do not share processors and disk with it. The caller holds mu.
 func (p *Pool) RemoveInBackground(in handoff.Instance, remove func()) {
 	r := &removal{done: make(chan struct{}), urgent: make(chan struct{}), before: p.removing[in.Name]}
 	p.removing[in.Name] = r
@@ -68,7 +68,7 @@ func (p *Pool) AddStarting(n int) {
 	}
 }
 
-// awaitIdle waits until there is no such work, or until another operation waits for the removal: a start of
+// awaitIdle waits until AddStarting counts no work, or until another operation waits for the removal: a start of
 // the same container, or the pod's end.
 func (p *Pool) awaitIdle(r *removal) {
 	p.mu.Lock()

@@ -13,9 +13,9 @@ import (
 )
 
 // exchange sends a request by HTTP/1.1 and reads the answer, on a connection of its own, in the calling
-// goroutine: a Transport starts three more goroutines for it, each of which wakes threads. Its error
-// messages are a Transport's. It passes everything but plain HTTP to another RoundTripper, because a
-// redirect may lead there.
+// goroutine: a Transport starts three more goroutines for a request, each of which wakes threads. The error
+// messages are the same as a Transport's. Requests other than plain HTTP, to which a redirect may lead, go to
+// another RoundTripper.
 type exchange struct {
 	dial   Dial
 	others http.RoundTripper

@@ -2,8 +2,8 @@ package probe
 
 import "time"
 
-// Gate lets only a few probes begin at a time. Probes of containers that were started together would
-// otherwise all need their memory at once. It is no hard limit: after gateTimeout a caller proceeds anyway.
+// Gate lets only a few probes run at a time. Otherwise the probes of containers that were started together would
+// all need memory at once. A Gate is no hard limit: after gateTimeout a caller proceeds anyway.
 type Gate chan struct{}
 
 const (

@@ -51,8 +51,8 @@ func (p *Prober) http(ctx context.Context, h *pod.HTTPGet, timeout time.Duration
 	return lifecycle.Failure, fmt.Sprintf("HTTP probe failed with statuscode: %d", res.StatusCode)
 }
 
-// Notify sends the request of a hook. Any answer is a success. A reason, if given, is added to the query.
-// If a server answers HTTPS with plain HTTP, the request is repeated with HTTP.
+// Notify sends the request of a hook. Any answer is a success. A reason, unless it is "", is added to the query. If
+// the server answers HTTPS with plain HTTP, the request is repeated by HTTP.
 func (p *Prober) Notify(ctx context.Context, h *pod.HTTPGet, reason string) error {
 	err := p.notify(ctx, h, reason)
 	if h.TLS && err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {

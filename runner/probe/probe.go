@@ -35,15 +35,15 @@ func New(host string, dial Dial) *Prober {
 	p.plain = &exchange{dial, p.crypt}
 	p.h2c.Protocols = new(http.Protocols)
 	p.h2c.Protocols.SetUnencryptedHTTP2(true)
-	// The kubelet verifies no certificate either: a certificate does not show whether the container is
+	// Like the kubelet the Prober verifies no certificate: a certificate does not show whether the container is
 	// healthy.
 	p.crypt.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	p.crypt.ForceAttemptHTTP2 = true
 	return p
 }
 
-// maxHeader limits how much of a header is read, so that a server cannot fill the supervisor's memory.
-// buffer is a connection's buffer: requests and most answers are short.
+// maxHeader limits how much of a header is read, so that a server cannot fill the supervisor's memory. buffer is
+// the size of a connection's buffer: requests and most answers are short.
 const (
 	maxHeader = 64 << 10
 	buffer    = 1 << 10
@@ -65,8 +65,8 @@ func withProbeContext(ctx context.Context) (_ context.Context, cancel context.Ca
 	return context.WithValue(ctx, probeContextKey{}, ctx), cancel
 }
 
-// closeWithProbe makes connections that end with the probe. net/http completes a dial or a TLS handshake for
-// later requests: with a server that accepts and never answers, all those connections would stay open.
+// closeWithProbe returns a Dial whose connections end with the probe. After a probe's end net/http would complete
+// its dial or TLS handshake for later requests: the connections to a server that never answers would stay open.
 func closeWithProbe(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if q, ok := ctx.Value(probeContextKey{}).(context.Context); ok {

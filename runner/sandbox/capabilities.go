@@ -12,12 +12,12 @@ type deniedCapability struct{ capability, why string }
 
 // deniedCapabilities returns the capabilities that c requests and does not get.
 //
-// CAP_SYS_PTRACE would let it trace libcontainer's init, which is visible in a shared PID namespace before
-// it is confined. To trace it requires the capability in the supervisor's user namespace, to which the
-// init's memory belongs.
+// CAP_SYS_PTRACE: with it the container could trace libcontainer's init, which is visible in a shared PID
+// namespace before it is confined. Tracing requires the capability in the supervisor's user namespace, to which
+// the init's memory belongs: a pod with a user namespace of its own may have it.
 //
-// CAP_MKNOD opens every device of the host to a process that is root outside the user namespace, unless a
-// cgroup forbids it.
+// CAP_MKNOD: it opens every device of the host to a process that is root outside the user namespace, unless a
+// cgroup forbids that.
 func (s *Sandbox) deniedCapabilities(c *pod.Container) (list []deniedCapability) {
 	root := RootIsHostRoot()
 	if root && c.Privileged {
@@ -32,7 +32,8 @@ func (s *Sandbox) deniedCapabilities(c *pod.Container) (list []deniedCapability)
 	return slices.DeleteFunc(list, func(w deniedCapability) bool { return !slices.Contains(c.Capabilities, w.capability) })
 }
 
-// WithoutDenied returns the container without its denied capabilities, as it is made and entered.
+// WithoutDenied returns the container without its denied capabilities. The container is made from the result,
+// and commands in it get no more capabilities either.
 func (s *Sandbox) WithoutDenied(c *pod.Container) *pod.Container {
 	list := s.deniedCapabilities(c)
 	if len(list) == 0 {
@@ -46,13 +47,12 @@ func (s *Sandbox) WithoutDenied(c *pod.Container) *pod.Container {
 }
 
 // warnCapabilities adds warnings for capabilities that containers do not get.
-func (s *Sandbox) warnCapabilities() error {
+func (s *Sandbox) warnCapabilities() {
 	for _, containers := range [][]pod.Container{s.Plan.InitContainers, s.Plan.Containers} {
 		for i := range containers {
 			s.WarnDenied(&containers[i], s.addWarning)
 		}
 	}
-	return nil
 }
 
 // WarnDenied calls warn for each capability that a container requests and does not get.

@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// maxEnvFile limits a file of variables, which a container writes (kubelet: no limit; a line has at most 64
-// KiB).
+// maxEnvFile limits the size of a file of variables, which a container writes. The kubelet limits only the
+// lines, to 64 KiB.
 const maxEnvFile = 1 << 20
 
 // EnvSources returns the sources to which the environments of the pod's containers refer.
@@ -30,8 +30,9 @@ func (s *Sandbox) EnvSources() environ.Sources {
 	}
 }
 
-// listServices returns the Services whose addresses the pod has in variables: those of its namespace, and in a cluster
-// the API server's (kubelet: pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). A damaged one does not prevent a start.
+// listServices returns the Services whose addresses the pod has in variables: the Services of its namespace, and
+// in a cluster that of the API server (kubelet: pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). A damaged
+// record of a Service does not prevent a start.
 func (s *Sandbox) listServices() (list []*pod.Object, err error) {
 	if s.Plan.Cluster != nil {
 		switch o, err := s.Pod.APIService(); {

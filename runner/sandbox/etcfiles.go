@@ -16,7 +16,7 @@ import (
 const etcFilesMax = 16 << 20
 
 // EtcDir returns the path of the tmpfs, of etcFilesMax bytes, with the files that containers can write to.
-func (s *Sandbox) EtcDir() string { return filepath.Join(s.Dir, "written") }
+func (s *Sandbox) EtcDir() string { return filepath.Join(s.Dir, "etc") }
 
 // makeEtcFiles makes the files that are bound over /etc/hosts, /etc/hostname and /etc/resolv.conf. Content
 // that depends on the network is written into the same files later: see WriteNameFiles.
@@ -51,8 +51,8 @@ func (s *Sandbox) WriteNameFiles() error {
 	return s.WriteHosts()
 }
 
-// WriteHosts writes /etc/hosts and overwrites changes by containers: again at each restart, as the kubelet
-// does (ensureHostsFile).
+// WriteHosts writes /etc/hosts, and so overwrites changes by containers. It is called at each restart of a
+// container, too, as in the kubelet (ensureHostsFile).
 func (s *Sandbox) WriteHosts() error {
 	if err := WriteFile(filepath.Join(s.EtcDir(), "hosts"), network.HostsFile(s.Plan, s.Addresses()), 0o644); err != nil {
 		return fmt.Errorf("write the pod's /etc/hosts: %w", err)

@@ -14,18 +14,18 @@ type freezableCgroup interface {
 	AwaitFrozen(limit time.Duration) error
 }
 
-// Freezer prevents starts of processes in a frozen cgroup. A process that forks into a frozen cgroup waits
-// for the child's first steps, and with it this whole program, which then could not even thaw the pod.
+// Freezer prevents starts of processes in a frozen cgroup. A fork into a frozen cgroup waits for the child's
+// first steps, and blocks this whole program meanwhile: it could not even thaw the pod.
 type Freezer struct {
-	mu       sync.Mutex
-	wanted   bool // no process is started any more
-	frozen   bool // the cgroup is frozen
-	starting int  // processes that are being started
-	changed  chan struct{}
+	mu         sync.Mutex
+	wantFrozen bool // no process is started any more
+	frozen     bool // the cgroup is frozen
+	starting   int  // processes that are being started
+	changed    chan struct{}
 }
 
 func newFreezer(frozen bool) *Freezer {
-	return &Freezer{wanted: frozen, frozen: frozen, changed: make(chan struct{})}
+	return &Freezer{wantFrozen: frozen, frozen: frozen, changed: make(chan struct{})}
 }
 
 func (f *Freezer) broadcast() {
@@ -40,7 +40,7 @@ func (f *Freezer) Acquire(ctx context.Context) error {
 	}
 	for {
 		f.mu.Lock()
-		if !f.wanted && !f.frozen {
+		if !f.wantFrozen && !f.frozen {
 			f.starting++
 			f.mu.Unlock()
 			return nil
@@ -70,7 +70,7 @@ func (f *Freezer) Release() {
 func (f *Freezer) Set(frozen bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.wanted = frozen
+	f.wantFrozen = frozen
 	f.broadcast()
 }
 
@@ -78,23 +78,23 @@ func (f *Freezer) Set(frozen bool) {
 // cgroup is frozen.
 func (f *Freezer) Apply(cgroup freezableCgroup) (frozen bool, err error) {
 	f.mu.Lock()
-	for f.wanted && f.starting > 0 {
+	for f.wantFrozen && f.starting > 0 {
 		changed := f.changed
 		f.mu.Unlock()
 		<-changed
 		f.mu.Lock()
 	}
 	defer f.mu.Unlock()
-	if err := cgroup.Freeze(f.wanted); err != nil {
+	if err := cgroup.Freeze(f.wantFrozen); err != nil {
 		return f.frozen, err
 	}
-	f.frozen = f.wanted
+	f.frozen = f.wantFrozen
 	f.broadcast()
 	return f.frozen, nil
 }
 
-// Recover thaws a cgroup that was being frozen when a supervisor died. The next supervisor pauses the pod
-// again, unless the pod ends or is resumed before: then nothing else would thaw it.
+// Recover thaws a cgroup whose freezing was not completed when a supervisor died. This supervisor freezes it
+// again if the pod is still to be paused.
 func (f *Freezer) Recover(cgroup freezableCgroup, pause lifecycle.PauseState) error {
 	f.mu.Lock()
 	unfinished := pause == lifecycle.PauseNone || pause == lifecycle.PausePending || pause == lifecycle.PauseFreezing

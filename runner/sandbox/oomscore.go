@@ -19,9 +19,10 @@ const minOOMScore = -1000
 // OOMScoreFloor returns the lowest oom_score_adj that a container can be given.
 var OOMScoreFloor = sync.OnceValue(findOOMScoreFloor)
 
-// findOOMScoreFloor tries values. Without CAP_SYS_RESOURCE the lowest one is not the process's own, but the last that a
-// process with the capability has set, for it or an ancestor (__set_oom_adj in fs/proc/base.c), and no file shows it: in
-// a unit of a user it is systemd's value for the user's manager.
+// findOOMScoreFloor tries values. Without CAP_SYS_RESOURCE the lowest value allowed is not the process's own,
+// but the last value that a process with the capability has set, for this process or for an ancestor
+// (__set_oom_adj in fs/proc/base.c). No file shows it. In a unit of a user it is systemd's value for the user's
+// manager.
 func findOOMScoreFloor() int {
 	own := OwnOOMScore()
 	floor := minOOMScore + sort.Search(own-minOOMScore, func(n int) bool { return writeOOMScore(minOOMScore+n) == nil })
@@ -50,14 +51,13 @@ func writeOOMScore(score int) error {
 
 // warnOOMScores adds one warning that lists the containers without the oom_score_adj that the kubelet would
 // set.
-func (s *Sandbox) warnOOMScores() error {
+func (s *Sandbox) warnOOMScores() {
 	if text := oomScoreWarning(s.Plan, OOMScoreFloor()); text != "" {
 		s.addWarning(text)
 	}
-	return nil
 }
 
-// oomScoreWarning returns the text of that warning, or "". It is pure.
+// oomScoreWarning returns the text of the warning, or "". It is pure.
 func oomScoreWarning(plan *pod.Plan, floor int) string {
 	var names []string
 	least := floor

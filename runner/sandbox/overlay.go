@@ -9,8 +9,9 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// CheckOverlay returns an error, with a hint, if root file systems cannot be mounted in this place: then
-// no container of the pod could ever start. A success is recorded for the file system until the next boot.
+// CheckOverlay returns an error, with a hint, if root file systems cannot be mounted in the pod's directory:
+// then no container could ever start. A success is recorded for the directory's file system until the next
+// boot.
 func CheckOverlay(dirs store.Dirs, p store.Pod) error {
 	mark, err := dirs.OverlayMark()
 	if err != nil {

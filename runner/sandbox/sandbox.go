@@ -46,7 +46,7 @@ type Sandbox struct {
 
 	warningsMu sync.Mutex // protects warnings while volumes are made and containers prepared
 
-	FoundationsReady chan struct{} // closed when FoundationSteps have succeeded, or one has failed
+	FoundationsDone chan struct{} // closed when FoundationSteps have succeeded, or one has failed
 
 	Shim    *execshim.Program
 	onLines func(container string, lines []byte) // receives a copy of whole lines of a container
@@ -79,14 +79,14 @@ func New(o Options, attempt int) *Sandbox {
 	s := &Sandbox{
 		Plan: o.Plan, Attempt: attempt, Pod: o.Pod, Dir: DirOf(o.Pod),
 		Namespaces: o.Namespaces, Handoff: o.Handoff, onLines: o.OnLines,
-		Shim: o.Shim, Freezer: newFreezer(false), FoundationsReady: make(chan struct{}),
+		Shim: o.Shim, Freezer: newFreezer(false), FoundationsDone: make(chan struct{}),
 	}
 	s.Warn = func(text string) {
-		s.addWarning(text) // otherwise warnings of its creation would be lost with the last sandbox's
+		s.addWarning(text) // createSandbox (package runner) replaces the pod's warnings by the sandbox's
 		o.Warn(text)
 	}
 	s.Network = network.New(o.Plan, o.Pod, o.Namespaces.Net, o.Handoff.PodInit, o.Ports)
-	s.Network.CgroupReady, s.Network.Warn = s.FoundationsReady, s.Warn
+	s.Network.CgroupDone, s.Network.Warn = s.FoundationsDone, s.Warn
 	return s
 }
 
@@ -100,7 +100,7 @@ type step struct {
 	undo func() error
 }
 
-// connectionSteps returns the steps of the network: a container needs them only when its program runs.
+// connectionSteps returns the steps of the network, which a container needs only when its program runs.
 func (s *Sandbox) connectionSteps() []step {
 	return []step{
 		{"network", s.Connect, s.Disconnect},
@@ -108,17 +108,15 @@ func (s *Sandbox) connectionSteps() []step {
 	}
 }
 
-// FoundationSteps returns the steps (the foundations) without which no container can be created.
+// FoundationSteps returns the steps of the foundations: what must exist before a container can be created.
 func (s *Sandbox) FoundationSteps() []step {
 	return []step{
 		{"directory", s.makeEtcFiles, s.removeDir},
-		{"shared mounts", s.mountShared, func() error { return s.SharedMountSpec().Unmount() }},
+		{"common mounts", s.mountCommon, func() error { return s.SharedMountSpec().Unmount() }},
 		{"directory for root file systems", s.makeTraversableDir, s.removeTraversableDir},
 		{"volumes", s.makeVolumes, s.unmountVolumes},
 		{"pod cgroup", s.makeCgroup, s.removeCgroup},
-		{"OOM scores", s.warnOOMScores, func() error { return nil }},
-		{"capabilities", s.warnCapabilities, func() error { return nil }},
-		{"shared PID namespace", s.startPause, s.stopPause},
+		{"shared PID namespace", s.startPauseProcess, s.stopPauseProcess},
 	}
 }
 
@@ -129,19 +127,22 @@ func (s *Sandbox) RegisterUndo() {
 	}
 }
 
-// Create makes everything the pod's containers share, or nothing. Its two halves run concurrently;
-// containers can be made once the foundations exist. On a failure it calls abandon, which returns when no
-// prepared container is left.
+// Create makes everything the pod's containers share, or nothing. The foundations and the network are made
+// concurrently; containers can be created once the foundations exist. On a failure it calls abandon, which
+// returns when no prepared container is left.
 func (s *Sandbox) Create(abandon func()) error {
 	s.RegisterUndo()
 	var connected error
 	var connecting sync.WaitGroup
 	connecting.Go(func() { connected = RunSteps(s.connectionSteps()) })
 	err := RunSteps(s.FoundationSteps())
-	if err != nil {
+	if err == nil {
+		s.warnOOMScores()
+		s.warnCapabilities()
+	} else {
 		abandon()
 	}
-	close(s.FoundationsReady)
+	close(s.FoundationsDone)
 	connecting.Wait()
 	if connected != nil {
 		err = connected
@@ -184,7 +185,7 @@ func (s *Sandbox) Recover(pause procfs.Process, cgroup string) (err error) {
 		s.Freezer = newFreezer(s.Cgroup.ToFreeze())
 	}
 	s.RegisterUndo()
-	close(s.FoundationsReady)
+	close(s.FoundationsDone)
 	return nil
 }
 
@@ -199,7 +200,7 @@ func (s *Sandbox) SharedMountSpec() volumes.SharedMountSpec {
 	return volumes.SharedMountSpec{Dir: filepath.Join(s.Dir, "shared"), NetNS: s.Net, IPCNS: s.IPC, Label: s.Plan.FileLabel}
 }
 
-func (s *Sandbox) mountShared() error {
+func (s *Sandbox) mountCommon() error {
 	_, err := s.SharedMountSpec().Mount()
 	return err
 }
@@ -236,8 +237,8 @@ func Limits(r pod.Resources) cgroups.Limits {
 	}
 }
 
-// PodLimits returns the limits of a pod as a whole. pids.max is the limit of all containers together, but
-// at least DefaultPids, which is also the limit if the containers have none.
+// PodLimits returns the limits of a pod as a whole. Its pids.max is the sum of its containers' limits, but at
+// least DefaultPids. Without limits of containers it is 0: package cgroups then sets DefaultPids.
 func PodLimits(r pod.Resources) cgroups.Limits {
 	l := Limits(r)
 	if l.Pids > 0 {
@@ -253,7 +254,7 @@ func (s *Sandbox) removeCgroup() error {
 	return s.Cgroup.Remove()
 }
 
-func (s *Sandbox) startPause() error {
+func (s *Sandbox) startPauseProcess() error {
 	if !s.Plan.ShareProcessNamespace {
 		return nil
 	}
@@ -269,7 +270,7 @@ func (s *Sandbox) startPause() error {
 	return nil
 }
 
-func (s *Sandbox) stopPause() error {
+func (s *Sandbox) stopPauseProcess() error {
 	if s.PauseProcess.PID == 0 {
 		return nil
 	}
@@ -284,7 +285,7 @@ func (s *Sandbox) stopPause() error {
 }
 
 // ConfigError is the error of a container that cannot be made from its configuration. A retry helps only
-// when something else changes. The kubelet's reason for it is CreateContainerConfigError.
+// after something else has changed. The kubelet's reason for it is CreateContainerConfigError.
 type ConfigError struct{ err error }
 
 func (e ConfigError) Error() string { return e.err.Error() }

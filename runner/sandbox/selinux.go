@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/volumes"
@@ -18,8 +17,8 @@ func (s *Sandbox) relabelVolume(v *pod.Volume) error {
 	return err
 }
 
-// labelLayers gives image layers a label that containers may read, including layers that were stored
-// earlier.
+// labelLayers gives image layers the label that lets containers read them. It may be missing from layers that
+// were stored earlier.
 func (s *Sandbox) labelLayers(layers []string) ([]string, error) {
 	kept, err := volumes.LabelLayers(layers, s.Plan.LayerLabel)
 	if err != nil {
@@ -27,25 +26,7 @@ func (s *Sandbox) labelLayers(layers []string) ([]string, error) {
 	}
 	if len(kept) > 0 {
 		text := fmt.Sprintf("layers of an image keep their SELinux label (%d of them), and containers may be unable to use them: %v", len(kept), kept[0])
-		s.addWarning(text) // while the sandbox is made its own warnings count
-		s.Warn(text)       // afterwards the pod's
+		s.Warn(text)
 	}
 	return layers, nil
-}
-
-// addWarning adds a warning for the user, unless it is there already. It may be called concurrently,
-// because volumes and containers are made concurrently.
-func (s *Sandbox) addWarning(text string) {
-	s.warningsMu.Lock()
-	defer s.warningsMu.Unlock()
-	if !slices.Contains(s.warnings, text) {
-		s.warnings = append(s.warnings, text)
-	}
-}
-
-// Warnings returns the warnings so far.
-func (s *Sandbox) Warnings() []string {
-	s.warningsMu.Lock()
-	defer s.warningsMu.Unlock()
-	return slices.Clone(s.warnings)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// Namespaces are the paths of the namespaces that the pod's containers share; User is "" where it is the
-// supervisor's.
+// Namespaces are the paths of the namespaces that the pod's containers share. User is "" if the containers are
+// in the supervisor's user namespace.
 type Namespaces struct{ Net, IPC, UTS, User string }
 
 // PodNamespaces returns the namespaces that pod init has made. Net is "" for the host's network, in which
@@ -39,14 +39,13 @@ func (s Namespaces) NetFiles() []string {
 	return []string{s.Net}
 }
 
-// RootIsHostRoot reports whether root in this user namespace is root outside of it, too. Such a process
-// could make cgroups anywhere and must not make them outside of its own.
+// RootIsHostRoot reports whether root in this user namespace is root outside of it, too.
 var RootIsHostRoot = sync.OnceValue(func() bool {
 	b, _ := os.ReadFile("/proc/self/uid_map")
 	return mapKeepsRoot(string(b))
 })
 
-// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). It returns true for one that cannot be
+// mapKeepsRoot is RootIsHostRoot for a uid_map (user_namespaces(7)). It returns true for a text that cannot be
 // parsed.
 func mapKeepsRoot(uidMap string) bool {
 	first := strings.Fields(uidMap)
@@ -74,9 +73,9 @@ var SetgroupsAllowed = sync.OnceValue(func() bool {
 	return errors.Is(err, os.ErrNotExist) || strings.TrimSpace(string(b)) != "deny"
 })
 
-// A pod with hostUsers: false has a range of the ids that the user's pods have. No other such pod has the
-// range. The pod's own user namespace numbers it from 0 on. What is made for the pod belongs to these ids;
-// podrun's own files, and those of other pods, belong to ids that do not exist in the namespace.
+// A pod with hostUsers: false has a range of the supervisor's ids, which no other such pod has. The pod's own
+// user namespace numbers the range from 0 on. Files that are made for the pod belong to ids of the range. The
+// files of podrun and of other pods belong to ids that do not exist in the pod's namespace.
 
 // MapID converts an id of the pod to the supervisor's user namespace.
 func (s *Sandbox) MapID(id int) int {
@@ -112,8 +111,8 @@ func (s *Sandbox) ChownToPod(path string) error {
 // layersMu lets one of a pod's containers copy an image while the others wait for the copy.
 var layersMu sync.Mutex
 
-// Layers returns layers as the pod's own ids need them: one copy, made for the pod's first container of the
-// image, which stays as long as the pod.
+// Layers returns the layers of an image for a container. A pod with ids of its own gets a copy whose files
+// belong to these ids. The pod's first container of the image makes the copy, which stays as long as the pod.
 func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	u := s.Plan.Users
 	if u == nil {
@@ -134,8 +133,8 @@ func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	return s.labelLayers([]string{dir})
 }
 
-// makeTraversableDir makes a directory that a pod with ids of its own can reach: libcontainer opens a root
-// file system by its path, as root of the pod, which may not pass the user's directories.
+// makeTraversableDir makes a directory that a pod with ids of its own can reach. libcontainer opens a root file
+// system by its path, as the pod's root, who may not enter the user's directories.
 func (s *Sandbox) makeTraversableDir() error {
 	if s.Plan.Users == nil {
 		return nil

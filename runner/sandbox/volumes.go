@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// VolumeErrors means that volumes could not be made. It has a line for each, in the kubelet's words. The
-// operation is retried.
+// VolumeErrors means that volumes could not be made. It has a line for each of them, in the kubelet's words.
+// The operation is retried.
 type VolumeErrors struct{ Lines []string }
 
 func (u VolumeErrors) Error() string { return strings.Join(u.Lines, "\n") }
@@ -57,7 +57,7 @@ func (s *Sandbox) makeVolumes() error {
 	for i, err := range errs {
 		v := &s.Plan.Volumes[i]
 		if err == nil && s.bidirectional(v.Name) {
-			err = s.makeShared(v)
+			err = s.propagate(v)
 		}
 		if err != nil {
 			bad.Add(v.Name, err)
@@ -89,7 +89,7 @@ func (s *Sandbox) makeVolume(v *pod.Volume) error {
 		if err := s.relabelVolume(v); err != nil {
 			return err
 		}
-		return s.applyFSGroup(path, v.Kind == pod.Ephemeral)
+		return s.setOwner(path, v.Kind == pod.Ephemeral)
 	case pod.EmptyDirMemory:
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return err
@@ -97,12 +97,12 @@ func (s *Sandbox) makeVolume(v *pod.Volume) error {
 		if err := volumes.MountTmpfs(path, v.SizeLimit, emptyDirMode(v), v.FileLabel); err != nil {
 			return err
 		}
-		return s.applyFSGroup(path, false)
+		return s.setOwner(path, false)
 	case pod.EmptyDirHugePages:
 		if err := volumes.MountHugePages(path, v.PageSize, emptyDirMode(v), v.FileLabel); err != nil {
 			return err
 		}
-		return s.applyFSGroup(path, false)
+		return s.setOwner(path, false)
 	case pod.HostPath:
 		f, err := s.openHostPath(v)
 		if err != nil {
@@ -123,8 +123,8 @@ func (s *Sandbox) makeVolume(v *pod.Volume) error {
 	return fmt.Errorf("unknown kind %q", v.Kind)
 }
 
-// emptyDirMode returns the kubelet's mode: it mounts a tmpfs without a mode, so that its root has the
-// kernel's default, with the sticky bit.
+// emptyDirMode returns the kubelet's mode of an emptyDir. The kubelet mounts a tmpfs without a mode: its root
+// then has the kernel's default, with the sticky bit.
 func emptyDirMode(v *pod.Volume) uint32 {
 	switch {
 	case v.Mode != 0:
@@ -135,8 +135,9 @@ func emptyDirMode(v *pod.Volume) uint32 {
 	return 0o777
 }
 
-// applyFSGroup gives a volume to the pod's own root, if there is one, and its content to the pod's fsGroup.
-func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
+// setOwner gives a volume to the pod's own root, if there is one, and its content to the pod's fsGroup.
+// persistent is true for claims and ephemeral volumes, to which fsGroupChangePolicy applies.
+func (s *Sandbox) setOwner(path string, persistent bool) error {
 	if err := s.ChownToPod(path); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (s *Sandbox) applyFSGroup(path string, mayMatch bool) error {
 	if g == nil {
 		return nil
 	}
-	left, err := volumes.Group{ID: s.MapID(g.ID), OnRootMismatch: g.OnRootMismatch && mayMatch}.Apply(path)
+	left, err := volumes.Group{ID: s.MapID(g.ID), OnRootMismatch: g.OnRootMismatch && persistent}.Apply(path)
 	if left > 0 {
 		s.addWarning(fmt.Sprintf("%d files of %s keep their group: they belong to users that the pod does not have", left, filepath.Base(path)))
 	}
@@ -172,11 +173,11 @@ func (s *Sandbox) makeClaim(v *pod.Volume) error {
 	if err := s.relabelVolume(v); err != nil {
 		return err
 	}
-	return s.applyFSGroup(s.VolumePath(v), true)
+	return s.setOwner(s.VolumePath(v), true)
 }
 
-// bindClaim binds a claim to a PersistentVolume that matches, or makes its directory. The lock of the objects
-// keeps commands from binding a claim that gets a directory.
+// bindClaim binds a claim to a PersistentVolume that matches. If there is none, it makes the claim's directory;
+// the lock of the objects keeps commands from binding the claim meanwhile.
 func (s *Sandbox) bindClaim(v *pod.Volume) (*pod.Object, error) {
 	lock, err := s.Pod.LockObjects()
 	if err != nil {
@@ -213,8 +214,8 @@ func hostPathOf(v *pod.Volume, bound *pod.PersistentVolume) *pod.Volume {
 	return &pod.Volume{Name: v.Name, Kind: pod.HostPath, Path: bound.Path, PathType: bound.PathType}
 }
 
-// Backing returns the volume that has a volume's files: for a claim that is bound to a PersistentVolume, a
-// path of the host, otherwise the volume itself. The binding stays as long as the pod exists.
+// Backing returns the volume that has the files of v. For a claim that is bound to a PersistentVolume it is a
+// path of the host, otherwise v itself. The binding stays as long as the pod exists.
 func (s *Sandbox) Backing(v *pod.Volume) *pod.Volume {
 	if v.Kind == pod.ClaimVolume {
 		if bound, err := s.Pod.FindBoundVolume(v.Claim); err == nil && bound != nil {
@@ -224,9 +225,9 @@ func (s *Sandbox) Backing(v *pod.Volume) *pod.Volume {
 	return v
 }
 
-// makeShared makes a volume a shared mount, so that the pod's other containers see what one of them mounts
-// in it.
-func (s *Sandbox) makeShared(v *pod.Volume) error {
+// propagate makes a volume a mount with shared propagation, so that the pod's other containers see what one of
+// them mounts in it.
+func (s *Sandbox) propagate(v *pod.Volume) error {
 	v = s.Backing(v)
 	path := s.VolumePath(v)
 	if v.Kind == pod.HostPath {
@@ -244,9 +245,9 @@ func (s *Sandbox) makeShared(v *pod.Volume) error {
 	return volumes.Share(path)
 }
 
-// openHostPath opens a path of the host. It refuses paths to which only the user's supplementary groups
-// give access. The containers of a pod with a single user id stay in those groups: there the kernel lets no
-// process leave them.
+// openHostPath opens a path of the host. In a pod with a single user id it refuses paths to which only the
+// user's supplementary groups give access: there the kernel lets no process leave its groups, so containers
+// would have the same access.
 func (s *Sandbox) openHostPath(v *pod.Volume) (*os.File, error) {
 	f, err := volumes.OpenHostPath(s.hostDir(), v.Path, volumes.HostPathType(v.PathType))
 	if err != nil || SetgroupsAllowed() {
@@ -271,7 +272,8 @@ func (s *Sandbox) checkGroups(f *os.File) error {
 
 func (s *Sandbox) bidirectional(volume string) bool { return IsBidirectional(s.Plan, volume) }
 
-// IsBidirectional reports whether other containers see a container's mounts in a volume.
+// IsBidirectional reports whether a container mounts the volume with mountPropagation Bidirectional: then the
+// other containers see what it mounts in the volume.
 func IsBidirectional(plan *pod.Plan, volume string) bool {
 	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
 		for i := range list {

@@ -10,7 +10,7 @@ import (
 // A record contains the time of each container's start order, in the clock that programs stamp
 // with.
 func TestOrdersIn(t *testing.T) {
-	record := `{"Version":1,"Runs":[{"Name":"b"}]}
+	record := `{"Version":1,"Running":[{"Name":"b"}]}
 {"accepted":{"boot":1},"containers":{"a":{"state":"ended","issued":{"boot":8000000000,"wall":"2026-11-21T20:53:24Z"}},"b":{"issued":{"boot":9000000000}}}}`
 	got, err := ordersIn([]byte(record), 2*time.Second)
 	if want := map[string]time.Duration{"a": 6 * time.Second, "b": 7 * time.Second}; err != nil || !maps.Equal(got, want) {

@@ -6,12 +6,12 @@ import (
 	"github.com/podrun/podrun/internal/node/kubeapi"
 )
 
-// Node is whose certificates are requested, and where they are kept.
+// Node is the node whose certificates are requested, and the directory where they are kept.
 type Node struct {
 	Name string
 	Dir  string // directory that exists; the files have the kubelet's names
-	// Report receives what a user should read while a certificate is requested, such as that the request waits for
-	// approval. It is called from several goroutines.
+	// Report receives what the user should read while a certificate is requested, for example that the request waits
+	// for approval. It is called from several goroutines.
 	Report func(error)
 }
 

@@ -48,8 +48,8 @@ func (f files) save(pair []byte) error {
 	return nil
 }
 
-// requestKey returns the pending key, or makes one. It is durable before it is used, so that a node that was killed
-// continues with the same request.
+// requestKey returns the pending key, or makes one. The key is on disk before it is used, so that a node that was
+// killed continues with the same request.
 func (f files) requestKey() (*ecdsa.PrivateKey, error) {
 	data, err := os.ReadFile(f.pendingKey())
 	if err == nil {
@@ -75,7 +75,7 @@ func (f files) requestKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// forgetKey removes the pending key, so that the next request is another one.
+// forgetKey removes the pending key, so that the next call of obtain makes a new request.
 func (f files) forgetKey() error {
 	if err := os.Remove(f.pendingKey()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the key of the request: %w", err)

@@ -75,8 +75,9 @@ func (r request) object(key *ecdsa.PrivateKey) (*certificatesv1.CertificateSigni
 	return csr, nil
 }
 
-// obtain requests a certificate, waits until it is issued, denied or removed, or until ctx ends, and makes it the
-// current one of f. After an error that a new attempt may not have, the same request is continued by the next call.
+// obtain requests a certificate, and waits until it is issued, until the request is denied or removed, or until ctx
+// ends. It makes an issued certificate the current one of f. After an error that may pass, the next call continues
+// with the same request.
 func (r request) obtain(ctx context.Context, client *kubeapi.Client, f files, pending func(error)) (*tls.Certificate, error) {
 	key, err := f.requestKey()
 	if err != nil {
@@ -123,7 +124,7 @@ func (r request) verify(data []byte) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// covers reports whether a certificate is for the subject and all the names that are wanted; it may be for more
+// covers reports whether a certificate is for the wanted subject and for all wanted names. It may have more names
 // (client-go: util/certificate/certificate_manager.go certSatisfiesTemplateLocked).
 func covers(cert *x509.Certificate, want *x509.CertificateRequest) bool {
 	lacksName := func(name string) bool { return !slices.Contains(cert.DNSNames, name) }
@@ -200,8 +201,8 @@ func (w *waiter) Event(kind watch.EventType, csr *certificatesv1.CertificateSign
 	}
 }
 
-// Failed gives up if the server refuses, or if the own certificate has expired. A server that does not answer may be
-// started again.
+// Failed gives up if the server refuses, or if this node's certificate has expired. It goes on if the server does not
+// answer: it may be restarting.
 func (w *waiter) Failed(err error) {
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || errors.As(err, new(*report.Error)) {
 		w.err = explain(fmt.Errorf("wait for the certificate request %s: %w", w.name, err))

@@ -37,9 +37,9 @@ type Rotator struct {
 	mu         sync.Mutex
 	request    request
 	current    *tls.Certificate // nil: none has been issued
-	share      float64          // of the life of current after which it is replaced
-	selfSigned *tls.Certificate // of a server without a current one
-	interrupt  func()           // ends what Run does for an old request
+	share      float64          // current is replaced after this share of its life
+	selfSigned *tls.Certificate // used by a server while current is nil
+	interrupt  func()           // makes Run drop the request under way
 }
 
 // NewClientRotator returns a rotator of the client certificate that Bootstrap has written. now returns the time. An
@@ -56,8 +56,8 @@ func NewClientRotator(n Node, now func() time.Time) (*Rotator, error) {
 	return r, err
 }
 
-// NewServingRotator returns a rotator of the certificate by which the node serves logs and exec. The certificate is
-// self-signed until one has been issued.
+// NewServingRotator returns a rotator of the certificate with which the node serves the kubelet's API. It uses a
+// self-signed certificate until one has been issued.
 func NewServingRotator(n Node, now func() time.Time) (*Rotator, error) {
 	r := newRotator(n, servingFiles, now)
 	r.serving = true
@@ -75,7 +75,7 @@ func newRotator(n Node, name string, now func() time.Time) *Rotator {
 }
 
 // SetAddresses sets the addresses for which a serving certificate is to be valid, besides the node's name. A
-// certificate that lacks one is replaced; none is requested before there is an IP address (kubelet:
+// certificate that lacks an address is replaced. No certificate is requested before there is an IP address (kubelet:
 // pkg/kubelet/certificate/kubelet.go).
 func (r *Rotator) SetAddresses(addresses []corev1.NodeAddress) {
 	names, ips := []string{}, []net.IP{}
@@ -122,8 +122,8 @@ func (r *Rotator) Certificate() (*tls.Certificate, error) {
 	return r.selfSigned, nil
 }
 
-// Run renews the certificate when that is due, until ctx ends. It reports what fails and tries again after 2 s, up to
-// a minute after further failures. For a client certificate the client must use Certificate.
+// Run renews the certificate when that is due, until ctx ends. It reports a failure and tries again after 2 s, after
+// further failures up to a minute. For a client certificate, client must use Certificate.
 func (r *Rotator) Run(ctx context.Context, client *kubeapi.Client) {
 	for pause := firstPause; ctx.Err() == nil; {
 		step, cancel := context.WithCancel(ctx)
@@ -176,8 +176,8 @@ func (r *Rotator) set(cert *tls.Certificate) {
 	r.current, r.share = cert, 0.7+0.2*rand.Float64() // client-go: certificate_manager.go jitteryDuration
 }
 
-// untilRenewal returns how long a certificate is to be used: until a share of its life is over, or not at all if it is
-// nil or not for what is wanted (client-go: util/certificate/certificate_manager.go nextRotationDeadline).
+// untilRenewal returns how long a certificate can be used until its renewal is due: for share of its life, or not at
+// all if it is nil or does not cover want (client-go: util/certificate/certificate_manager.go nextRotationDeadline).
 func untilRenewal(cert *x509.Certificate, want *x509.CertificateRequest, share float64, now time.Time) time.Duration {
 	if cert == nil || !covers(cert, want) {
 		return 0

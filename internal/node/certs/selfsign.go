@@ -12,7 +12,7 @@ import (
 
 const selfSignedLife = 365 * 24 * time.Hour // client-go: util/cert GenerateSelfSignedCertKey
 
-// selfSign returns a certificate for a request that nobody has signed. Its key is in memory alone.
+// selfSign returns a self-signed certificate with the subject and the names of a request. Its key is only in memory.
 func (r request) selfSign(now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -35,13 +35,13 @@ const (
 	headerTimeout = 30 * time.Second
 	bodyTimeout   = 2 * time.Minute
 	maxAttempts   = 10               // of a request that the server postpones (client-go: maxRetries)
-	maxRetryAfter = 30 * time.Second // however long the server asks for
+	maxRetryAfter = 30 * time.Second // limits the Retry-After of the server
 )
 
 // Client sends requests to one API server. Several goroutines may use it.
 //
-// Errors of the server are *apierrors.StatusError in their chain. A request that the server postpones by Retry-After
-// is sent again, up to 10 times, as client-go does.
+// The chain of an error of the server contains an *apierrors.StatusError. A request that the server postpones by
+// Retry-After is sent again, up to 10 times, as by client-go.
 type Client struct {
 	server    string
 	token     string
@@ -173,7 +173,7 @@ func (c *Client) attempt(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// open sends a request and returns the answer of a successful one, whose body the caller closes.
+// open sends a request. If it succeeds, open returns the answer, whose body the caller closes.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	if !strings.HasPrefix(r.path, "/") {
 		return nil, errors.New("the path does not begin with a slash")
@@ -199,12 +199,12 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized && c.tls.GetClientCertificate != nil {
-		c.CloseIdleConnections() // the certificate of this connection may have expired, and there may be a new one
+		c.CloseIdleConnections() // the client certificate of this connection may have expired, and may have been replaced
 	}
 	return nil, answerError(resp, r.method)
 }
 
-// cause returns the reason for which ctx was cancelled rather than the error that follows from it.
+// cause returns the reason why ctx was cancelled, if it was, instead of err, which follows from that.
 func cause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {
 		return c
@@ -234,8 +234,8 @@ func answerError(resp *http.Response, method string) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// retryAfter returns how long the server asks to wait before the request is sent again; 0 if it does not. It permits
-// that for 429 and for 5xx alone (client-go: rest/with_retry.go IsNextRetry).
+// retryAfter returns how long the server asks to wait before the request is sent again; 0 if the request must not be
+// sent again. Only after 429 and 5xx it may be (client-go: rest/with_retry.go IsNextRetry).
 func retryAfter(err error) time.Duration {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Server     string // https://host:port; a path may follow
 	CA         []byte // PEM; empty: the certificate authorities of the host
-	ServerName string // name in the server's certificate, if it is not the one of Server (tls-server-name)
+	ServerName string // name in the server's certificate, if it differs from the host of Server (tls-server-name)
 	Token      string // bearer token
 	// ClientCertificate returns the current client certificate; nil if none is used. It is read for each new
 	// connection, so it may be rotated.

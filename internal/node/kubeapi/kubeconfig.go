@@ -87,7 +87,7 @@ func current(k *kubeconfig.Config) (c kubeconfig.Cluster, u kubeconfig.AuthInfo,
 	return c, k.AuthInfos[i].AuthInfo, nil
 }
 
-// unsupported returns the first field that changes how one connects or authenticates, and that is not supported.
+// unsupported returns the first field that is not supported and changes how to connect or to authenticate.
 func unsupported(c kubeconfig.Cluster, u kubeconfig.AuthInfo) string {
 	for _, f := range []struct {
 		name string

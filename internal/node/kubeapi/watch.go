@@ -22,11 +22,11 @@ import (
 
 // Handler receives the objects that Watch reads. T is the type of the objects, such as corev1.Pod.
 type Handler[T any] interface {
-	// Replace receives the complete list: after the start, and whenever the watch had to begin again.
+	// Replace receives the complete list: at first, and whenever the objects had to be listed again.
 	Replace(items []*T)
 	// Event receives a change: watch.Added, watch.Modified or watch.Deleted.
 	Event(kind watch.EventType, object *T)
-	// Failed receives the reason for which the server does not answer or refuses. The watch tries again.
+	// Failed receives the reason why the server does not answer or refuses. The watch tries again.
 	Failed(err error)
 }
 
@@ -35,13 +35,13 @@ const (
 	lastPause      = 20 * time.Second       // with the jitter 30 s, client-go's defaultBackoffMax
 	shortWatch     = time.Second            // a watch that ends sooner is followed by a pause
 	minWatch       = 5 * time.Minute        // client-go: defaultMinWatchTimeout
-	watchTolerance = time.Minute            // by which the server may exceed the time of a watch
+	watchTolerance = time.Minute            // how much longer a watch may last than it was requested for
 )
 
-// Watch lists the objects at path and then watches them, until ctx ends. It calls h from its own goroutine, in the
-// order of the server. A watch that was cut continues where it was; after 410 Gone, or after an answer that cannot be
-// read, the objects are listed again. After a failure Watch waits 0.8 s, up to 30 s after further ones, or as long
-// as the server asks for.
+// Watch lists the objects at path and then watches them, until ctx ends. It calls h in the goroutine of its caller, in
+// the order of the server. A watch whose connection was cut continues where it was. After 410 Gone, or after an answer
+// that cannot be read, the objects are listed again. After a failure Watch waits 0.8 s, after further failures up to
+// 30 s, or as long as the server asks for.
 func Watch[T any](ctx context.Context, c *Client, path, fieldSelector string, h Handler[T]) {
 	w := &watcher[T]{client: c, path: path, selector: fieldSelector, handler: h, version: "0"}
 	for pause := firstPause; ctx.Err() == nil; {
@@ -124,7 +124,7 @@ func (w *watcher[T]) list(ctx context.Context) error {
 	if err := w.client.attempt(ctx, request{method: http.MethodGet, path: w.withQuery(query)}, &l); err != nil {
 		return fmt.Errorf("list %s: %w", w.path, err)
 	}
-	// An answer that is not a list must not look like an empty one: the handler would remove everything.
+	// An answer that is not a list must not be taken for an empty list: the handler would remove everything.
 	if !strings.HasSuffix(l.Kind, "List") || l.ResourceVersion == "" || l.Continue != "" {
 		return fmt.Errorf("list %s: the server's answer is not a complete list", w.path)
 	}
@@ -141,7 +141,7 @@ func (w *watcher[T]) list(ctx context.Context) error {
 // watch reads events until the watch ends, and reports whether there was one. A cut connection is an error.
 func (w *watcher[T]) watch(ctx context.Context) (received bool, err error) {
 	timeout := minWatch + rand.N(minWatch)
-	ctx, cancel := context.WithTimeout(ctx, timeout+watchTolerance) // a server may ignore its own
+	ctx, cancel := context.WithTimeout(ctx, timeout+watchTolerance) // a server may ignore timeoutSeconds
 	defer cancel()
 	resp, err := w.client.open(ctx, request{method: http.MethodGet, path: w.withQuery(url.Values{
 		"watch":               {"true"},
@@ -224,7 +224,7 @@ func versionOf[T any](object *T) string {
 	return ""
 }
 
-// invalidEvent is an error of a server that sends what is not an event.
+// invalidEvent is the error for an event that cannot be read.
 type invalidEvent struct{ err error }
 
 func (e *invalidEvent) Error() string {
@@ -235,8 +235,8 @@ func (e *invalidEvent) Unwrap() error { return e.err }
 // gone reports whether the server no longer has the changes since the version.
 func gone(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// versionRefused reports whether the server may have refused a request for its version: too old, unknown, or of the
-// future (client-go: tools/cache/reflector.go isTooLargeResourceVersionError).
+// versionRefused reports whether the server may have refused a request because of its resourceVersion: it is too old,
+// unknown, or in the future (client-go: tools/cache/reflector.go isTooLargeResourceVersionError).
 func versionRefused(err error) bool {
 	return gone(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsTimeout(err)
 }

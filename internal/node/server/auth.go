@@ -40,7 +40,7 @@ const (
 	maxCached   = 1024             // answers
 )
 
-// authorizer lets clients in that the API server permits.
+// authorizer admits the clients that the API server permits.
 type authorizer struct {
 	node     string
 	reviewer Reviewer
@@ -80,7 +80,8 @@ func (a *authorizer) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// authenticate returns the client of a request; nil if it is not known. The TLS library has verified certificates.
+// authenticate returns the client of a request; nil if the client is not known. The TLS library has verified the
+// client's certificate, if there is one.
 func (a *authorizer) authenticate(ctx context.Context, r *http.Request) (*User, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		subject := r.TLS.VerifiedChains[0][0].Subject
@@ -154,7 +155,8 @@ func verb(method string) string {
 	return ""
 }
 
-// subresources returns the parts of the node of which one permits a path (kubelet: pkg/kubelet/server/auth.go).
+// subresources returns the subresources of the node for a path: access to one of them permits the request (kubelet:
+// pkg/kubelet/server/auth.go).
 func subresources(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {

@@ -1,5 +1,5 @@
-// Package server is the kubelet's API (pkg/kubelet/server): the API server, and so kubectl, reads logs and reaches
-// into containers by it.
+// Package server is the kubelet's API (pkg/kubelet/server). By it the API server, and so kubectl, reads logs, executes
+// commands in containers and connects to pods.
 package server
 
 import (
@@ -46,7 +46,8 @@ type Pods interface {
 	Logs(ctx context.Context, p *corev1.Pod, container string, o *corev1.PodLogOptions, out io.Writer) error
 	// Exec runs a command in a container, and returns its exit code.
 	Exec(ctx context.Context, p *corev1.Pod, container string, command []string, s Streams) (code int, err error)
-	// Attach connects streams to a container until it ends, or until the input does if it is the only stream.
+	// Attach connects streams to a container until the container ends or, if only input is requested, until the input
+	// ends.
 	Attach(ctx context.Context, p *corev1.Pod, container string, s Streams) error
 	// PortForward connects a stream to a port of a pod until one side ends.
 	PortForward(ctx context.Context, p *corev1.Pod, port int32, stream io.ReadWriteCloser) error
@@ -57,7 +58,7 @@ type Server struct {
 	Node     string
 	Pods     Pods
 	Reviewer Reviewer
-	ClientCA []byte // PEM; certificates of clients are signed by one of these
+	ClientCA []byte // PEM: the authorities of clients' certificates
 	// Certificate returns the current serving certificate.
 	Certificate func() (*tls.Certificate, error)
 }

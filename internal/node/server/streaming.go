@@ -21,8 +21,8 @@ const (
 	streamCreationTime = remotecommand.DefaultStreamCreationTimeout
 )
 
-// session is one request for streams of a pod. It implements the interfaces of the library, which passes the words of
-// the request back.
+// session is one request for streams of a pod. It implements the interfaces of the streaming library. The library
+// passes names from the request to the methods; session knows them already.
 type session struct {
 	pods      Pods
 	pod       *corev1.Pod
@@ -53,7 +53,7 @@ func (s *session) PortForward(ctx context.Context, _, _ string, port int32, stre
 	return s.pods.PortForward(ctx, s.pod, port, stream)
 }
 
-// streams returns the streams of the library, with sizes until ctx ends.
+// streams converts the streams of the library. Sizes are converted until ctx ends.
 func streams(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) Streams {
 	sizes := make(chan Size)
 	go func() {
