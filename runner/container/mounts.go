@@ -275,7 +275,7 @@ func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error
 	if err := s.ChownToPod(root); err != nil {
 		return "", err
 	}
-	open, err := volumes.MountOpen()
+	open, err := volumes.MountTraversable()
 	if err != nil {
 		return "", err
 	}
@@ -293,7 +293,7 @@ func (x *Container) unexposeRootfs(s *sandbox.Sandbox) error {
 	if s.Plan.Users == nil {
 		return nil
 	}
-	open, err := volumes.MountOpen()
+	open, err := volumes.MountTraversable()
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func (s *Sandbox) Recover(pause procfs.Process, cgroup string) (err error) {
 		if s.Cgroup, err = cgroups.Reopen(cgroup); err != nil {
 			return err
 		}
-		s.Freezer = newFreezer(s.Cgroup.ToFreeze())
+		s.Freezer = newFreezer(s.Cgroup.FreezeRequested())
 	}
 	s.RegisterUndo()
 	close(s.FoundationsReady)
