@@ -50,8 +50,8 @@ func (p *Pod) AwaitFrozen(limit time.Duration) error {
 	}
 }
 
-// ToFreeze reports whether the last request to the kernel was to freeze the pod.
-func (p *Pod) ToFreeze() bool {
+// FreezeRequested reports whether the last request to the kernel was to freeze the pod.
+func (p *Pod) FreezeRequested() bool {
 	b, err := os.ReadFile(filepath.Join(p.Path(), "cgroup.freeze"))
 	return err == nil && len(b) > 0 && b[0] == '1'
 }

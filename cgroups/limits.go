@@ -9,7 +9,7 @@
 //	   `- …
 //
 // It supports cgroup v2 only: on a v1 or hybrid host Delegated returns an error, and nothing is
-// enforced. The package does not use the type of pods; it takes Limits.
+// enforced. The package does not import package pod; it takes Limits.
 package cgroups
 
 import "math"

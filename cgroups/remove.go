@@ -38,7 +38,7 @@ func Remove(path string) error {
 	if err := kill(path); err != nil {
 		return err
 	}
-	if err := drained(path, exitTimeout); err != nil {
+	if err := awaitEmpty(path, exitTimeout); err != nil {
 		return err
 	}
 	if err := removeTree(path); err != nil {
@@ -88,9 +88,9 @@ func killProcs(dir string) error {
 	return nil
 }
 
-// drained waits until the tree has no processes: the kernel wakes a poll on cgroup.events when that
+// awaitEmpty waits until the tree has no processes: the kernel wakes a poll on cgroup.events when that
 // changes.
-func drained(path string, limit time.Duration) error {
+func awaitEmpty(path string, limit time.Duration) error {
 	f, err := os.Open(filepath.Join(path, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -119,8 +119,8 @@ func drained(path string, limit time.Duration) error {
 	}
 }
 
-// clear removes the leftovers of an earlier pod of the same name, if they have no processes.
-func clear(path string) error {
+// removeLeftovers removes the leftovers of an earlier pod of the same name, if they have no processes.
+func removeLeftovers(path string) error {
 	b, err := os.ReadFile(filepath.Join(path, "cgroup.events"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

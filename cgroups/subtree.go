@@ -74,7 +74,7 @@ func (s Subtree) CreatePod(name string, l Limits, pids []int) (*Pod, error) {
 		return nil, err
 	}
 	p := &Pod{subtree: s, name: name}
-	if err := clear(p.Path()); err != nil {
+	if err := removeLeftovers(p.Path()); err != nil {
 		return nil, err
 	}
 	if err := p.create(l); err != nil {

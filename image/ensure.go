@@ -16,8 +16,8 @@ const (
 	Always       = "Always"
 	IfNotPresent = "IfNotPresent"
 	Never        = "Never"
-	// Newer is podrun's own policy: as Always, but if the registry cannot be reached, a stored copy is
-	// used.
+	// Newer is the policy of podman's --pull=newer: as Always, but if the pull fails, a stored copy is used. An
+	// image that the policy for signatures refuses is still an error.
 	Newer = "Newer"
 	// Unset is the policy of a manifest that has none. Kubernetes' default applies, Always for the tag
 	// latest and else IfNotPresent, with two differences. For an image that was added without a
@@ -26,10 +26,10 @@ const (
 	Unset = ""
 )
 
-// Ensure finds or pulls an image as the kubelet does under a pull policy. Always contacts the registry
-// every time and fails if that fails, even with a stored copy. IfNotPresent contacts it only if there is
-// no copy. Never contacts no registry, and without a copy it fails with reason ErrImageNeverPull. See
-// Newer and Unset for those two.
+// Ensure finds or pulls an image as the kubelet does under a pull policy. Always contacts the registry every
+// time and fails if the pull fails, even with a stored copy. IfNotPresent contacts the registry only if there is
+// no copy. Never contacts no registry, and without a copy it fails with reason ErrImageNeverPull. Newer and
+// Unset are described at their constants.
 func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.PullOptions) (pod.Image, error) {
 	img, err := s.Resolve(ref)
 	if api.Reason(err) == api.InvalidImageName {

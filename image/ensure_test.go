@@ -48,9 +48,13 @@ func TestEnsure(t *testing.T) {
 	}
 	warned := ""
 	o := api.PullOptions{Warn: func(err error) { warned = err.Error() }}
-	old, err := s.Ensure(ctx, repo, Newer, o)
-	if err != nil || !strings.Contains(warned, "the copy on this machine is used") {
-		t.Errorf("Newer with a copy and a broken registry: %v, warned %q", err, warned)
+	var old pod.Image
+	for _, status := range []int{http.StatusBadGateway, http.StatusUnauthorized, http.StatusNotFound} {
+		fk.edit, warned = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(status); return true }, ""
+		var err error
+		if old, err = s.Ensure(ctx, repo, Newer, o); err != nil || !strings.Contains(warned, "the copy on this machine is used") {
+			t.Errorf("Newer with a copy and a registry that answers %d: %v, warned %q", status, err, warned)
+		}
 	}
 	if _, err := newStore(t).Ensure(ctx, repo, Newer, o); api.Reason(err) != api.ErrImagePull {
 		t.Errorf("Newer without a copy and with a broken registry: %v", err)

@@ -70,5 +70,5 @@ func RegistryKey(name string) (string, error) { return credentials.RegistryKey(n
 // ValidateAuthFile returns an error if the text of an auth file is invalid.
 func ValidateAuthFile(text []byte) error { return credentials.ValidateAuthFile(text) }
 
-// EntryPoints returns the re-exec entry points that unpack and check layers.
+// EntryPoints returns the re-exec entry points that unpack, rebuild and remove layers.
 func EntryPoints() map[string]func(args []string) int { return layer.EntryPoints() }

@@ -41,8 +41,8 @@ func (s *Store) Prune(o PruneOptions) (Pruned, error) {
 	}
 	var p Pruned
 	for _, i := range list {
-		named := len(i.Names) > 0 && !o.All
-		if named || !o.Before.IsZero() && !i.Added.Before(o.Before) || o.uses(i) {
+		keepNamed := len(i.Names) > 0 && !o.All
+		if keepNamed || !o.Before.IsZero() && !i.Added.Before(o.Before) || o.uses(i) {
 			continue
 		}
 		if err := s.drop(i); err != nil {

@@ -332,7 +332,7 @@ func TestUsersOfItsOwn(t *testing.T) {
 	a.Mounts, b.Mounts = append([]pod.Mount{{Volume: "m", Path: "/new/deep"}}, mounts...), mounts
 	plan := newPlan(nil, []pod.Container{a, b})
 	plan.OwnUserNS, plan.Users = true, &pod.IDRange{First: 40960, Count: 4096}
-	plan.Group = &pod.Group{ID: 2000}
+	plan.FSGroup = &pod.Group{ID: 2000}
 	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}, {Name: "m", Kind: pod.EmptyDirMemory}, {Name: "f", Kind: pod.Files,
 		Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "key", Text: "word", Mode: 0o400}}}}},
 		{Name: "g", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "key", Text: "word", Mode: 0o644}}}}}}

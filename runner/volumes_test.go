@@ -73,7 +73,7 @@ func TestVolumes(t *testing.T) {
 					testenv.NoLeaks(t)
 					plan := newPlan(nil, nil)
 					if group != 0 {
-						plan.Group = &pod.Group{ID: group}
+						plan.FSGroup = &pod.Group{ID: group}
 					}
 					for name, v := range all {
 						v.Name = name
@@ -259,7 +259,7 @@ func TestFilesChangeWhileThePodRuns(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	plan := newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")})
-	plan.Group = &pod.Group{ID: 2000}
+	plan.FSGroup = &pod.Group{ID: 2000}
 	plan.Containers[0].Mounts = []pod.Mount{{Volume: "v", Path: "/v"}, {Volume: "v", Path: "/file", SubPath: "a"}, {Volume: "s", Path: "/s"}}
 	plan.Volumes = []pod.Volume{
 		{Name: "v", Kind: pod.Files, Sources: []pod.FileSource{{Kind: pod.FromConfigMap, Name: "web", Mode: 0o644}}},

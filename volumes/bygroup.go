@@ -19,8 +19,9 @@ func (e *OpenedByGroup) Error() string {
 }
 
 // CheckGroups returns an *OpenedByGroup if access of the calling process to an open file, or to a
-// directory above it, depends on a supplementary group. host is as for OpenHostPath. The kernel checks
-// each right, because in a user namespace all groups from outside have the same number.
+// directory above it, depends on a supplementary group. host is as for OpenHostPath. access(2) is called
+// for each right, because group numbers cannot be compared: in a user namespace all groups from outside
+// appear as the same number.
 func CheckGroups(host string, f *os.File) error {
 	path, err := os.Readlink(descriptor(f))
 	if err != nil {

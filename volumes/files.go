@@ -60,9 +60,9 @@ func checkFilePath(name string) error {
 // WriteFiles replaces the content of the existing directory dir by files, keyed by relative path, and by
 // the empty directories dirs (mount points). A concurrent reader finds all old files or all new ones. If
 // group is set, the files get it. The previous files stay readable, without a name, until SweepFiles or
-// the next but one WriteFiles. It neither follows nor trusts anything in dir: a process that can write to
-// dir cannot redirect a write (CVE-2025-9566). Directories, links, and files whose UID is 0 belong to
-// root: the id, in this process's user namespace, of the pod's uid 0.
+// the next WriteFiles that changes something. It neither follows nor trusts anything in dir: a process
+// that can write to dir cannot redirect a write (CVE-2025-9566). Directories, links, and files whose UID
+// is 0 belong to root: the id, in this process's user namespace, of the pod's uid 0.
 func WriteFiles(dir string, files map[string]File, dirs []string, group *Group, root int) error {
 	for _, name := range dirs {
 		if err := checkFilePath(name); err != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/podrun/podrun/internal/undo"
 )
 
-// TooManyIDs is the error for a file whose owner does not exist in the user namespace.
-type TooManyIDs struct {
+// IDOutOfRange is the error for a file whose owner's id does not exist in the user namespace.
+type IDOutOfRange struct {
 	Path  string // in the image
 	ID    int
 	Count int
 }
 
-func (e *TooManyIDs) Error() string {
-	return fmt.Sprintf("%s belongs to the id %d, and there are %d", e.Path, e.ID, e.Count)
+func (e *IDOutOfRange) Error() string {
+	return fmt.Sprintf("%s belongs to the id %d, and the pod has only the ids below %d", e.Path, e.ID, e.Count)
 }
 
-// ShiftLayers makes dir a layer with all files of layers (absolute directories, lowest first), each
-// given to an owner and a group that is larger by first; there are count IDs. An existing dir is
-// the complete result of an earlier call. The result is durable: the next call removes what a
-// killed call has left beside it.
+// ShiftLayers makes dir a layer with all files of layers (absolute directories, lowest first). It adds
+// first to the owner and the group of each file; ids from count on are an error. An existing dir is the
+// complete result of an earlier call. The result is durable: the next call removes what a killed call
+// has left beside it.
 //
 // overlayfs copies the files in the kernel when their owner changes. The kernel could show them
 // with other owners without a copy (mount_setattr), but only for root: the file system of a disk
@@ -76,7 +76,7 @@ func shift(root, path string, first, count int) error {
 	owner := st.Sys().(*syscall.Stat_t)
 	if id := int(max(owner.Uid, owner.Gid)); id >= count {
 		inside, _ := filepath.Rel(root, path)
-		return &TooManyIDs{"/" + inside, id, count}
+		return &IDOutOfRange{"/" + inside, id, count}
 	}
 	caps := make([]byte, 64)
 	n, err := unix.Lgetxattr(path, "security.capability", caps)
@@ -97,22 +97,22 @@ func shift(root, path string, first, count int) error {
 	return nil
 }
 
-// closed are directories that exist on hosts and that unprivileged users cannot enter.
-var closed = []string{"/root", "/lost+found", "/var/lib/private", "/etc/ssl/private"}
+// unenterable are directories that exist on hosts and that unprivileged users cannot enter.
+var unenterable = []string{"/root", "/lost+found", "/var/lib/private", "/etc/ssl/private"}
 
-// openMark is a file in a directory on which MountOpen has mounted.
-const openMark = ".podrun"
+// traversableMark is a file in a directory on which MountTraversable has mounted.
+const traversableMark = ".podrun"
 
-// MountOpen mounts an empty file system, which every user may traverse, on a directory that users
-// cannot enter, so that the mount hides nothing from them. It returns the directory; if it was
-// called before in this mount namespace it returns the same one.
-func MountOpen() (string, error) {
-	for _, dir := range closed {
-		if _, err := os.Lstat(filepath.Join(dir, openMark)); err == nil {
+// MountTraversable mounts an empty file system, which every user may traverse, on a directory that users
+// cannot enter, so that the mount hides nothing from them. It returns the directory: a later call in the
+// same mount namespace returns the same one.
+func MountTraversable() (string, error) {
+	for _, dir := range unenterable {
+		if _, err := os.Lstat(filepath.Join(dir, traversableMark)); err == nil {
 			return dir, nil
 		}
 	}
-	for _, dir := range closed {
+	for _, dir := range unenterable {
 		st, err := os.Lstat(dir)
 		if err != nil || !st.IsDir() || unix.Access(dir, unix.X_OK) == nil {
 			continue
@@ -120,15 +120,15 @@ func MountOpen() (string, error) {
 		if err := mountTmpfs(dir, memorySize, 0o711, unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
 			return "", fmt.Errorf("mount on %s: %w", dir, err)
 		}
-		return dir, touch(filepath.Join(dir, openMark))
+		return dir, touch(filepath.Join(dir, traversableMark))
 	}
-	return "", fmt.Errorf("there is none of the directories %v that this user cannot enter", closed)
+	return "", fmt.Errorf("there is none of the directories %v that this user cannot enter", unenterable)
 }
 
-// UnmountOpen undoes MountOpen.
-func UnmountOpen() error {
-	for _, dir := range closed {
-		if _, err := os.Lstat(filepath.Join(dir, openMark)); err == nil {
+// UnmountTraversable undoes MountTraversable.
+func UnmountTraversable() error {
+	for _, dir := range unenterable {
+		if _, err := os.Lstat(filepath.Join(dir, traversableMark)); err == nil {
 			return Detach(dir)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeEmptyDir makes the directory of a volume, with a mode whatever the umask: the kubelet's is
+// MakeDir makes the directory of a volume with this mode, whatever the umask; the kubelet's mode is
 // 0777. An existing directory keeps its content and mode.
-func MakeEmptyDir(path string, mode uint32) error {
+func MakeDir(path string, mode uint32) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make volume: %w", err)
 	}
@@ -36,9 +36,9 @@ func MakeEmptyDir(path string, mode uint32) error {
 	return nil
 }
 
-// MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half of the memory) on
-// path, which is made if missing. It also limits the number of files, to one for every 4 KiB, at
-// least 1024. mode is that of its root, such as 0o1777. Set-user-ID and device files on it have no
+// MountTmpfs mounts a tmpfs of at most size bytes (0: the kernel's default, half of the memory) on path,
+// which is made if missing. It also limits the number of files, to one for every 4 KiB, at least 1024.
+// mode is the mode of its root directory, such as 0o1777. Set-user-ID and device files on it have no
 // effect. label is the SELinux label of all that is in it; "": the policy decides.
 func MountTmpfs(path string, size int64, mode uint32, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -50,9 +50,9 @@ func MountTmpfs(path string, size int64, mode uint32, label string) error {
 	return nil
 }
 
-// MountHugePages mounts a hugetlbfs with pages of pageSize bytes on path, which is made if missing.
-// mode is that of its root. The cgroups' limits of huge pages limit its size. The kernel permits it
-// to root of the host only. label is as in MountTmpfs.
+// MountHugePages mounts a hugetlbfs with pages of pageSize bytes on path, which is made if missing. mode
+// is the mode of its root directory. The cgroups' limits of huge pages limit its size. The kernel
+// permits it to root of the host only. label is as in MountTmpfs.
 func MountHugePages(path string, pageSize int64, mode uint32, label string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return fmt.Errorf("make hugetlbfs: %w", err)

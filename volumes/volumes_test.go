@@ -20,14 +20,14 @@ func TestMakeEmptyDir(t *testing.T) {
 	volumes := filepath.Join(t.TempDir(), "pod", "volumes")
 	path := filepath.Join(volumes, "cache")
 
-	must(t, MakeEmptyDir(path, 0o777))
+	must(t, MakeDir(path, 0o777))
 	wantMode(t, path, 0o777)
 	wantMode(t, volumes, 0o700)
 
 	// A second call, by the next supervisor, keeps the containers' files.
 	write(t, filepath.Join(path, "f"), "kept")
 	must(t, os.Chmod(path, 0o750))
-	must(t, MakeEmptyDir(path, 0o777))
+	must(t, MakeDir(path, 0o777))
 	wantMode(t, path, 0o750)
 	wantFile(t, filepath.Join(path, "f"), "kept")
 
@@ -37,7 +37,7 @@ func TestMakeEmptyDir(t *testing.T) {
 	} {
 		path := filepath.Join(volumes, name)
 		must(t, make(path))
-		if err := MakeEmptyDir(path, 0o777); !errors.Is(err, os.ErrExist) {
+		if err := MakeDir(path, 0o777); !errors.Is(err, os.ErrExist) {
 			t.Errorf("a %s in its place: error %v, want exist", name, err)
 		}
 	}

@@ -87,7 +87,7 @@ func commandTree(env *cmdutil.Env) *cli.App {
 		Action:                    func(c *cli.Context) error { return runRoot(env, c) },
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "print the version"},
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` of the command that follows ($PODRUN_NAMESPACE or \"default\" if not given); other options of that command may precede it, too"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the `NAMESPACE` ($PODRUN_NAMESPACE or \"default\" if not given); this and other options of a command may come before the command's name"},
 		},
 		Commands: commands(env),
 	}

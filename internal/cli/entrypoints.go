@@ -39,10 +39,10 @@ func EntryPoints() map[string]func(args []string) int {
 // not wait for that. It has the pod's lock.
 func pullerEntry(args []string) int {
 	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, strings.NewReader(""), io.Discard, os.Stderr)
-	return exitcode.Report(env.ErrOut, pullOne(env, args))
+	return exitcode.Report(env.ErrOut, runPuller(env, args))
 }
 
-func pullOne(env *cmdutil.Env, args []string) error {
+func runPuller(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a puller requires five arguments")
 	}
@@ -50,10 +50,10 @@ func pullOne(env *cmdutil.Env, args []string) error {
 	if err != nil {
 		return report.New(report.Internal, "podrun up starts pullers", "a puller requires its lock: %w", err)
 	}
-	lock := inherited.File() // StartPod passes it to the pod
+	lock := inherited.File() // PullPod passes it to the pod
 	dirs := store.Dirs{Data: args[0], Runtime: args[1]}
 	p := dirs.Pod(args[2], args[3])
-	if pid, begun, err := reexec.BeginPuller(dirs, p, args[4], lock); begun || err != nil {
+	if pid, started, err := reexec.StartDetachedPuller(dirs, p, args[4], lock); started || err != nil {
 		if err == nil {
 			hostdeps.StartScope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: hostdeps.UnitStopMargin})
 		}
@@ -70,10 +70,10 @@ func pullOne(env *cmdutil.Env, args []string) error {
 func replacerEntry(args []string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP, syscall.SIGINT) // the reader of its output may be gone
 	env := cmdutil.New(os.Getenv, hostdeps.Deps{}, os.Stdin, os.Stdout, os.Stderr)
-	return exitcode.Report(env.ErrOut, replaceOne(env, args))
+	return exitcode.Report(env.ErrOut, runReplacer(env, args))
 }
 
-func replaceOne(env *cmdutil.Env, args []string) error {
+func runReplacer(env *cmdutil.Env, args []string) error {
 	if len(args) != 4 {
 		return report.New(report.Internal, "", "a replacer requires four arguments")
 	}

@@ -136,8 +136,8 @@ func LoadEphemeral(p *corev1.Pod, c *corev1.EphemeralContainer) (*Object, error)
 	return &objects[0], nil
 }
 
-// volumesOf returns the volumes that a container uses, those that podrun makes as empty ones: the pod's own
-// Plan decides their content.
+// volumesOf returns the volumes that a container uses. All except hostPath volumes become emptyDirs,
+// because the pod's own Plan decides their content.
 func volumesOf(c *corev1.EphemeralContainer, volumes []corev1.Volume) (list []corev1.Volume) {
 	used := map[string]bool{}
 	for _, m := range c.VolumeMounts {

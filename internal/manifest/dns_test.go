@@ -24,12 +24,12 @@ func TestBuildNames(t *testing.T) {
 	if diff := cmp.Diff([]pod.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a", "b.c"}}}, plan.HostAliases); diff != "" {
 		t.Error(diff)
 	}
-	if plan.NodeName() != "h.sub.default.svc.cluster.local" || plan.Domain() != "sub.default.svc.cluster.local" {
-		t.Errorf("names %q, %q", plan.NodeName(), plan.Domain())
+	if plan.KernelHostname() != "h.sub.default.svc.cluster.local" || plan.Domain() != "sub.default.svc.cluster.local" {
+		t.Errorf("names %q, %q", plan.KernelHostname(), plan.Domain())
 	}
 	plan.HostnameAsFQDN = false
-	if plan.NodeName() != "h" {
-		t.Errorf("hostname %q", plan.NodeName())
+	if plan.KernelHostname() != "h" {
+		t.Errorf("hostname %q", plan.KernelHostname())
 	}
 }
 

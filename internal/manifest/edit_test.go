@@ -61,8 +61,8 @@ func TestEditWorkload(t *testing.T) {
 	if spec.Revision != was.Revision || labelled.Labels["a"] != "b" || labelled.UID != "u" || labelled.Revision != 3 || !labelled.RequireLimits {
 		t.Errorf("labelled: %+v", labelled)
 	}
-	if !slices.Equal(labelled.UnsetPull, first.UnsetPull) || len(first.UnsetPull) != 2 {
-		t.Errorf("unset pull policies %v, before %v", labelled.UnsetPull, first.UnsetPull)
+	if !slices.Equal(labelled.DefaultedPullPolicies, first.DefaultedPullPolicies) || len(first.DefaultedPullPolicies) != 2 {
+		t.Errorf("unset pull policies %v, before %v", labelled.DefaultedPullPolicies, first.DefaultedPullPolicies)
 	}
 	second, spec := editStored(t, first, func(o metav1.Object) {
 		if missing := workloads.SetImages(o, map[string]string{"c": "web:latest", "i": "tool:2"}); missing != "" {
@@ -76,11 +76,11 @@ func TestEditWorkload(t *testing.T) {
 	}
 	back, spec := editStored(t, second, func(o metav1.Object) {
 		r := &workload.Revision{Number: 1, Template: was.Template, Cause: "first"}
-		if err := workloads.RollBack(o, r, second.UnsetPull); err != nil {
+		if err := workloads.RollBack(o, r, second.DefaultedPullPolicies); err != nil {
 			t.Error(err)
 		}
 	})
-	if spec.Revision != was.Revision || spec.Replicas != 5 || spec.Cause != "first" || !slices.Equal(back.UnsetPull, first.UnsetPull) {
+	if spec.Revision != was.Revision || spec.Replicas != 5 || spec.Cause != "first" || !slices.Equal(back.DefaultedPullPolicies, first.DefaultedPullPolicies) {
 		t.Errorf("rolled back: %s %+v", back.Spec, spec)
 	}
 	_, spec = editStored(t, first, func(o metav1.Object) { workloads.RequestRestart(o, time.Unix(0, 0)) })

@@ -116,7 +116,7 @@ func finishWorkload(o *Object, namespace string, errs *Errors) {
 	}
 	o.Report(invalid, errs)
 	o.Stored = conversion.WorkloadFromKubernetes(o.Value)
-	o.Stored.Kind, o.Stored.UnsetPull = pod.ObjectKind(o.Kind), unset
+	o.Stored.Kind, o.Stored.DefaultedPullPolicies = pod.ObjectKind(o.Kind), unset
 }
 
 // dropServerFields removes the fields that an API server writes into a Pod, as an API server does when a Pod

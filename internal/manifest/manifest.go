@@ -11,7 +11,8 @@ import (
 )
 
 type (
-	// Object is one object of a file.
+	// Object is one object of a manifest's file: decoded, with defaults and validated. Its field Stored is
+	// the pod.Object that a store keeps of it.
 	Object = decode.Object
 	// Error is one mistake in a manifest.
 	Error = decode.Error
@@ -19,7 +20,7 @@ type (
 	Errors = decode.Errors
 	// BuildOptions is the input of Build beside the manifest and the images.
 	BuildOptions = build.Options
-	// Difference is the difference between a manifest and the one a pod was made from.
+	// Difference is the difference between a manifest and the manifest that a pod was made from.
 	Difference = build.Difference
 	// ImageUse is the use of an image by a container or a volume.
 	ImageUse = podutil.ImageUse

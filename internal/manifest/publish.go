@@ -43,7 +43,7 @@ func ParsePublishedPort(text string) (PublishedPort, error) {
 	}
 	host, container, both := strings.Cut(ports, ":")
 	if !both || host == "" {
-		return p, errors.New("podrun chooses no port of the host: write HOSTPORT:PORT")
+		return p, errors.New("podrun does not choose a host port: write HOSTPORT:PORT")
 	}
 	first, hostCount, err := parsePorts(host)
 	if err != nil {

@@ -43,8 +43,8 @@ func LoadRecorded(text []byte) (*Object, error) {
 	return &Object{File: "pod " + p.Name, Kind: "Pod", Value: p, Pod: p, Effective: resources.ComputeEffective(p)}, nil
 }
 
-// NewObject is Load for an object that a command made or changed. It changes the object. The error is an
-// *Errors.
+// NewObject applies defaults to and validates an object that a command made or changed, as Load does with a
+// file. It changes the object. The error is an *Errors.
 func NewObject(kind string, object metav1.Object) (*Object, error) {
 	o := &Object{File: kind + " " + object.GetName(), Kind: kind, Value: object}
 	o.Pod, _ = object.(*corev1.Pod)
@@ -76,7 +76,7 @@ func Edit(stored *pod.Object, change func(metav1.Object) error) (*Object, error)
 		next.Endpoints = o.Stored.Endpoints
 	}
 	if o.IsWorkload() {
-		next.Spec, next.UnsetPull = o.Stored.Spec, o.Stored.UnsetPull
+		next.Spec, next.DefaultedPullPolicies = o.Stored.Spec, o.Stored.DefaultedPullPolicies
 	}
 	o.Stored = &next
 	return o, nil
@@ -88,7 +88,7 @@ func editable(stored *pod.Object) (metav1.Object, error) {
 	if slices.Contains(pod.Workloads(), stored.Kind) {
 		object, err := conversion.WorkloadToKubernetes(stored)
 		if err == nil {
-			defaulting.RestoreUnsetPullPolicies(&conversion.PodTemplate(object).Spec, stored.UnsetPull)
+			defaulting.RestoreUnsetPullPolicies(&conversion.PodTemplate(object).Spec, stored.DefaultedPullPolicies)
 		}
 		return object, err
 	}

@@ -155,7 +155,7 @@ func TestBuildMounts(t *testing.T) {
 	if diff := cmp.Diff([]string{"in/here"}, plan.Volumes[1].Dirs); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(&pod.Group{ID: 7, OnRootMismatch: true}, plan.Group); diff != "" {
+	if diff := cmp.Diff(&pod.Group{ID: 7, OnRootMismatch: true}, plan.FSGroup); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]uint32{6, 7}, plan.Containers[0].SupplementalGroups); diff != "" {
@@ -193,8 +193,8 @@ func TestHostnameOverride(t *testing.T) {
 		"hostnameOverride: " + long:                        long[:62],
 	} {
 		plan := mustBuild(t, podYAML("{containers: [{name: c, image: i, command: [x]}], "+in+"}"), pod.Image{})
-		if plan.Hostname != want || plan.NodeName() != want || plan.Domain() != "" {
-			t.Errorf("%s: %q %q %q", in, plan.Hostname, plan.NodeName(), plan.Domain())
+		if plan.Hostname != want || plan.KernelHostname() != want || plan.Domain() != "" {
+			t.Errorf("%s: %q %q %q", in, plan.Hostname, plan.KernelHostname(), plan.Domain())
 		}
 	}
 	for in, want := range map[string]string{

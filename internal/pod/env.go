@@ -52,7 +52,7 @@ func (p *Plan) Refers(kind ObjectKind, name string) bool {
 			return true
 		}
 	}
-	for _, list := range [][]Container{p.InitContainers, p.Containers} {
+	for _, list := range p.All() {
 		for i := range list {
 			if list[i].refers(kind, name) {
 				return true

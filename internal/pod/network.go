@@ -55,8 +55,9 @@ func (p *Plan) ClusterDomain() string {
 	return DefaultClusterDomain
 }
 
-// NodeName is the pod's hostname in the kernel, with its domain if the manifest requests that.
-func (p *Plan) NodeName() string {
+// KernelHostname returns the pod's hostname in the kernel (utsname's nodename), with the pod's domain if
+// the manifest requests that.
+func (p *Plan) KernelHostname() string {
 	if p.HostnameAsFQDN && p.Domain() != "" {
 		return p.Hostname + "." + p.Domain()
 	}

@@ -11,9 +11,9 @@ const (
 	LastNodePort  = 32767
 )
 
-// AssignNodePorts assigns node ports to the ports of a Service that opens some and names none, and checks
-// those that are named. others are all Services; free returns an error for a port that no Service
-// has but another program uses.
+// AssignNodePorts gives a node port to every port of a NodePort or LoadBalancer Service that sets none.
+// It returns an error for a port that is set and taken by another Service. others are all Services; free
+// returns an error for a port that another program uses.
 func (o *Object) AssignNodePorts(others []*Object, free func(protocol string, port int) error) error {
 	if o.Service == nil || !o.Service.Type.OpensPorts() {
 		return nil

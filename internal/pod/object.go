@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Object is one object of the machine that is not a pod: pods refer to it by name. It is one file
-// of the store. Of the fields for kinds, only that of its own kind is set.
+// Object is one object of the machine that is not a pod: pods refer to it by name. It is one file of the store.
+// Of the fields for kinds only the field of its own kind is set, except that a Service of a cluster also has
+// Endpoints.
 type Object struct {
 	Kind      ObjectKind `json:"kind"`
 	Namespace string     `json:"namespace,omitempty"` // "" for the kinds that are in no namespace
@@ -15,18 +16,18 @@ type Object struct {
 	CreatedAt time.Time  `json:"createdAt"`
 	Revision  int64      `json:"revision"` // 1, plus one with every change
 
-	GenerateName string `json:"generateName,omitempty"` // what podrun made the name from
+	GenerateName string `json:"generateName,omitempty"` // the prefix from which podrun made the name
 
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	Owner    *Owner `json:"owner,omitempty"`    // the object that made it, and that it is removed with
-	Deleting bool   `json:"deleting,omitempty"` // it is removed once all it has made is gone
+	Owner    *Owner `json:"owner,omitempty"`    // the object that made it; it is removed with its owner
+	Deleting bool   `json:"deleting,omitempty"` // it is removed once everything that it has made is gone
 
 	RequireLimits bool  `json:"requireLimits,omitempty"` // for a workload: of its pods
 	TLSVerify     *bool `json:"tlsVerify,omitempty"`     // for a workload: how its pods' images are pulled; nil: the default
 
-	UnsetPull []string `json:"unsetPull,omitempty"` // for a workload: its template's images without a pull policy; Spec has the default
+	DefaultedPullPolicies []string `json:"unsetPull,omitempty"` // for a workload: the images of its template for which Spec has a defaulted pull policy
 
 	ConfigMap *ConfigMap `json:"configMap,omitempty"`
 	Secret    *Secret    `json:"secret,omitempty"`
@@ -44,10 +45,11 @@ type Object struct {
 	Spec json.RawMessage `json:"spec,omitempty"`
 }
 
-// KindNode is the kind of the owner of an object that is a copy of one of a Kubernetes cluster.
+// KindNode is the kind of the owner of objects that are copies of a Kubernetes cluster's objects.
 const KindNode ObjectKind = "Node"
 
-// IsFromCluster reports whether an object is a copy of one of a Kubernetes cluster, of which this host is a node.
+// IsFromCluster reports whether an object is a copy of an object of the Kubernetes cluster whose node this host
+// is.
 func (o *Object) IsFromCluster() bool { return o.Owner != nil && o.Owner.Kind == KindNode }
 
 // Owner names the object that made an object or a pod.
@@ -164,7 +166,7 @@ type ServiceEndpoint struct {
 	Hostname string         `json:"hostname,omitempty"`
 	NotReady bool           `json:"notReady,omitempty"`
 	Remote   bool           `json:"remote,omitempty"` // it is on another node of the cluster
-	Pod      string         `json:"pod,omitempty"`    // the name of the pod of this host that it is, if it is one
+	Pod      string         `json:"pod,omitempty"`    // the name of the pod, if the address belongs to a pod of this host
 	Ports    []EndpointPort `json:"ports,omitempty"`
 }
 
@@ -175,7 +177,7 @@ type EndpointPort struct {
 	Port     int32  `json:"port"`
 }
 
-// ServiceAccount is what pods have by the name of their account.
+// ServiceAccount has the settings of pods that name it in spec.serviceAccountName.
 type ServiceAccount struct {
 	PullSecrets []string `json:"pullSecrets,omitempty"` // for pods without imagePullSecrets of their own
 }
@@ -185,14 +187,14 @@ type ServiceAccount struct {
 const (
 	KindDeployment  ObjectKind = "Deployment"
 	KindReplicaSet  ObjectKind = "ReplicaSet"
-	KindReplication ObjectKind = "ReplicationController" // a ReplicaSet of the first version of the API
+	KindReplication ObjectKind = "ReplicationController" // the predecessor of ReplicaSet
 	KindStatefulSet ObjectKind = "StatefulSet"
 	KindDaemonSet   ObjectKind = "DaemonSet"
 	KindJob         ObjectKind = "Job"
 	KindCronJob     ObjectKind = "CronJob"
 )
 
-// IsReplicaSet reports whether objects of a kind keep a number of pods, of whatever version.
+// IsReplicaSet reports whether a kind is ReplicaSet or its predecessor, ReplicationController.
 func (k ObjectKind) IsReplicaSet() bool { return k == KindReplicaSet || k == KindReplication }
 
 // Workloads returns the kinds that make pods, in the order of output.

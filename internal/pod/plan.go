@@ -21,7 +21,7 @@ type Plan struct {
 	Name      string `json:"name"`
 	UID       string `json:"uid"`
 
-	// Labels are matched by the selectors of Services.
+	// Labels are matched by the selectors of Services and NetworkPolicies.
 	Labels map[string]string `json:"labels,omitempty"`
 
 	Hostname       string      `json:"hostname"`
@@ -29,7 +29,7 @@ type Plan struct {
 	HostnameAsFQDN bool        `json:"hostnameAsFQDN,omitempty"` // the hostname in the kernel includes the domain
 	HostAliases    []HostAlias `json:"hostAliases,omitempty"`
 	DNS            DNS         `json:"dns,omitzero"`
-	Cluster        *Cluster    `json:"cluster,omitempty"` // nil: the pod is of no Kubernetes cluster
+	Cluster        *Cluster    `json:"cluster,omitempty"` // nil: the pod is not from a Kubernetes cluster
 
 	RestartPolicy         RestartPolicy `json:"restartPolicy"`
 	GraceSeconds          int64         `json:"graceSeconds"`                    // terminationGracePeriodSeconds
@@ -38,15 +38,15 @@ type Plan struct {
 	HostIPC               bool          `json:"hostIPC,omitempty"`      // the host's shared memory, semaphores and queues
 	HostPID               bool          `json:"hostPID,omitempty"`      // the host's processes
 	OwnUserNS             bool          `json:"ownUserNS,omitempty"`    // its containers have a user namespace of their own
-	Users                 *IDRange      `json:"users,omitempty"`        // ids of its own; nil: those of all pods of the user
+	Users                 *IDRange      `json:"users,omitempty"`        // the pod's own ids; nil: it shares the ids of all pods of the user
 	ServiceLinks          bool          `json:"serviceLinks,omitempty"` // variables contain the addresses of the namespace's Services
 	QOSClass              string        `json:"qosClass"`
 
-	// ImagesPending is set while images are missing on the machine. The Plan then lacks what the images
-	// decide, and is replaced before the pod starts.
+	// ImagesPending is set while images are missing on the machine. The Plan then lacks the settings
+	// that come from the images, and is replaced before the pod starts.
 	ImagesPending bool `json:"imagesPending,omitempty"`
 
-	// Resources are the effective ones of the whole pod; they set the pod cgroup's limits.
+	// Resources are the effective resources of the whole pod; they set the pod cgroup's limits.
 	Resources     Resources         `json:"resources"`
 	RequireLimits bool              `json:"requireLimits,omitempty"`
 	Sysctls       map[string]string `json:"sysctls,omitempty"`
@@ -68,7 +68,7 @@ type Plan struct {
 
 	// HostLoopback lets the pod reach sockets that listen only on the host's loopback.
 	HostLoopback bool `json:"hostLoopback,omitempty"`
-	// Ports are those of all containers, in their order.
+	// Ports are the ports of all containers, in the containers' order.
 	Ports []Port `json:"ports,omitempty"`
 
 	// FileLabel is the SELinux label of files that podrun makes for the whole pod; "" without
@@ -78,7 +78,7 @@ type Plan struct {
 	LayerLabel string `json:"layerLabel,omitempty"`
 
 	Volumes        []Volume    `json:"volumes,omitempty"`
-	Group          *Group      `json:"group,omitempty"`          // group of the volumes; nil: none
+	FSGroup        *Group      `json:"group,omitempty"`          // group of the volumes; nil: none
 	Storage        []Limit     `json:"storage,omitempty"`        // limits on disk use; the first exceeded one counts
 	InitContainers []Container `json:"initContainers,omitempty"` // in start order
 	Containers     []Container `json:"containers"`

@@ -14,7 +14,7 @@ type Status struct {
 	Message    string      `json:"message,omitempty"`
 	StartTime  time.Time   `json:"startTime"`
 	Deleting   bool        `json:"deleting,omitempty"`   // a stop was requested
-	Deletion   *Deletion   `json:"deletion,omitempty"`   // the latest end of the stop
+	Deletion   *Deletion   `json:"deletion,omitempty"`   // the deadline of the stop
 	PodIPs     []string    `json:"podIPs,omitempty"`     // the pod's addresses, IPv4 first
 	HostIPs    []string    `json:"hostIPs,omitempty"`    // the machine's outward addresses at the time the pod was connected
 	Network    NetworkMode `json:"network,omitempty"`    // the mode in use, once the network is up
@@ -35,7 +35,7 @@ type Status struct {
 	Ephemeral      []ContainerStatus `json:"ephemeral,omitempty"`
 }
 
-// Deletion is the grace of a requested stop, and its end.
+// Deletion is the deadline of a requested stop, and the grace period that led to it.
 type Deletion struct {
 	At           time.Time `json:"at"`
 	GraceSeconds int64     `json:"graceSeconds"`

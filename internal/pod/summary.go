@@ -92,8 +92,8 @@ func (s *Summary) restarted(c *ContainerStatus) {
 	}
 }
 
-// FirstReason is the reason of a waiting container without a status. The kubelet first reports it
-// for every container of a pod with init containers.
+// FirstReason returns the reason of a waiting container without a status: PodInitializing in a pod with
+// init containers, else ContainerCreating, as in the kubelet.
 func FirstReason(initContainers int) string {
 	if initContainers > 0 {
 		return "PodInitializing"

@@ -57,7 +57,7 @@ const (
 	EnvPorts     = "_PODRUN_PORTS"      // CLI → first supervisor: opened host ports, "NAME=FD …"
 	EnvRecord    = "_PODRUN_RECORD"     // CLI → first supervisor: descriptor with one byte when the pod is recorded
 	EnvNetstack  = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the program of the network stack
-	EnvPuller    = "_PODRUN_PULLER"     // CLI → puller: the process only starts the puller and ends
+	EnvPuller    = "_PODRUN_PULLER"     // CLI → starter of the puller: set: start the puller in a process of its own, and exit
 	EnvUnitLoop  = "_PODRUN_UNITLOOP"   // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
 	EnvUnitState = "_PODRUN_UNIT_STATE" // up, controller → the next up or controller, through the unit loop: its state, in JSON
 	EnvWokenBy   = "_PODRUN_WOKEN_BY"   // unit loop → up, controller: why the wait has ended
@@ -122,7 +122,7 @@ const (
 	MsgHibernate    = "hibernate"     // supervisor → pod init: AT_NS PING_MS: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never)
 	MsgFinished     = "finished"      // supervisor → pod init: CODE: the pod has ended
 	MsgReady        = "ready"         // pod init → supervisor: the namespaces are held; to the first supervisor of a pod init only
-	MsgExit         = "exit"          // pod init → supervisor: PID START STATUS NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
+	MsgExit         = "exit"          // pod init → supervisor: PID START STATUS AT_NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
 	MsgStop         = "stop"          // pod init → supervisor: stop the pod gracefully; repeated until stop-recorded
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// detached prepares a run of an entry point that outlives the caller and gets no signal of its
-// terminal. The process inherits the lock (protocol.FDLock).
+// detached prepares a run of an entry point in a process that outlives the caller and gets no signal of
+// its terminal. The process inherits the lock (protocol.FDLock).
 func detached(lock *os.File, entryPoint string, args ...string) *exec.Cmd {
 	cmd := Command(Spec{Name: entryPoint, Args: args, ExtraFiles: []*os.File{lock}})
 	cmd.Env = WithoutSystemd(Environ())
@@ -21,8 +21,8 @@ func detached(lock *os.File, entryPoint string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// StartController starts the controller of a workload, which outlives the caller and holds the lock
-// from now on.
+// StartController starts the controller of a workload. The controller outlives the caller and holds the
+// lock from now on.
 func StartController(d store.Dirs, w store.Workload, lock *store.FileLock) (pid int, err error) {
 	log, err := w.Log()
 	if err != nil {
@@ -46,16 +46,16 @@ func StartPuller(d store.Dirs, p store.Pod, options string, lock *os.File) error
 		return err
 	}
 	defer log.Close()
-	cmd.Env = append(cmd.Env, protocol.EnvPuller+"=begin")
+	cmd.Env = append(cmd.Env, protocol.EnvPuller+"=start")
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("start the pull of pod %s: %w; see %s", p.Name, err, p.SupervisorLog())
 	}
 	return nil
 }
 
-// BeginPuller starts a puller if that is all that this process is to do, and returns the puller's
-// pid.
-func BeginPuller(d store.Dirs, p store.Pod, options string, lock *os.File) (pid int, begun bool, err error) {
+// StartDetachedPuller starts the puller if this process is only its starter (EnvPuller), and returns the
+// puller's pid. Then started is true, and the process is done.
+func StartDetachedPuller(d store.Dirs, p store.Pod, options string, lock *os.File) (pid int, started bool, err error) {
 	if os.Getenv(protocol.EnvPuller) == "" {
 		return 0, false, nil
 	}
@@ -80,7 +80,7 @@ func puller(d store.Dirs, p store.Pod, options string, lock *os.File) (*exec.Cmd
 	return cmd, log, nil
 }
 
-// ReplacerCommand prepares the process that replaces a pod by its record (store.Replacement). It
+// ReplacerCommand prepares the process that replaces a pod by its record (store.Replacement). The process
 // inherits the lock, and waits for it if the caller does not hold it.
 func ReplacerCommand(d store.Dirs, p store.Pod, lock *store.FileLock, stderr io.Writer) *exec.Cmd {
 	cmd := detached(lock.File(), protocol.EntryReplacer, PodArgs(d, p)...)

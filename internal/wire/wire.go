@@ -94,7 +94,8 @@ type ConditionRequest struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ChangedRequest names an object of the pod's namespace.
+// ChangedRequest names an object that concerns the pod: one of its namespace, a Namespace, or a Service
+// of any namespace.
 type ChangedRequest struct {
 	Kind pod.ObjectKind `json:"kind"`
 	Name string         `json:"name"`
@@ -151,7 +152,7 @@ type CopyRequest struct {
 	Path      string `json:"path"`
 
 	In     bool `json:"in,omitempty"`     // into the container, otherwise out of it
-	Whole  bool `json:"whole,omitempty"`  // in: the user has made the stream; it has any number of files
+	Tar    bool `json:"whole,omitempty"`  // in: the user's own tar stream, with any number of files; else one file or directory
 	Owners bool `json:"owners,omitempty"` // in: keep the stream's owners, else the container's user
 	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
 
@@ -184,8 +185,8 @@ type LayerProgress struct {
 	Total  int64  `json:"total,omitempty"`
 }
 
-// Control is one message from the client during an exec or an attach. If the client disconnects,
-// what it started is killed.
+// Control is one message from the client during an exec or an attach. If the client of an exec
+// disconnects, its command is killed, unless the client has sent Detach.
 type Control struct {
 	Signal int  `json:"signal,omitempty"`
 	Detach bool `json:"detach,omitempty"` // exec with TTY: the process continues without the client, which disconnects

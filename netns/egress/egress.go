@@ -1,10 +1,8 @@
-// Package egress forwards what a pod sends to destinations other than pods: it makes the same
-// connections in the host's network, with the host's routes, as the user that runs the pod, and
-// joins them to the pod's own. On both sides the kernel runs TCP; the proxy splices bytes from one
-// side to the other.
-//
-// Any thread of a process in the host's network serves it. Only transparent sockets (IP_TRANSPARENT)
-// are made in the router's namespace.
+// Package egress forwards what a pod sends to destinations other than pods: it makes the same connections
+// in the host's network, with the host's routes, as the user that runs the pod, and joins them to the pod's
+// own. On both sides the kernel runs TCP; the proxy splices bytes from one side to the other. Ordinary
+// threads of a process in the host's network serve the pod's traffic. Only transparent sockets
+// (IP_TRANSPARENT) are made in the router's namespace.
 package egress
 
 import (
@@ -195,9 +193,9 @@ func (e *Proxy) hostTarget(protocol string, dst netip.AddrPort) (to netip.AddrPo
 	return netip.AddrPortFrom(a, dst.Port()), reachable(a)
 }
 
-// reachable reports whether an address belongs to a host other than this host's loopback. The
-// kernel connects 0.0.0.0 and :: to the loopback, and IPv4 addresses in IPv6 form, translated or
-// compatible, have been used to bypass such a check.
+// reachable reports whether a pod may connect to an address: a unicast address, and not this host's
+// loopback in any form. The kernel connects 0.0.0.0 and :: to the loopback, and IPv4 addresses in IPv6
+// form, translated or compatible, have been used to bypass such a check.
 func reachable(a netip.Addr) bool {
 	switch {
 	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a == ipam.HostLoopback.V4, a == ipam.HostLoopback.V6:

@@ -54,7 +54,8 @@ const (
 	connectTimeout = 3 * time.Minute
 	// acceptTimeout is how long the pod may take for its part of the handshake.
 	acceptTimeout = 30 * time.Second
-	// keepaliveDelay is how long most connections last: they end without a need for keepalive.
+	// keepaliveDelay is the age at which a joined connection gets keepalive: most connections have ended by
+	// then.
 	keepaliveDelay = time.Second
 )
 
@@ -168,10 +169,12 @@ func (e *Proxy) abort(f flow, c *tcpConn) {
 	e.forget(f, c)
 }
 
-// tick checks connections that are not joined, and reports whether there are any.
+// tick is expire for the present time.
 func (e *Proxy) tick() bool { return e.expire(time.Now()) }
 
-// expire ends connections that have not been joined in time.
+// expire is the periodic work of connections: it retries listeners and connections that lacked descriptors,
+// enables keepalive for joined connections, and ends connections that have not been joined in time. It
+// reports whether any of these are left to check.
 func (e *Proxy) expire(now time.Time) (waiting bool) {
 	e.tcp.starved = slices.DeleteFunc(e.tcp.starved, func(fd int) bool { return e.listen(fd) == nil })
 	e.retryPending()

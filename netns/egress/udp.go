@@ -235,7 +235,7 @@ func dialTransparent(local, remote netip.AddrPort) (*net.UDPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fd), "conversation")
+	file := os.NewFile(uintptr(fd), "session")
 	defer file.Close()
 	err = unix.SetsockoptInt(fd, level, transparent, 1)
 	if err == nil { // other pods, and other ports of this one, share the address
@@ -282,7 +282,7 @@ func (c *udpSession) close() {
 	c.host.Close()
 }
 
-// expiry reports whether the session has been idle long enough, and if not, how long to wait.
+// expiry reports whether the session has been idle long enough, and until when it lasts.
 func (c *udpSession) expiry() (until time.Time, over bool) {
 	patience := unansweredTimeout
 	if c.answered.Load() {
@@ -293,7 +293,7 @@ func (c *udpSession) expiry() (until time.Time, over bool) {
 }
 
 // pump forwards one direction. It holds a buffer only while there is data in it.
-func (c *udpSession) pump(dst, src *net.UDPConn, unsent, unread func(error)) {
+func (c *udpSession) pump(dst, src *net.UDPConn, onWriteError, onReadError func(error)) {
 	raw, err := src.SyscallConn()
 	if err != nil {
 		return
@@ -319,13 +319,13 @@ func (c *udpSession) pump(dst, src *net.UDPConn, unsent, unread func(error)) {
 			if src == c.host {
 				c.answered.Store(true)
 			}
-			if _, err := dst.Write(held[:n]); err != nil && unsent != nil {
-				unsent(err)
+			if _, err := dst.Write(held[:n]); err != nil && onWriteError != nil {
+				onWriteError(err)
 			}
 			return true
 		})
-		if failed != nil && unread != nil {
-			unread(failed)
+		if failed != nil && onReadError != nil {
+			onReadError(failed)
 		}
 		if err != nil && !os.IsTimeout(err) {
 			return

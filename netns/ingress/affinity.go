@@ -12,13 +12,14 @@ import (
 )
 
 // Affinity returns the pod that serves a client of a port; the zero AddrPort means the server's own pod.
-// shown reports whether the client's address may be visible to that pod: its replies to any address pass
-// through the network of the NetnsDialer. It is called for every connection and must be fast.
+// shown reports whether that pod may see the client's own address: its replies to any address pass
+// through the network of the NetnsDialer. An Affinity is called for every connection and must be fast.
 type Affinity func(client netip.Addr) (to netip.AddrPort, shown bool)
 
-// AddShared is Add for a port some of whose clients belong to other pods, to which by connects.
-func (s *Server) AddShared(file *os.File, protocol string, to int, elsewhere Affinity, by *NetnsDialer) error {
-	return s.add(file, protocol, target{to, elsewhere, by})
+// AddShared is Add for a port some of whose clients are served by other pods. dialer connects to these
+// pods.
+func (s *Server) AddShared(file *os.File, protocol string, to int, elsewhere Affinity, dialer *NetnsDialer) error {
+	return s.add(file, protocol, target{to, elsewhere, dialer})
 }
 
 // target is the destination of a port's clients.
@@ -38,10 +39,10 @@ func (t target) redirect(client netip.Addr) (to netip.AddrPort, shown bool) {
 	return to, shown && t.dialer.mayShowClient(client, to.Addr())
 }
 
-// client returns a client of the target.
-func (t target) client(a netip.Addr, protocol string) client {
-	to, _ := t.redirect(a)
-	return client{a, protocol, t.port, to.IsValid()}
+// infoOf returns what a Filter needs to know of a client of the target.
+func (t target) infoOf(client netip.Addr, protocol string) clientInfo {
+	to, _ := t.redirect(client)
+	return clientInfo{client, protocol, t.port, to.IsValid()}
 }
 
 // resolve returns the result of redirect, or else the own pod's address as d reaches it.

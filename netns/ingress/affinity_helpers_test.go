@@ -67,7 +67,7 @@ func newAffinityBed(t *testing.T) *affinityBed {
 }
 
 // open makes a pod listen on the port.
-func (s *affinityBed) open(i int, by Dialer) {
+func (s *affinityBed) open(i int, by UDPDialer) {
 	s.t.Helper()
 	p := s.pods[i]
 	p.server = New(by)

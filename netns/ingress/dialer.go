@@ -15,20 +15,21 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// NetnsDialer is a Dialer that connects inside a network from which the pod is reachable, after
+// NetnsDialer is a UDPDialer that connects inside a network from which the pod is reachable, after
 // Start.
 type NetnsDialer struct {
 	loop *relay.Loop // its thread is in that network
 
-	// Addrs are the pod's. A client's connection goes to the address of its own family, or to the
-	// first.
+	// Addrs are the pod's addresses. A client's connection goes to the address of the client's family,
+	// or to the first one.
 	Addrs []netip.Addr
 
 	// Transparent reports whether replies to any address are routed back to this network. Then
 	// connections carry the client's address, except addresses of PodPrefixes.
 	Transparent bool
 
-	// PodPrefixes are the networks whose addresses mean other hosts here: those of pods.
+	// PodPrefixes are the pods' networks. In the router their addresses belong to pods, so a client of
+	// the host's network that has such an address is not shown to the pod.
 	PodPrefixes []netip.Prefix
 
 	// UnknownMark marks packets for clients of other hosts whose address the pod cannot see (SO_MARK);

@@ -6,20 +6,20 @@ import "net/netip"
 // threads may call it at once.
 type Filter func(client netip.Addr, protocol string, port int) bool
 
-// client is the client of a connection or a flow.
-type client struct {
+// clientInfo describes the client of a connection or a flow.
+type clientInfo struct {
 	addr      netip.Addr
 	protocol  string
 	port      int  // of the pod
 	elsewhere bool // it belongs to another pod, which no Filter of this one concerns
 }
 
-// SetFilter sets the Filter of new connections, and ends connections that it does not allow. nil allows all.
+// SetFilter sets the Filter of new connections, and ends connections that it does not allow. nil allowsLocked all.
 func (s *Server) SetFilter(f Filter) {
 	s.mu.Lock()
 	s.filter = f
 	for end, of := range s.conns {
-		if !s.allows(of) {
+		if !s.allowsLocked(of) {
 			end.Close()
 		}
 	}
@@ -36,14 +36,14 @@ func (s *Server) SetFilter(f Filter) {
 	}
 }
 
-// allows reports whether a client may connect. The caller holds mu.
-func (s *Server) allows(c client) bool {
+// allowsLocked reports whether a client may connect. The caller holds mu.
+func (s *Server) allowsLocked(c clientInfo) bool {
 	return s.filter == nil || c.elsewhere || s.filter(c.addr, c.protocol, c.port)
 }
 
-// admits is allows for callers that do not hold mu.
-func (s *Server) admits(c client) bool {
+// allows is allowsLocked for callers that do not hold mu.
+func (s *Server) allows(c clientInfo) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.allows(c)
+	return s.allowsLocked(c)
 }

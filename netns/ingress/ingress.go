@@ -18,15 +18,16 @@ import (
 	"github.com/podrun/podrun/netns/relay"
 )
 
-// Dialer connects to the pod: it is a NetnsDialer or a Forwarder. Each call is for a port of the
-// pod and for a client, whose address the pod sees if possible.
-type Dialer interface {
+// UDPDialer connects to the pod for UDP; for TCP it must also be a NetnsDialer, whose loop proxies
+// connections, or a Forwarder. Each call is for a port of the pod and for a client, whose address the
+// pod sees if possible.
+type UDPDialer interface {
 	DialUDP(client netip.AddrPort, port int) (net.Conn, error)
 }
 
-// Forwarder is a Dialer that takes over whole connections.
+// Forwarder is a UDPDialer that takes over whole connections.
 type Forwarder interface {
-	Dialer
+	UDPDialer
 
 	// Forward connects, copies in both directions until both sides have ended, and closes the
 	// client's connection. If the pod refuses, the client gets a reset. The connection also ends
@@ -36,17 +37,17 @@ type Forwarder interface {
 
 // Server forwards the traffic of one pod's ports.
 type Server struct {
-	dial   Dialer
+	dial   UDPDialer
 	ports  map[string]portServer // by the names of their sockets
 	all    sync.WaitGroup
 	ctx    context.Context // ends with Close
 	cancel func()
 
 	mu         sync.Mutex
-	active     int               // connections and UDP flows
-	limit      int               // maximum of active
-	conns      map[closer]client // what Close ends
-	filter     Filter            // nil: all clients may connect
+	active     int                   // connections and UDP flows
+	limit      int                   // maximum of active
+	conns      map[closer]clientInfo // what Close ends
+	filter     Filter                // nil: all clients may connect
 	closed     bool
 	lastLogged time.Time // when the log last reported a lack of descriptors
 
@@ -56,7 +57,7 @@ type Server struct {
 
 // proxied is a connection of a NetnsDialer's loop.
 type proxied struct {
-	of  client
+	of  clientInfo
 	end func()
 }
 
@@ -71,8 +72,8 @@ type portServer interface {
 }
 
 // New returns a server without ports.
-func New(dial Dialer) *Server {
-	s := &Server{dial: dial, ports: map[string]portServer{}, conns: map[closer]client{}, limit: descriptorLimit(), proxied: map[int]proxied{}}
+func New(dial UDPDialer) *Server {
+	s := &Server{dial: dial, ports: map[string]portServer{}, conns: map[closer]clientInfo{}, limit: descriptorLimit(), proxied: map[int]proxied{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -180,10 +181,10 @@ func (s *Server) Close() {
 
 // acquire counts a connection; false if the server is closed, the client may not connect, or there are
 // too many.
-func (s *Server) acquire(of client, ends ...closer) bool {
+func (s *Server) acquire(client clientInfo, ends ...closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || !s.allows(of) {
+	if s.closed || !s.allowsLocked(client) {
 		return false
 	}
 	if s.active >= s.limit {
@@ -192,7 +193,7 @@ func (s *Server) acquire(of client, ends ...closer) bool {
 	}
 	s.active++
 	for _, c := range ends {
-		s.conns[c] = of
+		s.conns[c] = client
 	}
 	return true
 }
@@ -288,7 +289,7 @@ func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 			time.Sleep(acceptRetry)
 		default:
 			from := unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort()) // a listener of TCP has no others
-			if !s.acquire(to.client(from.Addr(), "TCP"), conn) {
+			if !s.acquire(to.infoOf(from.Addr(), "TCP"), conn) {
 				relay.Reset(conn)
 				continue
 			}

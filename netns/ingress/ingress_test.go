@@ -42,9 +42,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// dialer returns a Dialer that reaches the pod from the router, with clients' addresses; or, plain,
+// dialer returns a UDPDialer that reaches the pod from the router, with clients' addresses; or, plain,
 // from the pod's own network.
-func (w *world) dialer(t testing.TB, plain bool) Dialer {
+func (w *world) dialer(t testing.TB, plain bool) UDPDialer {
 	t.Helper()
 	d := &NetnsDialer{Addrs: router.UsableAddresses(w.Pool, 1), Transparent: !plain, PodPrefixes: []netip.Prefix{w.Pool.V4, w.Pool.V6}}
 	ns := w.RouterNS
@@ -57,7 +57,7 @@ func (w *world) dialer(t testing.TB, plain bool) Dialer {
 }
 
 // publish serves a port of the host that leads to another port of the pod.
-func (w *world) publish(t testing.TB, d Dialer, p hostport.Port, to int) *Server {
+func (w *world) publish(t testing.TB, d UDPDialer, p hostport.Port, to int) *Server {
 	t.Helper()
 	var file *os.File
 	nettest.Do(t, w.Host, func() (err error) { file, err = listening(p); return err })

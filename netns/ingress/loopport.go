@@ -109,7 +109,7 @@ func (p *loopPort) accept() {
 
 // forward starts to forward one connection.
 func (p *loopPort) forward(near int, from netip.AddrPort) {
-	of := p.to.client(from.Addr(), "TCP")
+	of := p.to.infoOf(from.Addr(), "TCP")
 	if !p.server.acquire(of) {
 		relay.ResetFD(near)
 		return

@@ -40,8 +40,8 @@ func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
 	if f != nil && !p.moved(at, f) {
 		return f, nil
 	}
-	of := p.to.client(at.client.Addr(), "UDP")
-	if len(p.flows) >= maxFlows || !p.server.admits(of) {
+	of := p.to.infoOf(at.client.Addr(), "UDP")
+	if len(p.flows) >= maxFlows || !p.server.allows(of) {
 		return nil, nil
 	}
 	f = &udpFlow{checked: time.Now(), last: time.Now(), lifetime: unansweredTimeout}
@@ -91,7 +91,8 @@ func (p *udpPort) moved(at clientRoute, f *udpFlow) bool {
 	return true
 }
 
-// touch records the arrival of a datagram. lifetime is the flow's from now on; 0: unchanged.
+// touch records the arrival of a datagram, and lengthens the flow's lifetime to lifetime if that is
+// longer.
 func (f *udpFlow) touch(lifetime time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,7 +36,7 @@ const maxFlows = 2048
 // Stack serves a pod.
 type Stack struct {
 	config  egress.Config
-	policy  *egress.Policy
+	policy  *egress.Rules
 	traffic router.TrafficFDs
 	link    *link
 	stack   *stack.Stack
@@ -54,7 +54,7 @@ type closer interface{ Close() error }
 func serveStack(c egress.Config, traffic router.TrafficFDs) (*Stack, error) {
 	s := &Stack{config: c, traffic: traffic, all: map[closer]bool{}}
 	s.link = &link{tun: traffic[router.TrafficPackets], mtu: router.MTU, intercept: s.intercept}
-	s.policy = egress.NewPolicy(c, s.link.inject)
+	s.policy = egress.NewRules(c, s.link.inject)
 	s.stack = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol},

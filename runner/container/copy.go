@@ -42,7 +42,7 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 	if !req.In {
 		return root.Pack(ctx, stream, at, req.As, skipped)
 	}
-	return root.Unpack(ctx, stream, at, req.Whole, treetar.Options{
+	return root.Unpack(ctx, stream, at, req.Tar, treetar.Options{
 		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Skipped: skipped,
 	})
 }

@@ -276,7 +276,7 @@ func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error
 	if err := s.ChownToPod(root); err != nil {
 		return "", err
 	}
-	open, err := volumes.MountOpen()
+	open, err := volumes.MountTraversable()
 	if err != nil {
 		return "", err
 	}
@@ -294,7 +294,7 @@ func (x *Container) unexposeRootfs(s *sandbox.Sandbox) error {
 	if s.Plan.Users == nil {
 		return nil
 	}
-	open, err := volumes.MountOpen()
+	open, err := volumes.MountTraversable()
 	if err != nil {
 		return err
 	}

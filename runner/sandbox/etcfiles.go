@@ -27,7 +27,7 @@ func (s *Sandbox) makeEtcFiles() error {
 	if err := volumes.MountTmpfs(s.EtcDir(), etcFilesMax, 0o711, s.Plan.FileLabel); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"hostname": s.Plan.NodeName() + "\n", "resolv.conf": "", "hosts": ""} {
+	for name, text := range map[string]string{"hostname": s.Plan.KernelHostname() + "\n", "resolv.conf": "", "hosts": ""} {
 		path := filepath.Join(s.EtcDir(), name)
 		err := WriteFile(path, text, 0o644)
 		if err == nil {

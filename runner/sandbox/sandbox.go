@@ -182,7 +182,7 @@ func (s *Sandbox) Recover(pause procfs.Process, cgroup string) (err error) {
 		if s.Cgroup, err = cgroups.Reopen(cgroup); err != nil {
 			return err
 		}
-		s.Freezer = newFreezer(s.Cgroup.ToFreeze())
+		s.Freezer = newFreezer(s.Cgroup.FreezeRequested())
 	}
 	s.RegisterUndo()
 	close(s.FoundationsDone)

@@ -122,7 +122,7 @@ func (s *Sandbox) Layers(layers []string) ([]string, error) {
 	defer layersMu.Unlock()
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", u.First, u.Count, strings.Join(layers, "\n")))
 	dir := filepath.Join(s.Pod.RootfsDir(), "own-"+hex.EncodeToString(sum[:16]))
-	var many *volumes.TooManyIDs
+	var many *volumes.IDOutOfRange
 	err := volumes.ShiftLayers(dir, layers, u.First, u.Count)
 	if errors.As(err, &many) {
 		return nil, NewConfigError(fmt.Errorf("%s of the image belongs to the id %d, and the pod has only %d of its own (hostUsers: false): give its user more of them in /etc/subuid and /etc/subgid", many.Path, many.ID, many.Count))
@@ -139,7 +139,7 @@ func (s *Sandbox) makeTraversableDir() error {
 	if s.Plan.Users == nil {
 		return nil
 	}
-	_, err := volumes.MountOpen()
+	_, err := volumes.MountTraversable()
 	return err
 }
 
@@ -147,5 +147,5 @@ func (s *Sandbox) removeTraversableDir() error {
 	if s.Plan.Users == nil {
 		return nil
 	}
-	return volumes.UnmountOpen()
+	return volumes.UnmountTraversable()
 }

@@ -18,14 +18,14 @@ func (s *Sandbox) WriteFiles(v *pod.Volume) error {
 	}
 	dir := s.VolumePath(v)
 	// 0777, as the kubelet's: it is mounted read-only.
-	if err := volumes.MakeEmptyDir(dir, 0o777); err != nil {
+	if err := volumes.MakeDir(dir, 0o777); err != nil {
 		return err
 	}
 	if err := s.ChownToPod(dir); err != nil {
 		return err
 	}
 	var group *volumes.Group
-	if g := s.Plan.Group; g != nil {
+	if g := s.Plan.FSGroup; g != nil {
 		group = &volumes.Group{ID: s.MapID(g.ID), ReadOnly: true}
 	}
 	return volumes.WriteFiles(dir, files, v.Dirs, group, s.MapID(0))

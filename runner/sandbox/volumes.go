@@ -83,7 +83,7 @@ func (s *Sandbox) makeVolume(v *pod.Volume) error {
 	path := s.VolumePath(v)
 	switch v.Kind {
 	case pod.EmptyDir, pod.Ephemeral:
-		if err := volumes.MakeEmptyDir(path, emptyDirMode(v)); err != nil {
+		if err := volumes.MakeDir(path, emptyDirMode(v)); err != nil {
 			return err
 		}
 		if err := s.relabelVolume(v); err != nil {
@@ -141,7 +141,7 @@ func (s *Sandbox) setOwner(path string, persistent bool) error {
 	if err := s.ChownToPod(path); err != nil {
 		return err
 	}
-	g := s.Plan.Group
+	g := s.Plan.FSGroup
 	if g == nil {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (s *Sandbox) bindClaim(v *pod.Volume) (*pod.Object, error) {
 	case err != nil:
 		return nil, fmt.Errorf("persistentvolumeclaim %q is not bound: %w", v.Claim, err)
 	case o.Claim.Volume == nil:
-		err = volumes.MakeEmptyDir(s.Pod.ClaimDir(v.Claim), 0o777)
+		err = volumes.MakeDir(s.Pod.ClaimDir(v.Claim), 0o777)
 	}
 	return o, err
 }

@@ -33,7 +33,7 @@ func down(words []string) (code int, ok bool) {
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s deleted\n", p.Name)
 	}
-	return ended(err), true
+	return reportError(err), true
 }
 
 // stop stops a pod that belongs to no workload.
@@ -50,7 +50,7 @@ func stop(words []string) (code int, ok bool) {
 	if err == nil {
 		fmt.Fprintf(os.Stdout, "pod/%s stopped\n", p.Name)
 	}
-	return ended(err), true
+	return reportError(err), true
 }
 
 // ending returns the only pod that words name. ok is false if it does not exist, or if the user has to be

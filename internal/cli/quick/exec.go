@@ -24,12 +24,12 @@ func execIn(words []string) (code int, ok bool) {
 	}
 	container, err := podclient.ChooseContainer(os.Stderr, p, plan, o.container)
 	if err != nil {
-		return ended(exitcode.InContainer(err)), true
+		return reportError(exitcode.InContainer(err)), true
 	}
 	c := &podclient.Command{
 		Pod: p, Container: container.Name, Stdin: o.stdin,
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: podclient.Signals,
 	}
 	code, err = c.Run(context.Background(), wire.ExecRequest{Container: container.Name, Args: o.command})
-	return ended(exitcode.InContainer(podclient.ExitError("exec in", p, code, err))), true
+	return reportError(exitcode.InContainer(podclient.ExitError("exec in", p, code, err))), true
 }

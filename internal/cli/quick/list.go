@@ -55,7 +55,7 @@ func list(command string, words []string) (code int, ok bool) {
 	for i := range pods {
 		add(pods[i].Namespace, pods[i].row(now))
 	}
-	return ended((&podview.Table{}).Print(os.Stdout, rows)), true
+	return reportError((&podview.Table{}).Print(os.Stdout, rows)), true
 }
 
 // missing reports whether there are killed controllers, or killed commands that were replacing a pod. The

@@ -33,5 +33,5 @@ func logs(words []string) (code int, ok bool) {
 	}
 	os.Stderr.Write(messages.Bytes())
 	sink := podview.NewLogWriter(os.Stdout, os.Getenv, o.timestamps, false).Plain()
-	return ended(podview.PrintLog(p, container.Name, attempt, o.selection(), sink)), true
+	return reportError(podview.PrintLog(p, container.Name, attempt, o.selection(), sink)), true
 }

@@ -65,8 +65,8 @@ func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 	return p, plan, err
 }
 
-// ended prints a command's error, and returns its exit code.
-func ended(err error) int { return exitcode.Report(os.Stderr, err) }
+// reportError prints a command's error, and returns its exit code.
+func reportError(err error) int { return exitcode.Report(os.Stderr, err) }
 
 // closeCLI keeps the descriptor from other programs that this one executes. The CLI is executed by the
 // descriptor's path.

@@ -134,8 +134,8 @@ func (s *MainProcess) Prepared() error {
 	return nil
 }
 
-// Wait waits for the pods, or runs the controllers of the workloads.
-func (s *MainProcess) Wait(ctx context.Context, startErr error) error {
+// AfterStart waits for the pods, or runs the controllers of the workloads.
+func (s *MainProcess) AfterStart(ctx context.Context, startErr error) error {
 	s.startFinished = true
 	for _, p := range s.Pods { // the pods' own processes hold their locks now
 		if p.Lock != nil {

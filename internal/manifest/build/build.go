@@ -61,7 +61,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		Network:               podutil.NetworkMode(p),
 		HostLoopback:          p.Annotations[podutil.AnnotationHostLoopback] == "true",
 		Ports:                 podutil.PlanPorts(&p.Spec),
-		Group:                 fsGroup(podSecurity(p)),
+		FSGroup:               fsGroup(podSecurity(p)),
 		Storage:               storageLimits(p),
 		ServiceLinks:          *p.Spec.EnableServiceLinks,
 	}

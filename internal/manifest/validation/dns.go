@@ -26,18 +26,18 @@ func validateHostname(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.HostNetwork {
 		errs = append(errs, field.Forbidden(at, "may not be specified when hostNetwork is true"))
 	}
-	if len(*o) > maxNodeName {
-		errs = append(errs, field.TooLong(at, "", maxNodeName))
+	if len(*o) > maxKernelHostname {
+		errs = append(errs, field.TooLong(at, "", maxKernelHostname))
 	}
 	return append(errs, checkRule(*o, at, validation.IsDNS1123Subdomain)...)
 }
 
 // Limits of dnsConfig (pkg/apis/core/validation of Kubernetes).
 const (
-	maxNameservers = 3
-	maxSearches    = 32
-	maxSearchChars = 2048
-	maxNodeName    = 64
+	maxNameservers    = 3
+	maxSearches       = 32
+	maxSearchChars    = 2048
+	maxKernelHostname = 64
 )
 
 // validateDNS checks a pod's DNS settings (ValidatePodSpec, validatePodDNSConfig and ValidateHostAliases of
@@ -117,7 +117,7 @@ func validateNodeName(p *corev1.Pod, path *field.Path) field.ErrorList {
 		return nil
 	}
 	plan := pod.Plan{Namespace: p.Namespace, Hostname: podutil.Hostname(p), Subdomain: p.Spec.Subdomain, HostnameAsFQDN: true}
-	if name := plan.NodeName(); len(name) > maxNodeName {
+	if name := plan.KernelHostname(); len(name) > maxKernelHostname {
 		return field.ErrorList{field.Invalid(path.Child("setHostnameAsFQDN"), true, "the pod's FQDN "+name+" is too long (64 characters is the max)")}
 	}
 	return nil

@@ -114,7 +114,7 @@ func NewManualJob(cron *pod.Object, name string) (*batchv1.Job, error) {
 		return nil, err
 	}
 	job.Annotations["cronjob.kubernetes.io/instantiate"] = "manual"
-	defaulting.RestoreUnsetPullPolicies(&job.Spec.Template.Spec, cron.UnsetPull)
+	defaulting.RestoreUnsetPullPolicies(&job.Spec.Template.Spec, cron.DefaultedPullPolicies)
 	return job, nil
 }
 
@@ -126,7 +126,7 @@ func NewJob(cron *pod.Object, run *workload.Run) (*pod.Object, error) {
 	}
 	job.Annotations[batchv1.CronJobScheduledTimestampAnnotation] = run.Scheduled.Format(time.RFC3339)
 	out := conversion.WorkloadFromKubernetes(job)
-	out.Kind, out.UnsetPull = pod.KindJob, cron.UnsetPull
+	out.Kind, out.DefaultedPullPolicies = pod.KindJob, cron.DefaultedPullPolicies
 	out.Owner = &pod.Owner{Kind: cron.Kind, Name: cron.Name, UID: cron.UID}
 	return out, nil
 }

@@ -79,7 +79,7 @@ func NewPod(owner *pod.Object, m workload.Make, template []byte, name string) (*
 		addJobFields(p, owner, m)
 	}
 	defaulting.SetDefaultsButPullPolicy(p)
-	defaulting.RestoreUnsetPullPolicies(&p.Spec, owner.UnsetPull)
+	defaulting.RestoreUnsetPullPolicies(&p.Spec, owner.DefaultedPullPolicies)
 	return &decode.Object{File: string(owner.Kind) + " " + owner.Name, Kind: "Pod", Value: p, Pod: p, Effective: resources.ComputeEffective(p)}, nil
 }
 
@@ -116,7 +116,7 @@ func SamplePod(o *decode.Object) *decode.Object {
 	p.Name, p.Namespace = o.Name(), o.Value.GetNamespace()
 	MountClaims(&p.Spec, o.Value, 0)
 	defaulting.SetDefaultsButPullPolicy(p)
-	defaulting.RestoreUnsetPullPolicies(&p.Spec, o.Stored.UnsetPull)
+	defaulting.RestoreUnsetPullPolicies(&p.Spec, o.Stored.DefaultedPullPolicies)
 	return o.ForPod(p)
 }
 

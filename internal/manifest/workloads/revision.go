@@ -39,7 +39,7 @@ func TemplateOf(r *workload.Revision) (*corev1.PodTemplateSpec, error) {
 }
 
 // RollBack gives a workload the template and the change-cause of an earlier revision. unset is
-// pod.Object.UnsetPull of the stored workload.
+// pod.Object.DefaultedPullPolicies of the stored workload.
 func RollBack(object metav1.Object, r *workload.Revision, unset []string) error {
 	t, err := TemplateOf(r)
 	if err != nil {

@@ -63,7 +63,7 @@
 #define MSG_HIBERNATE "hibernate" // supervisor → pod init: AT_NS PING_MS: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never)
 #define MSG_FINISHED "finished" // supervisor → pod init: CODE: the pod has ended
 #define MSG_READY "ready" // pod init → supervisor: the namespaces are held; to the first supervisor of a pod init only
-#define MSG_EXIT "exit" // pod init → supervisor: PID START STATUS NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
+#define MSG_EXIT "exit" // pod init → supervisor: PID START STATUS AT_NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
 #define MSG_STOP "stop" // pod init → supervisor: stop the pod gracefully; repeated until stop-recorded
 
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.

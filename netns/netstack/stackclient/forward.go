@@ -65,7 +65,7 @@ func (s *Client) serveDNS(verb string, file *os.File) {
 }
 
 // Forward connects to a port of the pod with a client's address and proxies the connection until
-// both sides have ended or ctx is done. It implements ingress.Dialer.
+// both sides have ended or ctx is done. It implements ingress.UDPDialer.
 func (s *Client) Forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, port int) {
 	life, err := s.sendConn(client, from, port)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Client) sendConn(client *net.TCPConn, from netip.AddrPort, port int) (l
 var errRestarting = errors.New("the pod's network in user space is being restarted")
 
 // DialUDP starts a UDP session with a port of the pod, with a client's address. It implements
-// ingress.Dialer.
+// ingress.UDPDialer.
 func (s *Client) DialUDP(from netip.AddrPort, port int) (net.Conn, error) {
 	p := s.current()
 	if p == nil {

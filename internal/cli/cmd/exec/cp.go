@@ -152,7 +152,7 @@ func (o *cpOptions) copyIn(ctx context.Context) error {
 	}
 	x.req.In, x.req.Plain = true, o.plain
 	if from == "-" {
-		x.req.Whole, x.req.Owners = true, !x.req.Plain
+		x.req.Tar, x.req.Owners = true, !x.req.Plain
 		return x.run(ctx, func(_ context.Context, stream *os.File) error {
 			_, err := io.Copy(stream, o.env.In)
 			return err

@@ -70,7 +70,7 @@ func (o *undoOptions) Run(ctx context.Context) error {
 			fmt.Fprintf(o.env.Out, "%s skipped rollback (current template already matches revision %d)\n", v.Name(), r.Number)
 			return errSameTemplate
 		}
-		return workloads.RollBack(object, r, v.Object.UnsetPull)
+		return workloads.RollBack(object, r, v.Object.DefaultedPullPolicies)
 	})
 }
 

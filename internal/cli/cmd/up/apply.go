@@ -75,23 +75,23 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	}
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	return o.run(ctx, signals, &applied{commandHooks: commandHooks{env: o.env, options: &o.runOptions}})
+	return o.run(ctx, signals, &applyHooks{commandHooks: commandHooks{env: o.env, options: &o.runOptions}})
 }
 
-// applied are the hooks of apply, which does not wait for the pods.
-type applied struct {
+// applyHooks are the hooks of apply, which does not wait for the pods.
+type applyHooks struct {
 	commandHooks
 	outcomes map[*podup.Target]string
 }
 
-// Loaded sets that the outcome is the command's result.
-func (a *applied) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+// Loaded has the run print each outcome on stdout.
+func (a *applyHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
 	r.ReportTo = a.env.Out
 	return a.commandHooks.Loaded(r, rule)
 }
 
 // Prepared keeps the outcomes, which are not known after the start.
-func (a *applied) Prepared() error {
+func (a *applyHooks) Prepared() error {
 	a.outcomes = map[*podup.Target]string{}
 	for _, p := range a.run.Targets {
 		a.outcomes[p] = p.Outcome()
@@ -99,8 +99,8 @@ func (a *applied) Prepared() error {
 	return nil
 }
 
-// Wait prints the outcomes, and starts the controllers of workloads.
-func (a *applied) Wait(_ context.Context, err error) error {
+// AfterStart prints the outcomes, and starts the controllers of workloads.
+func (a *applyHooks) AfterStart(_ context.Context, err error) error {
 	for _, p := range a.run.Started() {
 		_, werr := fmt.Fprintf(a.env.Out, "pod/%s %s\n", p.Pod.Name, a.outcomes[p])
 		if p.AwaitsImages {

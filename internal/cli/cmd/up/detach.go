@@ -20,8 +20,8 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// detached are the hooks of up -d, which waits until the pods run or, with --wait, are ready.
-type detached struct {
+// detachHooks are the hooks of up -d, which waits until the pods run or, with --wait, are ready.
+type detachHooks struct {
 	commandHooks
 	*upOptions
 	signals <-chan os.Signal
@@ -29,21 +29,21 @@ type detached struct {
 }
 
 // Loaded sets when --timeout begins.
-func (d *detached) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+func (d *detachHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
 	d.began = time.Now()
 	return d.commandHooks.Loaded(r, rule)
 }
 
 // Prepared subtracts the time of the preparation from --timeout.
-func (d *detached) Prepared() error {
+func (d *detachHooks) Prepared() error {
 	if took := time.Since(d.began); took > time.Second && d.timeout > 0 {
 		d.timeout = max(d.timeout-took.Truncate(time.Second), time.Second)
 	}
 	return nil
 }
 
-// Wait waits for the pods and workloads, which have controllers of their own.
-func (d *detached) Wait(ctx context.Context, startErr error) error {
+// AfterStart waits for the pods and workloads, which have controllers of their own.
+func (d *detachHooks) AfterStart(ctx context.Context, startErr error) error {
 	workloads := d.run.WorkloadRefs()
 	errs := []error{startErr}
 	for _, w := range workloads {
@@ -82,7 +82,7 @@ func waitForBoth(ctx context.Context, r *podup.Run, signals <-chan os.Signal, po
 
 // awaitWorkloads waits until every workload is rolled out: its new pods run, or with --wait it is
 // available or complete.
-func (d *detached) awaitWorkloads(ctx context.Context, list []store.Workload) error {
+func (d *detachHooks) awaitWorkloads(ctx context.Context, list []store.Workload) error {
 	ctx, cancel := cmdutil.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	errs := make([]error, len(list))
@@ -94,7 +94,7 @@ func (d *detached) awaitWorkloads(ctx context.Context, list []store.Workload) er
 	return errors.Join(errs...)
 }
 
-func (d *detached) awaitWorkload(ctx context.Context, w store.Workload) error {
+func (d *detachHooks) awaitWorkload(ctx context.Context, w store.Workload) error {
 	reporters := map[string]*rollout.Reporter{}
 	last := ""
 	for {
@@ -125,13 +125,13 @@ func (d *detached) awaitWorkload(ctx context.Context, w store.Workload) error {
 			fmt.Fprintf(d.env.Out, "%s %s\n", v.Name(), word)
 			return nil
 		}
-		if alive, _, _ := w.Controller(); !alive && !v.Decide(time.Now()).Done { // it was just killed
+		if alive, _, _ := w.Controller(); !alive && !v.Decide(time.Now()).Done { // its controller was killed
 			if err := controller.EnsureRunning(d.env, d.run.Dirs, w); err != nil {
 				return err
 			}
 		}
 		if err := sleep.For(ctx, 10*podclient.PollTime); errors.Is(err, context.DeadlineExceeded) {
-			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.Name()), "%s is not rolled out yet: it keeps running", v.Name())
+			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.Name()), "timed out; the roll-out of %s continues", v.Name())
 		} else if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (d *detached) awaitWorkload(ctx context.Context, w store.Workload) error {
 
 // pullFailure returns the failed pull of an image because of which the command stops waiting for a
 // workload, or nil.
-func (d *detached) pullFailure(v *resource.WorkloadInfo) error {
+func (d *detachHooks) pullFailure(v *resource.WorkloadInfo) error {
 	for i := range v.Pods {
 		p := &v.Pods[i]
 		if v.State.Generation != v.Object.Revision || !rollout.IsCurrent(v, p) || v.Status[p.Name] == nil {

@@ -108,7 +108,7 @@ func (o *diffOptions) printDifferences() (differs bool, err error) {
 			errs = append(errs, err)
 			return
 		}
-		text := diff.Diff("there/"+name, old, "applied/"+name, next)
+		text := diff.Diff("live/"+name, old, "merged/"+name, next)
 		differs = differs || len(text) > 0
 		if err := env.WriteSafe(text); err != nil {
 			errs = append(errs, err)

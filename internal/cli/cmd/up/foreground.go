@@ -24,16 +24,17 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// foreground are the hooks of up in a terminal, which prints the pods' output until they have ended.
-type foreground struct {
+// foregroundHooks are the hooks of up in a terminal, which prints the pods' output until they have ended.
+type foregroundHooks struct {
 	commandHooks
 	*upOptions
 	signals  <-chan os.Signal
 	signaled atomic.Bool // a signal has ended the foreground
 }
 
-// Wait prints the output of the pods, and of those of the workloads, whose controller it is.
-func (f *foreground) Wait(ctx context.Context, startErr error) error {
+// AfterStart prints the output of the pods and of the workloads' pods. This process becomes the controller
+// of the workloads that have none.
+func (f *foregroundHooks) AfterStart(ctx context.Context, startErr error) error {
 	f.preparation.RestoreGC()
 	if f.watch && len(f.run.Targets)+len(f.run.Workloads) > 0 {
 		end, err := f.watchFiles(ctx)
@@ -60,7 +61,7 @@ func (f *foreground) Wait(ctx context.Context, startErr error) error {
 }
 
 // CleanUp removes the objects that the command has created, if a signal has ended it.
-func (f *foreground) CleanUp(ctx context.Context, err error) error {
+func (f *foregroundHooks) CleanUp(ctx context.Context, err error) error {
 	if f.signaled.Load() {
 		err = errors.Join(err, f.run.DeleteCreated(ctx))
 	}
@@ -68,9 +69,9 @@ func (f *foreground) CleanUp(ctx context.Context, err error) error {
 }
 
 // followPods prints the output of the pods until they have ended. At the first signal it stops the pods
-// that this command has started, at the second it kills them; then it removes them. Pods that ran before
-// keep running.
-func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) error {
+// that this command has started, and at a second one it kills them; then it removes them. Pods that ran
+// before keep running.
+func (f *foregroundHooks) followPods(ctx context.Context, signals <-chan os.Signal) error {
 	env, running := f.env, f.run.Started()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -92,8 +93,8 @@ func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) e
 		podup.ForEach(running, func(i int, p *podup.Target) {
 			errs[i] = followUntilReplaced(ctx, env, p, streams[i])
 			for next := p.Successor.Take(); next != nil && ctx.Err() == nil; next = p.Successor.Take() {
-				own := f.allStreams(append(slices.Clone(running[:i]), next))[i]
-				errs[i] = followUntilReplaced(ctx, env, next, own)
+				nextStreams := f.allStreams(append(slices.Clone(running[:i]), next))[i]
+				errs[i] = followUntilReplaced(ctx, env, next, nextStreams)
 				latest[i] = next
 			}
 		})
@@ -101,7 +102,7 @@ func (f *foreground) followPods(ctx context.Context, signals <-chan os.Signal) e
 	sig := handleSignals(ctx, env, cancel, running, signals, ended)
 	<-ended
 	if sig == nil {
-		return f.rule.Result(latest, errs)
+		return f.exitRule.Result(latest, errs)
 	}
 	f.signaled.Store(true)
 	errs = nil
@@ -248,7 +249,7 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 
 // allStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a
 // single container has no prefix.
-func (f *foreground) allStreams(pods []*podup.Target) [][]*logstream.Stream {
+func (f *foregroundHooks) allStreams(pods []*podup.Target) [][]*logstream.Stream {
 	view := podview.NewLogWriter(f.env.Out, f.env.Getenv, false, false)
 	colour := tty.Colour(f.env.Out, f.env.Getenv)
 	count, width := 0, 0
@@ -287,7 +288,7 @@ func (f *foreground) allStreams(pods []*podup.Target) [][]*logstream.Stream {
 
 // streams returns the output streams of a pod's containers, or none with --quiet. The streams of a pod that
 // ran before the command begin with its last lines.
-func (f *foreground) streams(p *podup.Target, sink func(*pod.Container) crilog.Sink) []*logstream.Stream {
+func (f *foregroundHooks) streams(p *podup.Target, sink func(*pod.Container) crilog.Sink) []*logstream.Stream {
 	if f.quiet {
 		return nil
 	}

@@ -21,20 +21,20 @@ import (
 )
 
 // lockWorkloads makes this process the controller of those workloads that have none.
-func (f *foreground) lockWorkloads() (own []store.Workload, locks []*store.FileLock, err error) {
+func (f *foregroundHooks) lockWorkloads() (own []store.Workload, locks []*store.FileLock, err error) {
 	if len(f.run.Workloads) == 0 {
 		return nil, nil, nil
 	}
 	own, locks, err = controller.LockUncontrolled(f.run.WorkloadRefs())
 	if n := len(f.run.Workloads) - len(own); n > 0 && err == nil {
-		fmt.Fprintf(f.env.ErrOut, "podrun: %d of the objects already have a controller, which keeps running\n", n)
+		fmt.Fprintf(f.env.ErrOut, "podrun: %d of the workloads already have a controller, which keeps running\n", n)
 	}
 	return own, locks, err
 }
 
 // followWorkloads runs the controller of workloads, and prints the output of their pods, until the
 // workloads are over or removed. At the first signal it removes them.
-func (f *foreground) followWorkloads(ctx context.Context, own []store.Workload, signals <-chan os.Signal) error {
+func (f *foregroundHooks) followWorkloads(ctx context.Context, own []store.Workload, signals <-chan os.Signal) error {
 	if len(own) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (f *foreground) followWorkloads(ctx context.Context, own []store.Workload, 
 		return err
 	}
 	defer c.Close()
-	shown := &podOutputs{foreground: f, view: podview.NewLogWriter(env.Out, env.Getenv, false, false)}
+	shown := &podOutputs{foregroundHooks: f, view: podview.NewLogWriter(env.Out, env.Getenv, false, false)}
 	c.OnStarted = func(p *podup.Target) { shown.follow(ctx, p) }
 	for _, w := range own {
 		shown.join(ctx, dirs, w)
@@ -56,7 +56,7 @@ func (f *foreground) followWorkloads(ctx context.Context, own []store.Workload, 
 	select {
 	case err = <-done:
 		shown.all.Wait()
-		if f.rule == rollout.ExitNone {
+		if f.exitRule == rollout.ExitNone {
 			return err
 		}
 		return errors.Join(err, rollout.JobFailures(env, dirs, own))
@@ -80,7 +80,7 @@ func (f *foreground) followWorkloads(ctx context.Context, own []store.Workload, 
 
 // podOutputs prints the output of a changing set of pods.
 type podOutputs struct {
-	*foreground
+	*foregroundHooks
 	view *podview.LogWriter
 	all  sync.WaitGroup
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/rollout"
 )
 
-// hooks are called between the steps of a run. They are what differs between a foreground, up -d, apply
-// and a unit of systemd.
+// hooks are called between the steps of a run. The foreground, up -d, apply and a unit of systemd differ
+// only in their hooks.
 type hooks interface {
 	BeforeLoad(context.Context) error
 	// Loaded gets the run, whose manifests are valid.
 	Loaded(*podup.Run, rollout.ExitCodeFrom) error
 	// Prepared is called before the first pod is started.
 	Prepared() error
-	// Wait waits for the started pods as the command requires. startErr is the error of pods that were not
+	// AfterStart follows the started pods as the command requires. startErr is the error of pods that were not
 	// started.
-	Wait(ctx context.Context, startErr error) error
-	// CleanUp gets the error of the steps before, and returns that of the command.
+	AfterStart(ctx context.Context, startErr error) error
+	// CleanUp gets the error of the steps before, and returns the command's error.
 	CleanUp(ctx context.Context, err error) error
 }
 
@@ -53,7 +53,7 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 		return err
 	}
 	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
-	return h.Wait(ctx, startErr)
+	return h.AfterStart(ctx, startErr)
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.
@@ -91,14 +91,14 @@ func (o *runOptions) checkNew(r *podup.Run) error {
 	return refuseExisting(r.Dirs, resource.Documents{Pods: r.PodObjects(), Stored: r.Stored, Workloads: r.Workloads})
 }
 
-// commandHooks are the hooks that up, up -d and apply share; the main process of a unit has its own. While
-// the manifests are loaded, they prespawn the first process of a pod.
+// commandHooks are the hooks that up, up -d and apply share; the main process of a unit has its own hooks.
+// BeforeLoad prespawns the first process of a pod, in parallel with the load of the manifests.
 type commandHooks struct {
 	env        *cmdutil.Env
 	options    *runOptions
 	retryPulls bool
 	run        *podup.Run
-	rule       rollout.ExitCodeFrom
+	exitRule   rollout.ExitCodeFrom // of --exit-code-from
 }
 
 // BeforeLoad prespawns the first process of a pod.
@@ -107,9 +107,9 @@ func (h *commandHooks) BeforeLoad(context.Context) error {
 	return nil
 }
 
-// Loaded sets that images are pulled in the background.
+// Loaded keeps the run, and has it pull images in the background.
 func (h *commandHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
-	h.run, h.rule = r, rule
+	h.run, h.exitRule = r, rule
 	r.RetryPulls, r.Background = h.retryPulls, true
 	return nil
 }

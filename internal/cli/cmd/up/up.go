@@ -43,8 +43,8 @@ podrun systemd makes such units.
 A running pod is changed to match its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are updated.
 Other differences are listed and refused; --replace stops and removes the pod
-and creates a new one; it is completed even if this command is killed. --watch
-applies the files again whenever one has changed.
+and creates a new one; the replacement is completed even if this command is
+killed. --watch applies the files again whenever one has changed.
 
 A pod with missing images is Pending. They are pulled in the background, even
 after podrun up has exited, and the pod starts when all of them are present.
@@ -83,7 +83,7 @@ Examples:
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
 			cmdutil.UnsafeSysctlFlag(),
-			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the registry cannot be reached"},
+			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the pull fails"},
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
 			&cli.StringFlag{Name: "log-max-files", Usage: "keep this many `FILES` of a container's log, unless the pod has the annotation " + podutil.AnnotationLogMaxFiles + " (default: 5)"},
@@ -96,7 +96,7 @@ Examples:
 type upOptions struct {
 	runOptions
 	detach, wait, failFast, watch, quiet bool
-	woken                                string // why the unit loop that this process was has ended; "" if it was none
+	woken                                string // what ended the unit loop, if this process was one before; else ""
 }
 
 // Complete reads the command line.
@@ -191,9 +191,9 @@ func (o *upOptions) Run(ctx context.Context) error {
 	command := commandHooks{env: o.env, options: &o.runOptions, retryPulls: true}
 	switch n := systemd.NewNotifier(o.env.Getenv); {
 	case o.detach && o.woken == "":
-		return o.run(ctx, signals, &detached{commandHooks: command, upOptions: o, signals: signals})
+		return o.run(ctx, signals, &detachHooks{commandHooks: command, upOptions: o, signals: signals})
 	case n == nil && o.woken == "":
-		return o.run(ctx, signals, &foreground{commandHooks: command, upOptions: o, signals: signals})
+		return o.run(ctx, signals, &foregroundHooks{commandHooks: command, upOptions: o, signals: signals})
 	default:
 		dirs, err := o.env.Dirs()
 		if err != nil {

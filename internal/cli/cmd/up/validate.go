@@ -104,8 +104,8 @@ func (o *validateOptions) Run(context.Context) error {
 	return err
 }
 
-// printInvalid prints the fields of the files that can be decoded, when an object in them is invalid
-// otherwise. Decoding errors are already printed.
+// printInvalid prints the fields of files that can be decoded but fail validation. Decoding errors are
+// already printed.
 func printInvalid(env *cmdutil.Env, sources []internalresource.Source) {
 	for _, src := range sources {
 		written, err := manifest.Decode(src.Name, src.Data)
@@ -154,7 +154,7 @@ func printEffective(env *cmdutil.Env, o *manifest.Object) {
 	}
 }
 
-// cpu returns an amount in the notation of a manifest, or "" for 0; so does memory.
+// cpu returns an amount of CPU in the notation of a manifest, or "-" for 0.
 func cpu(milli int64) string {
 	if milli == 0 {
 		return "-"

@@ -28,7 +28,7 @@ type fileWatcher struct {
 }
 
 // watchFiles starts watching the files. end stops it and returns when no work is left.
-func (f *foreground) watchFiles(ctx context.Context) (end func(), err error) {
+func (f *foregroundHooks) watchFiles(ctx context.Context) (end func(), err error) {
 	w := &fileWatcher{runOptions: &f.runOptions, shown: f.run.Started(), workloads: f.run.WorkloadRefs()}
 	if w.texts, err = resource.ReadFiles(w.env, w.files); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (f *foreground) watchFiles(ctx context.Context) (end func(), err error) {
 func (w *fileWatcher) watch(ctx context.Context) {
 	var dirs []string
 	for _, file := range w.files {
-		dirs = append(dirs, file, filepath.Dir(file)) // one of the two is a directory
+		dirs = append(dirs, file, filepath.Dir(file)) // file, if it is a directory; else the directory that contains it
 	}
 	watcher := dirwatch.Watch(dirs...)
 	defer watcher.Close()
@@ -106,7 +106,7 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 		in := slices.ContainsFunc(w.shown, func(s *podup.Target) bool { return s.Pod == p.Pod })
 		switch {
 		case !in:
-			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s is new: podrun up runs it\n", p.Pod.Name)
+			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s is new and is not started: run podrun up again to start it\n", p.Pod.Name)
 		case !p.Pod.Alive():
 			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s has ended: it is not changed\n", p.Pod.Name)
 		}
@@ -117,7 +117,7 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 			return p.Kind == o.Stored.Kind && p.Namespace == o.Stored.Namespace && p.Name == o.Stored.Name
 		})
 		if !in {
-			fmt.Fprintf(w.env.ErrOut, "podrun: %s is new: podrun up runs it\n", kindnames.Display(o.Stored))
+			fmt.Fprintf(w.env.ErrOut, "podrun: %s is new and is not started: run podrun up again to start it\n", kindnames.Display(o.Stored))
 		}
 		return !in
 	})

@@ -16,16 +16,16 @@ import (
 // Inspection is everything the store records about an image. Its JSON has the field names of docker's and
 // podman's inspect.
 type Inspection struct {
-	ID           string         `json:"Id"` // sha256:<hex>
-	Digest       string         // of the manifest
-	RepoTags     []string       // its names with a tag
-	RepoDigests  []string       // its names by digest
-	Created      *time.Time     `json:",omitempty"`
-	Added        time.Time      // when it was added to this machine
-	Author       string         `json:",omitempty"`
-	Architecture string         // as Go spells it: amd64
-	Variant      string         `json:",omitempty"`
-	Os           string         //
+	ID           string     `json:"Id"` // sha256:<hex>
+	Digest       string     // of the manifest
+	RepoTags     []string   // its names with a tag
+	RepoDigests  []string   // its names by digest
+	Created      *time.Time `json:",omitempty"`
+	Added        time.Time  // when it was added to this machine
+	Author       string     `json:",omitempty"`
+	Architecture string     // as Go spells it: amd64
+	Variant      string     `json:",omitempty"`
+	Os           string
 	Size         int64          // bytes of its files
 	Pulled       bool           // from a registry, where it can be pulled again
 	Config       v1.ImageConfig // defaults of a container, which its manifest overrides
@@ -67,7 +67,7 @@ func (s *Store) Inspect(ref string) (*Inspection, error) {
 	d.Pulled = rec.CanPullAgain(names)
 	for _, n := range names {
 		if n.ID == id {
-			d.name(n)
+			d.addName(n)
 		}
 	}
 	slices.Sort(d.RepoTags)
@@ -76,7 +76,7 @@ func (s *Store) Inspect(ref string) (*Inspection, error) {
 	return d, errors.Join(err1, s.describeLayers(d, rec))
 }
 
-func (d *Inspection) name(n *records.Name) {
+func (d *Inspection) addName(n *records.Name) {
 	named, err := reference.ParseFull(n.Name)
 	if err != nil {
 		return

@@ -2,25 +2,25 @@ package egress
 
 import "net/netip"
 
-// Policy contains the rules for a pod's traffic that do not depend on the egress mode: permitted
-// destinations and echo requests.
-type Policy struct{ e *Proxy }
+// Rules are a Proxy reduced to what does not depend on the egress mode: permitted destinations and echo
+// requests. NetworkPolicies are not part of them.
+type Rules struct{ e *Proxy }
 
-// NewPolicy returns the rules of a pod for another forwarder; put sends packets to the pod.
-func NewPolicy(c Config, put func(packet []byte)) *Policy {
+// NewRules returns the rules of a pod for another forwarder; put sends packets to the pod.
+func NewRules(c Config, put func(packet []byte)) *Rules {
 	e := &Proxy{config: c, write: put, maxFlows: descriptorLimit()}
 	e.udp.all = map[flow]*udpSession{}
-	return &Policy{e}
+	return &Rules{e}
 }
 
 // Target returns the destination in the host's network for a packet of a protocol to dst; ok is false for
 // destinations that a pod must not or cannot reach.
-func (r *Policy) Target(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool) {
+func (r *Rules) Target(protocol string, dst netip.AddrPort) (to netip.AddrPort, ok bool) {
 	return r.e.hostTarget(protocol, dst)
 }
 
 // Echo handles a packet if it is an echo request.
-func (r *Policy) Echo(packet []byte) bool {
+func (r *Rules) Echo(packet []byte) bool {
 	p, ok := parse(packet)
 	if !ok || !p.isEchoRequest() {
 		return false
@@ -30,7 +30,7 @@ func (r *Policy) Echo(packet []byte) bool {
 }
 
 // Idle reports whether no echo request waits for an answer.
-func (r *Policy) Idle() bool { return r.e.flows.Load() == 0 }
+func (r *Rules) Idle() bool { return r.e.flows.Load() == 0 }
 
 // Close ends all echo requests.
-func (r *Policy) Close() { r.e.udp.close() }
+func (r *Rules) Close() { r.e.udp.close() }
