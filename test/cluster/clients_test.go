@@ -153,7 +153,7 @@ func testEvents(t *testing.T, c *controlPlane) {
 		got := c.kubectl(t, "get", "events", "--field-selector", "involvedObject.uid="+uid)
 		return !slices.ContainsFunc([]string{" Scheduled ", " Created ", " Started "}, func(reason string) bool { return !strings.Contains(got, reason) })
 	})
-	if got := c.kubectl(t, "describe", "pod/server"); !strings.Contains(got, "Started container main") {
+	if got := c.kubectl(t, "describe", "pod/server"); !strings.Contains(got, "spec.containers{main}: Container started") {
 		t.Errorf("describe prints no event of its start:\n%s", got)
 	}
 }
