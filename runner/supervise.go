@@ -97,7 +97,7 @@ func supervise(args []string) int {
 	go s.control.serve(s.listener)
 	signal.Notify(s.stops, stopSignals...)
 	go s.stopOnSignal()
-	idle := memory.ShrinkWhenIdle(shrinkAfter, 32<<10)
+	shrinker := memory.NewShrinker(shrinkAfter, 32<<10)
 	l.publish = func(st *pod.Status) {
 		out := s.engine.completeStatus(*st)
 		write := s.pod.WriteStatus
@@ -110,7 +110,11 @@ func supervise(args []string) int {
 		s.engine.publishEndpoint(&out)
 		s.control.publish(&out)
 		s.engine.notifier.SendStatus(&out)
-		idle(settled(st))
+		if settled(st) {
+			shrinker.Settle()
+		} else {
+			shrinker.Touch()
+		}
 	}
 	l.recordEvents = func(log *pod.EventLog) {
 		if err := s.pod.WriteEvents(log); err != nil {

@@ -29,32 +29,54 @@ const (
 	lastRelease  = 1100 * time.Millisecond
 )
 
-// ShrinkWhenIdle shrinks the process when touched has not been called for a time, and every 30 seconds while it is
-// being called. When a page of its program is used again, at most grain bytes around it are mapped.
-//
-// If settled, nothing is expected to follow: the pages of the program are released at once, too, and again when
-// late work has used some.
-func ShrinkWhenIdle(after time.Duration, grain uintptr) (touched func(settled bool)) {
-	var mu sync.Mutex
-	last := time.Now()
-	own := ownProgram{grain: grain}
-	timer := time.AfterFunc(after, func() {
-		mu.Lock()
-		last = time.Now()
-		mu.Unlock()
-		own.shrink()
+// Shrinker shrinks its process when Touch and Settle have not been called for a time, and every 30 seconds while
+// they are being called.
+type Shrinker struct {
+	after    time.Duration
+	own      ownProgram
+	mu       sync.Mutex
+	last     time.Time // of the last shrinking
+	timer    *time.Timer
+	releases [2]*time.Timer // of the last Settle
+}
+
+// NewShrinker returns a Shrinker whose process shrinks first after this time. When a page of the program is used
+// again, at most grain bytes around it are mapped.
+func NewShrinker(after time.Duration, grain uintptr) *Shrinker {
+	s := &Shrinker{after: after, own: ownProgram{grain: grain}, last: time.Now()}
+	s.timer = time.AfterFunc(after, func() {
+		s.mu.Lock()
+		s.last = time.Now()
+		s.mu.Unlock()
+		s.own.shrink()
 	})
-	first, again := time.AfterFunc(after, own.release), time.AfterFunc(after, own.release)
-	return func(settled bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		timer.Reset(max(0, min(after, time.Until(last.Add(idleLate)))))
-		first.Stop()
-		again.Stop()
-		if settled {
-			first.Reset(firstRelease)
-			again.Reset(lastRelease)
+	return s
+}
+
+// Touch puts the shrinking off: the process does something.
+func (s *Shrinker) Touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touch()
+}
+
+func (s *Shrinker) touch() {
+	s.timer.Reset(max(0, min(s.after, time.Until(s.last.Add(idleLate)))))
+	for _, r := range s.releases {
+		if r != nil {
+			r.Stop()
 		}
+	}
+}
+
+// Settle is Touch by a process that expects to do nothing more: it releases the pages of its program at once, too,
+// and again when late work has used some.
+func (s *Shrinker) Settle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touch()
+	for i, delay := range [...]time.Duration{firstRelease, lastRelease} {
+		s.releases[i] = time.AfterFunc(delay, s.own.release)
 	}
 }
 

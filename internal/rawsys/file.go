@@ -8,6 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Open opens a file that Go does not poll, without the five system calls with which Go finds out whether it can.
+func Open(path string, flags int) (fd int, err error) {
+	for {
+		fd, err = unix.Open(path, flags|unix.O_CLOEXEC, 0)
+		switch err {
+		case nil:
+			return fd, nil
+		case unix.EINTR:
+		default:
+			return -1, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
 // Unpolled removes a file from Go's poller, which would wake threads whenever an event loop's
 // poller is woken. It returns a duplicate of the file that Go does not poll and that does not
 // block. If no descriptor is left, it returns the old file unchanged.

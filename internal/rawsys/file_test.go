@@ -1,4 +1,4 @@
-package rawsys
+package rawsys_test
 
 import (
 	"os"
@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -28,7 +29,7 @@ func TestAside(t *testing.T) {
 	if !testenv.IsWaitedFor(t, copied) {
 		t.Fatal("Go does not wait for what it may")
 	}
-	file, fd, err := Unpolled(old)
+	file, fd, err := rawsys.Unpolled(old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestAsideWithoutDescriptors(t *testing.T) {
 	listener, _, old := port(t)
 	defer old.Close()
 	testenv.WithDescriptors(t, 0, func() {
-		if file, _, err := Unpolled(old); err == nil || file != old {
+		if file, _, err := rawsys.Unpolled(old); err == nil || file != old {
 			t.Errorf("%v, %v", file, err)
 		}
 	})

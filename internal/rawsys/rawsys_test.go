@@ -1,4 +1,4 @@
-package rawsys
+package rawsys_test
 
 import (
 	"io"
@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -16,18 +17,18 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // listen returns a non-blocking listening socket and its address.
 func listen(t *testing.T, family int, at string) (fd int, own netip.AddrPort) {
 	t.Helper()
-	fd, err := Socket(family, unix.SOCK_STREAM)
+	fd, err := rawsys.Socket(family, unix.SOCK_STREAM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { Close(fd) })
-	if err := SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+	t.Cleanup(func() { rawsys.Close(fd) })
+	if err := rawsys.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR); err != nil || n == 0 {
 		t.Fatalf("the option is %d: %v", n, err)
 	}
-	if err := Bind(fd, netip.MustParseAddrPort(at), 0); err != nil {
+	if err := rawsys.Bind(fd, netip.MustParseAddrPort(at), 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Listen(fd, 1); err != nil {
@@ -65,12 +66,12 @@ func TestConnectionOfEachFamily(t *testing.T) {
 			if to.Addr() != netip.MustParseAddrPort(at).Addr() || to.Port() == 0 {
 				t.Fatalf("it listens to %v", to)
 			}
-			client, err := Socket(family, unix.SOCK_STREAM)
+			client, err := rawsys.Socket(family, unix.SOCK_STREAM)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer Close(client)
-			if err := Connect(client, to, 0); err != nil && err != unix.EINPROGRESS {
+			defer rawsys.Close(client)
+			if err := rawsys.Connect(client, to, 0); err != nil && err != unix.EINPROGRESS {
 				t.Fatal(err)
 			}
 			wait(t, listener, unix.POLLIN)
@@ -78,7 +79,7 @@ func TestConnectionOfEachFamily(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer Close(server)
+			defer rawsys.Close(server)
 			if flags, err := unix.FcntlInt(uintptr(client), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
 				t.Errorf("it may block: %#o, %v", flags, err)
 			}
@@ -86,23 +87,23 @@ func TestConnectionOfEachFamily(t *testing.T) {
 				t.Errorf("programs inherit it: %#o, %v", flags, err)
 			}
 			b := make([]byte, 10)
-			if _, err := Read(server, b); err != unix.EAGAIN {
+			if _, err := rawsys.Read(server, b); err != unix.EAGAIN {
 				t.Errorf("nothing has been said: %v", err)
 			}
-			if n, err := Write(client, []byte("one ")); n != 4 || err != nil {
+			if n, err := rawsys.Write(client, []byte("one ")); n != 4 || err != nil {
 				t.Errorf("%d: %v", n, err)
 			}
-			if n, err := Send(client, []byte("two"), unix.MSG_NOSIGNAL); n != 3 || err != nil {
+			if n, err := rawsys.Send(client, []byte("two"), unix.MSG_NOSIGNAL); n != 3 || err != nil {
 				t.Errorf("%d: %v", n, err)
 			}
-			if err := Shutdown(client, unix.SHUT_WR); err != nil {
+			if err := rawsys.Shutdown(client, unix.SHUT_WR); err != nil {
 				t.Error(err)
 			}
 			wait(t, server, unix.POLLRDHUP)
-			if n, err := Read(server, b); err != nil || string(b[:n]) != "one two" {
+			if n, err := rawsys.Read(server, b); err != nil || string(b[:n]) != "one two" {
 				t.Errorf("%q: %v", b[:max(n, 0)], err)
 			}
-			if n, err := Read(server, b); n != 0 || err != nil {
+			if n, err := rawsys.Read(server, b); n != 0 || err != nil {
 				t.Errorf("after the end there are %d: %v", n, err)
 			}
 		})
@@ -111,19 +112,19 @@ func TestConnectionOfEachFamily(t *testing.T) {
 
 func TestErrorsAreTheKernels(t *testing.T) {
 	testenv.NoLeaks(t)
-	if _, err := Socket(unix.AF_INET, 99); err != unix.EINVAL {
+	if _, err := rawsys.Socket(unix.AF_INET, 99); err != unix.EINVAL {
 		t.Errorf("socket: %v", err)
 	}
-	if err := Connect(-1, netip.MustParseAddrPort("127.0.0.1:1"), 0); err != unix.EBADF {
+	if err := rawsys.Connect(-1, netip.MustParseAddrPort("127.0.0.1:1"), 0); err != unix.EBADF {
 		t.Errorf("connect: %v", err)
 	}
-	if err := Shutdown(-1, unix.SHUT_WR); err != unix.EBADF {
+	if err := rawsys.Shutdown(-1, unix.SHUT_WR); err != unix.EBADF {
 		t.Errorf("shutdown: %v", err)
 	}
-	if err := EpollCtl(-1, unix.EPOLL_CTL_ADD, -1, &unix.EpollEvent{}); err != unix.EBADF {
+	if err := rawsys.EpollCtl(-1, unix.EPOLL_CTL_ADD, -1, &unix.EpollEvent{}); err != unix.EBADF {
 		t.Errorf("control: %v", err)
 	}
-	if n, err := EpollWait(-1, make([]unix.EpollEvent, 1), 0); n != -1 || err != unix.EBADF {
+	if n, err := rawsys.EpollWait(-1, make([]unix.EpollEvent, 1), 0); n != -1 || err != unix.EBADF {
 		t.Errorf("wait: %d, %v", n, err)
 	}
 }
@@ -134,7 +135,7 @@ func TestWaitAndSplice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Close(epoll)
+	defer rawsys.Close(epoll)
 	var from, to [2]int
 	for _, pipe := range []*[2]int{&from, &to} {
 		if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -143,31 +144,31 @@ func TestWaitAndSplice(t *testing.T) {
 	}
 	rest := os.NewFile(uintptr(from[0]), "rest") // which closes it
 	defer rest.Close()
-	defer Close(to[0])
-	defer Close(to[1])
-	if err := EpollCtl(epoll, unix.EPOLL_CTL_ADD, from[0], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: 7}); err != nil {
+	defer rawsys.Close(to[0])
+	defer rawsys.Close(to[1])
+	if err := rawsys.EpollCtl(epoll, unix.EPOLL_CTL_ADD, from[0], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: 7}); err != nil {
 		t.Fatal(err)
 	}
 	events := make([]unix.EpollEvent, 2)
 	wait := func() (n int, err error) {
-		for n, err = EpollWait(epoll, events, 1); err == unix.EINTR; { // a signal of Go's scheduler
-			n, err = EpollWait(epoll, events, 1)
+		for n, err = rawsys.EpollWait(epoll, events, 1); err == unix.EINTR; { // a signal of Go's scheduler
+			n, err = rawsys.EpollWait(epoll, events, 1)
 		}
 		return n, err
 	}
 	if n, err := wait(); n != 0 || err != nil {
 		t.Fatalf("nothing has happened: %d, %v", n, err)
 	}
-	Write(from[1], []byte("word"))
-	Close(from[1])
+	rawsys.Write(from[1], []byte("word"))
+	rawsys.Close(from[1])
 	if n, err := wait(); n != 1 || err != nil || events[0].Fd != 7 {
 		t.Fatalf("%d of %v: %v", n, events, err)
 	}
-	if n, err := Splice(from[0], to[1], 3); n != 3 || err != nil {
+	if n, err := rawsys.Splice(from[0], to[1], 3); n != 3 || err != nil {
 		t.Fatalf("%d: %v", n, err)
 	}
 	got := make([]byte, 9)
-	if n, err := Read(to[0], got); err != nil || string(got[:n]) != "wor" {
+	if n, err := rawsys.Read(to[0], got); err != nil || string(got[:n]) != "wor" {
 		t.Errorf("%q: %v", got[:max(n, 0)], err)
 	}
 	if b, err := io.ReadAll(rest); err != nil || string(b) != "d" {

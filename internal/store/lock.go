@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // ErrLocked means that a living process holds the pod's lock.
@@ -32,7 +33,7 @@ func (p Pod) Alive() bool {
 
 // alive is Alive with the error, for callers that need the reason.
 func (p Pod) alive() (bool, error) {
-	fd, err := openFile(p.lockFile())
+	fd, err := rawsys.Open(p.lockFile(), unix.O_RDONLY)
 	if err != nil {
 		return false, err
 	}

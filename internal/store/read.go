@@ -4,13 +4,15 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // readFile is os.ReadFile without the five system calls with which Go finds out that it cannot poll a file,
 // and without the last read of a file that has been read to its size. Commands read a dozen small files of
 // each pod.
 func readFile(path string) ([]byte, error) {
-	fd, err := openFile(path)
+	fd, err := rawsys.Open(path, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -35,20 +37,6 @@ func readFile(path string) ([]byte, error) {
 		}
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
-		}
-	}
-}
-
-// openFile opens a file for reading. Go does not poll it.
-func openFile(path string) (fd int, err error) {
-	for {
-		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		switch err {
-		case nil:
-			return fd, nil
-		case unix.EINTR:
-		default:
-			return -1, &os.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
 }

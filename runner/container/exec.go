@@ -19,6 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
@@ -128,10 +129,10 @@ func (x *Container) execByShim(ctx context.Context, config *configs.Config, p *l
 	}
 	var opened []*os.File
 	defer func() { CloseFiles(opened...) }()
-	open := func(path string, flags int) (*os.File, error) { // without the runtime's poller
-		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
+	open := func(path string, flags int) (*os.File, error) {
+		fd, err := rawsys.Open(path, flags)
 		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: path, Err: err}
+			return nil, err
 		}
 		f := os.NewFile(uintptr(fd), path)
 		opened = append(opened, f)

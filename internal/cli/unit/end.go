@@ -91,17 +91,10 @@ func (s *MainProcess) StopPod(ctx context.Context, p *podup.Target, killNow <-ch
 	return podclient.Stop(ctx, p.Pod, force)
 }
 
-// ShuttingDown reports whether the machine, or the user's manager, is shutting down. The unit's pods then
-// end as the kubelet's do in a shutdown of the node, and resume when the unit is started again. If the
-// manager does not answer, because it is busy stopping everything, ShuttingDown returns true: a missing
-// answer must not delete the pods' data.
+// ShuttingDown is cmdutil.ShuttingDown. The unit's pods then end as the kubelet's do in a shutdown of the node, and
+// resume when the unit is started again.
 func (s *MainProcess) ShuttingDown(ctx context.Context) bool {
-	going, err := systemd.ShuttingDown(ctx)
-	if err != nil {
-		report.Print(s.env.ErrOut, report.New(report.Failure, "treating this as a shutdown: the pods stop and keep their files; podrun down removes them", "check whether the machine shuts down: %w", err))
-		return true
-	}
-	return going
+	return cmdutil.ShuttingDown(ctx, s.env.ErrOut)
 }
 
 // ShutdownPod stops a pod gracefully and keeps the data that it resumes with. When killNow is closed it

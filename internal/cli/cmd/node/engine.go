@@ -40,7 +40,7 @@ type engine struct {
 	launcher cmdutil.PodLauncher
 	sysctls  []string     // --allow-unsafe-sysctl
 	cluster  *pod.Cluster // of the pods
-	busy     func(bool)   // is called when something changes; memory.ShrinkWhenIdle
+	changed  func()       // is called when something changes
 }
 
 // Find implements node.Engine.
@@ -292,7 +292,7 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 		}
 		for p, st := range next {
 			if seen[p] != st {
-				e.busy(false)
+				e.changed()
 				changed(p.Namespace, p.Name)
 			}
 			delete(seen, p)

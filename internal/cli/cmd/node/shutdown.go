@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/internal/systemd"
 )
 
 // reportTime is how long the API server may take to learn that the node is shutting down.
@@ -20,10 +20,7 @@ const reportTime = 10 * time.Second
 // ready, and the node's pods end within their grace periods. The next podrun node resumes them, as a kubelet without
 // shutdownGracePeriod does: a pod that has failed for the API server could not run again.
 func shutDown(ctx context.Context, agent *node.Agent, dirs store.Dirs) error {
-	going, err := systemd.ShuttingDown(ctx)
-	if err != nil { // it is busy stopping everything; a pod that systemd stops would lose its data
-		report.Print(agent.ErrOut, report.New(report.Failure, "treating this as a shutdown: the pods stop, and the next podrun node resumes them", "check whether the machine shuts down: %w", err))
-	} else if !going {
+	if !cmdutil.ShuttingDown(ctx, agent.ErrOut) {
 		return nil
 	}
 	var all sync.WaitGroup
