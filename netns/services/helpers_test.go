@@ -22,11 +22,12 @@ type testbed struct {
 	t testing.TB
 	*nettest.RouterBed
 	pods map[string]string // namespaces by the pods' names
+	used map[string]bool   // pods with their local addresses of datagrams
 }
 
 func newTestbed(t testing.TB, pods ...Pod) *testbed {
 	t.Helper()
-	n := &testbed{t: t, RouterBed: nettest.NewRouterBed(t), pods: map[string]string{}}
+	n := &testbed{t: t, RouterBed: nettest.NewRouterBed(t), pods: map[string]string{}, used: map[string]bool{}}
 	for _, p := range pods {
 		n.add(p)
 	}
@@ -63,7 +64,7 @@ func (n *testbed) serve(pod, protocol string, port int) {
 
 // ask connects from a pod and returns the answer.
 func (n *testbed) ask(pod, protocol, address string) (string, error) {
-	c, err := nettest.Dial(n.pods[pod], strings.ToLower(protocol), address)
+	c, err := n.dial(pod, strings.ToLower(protocol), address)
 	if err != nil {
 		return "", err
 	}
@@ -74,6 +75,23 @@ func (n *testbed) ask(pod, protocol, address string) (string, error) {
 	b := make([]byte, 100)
 	k, err := c.Read(b)
 	return string(b[:k]), err
+}
+
+// dial connects from a pod. It uses no port twice for datagrams: one from the same port belongs to the same flow,
+// which keeps its endpoint.
+func (n *testbed) dial(pod, network, address string) (net.Conn, error) {
+	for {
+		c, err := nettest.Dial(n.pods[pod], network, address)
+		if err != nil || network != "udp" {
+			return c, err
+		}
+		flow := pod + " " + c.LocalAddr().String()
+		if !n.used[flow] {
+			n.used[flow] = true
+			return c, nil
+		}
+		c.Close()
+	}
 }
 
 func (n *testbed) apply(d Catalog) bool {
