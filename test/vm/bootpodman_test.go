@@ -1,0 +1,98 @@
+package vm
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/podrun/podrun/internal/scriptcmd"
+)
+
+// bootSetup, run by dev, makes n pods, and a unit that records the boot when the units that are wanted with it are
+// active: seconds from the start of the user's manager, processor seconds and megabytes read by all of its units.
+const bootSetup = `set -e
+bash podrun/scripts/example-rootfs rootfs.tar
+podman import --quiet --change ENV=PATH=/bin rootfs.tar localhost/podrun-example:1
+mkdir -p .config/podrun/pods .config/systemd/user
+podrun/bin/podrun systemd show --template >.config/systemd/user/podrun@.service
+for i in $(seq %[1]d); do
+	cat >.config/podrun/pods/p$i.yaml <<Y
+apiVersion: v1
+kind: Pod
+metadata: {name: p$i}
+spec:
+  restartPolicy: Always
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: app, image: "localhost/podrun-example:1", imagePullPolicy: Never, command: [/bin/sleep, infinity]}
+Y
+done
+cat >.config/systemd/user/booted.service <<U
+[Unit]
+After=$(seq -s ' ' -f 'podrun@p%%g.service' %[1]d) $(for i in $(seq %[1]d); do echo -n " podman-kube@$(systemd-escape "$PWD/.config/podrun/pods/p$i.yaml").service"; done)
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/bash $PWD/record %%h/booted
+[Install]
+WantedBy=default.target
+U
+cat >record <<'S'
+c=/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service
+awk -v begin="$(systemctl --user show -P UserspaceTimestampMonotonic)" '
+	FILENAME == "/proc/uptime" { took = $1 - begin / 1e6 }
+	$1 == "usage_usec" { cpu = $2 / 1e6 }
+	FILENAME ~ /io.stat/ { for (i = 2; i <= NF; i++) if (sub("rbytes=", "", $i)) read += $i / 1e6 }
+	END { print took, cpu, read }' /proc/uptime $c/cpu.stat $c/io.stat >$1.new
+mv $1.new $1
+S
+systemctl --user daemon-reload
+systemctl --user -q enable booted
+`
+
+// bootUnits prints the names of an engine's n units.
+var bootUnits = map[string]string{
+	"podrun": `seq -f podrun@p%%g.service %d`,
+	"podman": `for i in $(seq %d); do echo "podman-kube@$(systemd-escape "$PWD/.config/podrun/pods/p$i.yaml").service"; done`,
+}
+
+// TestBootBesidePodman boots a machine with twenty units of podrun, and then of podman, and logs what the boot costs
+// with each. PODMAN and RUNTIME name programs that take the place of the machine's podman and crun.
+func TestBootBesidePodman(t *testing.T) {
+	needMachines(t)
+	t.Parallel()
+	const n = 20
+	m := boot(t, "debian")
+	for env, program := range map[string]string{"PODMAN": "/usr/bin/podman", "RUNTIME": "/usr/bin/crun"} {
+		if file := os.Getenv(env); file != "" {
+			m.script(t, "put", file, "/root")
+			m.must(t, "root", "install", "-m", "755", "/root/"+file[strings.LastIndex(file, "/")+1:], program)
+		}
+	}
+	dev := func(format string, args ...any) string {
+		t.Helper()
+		return strings.TrimSpace(m.must(t, "session", "sh", "-c", fmt.Sprintf(format, args...)))
+	}
+	dev(bootSetup, n)
+	var costs [2][3]float64
+	for i, engine := range []string{"podrun", "podman"} {
+		units := strings.Join(strings.Fields(dev(bootUnits[engine], n)), "' '")
+		dev("rm -f booted; systemctl --user -q enable '%s'; sync", units)
+		m.script(t, "reboot")
+		booted := func() bool { return dev("cat booted 2>/dev/null || true") != "" }
+		if !scriptcmd.Poll(booted) && !scriptcmd.Poll(booted) { // emulated
+			t.Fatalf("the units of %s are not active: %s", engine, m.must(t, "root", "journalctl", "-q", "-b", "--no-pager", "-n", "100"))
+		}
+		if active := dev("systemctl --user show -P ActiveState '%s' | grep -c ^active || true", units); active != fmt.Sprint(n) {
+			t.Errorf("%s of the units of %s are active", active, engine)
+		}
+		if _, err := fmt.Sscan(dev("cat booted"), &costs[i][0], &costs[i][1], &costs[i][2]); err != nil {
+			t.Fatal(err)
+		}
+		dev("systemctl --user -q disable --now '%s'", units)
+	}
+	for i, what := range []string{"seconds", "processor seconds", "megabytes read"} {
+		t.Logf("%s until %d pods run after a boot: podrun %.1f, podman %.1f, 1/%.1f", what, n, costs[0][i], costs[1][i], costs[1][i]/costs[0][i])
+	}
+}
