@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,9 @@ func testDebug(t *testing.T, c *controlPlane) {
 	}
 }
 
+// describedStart matches the event of a start in the output of kubectl describe. Since 1.35 it names the container.
+var describedStart = regexp.MustCompile(`Started .* kubelet +(spec.containers\{main\}: )?Container started`)
+
 // testEvents: kubectl prints the events of a pod.
 func testEvents(t *testing.T, c *controlPlane) {
 	uid := c.kubectl(t, "get", "pod/server", "-o", "jsonpath={.metadata.uid}")
@@ -153,7 +157,7 @@ func testEvents(t *testing.T, c *controlPlane) {
 		got := c.kubectl(t, "get", "events", "--field-selector", "involvedObject.uid="+uid)
 		return !slices.ContainsFunc([]string{" Scheduled ", " Created ", " Started "}, func(reason string) bool { return !strings.Contains(got, reason) })
 	})
-	if got := c.kubectl(t, "describe", "pod/server"); !strings.Contains(got, "spec.containers{main}: Container started") {
+	if got := c.kubectl(t, "describe", "pod/server"); !describedStart.MatchString(got) {
 		t.Errorf("describe prints no event of its start:\n%s", got)
 	}
 }

@@ -38,7 +38,7 @@ func (c *controlPlane) startMetricsServer(t *testing.T) {
 	})
 	c.start(t, "metrics-server", "--bind-address", c.address, "--secure-port", "4443", "--cert-dir", c.dir,
 		"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
-		"--kubelet-use-node-status-port", "--kubelet-certificate-authority", c.file("ca.crt"),
+		"--kubelet-use-node-status-port", "--kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname", "--kubelet-certificate-authority", c.file("ca.crt"),
 		"--metric-resolution", "10s", "--kubelet-request-timeout", "9s")
 }
 
