@@ -193,12 +193,13 @@ func checkIdentity(p *corev1.Pod) error {
 	return nil
 }
 
-// start starts the worker of a pod. A recorded pod that is on this host was admitted earlier. The caller holds mu.
+// start starts the worker of a pod. A recorded pod that is on this host, or of which the API server has the phase
+// Running, was admitted earlier. The caller holds mu.
 func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	w := newWorker(a, p, recorded)
 	if recorded {
 		local, err := a.Engine.Find(p.Namespace, p.Name)
-		w.admitted = err != nil || local != nil && local.UID == p.UID
+		w.admitted = err != nil || local != nil && local.UID == p.UID || p.Status.Phase == corev1.PodRunning
 	}
 	a.workers[p.UID] = w
 	a.running.Go(func() {

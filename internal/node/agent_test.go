@@ -298,6 +298,23 @@ func TestColdCache(t *testing.T) {
 	}
 }
 
+// TestColdCacheWithoutState: a recorded pod that has run starts again even if the host has lost the pod's state.
+func TestColdCacheWithoutState(t *testing.T) {
+	b := newBed(t)
+	end := b.run(t)
+	b.putPod(t, newPod("web", uid1))
+	b.waitRunning(t, "web")
+	waitFor(t, "the record has its phase", func() bool {
+		list, err := b.records.Load()
+		return err == nil && len(list) == 1 && list[0].Status.Phase == corev1.PodRunning
+	})
+	end()
+	b.engine.do("web", func() { delete(b.engine.pods, "web") })
+	b.setAway(true)
+	b.run(t)
+	waitFor(t, "the pod is started again", func() bool { return b.engine.calls() == "start web, start web" })
+}
+
 // TestStatusIsSentAgain: a status is sent until the API server takes it.
 func TestStatusIsSentAgain(t *testing.T) {
 	b := newBed(t)
