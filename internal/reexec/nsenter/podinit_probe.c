@@ -282,10 +282,10 @@ static int prepare_connections(const struct probe *p) {
 static __attribute__((noreturn)) void run_prober(int number) {
 	struct sigaction action = {.sa_handler = stop};
 	struct stat st;
-	int table = podrun_find_kept(KEPT_PROBES);
 	prctl(PR_SET_NAME, COMM_PROBER, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); // in the host's PID namespace the kernel would not end it with the pod init
 	sigaction(SIGTERM, &action, NULL);
+	int table = podrun_find_kept(KEPT_PROBES);
 	char *mapped = fstat(table, &st) < 0 ? MAP_FAILED : mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, table, 0);
 	struct probe *p = mapped == MAP_FAILED ? NULL : find_probe(mapped, st.st_size, number);
 	if (!p || !(p->family ? prepare_connections(p) : prepare_command(p)))
