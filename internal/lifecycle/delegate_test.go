@@ -62,8 +62,10 @@ func TestDelegate(t *testing.T) {
 			want: "wake 2s",
 		},
 		"the pod has a deadline": {
-			change: func(p *pod.Plan, o *Observed) { p.ActiveDeadlineSeconds, o.StartTime = 30, &Now{Boot: now - 10*time.Second} },
-			want:   "a readiness 1s every 1s wake 20s",
+			change: func(p *pod.Plan, o *Observed) {
+				p.ActiveDeadlineSeconds, o.StartTime = 30, &Now{Boot: now - 10*time.Second}
+			},
+			want: "a readiness 1s every 1s wake 20s",
 		},
 		"the pod is paused": {change: func(_ *pod.Plan, o *Observed) { o.Pause.State = PauseOn }},
 		"the container is being stopped": {

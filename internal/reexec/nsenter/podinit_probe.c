@@ -49,11 +49,15 @@ enum { MAX_HEAD = 4096, MAX_BODY = 10 << 10 }; // bytes of an answer, the latter
 
 static pid_t probers[MAX_PROBES];
 
+// strings are those of a command.
+struct strings {
+	char *target, *cgroup, **argv, **env;
+};
+
 static struct {
 	int channel;          // to the exec shim; -1: none
 	pid_t maker, command; // the exec shim and the process that it has made; 0: none
-	char **argv, **env;
-	const char *cgroup;
+	struct strings what;
 } run = {.channel = -1};
 
 // end_command kills the command and what may still make it.
@@ -108,6 +112,8 @@ static int judge_answer(const char *text, size_t n, int ended) {
 	const char *end = memmem(text, n, "\r\n\r\n", 4), *at = strcasestr(text, length);
 	if (!end)
 		return ended || n >= MAX_HEAD ? -1 : 0;
+	if (memchr(text, 0, end - text))
+		return -1;
 	size_t body = n - (end + 4 - text), want = MAX_BODY;
 	int known = at && at < end;
 	if (known) {
@@ -162,16 +168,16 @@ static int probe_server(const struct probe *p, long long deadline) {
 
 // start_shim starts the exec shim, in the container's cgroup, and returns its pid or -1.
 static pid_t start_shim(int channel) {
-	int cgroup = *run.cgroup ? open(run.cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	int cgroup = *run.what.cgroup ? open(run.what.cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct clone_args how = {.exit_signal = SIGCHLD, .flags = cgroup >= 0 ? CLONE_INTO_CGROUP : 0, .cgroup = cgroup};
-	if (*run.cgroup && cgroup < 0)
+	if (*run.what.cgroup && cgroup < 0)
 		return -1;
-	pid_t pid = *run.cgroup ? syscall(SYS_clone3, &how, sizeof how) : fork();
+	pid_t pid = *run.what.cgroup ? syscall(SYS_clone3, &how, sizeof how) : fork();
 	if (pid == 0) {
 		for (int fd = 0; fd < 3; fd++)
 			dup2(NULL_FD, fd);
 		dup2(channel, FD_SHIM_CHANNEL);
-		syscall(SYS_execveat, SHIM_FD, "", run.argv, run.env, AT_EMPTY_PATH);
+		syscall(SYS_execveat, SHIM_FD, "", run.what.argv, run.what.env, AT_EMPTY_PATH);
 		_exit(126);
 	}
 	if (cgroup >= 0)
@@ -244,27 +250,37 @@ static char *next_string(char **at, char *end) {
 	return nul ? s : NULL;
 }
 
-// read_strings returns an array of the next count strings, or NULL.
-static char **read_strings(unsigned count, char **at, char *end) {
-	char **list = count <= (size_t)(end - *at) ? calloc(count + 1, sizeof *list) : NULL;
+// read_list returns an array of the next count strings, or NULL.
+static char **read_list(unsigned count, char **at, char *end) {
+	char **list = count <= (size_t)(end - *at) ? calloc(count + 1UL, sizeof *list) : NULL;
+	int complete = 1;
 	for (unsigned i = 0; list && i < count; i++)
-		if (!(list[i] = next_string(at, end)))
-			return NULL;
+		complete &= (list[i] = next_string(at, end)) != NULL;
+	if (!complete) {
+		free(list);
+		return NULL;
+	}
 	return list;
+}
+
+// read_strings reads the strings of a command's record, and returns 0 if they are not in it completely.
+static int read_strings(struct probe *p, struct strings *s) {
+	char *at = (char *)(p + 1) + p->text, *end = (char *)p + p->size;
+	s->target = next_string(&at, end);
+	s->cgroup = next_string(&at, end);
+	s->argv = read_list(p->args, &at, end);
+	s->env = read_list(p->env, &at, end);
+	return s->target && s->cgroup && s->argv && s->env;
 }
 
 // hold duplicates a kept descriptor to a number above those of a prober, which the prober then places.
 static int hold(const char *name) { return fcntl(podrun_find_kept(name), F_DUPFD_CLOEXEC, OWN_FDS); }
 
-// prepare_command places the descriptors of a prober of commands, and reads the strings of its record.
+// prepare_command reads the strings of a command, and places the descriptors.
 static int prepare_command(struct probe *p) {
-	char *at = (char *)(p + 1) + p->text, *end = (char *)p + p->size, *name = next_string(&at, end);
-	run.cgroup = next_string(&at, end);
-	run.argv = read_strings(p->args, &at, end);
-	run.env = read_strings(p->env, &at, end);
-	if (!name || !run.cgroup || !run.argv || !run.env)
+	if (!read_strings(p, &run.what))
 		return 0;
-	int target = hold(name), shim = hold(KEPT_SHIM), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int target = hold(run.what.target), shim = hold(KEPT_SHIM), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	return dup2(target, FD_SHIM_TARGET) >= 0 && dup3(shim, SHIM_FD, O_CLOEXEC) >= 0 && dup3(null, NULL_FD, O_CLOEXEC) >= 0 &&
 	       dup2(NULL_FD, FD_SHIM_CHANNEL) >= 0; // so that no other descriptor gets that number
 }
