@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/handoff"
 )
@@ -56,6 +57,9 @@ func doubleIdleTime(d time.Duration) time.Duration { return min(2*d, maxIdleFact
 func (s *supervisor) hibernate(left lifecycle.Delegation) {
 	// A failed attempt doubles the idle time. After a success this process is gone.
 	defer func() { s.idleAfter = doubleIdleTime(s.idleAfter) }()
+	if len(left.Probes) > protocol.MaxProbes { // so many probers need more memory than this process
+		return
+	}
 	if !s.control.stopAccepting(s.listener) {
 		return
 	}

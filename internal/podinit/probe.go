@@ -44,9 +44,6 @@ const recordAlign = 8
 
 // encodeProbes returns the table of probes.
 func encodeProbes(probes []Probe) ([]byte, error) {
-	if len(probes) > protocol.MaxProbes {
-		return nil, fmt.Errorf("%d steady probes", len(probes))
-	}
 	var table []byte
 	for _, p := range probes {
 		r := record{Next: int64(p.Next), Period: int64(p.Period), Timeout: int64(p.Timeout), Port: uint32(p.Server.Port())}

@@ -151,7 +151,7 @@ const (
 	MaxKept          = 1000  // supervisor → pod init: kept descriptors
 	MaxExits         = 1000  // pod init → supervisor: exits that are not recorded
 	MaxMessage       = 160   // pod init ↔ supervisor: bytes of a message
-	MaxProbes        = 32    // supervisor → pod init: steady probes of a hibernating pod
+	MaxProbes        = 64    // supervisor → pod init: steady probes of a hibernating pod
 	MaxPrespawnText  = 32768 // CLI → prespawned process: bytes of the message
 	MaxPrespawnFiles = 128   // CLI → prespawned process: descriptors of the message
 	MaxPrespawnArgs  = 16    // CLI → prespawned process: arguments of the program

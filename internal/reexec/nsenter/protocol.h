@@ -82,7 +82,7 @@
 #define MAX_KEPT 1000 // supervisor → pod init: kept descriptors
 #define MAX_EXITS 1000 // pod init → supervisor: exits that are not recorded
 #define MAX_MESSAGE 160 // pod init ↔ supervisor: bytes of a message
-#define MAX_PROBES 32 // supervisor → pod init: steady probes of a hibernating pod
+#define MAX_PROBES 64 // supervisor → pod init: steady probes of a hibernating pod
 #define MAX_PRESPAWN_TEXT 32768 // CLI → prespawned process: bytes of the message
 #define MAX_PRESPAWN_FILES 128 // CLI → prespawned process: descriptors of the message
 #define MAX_PRESPAWN_ARGS 16 // CLI → prespawned process: arguments of the program
