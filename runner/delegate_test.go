@@ -108,7 +108,7 @@ func TestExecProbesDuringHibernation(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "exec sleep 1000")
 	c.User, c.SupplementalGroups, c.OOMScoreAdj = "1000:1000", []uint32{7}, 900
-	c.Readiness = probed(execHandler("exec </dev/null >/v/now 2>&1\n" + attributes + `
+	c.Readiness = probed(execHandler("exec </dev/null >/v/now 2>&1\ncat /proc/self/cgroup\n" + attributes + `
 mv /v/now /v/seen; echo >> /v/asked; if test -e /v/fail; then echo >> /v/failed; exit 1; fi`))
 	c.Readiness.FailureThreshold = 3
 	p := startProbed(t, newPlan(nil, []pod.Container{c}))
