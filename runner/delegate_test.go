@@ -151,6 +151,14 @@ func TestServerProbesDuringHibernation(t *testing.T) {
 	p := startProbed(t, plan)
 	p.grows("asked")
 	p.grows("connected")
+	p.eventually("two probers, without privileges and with a socket at most", func() bool {
+		list := probers(p.podInit)
+		return len(list) == 2 && !slices.ContainsFunc(list, func(pid int) bool {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+			return err != nil || len(files) > 4 || !strings.Contains(string(status), "CapPrm:\t0000000000000000\n") || !strings.Contains(string(status), "NoNewPrivs:\t1\n")
+		})
+	})
 	p.create("fail")
 	p.status("unready", unready)
 	if err := os.Remove(p.file("fail")); err != nil {
