@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"time"
 
 	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/handoff"
 )
@@ -14,17 +16,17 @@ import (
 // supervisor watched, and starts another supervisor at the next event. That one recovers the pod as it does
 // after a crash.
 
-// The time for which a pod must be idle before its supervisor hibernates: initial and maximal. Each early
-// wake-up, after less than wokenEarly, doubles the next time, so that a pod that logs now and then does not
-// execute programs all the time.
+// The time for which a pod must be idle before its supervisor hibernates: initial, and how many times as long
+// at most, five minutes. Each early wake-up, after less than wokenEarly, doubles the next time, so that a pod
+// that logs now and then does not execute programs all the time.
 const (
 	defaultHibernateAfter = 2 * time.Second
-	maxHibernateAfter     = 5 * time.Minute
+	maxIdleFactor         = 150
 	wokenEarly            = time.Minute
 )
 
 // minHibernation is the minimal time until the next decision for which a supervisor hibernates: hibernating
-// and waking costs as much as a hundred probes. A supervisor with a probe every ten seconds stays.
+// and waking costs as much as a hundred probes.
 const minHibernation = 15 * time.Second
 
 // hibernateAfter returns PODRUN_HIBERNATE_AFTER from the environment (as "2s"; "0": never), which the
@@ -45,15 +47,19 @@ func nextIdleTime(l handoff.Hibernation) time.Duration {
 	case l.Wake > 0 && now >= l.Wake:
 		return l.Idle // it woke at the planned time: the pod is as idle as before
 	}
-	return min(2*l.Idle, maxHibernateAfter)
+	return doubleIdleTime(l.Idle)
 }
 
-// hibernate ends the supervisor if nothing is under way; in that case it does not return. wake is when the
-// loop must decide again (CLOCK_BOOTTIME; 0: never). Only the loop may call it, as the only reader of
-// events.
-func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
+func doubleIdleTime(d time.Duration) time.Duration { return min(2*d, maxIdleFactor*hibernateAfter()) }
+
+// hibernate ends the supervisor if nothing is under way; in that case it does not return. The pod init does
+// what is left to do. Only the loop may call it, as the only reader of events.
+func (s *supervisor) hibernate(left lifecycle.Delegation) {
 	// A failed attempt doubles the idle time. After a success this process is gone.
-	defer func() { s.idleAfter = min(2*s.idleAfter, maxHibernateAfter) }()
+	defer func() { s.idleAfter = doubleIdleTime(s.idleAfter) }()
+	if len(left.Probes) > protocol.MaxProbes { // so many probers need more memory than this process
+		return
+	}
 	if !s.control.stopAccepting(s.listener) {
 		return
 	}
@@ -72,16 +78,20 @@ func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 		return
 	}
 	defer e.sandbox.Continue()
+	if err := e.delegate(left.Probes); err != nil {
+		fmt.Fprintln(os.Stderr, "leave the probes to the pod init:", err)
+		return
+	}
 	for _, r := range e.instances {
 		r.container.SuspendOutput()
 		defer r.container.ContinueOutput(e.handoff)
 	}
 	status, ping := e.notifier.HibernationState()
-	e.handoff.Update(func(left *handoff.State) {
-		left.Hibernation = handoff.Hibernation{Since: clock.Boot(), Wake: wake, Idle: s.idleAfter, NotifyStatus: status}
-		for i := range left.Running {
-			if r := e.instances[left.Running[i].Name]; r != nil {
-				left.Running[i].Streams = r.container.SaveStreams(e.handoff)
+	e.handoff.Update(func(st *handoff.State) {
+		st.Hibernation = handoff.Hibernation{Since: clock.Boot(), Wake: left.Wake, Idle: s.idleAfter, NotifyStatus: status, Probes: left.Probes}
+		for i := range st.Running {
+			if r := e.instances[st.Running[i].Name]; r != nil {
+				st.Running[i].Streams = r.container.SaveStreams(e.handoff)
 			}
 		}
 	})
@@ -90,7 +100,7 @@ func (s *supervisor) hibernate(_ *lifecycle.Observed, wake time.Duration) {
 		signal.Notify(s.stops, stopSignals...)
 		return
 	}
-	e.handoff.PodInit.Hibernate(wake, ping)
+	e.handoff.PodInit.Hibernate(left.Wake, ping, len(left.Probes))
 	os.Exit(0)
 }
 

@@ -31,10 +31,13 @@ type loop struct {
 	unsavedProbes bool // probes changed only their counts, which are saved before hibernation, not now
 	sameProbes    bool // in this round probes were started or gave the same result; without dirty: nothing else
 
-	// onIdle is optional. It is called when nothing has happened for quiet(), with the time of the next
-	// decision (CLOCK_BOOTTIME; 0: none). It may end the process.
-	onIdle func(observed *lifecycle.Observed, wake time.Duration)
-	quiet  func() time.Duration
+	// onIdle is optional. It is called when for quiet() nothing has happened apart from successes of steady
+	// probes, with what is left to do. It may end the process.
+	onIdle    func(lifecycle.Delegation)
+	quiet     func() time.Duration
+	delegable func(*pod.Container, lifecycle.ProbeKind) bool // optional; see lifecycle.Delegate
+
+	activeAt time.Duration // CLOCK_BOOTTIME at which anything else has happened
 
 	// prepare is optional. It is called with the Start actions that are likely next.
 	prepare func([]lifecycle.Action)
@@ -66,16 +69,19 @@ func (l *loop) run() *pod.Status {
 		for _, a := range d.Actions {
 			l.executor.Do(a)
 		}
-		wake := d.Wake
+		prepareAt := time.Duration(0)
 		if !d.Done {
-			wake = l.prepareNext(d.Wake, now)
+			prepareAt = l.prepareNext(now)
 		}
 		l.publishChanges(changed, now)
 		if d.Done {
 			return l.last
 		}
+		if changed {
+			l.activeAt = now.Boot
+		}
 		l.sameProbes = false
-		l.wait(wake, now.Boot)
+		l.wait(d.Wake, prepareAt, now.Boot)
 	}
 }
 
@@ -98,31 +104,51 @@ func (l *loop) publishChanges(changed bool, now lifecycle.Now) {
 	}
 }
 
-// prepareNext calls prepare with the next starts and returns when to look again; wake is the time of the
-// next decision.
-func (l *loop) prepareNext(wake time.Duration, now lifecycle.Now) time.Duration {
+// prepareNext calls prepare with the next starts and returns when to look again, or 0.
+func (l *loop) prepareNext(now lifecycle.Now) time.Duration {
 	if l.prepare == nil {
-		return wake
+		return 0
 	}
 	p := lifecycle.Prepare(l.plan, &l.observed, now)
 	l.prepare(p.Starts)
-	if wake == 0 || p.Wake > 0 && p.Wake < wake {
-		return p.Wake
-	}
-	return wake
+	return p.Wake
 }
 
-// wait applies the pending events, or returns at the time wake.
-func (l *loop) wait(wake, now time.Duration) {
+// earliest returns the earlier of two times, of which 0 is none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// idle calls onIdle, if until the next decision there is enough time, or nothing to do apart from steady
+// probes. It returns false if there is not: then another event follows.
+func (l *loop) idle(prepareAt time.Duration) bool {
+	now := l.now()
+	left, ok := lifecycle.Delegate(l.plan, &l.observed, now, l.delegable)
+	left.Wake = earliest(left.Wake, prepareAt)
+	if !ok || left.Wake > 0 && left.Wake-now.Boot < minHibernation {
+		return false
+	}
+	if l.unsavedProbes {
+		l.saveObserved() // the next supervisor continues the counts
+	}
+	l.onIdle(left)
+	return true
+}
+
+// wait applies the pending events, or returns at the time of the next decision or preparation.
+func (l *loop) wait(wake, prepareAt, now time.Duration) {
 	var timer <-chan time.Time
-	if wake > 0 {
+	if wake = earliest(wake, prepareAt); wake > 0 {
 		t := time.NewTimer(max(wake-now, 0))
 		defer t.Stop()
 		timer = t.C
 	}
 	var quiet <-chan time.Time
-	if l.onIdle != nil && (wake == 0 || wake-now >= minHibernation) {
-		t := time.NewTimer(l.quiet())
+	if l.onIdle != nil {
+		t := time.NewTimer(max(l.activeAt+l.quiet()-now, 0))
 		defer t.Stop()
 		quiet = t.C
 	}
@@ -139,10 +165,9 @@ func (l *loop) wait(wake, now time.Duration) {
 		case <-timer:
 			return
 		case <-quiet:
-			if l.unsavedProbes {
-				l.saveObserved() // the next supervisor continues the counts
+			if !l.idle(prepareAt) {
+				continue
 			}
-			l.onIdle(&l.observed, wake)
 			return
 		}
 		waiting = false

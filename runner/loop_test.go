@@ -290,12 +290,14 @@ func TestLoopProvesThatItLives(t *testing.T) {
 		beat, alive, idle := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
 		var events chan lifecycle.Event
 		l := &loop{
+			plan: testPlan(pod.RestartAlways, nil, nil), observed: lifecycle.Observed{Sandbox: lifecycle.SandboxUp},
 			executor: silentKernel{events}, heartbeat: beat, ping: func() { alive <- struct{}{} },
+			now:    func() lifecycle.Now { return lifecycle.Now{} },
 			quiet:  func() time.Duration { return 300 * time.Millisecond },
-			onIdle: func(*lifecycle.Observed, time.Duration) { idle <- struct{}{} },
+			onIdle: func(lifecycle.Delegation) { idle <- struct{}{} },
 		}
 		begun := time.Now()
-		go l.wait(0, 0)
+		go l.wait(0, 0, 0)
 		for range 29 {
 			time.Sleep(10 * time.Millisecond)
 			beat <- struct{}{}
@@ -362,4 +364,31 @@ func recorded(d time.Duration) (records, probes int) {
 	l := loop{plan: plan, executor: k, now: k.now, publish: func(*pod.Status) {}}
 	l.run()
 	return k.saves, k.probes
+}
+
+// A loop whose only events are successes of probes is idle, if others can run the probes: each time after the
+// idle time, never while a probe runs. Otherwise it is never idle between two probes of a second.
+func TestLoopIsIdleWithSteadyProbes(t *testing.T) {
+	for _, delegable := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			plan := testPlan(pod.RestartNever, nil, []string{"a"})
+			plan.Containers[0].Readiness = &pod.Probe{Handler: pod.Handler{Exec: []string{"true"}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+			k := &recorder{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Minute}})}
+			var at []time.Duration
+			l := loop{
+				plan: plan, executor: k, now: k.now, publish: func(*pod.Status) {}, quiet: func() time.Duration { return 2500 * time.Millisecond },
+				delegable: func(*pod.Container, lifecycle.ProbeKind) bool { return delegable },
+				onIdle: func(left lifecycle.Delegation) {
+					at = append(at, time.Since(k.began))
+					if len(left.Probes) != 1 || left.Wake != 0 {
+						t.Errorf("left to do: %+v", left)
+					}
+				},
+			}
+			l.run()
+			if delegable && (len(at) < 20 || at[0] != 2500*time.Millisecond || at[1] != 5*time.Second) || !delegable && len(at) > 0 {
+				t.Errorf("delegable %t: idle at %v", delegable, at)
+			}
+		})
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns/netstack"
+	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/volumes"
 )
 
@@ -34,6 +35,19 @@ func TestMain(m *testing.M) {
 	maps.Copy(entryPoints, netstack.EntryPoints())
 	entryPoints[intruder] = intrude
 	entryPoints[caller] = calls
+	if path := os.Getenv(envShim); path != "" { // this process is the supervisor of a test that wants the exec shim
+		container.EmbeddedShim = sync.OnceValue(func() *execshim.Program {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				panic(err)
+			}
+			p, err := execshim.NewProgram(b)
+			if err != nil {
+				panic(err)
+			}
+			return p
+		})
+	}
 	reexec.Main(entryPoints)
 	testenv.Main(m, func() error {
 		testShim()
@@ -46,13 +60,31 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// testShim returns the program that a release embeds.
-var testShim = sync.OnceValue(func() *execshim.Program {
+// envShim is the variable by which withShim passes the file of the exec shim to supervisors.
+const envShim = "PODRUN_TEST_EXECSHIM"
+
+// withShim lets the supervisors of a test's pods have the program that a release embeds.
+func withShim(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "execshim")
+	if err := os.WriteFile(file, shimBytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(envShim, file)
+}
+
+// shimBytes returns the program that a release embeds.
+var shimBytes = sync.OnceValue(func() []byte {
 	b, err := testProgram("execshim", "../scripts/execshim")
 	if err != nil {
 		panic(err)
 	}
-	p, err := execshim.NewProgram(b)
+	return b
+})
+
+// testShim returns the exec shim of pods in the tests' own process.
+var testShim = sync.OnceValue(func() *execshim.Program {
+	p, err := execshim.NewProgram(shimBytes())
 	if err != nil {
 		panic(err)
 	}

@@ -170,11 +170,13 @@ func peer(t *testing.T, conn *net.UnixConn) (pid int) {
 	return pid
 }
 
-// supervisorOf returns pod init's child that is, or becomes, a supervisor; 0 if there is none.
+// supervisorOf returns pod init's child that is, or becomes, a supervisor; 0 if there is none. Probers have the
+// pod init's command line, which is the supervisor's.
 func supervisorOf(podInit int) int {
 	for _, pid := range childrenOf(podInit) {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if strings.HasPrefix(string(b), "podrun\x00"+protocol.EntrySupervisor+"\x00") {
+		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+		if strings.HasPrefix(string(b), "podrun\x00"+protocol.EntrySupervisor+"\x00") && string(comm) != protocol.CommProber+"\n" {
 			return pid
 		}
 	}

@@ -32,25 +32,35 @@ func (e *engine) getProber() *probe.Prober {
 // probeOrHook probes a container or runs one of its hooks, concurrently with the loop. For an instance that
 // has exited there is no result: its Exited event follows.
 func (e *engine) probeOrHook(a lifecycle.Action) {
-	defer e.addBusy(-1)
+	ev, ok := e.resultOf(a)
+	if a.Kind == lifecycle.RunHook {
+		defer e.addBusy(-1)
+	} else { // the supervisor may hibernate once the loop has the result, and not before
+		e.addBusy(-1)
+	}
+	if ok {
+		e.emit(ev)
+	}
+}
+
+// resultOf runs the probe or hook of an action.
+func (e *engine) resultOf(a lifecycle.Action) (ev lifecycle.Event, ok bool) {
 	x := e.acquire(a.Container)
 	if x == nil {
-		return
+		return ev, false
 	}
 	defer x.Release()
 	if x.Attempt != a.Attempt {
-		return
+		return ev, false
 	}
-	ev := lifecycle.Event{Kind: lifecycle.Probed, Container: a.Container, Attempt: a.Attempt, Probe: a.Probe}
+	ev = lifecycle.Event{Kind: lifecycle.Probed, Container: a.Container, Attempt: a.Attempt, Probe: a.Probe}
 	if a.Kind == lifecycle.RunHook {
 		ev.Kind, ev.Hook = lifecycle.Hooked, a.Hook
 		ev.Outcome, ev.Message = e.runHook(x, lifecycle.PlannedHook(x.Plan, a.Hook), a.Reason)
 	} else {
 		ev.Outcome, ev.Message = e.runProbe(x, lifecycle.PlannedProbe(x.Plan, a.Probe))
 	}
-	if x.Context().Err() == nil {
-		e.emit(ev)
-	}
+	return ev, x.Context().Err() == nil
 }
 
 // runProbe runs a probe, and repeats it if it could not be run.

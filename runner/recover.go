@@ -46,6 +46,11 @@ func (s *supervisor) recover(inherited *podinit.Inherited) (lifecycle.Observed, 
 	}
 	if !inherited.Died {
 		s.idleAfter = nextIdleTime(saved.Hibernation)
+		last, err := inherited.ProbesRun()
+		if err != nil {
+			return known, err
+		}
+		rec.observed.ApplyDelegated(e.plan, saved.Hibernation.Probes, last)
 	}
 	if err := rec.takeNotifier(); err != nil {
 		return known, err

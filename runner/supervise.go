@@ -190,7 +190,7 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	l := &loop{plan: plan, executor: e, now: clock.Now, heartbeat: e.notifier.Heartbeat, ping: e.notifier.Ping, prepare: e.prepare, replan: e.takeLatestPlan, statusChanged: e.warned}
 	if s.idleAfter > 0 {
 		l.quiet = func() time.Duration { return s.idleAfter }
-		l.onIdle = s.hibernate
+		l.onIdle, l.delegable = s.hibernate, e.isDelegable
 	}
 	switch {
 	case inherited == nil:

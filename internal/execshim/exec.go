@@ -30,12 +30,9 @@ var ErrCgroup = errors.New("no process can be made in the cgroup")
 // the Config. Exception, without FilterEarly: it has CAP_SYS_ADMIN of the user namespace until the
 // filter is loaded, and cannot be traced without CAP_SYS_PTRACE.
 func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
-	config, err := j.encode(true)
+	config, args, err := j.Encode()
 	if err != nil {
 		return nil, err
-	}
-	if len(j.Args) == 0 {
-		return nil, errors.New("no command to run")
 	}
 	local, remote, err := newChannel()
 	if err != nil {
@@ -55,7 +52,7 @@ func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 	}
 	defer program.Close()
 	path := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
-	maker, err := os.StartProcess(path, append([]string{"podrun"}, j.Args...), attr)
+	maker, err := os.StartProcess(path, args, attr)
 	if err != nil && j.Cgroup != nil {
 		err = errors.Join(ErrCgroup, err)
 	}
@@ -64,6 +61,15 @@ func (p *Program) Exec(ctx context.Context, j *ExecConfig) (*Process, error) {
 	}
 	remote.Close()
 	return j.await(ctx, local, maker, config)
+}
+
+// Encode returns the configuration that the exec shim reads from its channel, and its arguments.
+func (j *ExecConfig) Encode() (config []byte, args []string, err error) {
+	if len(j.Args) == 0 {
+		return nil, nil, errors.New("no command to run")
+	}
+	config, err = j.encode(true)
+	return config, append([]string{"podrun"}, j.Args...), err
 }
 
 // await sends the configuration and reads the replies.

@@ -65,6 +65,9 @@ func (p *Program) open(files []*os.File) (*os.File, error) {
 	return dupAbove(int(p.file.Fd()), from)
 }
 
+// Open returns a file of the program for another process, which the caller must close.
+func (p *Program) Open() (*os.File, error) { return p.open(nil) }
+
 // onReadOnlyFS makes the file on a file system of its own, which is mounted nowhere. The file
 // system is read-only, not only its mount. So neither the file's content nor its mode can be
 // changed through any descriptor, except with CAP_SYS_ADMIN in the user namespace of the pods.

@@ -14,6 +14,13 @@ import (
 // is valid once they are applied as Issued.
 func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.currentEnding(plan, now)}
+	d.decide()
+	return d.Decision
+}
+
+// decide makes the decision.
+func (d *decision) decide() {
+	plan, o, now := d.plan, d.seen, d.now
 	paused := d.advancePause()
 	switch {
 	case paused:
@@ -43,7 +50,6 @@ func Decide(plan *pod.Plan, o *Observed, now Now) Decision {
 			d.wakeAt(at)
 		}
 	}
-	return d.Decision
 }
 
 // decision is a Decision being made.
@@ -53,6 +59,10 @@ type decision struct {
 	seen   *Observed
 	now    Now
 	ending *Ending
+
+	delegable func(*pod.Container, ProbeKind) bool // nil, except in Delegate
+	steady    []SteadyProbe                        // probes left to others
+	underWay  bool                                 // a probe runs
 }
 
 // issueProbesAndHooks issues probes and postStart hooks of running containers.

@@ -123,6 +123,5 @@ func (o *Observed) ranDuringPause(plan *pod.Plan, e Event) bool {
 	if !ok || PlannedProbe(planned, e.Probe) == nil {
 		return false
 	}
-	period := max(seconds(PlannedProbe(planned, e.Probe).PeriodSeconds), time.Second)
-	return o.Pause.State != PauseNone || c.probe(e.Probe).Next-period < o.Pause.Until
+	return o.Pause.State != PauseNone || c.probe(e.Probe).Next-period(PlannedProbe(planned, e.Probe)) < o.Pause.Until
 }

@@ -49,6 +49,8 @@ func PlannedProbe(c *pod.Container, kind ProbeKind) *pod.Probe {
 	return nil
 }
 
+func period(p *pod.Probe) time.Duration { return max(seconds(p.PeriodSeconds), time.Second) }
+
 func (c *Container) probe(kind ProbeKind) *ProbeRun {
 	switch kind {
 	case Startup:
@@ -89,6 +91,11 @@ func (d *decision) probes(c *pod.Container, stopping bool) {
 func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
 	run := seen.probe(kind)
 	if run.UnderWay {
+		d.underWay = true
+		return
+	}
+	if d.isSteady(c, seen, kind) && d.delegable != nil && d.delegable(c, kind) {
+		d.steady = append(d.steady, SteadyProbe{Container: c.Name, Attempt: seen.Attempt, Kind: kind, Next: run.Next, Period: period(PlannedProbe(c, kind))})
 		return
 	}
 	at := run.Next
@@ -112,7 +119,7 @@ func (r *ProbeRun) reset(up time.Duration, planned *pod.Container, kind ProbeKin
 	spec := PlannedProbe(planned, kind)
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s %s", e.Seed, planned.Name, kind)
-	late := time.Duration(h.Sum64() % uint64(max(seconds(spec.PeriodSeconds), time.Second)))
+	late := time.Duration(h.Sum64() % uint64(period(spec)))
 	r.Next = max(e.At.Boot+late, up+seconds(spec.InitialDelaySeconds))
 }
 
@@ -123,7 +130,7 @@ func (c *Container) issuedProbe(planned *pod.Container, at Now, kind ProbeKind) 
 		return
 	}
 	run := c.probe(kind)
-	run.UnderWay, run.Next = true, at.Boot+max(seconds(spec.PeriodSeconds), time.Second)
+	run.UnderWay, run.Next = true, at.Boot+period(spec)
 }
 
 // probed applies a probe's outcome and applies the thresholds: a failed startup or liveness probe

@@ -177,9 +177,9 @@ func (k *Client) PodEnded(code int) { k.write(protocol.MsgFinished, code) }
 // Hibernate announces that this process exits and that the pod init must start another one at an
 // input of a watched descriptor, the exit of a process, a stop, or a CLOCK_BOOTTIME (0: none).
 // Until then the pod init reports at intervals (0: never) to the descriptor kept as KeptNotify that
-// the pod is alive.
-func (k *Client) Hibernate(until, ping time.Duration) {
-	k.write(protocol.MsgHibernate, until.Nanoseconds(), ping.Milliseconds())
+// the pod is alive, and runs so many probes of the latest KeepProbes; their failure is an event, too.
+func (k *Client) Hibernate(until, ping time.Duration, probes int) {
+	k.write(protocol.MsgHibernate, until.Nanoseconds(), ping.Milliseconds(), probes)
 }
 
 // write sends one message. It fails only if the pod init is gone: the kernel then kills this

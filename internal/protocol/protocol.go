@@ -119,7 +119,7 @@ const (
 	MsgForget       = "forget"        // supervisor → pod init: PID START: the exit of this process is recorded
 	MsgServing      = "serving"       // supervisor → pod init: from now on the pod outlives its supervisor; the report pipe is closed
 	MsgStopRecorded = "stop-recorded" // supervisor → pod init: the requested stop is recorded
-	MsgHibernate    = "hibernate"     // supervisor → pod init: AT_NS PING_MS: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never)
+	MsgHibernate    = "hibernate"     // supervisor → pod init: AT_NS PING_MS PROBES: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never); until then run the PROBES of "probes"
 	MsgFinished     = "finished"      // supervisor → pod init: CODE: the pod has ended
 	MsgReady        = "ready"         // pod init → supervisor: the namespaces are held; to the first supervisor of a pod init only
 	MsgExit         = "exit"          // pod init → supervisor: PID START STATUS AT_NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
@@ -134,6 +134,9 @@ const (
 	KeptPort     = "port:"         // supervisor → next supervisor: the beginning of a host port's name
 	KeptNodePort = "node:"         // supervisor → next supervisor: the beginning of a node port's name
 	KeptTraffic  = "traffic-"      // supervisor → next supervisor: the beginning of the name of a descriptor for traffic
+	KeptProbes   = "probes"        // supervisor → prober, next supervisor: the table of steady probes, in shared memory
+	KeptShim     = "probe.shim"    // supervisor → prober: the exec shim's program
+	KeptTarget   = "probe.target." // supervisor → prober: the beginning of the name of a pidfd of a container's first process
 )
 
 // Messages of a supervisor or pod init to the main process of the pod's systemd unit, in the form of sd_notify.
@@ -148,6 +151,7 @@ const (
 	MaxKept          = 1000  // supervisor → pod init: kept descriptors
 	MaxExits         = 1000  // pod init → supervisor: exits that are not recorded
 	MaxMessage       = 160   // pod init ↔ supervisor: bytes of a message
+	MaxProbes        = 64    // supervisor → pod init: steady probes of a hibernating pod
 	MaxPrespawnText  = 32768 // CLI → prespawned process: bytes of the message
 	MaxPrespawnFiles = 128   // CLI → prespawned process: descriptors of the message
 	MaxPrespawnArgs  = 16    // CLI → prespawned process: arguments of the program
@@ -163,6 +167,7 @@ const (
 	CommMonitor    = "podrun-monitor"  // monitor → CLI: the monitor
 	CommPodInit    = "podrun-podinit"  // pod init → supervisor: the pod init
 	CommSupervisor = "podrun-superv"   // supervisor → users: the supervisor
+	CommProber     = "podrun-prober"   // prober → users: a prober, which runs one steady probe while the supervisor hibernates
 	CommPause      = "podrun-pause"    // pause process → users: the pause process
 	CommUnitLoop   = "podrun-unitloop" // unit loop → users: the unit loop
 	CommShim       = "podrun-execshim" // exec shim → supervisor: the exec shim, until it executes its program

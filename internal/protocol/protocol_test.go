@@ -162,7 +162,7 @@ func TestLengths(t *testing.T) {
 	if len(AfterNothing) != len(AfterSandbox) {
 		t.Errorf("%q and %q differ in length: the monitor overwrites one by the other", AfterNothing, AfterSandbox)
 	}
-	for _, name := range []string{CommMonitor, CommPodInit, CommSupervisor, CommPause, CommUnitLoop, CommShim} {
+	for _, name := range []string{CommMonitor, CommPodInit, CommSupervisor, CommProber, CommPause, CommUnitLoop, CommShim} {
 		if len(name) > 15 {
 			t.Errorf("%s is longer than the name of a process may be", name)
 		}

@@ -113,9 +113,17 @@ var cgroup2Only = sync.OnceValue(func() bool {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// execByShim lets the exec shim make a process in the container.
-func (x *Container) execByShim(ctx context.Context, config *configs.Config, p *libcontainer.Process) (*execshim.Process, error) {
-	j := &execshim.ExecConfig{Config: *x.confinement.shimConfig(p), Args: p.Args}
+// cgroupOf returns the directory of a container's cgroup, or "".
+func cgroupOf(c *configs.Config) string {
+	if c.Cgroups.Path == "" {
+		return ""
+	}
+	return filepath.Join(cgroupRoot, c.Cgroups.Path)
+}
+
+// shimExec returns the exec shim's configuration of a process in the container, without its files.
+func (x *Container) shimExec(config *configs.Config, p *libcontainer.Process) (j *execshim.ExecConfig, err error) {
+	j = &execshim.ExecConfig{Config: *x.confinement.shimConfig(p), Args: p.Args}
 	j.SetGroups, j.OOMScore = sandbox.SetgroupsAllowed(), config.OomScoreAdj
 	for _, l := range config.Rlimits {
 		j.Limits = append(j.Limits, execshim.Limit{Type: l.Type, Soft: l.Soft, Hard: l.Hard})
@@ -123,8 +131,14 @@ func (x *Container) execByShim(ctx context.Context, config *configs.Config, p *l
 	for _, ns := range config.Namespaces {
 		j.Namespaces |= uintptr(ns.Syscall())
 	}
-	var err error
-	if j.Env, err = x.processEnv(p); err != nil {
+	j.Env, err = x.processEnv(p)
+	return j, err
+}
+
+// execByShim lets the exec shim make a process in the container.
+func (x *Container) execByShim(ctx context.Context, config *configs.Config, p *libcontainer.Process) (*execshim.Process, error) {
+	j, err := x.shimExec(config, p)
+	if err != nil {
 		return nil, err
 	}
 	var opened []*os.File
@@ -145,8 +159,8 @@ func (x *Container) execByShim(ctx context.Context, config *configs.Config, p *l
 			return nil, err
 		}
 	}
-	if config.Cgroups.Path != "" {
-		if j.Cgroup, err = open(filepath.Join(cgroupRoot, config.Cgroups.Path), unix.O_PATH|unix.O_DIRECTORY); err != nil {
+	if path := cgroupOf(config); path != "" {
+		if j.Cgroup, err = open(path, unix.O_PATH|unix.O_DIRECTORY); err != nil {
 			return nil, errors.Join(execshim.ErrCgroup, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/lifecycle"
+	"github.com/podrun/podrun/internal/podinit"
 )
 
 const (
@@ -38,6 +39,26 @@ func (x *Container) ProbeExec(args []string, timeout time.Duration) (lifecycle.O
 		return lifecycle.Failure, output
 	}
 	return lifecycle.Success, ""
+}
+
+// CanDelegateExec reports whether a prober can run a probe's command as ProbeExec does.
+func (x *Container) CanDelegateExec(args []string) bool {
+	config := x.Libcontainer.Config()
+	return x.confinement.program != nil && shimCanExec(&config, x.newProcess(args, x.env, x.Plan.Cwd))
+}
+
+// DelegateExec sets a probe's command for a prober, and returns a pidfd of the container's first process.
+func (x *Container) DelegateExec(args []string, probe *podinit.Probe) (target *os.File, err error) {
+	config := x.Libcontainer.Config()
+	j, err := x.shimExec(&config, x.newProcess(args, x.env, x.Plan.Cwd))
+	if err != nil {
+		return nil, err
+	}
+	probe.Target, probe.Cgroup, probe.Env = x.Plan.Name, cgroupOf(&config), j.Env
+	if probe.Config, probe.Args, err = j.Encode(); err != nil {
+		return nil, err
+	}
+	return x.pidfd.open(x.Process)
 }
 
 // HookExec runs a hook's command. Its output is discarded.

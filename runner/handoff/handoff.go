@@ -264,6 +264,8 @@ type Hibernation struct {
 	Wake         time.Duration // CLOCK_BOOTTIME of the planned wake-up; 0: never
 	Idle         time.Duration // idle time before it hibernated
 	NotifyStatus string        // the latest sd_notify state
+
+	Probes []lifecycle.SteadyProbe `json:",omitempty"` // which pod init runs, in the order of podinit.ProbesRun
 }
 
 // parentPodInit returns the process of this supervisor's pod init; zero if it has exited already, so that this

@@ -24,10 +24,10 @@ func TestPackages(t *testing.T) {
 		t.Run("service/"+dir, func(t *testing.T) { m.packageTest(t, "service", dir) })
 	}
 	// Whole pods and the built binary, which limits, cgroups and systemd affect.
-	pods := []string{"-test.short", "-test.run", "Limits|TestPodOf|KilledPod|ExecShimMakes"}
+	pods := []string{"-test.short", "-test.run", "Limits|TestPodOf|KilledPod|ExecShimMakes|ExecProbesDuring"}
 	whole := "evicted|killed"
 	if torture() { // the fork bomb is of 2048 processes; that of cgroups has 40
-		pods = []string{"-test.run", "Limits|TestPodOf|KilledPod|ExecShimMakes|ForkBomb|StartErrors"}
+		pods = []string{"-test.run", "Limits|TestPodOf|KilledPod|ExecShimMakes|ExecProbesDuring|ForkBomb|StartErrors"}
 		whole += "|down|exhaustion|hostile|sandbox|top|up_one"
 		t.Run("scope/test/examples", func(t *testing.T) {
 			m.packageTest(t, "scope", "test/examples", "-test.run", `TestExamples/^(limits|shared-pid|web)\.yaml$`)

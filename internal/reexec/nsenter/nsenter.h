@@ -52,3 +52,8 @@ void podrun_close_from(unsigned first);
 // podrun_drop_program_pages drops the read-only pages of the program from memory. They come back
 // when they are needed. It is for a process that does little more than wait.
 void podrun_drop_program_pages(void);
+
+// podrun_drop_privileges leaves nothing to a process that traces this one, and lets no process in the
+// pod trace it: tracing memory that is not dumpable takes privileges in the user namespace in which it
+// was made, the supervisor's.
+void podrun_drop_privileges(void);

@@ -70,14 +70,11 @@ static void join_namespaces(void) {
 		podrun_die("enter the pod's namespaces with the pause process");
 }
 
-// drop_privileges leaves nothing to a process that traces this one, and lets no process in the pod
-// trace it: tracing memory that is not dumpable takes privileges in the user namespace in which it
-// was made, the supervisor's.
-static void drop_privileges(void) {
+void podrun_drop_privileges(void) {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {{0}};
 	if (syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		podrun_die("give up the rights of the pause process");
+		podrun_die("give up rights");
 }
 
 void podrun_pause(void) {
@@ -85,7 +82,7 @@ void podrun_pause(void) {
 	podrun_block_signals(&set, NULL);
 	join_namespaces();
 	enter_empty_root();
-	drop_privileges();
+	podrun_drop_privileges();
 	prctl(PR_SET_NAME, COMM_PAUSE, 0, 0, 0);
 	podrun_close_from(FD_PAUSE);
 	podrun_drop_program_pages();

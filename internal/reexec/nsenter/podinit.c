@@ -48,6 +48,7 @@ static struct {
 	int hibernates;   // it has announced a hibernation
 	long long resume_at; // then: when to start the next one, CLOCK_BOOTTIME; 0: never
 	int ping;         // then: interval in milliseconds for the descriptor KEPT_NOTIFY; 0: never
+	int probes;       // then: number of probers that must run
 	unsigned deaths;  // quick ones, in a row
 	long long started_at;
 } supervisor = {.channel = -1};
@@ -87,7 +88,7 @@ static void handle_message(const char *words) {
 		supervisor.stopping = 0;
 	else if (sscanf(words, MSG_FINISHED " %d", &supervisor.code) == 1)
 		supervisor.over = 1;
-	else if (sscanf(words, MSG_HIBERNATE " %lld %d", &supervisor.resume_at, &supervisor.ping) == 2)
+	else if (sscanf(words, MSG_HIBERNATE " %lld %d %d", &supervisor.resume_at, &supervisor.ping, &supervisor.probes) == 3)
 		supervisor.hibernates = 1;
 }
 
@@ -145,6 +146,8 @@ static void reap_supervisor(int st) {
 		set_alarm(supervisor.resume_at);
 		if (supervisor.ping > 0)
 			send_watchdog();
+		if (podrun_start_probers(supervisor.probes) < 0)
+			start_supervisor(AFTER_HIBERNATION);
 	} else if (WIFSIGNALED(st)) {
 		log_and_respawn("was killed by signal", WTERMSIG(st));
 	} else {
@@ -156,6 +159,7 @@ static void reap_supervisor(int st) {
 static void start_supervisor(const char *after) {
 	int pair[2];
 	set_alarm(0);
+	podrun_stop_probers();
 	supervisor.hibernates = 0;
 	supervisor.started_at = podrun_now();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -254,7 +258,8 @@ void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int ch
 		for (pid_t pid; (pid = podrun_reap(supervisor.pid, &st)) > 0;)
 			if (pid == supervisor.pid)
 				reap_supervisor(st);
-		int wanted = supervisor.hibernates && (found & 1 << KEPT || podrun_exits_pending() || supervisor.stopping);
+		int wanted = supervisor.hibernates && (found & 1 << KEPT || podrun_exits_pending() || supervisor.stopping ||
+						       podrun_count_probers() < supervisor.probes);
 		if (supervisor.pid == 0 && (wanted || asked || found & 1 << ALARM))
 			start_supervisor(supervisor.hibernates ? AFTER_HIBERNATION : AFTER_DEATH);
 		if (supervisor.channel >= 0)

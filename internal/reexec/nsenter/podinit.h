@@ -30,7 +30,7 @@ int podrun_read_message(int channel, char words[MAX_MESSAGE]);
 int podrun_pass_kept_fds(void);
 
 // podrun_reap reaps one child and returns its pid, or 0 if none has exited. It records the exit
-// unless the child is the supervisor.
+// unless the child is the supervisor or a prober.
 int podrun_reap(int supervisor, int *status);
 
 // podrun_exits_pending reports whether a supervisor has yet to receive an exit. podrun_send_exits
@@ -39,6 +39,15 @@ int podrun_reap(int supervisor, int *status);
 int podrun_exits_pending(void);
 void podrun_send_exits(int channel);
 void podrun_resend_exits(void);
+
+// podrun_start_probers starts probers, each of which runs one probe of the table KEPT_PROBES, and
+// exits when that does not succeed. It returns -1 if it cannot. podrun_stop_probers ends them
+// together with what they run, podrun_forget_prober reports whether a process that was reaped is one
+// of them, and podrun_count_probers returns how many run.
+int podrun_start_probers(int count);
+void podrun_stop_probers(void);
+int podrun_forget_prober(pid_t pid);
+int podrun_count_probers(void);
 
 // podrun_init_config is the configuration of a pod init.
 struct podrun_init_config {

@@ -146,8 +146,8 @@ int podrun_reap(int supervisor, int *status) {
 	if (waitpid(info.si_pid, status, WNOHANG) != info.si_pid)
 		return 0;
 	e.status = *status;
-	if (info.si_pid == supervisor)
-		return supervisor;
+	if (info.si_pid == supervisor || podrun_forget_prober(info.si_pid))
+		return info.si_pid;
 	if (exits_count == MAX_EXITS)
 		forget(exits[0].process.pid, exits[0].process.start);
 	exits[exits_count++] = e;

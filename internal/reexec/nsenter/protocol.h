@@ -12,6 +12,8 @@
 #define FD_USER 9 // pod init → supervisor: the user namespace of the pod's containers, if it has one of its own
 #define FD_CHANNEL 3 // pod init → supervisor: the SEQPACKET socket to the pod init
 #define FD_PAUSE 3 // supervisor → pause process: the first of the namespaces that it joins; the others follow
+#define FD_SHIM_TARGET 3 // supervisor → exec shim: a pidfd of the container's first process; if it is that process itself, the shim's own program
+#define FD_SHIM_CHANNEL 4 // supervisor → exec shim: the stream socket for the configuration and the replies
 
 // Environment variables. Environ of internal/reexec removes all of them from what a child inherits.
 #define ENV_ENTER "_PODRUN_ENTER" // Go → C constructor: what the process enters before Go starts
@@ -60,7 +62,7 @@
 #define MSG_FORGET "forget" // supervisor → pod init: PID START: the exit of this process is recorded
 #define MSG_SERVING "serving" // supervisor → pod init: from now on the pod outlives its supervisor; the report pipe is closed
 #define MSG_STOP_RECORDED "stop-recorded" // supervisor → pod init: the requested stop is recorded
-#define MSG_HIBERNATE "hibernate" // supervisor → pod init: AT_NS PING_MS: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never)
+#define MSG_HIBERNATE "hibernate" // supervisor → pod init: AT_NS PING_MS PROBES: this process exits; start another at an input, an exit, a stop or at this CLOCK_BOOTTIME (0: none); send WATCHDOG=1 to "notify" at this interval (0: never); until then run the PROBES of "probes"
 #define MSG_FINISHED "finished" // supervisor → pod init: CODE: the pod has ended
 #define MSG_READY "ready" // pod init → supervisor: the namespaces are held; to the first supervisor of a pod init only
 #define MSG_EXIT "exit" // pod init → supervisor: PID START STATUS AT_NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
@@ -68,6 +70,8 @@
 
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
 #define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of section 8
+#define KEPT_PROBES "probes" // supervisor → prober, next supervisor: the table of steady probes, in shared memory
+#define KEPT_SHIM "probe.shim" // supervisor → prober: the exec shim's program
 
 // Messages of a supervisor or pod init to the main process of the pod's systemd unit, in the form of sd_notify.
 #define NOTIFY_WATCHDOG "WATCHDOG=1" // supervisor, pod init → up, unit loop → systemd: the pod is alive
@@ -78,6 +82,7 @@
 #define MAX_KEPT 1000 // supervisor → pod init: kept descriptors
 #define MAX_EXITS 1000 // pod init → supervisor: exits that are not recorded
 #define MAX_MESSAGE 160 // pod init ↔ supervisor: bytes of a message
+#define MAX_PROBES 64 // supervisor → pod init: steady probes of a hibernating pod
 #define MAX_PRESPAWN_TEXT 32768 // CLI → prespawned process: bytes of the message
 #define MAX_PRESPAWN_FILES 128 // CLI → prespawned process: descriptors of the message
 #define MAX_PRESPAWN_ARGS 16 // CLI → prespawned process: arguments of the program
@@ -88,6 +93,7 @@
 // Names of processes (/proc/PID/comm).
 #define COMM_MONITOR "podrun-monitor" // monitor → CLI: the monitor
 #define COMM_POD_INIT "podrun-podinit" // pod init → supervisor: the pod init
+#define COMM_PROBER "podrun-prober" // prober → users: a prober, which runs one steady probe while the supervisor hibernates
 #define COMM_PAUSE "podrun-pause" // pause process → users: the pause process
 #define COMM_UNIT_LOOP "podrun-unitloop" // unit loop → users: the unit loop
 
@@ -95,3 +101,6 @@
 #define FILE_PODS "pods" // CLI → monitor: the directory of all pods, below the data and the runtime root
 #define FILE_LOCK "lock" // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
 #define FILE_REMOVING "removing" // supervisor, puller → monitor, commands: the pod is being removed
+
+// Replies of the exec shim: the first comes with a pid, the others, failed steps, with an errno.
+#define SHIM_STARTED 1 // exec shim → supervisor: the process that will be the program is made

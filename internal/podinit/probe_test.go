@@ -1,0 +1,102 @@
+package podinit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// parsers compiles the parsers of a prober, with checks of every access to memory, and returns a function that
+// runs them.
+func parsers(t *testing.T) func(kind, input string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "prober")
+	out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program, "testdata/prober.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("compile the parsers: %v\n%s", err, out)
+	}
+	return func(kind, input string) string {
+		cmd := exec.Command(program, kind)
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s %q: %v\n%s", kind, input, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+}
+
+var testProbes = []Probe{
+	{Next: 5, Period: 6, Timeout: 7, Server: netip.MustParseAddrPort("127.0.0.1:80"), Request: "GET / HTTP/1.1\r\n\r\n"},
+	{Next: 8, Period: 9, Timeout: 10, Server: netip.MustParseAddrPort("[::1]:65535"), HostNet: true},
+	{Config: []byte("config"), Target: "c", Args: []string{"podrun", "true", ""}, Env: []string{"A=b"}},
+}
+
+// A prober reads what the supervisor has written, and nothing outside of a damaged table.
+func TestTableOfProbes(t *testing.T) {
+	parse := parsers(t)
+	table, err := encodeProbes(testProbes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "5 6 7 2 1 80 text GET / HTTP/1.1\r\n\r\n\n8 9 10 10 0 65535 text\n0 0 0 0 1 0 text config strings 1 podrun true  A=b"
+	if got := strings.ReplaceAll(parse("table", string(table)), "text \n", "text\n"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	binary.NativeEndian.PutUint64(table[8:], 42) // the first prober's latest success
+	if last, err := decodeProbes(table); err != nil || !slices.Equal(last, []time.Duration{42, 0, 0}) {
+		t.Errorf("latest successes %v, %v", last, err)
+	}
+	for range 300 {
+		damaged := bytes.Clone(table[:rand.IntN(len(table))+1])
+		for range rand.IntN(4) {
+			damaged[rand.IntN(len(damaged))] = byte(rand.Uint32())
+		}
+		parse("table", string(damaged))
+		decodeProbes(damaged)
+	}
+}
+
+func TestTableOfProbesHasNoNUL(t *testing.T) {
+	if _, err := encodeProbes([]Probe{{Args: []string{"a\x00b"}}}); err == nil {
+		t.Error("a NUL in an argument is encoded")
+	}
+}
+
+// Only a plain success is one for a prober. The supervisor may take other answers for a success, too.
+func TestProberJudgesAnswers(t *testing.T) {
+	parse := parsers(t)
+	for answer, want := range map[string]string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok":                  "1",
+		"HTTP/1.1 200 OK\r\ncontent-length:2\r\n\r\nok":                   "1",
+		"HTTP/1.0 299 OK\r\n\r\nok":                                       "1",
+		"HTTP/1.1 204 No Content\r\n\r\n":                                 "1",
+		"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n" + long(10<<10): "1",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n":  "1",
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok":                  "-1", // cut off
+		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nok":                 "-1",
+		"HTTP/1.1 200 OK\r\nContent-Length: " + long(30) + "\r\n\r\nok":   "-1",
+		"HTTP/1.1 200 OK\r\nX: " + long(4096) + "\r\n\r\n":                "-1",
+		"HTTP/1.1 200 OK\r\n":                                             "-1",
+		"HTTP/1.1 2000 OK\r\n\r\n":                                        "-1",
+		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n":            "-1",
+		"HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n":                       "-1",
+		"HTTP/1.1 500 No\r\n\r\n":                                         "-1",
+		"HTTP/2.0 200 OK\r\n\r\n":                                         "-1",
+		"SSH-2.0-OpenSSH\r\n":                                             "-1",
+		"HTTP/1.1 200 OK\r\n\x00Content-Length: 5\r\n\r\n":                "-1",
+	} {
+		if got := parse("answer", answer); got != want {
+			t.Errorf("%.60q: %s, want %s", answer, got, want)
+		}
+	}
+}
+
+func long(n int) string { return strings.Repeat("x", n) }
