@@ -3,6 +3,7 @@ package vm
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -66,8 +67,8 @@ func TestBootBesidePodman(t *testing.T) {
 	m := boot(t, "debian")
 	for env, program := range map[string]string{"PODMAN": "/usr/bin/podman", "RUNTIME": "/usr/bin/crun"} {
 		if file := os.Getenv(env); file != "" {
-			m.script(t, "put", file, "/root")
-			m.must(t, "root", "install", "-m", "755", "/root/"+file[strings.LastIndex(file, "/")+1:], program)
+			m.script(t, "put", file, "/home/dev")
+			m.must(t, "root", "install", "-m", "755", "/home/dev/"+filepath.Base(file), program)
 		}
 	}
 	dev := func(format string, args ...any) string {
