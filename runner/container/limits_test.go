@@ -6,6 +6,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
@@ -21,6 +22,24 @@ func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	atTop := config.Cgroups.Parent == "/" && config.Cgroups.Name == FullID(plan, x)
 	if want := !cgroup2Only() && !sandbox.RootIsHostRoot(); atTop != want {
 		t.Errorf("they are looked for in %q as %q; at the top: want %t", config.Cgroups.Parent, config.Cgroups.Name, want)
+	}
+}
+
+// Where there is no cgroup the limit of processes counts those of all pods, which may be more than one pod may have.
+func TestProcessLimitCountsFromThePresent(t *testing.T) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		t.Fatal(err)
+	}
+	limits := processLimit(20_000)
+	if len(limits) != 1 || limits[0].Type != unix.RLIMIT_NPROC {
+		t.Fatalf("limits %v", limits)
+	}
+	if want := min(20_000+otherPods+2048, own.Max-own.Max/4); limits[0].Hard != want || limits[0].Soft != want {
+		t.Errorf("with 20,000 processes on the machine the limit is %v, want %d", limits[0], want)
+	}
+	if n := processesNow(); n < 2 {
+		t.Errorf("the machine has %d processes", n)
 	}
 }
 
