@@ -58,6 +58,9 @@ func (p Pod) VolumesDir() string { return filepath.Join(p.data, "volumes") }
 // RootfsDir returns the directory of the writable layers of the pod's containers.
 func (p Pod) RootfsDir() string { return filepath.Join(p.data, "rootfs") }
 
+// MountPointsDir returns the directory of the layers of mount points, which the user's pods share.
+func (p Pod) MountPointsDir() string { return p.dirs.MountPoints() }
+
 // LibcontainerDir returns libcontainer's state root of this pod.
 func (p Pod) LibcontainerDir() string { return filepath.Join(p.runtime, "libcontainer") }
 
