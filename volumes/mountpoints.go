@@ -30,8 +30,12 @@ func MountPointsLayer(dir string, dirs, files []string) (string, error) {
 	if err == nil {
 		err = os.Rename(making, layer)
 	}
-	if err != nil && !exists(layer) {
+	switch {
+	case err == nil:
+	case !exists(layer):
 		return "", fmt.Errorf("make mount points: %w", err)
+	default: // another caller has made it, and this one perhaps a part of another
+		_ = RemoveTree(making)
 	}
 	return layer, nil
 }

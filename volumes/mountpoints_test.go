@@ -26,7 +26,7 @@ func TestMountPointsLayer(t *testing.T) {
 	testenv.NoLeaks(t)
 	defer unix.Umask(unix.Umask(0o077)) // only directories are visible, and a user of the container enters them
 	dir := filepath.Join(t.TempDir(), "mountpoints")
-	layers := make([]string, 8)
+	layers := make([]string, 32)
 	var all sync.WaitGroup
 	for i := range layers {
 		all.Go(func() { layers[i] = layerOf(t, dir, []string{"/proc", "/var/run/x"}, []string{"/etc/hosts"}) })
