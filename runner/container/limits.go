@@ -3,7 +3,6 @@ package container
 import (
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/opencontainers/runc/libcontainer/configs"
@@ -29,7 +28,7 @@ func (x *Container) completeConfig(s *sandbox.Sandbox, config *configs.Config) {
 			// hierarchies.
 			config.Cgroups.Parent = "/"
 		}
-		config.Rlimits = append(config.Rlimits, processLimit(processesNow())...)
+		config.Rlimits = append(config.Rlimits, processLimit()...)
 	}
 }
 
@@ -65,31 +64,18 @@ func joinUserNamespace(userns string, config *configs.Config) {
 	config.UIDMappings, config.GIDMappings = same, same
 }
 
+// userPids is the number of processes and threads that all pods of a user without a cgroup may have together: those
+// of four pods that use up cgroups.DefaultPids, or of 400 that start at once, with 20 each.
+const userPids = 4 * uint64(cgroups.DefaultPids)
+
 // processLimit returns the RLIMIT_NPROC that replaces pids.max where there is no cgroup. The kernel counts the
 // processes of each user of the pods' user namespace, and no capability in that namespace lifts the limit. A quarter
 // of the user's own limit stays free, so that commands can stop a pod that has used up the limit.
-func processLimit(now uint64) []configs.Rlimit {
+func processLimit() []configs.Rlimit {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		return nil
 	}
-	n := min(now+otherPods+uint64(cgroups.DefaultPids), own.Max-own.Max/4)
+	n := min(userPids, own.Max-own.Max/4)
 	return []configs.Rlimit{{Type: unix.RLIMIT_NPROC, Hard: n, Soft: n}}
-}
-
-// otherPods is the number of processes and threads that the limit leaves for pods that start later, because they
-// count too: of 300 pods, whose supervisors have most of them while they start.
-const otherPods = 3 * uint64(cgroups.DefaultPids)
-
-// processesNow returns how many processes and threads the machine has: at least those of the user. A PID namespace
-// hides them from /proc, but not from this number.
-func processesNow() uint64 {
-	b, err := os.ReadFile("/proc/loadavg") // 0.20 0.18 0.12 1/80 11206
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(b), "/")
-	all, _, _ := strings.Cut(rest, " ")
-	n, _ := strconv.ParseUint(all, 10, 32)
-	return n
 }

@@ -25,21 +25,18 @@ func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	}
 }
 
-// Where there is no cgroup the limit of processes counts those of all pods, which may be more than one pod may have.
-func TestProcessLimitCountsFromThePresent(t *testing.T) {
+// Where there is no cgroup the limit of processes counts those of all pods. Commands can still stop them.
+func TestProcessLimitIsOfAllPods(t *testing.T) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		t.Fatal(err)
 	}
-	limits := processLimit(20_000)
-	if len(limits) != 1 || limits[0].Type != unix.RLIMIT_NPROC {
+	limits := processLimit()
+	if len(limits) != 1 || limits[0].Type != unix.RLIMIT_NPROC || limits[0].Hard != limits[0].Soft {
 		t.Fatalf("limits %v", limits)
 	}
-	if want := min(20_000+otherPods+2048, own.Max-own.Max/4); limits[0].Hard != want || limits[0].Soft != want {
-		t.Errorf("with 20,000 processes on the machine the limit is %v, want %d", limits[0], want)
-	}
-	if n := processesNow(); n < 2 {
-		t.Errorf("the machine has %d processes", n)
+	if got := limits[0].Hard; got != 8192 && got*4 > own.Max*3+3 || got > own.Max {
+		t.Errorf("the limit is %d, of the user's own %d", got, own.Max)
 	}
 }
 
