@@ -208,11 +208,11 @@ func TestForkBombIsBounded(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	p := start(t, newPlan(nil, []pod.Container{
-		shell(l, "bomb", "for i in $(seq 3000); do sleep 1000 & done; echo unbounded; exec sleep 1000"),
+		shell(l, "bomb", "for i in $(seq 20000); do sleep 1000 & done; echo unbounded; exec sleep 1000"),
 	}))
 	p.until("out of processes", func(st pod.Status) bool { return st.Containers[0].State.Terminated != nil })
 	if got := p.log("bomb"); !strings.Contains(got, "can't fork") {
-		t.Errorf("3000 processes: %q", got)
+		t.Errorf("20000 processes: %q", got)
 	}
 	if st := p.stop(0); !st.Phase.Terminal() {
 		t.Errorf("phase %s after a stop", st.Phase)

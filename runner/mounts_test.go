@@ -319,3 +319,31 @@ func TestFilesOfPodrunsOverVolumes(t *testing.T) {
 		t.Errorf("the host's directory has %v, %v", found, err)
 	}
 }
+
+// The mount points of nearly every container are in a layer that all pods share. Only a mount of the user's choice
+// takes a directory in the writable layer.
+func TestMountPointsAreShared(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := layer(t)
+	c := withVolume(shell(l, "a", "exec sleep 1000"), pod.Mount{})
+	account := pod.Mount{Volume: "account", Path: pod.ServiceAccountPath, ReadOnly: true}
+	c.Mounts = append(c.Mounts, account)
+	other := shell(l, "other", "exec sleep 1000")
+	other.Mounts = []pod.Mount{{Volume: "v", Path: "/etc"}}
+	plan := newPlan(nil, []pod.Container{c, other})
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}, {Name: "account", Kind: pod.Files}}
+	p := start(t, plan)
+	p.running()
+	for name, want := range map[string]string{"a-0": "v", "other-0": ""} {
+		made, err := filepath.Glob(filepath.Join(p.place.RootfsDir(), name, "upper", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range made {
+			made[i] = filepath.Base(made[i])
+		}
+		if got := strings.Join(made, " "); got != want {
+			t.Errorf("%s: the writable layer has %q, want %q", name, got, want)
+		}
+	}
+}

@@ -164,11 +164,15 @@ func (p *testPod) ended() *pod.Status {
 	}
 }
 
+// untilTime is how long until waits. It only ends tests that fail anyway: a pod that starts thousands of processes
+// may take minutes.
+const untilTime = 10 * time.Minute
+
 // until waits for a status that satisfies ok.
 func (p *testPod) until(what string, ok func(pod.Status) bool) pod.Status {
 	p.t.Helper()
 	var last pod.Status
-	timeout := time.After(time.Minute)
+	timeout := time.After(untilTime)
 	for {
 		select {
 		case last = <-p.changes:
@@ -176,7 +180,7 @@ func (p *testPod) until(what string, ok func(pod.Status) bool) pod.Status {
 				return last
 			}
 		case <-timeout:
-			p.t.Fatalf("the pod is not %s within a minute; status %+v", what, last)
+			p.t.Fatalf("the pod is not %s within %v; status %+v", what, untilTime, last)
 		}
 	}
 }

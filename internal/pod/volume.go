@@ -29,6 +29,9 @@ type Volume struct {
 	Dirs    []string     `json:"dirs,omitempty"` // for a volume of files: empty directories, as mount points for others
 }
 
+// ServiceAccountPath is where containers have the files of their service account.
+const ServiceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 // VolumeKind is the kind of a volume.
 type VolumeKind string
 

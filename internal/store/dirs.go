@@ -176,6 +176,9 @@ func (d Dirs) OverlayMark() (string, error) {
 	return filepath.Join(d.Runtime, fmt.Sprintf("overlay-%x", st.Dev)), nil
 }
 
+// MountPoints returns the directory of the layers of mount points (volumes.MountPointsLayer).
+func (d Dirs) MountPoints() string { return filepath.Join(d.Data, "mountpoints") }
+
 // Libexec returns the directory of the unpacked programs.
 func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
 

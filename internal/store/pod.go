@@ -58,6 +58,9 @@ func (p Pod) VolumesDir() string { return filepath.Join(p.data, "volumes") }
 // RootfsDir returns the directory of the writable layers of the pod's containers.
 func (p Pod) RootfsDir() string { return filepath.Join(p.data, "rootfs") }
 
+// MountPointsDir returns the directory of the layers of mount points, which the user's pods share.
+func (p Pod) MountPointsDir() string { return p.dirs.MountPoints() }
+
 // LibcontainerDir returns libcontainer's state root of this pod.
 func (p Pod) LibcontainerDir() string { return filepath.Join(p.runtime, "libcontainer") }
 
@@ -114,11 +117,14 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	if err := os.Symlink(p.runtime, link); err != nil {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
-	// The manifest needs no sync of its own: the sync of the directory for the plan follows.
-	if err := replace(filepath.Join(p.data, manifestFile), manifest, 0o600, true); err != nil {
-		return fmt.Errorf("save manifest: %w", err)
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return fmt.Errorf("encode plan: %w", err)
 	}
-	return p.writePlan(plan)
+	if err := writeFiles(p.data, file{manifestFile, manifest}, file{planFile, text}); err != nil {
+		return fmt.Errorf("save manifest and plan: %w", err)
+	}
+	return nil
 }
 
 func (p Pod) writePlan(plan *pod.Plan) error {

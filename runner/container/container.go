@@ -193,7 +193,7 @@ func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (a
 	if err != nil {
 		return at, err
 	}
-	root, err := volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
+	root, err := volumes.MountRootfs(x.Rootfs(s), x.withMountPoints(s, layers), false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
 	if err != nil {
 		return at, fmt.Errorf("mount root file system: %w", err)
 	}

@@ -64,13 +64,18 @@ func joinUserNamespace(userns string, config *configs.Config) {
 	config.UIDMappings, config.GIDMappings = same, same
 }
 
+// userPids is the number of processes and threads that all pods of a user without a cgroup may have together: those
+// of four pods that use up cgroups.DefaultPids, or of 400 that start at once, with 20 each.
+const userPids = 4 * uint64(cgroups.DefaultPids)
+
 // processLimit returns the RLIMIT_NPROC that replaces pids.max where there is no cgroup. The kernel counts the
-// processes of each user of the pod's user namespace, and no capability in that namespace lifts the limit.
+// processes of each user of the pods' user namespace, and no capability in that namespace lifts the limit. A quarter
+// of the user's own limit stays free, so that commands can stop a pod that has used up the limit.
 func processLimit() []configs.Rlimit {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
 		return nil
 	}
-	n := min(uint64(cgroups.DefaultPids), own.Max)
+	n := min(userPids, own.Max-own.Max/4)
 	return []configs.Rlimit{{Type: unix.RLIMIT_NPROC, Hard: n, Soft: n}}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer"
 	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
@@ -21,6 +22,21 @@ func TestCgroupsThatAreNotToBeHad(t *testing.T) {
 	atTop := config.Cgroups.Parent == "/" && config.Cgroups.Name == FullID(plan, x)
 	if want := !cgroup2Only() && !sandbox.RootIsHostRoot(); atTop != want {
 		t.Errorf("they are looked for in %q as %q; at the top: want %t", config.Cgroups.Parent, config.Cgroups.Name, want)
+	}
+}
+
+// Where there is no cgroup the limit of processes counts those of all pods. Commands can still stop them.
+func TestProcessLimitIsOfAllPods(t *testing.T) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		t.Fatal(err)
+	}
+	limits := processLimit()
+	if len(limits) != 1 || limits[0].Type != unix.RLIMIT_NPROC || limits[0].Hard != limits[0].Soft {
+		t.Fatalf("limits %v", limits)
+	}
+	if got := limits[0].Hard; got != 8192 && got*4 > own.Max*3+3 || got > own.Max {
+		t.Errorf("the limit is %d, of the user's own %d", got, own.Max)
 	}
 }
 

@@ -17,13 +17,20 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
+// Files that podrun makes for every container.
+const (
+	hostsFile    = "/etc/hosts"
+	hostnameFile = "/etc/hostname"
+	resolvFile   = "/etc/resolv.conf"
+)
+
 // fileMounts returns the mounts of the files that podrun makes for a container. The mounts in over have paths
 // inside of a volume, and are made after the volume's: so a volume at /etc or /tmp hides neither /etc/hosts nor
 // the termination message (containerd: sorted mounts in internal/cri/opts). A volume at exactly the path of a
 // file replaces the file, as with the kubelet.
 func fileMounts(c *pod.Container, at specInput) (files, over []specs.Mount) {
 	for _, f := range []struct{ source, target string }{
-		{at.hosts, "/etc/hosts"}, {at.hostname, "/etc/hostname"}, {at.resolv, "/etc/resolv.conf"}, {at.terminationLog, c.TerminationMessagePath},
+		{at.hosts, hostsFile}, {at.hostname, hostnameFile}, {at.resolv, resolvFile}, {at.terminationLog, c.TerminationMessagePath},
 	} {
 		i := mountAround(c, f.target)
 		switch {

@@ -38,17 +38,14 @@ func (b *builder) mounts() []pod.Mount {
 
 // The files of its service account in every container: only the namespace. There is no token, as there is no
 // API server.
-const (
-	accountPath   = "/var/run/secrets/kubernetes.io/serviceaccount"
-	accountVolume = "kube-api-access" // no volume of a manifest: see serviceAccountVolume
-)
+const accountVolume = "kube-api-access" // no volume of a manifest: see serviceAccountVolume
 
 // account returns the mount of these files, unless the manifest disables it or mounts something else there.
 func (b *builder) account() *pod.Mount {
-	if !automountServiceAccount(b.pod) || slices.ContainsFunc(b.c.VolumeMounts, func(m corev1.VolumeMount) bool { return podutil.MountPoint(m.MountPath) == accountPath }) {
+	if !automountServiceAccount(b.pod) || slices.ContainsFunc(b.c.VolumeMounts, func(m corev1.VolumeMount) bool { return podutil.MountPoint(m.MountPath) == pod.ServiceAccountPath }) {
 		return nil
 	}
-	return &pod.Mount{Volume: serviceAccountVolume(b.pod), Path: accountPath, ReadOnly: true}
+	return &pod.Mount{Volume: serviceAccountVolume(b.pod), Path: pod.ServiceAccountPath, ReadOnly: true}
 }
 
 func automountServiceAccount(p *corev1.Pod) bool {

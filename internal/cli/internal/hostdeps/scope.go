@@ -31,8 +31,11 @@ const (
 func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() string) {
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
-	unit, err := scopeParent(s, manager, ok)
-	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
+	if !ok {
+		return none
+	}
+	unit, err := scopeParent(s, manager)
+	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil {
 		return none
 	}
 	timeout := unitScopeTime
@@ -69,9 +72,9 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 // is so if the unit's cgroup is not delegated: after a crash systemd starts the main process in that cgroup
 // again, which fails (EBUSY) while the pod has controllers below it. At shutdown the unit ends its pods before
 // systemd ends their scopes. It is a unit of pods, or that of podrun node.
-func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
+func scopeParent(s *podinit.Options, m delegation.Manager) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
-	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is || !ok {
+	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)

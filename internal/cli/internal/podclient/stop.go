@@ -116,6 +116,11 @@ func Shutdown(ctx context.Context, p store.Pod, killNow <-chan struct{}) error {
 	if !p.Alive() {
 		return nil
 	}
+	endTurn, err := stopTurns.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer endTurn()
 	within, cancel := context.WithTimeout(ctx, stopTimeout(p, nil))
 	defer cancel()
 	request := func(grace *int64) error {
@@ -170,8 +175,14 @@ type StopOptions struct {
 }
 
 // Stop stops a pod, and returns when no process of it is left. The pod's own processes remove it, if it is
-// to be removed. Remove handles what they leave when they are killed, or are of an older podrun.
+// to be removed. Remove handles what they leave when they are killed, or are of an older podrun. It may be called for
+// many pods at once: it waits for its turn.
 func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
+	endTurn, err := stopTurns.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer endTurn()
 	if o.Progress != nil {
 		defer ReportWaiting(o.Progress, "stopping", p, o.Grace, nil)()
 	}
