@@ -37,7 +37,8 @@
 static const long long quick = 10000000000, min_delay = 100000000, max_delay = 5000000000;
 enum { deaths_without_delay = 5 };
 
-int podrun_make_router(void) {
+// make_router makes the network namespace that the pods of one user share.
+static int make_router(void) {
 	int pair[2], fd;
 	char c, path[64];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -188,7 +189,7 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 	if ((config.hostpid = getenv(ENV_HOST_PID) != NULL))
 		podrun_become_subreaper();
 	podrun_block_signals(&config.set, &config.old_mask);
-	config.router = podrun_move_fd_up(router >= 0 ? router : podrun_make_router()); // above the descriptors of a supervisor
+	config.router = podrun_move_fd_up(router >= 0 ? router : make_router()); // above the descriptors of a supervisor
 	config.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	for (unsigned deaths = 0;;) {
 		long long born = podrun_now();

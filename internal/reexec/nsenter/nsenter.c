@@ -203,8 +203,8 @@ __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **ar
 	if (pod)
 		report_fd = FD_REPORT;
 	become_root(pod || prespawn);
-	if (prespawn) // a user namespace that was made has no router yet
-		podrun_prespawn(env_fd(ENV_USER_NS) < 0 ? podrun_make_router() : -1);
+	if (prespawn)
+		podrun_prespawn();
 	if (!pod && mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
 	if (!strcmp(what, ENTER_USER_NS_NET) && unshare(CLONE_NEWNET) < 0)

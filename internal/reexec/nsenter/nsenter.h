@@ -18,12 +18,8 @@ void podrun_set_exit_code(int code);
 void podrun_clear_env(void);
 
 // podrun_prespawn waits at FD_PRESPAWN for the pod that this process belongs to, and
-// executes the program as the first process of that pod. router is as for podrun_monitor; with -1 the message says
-// which it is.
-void podrun_prespawn(int router) __attribute__((noreturn));
-
-// podrun_make_router makes the network namespace that the pods of one user share, and returns a descriptor.
-int podrun_make_router(void);
+// executes the program as the first process of that pod.
+void podrun_prespawn(void) __attribute__((noreturn));
 
 // podrun_monitor leaves a monitor running in the host's PID and mount namespaces. The monitor forks
 // a pod init, PID 1 of a new PID namespace, and another one whenever a pod init is killed. Each pod

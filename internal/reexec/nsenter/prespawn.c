@@ -1,14 +1,11 @@
 // A pod's first process that was started before its pod was known (prespawn). It has entered the
-// user namespace and, if it made that, the router's network namespace, reports that, and waits for the rest in one
-// message. The caller may end first or
+// user namespace, reports that, and waits for the rest in one message. The caller may end first or
 // may find that there will be no pod: then this process ends, too, and leaves nothing.
 //
 // The rest (arguments, environment and descriptors) is what a first process of a pod receives that is
 // started for a known pod: the program is executed again.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -51,24 +48,11 @@ static ssize_t read_message(char *text) {
 	return n;
 }
 
-// keep_router keeps the router's descriptor, above those of the message, for the program.
-static void keep_router(int router) {
-	static char variable[sizeof ENV_ROUTER + 16];
-	int fd = fcntl(router, F_DUPFD, STDERR_FILENO + MAX_PRESPAWN_FILES);
-	if (fd < 0)
-		_exit(125);
-	close(router);
-	snprintf(variable, sizeof variable, ENV_ROUTER "=%d", fd);
-	putenv(variable);
-}
-
-void podrun_prespawn(int router) {
+void podrun_prespawn(void) {
 	static char text[MAX_PRESPAWN_TEXT];
 	char *argv[MAX_PRESPAWN_ARGS + 1], *w = text, *end;
 	int args = 0;
 	podrun_clear_env();
-	if (router >= 0)
-		keep_router(router);
 	if (send(FD_PRESPAWN, "x", 1, MSG_NOSIGNAL) != 1)
 		_exit(0);
 	end = text + read_message(text);
