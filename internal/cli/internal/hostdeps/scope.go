@@ -31,11 +31,8 @@ const (
 func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() string) {
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
-	if !ok {
-		return none
-	}
-	unit, err := scopeParent(s, manager)
-	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil {
+	unit, err := scopeParent(s, manager, ok)
+	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
 	timeout := unitScopeTime
@@ -72,9 +69,9 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 // is so if the unit's cgroup is not delegated: after a crash systemd starts the main process in that cgroup
 // again, which fails (EBUSY) while the pod has controllers below it. At shutdown the unit ends its pods before
 // systemd ends their scopes. It is a unit of pods, or that of podrun node.
-func scopeParent(s *podinit.Options, m delegation.Manager) (*systemd.Unit, error) {
+func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
-	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is {
+	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is || !ok {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)
