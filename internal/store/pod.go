@@ -117,14 +117,11 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	if err := os.Symlink(p.runtime, link); err != nil {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
-	text, err := json.Marshal(plan)
-	if err != nil {
-		return fmt.Errorf("encode plan: %w", err)
+	// The manifest needs no sync of its own: the sync of the directory for the plan follows.
+	if err := replace(filepath.Join(p.data, manifestFile), manifest, 0o600, true); err != nil {
+		return fmt.Errorf("save manifest: %w", err)
 	}
-	if err := writeFiles(p.data, file{manifestFile, manifest}, file{planFile, text}); err != nil {
-		return fmt.Errorf("save manifest and plan: %w", err)
-	}
-	return nil
+	return p.writePlan(plan)
 }
 
 func (p Pod) writePlan(plan *pod.Plan) error {

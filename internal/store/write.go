@@ -2,11 +2,9 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 )
 
 // WriteFile replaces path so that after a power cut it holds either the old or the new content:
@@ -42,59 +40,15 @@ func writeJSON(write func(path string, data []byte) error, path string, v any) e
 	return write(path, b)
 }
 
-func replace(path string, data []byte, mode os.FileMode, sync bool) error {
-	temporary, err := writeTemporary(path, data, mode, sync)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		os.Remove(temporary)
-		return err
-	}
-	return nil
-}
-
-// file is the name of a file and its content.
-type file struct {
-	name string
-	data []byte
-}
-
-// writeFiles is WriteFile for files of one directory: where one of them exists, those before it do. It syncs
-// their contents at the same time, because a disk needs hardly longer for two than for one.
-func writeFiles(dir string, files ...file) error {
-	temporary, errs := make([]string, len(files)), make([]error, len(files))
-	var all sync.WaitGroup
-	for i, f := range files {
-		all.Go(func() { temporary[i], errs[i] = writeTemporary(filepath.Join(dir, f.name), f.data, 0o600, true) })
-	}
-	all.Wait()
-	err := errors.Join(errs...)
-	for i, f := range files {
-		if err == nil {
-			err = os.Rename(temporary[i], filepath.Join(dir, f.name))
-		}
-		if err != nil && temporary[i] != "" {
-			os.Remove(temporary[i])
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return SyncDir(dir)
-}
-
-// writeTemporary writes the temporary file that will replace path, and returns its path.
-func writeTemporary(path string, data []byte, mode os.FileMode, sync bool) (temporary string, err error) {
+func replace(path string, data []byte, mode os.FileMode, sync bool) (err error) {
 	base := filepath.Base(path)
 	f, err := os.CreateTemp(filepath.Dir(path), "."+base[:min(len(base), 200)]+".*") // a name has up to 255 bytes
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() {
 		if err != nil {
 			os.Remove(f.Name())
-			temporary = ""
 		}
 	}()
 	if err = f.Chmod(mode); err == nil {
@@ -106,7 +60,10 @@ func writeTemporary(path string, data []byte, mode os.FileMode, sync bool) (temp
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return f.Name(), err
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return err
 }
 
 // SyncDir makes the names in a directory durable.
