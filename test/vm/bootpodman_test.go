@@ -52,9 +52,9 @@ systemctl --user daemon-reload
 systemctl --user -q enable booted
 `
 
-// pasta, run by dev, gives podman's units pasta for their network: a podman that is newer than the machine's netavark
+// peerNetwork, run by dev, gives podman's units pasta for their network: a podman that is newer than the machine's netavark
 // cannot make podman's own.
-const pasta = `set -e
+const peerNetwork = `set -e
 mkdir -p .config/systemd/user/podman-kube@.service.d
 printf '[Service]\nExecStart=\nExecStart=/usr/bin/podman kube play --replace --service-container=true --network pasta %%%%I\n' \
 	>.config/systemd/user/podman-kube@.service.d/network.conf
@@ -85,7 +85,7 @@ func TestBootBesidePodman(t *testing.T) {
 	}
 	dev(bootSetup, n)
 	if os.Getenv("PODMAN") != "" {
-		dev(pasta)
+		dev(peerNetwork)
 	}
 	var costs [2][3]float64
 	for i, engine := range []string{"podrun", "podman"} {
