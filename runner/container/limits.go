@@ -65,8 +65,8 @@ func joinUserNamespace(userns string, config *configs.Config) {
 }
 
 // userPids is the number of processes and threads that all pods of a user without a cgroup may have together: those
-// of four pods that use up cgroups.DefaultPids, or of 400 that start at once, with 20 each.
-const userPids = 4 * uint64(cgroups.DefaultPids)
+// of two pods that use up cgroups.DefaultPids, or of 200 that start at once, with 20 each.
+const userPids = 2 * uint64(cgroups.DefaultPids)
 
 // processLimit returns the RLIMIT_NPROC that replaces pids.max where there is no cgroup. The kernel counts the
 // processes of each user of the pods' user namespace, and no capability in that namespace lifts the limit. A quarter

@@ -35,7 +35,7 @@ func TestProcessLimitIsOfAllPods(t *testing.T) {
 	if len(limits) != 1 || limits[0].Type != unix.RLIMIT_NPROC || limits[0].Hard != limits[0].Soft {
 		t.Fatalf("limits %v", limits)
 	}
-	if got := limits[0].Hard; got != 8192 && got*4 > own.Max*3+3 || got > own.Max {
+	if got := limits[0].Hard; got != 4096 && got*4 > own.Max*3+3 || got > own.Max {
 		t.Errorf("the limit is %d, of the user's own %d", got, own.Max)
 	}
 }

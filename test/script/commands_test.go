@@ -102,12 +102,12 @@ func killPodInit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Kill(podInitOf(ts, args[0]), syscall.SIGKILL))
 }
 
-// killsupervisor NAME kills the supervisor that a pod's pod init has started.
+// killsupervisor NAME kills the supervisor that a pod's pod init has started. Each look for it wakes it: it may hibernate
+// again before it is found.
 func killSupervisor(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 1, "killsupervisor NAME")
-	podInit := podInitOf(ts, args[0])
 	killed := scriptcmd.Poll(func() bool {
-		pid := childOf(podInit, "podrun-superv")
+		pid := childOf(podInitOf(ts, args[0]), "podrun-superv")
 		return pid != 0 && syscall.Kill(pid, syscall.SIGKILL) == nil
 	})
 	if !killed {
@@ -146,8 +146,10 @@ func childOf(parent int, name string) int {
 // podInitOf returns the process that listens on a pod's control socket. The query wakes a
 // hibernating supervisor.
 func podInitOf(ts *testscript.TestScript, name string) int {
-	link := fmt.Sprintf("/proc/self/fd/%d", openDir(ts, "run/podrun/pods/default/"+name))
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: link + "/control.sock", Net: "unix"})
+	dir, err := os.Open(ts.MkAbs("run/podrun/pods/default/" + name)) // a socket's path may have up to 107 bytes
+	ts.Check(err)
+	defer dir.Close()
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/control.sock", dir.Fd()), Net: "unix"})
 	ts.Check(err)
 	defer conn.Close()
 	raw, err := conn.SyscallConn()
@@ -166,14 +168,6 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
 	}
-}
-
-// openDir opens a directory below the script's for the duration of the script.
-func openDir(ts *testscript.TestScript, path string) uintptr {
-	dir, err := os.Open(ts.MkAbs(path))
-	ts.Check(err)
-	ts.Defer(func() { dir.Close() })
-	return dir.Fd()
 }
 
 // archive FILE NAME [PROGRAM ARG...] writes a docker archive with the busybox image, which runs the program
