@@ -173,7 +173,7 @@ func TestBootstrapIsRefused(t *testing.T) {
 			result, kill := bootstrap(t, s, n)
 			defer kill()
 			name := receive(t, s.created)
-			s.waitForWatch(t)
+			s.waitForWatch(t, name)
 			c.decide(name)
 			if err := receive(t, result); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the error is %v, want %q", err, c.want)
@@ -196,8 +196,7 @@ func TestBootstrapWithAnExpiredToken(t *testing.T) {
 	n, _ := node(t)
 	result, kill := bootstrap(t, s, n)
 	defer kill()
-	receive(t, s.created)
-	s.waitForWatch(t)
+	s.waitForWatch(t, receive(t, s.created))
 	s.mu.Lock()
 	s.refuse = true
 	s.mu.Unlock()

@@ -88,10 +88,10 @@ type server struct {
 	changed *sync.Cond
 	version int
 	csrs    []*certificatesv1.CertificateSigningRequest
-	seen    []string  // who sent requests
-	serials []string  // of client certificates
-	watches chan bool // of a request
-	cut     func()    // closes all connections
+	seen    []string    // who sent requests
+	serials []string    // of client certificates
+	watches chan string // names of requests that have been sent to a watch
+	cut     func()      // closes all connections
 	life    [2]time.Duration
 	created chan string // names of new requests
 	info    func() (int, *corev1.ConfigMap)
@@ -101,7 +101,7 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{authority: newAuthority(t), t: t, created: make(chan string, 10), watches: make(chan bool, 100), life: [2]time.Duration{-time.Hour, time.Hour}}
+	s := &server{authority: newAuthority(t), t: t, created: make(chan string, 10), watches: make(chan string, 100), life: [2]time.Duration{-time.Hour, time.Hour}}
 	s.changed = sync.NewCond(&s.mu)
 	s.url = s.serve(t, s.authority)
 	s.endpoint = strings.TrimPrefix(s.url, "https://")
@@ -209,7 +209,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, name string) {
 		if i >= 0 && s.csrs[i].ResourceVersion != sent {
 			sent = s.csrs[i].ResourceVersion
 			json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": s.csrs[i]})
-			s.watches <- true
+			s.watches <- name
 		} else if i < 0 && sent != "" {
 			fmt.Fprintf(w, `{"type":"DELETED","object":{"metadata":{"name":%q,"resourceVersion":"%d"}}}`, name, s.version)
 			return
@@ -282,10 +282,11 @@ func (s *server) request(name string) certificatesv1.CertificateSigningRequestSp
 	return certificatesv1.CertificateSigningRequestSpec{}
 }
 
-// waitForWatch waits until a request has been sent to a watch.
-func (s *server) waitForWatch(t *testing.T) {
+// waitForWatch waits until a request has been sent to a watch. Watches of earlier requests may still be there.
+func (s *server) waitForWatch(t *testing.T, name string) {
 	t.Helper()
-	receive(t, s.watches)
+	for receive(t, s.watches) != name {
+	}
 }
 
 func testContext(t *testing.T) context.Context {
