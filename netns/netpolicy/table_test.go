@@ -109,10 +109,20 @@ func TestRunningConnectionsOfOthers(t *testing.T) {
 }
 
 // alive requires that a connection continues, cut that it has ended.
+// alive checks that a connection carries data, and sends its acknowledgement at once: a delayed one would be reset by
+// rules that the test applies meanwhile.
 func alive(t *testing.T, name string, c net.Conn) {
 	t.Helper()
 	if err := nettest.RoundTrip(c, []byte("more")); err != nil {
 		t.Errorf("%s: %v", name, err)
+	}
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cerr := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	if err := errors.Join(cerr, err); err != nil {
+		t.Fatal(err)
 	}
 }
 
