@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // MountPointsLayer returns a layer with mount points (absolute paths): directories and empty files. As the
@@ -46,7 +44,7 @@ func exists(path string) bool {
 }
 
 func makeMountPoints(layer string, dirs, files []string) error {
-	if err := os.MkdirAll(layer, 0o755); err != nil {
+	if err := makePublic(layer); err != nil {
 		return err
 	}
 	top, err := openPath(layer)
@@ -62,5 +60,5 @@ func makeMountPoints(layer string, dirs, files []string) error {
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, unix.Chmod(layer, 0o755))...)
+	return errors.Join(errs...)
 }
