@@ -65,13 +65,13 @@ func TestPlot(t *testing.T) {
 	both := map[string]summary{"podrun": {Median: 1}, "podman": {Median: 2}}
 	feet := map[string]footprint{"podrun": {PSS: 1}, "podman": {PSS: 9}}
 	r := report{
-		Times: map[string]map[string]summary{"exec true": both, "logs": both, "ps, 50 pods": both},
+		Times: map[string]map[string]summary{"exec true": both, "logs": both, "ps, 50 pods": both, atOnceTask: both},
 		Memory: map[string]map[string]footprint{
 			shapes[1].title + ", just started": feet, shapes[1].title + ", idle": feet,
 		},
 		Costs:  &cost{Probe: map[string]map[string]float64{"exec true": {"podrun": 1, "podman": 60}, "httpGet": {"podrun": 1, "podman": 40}}},
 		Starts: map[string]summary{"podrun, cold": {Median: 9}, "podrun, made early": {Median: 4}, "floor": {Median: 3}},
-		Scale:  &scale{Pods: 100, Few: summary{Median: 1}, Many: summary{Median: 1}},
+		Scale:  &scale{Pods: 300, Few: summary{Median: 1}, Many: summary{Median: 1}},
 	}
 	for _, s := range shapes {
 		r.Times["up, "+s.title], r.Times["down, "+s.title] = both, both

@@ -30,7 +30,7 @@ var targets = map[string]float64{
 	"exec true": 1. / 15, "logs": 1. / 5, "ps, 50 pods": 1. / 5,
 	"CPU of a probe, exec true": 1. / 50, "CPU of a probe, httpGet": 1. / 50,
 	"PSS, 1 init + 2 apps, just started": 1. / 3, "PSS, 1 init + 2 apps, idle": 1. / 10,
-	"start to exec, cold, relative to floor": 7, "start to exec, prepared, relative to floor": 1.5, "start of pod 101 relative to pod 2": 1.2,
+	"start to exec, cold, relative to floor": 7, "start to exec, prepared, relative to floor": 1.5, "start of pod 301 relative to pod 2": 1.2, atOnceTask: 1. / 6,
 }
 
 // callsOf begins the name of a ratio of system calls.

@@ -41,7 +41,7 @@ func timed(cmd *exec.Cmd) (time.Duration, error) {
 	start := time.Now()
 	err = cmd.Start()
 	if err == nil {
-		killer := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+		killer := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 		err = cmd.Wait()
 		killer.Stop()
 	}

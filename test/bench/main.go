@@ -51,7 +51,7 @@ func run() error {
 	flag.IntVar(&b.rounds, "rounds", 10, "how often everything is measured")
 	out := flag.String("json", "", "the file to write all figures to")
 	flag.StringVar(&b.tools, "tools", "", "where the programs of test/bench/c are")
-	flag.IntVar(&b.scale, "scale", 100, "how many pods at once; 0: none")
+	flag.IntVar(&b.scale, "scale", 300, "how many pods at once; 0: none")
 	against := flag.String("against", "", "earlier figures, a file of -json: print what has become worse")
 	docs := flag.String("docs", "", "write the page, its plot and its figures into this directory")
 	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")

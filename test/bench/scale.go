@@ -18,10 +18,16 @@ const (
 	scaleRest   = time.Minute      // until supervisors have found out that hibernating between probes does not pay
 	scaleProbe  = 10 * time.Second // from a probe to the next
 	scaleIdle   = 6                // such intervals while processor time is counted
+
+	atOnce     = 100 // pods in one manifest
+	atOnceRuns = 3
 )
 
 // psAt are the numbers of pods with which ps is measured.
-var psAt = []int{1, 10, 50, 100}
+var psAt = []int{1, 10, 50, 100, 300}
+
+// atOnceTask is the start of all pods of one manifest by one command.
+var atOnceTask = "up, " + podCount(atOnce) + " of one manifest"
 
 // scale is the cost of many pods, of three containers each, of which one is probed every 10 s.
 type scale struct {
@@ -41,6 +47,9 @@ type scale struct {
 func (b *bench) measureScale(r *report) error {
 	if b.scale == 0 {
 		return nil
+	}
+	if err := b.measureAtOnce(r); err != nil {
+		return err
 	}
 	n := b.scale
 	s := &scale{Pods: n, Containers: 3 * n, PSS: map[int]int64{}, Ps: map[int]summary{}}
@@ -82,6 +91,39 @@ func (b *bench) measureScale(r *report) error {
 	}
 	s.Few, s.Many = summarise(append(few, again...)), summarise(many)
 	r.addScale(s, theirs)
+	return nil
+}
+
+// measureAtOnce measures the start of many pods of one container by one command, with both engines in turn.
+func (b *bench) measureAtOnce(r *report) error {
+	var docs []string
+	for i := range atOnce {
+		docs = append(docs, strings.Replace(header, "NAME", fmt.Sprintf("at-once-%d", i+1), 1)+containers("main"))
+	}
+	const name = "at-once"
+	file := b.manifest(name)
+	if err := os.WriteFile(file, []byte(strings.Join(docs, "---\n")), 0o644); err != nil {
+		return err
+	}
+	times := map[string][]time.Duration{}
+	for range atOnceRuns {
+		for _, e := range b.engines() {
+			took, err := timed(e.up(name, file))
+			down := e.down(name, file)
+			if e == engine(b.ours) {
+				down = b.ours.run("down", "-f", file)
+			}
+			_, derr := timed(down)
+			if err := errors.Join(err, derr); err != nil {
+				return fmt.Errorf("start %d pods at once: %w", atOnce, err)
+			}
+			times[e.name()] = append(times[e.name()], took)
+			fmt.Fprintf(os.Stderr, "bench: %s, %s: %.1f s\n", e.name(), atOnceTask, took.Seconds())
+		}
+	}
+	for engine, took := range times {
+		put(r.Times, atOnceTask, engine, summarise(took))
+	}
 	return nil
 }
 
