@@ -92,14 +92,15 @@ func InheritedPorts() map[string]*os.File {
 // pendingRecord records a pod while its processes start: writing to a disk takes as long as
 // starting them.
 type pendingRecord struct {
-	gate *os.File // the supervisor's end
-	done chan error
+	gate, notify *os.File // a pipe: the supervisor's end, and this process's
+	do           func() error
+	done         chan error // nil: not begun
 }
 
-// startRecord starts a recording. The supervisor that cmd starts waits for it. If do fails, or this
-// process ends before, the supervisor exits. The nil pendingRecord is for a pod that is recorded
+// newRecord returns the recording of a pod, which do writes. The supervisor that cmd starts waits for it. If do
+// fails, or this process ends before, the supervisor exits. The nil pendingRecord is for a pod that is recorded
 // already.
-func startRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
+func newRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
 	if do == nil {
 		return nil, nil
 	}
@@ -108,24 +109,34 @@ func startRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
 		return nil, fmt.Errorf("make record pipe: %w", err)
 	}
 	reexec.PassFileEnv(cmd, protocol.EnvRecord, r)
-	rec := &pendingRecord{gate: r, done: make(chan error, 1)}
-	go func() {
-		err := do()
-		if err == nil {
-			_, err = w.Write([]byte("x"))
-		}
-		w.Close()
-		rec.done <- err
-	}()
-	return rec, nil
+	return &pendingRecord{gate: r, notify: w, do: do}, nil
 }
 
-// wait returns when the pod is recorded, or the error of the recording.
+// begin starts the recording, once the first process of the pod runs: before, it would delay that process.
+func (r *pendingRecord) begin() {
+	if r == nil {
+		return
+	}
+	r.done = make(chan error, 1)
+	go func() {
+		err := r.do()
+		if err == nil {
+			_, err = r.notify.Write([]byte("x"))
+		}
+		r.notify.Close()
+		r.done <- err
+	}()
+}
+
+// wait returns when the pod is recorded, or the error of the recording. It returns nil if that has not begun.
 func (r *pendingRecord) wait() error {
 	if r == nil {
 		return nil
 	}
 	defer r.gate.Close()
+	if r.done == nil {
+		return r.notify.Close()
+	}
 	return <-r.done
 }
 

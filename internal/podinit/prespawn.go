@@ -141,8 +141,8 @@ func (p *Prespawn) message(cmd *exec.Cmd) string {
 	return strings.Join(words, "\x00") + "\x00"
 }
 
-// start makes the process become the one that cmd would run, and waits for its end.
-func (p *Prespawn) start(cmd *exec.Cmd) error {
+// start makes the process become the one that cmd would run, calls started, and waits for its end.
+func (p *Prespawn) start(cmd *exec.Cmd, started func()) error {
 	var fds []int
 	for _, f := range append([]*os.File{cmd.Stderr.(*os.File)}, cmd.ExtraFiles...) {
 		fds = append(fds, int(f.Fd()))
@@ -150,5 +150,6 @@ func (p *Prespawn) start(cmd *exec.Cmd) error {
 	if err := unix.Sendmsg(int(p.socket.Fd()), []byte(p.message(cmd)), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
 		return fmt.Errorf("send the pod's description to its first process: %w", err)
 	}
+	started()
 	return p.cmd.Wait()
 }

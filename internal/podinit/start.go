@@ -104,7 +104,7 @@ func Start(s Options) (err error) {
 	}
 	s.Notify.pass(cmd)
 	passPorts(cmd, s.Ports)
-	recorded, err := startRecord(cmd, s.Record)
+	recorded, err := newRecord(cmd, s.Record)
 	if err != nil {
 		w.Close()
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
@@ -121,7 +121,7 @@ func Start(s Options) (err error) {
 	}
 	defer done()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
-	err = runInCgroup(cmd, s.MoveToCgroup, s.Prespawn)
+	err = runInCgroup(cmd, s.MoveToCgroup, s.Prespawn, recorded.begin)
 	w.Close()
 	message, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
 	switch {
@@ -138,8 +138,9 @@ func Start(s Options) (err error) {
 	return nil
 }
 
-// runInCgroup runs the pod's first process, which ends once it has forked the monitor.
-func runInCgroup(cmd *exec.Cmd, moveToCgroup func(pid int), prespawn *Prespawn) error {
+// runInCgroup runs the pod's first process, which ends once it has forked the monitor. It calls started when
+// the process runs.
+func runInCgroup(cmd *exec.Cmd, moveToCgroup func(pid int), prespawn *Prespawn, started func()) error {
 	switch {
 	case moveToCgroup == nil:
 		// Move this process out of the pod's cgroup: the supervisor cannot move it from its own PID
@@ -148,16 +149,20 @@ func runInCgroup(cmd *exec.Cmd, moveToCgroup func(pid int), prespawn *Prespawn) 
 	case prespawn != nil:
 		moveToCgroup(prespawn.cmd.Process.Pid)
 	default:
-		return runGated(cmd, moveToCgroup)
+		return runGated(cmd, moveToCgroup, started)
 	}
 	if prespawn != nil {
-		return prespawn.start(cmd)
+		return prespawn.start(cmd, started)
 	}
-	return cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	started()
+	return cmd.Wait()
 }
 
 // runGated starts the pod's first process and opens its gate after moveToCgroup has returned.
-func runGated(cmd *exec.Cmd, moveToCgroup func(pid int)) error {
+func runGated(cmd *exec.Cmd, moveToCgroup func(pid int), started func()) error {
 	r, gate, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("make gate pipe: %w", err)
@@ -169,6 +174,7 @@ func runGated(cmd *exec.Cmd, moveToCgroup func(pid int)) error {
 	if err != nil {
 		return err
 	}
+	started()
 	moveToCgroup(cmd.Process.Pid)
 	_, _ = gate.Write([]byte("x")) // fails if the process has died; Wait reports that
 	return cmd.Wait()

@@ -30,8 +30,8 @@ type Preparation struct {
 // collecting it takes a fifth of the command's processor time.
 const startGCPercent = 400
 
-// StartPreparation starts the work in the background; Preparation.Preflight uses its findings. The caller must
-// call End.
+// StartPreparation starts the work in the background, and returns when the process has been started: what follows
+// takes less time than that process. Preparation.Preflight uses the findings. The caller must call End.
 func (env *Env) StartPreparation() *Preparation {
 	setup := env.HostSetup()
 	if setup.DirsErr != nil { // the preflight checks report it
@@ -39,8 +39,17 @@ func (env *Env) StartPreparation() *Preparation {
 	}
 	p := &Preparation{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(startGCPercent)}
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
-	setup.AfterCgroupProbe = func() { p.begin(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) }) }
-	go func() { p.findings <- env.Deps.CheckHost(setup) }()
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	setup.AfterCgroupProbe = func() {
+		p.begin(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) })
+		begin()
+	}
+	go func() {
+		p.findings <- env.Deps.CheckHost(setup)
+		begin() // a check of a test does not call AfterCgroupProbe
+	}()
+	<-begun
 	return p
 }
 
