@@ -7,6 +7,7 @@ tool github.com/goreleaser/nfpm/v2/cmd/nfpm
 require (
 	aead.dev/minisign v0.3.0
 	github.com/CycloneDX/cyclonedx-go v0.12.0
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/xeipuuv/gojsonschema v1.2.0
 	github.com/yuin/goldmark v1.8.7
 	golang.org/x/net v0.62.0
