@@ -35,16 +35,23 @@ systemctl -q enable --now registry.service
 touch /etc/late
 `
 
-// stormUnits, run by dev, fills the registry and makes n units from the template.
+// stormUnits, run by dev, fills the registry and enables n units of podUnits.
 const stormUnits = `set -e
 bash podrun/scripts/example-rootfs rootfs.tar
 podman import -q rootfs.tar 127.0.0.1:5100/app:1
 until podman push -q --tls-verify=false 127.0.0.1:5100/app:1; do sleep 1; done
 podman system reset --force
-mkdir -p .config/containers .config/podrun/pods .config/systemd/user
+mkdir -p .config/containers
 printf '[[registry]]\nlocation = "127.0.0.1:5100"\ninsecure = true\n' >.config/containers/registries.conf
+systemctl --user -q enable $(seq -f podrun@p%%g %d)
+`
+
+// podUnits returns a script for dev that makes the template unit and n manifests for it.
+func podUnits(image string, n int) string {
+	return fmt.Sprintf(`set -e
+mkdir -p .config/podrun/pods .config/systemd/user
 podrun/bin/podrun systemd show --template >.config/systemd/user/podrun@.service
-for i in $(seq %[1]d); do
+for i in $(seq %d); do
 	cat >.config/podrun/pods/p$i.yaml <<Y
 apiVersion: v1
 kind: Pod
@@ -52,12 +59,12 @@ metadata: {name: p$i}
 spec:
   terminationGracePeriodSeconds: 1
   containers:
-  - {name: app, image: "127.0.0.1:5100/app:1", command: [sleep, infinity], resources: {limits: {memory: 16Mi}}}
+  - {name: app, image: %q, imagePullPolicy: IfNotPresent, command: [/bin/sleep, infinity], resources: {limits: {memory: 16Mi}}}
 Y
 done
 systemctl --user daemon-reload
-systemctl --user -q enable $(seq -f podrun@p%%g %[1]d)
-`
+`, n, image)
+}
 
 // stormState prints how many units are in which state, and the number of restarts.
 const stormState = `for i in $(seq %d); do systemctl --user show -p ActiveState,NRestarts podrun@p$i | tr '\n' ' '; echo; done | sort | uniq -c`
@@ -80,6 +87,7 @@ func TestBootStorm(t *testing.T) {
 	}
 	m := boot(t, "debian")
 	m.must(t, "root", "sh", "-c", stormSetup)
+	m.must(t, "session", "sh", "-c", podUnits("127.0.0.1:5100/app:1", n))
 	m.must(t, "session", "sh", "-c", fmt.Sprintf(stormUnits, n))
 	m.must(t, "root", "sync")
 	m.cut(t)

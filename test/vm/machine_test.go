@@ -38,9 +38,9 @@ var machineSlots = func() chan struct{} {
 var noSlot = []string{"TestMachines/debian", "TestSmoke"}
 
 // boot gives t a machine of its own with podrun, its examples and their image, until t ends.
-func boot(t *testing.T, name string) *machine {
+func boot(t *testing.T, name string, env ...string) *machine {
 	t.Helper()
-	m := start(t, name)
+	m := start(t, name, env...)
 	m.script(t, "put", stage(t, m.arch()), "/home/dev")
 	m.must(t, "root", "sh", "-c", "rm -rf "+home+" && mv /home/dev/"+m.arch()+" "+home)
 	m.must(t, "session", home+"/scripts/example-image")
@@ -60,7 +60,7 @@ func start(t *testing.T, name string, env ...string) *machine {
 		m.env = append(m.env, "VM_CPUS=1") // several CPUs on one processor wait for each other
 	}
 	t.Cleanup(func() { machineSlots <- struct{}{} })
-	if os.Getenv(keepEnv) == "" || len(env) > 0 { // another image ends with the run
+	if os.Getenv(keepEnv) == "" || len(env) > 0 { // another image or memory ends with the run
 		t.Cleanup(func() { m.script(t, "down") })
 	}
 	m.script(t, "up")
