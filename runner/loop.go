@@ -39,8 +39,8 @@ type loop struct {
 
 	activeAt time.Duration // CLOCK_BOOTTIME at which anything else has happened
 
-	// prepare is optional. It is called with the Start actions that are likely next.
-	prepare func([]lifecycle.Action)
+	// prepare is optional. It is called with the starts that are likely next.
+	prepare func(lifecycle.Preparation)
 
 	// replan is optional. It returns the new Plan after a Replanned event.
 	replan func() *pod.Plan
@@ -110,7 +110,7 @@ func (l *loop) prepareNext(now lifecycle.Now) time.Duration {
 		return 0
 	}
 	p := lifecycle.Prepare(l.plan, &l.observed, now)
-	l.prepare(p.Starts)
+	l.prepare(p)
 	return p.Wake
 }
 

@@ -258,7 +258,7 @@ func TestLoopActsBeforeItPublishes(t *testing.T) {
 		l := loop{plan: testPlan(pod.RestartNever, nil, []string{"a"}), executor: k, now: k.now,
 			publish:      func(*pod.Status) { note("publish") },
 			recordEvents: func(*pod.EventLog) { note("events") },
-			prepare:      func([]lifecycle.Action) { note("prepare") },
+			prepare:      func(lifecycle.Preparation) { note("prepare") },
 		}
 		l.run()
 		order := strings.Join(k.order, ", ")

@@ -258,7 +258,7 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 	e := testEngine(plan, p.place)
 	s := e.beginSandbox(0)
 	s.RegisterUndo()
-	e.prepare([]lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}, {Kind: lifecycle.StartContainer, Container: "later"}})
+	e.prepare(lifecycle.Preparation{Starts: []lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}, {Kind: lifecycle.StartContainer, Container: "later"}}, First: 2})
 	got := e.prepared.Containers["app"]
 	if got == nil || e.prepared.Containers["later"] != nil {
 		t.Fatalf("prepared are %v", e.prepared.Containers)
@@ -299,7 +299,7 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 			t.Errorf("%v is left", left)
 		}
 	}
-	e.prepare([]lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}})
+	e.prepare(lifecycle.Preparation{Starts: []lifecycle.Action{{Kind: lifecycle.StartContainer, Container: "app"}}})
 	if len(e.prepared.Containers) > 0 {
 		t.Error("something is prepared without a sandbox")
 	}

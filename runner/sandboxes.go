@@ -24,19 +24,19 @@ func (e *engine) beginSandbox(attempt int) *sandbox.Sandbox {
 }
 
 // prepare prepares the containers that are likely to be started next, and discards all others.
-func (e *engine) prepare(starts []lifecycle.Action) {
+func (e *engine) prepare(next lifecycle.Preparation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.sandbox
 	if e.creating != nil {
 		s = e.creating
 	}
-	e.prepared.Prepare(e.plan, s, s == e.creating, starts)
+	e.prepared.Prepare(e.plan, s, s == e.creating, next)
 }
 
 // discardPrepared removes all prepared containers, and waits for removals under way.
 func (e *engine) discardPrepared() {
-	e.prepare(nil)
+	e.prepare(lifecycle.Preparation{})
 	e.prepared.AwaitRemovals(e.currentPlan())
 }
 

@@ -12,6 +12,7 @@ import (
 // containers.
 type Preparation struct {
 	Starts []Action      // StartContainer, each as Decide would issue it
+	First  int           // how many of Starts are the first in a sandbox that is being made
 	Wake   time.Duration // look again at this CLOCK_BOOTTIME; 0: only on an event
 }
 
@@ -26,24 +27,32 @@ const (
 )
 
 // Prepare returns what to prepare now, in order of need: while the sandbox is made, the containers
-// that start in it first; while an init container's program runs, or a sidecar starts, the next
-// init container or, after the last, the app containers; and containers whose back-off is about to
-// end. Containers that are starting do not share the processors with later ones. Nothing is
-// prepared for a pod that ends, is paused, or restarts as a whole.
+// that start in it first; with them and while an init container starts or runs, the init containers
+// after it and the app containers; and containers whose back-off is about to end. Nothing is prepared
+// for a pod that ends, is paused, or restarts as a whole.
 func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.currentEnding(plan, now)}
+	first := 0
 	switch {
 	case d.ending != nil || o.Restarting || o.Pause.State != PauseNone:
 		return Preparation{}
 	case o.Sandbox == SandboxCreating:
-		if d.startInits() {
+		initialized := d.startInits()
+		if initialized {
 			d.startApps()
+		}
+		first = len(d.Actions)
+		if !initialized {
+			d.prepareAfter(d.firstBlockingInit())
 		}
 	case o.Sandbox == SandboxUp:
 		d.prepareNext()
 	}
-	n := min(len(d.Actions), d.roomForPrepared())
-	return Preparation{Starts: d.Actions[:n:n], Wake: d.Wake}
+	n := min(first, d.roomForPrepared(nil))
+	if n == first {
+		n += min(len(d.Actions)-first, d.roomForPrepared(d.Actions[:first]), maxPrepared-first)
+	}
+	return Preparation{Starts: d.Actions[:n:n], First: min(first, n), Wake: d.Wake}
 }
 
 // prepareNext prepares for a sandbox in which containers run.
@@ -57,12 +66,17 @@ func (d *decision) prepareNext() {
 		for i := range plan.Containers {
 			d.prepareRestart(&plan.Containers[i], roleApp)
 		}
-	case d.seen.container(plan.InitContainers[front].Name).State != RunRunning:
-	case front+1 < len(plan.InitContainers):
-		d.prepareFirst(&plan.InitContainers[front+1])
-	default:
-		d.prepareApps()
+	case slices.Contains([]RunState{RunStarting, RunRunning}, d.seen.container(plan.InitContainers[front].Name).State):
+		d.prepareAfter(front)
 	}
+}
+
+// prepareAfter prepares the init containers after number i, and the app containers.
+func (d *decision) prepareAfter(i int) {
+	for i++; i < len(d.plan.InitContainers); i++ {
+		d.prepareFirst(&d.plan.InitContainers[i])
+	}
+	d.prepareApps()
 }
 
 // prepareFirst prepares a container that has never run.
@@ -100,16 +114,17 @@ func (d *decision) prepareRestart(c *pod.Container, r role) {
 	}
 }
 
-// roomForPrepared returns how many prepared containers the pod's memory limit allows beside the
-// running ones.
-func (d *decision) roomForPrepared() int {
+// roomForPrepared returns how many prepared containers the pod's memory limit allows beside those that
+// run, and those that starts will start.
+func (d *decision) roomForPrepared(starts []Action) int {
 	left := d.plan.Resources.MemoryLimit
 	if left == 0 {
 		return maxPrepared
 	}
 	for _, c := range slices.Concat(d.plan.All()...) {
+		isStarted := slices.ContainsFunc(starts, func(a Action) bool { return a.Container == c.Name })
 		switch {
-		case !d.seen.container(c.Name).live():
+		case !isStarted && !d.seen.container(c.Name).live():
 		case c.Resources.MemoryLimit == 0:
 			return 0
 		default:

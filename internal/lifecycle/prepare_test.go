@@ -23,16 +23,16 @@ func TestPrepare(t *testing.T) {
 		want   string
 	}{
 		"nothing runs yet":    {want: ""},
-		"the sandbox is made": {change: creating, want: "i1-0"},
+		"the sandbox is made": {change: creating, want: "i1-0 | i2-0 a-0 b-0"},
 		"a sandbox without init containers is made": {
-			change: func(p *pod.Plan, o *Observed) { creating(p, o); p.InitContainers = nil }, want: "a-0 b-0",
+			change: func(p *pod.Plan, o *Observed) { creating(p, o); p.InitContainers = nil }, want: "a-0 b-0 |",
 		},
 		"another sandbox is made": {
-			change: creating, seen: map[string]*Container{"i1": done(), "i2": done(), "a": backoff(0), "b": backoff(5 * time.Second)}, want: "a-2 wake 5s",
+			change: creating, seen: map[string]*Container{"i1": done(), "i2": done(), "a": backoff(0), "b": backoff(5 * time.Second)}, want: "a-2 | wake 5s",
 		},
 		"a sandbox is made for a pod that ends": {change: func(p *pod.Plan, o *Observed) { creating(p, o); o.Ending = &Ending{} }},
-		"the first init container is started":   {seen: map[string]*Container{"i1": {State: RunStarting}}, want: ""},
-		"the first init container runs":         {seen: map[string]*Container{"i1": running()}, want: "i2-0"},
+		"the first init container is started":   {seen: map[string]*Container{"i1": {State: RunStarting}}, want: "i2-0 a-0 b-0"},
+		"the first init container runs":         {seen: map[string]*Container{"i1": running()}, want: "i2-0 a-0 b-0"},
 		"the last init container runs":          {seen: map[string]*Container{"i1": done(), "i2": running()}, want: "a-0 b-0"},
 		"all run":                               {seen: map[string]*Container{"i1": done(), "i2": done(), "a": running(), "b": running()}},
 		"an init container waits for long":      {seen: map[string]*Container{"i1": backoff(5 * time.Second)}, want: "wake 3s"},
@@ -68,6 +68,13 @@ func TestPrepare(t *testing.T) {
 			change: func(_ *pod.Plan, o *Observed) { o.Restarting = true },
 			seen:   map[string]*Container{"i1": running()},
 		},
+		"the pod's memory has room for the first": {
+			change: func(p *pod.Plan, o *Observed) {
+				creating(p, o)
+				p.Resources.MemoryLimit, p.InitContainers[0].Resources.MemoryLimit = 64<<20, 60<<20
+			},
+			want: "i1-0 |",
+		},
 		"the pod's memory has no room": {
 			change: func(p *pod.Plan, _ *Observed) {
 				p.Resources.MemoryLimit, p.InitContainers[0].Resources.MemoryLimit = 64<<20, 60<<20
@@ -93,8 +100,11 @@ func TestPrepare(t *testing.T) {
 		}
 		got := Prepare(plan, o, Now{Boot: 100 * time.Second})
 		var words []string
-		for _, a := range got.Starts {
+		for i, a := range got.Starts {
 			words = append(words, fmt.Sprintf("%s-%d", a.Container, a.Attempt))
+			if i == got.First-1 { // "|" is after those that are the first in the sandbox
+				words = append(words, "|")
+			}
 		}
 		if got.Wake > 0 {
 			words = append(words, fmt.Sprint("wake ", got.Wake-100*time.Second))
@@ -112,6 +122,9 @@ func TestPrepareNotTooMany(t *testing.T) {
 		plan.Containers = append(plan.Containers, pod.Container{Name: fmt.Sprint("a", i)})
 	}
 	o := &Observed{Sandbox: SandboxUp, Containers: map[string]*Container{"i": {State: RunRunning}}}
+	if got := Prepare(plan, &Observed{Sandbox: SandboxCreating}, Now{}); len(got.Starts) != maxPrepared || got.First != 1 {
+		t.Errorf("%d are prepared while the sandbox is made, %d of them first", len(got.Starts), got.First)
+	}
 	if got := Prepare(plan, o, Now{Boot: time.Second}); len(got.Starts) != maxPrepared || cap(got.Starts) != maxPrepared {
 		t.Errorf("%d are prepared", len(got.Starts))
 	}

@@ -11,9 +11,9 @@ import (
 
 // eligible reports whether a container can be made before it is due. No part of it may depend on values that
 // are not known yet, or on what other containers do until then, or be visible to other containers. In doubt
-// eligible returns false, and the container is made when it is due. firstInSandbox means that the sandbox is
-// still being made: it has neither other containers nor a network. eligible is pure.
-func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox bool) bool {
+// eligible returns false, and the container is made when it is due. creating means that the sandbox is still being
+// made: it has no network. firstInSandbox means that no other container runs before this one. eligible is pure.
+func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox, creating bool) bool {
 	switch {
 	case plan.ShareProcessNamespace, plan.HostPID, plan.OwnUserNS, plan.Users != nil: // others reach it, or its ids differ
 		return false
@@ -21,7 +21,7 @@ func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox bool) bool {
 		return false
 	case slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.File != nil }):
 		return false
-	case firstInSandbox && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
+	case creating && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
 		return false
 	}
 	for i, m := range c.Mounts {

@@ -56,7 +56,7 @@ func TestPreparable(t *testing.T) {
 		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "files", Kind: pod.Files}, {Name: "host", Kind: pod.HostPath}}}
 		one := &pod.Container{Name: "a", Cwd: "/", TerminationMessagePath: "/dev/termination-log"}
 		c.change(plan, one)
-		if got := eligible(plan, one, false); got != c.want {
+		if got := eligible(plan, one, false, false); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -84,7 +84,27 @@ func TestPreparableFirst(t *testing.T) {
 		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "host", Kind: pod.HostPath}}}
 		one := &pod.Container{Name: "a", Cwd: "/"}
 		c.change(plan, one)
-		if got := eligible(plan, one, true); got != c.want {
+		if got := eligible(plan, one, true, true); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Containers after the first are made while there is no network, and the first ones may change volumes before them.
+func TestPreparableAfterTheFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*pod.Container)
+		want   bool
+	}{
+		"nothing special":   {func(*pod.Container) {}, true},
+		"a whole volume":    {func(c *pod.Container) { c.Mounts = []pod.Mount{{Volume: "dir", Path: "/a"}} }, true},
+		"a part of one":     {func(c *pod.Container) { c.Mounts = []pod.Mount{{Volume: "dir", Path: "/a", SubPath: "x"}} }, false},
+		"the pod's address": {func(c *pod.Container) { c.Vars = []pod.EnvVar{{Name: "V", From: &pod.EnvRef{Field: "status.podIP"}}} }, false},
+	} {
+		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}}}
+		one := &pod.Container{Name: "a", Cwd: "/"}
+		c.change(one)
+		if got := eligible(plan, one, false, true); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -18,7 +18,7 @@ type Container struct {
 	sandbox        *sandbox.Sandbox
 	plan           *pod.Container
 	attempt        int
-	firstInSandbox bool // its sandbox is still being made, and no other container runs in it
+	firstInSandbox bool // no other container runs before it in its sandbox, which is still being made
 	context        context.Context
 	cancel         context.CancelFunc
 	creating       bool                 // its creation has begun: its start waits for the result. Guarded by the engine's mu
@@ -47,24 +47,25 @@ func New(mu *sync.Mutex, handoff *handoff.Record) *Pool {
 
 // Prepare makes the containers that are likely to be started next in s, each up to the moment before it
 // executes its program, and discards all other prepared containers. Prepared containers are not part of the
-// status. If the supervisor is killed, the next one removes them. firstInSandbox means that s is still being
-// made. The caller holds mu.
-func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, firstInSandbox bool, starts []lifecycle.Action) {
+// status. If the supervisor is killed, the next one removes them. creating means that s is still being made. The
+// caller holds mu.
+func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, creating bool, next lifecycle.Preparation) {
 	if p.deciding { // the round is over
 		p.deciding = false
 		p.AddStarting(-1)
 	}
 	for name, prepared := range p.Containers {
 		c, _ := plan.Container(name)
-		if prepared.sandbox != s || prepared.plan != c || !slices.ContainsFunc(starts, func(a lifecycle.Action) bool {
+		if prepared.sandbox != s || prepared.plan != c || !slices.ContainsFunc(next.Starts, func(a lifecycle.Action) bool {
 			return a.Container == name && a.Attempt == prepared.attempt
 		}) {
 			p.discard(name, prepared)
 		}
 	}
-	for _, a := range starts {
+	for i, a := range next.Starts {
+		firstInSandbox := creating && i < next.First
 		c, ok := plan.Container(a.Container)
-		if p.Containers[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, firstInSandbox) {
+		if p.Containers[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, firstInSandbox, creating) {
 			continue
 		}
 		prepared := &Container{sandbox: s, plan: c, attempt: a.Attempt, firstInSandbox: firstInSandbox, Made: make(chan struct{})}
