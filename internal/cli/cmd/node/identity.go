@@ -122,7 +122,7 @@ func (o *options) identify(ctx context.Context, s *state) (id *identity, err err
 		return nil, err
 	}
 	if o.node.Name = n.Name; n.Name == "" {
-		return nil, report.New(report.Usage, "--node-name gives one", "the name of this host is no name of a node")
+		return nil, report.New(report.Usage, "--node-name gives one", "the name of this host is not valid for a node")
 	}
 	if len(o.node.Addresses) == 0 {
 		ip, err := addressTowards(id.config.Server)
