@@ -28,7 +28,7 @@ func nodeNameFlag() cli.Flag {
 // checkName returns an error if a name that was given is no name of a node.
 func checkName(name string) error {
 	if bad := validation.IsDNS1123Subdomain(name); name != "" && len(bad) > 0 {
-		return fmt.Errorf("%q is no name of a node: %s", name, bad[0])
+		return fmt.Errorf("%q is not a valid name of a node: %s", name, bad[0])
 	}
 	return nil
 }
