@@ -73,7 +73,7 @@ func pushName(own, to string) (reference.Name, error) {
 	case err != nil:
 		return name, err
 	case name.Digest != "":
-		return name, report.New(report.Usage, "use REGISTRY/NAME:TAG", "%s has a digest, which follows from the content", to)
+		return name, report.New(report.Usage, "use REGISTRY/NAME:TAG", "%s has a digest: the content determines the digest of a pushed image", to)
 	case name.Domain == "localhost":
 		return name, report.New(report.Usage, "podrun image push IMAGE REGISTRY/NAME:TAG", "%s is a name of this machine only", name.Familiar())
 	}

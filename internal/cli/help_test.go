@@ -98,7 +98,7 @@ func TestUnknownWords(t *testing.T) {
 		"ps -o jsonpath":  "podrun: output format a template is missing: jsonpath='{.status.phase}'\nhint: podrun ps --help\n",
 		"get nodes":       "podrun: podrun does not store Node objects\nhint: there is one node: podrun doctor checks this machine\n",
 		"config view":     "podrun: \"config\" is not a command of podrun: it has no meaning on one machine\nhint: podrun works on this machine only; podrun ps -n NAMESPACE names a namespace, and PODRUN_NAMESPACE one for all commands\n",
-		"drain node":      "podrun: \"drain\" is not a command of podrun: it has no meaning on one machine\nhint: there is one node, this machine: podrun stop --all stops the pods, podrun doctor checks the machine\n",
+		"drain node":      "podrun: \"drain\" is not a command of podrun: it has no meaning on one machine\nhint: there is one node, this machine: podrun stop --all stops the pods, podrun doctor checks the machine; podrun node drain drains a node of a cluster\n",
 		"sh web":          "podrun: \"sh\" is not a command of podrun\nhint: podrun exec -it POD -- sh runs a shell in a pod\n",
 		"-n x kustomize":  "podrun: \"kustomize\" is not a command of podrun\nhint: kubectl kustomize DIRECTORY | podrun up - runs what it prints\n",
 		"create sts x":    "podrun: \"sts\" is not a command of podrun create\nhint: write a manifest; podrun create -f FILE creates its objects\n",

@@ -34,7 +34,7 @@ func TestCommandsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Commands\n\n" + generated)
 	b.WriteString("Options may stand before the command, and before or after its other arguments. Results go to stdout, everything else to stderr. " +
-		"The codes commands end with are in [exit-codes.md](exit-codes.md).\n")
+		"[exit-codes.md](exit-codes.md) lists the exit codes.\n")
 	everyCommand(app, func(path []string, cmd *cli.Command) {
 		fmt.Fprintf(&b, "\n## podrun %s\n\n```\n%s```\n", strings.Join(path, " "), cmdline.Help(path, cmd, app))
 	})

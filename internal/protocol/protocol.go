@@ -11,7 +11,7 @@ package protocol
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
 const (
 	FDLock     = 3 // CLI → first process of a pod, puller, controller, replacer: the lock that the receiver holds from now on
-	FDReport   = 4 // supervisor, C code before it → CLI: the text of an error, then its hint; the end of file means that the pod is served
+	FDReport   = 4 // supervisor, C code before it → CLI: the text of an error, then its hint; it ends without text when the pod is served or its processes have died
 	FDPrespawn = 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
 	FDNet      = 5 // pod init → supervisor: the pod's network namespace
 	FDIPC      = 6 // pod init → supervisor: the pod's IPC namespace

@@ -50,7 +50,7 @@ func TestLeave(t *testing.T) {
 		t.Errorf("pods of the Deployment are on %v", got)
 	}
 
-	if out, err := n.command("node", "leave").CombinedOutput(); err == nil || !strings.Contains(string(out), "podrun node runs, not as podrun-node.service") {
+	if out, err := n.command("node", "leave").CombinedOutput(); err == nil || !strings.Contains(string(out), "podrun node runs, but not as podrun-node.service") {
 		t.Errorf("leave while podrun node runs: %v\n%s", err, out)
 	}
 	n.killAgent(t)

@@ -168,7 +168,7 @@ What podrun does with each attribute of the [compose specification](https://gith
 - **accepted**: has no effect; podrun prints a warning with its line.
 - **refused**: a file that has it is an error with its line, before anything is created.
 
-An attribute that is not listed is below one that is, and treated as that one. ` + "`*`" + ` stands for any name, ` + "`[]`" + ` for the items of a list.
+An attribute that is not listed is part of a listed one, and handled in the same way. ` + "`*`" + ` stands for any name, ` + "`[]`" + ` for the items of a list.
 
 | attribute | | note |
 |---|---|---|

@@ -23,10 +23,10 @@ func reference() string {
 How podrun supports each field of a Kubernetes Pod (apiVersion v1). No field is ignored silently:
 
 - **supported**: works as in Kubernetes. Where only some values are named, any other value is an error.
-- **accepted**: has no effect on one machine, except for one that its note names. It is read, stored, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
+- **accepted**: has no effect on one machine, unless its note names an effect. It is read, stored, shown by ` + "`podrun get`" + `, and ` + "`podrun validate`" + ` reports it.
 - **refused**: podrun does not support it. A manifest that sets it is an error, before anything is created.
 
-` + "`podrun validate FILE`" + ` prints the same words for one manifest, field by field. A field that is not listed is below an accepted or refused one, and treated as that one, or it does not exist, which is an error.
+` + "`podrun validate FILE`" + ` prints the same words for one manifest, field by field. A field that is not listed is part of an accepted or refused one, and handled in the same way; if it is not, it does not exist, and is an error.
 
 `)
 	counts := map[Level]int{}
@@ -80,8 +80,8 @@ func TestWorkloadsPage(t *testing.T) {
 <!-- Written by go test ./internal/manifest/support -update from the support tables; do not edit. -->
 
 How podrun supports each field of a Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job or CronJob.
-The words are those of [the fields of a Pod](fields.md), which are also the fields of the templates below:
-of these only the template itself has a row here.
+Supported, accepted and refused have the meaning that they have for [the fields of a Pod](fields.md). A pod template
+has those fields, too; it has one row here.
 `)
 	for _, kind := range pod.Workloads() {
 		fmt.Fprintf(&b, "\n## %s\n\n| field | | note |\n|---|---|---|\n", kind)

@@ -3,7 +3,7 @@
 
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
 #define FD_LOCK 3 // CLI → first process of a pod, puller, controller, replacer: the lock that the receiver holds from now on
-#define FD_REPORT 4 // supervisor, C code before it → CLI: the text of an error, then its hint; the end of file means that the pod is served
+#define FD_REPORT 4 // supervisor, C code before it → CLI: the text of an error, then its hint; it ends without text when the pod is served or its processes have died
 #define FD_PRESPAWN 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
 #define FD_NET 5 // pod init → supervisor: the pod's network namespace
 #define FD_IPC 6 // pod init → supervisor: the pod's IPC namespace

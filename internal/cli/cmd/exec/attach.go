@@ -43,7 +43,7 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "attach to this `CONTAINER` instead of the first"},
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass on standard input"},
-			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "standard input is a terminal; so is the container's"},
+			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "standard input is a terminal, and the manifest has tty: true"},
 			detachFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing but the output of the container"},
 		},

@@ -32,8 +32,8 @@ func NewDebugCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "add a container to a running pod, to debug it",
 		ArgsUsage: "POD [-- COMMAND [ARG...]]",
 		Description: `Adds an ephemeral container to a running pod: with an image of its own, in the
-pod's network, and with --target in the processes of one of its containers. It
-starts at once and is never restarted; nothing waits for it, and it ends with
+pod's network, and with --target in the PID namespace of one of its containers.
+It starts at once and is never restarted; nothing waits for it, and it ends with
 the pod. With -i podrun attaches to it, as podrun attach -i does, and shows all
 of its output from the first byte on. Without --image it has the image of the
 target, or of the first container.

@@ -46,7 +46,7 @@ Examples:
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "run it in this `CONTAINER` instead of the first"},
 			&cli.BoolFlag{Name: "stdin", Aliases: []string{"i"}, Usage: "pass on standard input"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the command a terminal"},
-			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone uses podrun's own value"},
+			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes the value from podrun's own environment"},
 			&cli.StringFlag{Name: "workdir", Aliases: []string{"w"}, Usage: "run it in this `DIRECTORY` instead of the container's"},
 			&cli.StringFlag{Name: "user", Aliases: []string{"u"}, Usage: "run it as this `USER[:GROUP]`, names of the image or numbers, instead of the container's"},
 			detachFlag(),

@@ -42,9 +42,10 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "POD... | KIND,... [NAME...] | KIND/NAME... | -f FILE",
 		Description: `Shows pods in kubectl's columns, or as Kubernetes objects with their PodStatus.
 KIND is pod (po), configmap (cm), secret, persistentvolumeclaim (pvc),
-persistentvolume (pv), service (svc), namespace (ns), deployment (deploy),
-replicaset (rs), statefulset (sts), daemonset (ds), job or cronjob (cj); "all"
-means pods, Services and workloads.
+persistentvolume (pv), service (svc), endpoints (ep), endpointslice,
+networkpolicy (netpol), serviceaccount (sa), namespace (ns), deployment
+(deploy), replicaset (rs), replicationcontroller (rc), statefulset (sts),
+daemonset (ds), job or cronjob (cj); "all" means pods, Services and workloads.
 The values of a Secret are shown only with --show-secrets; otherwise their sizes
 are. Namespaces are the created ones, those in use and the default one.
 

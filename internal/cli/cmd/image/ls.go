@@ -121,9 +121,9 @@ func NewRmCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "rm",
 		Usage:     "remove images",
 		ArgsUsage: "IMAGE...",
-		Description: `Removes names of images, and an image with its last name. Layers that a pod
-still uses stay; the first image rm or image prune after the pod is removed
-frees them.
+		Description: `Removes the given names. An image is removed when its last name is. Layers that
+a pod still uses stay; the first image rm or image prune after the pod is
+removed frees them.
 
 Examples:
   podrun image rm busybox:1.36

@@ -59,7 +59,7 @@ func newCommand(env *cmdutil.Env, c *cli.Command) *cli.Command {
 	c.ArgsUsage = "KIND/NAME... KEY=VALUE... KEY-..."
 	c.Flags = resource.TargetFlags(
 		&cli.BoolFlag{Name: "overwrite", Usage: "replace existing values"},
-		&cli.BoolFlag{Name: "list", Usage: "show the present ones"},
+		&cli.BoolFlag{Name: "list", Usage: "show what the objects have"},
 		cmdutil.DryRunFlag("change nothing, but check the change and print what would be done (=none, =client or =server)"),
 	)
 	c.Action = cmdutil.Action(func() cmdutil.Command { return &options{env: env} })

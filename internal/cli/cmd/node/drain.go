@@ -137,7 +137,7 @@ func (o *drainOptions) drain(ctx context.Context, m *member, running bool) error
 			return err
 		}
 		if len(pods) > 0 {
-			return report.New(report.Failure, "start podrun node first", "podrun node does not run here, so that nothing would report the end of the node's %d pods", len(pods))
+			return report.New(report.Failure, "start podrun node first", "podrun node does not run here: nothing would report to the cluster when the node's %d pods end", len(pods))
 		}
 	}
 	return d.Run(ctx)

@@ -28,7 +28,7 @@ func nodeNameFlag() cli.Flag {
 // checkName returns an error if a name that was given is no name of a node.
 func checkName(name string) error {
 	if bad := validation.IsDNS1123Subdomain(name); name != "" && len(bad) > 0 {
-		return fmt.Errorf("%q is no name of a node: %s", name, bad[0])
+		return fmt.Errorf("%q is not a valid name of a node: %s", name, bad[0])
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (o *options) identify(ctx context.Context, s *state) (id *identity, err err
 		return nil, err
 	}
 	if o.node.Name = n.Name; n.Name == "" {
-		return nil, report.New(report.Usage, "--node-name gives one", "the name of this host is no name of a node")
+		return nil, report.New(report.Usage, "--node-name gives one", "the name of this host is not valid for a node")
 	}
 	if len(o.node.Addresses) == 0 {
 		ip, err := addressTowards(id.config.Server)

@@ -20,7 +20,8 @@ func newJoinCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "get a certificate as a node of a cluster",
 		ArgsUsage: "HOST:PORT",
 		Description: `Gets a certificate as a node of the Kubernetes cluster whose API server is at
-HOST:PORT, with the words that kubeadm token create --print-join-command prints.
+HOST:PORT, with the options that kubeadm token create --print-join-command
+prints.
 podrun node then runs the node.
 
 Examples:
@@ -63,7 +64,7 @@ func (o *joinOptions) Validate() error {
 	case o.join.Token == "":
 		return cmdutil.UsageErrorf("node join", "node join requires --token")
 	case o.name == "":
-		return cmdutil.UsageErrorf("node join", "the name of this host is no name of a node: use --node-name")
+		return cmdutil.UsageErrorf("node join", "the name of this host is not valid for a node: use --node-name")
 	}
 	if err := checkName(o.name); err != nil {
 		return cmdutil.UsageErrorf("node join", "--node-name: %w", err)

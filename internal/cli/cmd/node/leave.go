@@ -111,7 +111,7 @@ func (o *leaveOptions) prepareStop(ctx context.Context, s *state) (stop func() e
 	if err != nil || !running {
 		return nil, err
 	}
-	other := report.New(report.Failure, "podrun node drain moves its pods; then stop it, and leave", "podrun node runs, not as %s", systemd.NodeUnit)
+	other := report.New(report.Failure, "podrun node drain moves its pods; then stop it, and leave", "podrun node runs, but not as %s", systemd.NodeUnit)
 	manager, err := systemd.ConnectOwn(ctx)
 	if err != nil { // there is no unit
 		return nil, other

@@ -30,19 +30,20 @@ import (
 // NewCommand returns the command node.
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
-		Name:  "node",
-		Usage: "run the pods of a Kubernetes cluster on this host",
+		Name:      "node",
+		Usage:     "run the pods of a Kubernetes cluster on this host",
+		ArgsUsage: "[COMMAND]",
 		Description: `Registers this host as a node of a Kubernetes cluster (1.34 or later) and runs
 the pods that the cluster's scheduler places on it, without root and without a
 kubelet, until it gets a signal. The pods keep running then, and the next
-podrun node takes them up. Pods that you start with podrun up run beside them;
+podrun node takes them over. Pods that you start with podrun up run beside them;
 the cluster does not see them.
 
 A host joins with podrun node join, once. Pods reach the cluster's Services if
 the node may read EndpointSlices: kubectl create clusterrolebinding
 podrun-nodes --clusterrole=system:node-proxier --group=system:nodes. Pods of
-other nodes are reached only with --pod-network wireguard, if these have it too;
-else use hostPort or hostNetwork.
+other nodes are reached only if both nodes have --pod-network wireguard;
+otherwise give those pods a hostPort or hostNetwork.
 
 Examples:
   podrun node join 192.168.1.5:6443 --token TOKEN \

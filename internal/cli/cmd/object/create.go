@@ -31,12 +31,14 @@ import (
 func NewCreateCommand(env *cmdutil.Env, fromFiles *cli.Command) *cli.Command {
 	none := cmdline.NeedSubcommand("create", "create requires -f and a file, or one of configmap, deployment, job, namespace and secret")
 	return &cli.Command{
-		Name:  "create",
-		Usage: "create objects from files, or one from options",
-		Description: `Creates objects, as kubectl create does, and returns: those of -f FILE, with
-their pods, or one that is described by options. It is an error if an object
-exists: podrun apply changes it. --dry-run -o yaml of one that is described by
-options creates nothing and prints the object, for podrun apply -f -.
+		Name:      "create",
+		Usage:     "create objects from files, or one object from options",
+		ArgsUsage: "COMMAND | -f FILE",
+		Description: `Creates objects, as kubectl create does, and returns. With -f FILE it creates
+the objects of a file, and their pods; with one of the commands below it creates
+one object from options. An object that exists is an error: podrun apply changes
+it. With --dry-run -o yaml these commands create nothing and print the object,
+for podrun apply -f -.
 
 Examples:
   podrun create -f web.yaml
@@ -131,10 +133,10 @@ Examples:
 `,
 		Flags: createFlags(
 			&cli.StringFlag{Name: "docker-server", Value: dockerHub, Usage: "the `REGISTRY` (Docker Hub if not given)"},
-			&cli.StringFlag{Name: "docker-username", Usage: "`USER`"},
-			&cli.StringFlag{Name: "docker-password", Usage: "`PASSWORD`"},
-			&cli.StringFlag{Name: "docker-email", Usage: "`ADDRESS`"},
-			&cli.StringSliceFlag{Name: "from-file", Usage: "an auth `FILE`"},
+			&cli.StringFlag{Name: "docker-username", Usage: "the name of the `USER`"},
+			&cli.StringFlag{Name: "docker-password", Usage: "the `PASSWORD` of the user"},
+			&cli.StringFlag{Name: "docker-email", Usage: "the mail `ADDRESS` of the user"},
+			&cli.StringSliceFlag{Name: "from-file", Usage: "use the logins in this auth `FILE`"},
 		),
 		Action: createAction(env, "Secret", (*createOptions).registrySecret),
 	}
@@ -230,7 +232,7 @@ func (o *createOptions) Run(ctx context.Context) error {
 	}
 	made, err := manifest.NewObject(o.kind, object)
 	if err != nil {
-		return report.New(report.Usage, "", "cannot create it\n%w", err)
+		return report.New(report.Usage, "", "cannot create the object\n%w", err)
 	}
 	if o.cron != nil {
 		made.Stored.Owner = &pod.Owner{Kind: o.cron.Kind, Name: o.cron.Name, UID: o.cron.UID}

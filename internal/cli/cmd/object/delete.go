@@ -26,14 +26,14 @@ func NewDeleteCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "delete",
 		Usage:     "delete stored objects, or pods",
 		ArgsUsage: "KIND NAME... | KIND/NAME | KIND -l SELECTOR | -f FILE",
-		Description: `Deletes a ConfigMap (cm), Secret, PersistentVolumeClaim (pvc), PersistentVolume
-(pv), Service (svc) or Namespace (ns), or stops and removes a pod, or a
-Deployment, Job or another workload with its pods, as down does. Running pods
-keep what they use of a deleted ConfigMap or Secret. A claim is deleted with its
-directory, but not while a pod refers to it. The files of a PersistentVolume
-stay; it is not deleted while a claim is bound to it. A Namespace is deleted
-with all its objects and pods, claims included; the default Namespace cannot be
-deleted.
+		Description: `Deletes a stored object: a ConfigMap (cm), Secret, PersistentVolumeClaim (pvc),
+PersistentVolume (pv), Service (svc), Namespace (ns), NetworkPolicy (netpol) or
+another kind that podrun get lists; or stops and removes a pod, or a Deployment,
+Job or another workload with its pods, as down does. Running pods keep what they
+use of a deleted ConfigMap or Secret. A claim is deleted with its directory, but
+not while a pod refers to it. The files of a PersistentVolume stay; it is not
+deleted while a claim is bound to it. A Namespace is deleted with all its
+objects and pods, claims included; the default Namespace cannot be deleted.
 
 Examples:
   podrun delete configmap settings

@@ -23,8 +23,8 @@ func NewSetCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "set",
 		Usage: "set the images of a workload or a pod",
-		Description: `Changes fields of workloads and pods, as kubectl set does: of these, podrun sets
-images.
+		Description: `Changes the images of workloads and pods, as kubectl set image does. It is the
+only subcommand of kubectl set that podrun has.
 
 Examples:
   podrun set image deployment/web app=web:1.5

@@ -40,9 +40,10 @@ container has a terminal, and ctrl-p ctrl-q detaches. With -d podrun prints the
 name of the pod and returns. An ended pod stays, as a stopped container does,
 unless --rm is set: podrun logs NAME, podrun down NAME.
 
-A host directory that is missing is created. The name of a volume is that of a
-PersistentVolumeClaim, which is created and stays. With --dry-run=client -o yaml
-podrun prints the Pod, for podrun up.
+A host directory that is missing is created. A volume that has a name is the
+PersistentVolumeClaim of that name: podrun creates it if it is missing, and
+keeps it when the pod is removed. With --dry-run=client -o yaml podrun prints
+the Pod, for podrun up.
 
 Examples:
   podrun run -it --rm alpine
@@ -58,10 +59,10 @@ Examples:
 			&cli.BoolFlag{Name: "interactive", Aliases: []string{"i"}, Usage: "pass on standard input"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the container a terminal"},
 			&cli.BoolFlag{Name: "rm", Usage: "remove the pod when it has ended"},
-			&cli.StringFlag{Name: "name", Usage: "the `NAME` of the pod; that of the image with five characters if not given"},
+			&cli.StringFlag{Name: "name", Usage: "the `NAME` of the pod (the image's name and five random characters if not given)"},
 			&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "forward a `PORT` of this machine: [IP:][HOST:]CONTAINER[/udp]; without HOST a free one"},
 			&cli.StringSliceFlag{Name: "volume", Aliases: []string{"v"}, Usage: "mount a `VOLUME`, a path of this machine or a name: [PATH|NAME:]MOUNT[:ro]"},
-			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone uses podrun's own value"},
+			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes the value from podrun's own environment"},
 			&cli.StringSliceFlag{Name: "env-file", Usage: "set the variables of this `FILE`, a NAME=VALUE on each line"},
 			&cli.StringFlag{Name: "workdir", Aliases: []string{"w"}, Usage: "run the command in this `DIRECTORY` of the container"},
 			&cli.StringFlag{Name: "user", Aliases: []string{"u"}, Usage: "run it as this `UID[:GID]`"},
@@ -236,7 +237,7 @@ func invalid(err error) error {
 	}
 	var list []error
 	for _, e := range in.List {
-		list = append(list, report.New(report.Usage, "podrun run --help", "cannot run this: %s: %s", e.Field, e.Message))
+		list = append(list, report.New(report.Usage, "podrun run --help", "cannot run the Pod of these options: %s: %s", e.Field, e.Message))
 	}
 	return errors.Join(list...)
 }

@@ -41,7 +41,8 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		Description: `Prints the unit that install would create from a file, or an installed unit. The
 template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
 /etc/podrun/pods/NAME.yaml) as podrun@NAME, without install; --user and --system
-select the template of either systemd, whoever asks.
+select the template for the user's or the system's systemd; every user may print
+both.
 
 Examples:
   podrun systemd show web.yaml

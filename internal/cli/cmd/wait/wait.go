@@ -24,7 +24,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "wait",
 		Usage:     "wait for conditions of pods and workloads",
-		ArgsUsage: "POD... | --all",
+		ArgsUsage: "POD... | KIND/NAME... | --all",
 		Description: `Waits until every pod has a condition or a phase, or is removed, as kubectl wait
 does. It fails after the timeout, and at once if a pod has ended and the
 condition can no longer be met. Without --for it waits until pods are Ready,
@@ -34,7 +34,7 @@ Examples:
   podrun wait web
   podrun wait --for=condition=Ready web
   podrun wait --for=condition=Ready=False web --timeout 5m
-  podrun wait --for=phase=Succeeded job --timeout 1h
+  podrun wait --for=phase=Succeeded migration --timeout 1h
   podrun wait --for=delete web
   podrun wait --for=condition=Available deployment/web
   podrun wait --for=condition=Complete job/hello --timeout 10m

@@ -15,7 +15,7 @@ func synopsis(path []string, cmd *cli.Command, app *cli.App) (name, summary, usa
 	if len(path) == 0 {
 		summary = app.Usage
 	}
-	if len(cmd.Subcommands) > 0 {
+	if len(cmd.Subcommands) > 0 && cmd.ArgsUsage == "" {
 		usage += " COMMAND"
 	}
 	if len(cmd.Flags) > 0 && len(path) > 0 {

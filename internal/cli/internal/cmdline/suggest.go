@@ -164,7 +164,7 @@ func clusterCommand(parent, word string) string {
 	case "config", "context", "kuberc":
 		return "podrun works on this machine only; podrun ps -n NAMESPACE names a namespace, and PODRUN_NAMESPACE one for all commands"
 	case "cordon", "uncordon", "drain", "taint", "node", "swarm":
-		return "there is one node, this machine: podrun stop --all stops the pods, podrun doctor checks the machine"
+		return "there is one node, this machine: podrun stop --all stops the pods, podrun doctor checks the machine; podrun node drain drains a node of a cluster"
 	case "auth":
 		return "podrun has no API server: a pod has at most the rights of its user; podrun doctor shows what this user may do"
 	case "certificate":

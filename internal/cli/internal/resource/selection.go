@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,7 +31,7 @@ type Selection struct {
 func SelectionFlags(what string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: what + " that have the labels of this `SELECTOR`: app=web,tier!=db"},
-		&cli.BoolFlag{Name: "all", Usage: "all of the namespace"},
+		&cli.BoolFlag{Name: "all", Usage: "all " + strings.TrimPrefix(what, "the ") + " in the namespace"},
 		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "with --selector or --all: of all namespaces"},
 	}
 }

@@ -26,7 +26,7 @@ func TargetFlags(more ...cli.Flag) []cli.Flag {
 	flags := append([]cli.Flag{
 		cmdutil.NamespaceFlag(),
 		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "the objects of this `FILE` (- is standard input)"},
-	}, SelectionFlags("those of the kind")...)
+	}, SelectionFlags("the objects of the kind")...)
 	return append(flags, more...)
 }
 
