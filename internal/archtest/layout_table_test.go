@@ -365,6 +365,7 @@ var modules = []module{
 	{"github.com/xeipuuv/gojsonschema", []string{"packaging"}, "the schema of the bill of materials, in tests"},
 	{"aead.dev/minisign", []string{"packaging", "packaging/sign"}, "the form of the signature"},
 	{"github.com/yuin/goldmark", []string{"packaging/site"}, "the site of the documents"},
+	{"github.com/grafana/grafana-foundation-sdk/go", []string{"packaging/site"}, "the form of the dashboard, in tests"},
 	{"golang.org/x/net/html", []string{"packaging/site"}, "the site of the documents"},
 	{"golang.org/x/term", []string{"internal/cli/internal/tty"}, "terminals belong to the CLI"},
 	{"golang.org/x/sync", []string{"image/ingest", "image/integrity", "image/layer"}, "parallel downloads"},
