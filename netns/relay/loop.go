@@ -69,6 +69,7 @@ const yieldInterval = 8 * time.Millisecond
 
 // NewLoop starts a loop, whose thread joins the namespaces of the given files if there are any.
 func NewLoop(nsFiles ...string) (*Loop, error) {
+	processors() // read it now: a process that releases memory has one P for a moment
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("wait for connections: %w", err)
