@@ -46,7 +46,7 @@ func (e *engine) applyPlan(next *pod.Plan, manifest []byte) error {
 	if err := e.resize(next); err != nil {
 		return err
 	}
-	if err := e.pod.Update(next, manifest); err != nil {
+	if err := e.pod.ReplacePlan(next, manifest); err != nil {
 		return errors.Join(err, e.resize(plan)) // a Plan that is not recorded must have no effect
 	}
 	e.mu.Lock()

@@ -54,7 +54,7 @@ func EntryPoints() map[string]func([]string) int { return nil }
 // Programs unpacks the programs once per version. They are on disk, not in a memfd, so that all
 // pods of a user share their pages and those of an idle pod can be reclaimed.
 func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
-	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
+	if err := os.MkdirAll(dirs.LibexecDir(), 0o700); err != nil {
 		return p, fmt.Errorf("unpack podrun's programs: %w", err)
 	}
 	p.InUse = inUse(dirs.LibexecLock())
@@ -76,14 +76,14 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	}
 	if p.InUse != nil {
 		// A failed removal does not prevent a pod.
-		_ = removeUnused(dirs.Libexec(), []string{p.Supervisor, p.Netstack, fastPath, images}, p.InUse, time.Now())
+		_ = removeUnused(dirs.LibexecDir(), []string{p.Supervisor, p.Netstack, fastPath, images}, p.InUse, time.Now())
 	}
 	return p, nil
 }
 
 // Image unpacks the image program once per version. It is not removed before started is called.
 func Image(dirs store.Dirs) (path string, started func(), err error) {
-	if err := os.MkdirAll(dirs.Libexec(), 0o700); err != nil {
+	if err := os.MkdirAll(dirs.LibexecDir(), 0o700); err != nil {
 		return "", nil, fmt.Errorf("unpack the image program: %w", err)
 	}
 	lock := inUse(dirs.LibexecLock())
@@ -131,7 +131,7 @@ func find(dirs store.Dirs, prefix, sumAndSize string) (path string, size int64, 
 	if size, err = strconv.ParseInt(bytes, 10, 64); err != nil || len(sum) < 16 {
 		return "", 0, false, fmt.Errorf("read the sum %q: %w", sumAndSize, err)
 	}
-	path = filepath.Join(dirs.Libexec(), prefix+sum[:16])
+	path = filepath.Join(dirs.LibexecDir(), prefix+sum[:16])
 	st, err := os.Stat(path)
 	return path, size, err == nil && st.Size() == size, nil
 }

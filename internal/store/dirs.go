@@ -160,11 +160,11 @@ func writable(st *unix.Stat_t, own bool) bool {
 	return st.Mode&unix.S_ISVTX == 0 && (group || st.Mode&0o002 != 0)
 }
 
-// Seccomp returns the directory of the user's seccomp profiles.
-func (d Dirs) Seccomp() string { return filepath.Join(d.Data, "seccomp") }
+// SeccompDir returns the directory of the user's seccomp profiles.
+func (d Dirs) SeccompDir() string { return filepath.Join(d.Data, "seccomp") }
 
-// Images returns the directory of the image store.
-func (d Dirs) Images() string { return filepath.Join(d.Data, "images") }
+// ImagesDir returns the directory of the image store.
+func (d Dirs) ImagesDir() string { return filepath.Join(d.Data, "images") }
 
 // OverlayMark returns a file that exists once overlayfs has been tried on the file system of Data
 // since boot.
@@ -176,15 +176,15 @@ func (d Dirs) OverlayMark() (string, error) {
 	return filepath.Join(d.Runtime, fmt.Sprintf("overlay-%x", st.Dev)), nil
 }
 
-// MountPoints returns the directory of the layers of mount points (volumes.MountPointsLayer).
-func (d Dirs) MountPoints() string { return filepath.Join(d.Data, "mountpoints") }
+// MountPointsDir returns the directory of the layers of mount points (volumes.MountPointsLayer).
+func (d Dirs) MountPointsDir() string { return filepath.Join(d.Data, "mountpoints") }
 
-// Libexec returns the directory of the unpacked programs.
-func (d Dirs) Libexec() string { return filepath.Join(d.Data, "libexec") }
+// LibexecDir returns the directory of the unpacked programs.
+func (d Dirs) LibexecDir() string { return filepath.Join(d.Data, "libexec") }
 
-// LibexecLock returns the lock that processes share while they may execute a program in Libexec,
+// LibexecLock returns the lock that processes share while they may execute a program in LibexecDir,
 // and hold exclusively to remove one.
-func (d Dirs) LibexecLock() string { return filepath.Join(d.Libexec(), ".lock") }
+func (d Dirs) LibexecLock() string { return filepath.Join(d.LibexecDir(), ".lock") }
 
 // LockSharedResources takes, exclusively, the lock under which a process creates or changes what the pods
 // of a user share: the user namespace, the router, the leases. The lock is on disk, where all of

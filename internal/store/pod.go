@@ -26,7 +26,7 @@ type Pod struct {
 }
 
 // Pod returns the Pod of a name. Both names must be validated DNS names, so that they are safe as
-// path elements. A name that is not is a bug and panics.
+// path elements. A name that is no path element is a bug, and panics.
 func (d Dirs) Pod(namespace, name string) Pod {
 	for _, s := range []string{namespace, name} {
 		if s == "" || s == "." || s == ".." || strings.ContainsRune(s, '/') {
@@ -59,7 +59,7 @@ func (p Pod) VolumesDir() string { return filepath.Join(p.data, "volumes") }
 func (p Pod) RootfsDir() string { return filepath.Join(p.data, "rootfs") }
 
 // MountPointsDir returns the directory of the layers of mount points, which the user's pods share.
-func (p Pod) MountPointsDir() string { return p.dirs.MountPoints() }
+func (p Pod) MountPointsDir() string { return p.dirs.MountPointsDir() }
 
 // LibcontainerDir returns libcontainer's state root of this pod.
 func (p Pod) LibcontainerDir() string { return filepath.Join(p.runtime, "libcontainer") }
@@ -131,10 +131,10 @@ func (p Pod) writePlan(plan *pod.Plan) error {
 	return nil
 }
 
-// Update records another Plan and manifest of a living pod, durably. Its supervisor calls it. It
+// ReplacePlan records another Plan and manifest of a living pod, durably. Its supervisor calls it. It
 // writes the manifest last: with the old manifest, a command that compares sees that something is
 // still to be done.
-func (p Pod) Update(plan *pod.Plan, manifest []byte) error {
+func (p Pod) ReplacePlan(plan *pod.Plan, manifest []byte) error {
 	if err := p.writePlan(plan); err != nil {
 		return err
 	}
@@ -264,6 +264,6 @@ func (p Pod) InitPID(container string, attempt int) (int, error) {
 	return state.PID, nil
 }
 
-// Filters returns the directory of compiled system call filters, which all pods of a user share
+// FiltersDir returns the directory of compiled system call filters, which all pods of a user share
 // until the machine shuts down.
-func (p Pod) Filters() string { return filepath.Join(p.dirs.Runtime, "filters") }
+func (p Pod) FiltersDir() string { return filepath.Join(p.dirs.Runtime, "filters") }

@@ -14,7 +14,7 @@ func TestUpdateWritesTheManifestLast(t *testing.T) {
 	if err := p.Create(&pod.Plan{Version: 1, Name: "web", GraceSeconds: 1}, []byte("old")); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Update(&pod.Plan{Version: 1, Name: "web", GraceSeconds: 2}, []byte("new")); err != nil {
+	if err := p.ReplacePlan(&pod.Plan{Version: 1, Name: "web", GraceSeconds: 2}, []byte("new")); err != nil {
 		t.Fatal(err)
 	}
 	check := func(grace int64, manifest string) {
@@ -36,7 +36,7 @@ func TestUpdateWritesTheManifestLast(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(manifest, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Update(&pod.Plan{Version: 1, Name: "web", GraceSeconds: 3}, []byte("newer")); err == nil {
+	if err := p.ReplacePlan(&pod.Plan{Version: 1, Name: "web", GraceSeconds: 3}, []byte("newer")); err == nil {
 		t.Error("no error")
 	}
 	if plan, err := p.Plan(); err != nil || plan.GraceSeconds != 3 {

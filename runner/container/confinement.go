@@ -75,7 +75,7 @@ func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config
 			}
 		}()
 	}
-	err = f.compile(s.Pod.Filters(), config.Seccomp)
+	err = f.compile(s.Pod.FiltersDir(), config.Seccomp)
 	if err == nil {
 		config.Seccomp = nil
 	}
@@ -114,7 +114,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 		return f, errors.New("the exec shim that loads its seccomp filter is missing")
 	}
 	var err error
-	if f.filter, err = filter.LoadCompiled(s.Pod.Filters(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
+	if f.filter, err = filter.LoadCompiled(s.Pod.FiltersDir(), filepath.Base(key)); !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}
 	caps := &specs.LinuxCapabilities{Bounding: c.Capabilities}
@@ -126,7 +126,7 @@ func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Cont
 	if err != nil {
 		return f, err
 	}
-	return f, f.compile(s.Pod.Filters(), compilable)
+	return f, f.compile(s.Pod.FiltersDir(), compilable)
 }
 
 // shimConfig returns the exec shim's configuration for a process of the container.

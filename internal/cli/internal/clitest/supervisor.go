@@ -83,7 +83,7 @@ func (s *Supervisor) apply(conn *net.UnixConn, req *wire.ApplyRequest) {
 	frame := wire.Frame{Applied: true}
 	if applyError != "" {
 		frame = wire.Frame{Error: &wire.Error{Message: applyError, Code: 1}}
-	} else if err := s.Pod.Update(&plan, req.Manifest); err != nil {
+	} else if err := s.Pod.ReplacePlan(&plan, req.Manifest); err != nil {
 		s.t.Error(err)
 	}
 	if err := wire.WriteFrame(conn, frame); err != nil {

@@ -79,7 +79,7 @@ func (env *Env) ImageStore() (*image.Store, error) {
 
 // OpenImages opens the image store.
 func OpenImages(dirs store.Dirs) (*image.Store, error) {
-	return image.Open(dirs.Images(), imageProgram(dirs))
+	return image.Open(dirs.ImagesDir(), imageProgram(dirs))
 }
 
 // ImageProgram returns the image program, for what needs no store.

@@ -106,5 +106,5 @@ func editRecord(p store.Pod, plan *pod.Plan, text []byte, o *manifest.Object, d 
 	if text, err = manifest.Marshal(recorded); err != nil {
 		return err
 	}
-	return p.Update(plan, text)
+	return p.ReplacePlan(plan, text)
 }

@@ -255,7 +255,7 @@ func (r *Run) Build(p *Target, found map[ImageRequest]pod.Image) error {
 	case p.UID != "":
 		opt.UID = p.UID
 	}
-	if opt.Seccomp, err = admission.SeccompProfiles(r.Dirs.Seccomp(), podutil.LocalSeccompProfiles(p.Object.Pod)); err != nil {
+	if opt.Seccomp, err = admission.SeccompProfiles(r.Dirs.SeccompDir(), podutil.LocalSeccompProfiles(p.Object.Pod)); err != nil {
 		return err
 	}
 	var plan *pod.Plan
