@@ -109,8 +109,8 @@ func compressed(f *os.File) bool {
 
 // spool copies f, decompressed, to an unnamed file.
 func (a *loader) spool(ctx context.Context, f *os.File) (*os.File, error) {
-	dir := filepath.Join(a.Store.Dir, records.StagingDir)
-	limits, err := a.Store.Limits(dir)
+	dir := filepath.Join(a.Ingester.Dir, records.StagingDir)
+	limits, err := a.Ingester.Limits(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) 
 	if err := a.CheckFile(ctx, transport, p.Path); err != nil {
 		return nil, err
 	}
-	list, err := listImages(a.Store.Store, f, transport, raw)
+	list, err := listImages(a.Ingester.Store, f, transport, raw)
 	if err == nil {
 		list, err = selectImages(p, list)
 	}

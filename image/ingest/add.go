@@ -43,7 +43,7 @@ func (a *Tx) Add(ctx context.Context, c *Candidate, requested string, names []st
 	for _, l := range c.Layers {
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
 	}
-	if err := a.Store.record(rec, c, names); err != nil {
+	if err := a.Ingester.record(rec, c, names); err != nil {
 		return api.Added{}, err
 	}
 	return api.Added{ID: rec.ID, Name: append(names, "")[0]}, nil

@@ -32,10 +32,10 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 			err = ctx.Err()
 		}
 	}()
-	if rec, err := integrity.ReadChecked(a.Store.Store, b.DiffID); err == nil {
+	if rec, err := integrity.ReadChecked(a.Ingester.Store, b.DiffID); err == nil {
 		onProgress(api.Exists)
 		if b.OpenAt != nil {
-			a.Store.RemovePartial(b.Digest)
+			a.Ingester.RemovePartial(b.Digest)
 		}
 		return rec, nil
 	}
@@ -45,7 +45,7 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 		return nil, err
 	}
 	defer unlock()
-	if rec, err := integrity.ReadChecked(a.Store.Store, b.DiffID); err == nil {
+	if rec, err := integrity.ReadChecked(a.Ingester.Store, b.DiffID); err == nil {
 		onProgress(api.Exists)
 		return rec, nil
 	}
@@ -58,7 +58,7 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 }
 
 func (a *Tx) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func(), err error) {
-	l, err := store.OpenFileLock(filepath.Join(a.Store.Dir, records.StagingDir, diffID.Encoded()+".lock"))
+	l, err := store.OpenFileLock(filepath.Join(a.Ingester.Dir, records.StagingDir, diffID.Encoded()+".lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (a *Tx) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func()
 
 // Unpack unpacks a layer into a new directory below staging/. On error it leaves nothing behind.
 func (a *Tx) Unpack(ctx context.Context, b layer.Blob, onProgress func(n int64)) (string, *records.Layer, error) {
-	dir, err := os.MkdirTemp(filepath.Join(a.Store.Dir, records.StagingDir), "layer-")
+	dir, err := os.MkdirTemp(filepath.Join(a.Ingester.Dir, records.StagingDir), "layer-")
 	if err != nil {
 		return "", nil, err
 	}
@@ -90,17 +90,17 @@ func (a *Tx) unpackInto(ctx context.Context, dir string, b layer.Blob, onProgres
 	if err := os.Chmod(root, 0o755); err != nil { // it is the container's "/": no umask
 		return nil, err
 	}
-	limits, err := a.Store.Limits(root)
+	limits, err := a.Ingester.Limits(root)
 	if err != nil {
 		return nil, err
 	}
-	l, err := layer.Unpack(ctx, root, b, layer.UnpackOptions{Limits: limits, Part: a.Store.Part, Windows: a.Store.windows, Lock: a.lock.File()}, onProgress)
+	l, err := layer.Unpack(ctx, root, b, layer.UnpackOptions{Limits: limits, Part: a.Ingester.Part, Windows: a.Ingester.windows, Lock: a.lock.File()}, onProgress)
 	if err != nil {
 		return nil, err
 	}
 	rec := &records.Layer{
 		Header: records.Header{Version: records.RecordVersion}, DiffID: l.DiffID, Size: l.Size,
-		OpaqueRoot: l.OpaqueRoot, Boot: a.Store.Boot, LayerStats: l.LayerStats,
+		OpaqueRoot: l.OpaqueRoot, Boot: a.Ingester.Boot, LayerStats: l.LayerStats,
 	}
 	text, err := json.Marshal(rec)
 	if err != nil {
@@ -113,10 +113,10 @@ func (a *Tx) unpackInto(ctx context.Context, dir string, b layer.Blob, onProgres
 func (a *Tx) commit(staged string, rec *records.Layer) error {
 	err := syncFS(staged)
 	if err == nil {
-		err = a.replaceLayer(staged, a.Store.LayerDir(rec.DiffID))
+		err = a.replaceLayer(staged, a.Ingester.LayerDir(rec.DiffID))
 	}
 	if err == nil {
-		return store.SyncDir(filepath.Join(a.Store.Dir, records.LayersDir))
+		return store.SyncDir(filepath.Join(a.Ingester.Dir, records.LayersDir))
 	}
 	return errors.Join(fmt.Errorf("store: %w", err), layer.RemoveTrees([]string{staged}))
 }
@@ -128,7 +128,7 @@ func (a *Tx) replaceLayer(staged, path string) error {
 	if !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
-	retired, err := a.Store.NewRetiredDir(filepath.Base(path))
+	retired, err := a.Ingester.NewRetiredDir(filepath.Base(path))
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (a *Tx) fetchLayer(ctx context.Context, b layer.Blob, onProgress func(api.S
 		return a.unpackAndCommit(ctx, b, onProgress)
 	}
 	for {
-		d := a.Store.StartDownload(ctx, b)
+		d := a.Ingester.StartDownload(ctx, b)
 		b.Open = d.Open
 		rec, err := a.unpackAndCommit(ctx, b, onProgress)
 		d.Close()
@@ -181,19 +181,19 @@ func (a *Tx) CommitOnce(ctx context.Context, staged string, rec *records.Layer) 
 		return errors.Join(err, layer.RemoveTrees([]string{staged}))
 	}
 	defer unlock()
-	if _, err := a.Store.ReadLayer(rec.DiffID); err == nil {
+	if _, err := a.Ingester.ReadLayer(rec.DiffID); err == nil {
 		return layer.RemoveTrees([]string{staged})
 	}
 	return a.commit(staged, rec)
 }
 
 func (a *Tx) unpackAndCommit(ctx context.Context, b layer.Blob, onProgress func(api.Status, int64)) (*records.Layer, error) {
-	if err := a.Store.unpacks.Acquire(ctx, 1); err != nil {
+	if err := a.Ingester.unpacks.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	last := int64(0)
 	staged, rec, err := a.Unpack(ctx, b, func(n int64) { last = n; onProgress(api.Fetching, n) })
-	a.Store.unpacks.Release(1)
+	a.Ingester.unpacks.Release(1)
 	if err != nil {
 		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
 	}

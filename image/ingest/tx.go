@@ -15,8 +15,8 @@ import (
 // Tx is a transaction that adds images to a store. It and its child processes hold the store's lock shared,
 // so no other process frees layers or clears the staging directory in between.
 type Tx struct {
-	Store *Ingester
-	lock  *store.FileLock
+	Ingester *Ingester
+	lock     *store.FileLock
 
 	mu       sync.Mutex // protects the progress callback
 	progress func(api.Progress)
@@ -30,7 +30,7 @@ func (s *Ingester) Begin(ctx context.Context, onProgress func(api.Progress)) (*T
 		return nil, err
 	}
 	hintPlacement(filepath.Join(s.Dir, records.StagingDir))
-	a := &Tx{Store: s, lock: lock, progress: onProgress}
+	a := &Tx{Ingester: s, lock: lock, progress: onProgress}
 	if err := a.clean(ctx); err != nil {
 		lock.Close()
 		return nil, err
@@ -52,7 +52,7 @@ func (a *Tx) clean(ctx context.Context) error {
 	if !alone {
 		return wait(ctx, a.lock.Shared)
 	}
-	stale, err := a.Store.StaleStaging()
+	stale, err := a.Ingester.StaleStaging()
 	if err != nil {
 		return err
 	}

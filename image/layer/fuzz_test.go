@@ -27,7 +27,7 @@ func FuzzLayer(f *testing.F) {
 		var text bytes.Buffer
 		rec := newRecipeWriter(io.LimitReader(z, 1<<20), &text)
 		flt := &filter{limits: Limits{Bytes: 1 << 17, Entries: 100}, uids: idMap{{0, 2}}, gids: idMap{{0, 1000}}}
-		p := &tarParts{r: rec, most: 3}
+		p := &tarParts{r: rec, maxEntries: 3}
 		err = readParts(p, rec, flt)
 		DescribeTarError(err, flt.count.Entries)
 		if flt.count.Bytes > flt.limits.Bytes {

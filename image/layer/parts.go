@@ -18,8 +18,8 @@ const DefaultPartEntries = 20_000
 // tarParts splits a tar stream for several readers, one after another. Each sees the end of the archive
 // after the last entry of its part.
 type tarParts struct {
-	r    io.Reader
-	most int // entries in a part
+	r          io.Reader
+	maxEntries int // of a part
 
 	begun int   // parts
 	n     int64 // bytes read
@@ -40,7 +40,7 @@ func (p *tarParts) next() bool {
 		return false
 	}
 	p.begun++
-	p.end, p.left = -1, p.most
+	p.end, p.left = -1, p.maxEntries
 	return true
 }
 
@@ -86,8 +86,8 @@ func timeOf(hdr *tar.Header) unix.Timespec {
 	return at
 }
 
-// times restores the directories' times after several parts, as Apply does after one.
-func (p *tarParts) times() error {
+// restoreDirTimes restores the directories' times after several parts, as Apply does after one.
+func (p *tarParts) restoreDirTimes() error {
 	if p.begun == 1 {
 		return nil
 	}

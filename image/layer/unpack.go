@@ -82,7 +82,7 @@ func runUnpack(args []string) (*unpackResult, error) {
 // apply fills the root directory. It also reads the rest of the stream: its writer hashes it to the end.
 func apply(r *recipeWriter, f *filter, part int) (*unpackResult, error) {
 	w := whiteouts{deleted: map[string]bool{}, opaque: map[string]bool{}}
-	p := &tarParts{r: r, most: part}
+	p := &tarParts{r: r, maxEntries: part}
 	entry := func(hdr *tar.Header) (bool, error) {
 		r.entry(hdr)
 		p.entry(hdr)
@@ -93,7 +93,7 @@ func apply(r *recipeWriter, f *filter, part int) (*unpackResult, error) {
 			return nil, err
 		}
 	}
-	if err := p.times(); err != nil {
+	if err := p.restoreDirTimes(); err != nil {
 		return nil, err
 	}
 	opaqueRoot, err := w.apply()

@@ -61,8 +61,8 @@ func (s *Store) NewRetiredDir(hex string) (string, error) {
 	return filepath.Join(dir, "layer"), err
 }
 
-// UnusedRetired lists replaced layers that are no longer in use: the machine was restarted since, or no pod
-// uses the layer. The caller holds the store's lock exclusively.
+// UnusedRetired lists replaced layers that are no longer in use: the machine was restarted since, or inUse
+// is nil or returns false for the layer's directory. The caller holds the store's lock exclusively.
 func (s *Store) UnusedRetired(inUse func(string) bool) ([]string, error) {
 	dir := filepath.Join(s.Dir, retiredDir)
 	entries, err := os.ReadDir(dir)
