@@ -53,7 +53,7 @@ const (
 	EnvGate      = "_PODRUN_GATE"       // CLI → first process of a pod: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
 	EnvAfter     = "_PODRUN_AFTER"      // CLI, monitor, pod init → supervisor: why the supervisor starts
 	EnvKeptFDs   = "_PODRUN_KEPT_FDS"   // pod init → supervisor: the kept descriptors, "NAME=FD …"
-	EnvNotify    = "_PODRUN_NOTIFY"     // CLI → first supervisor: JSON with two descriptors and the request of section 8
+	EnvNotify    = "_PODRUN_NOTIFY"     // CLI → first supervisor: JSON with two descriptors and the notify request of protocol.md, section 8
 	EnvPorts     = "_PODRUN_PORTS"      // CLI → first supervisor: opened host ports, "NAME=FD …"
 	EnvRecord    = "_PODRUN_RECORD"     // CLI → first supervisor: descriptor with one byte when the pod is recorded
 	EnvNetstack  = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the program of the network stack
@@ -129,7 +129,7 @@ const (
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
 const (
 	KeptControl  = "control"       // supervisor → next supervisor: the listening control socket
-	KeptNotify   = "notify"        // supervisor → pod init, next supervisor: the notify socket of section 8
+	KeptNotify   = "notify"        // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8
 	KeptOutput   = "notify.output" // supervisor → next supervisor: the pipe to the unit's output
 	KeptPort     = "port:"         // supervisor → next supervisor: the beginning of a host port's name
 	KeptNodePort = "node:"         // supervisor → next supervisor: the beginning of a node port's name

@@ -207,6 +207,7 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 			st = wait_init(&config, init);
 			if (config.hostpid)
 				podrun_kill_descendants();
+			// The first pod init reports its errors itself. After a restart a failed one is restarted again.
 			int in_order = WIFEXITED(st) && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
 			if (in_order) {
 				finish_removal(&config);

@@ -82,7 +82,7 @@ static void enter_user_namespace(int with, const char *uidmap, const char *gidma
 			podrun_die("make pipe");
 		if ((helper = fork()) < 0)
 			podrun_die("fork");
-		if (helper == 0) { // it stays outside: only there may the set-id tools write our maps
+		if (helper == 0) { // it stays outside the new namespace: from inside, the set-id tools could not write the maps
 			char c;
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			close(go[1]);
@@ -153,8 +153,8 @@ void podrun_clear_env(void) {
 		unsetenv(names[i]);
 }
 
-// reset_signals makes a process that becomes a container's block and ignore no signal, whatever the
-// supervisor and the caller that started the pod do. It queries the kernel directly, because the C
+// reset_signals unblocks all signals, and stops ignoring any, in a process that will be a container's first,
+// whatever the supervisor and the caller that started the pod block or ignore. It queries the kernel directly, because the C
 // library hides its own two signals, which a parent that used posix_spawn (make) leaves ignored.
 static void reset_signals(void) {
 	sigset_t none;

@@ -43,7 +43,8 @@ void podrun_pause_in_userns(int userns) __attribute__((noreturn));
 // number of pods; the sockets of their supervisors; and descriptors that wake it.
 void podrun_unit_loop(char **argv, const char *spec) __attribute__((noreturn));
 
-// podrun_block_signals blocks the signals that a waiting process receives one by one.
+// podrun_block_signals blocks the signals for which a process waits with sigwait, and stores them in set. It
+// stores the earlier mask in before, unless that is NULL.
 void podrun_block_signals(sigset_t *set, sigset_t *before);
 
 // podrun_close_from closes all descriptors from first on.
@@ -53,7 +54,7 @@ void podrun_close_from(unsigned first);
 // when they are needed. It is for a process that does little more than wait.
 void podrun_drop_program_pages(void);
 
-// podrun_drop_privileges leaves nothing to a process that traces this one, and lets no process in the
-// pod trace it: tracing memory that is not dumpable takes privileges in the user namespace in which it
-// was made, the supervisor's.
+// podrun_drop_privileges drops all capabilities, so that a process that traces this one gains nothing. It
+// makes this process undumpable, so that no process in the pod can trace it: that would require privileges
+// in the user namespace to which its memory belongs, the supervisor's.
 void podrun_drop_privileges(void);

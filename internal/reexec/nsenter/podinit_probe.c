@@ -39,7 +39,9 @@ struct probe {
 	unsigned size;             // of the record, a multiple of 8
 	unsigned family;           // of the address; 0: a command
 	unsigned netns;            // connect from the pod's network, not the host's
-	unsigned port, text, args, env;
+	unsigned port;
+	unsigned text_size; // bytes of the text
+	unsigned args, env; // numbers of strings
 	unsigned reserved;
 	unsigned char address[16];
 };
@@ -129,12 +131,12 @@ static int judge_answer(const char *text, size_t n, int ended) {
 	return ended ? (known ? -1 : 1) : 0;
 }
 
-// answered sends a probe's request and reports whether the answer is a success.
-static int answered(int fd, const struct probe *p, long long deadline) {
+// request_succeeds sends a probe's request and reports whether the answer is a success.
+static int request_succeeds(int fd, const struct probe *p, long long deadline) {
 	static char text[MAX_HEAD + MAX_BODY + 1];
 	size_t n = 0;
 	int ended = 0, verdict = 0;
-	if (send(fd, p + 1, p->text, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)p->text)
+	if (send(fd, p + 1, p->text_size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)p->text_size)
 		return 0;
 	while (verdict == 0 && await(fd, POLLIN, deadline)) {
 		ssize_t got = recv(fd, text + n, sizeof text - 1 - n, MSG_DONTWAIT);
@@ -161,7 +163,7 @@ static int probe_server(const struct probe *p, long long deadline) {
 	int ok = connect(fd, to, p->family == AF_INET ? sizeof in : sizeof in6) == 0 ||
 		 (errno == EINPROGRESS && await(fd, POLLOUT, deadline) &&
 		  getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &(socklen_t){sizeof err}) == 0 && err == 0);
-	ok = ok && (p->text == 0 || answered(fd, p, deadline));
+	ok = ok && (p->text_size == 0 || request_succeeds(fd, p, deadline));
 	close(fd);
 	return ok;
 }
@@ -185,8 +187,8 @@ static pid_t start_shim(int channel) {
 	return pid;
 }
 
-// executed reads the exec shim's replies until the command's program is executed.
-static int executed(long long deadline) {
+// await_exec reads the exec shim's replies until the command's program is executed, and returns 0 if it is not.
+static int await_exec(long long deadline) {
 	int reply[2];
 	ssize_t n = -1;
 	while (await(run.channel, POLLIN, deadline) && (n = recv(run.channel, reply, sizeof reply, MSG_DONTWAIT)) != 0) {
@@ -222,8 +224,8 @@ static int probe_command(const struct probe *p, long long deadline) {
 	run.channel = pair[0];
 	run.maker = start_shim(pair[1]);
 	close(pair[1]);
-	int ok = run.maker > 0 && send(run.channel, p + 1, p->text, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)p->text &&
-		 executed(deadline) && exited_well(deadline);
+	int ok = run.maker > 0 && send(run.channel, p + 1, p->text_size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)p->text_size &&
+		 await_exec(deadline) && exited_well(deadline);
 	if (!ok)
 		end_command();
 	close(run.channel);
@@ -235,7 +237,7 @@ static int probe_command(const struct probe *p, long long deadline) {
 static struct probe *find_probe(char *table, size_t size, int number) {
 	for (struct probe *p; size >= sizeof *p; table += p->size, size -= p->size) {
 		p = (struct probe *)table;
-		if (p->size < sizeof *p || p->size % 8 || p->size > size || p->text > p->size - sizeof *p)
+		if (p->size < sizeof *p || p->size % 8 || p->size > size || p->text_size > p->size - sizeof *p)
 			return NULL;
 		if (number-- == 0)
 			return p;
@@ -265,7 +267,7 @@ static char **read_list(unsigned count, char **at, char *end) {
 
 // read_strings reads the strings of a command's record, and returns 0 if they are not in it completely.
 static int read_strings(struct probe *p, struct strings *s) {
-	char *at = (char *)(p + 1) + p->text, *end = (char *)p + p->size;
+	char *at = (char *)(p + 1) + p->text_size, *end = (char *)p + p->size;
 	s->target = next_string(&at, end);
 	s->cgroup = next_string(&at, end);
 	s->argv = read_list(p->args, &at, end);
@@ -273,20 +275,20 @@ static int read_strings(struct probe *p, struct strings *s) {
 	return s->target && s->cgroup && s->argv && s->env;
 }
 
-// hold duplicates a kept descriptor to a number above those of a prober, which the prober then places.
-static int hold(const char *name) { return fcntl(podrun_find_kept(name), F_DUPFD_CLOEXEC, OWN_FDS); }
+// dup_kept duplicates a kept descriptor to OWN_FDS or above. The prober then moves it to its own number.
+static int dup_kept(const char *name) { return fcntl(podrun_find_kept(name), F_DUPFD_CLOEXEC, OWN_FDS); }
 
 // prepare_command reads the strings of a command, and places the descriptors.
 static int prepare_command(struct probe *p) {
 	if (!read_strings(p, &run.what))
 		return 0;
-	int target = hold(run.what.target), shim = hold(KEPT_SHIM), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int target = dup_kept(run.what.target), shim = dup_kept(KEPT_SHIM), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	return dup2(target, FD_SHIM_TARGET) >= 0 && dup3(shim, SHIM_FD, O_CLOEXEC) >= 0 && dup3(null, NULL_FD, O_CLOEXEC) >= 0 &&
 	       dup2(NULL_FD, FD_SHIM_CHANNEL) >= 0; // so that no other descriptor gets that number
 }
 
-// prepare_connections enters the network of a prober of servers, which then has no privileges: it reads what
-// servers send.
+// prepare_connections enters the network from which a prober connects, and then drops all privileges, because
+// the prober reads what servers send.
 static int prepare_connections(const struct probe *p) {
 	if (p->netns && setns(FD_NET, CLONE_NEWNET) < 0)
 		return 0;

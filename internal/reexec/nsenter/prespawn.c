@@ -2,8 +2,8 @@
 // user namespace, reports that, and waits for the rest in one message. The caller may end first or
 // may find that there will be no pod: then this process ends, too, and leaves nothing.
 //
-// The rest (arguments, environment and descriptors) is what a first process of a pod receives that is
-// started for a known pod: the program is executed again.
+// The rest (arguments, environment and descriptors) is the same that a first process receives when it is
+// started for a known pod. This process then executes the program again.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #include "nsenter.h"
 
 // place_fds moves the received descriptors, in this order, to standard error and the numbers after
-// it. None is in the place of another: 0 to 3 were open when they arrived.
+// it. No move closes a descriptor that is still to be moved: 0 to 3 were open when they arrived, so each
+// has a higher number than its place.
 static void place_fds(const int *fds, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		int where = STDERR_FILENO + (int)i;

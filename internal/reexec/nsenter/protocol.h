@@ -28,7 +28,7 @@
 #define ENV_GATE "_PODRUN_GATE" // CLI → first process of a pod: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
 #define ENV_AFTER "_PODRUN_AFTER" // CLI, monitor, pod init → supervisor: why the supervisor starts
 #define ENV_KEPT_FDS "_PODRUN_KEPT_FDS" // pod init → supervisor: the kept descriptors, "NAME=FD …"
-#define ENV_NOTIFY "_PODRUN_NOTIFY" // CLI → first supervisor: JSON with two descriptors and the request of section 8
+#define ENV_NOTIFY "_PODRUN_NOTIFY" // CLI → first supervisor: JSON with two descriptors and the notify request of protocol.md, section 8
 #define ENV_PORTS "_PODRUN_PORTS" // CLI → first supervisor: opened host ports, "NAME=FD …"
 #define ENV_RECORD "_PODRUN_RECORD" // CLI → first supervisor: descriptor with one byte when the pod is recorded
 #define ENV_UNIT_LOOP "_PODRUN_UNITLOOP" // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
@@ -69,7 +69,7 @@
 #define MSG_STOP "stop" // pod init → supervisor: stop the pod gracefully; repeated until stop-recorded
 
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
-#define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of section 8
+#define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8
 #define KEPT_PROBES "probes" // supervisor → prober, next supervisor: the table of steady probes, in shared memory
 #define KEPT_SHIM "probe.shim" // supervisor → prober: the exec shim's program
 
