@@ -46,7 +46,7 @@ func (s *supervisor) recover(inherited *podinit.Inherited) (lifecycle.Observed, 
 	}
 	if !inherited.Died {
 		s.idleAfter = nextIdleTime(saved.Hibernation)
-		last, err := inherited.ProbesRun()
+		last, err := inherited.LatestSuccesses()
 		if err != nil {
 			return known, err
 		}

@@ -32,8 +32,8 @@ type inheritedTarget struct {
 	wire.NotifyRequest
 }
 
-// pass passes f to the pod's first process. It removes systemd's messages to the unit's main
-// process from the environment, because they are not for the pod.
+// pass passes f to the pod's first process. It removes the variables that systemd
+// sets for the unit's main process from the environment, because they are not for the pod.
 func (f *NotifyTarget) pass(cmd *exec.Cmd) {
 	cmd.Env = reexec.WithoutSystemd(cmd.Env)
 	if f == nil {
@@ -97,7 +97,7 @@ type pendingRecord struct {
 	done         chan error // nil: not begun
 }
 
-// newRecord returns the recording of a pod, which do writes. The supervisor that cmd starts waits for it. If do
+// newRecord prepares the recording of a pod by do. The supervisor that cmd starts waits until do has returned. If do
 // fails, or this process ends before, the supervisor exits. The nil pendingRecord is for a pod that is recorded
 // already.
 func newRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {

@@ -31,16 +31,16 @@ type Prespawn struct {
 	end   func()
 }
 
-// Limits of the message, less room for standard error and for the router's descriptor and its
-// number.
+// Limits of what message may return. They leave space for what is added later: standard error, and
+// the router's descriptor and its number.
 const (
 	maxMessage      = protocol.MaxPrespawnText - 64
 	maxMessageFiles = protocol.MaxPrespawnFiles - 2
 )
 
 // StartPrespawn starts a pod's first process with this program. It returns nil if it cannot start
-// one; Start reports the reason later. The caller must call Stop. For root there is nothing to
-// enter.
+// one; Start reports the reason later. It also returns nil for root, who has no user namespace to
+// enter. The caller must call Stop.
 func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 	if os.Geteuid() == 0 {
 		return nil

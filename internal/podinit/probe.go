@@ -79,7 +79,7 @@ func encodeProbes(probes []Probe) ([]byte, error) {
 	return table, nil
 }
 
-// decodeProbes returns when each probe of a table has begun its latest success; 0: none.
+// decodeProbes returns when each probe of a table began its latest successful run; 0: it had none.
 func decodeProbes(table []byte) (last []time.Duration, err error) {
 	for len(table) > 0 {
 		var r record
@@ -127,9 +127,9 @@ func (k *Client) KeepProbes(probes []Probe, shim *os.File, targets map[string]*o
 	return nil
 }
 
-// ProbesRun returns when each probe of the latest KeepProbes has begun its latest success during the
-// hibernation; 0: none. It is empty after a hibernation without probes.
-func (i *Inherited) ProbesRun() ([]time.Duration, error) {
+// LatestSuccesses returns when each probe of the latest KeepProbes began its latest successful run during
+// the hibernation; 0: it had none. The result is empty after a hibernation without probes.
+func (i *Inherited) LatestSuccesses() ([]time.Duration, error) {
 	fd, ok := i.Files[protocol.KeptProbes]
 	if !ok {
 		return nil, nil

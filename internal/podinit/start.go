@@ -32,8 +32,8 @@ type Programs struct {
 // NetstackProgram returns Programs.Netstack in a supervisor.
 func NetstackProgram() string { return os.Getenv(protocol.EnvNetstack) }
 
-// Options are the parameters of a pod's first process. The process gets protocol.FDLock and FDReport
-// before all other files.
+// Options are the parameters of a pod's first process. The first extra files of the process are
+// protocol.FDLock and FDReport.
 type Options struct {
 	Programs
 	Dirs     store.Dirs

@@ -265,7 +265,7 @@ type Hibernation struct {
 	Idle         time.Duration // idle time before it hibernated
 	NotifyStatus string        // the latest sd_notify state
 
-	Probes []lifecycle.SteadyProbe `json:",omitempty"` // which pod init runs, in the order of podinit.ProbesRun
+	Probes []lifecycle.SteadyProbe `json:",omitempty"` // which pod init runs, in the order of podinit.LatestSuccesses
 }
 
 // parentPodInit returns the process of this supervisor's pod init; zero if it has exited already, so that this
