@@ -116,7 +116,7 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.mu.Lock()
 		e.instances[a.Container] = &instance{}
 		e.busy++
-		prepared := e.prepared.Begin(a.Container)
+		prepared := e.prepared.Take(a.Container)
 		e.mu.Unlock()
 		go e.startContainer(a, prepared)
 	case lifecycle.StopContainer:

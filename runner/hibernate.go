@@ -16,9 +16,9 @@ import (
 // supervisor watched, and starts another supervisor at the next event. That one recovers the pod as it does
 // after a crash.
 
-// The time for which a pod must be idle before its supervisor hibernates: initial, and how many times as long
-// at most, five minutes. Each early wake-up, after less than wokenEarly, doubles the next time, so that a pod
-// that logs now and then does not execute programs all the time.
+// A pod must be idle for a time before its supervisor hibernates: at first defaultHibernateAfter. Each early
+// wake-up (after less than wokenEarly) doubles the time, up to maxIdleFactor times the first, which is five
+// minutes. So a pod that logs now and then does not execute programs all the time.
 const (
 	defaultHibernateAfter = 2 * time.Second
 	maxIdleFactor         = 150
@@ -65,7 +65,7 @@ func (s *supervisor) hibernate(left lifecycle.Delegation) {
 	}
 	defer s.control.startAccepting(s.listener)
 	e := s.engine
-	if !e.idleWithoutPrepared(s.idleAfter) {
+	if !e.discardPreparedIfIdle(s.idleAfter) {
 		return
 	}
 	if !e.hostPorts.Suspend() {
@@ -104,9 +104,9 @@ func (s *supervisor) hibernate(left lifecycle.Delegation) {
 	os.Exit(0)
 }
 
-// idleWithoutPrepared reports whether the engine is idle, and if so discards all prepared containers: the
+// discardPreparedIfIdle reports whether the engine is idle, and if so discards all prepared containers: the
 // pod keeps none while its supervisor hibernates.
-func (e *engine) idleWithoutPrepared(quiet time.Duration) bool {
+func (e *engine) discardPreparedIfIdle(quiet time.Duration) bool {
 	e.mu.Lock()
 	idle := e.isIdle(quiet)
 	e.mu.Unlock()

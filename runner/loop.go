@@ -28,8 +28,8 @@ type loop struct {
 	recordedSeq  int64 // Seq of the last event log that was recorded
 
 	dirty         bool // something has happened since the last Save
-	unsavedProbes bool // probes changed only their counts, which are saved before hibernation, not now
-	sameProbes    bool // in this round probes were started or gave the same result; without dirty: nothing else
+	unsavedProbes bool // counts of probes have changed since the last Save; they are saved before hibernation
+	onlyProbes    bool // this round has applied an event that changed only counts of probes; others set dirty
 
 	// onIdle is optional. It is called when for quiet() nothing has happened apart from successes of steady
 	// probes, with what is left to do. It may end the process.
@@ -37,7 +37,7 @@ type loop struct {
 	quiet     func() time.Duration
 	delegable func(*pod.Container, lifecycle.ProbeKind) bool // optional; see lifecycle.Delegate
 
-	activeAt time.Duration // CLOCK_BOOTTIME at which anything else has happened
+	activeAt time.Duration // CLOCK_BOOTTIME of the last round with more than successes of steady probes
 
 	// prepare is optional. It is called with the starts that are likely next.
 	prepare func(lifecycle.Preparation)
@@ -62,7 +62,7 @@ func (l *loop) run() *pod.Status {
 			// again.
 			l.applyEvent(lifecycle.Event{At: now, Kind: lifecycle.Issued, Action: &a})
 		}
-		changed := l.last == nil || l.dirty || !l.sameProbes || d.Done
+		changed := l.last == nil || l.dirty || !l.onlyProbes || d.Done
 		if changed {
 			l.saveObserved()
 		}
@@ -80,7 +80,7 @@ func (l *loop) run() *pod.Status {
 		if changed {
 			l.activeAt = now.Boot
 		}
-		l.sameProbes = false
+		l.onlyProbes = false
 		l.wait(d.Wake, prepareAt, now.Boot)
 	}
 }
@@ -122,8 +122,8 @@ func earliest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// idle calls onIdle, if until the next decision there is enough time, or nothing to do apart from steady
-// probes. It returns false if there is not: then another event follows.
+// idle calls onIdle if nothing is under way apart from steady probes, and no decision is due within
+// minHibernation. Otherwise it returns false: an event or the timer ends the wait.
 func (l *loop) idle(prepareAt time.Duration) bool {
 	now := l.now()
 	left, ok := lifecycle.Delegate(l.plan, &l.observed, now, l.delegable)
@@ -138,7 +138,8 @@ func (l *loop) idle(prepareAt time.Duration) bool {
 	return true
 }
 
-// wait applies the pending events, or returns at the time of the next decision or preparation.
+// wait waits for an event and applies all that are pending, or returns at the time of the next decision or
+// preparation, or after onIdle.
 func (l *loop) wait(wake, prepareAt, now time.Duration) {
 	var timer <-chan time.Time
 	if wake = earliest(wake, prepareAt); wake > 0 {
@@ -193,7 +194,7 @@ func (l *loop) applyEvent(e lifecycle.Event) {
 	if l.observed.Apply(l.plan, e) {
 		l.dirty = true
 	} else {
-		l.unsavedProbes, l.sameProbes = true, true
+		l.unsavedProbes, l.onlyProbes = true, true
 	}
 }
 

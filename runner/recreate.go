@@ -130,7 +130,7 @@ func (e *engine) repairLog(container string, attempt int) error {
 
 // loadFromDisk returns what the disk records of a pod. The number of a container's latest instance is that
 // of its last log (kubelet: calcRestartCountByLogDir). The disk has the exits of containers that have
-// completed; of the others why is the cause.
+// completed; the others get an exit with the cause why.
 func loadFromDisk(e *engine, why string) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
 	exits, err := e.pod.Exits()

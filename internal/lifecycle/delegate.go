@@ -16,7 +16,8 @@ type SteadyProbe struct {
 	Period    time.Duration
 }
 
-// Delegation is what is left to do for a supervisor that has nothing to do apart from steady probes.
+// Delegation is the work that goes on while the supervisor of an idle pod hibernates: its steady probes, and when to
+// decide again.
 type Delegation struct {
 	Probes []SteadyProbe
 	Wake   time.Duration // decide again at this CLOCK_BOOTTIME at the latest; 0: only on an event

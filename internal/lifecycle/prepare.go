@@ -16,10 +16,10 @@ type Preparation struct {
 	Wake   time.Duration // look again at this CLOCK_BOOTTIME; 0: only on an event
 }
 
-// A prepared container takes about 6 MB of memory. So there are few of them, and the pod's limit,
-// if any, must have space for them beside the limits of running containers. A container that waits
-// for its back-off is prepared only near the end of it, because the supervisor may hibernate
-// before.
+// A prepared container takes about 6 MB of memory, and counts as preparedMemory. So there are few of
+// them, and the pod's limit, if any, must have space for them beside the limits of running containers.
+// A container that waits for the end of its back-off is prepared only prepareBefore it, because the
+// supervisor may hibernate until then.
 const (
 	maxPrepared    = 8
 	preparedMemory = 8 << 20
@@ -57,17 +57,17 @@ func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 
 // prepareNext prepares for a sandbox in which containers run.
 func (d *decision) prepareNext() {
-	plan, front := d.plan, d.firstBlockingInit()
-	for i := 0; i <= front && i < len(plan.InitContainers); i++ {
+	plan, blocking := d.plan, d.firstBlockingInit()
+	for i := 0; i <= blocking && i < len(plan.InitContainers); i++ {
 		d.prepareRestart(&plan.InitContainers[i], initRole(&plan.InitContainers[i]))
 	}
 	switch {
-	case front == len(plan.InitContainers):
+	case blocking == len(plan.InitContainers):
 		for i := range plan.Containers {
 			d.prepareRestart(&plan.Containers[i], roleApp)
 		}
-	case slices.Contains([]RunState{RunStarting, RunRunning}, d.seen.container(plan.InitContainers[front].Name).State):
-		d.prepareAfter(front)
+	case slices.Contains([]RunState{RunStarting, RunRunning}, d.seen.container(plan.InitContainers[blocking].Name).State):
+		d.prepareAfter(blocking)
 	}
 }
 

@@ -37,8 +37,8 @@ const corePattern = "/proc/sys/kernel/core_pattern"
 
 // coreLimit returns the RLIMIT_CORE that keeps core dumps in the container. With a pattern that begins with
 // | the kernel starts a program of the host as root, with the container's memory as its input, whatever the
-// limit is. Only a limit of 1 prevents that: the kernel takes a process with it for such a program itself
-// (fs/coredump.c). With another pattern the kernel writes a file with the rights and in the directories of the
+// limit is. Only a limit of 1 prevents that: the kernel treats a process with this limit as such a program,
+// and dumps nothing (fs/coredump.c). With another pattern the kernel writes a file with the rights and in the directories of the
 // crashed process. The soft limit 0 prevents that; a process may raise it.
 func coreLimit() []configs.Rlimit {
 	var own unix.Rlimit

@@ -171,6 +171,6 @@ func (x *Container) Discard(s *sandbox.Sandbox) {
 // container cannot be made before it is due.
 var errFilterByLibcontainer = errors.New("it cannot be made early: libcontainer loads its filter")
 
-// errLinked means that a mount may lie inside another one, behind links of the image, without its path showing
-// it. Making it early could create mount targets in a volume that others see.
+// errLinked means that, by links in the image, a mount may lie inside another one although its path does not show
+// it. A container that is made early could then create mount targets in a volume that others see.
 var errLinked = errors.New("it cannot be made early: its mounts lie behind links")

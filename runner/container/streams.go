@@ -119,9 +119,9 @@ func (x *Container) closeInput(h *handoff.Record) {
 // Names of the descriptors that pod init holds for a container beside its outputs: see keptName.
 const (
 	stdinName   = "stdin"
-	masterName  = "tty"
-	peerName    = "peer"
-	logPipeName = "logpipe"
+	masterName  = "tty"     // output.Terminal's Master
+	peerName    = "peer"    // its Peer
+	logPipeName = "logpipe" // its LogPipe
 )
 
 // takeTerminal receives the terminal of the container's process.

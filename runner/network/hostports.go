@@ -44,7 +44,7 @@ func HostPort(p pod.Port) hostport.Port {
 	return hostport.Port{Protocol: strings.ToLower(p.Protocol), Addr: p.HostAddr(), Number: p.HostPort}
 }
 
-// Keep takes over a port that another process has opened.
+// Keep adds an open port, and makes pod init hold its socket, too.
 func (p *HostPorts) Keep(name string, file *os.File) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,11 +147,11 @@ func (p *HostPorts) startServer(via *Network) error {
 		p.server.SetFilter(p.filter)
 		return nil
 	}
-	way, err := via.podDialer()
+	dialer, err := via.podDialer()
 	if err != nil {
 		return fmt.Errorf("reach the pod's ports: %w", err)
 	}
-	p.dialer, p.server = way, ingress.New(way)
+	p.dialer, p.server = dialer, ingress.New(dialer)
 	p.server.SetFilter(p.filter)
 	return nil
 }
@@ -170,15 +170,15 @@ func (p *HostPorts) setFilter(f ingress.Filter) {
 // replies to any address pass; without a router it dials inside the pod.
 func (n *Network) podDialer() (*ingress.NetnsDialer, error) {
 	if n.Slot == 0 {
-		way := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
-		return way, way.Start(n.netns)
+		dialer := &ingress.NetnsDialer{Addrs: []netip.Addr{netip.MustParseAddr(FallbackIP)}}
+		return dialer, dialer.Start(n.netns)
 	}
-	way := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: n.Pool.Prefixes(), UnknownMark: nft.UnknownClientMark}
-	return way, way.Start(n.router())
+	dialer := &ingress.NetnsDialer{Addrs: n.Addresses(), Transparent: true, PodPrefixes: n.Pool.Prefixes(), UnknownMark: nft.UnknownClientMark}
+	return dialer, dialer.Start(n.router())
 }
 
 // Suspend stops accepting connections, unless some are open, and reports whether it did. If it returns true,
-// a call of Continue must follow.
+// it holds mu until Continue, which must follow.
 func (p *HostPorts) Suspend() bool {
 	p.mu.Lock()
 	if p.server != nil && !p.server.Pause() {
@@ -315,11 +315,11 @@ func (p *HostPorts) serveNodePort(via *Network, file *os.File, protocol string, 
 		via.Warn("clients of a NodePort Service with sessionAffinity that another pod forwards here have the router's address: this pod's network is a user-space stack")
 	}
 	if p.dialer == nil { // for other pods, when the pod's own dialer is of another kind
-		way, err := via.podDialer()
+		dialer, err := via.podDialer()
 		if err != nil {
 			return fmt.Errorf("reach other pods: %w", err)
 		}
-		p.dialer = way
+		p.dialer = dialer
 	}
 	return p.server.AddShared(file, protocol, int(to.To), via.clientOwner(to), p.dialer)
 }

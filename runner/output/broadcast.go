@@ -92,7 +92,7 @@ func (a *Broadcaster) Write(stream string, b []byte) {
 	}
 }
 
-// Finish reports to all subscribers that the instance has exited, with a code.
+// Finish ends the output of all subscribers after the instance has exited with a code, and then closes Done.
 func (a *Broadcaster) Finish(code int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -103,7 +103,7 @@ func (l *Log) recoverInFlight(streams []*Stream) error {
 		}
 	}
 	f.end()
-	// The beginning of an entry whose rest is lost.
+	// The file may end in the beginning of an entry whose rest is lost.
 	return l.file.CompletePartial()
 }
 

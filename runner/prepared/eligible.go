@@ -11,9 +11,9 @@ import (
 
 // eligible reports whether a container can be made before it is due. No part of it may depend on values that
 // are not known yet, or on what other containers do until then, or be visible to other containers. In doubt
-// eligible returns false, and the container is made when it is due. creating means that the sandbox is still being
-// made: it has no network. firstInSandbox means that no other container runs before this one. eligible is pure.
-func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox, creating bool) bool {
+// eligible returns false, and the container is made when it is due. sandboxCreating means that the sandbox is still
+// being made: it has no network. firstInSandbox means that no other container runs before this one. eligible is pure.
+func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox, sandboxCreating bool) bool {
 	switch {
 	case plan.ShareProcessNamespace, plan.HostPID, plan.OwnUserNS, plan.Users != nil: // others reach it, or its ids differ
 		return false
@@ -21,7 +21,7 @@ func eligible(plan *pod.Plan, c *pod.Container, firstInSandbox, creating bool) b
 		return false
 	case slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.File != nil }):
 		return false
-	case creating && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
+	case sandboxCreating && (len(plan.Sysctls) > 0 || slices.ContainsFunc(c.Vars, func(v pod.EnvVar) bool { return v.From != nil && v.From.Field != "" })):
 		return false
 	}
 	for i, m := range c.Mounts {
@@ -42,8 +42,8 @@ func stableMount(plan *pod.Plan, m pod.Mount) bool {
 	return i >= 0 && plan.Volumes[i].Kind != pod.HostPath && !sandbox.IsBidirectional(plan, m.Volume)
 }
 
-// independentOfMount reports whether making the container looks up or creates nothing in a mounted volume:
-// mount targets, the working directory, the files with its users.
+// independentOfMount reports whether the container can be made without any look-up or file in its i-th mount: no
+// other mount's target, nor the working directory, nor the files of /etc that name its users are in there.
 func independentOfMount(c *pod.Container, i int) bool {
 	at := c.Mounts[i].Path
 	for _, other := range []string{"/etc", "/dev", "/proc", "/sys"} {

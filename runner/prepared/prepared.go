@@ -47,9 +47,9 @@ func New(mu *sync.Mutex, handoff *handoff.Record) *Pool {
 
 // Prepare makes the containers that are likely to be started next in s, each up to the moment before it
 // executes its program, and discards all other prepared containers. Prepared containers are not part of the
-// status. If the supervisor is killed, the next one removes them. creating means that s is still being made. The
-// caller holds mu.
-func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, creating bool, next lifecycle.Preparation) {
+// status. If the supervisor is killed, the next one removes them. sandboxCreating means that s is still being
+// made. The caller holds mu.
+func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, sandboxCreating bool, next lifecycle.Preparation) {
 	if p.deciding { // the round is over
 		p.deciding = false
 		p.AddStarting(-1)
@@ -63,9 +63,9 @@ func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, creating bool, next l
 		}
 	}
 	for i, a := range next.Starts {
-		firstInSandbox := creating && i < next.First
+		firstInSandbox := sandboxCreating && i < next.First
 		c, ok := plan.Container(a.Container)
-		if p.Containers[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, firstInSandbox, creating) {
+		if p.Containers[a.Container] != nil || !ok || s == nil || s.Shim == nil || !eligible(plan, c, firstInSandbox, sandboxCreating) {
 			continue
 		}
 		prepared := &Container{sandbox: s, plan: c, attempt: a.Attempt, firstInSandbox: firstInSandbox, Made: make(chan struct{})}
@@ -76,9 +76,9 @@ func (p *Pool) Prepare(plan *pod.Plan, s *sandbox.Sandbox, creating bool, next l
 	}
 }
 
-// Begin starts to use a container: it returns what was prepared for it, or nil. The caller holds mu, and
-// calls AddStarting(-1) when the container has been started.
-func (p *Pool) Begin(name string) *Container {
+// Take removes the prepared container of a name from the pool for its start, and returns it, or nil. Claim then
+// checks it. The caller holds mu, and calls AddStarting(-1) when the container has been started.
+func (p *Pool) Take(name string) *Container {
 	p.AddStarting(1)
 	prepared := p.Containers[name]
 	delete(p.Containers, name)
