@@ -48,9 +48,9 @@ type watch struct {
 	handle     func(events uint32)
 }
 
-// Events that a loop reports for a descriptor: always errors and hang-ups (epoll_ctl(2)).
-// Level-triggered: that there is something to read, as long as there is. Edge-triggered, for
-// connections: each change once (epoll(7)), both readable and writable.
+// Events for which Watch calls its function. Errors and hang-ups are always among them (epoll_ctl(2)).
+// Readable is level-triggered: it is reported as long as there is something to read. The others, for
+// connections, are edge-triggered: each change is reported once (epoll(7)).
 const (
 	Readable       = unix.EPOLLIN
 	readEdges      = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET
@@ -158,13 +158,14 @@ func (l *Loop) setHandler(fd int, events uint32, f func(events uint32)) error {
 	return l.Watch(fd, events, f)
 }
 
-// watchWrites changes the events of a descriptor; those that are pending are reported at once.
-func (l *Loop) watchWrites(fd int, events uint32) error {
+// setEvents changes the events of a watched descriptor; those that are pending are reported at once.
+func (l *Loop) setEvents(fd int, events uint32) error {
 	w := l.watched[int32(fd)]
 	return rawsys.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: w.generation})
 }
 
-// Unwatch is for a descriptor that is closed next, or stays with other owners.
+// Unwatch ends the calls for fd. closing means that the caller closes fd next; otherwise fd stays open, here
+// or in another process.
 func (l *Loop) Unwatch(fd int, closing bool) {
 	delete(l.watched, int32(fd))
 	if !closing {

@@ -101,7 +101,7 @@ func (l *Loop) write(w *pump) (blocked bool, err error) {
 			w.dst.writable = false
 			if !w.dst.watchesWrites {
 				w.dst.watchesWrites = true
-				if err := l.watchWrites(w.dst.fd, ReadWriteEdges); err != nil {
+				if err := l.setEvents(w.dst.fd, ReadWriteEdges); err != nil {
 					return false, err
 				}
 			}

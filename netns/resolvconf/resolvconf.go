@@ -1,10 +1,10 @@
 // Package resolvconf computes the content of a container's /etc/resolv.conf, as the kubelet does
 // (pkg/kubelet/network/dns). It is pure.
 //
-// It differs from the kubelet in two things. Unless the cluster has one, podrun's own resolver is the cluster's, but
-// not of a pod that shares the host's network. And a nameserver of the host on its loopback, which a
-// pod with a network of its own cannot reach, is replaced by podrun's resolver, which queries it
-// from the host's network.
+// It differs from the kubelet in two things. Without a cluster DNS, podrun's own resolver takes its place,
+// except for pods that share the host's network. And a nameserver on the host's loopback, which a pod
+// with a network of its own cannot reach, is replaced by podrun's resolver, which queries it from the
+// host's network.
 package resolvconf
 
 import (

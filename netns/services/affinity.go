@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Affinity returns the pod that each client of a node port stays with. It is the same pod that the
-// Service's address leads the client to. The zero Affinity has no pods.
+// Affinity maps each client of a node port to the pod that it stays with. It is the same pod to which the
+// Service's address leads the client. The zero Affinity has no pods.
 type Affinity struct {
 	v4, v6    []netip.AddrPort // by slot; empty: no pod has an address of this family
 	userSpace []netip.Addr     // of pods with a user-space stack
 }
 
-// Affinity returns that of a node port.
+// Affinity returns the Affinity of a node port; the zero Affinity if no Service has the port.
 func (d *Catalog) Affinity(protocol string, node uint16) Affinity {
 	for i := range d.Services {
 		s := &d.Services[i]
@@ -35,9 +35,9 @@ func (d *Catalog) Affinity(protocol string, node uint16) Affinity {
 	return Affinity{}
 }
 
-// Endpoint returns the address of a client's pod, of the client's own family if the pod has one. It
-// is not valid if there is no pod. shown reports whether the
-// pod may see the client's address: its replies to any address pass through the router.
+// Endpoint returns the address of a client's pod, of the client's own family if the pod has one. The
+// address is not valid if there is no pod. shown reports whether the pod may see the client's address: it may if
+// the pod's replies to any address pass through the router.
 func (s Affinity) Endpoint(client netip.Addr) (to netip.AddrPort, shown bool) {
 	client = client.Unmap().WithZone("")
 	list := s.v4
