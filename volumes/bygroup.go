@@ -46,7 +46,8 @@ func CheckGroups(host string, f *os.File) error {
 	return nil
 }
 
-// IsOpenedByGroup is CheckGroups for a path that may no longer exist.
+// IsOpenedByGroup reports whether CheckGroups returns an error for a path. The result is false for a path that
+// cannot be opened.
 func IsOpenedByGroup(path string) bool {
 	f, err := openPath(path)
 	if err != nil {
@@ -69,12 +70,12 @@ func byGroup(path string, rights uint32) (bool, error) {
 	if int(st.Uid) == unix.Geteuid() || namedUser(path) {
 		return false, nil
 	}
-	theirs := st.Mode
+	without := st.Mode // its low bits: the rights without supplementary groups
 	if int(st.Gid) == unix.Getegid() {
-		theirs |= st.Mode >> 3
+		without |= st.Mode >> 3
 	}
 	for right := uint32(unix.X_OK); right <= unix.R_OK; right <<= 1 {
-		if rights&right != 0 && theirs&right == 0 && unix.Access(path, right) == nil {
+		if rights&right != 0 && without&right == 0 && unix.Access(path, right) == nil {
 			return true, nil
 		}
 	}

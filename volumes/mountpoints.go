@@ -15,8 +15,8 @@ import (
 // layer, one after the other and for every container, where the image lacks them.
 //
 // Each set of mount points has one layer in dir, which is made if it is missing and stays. Concurrent callers
-// help each other, and the first that has made all renames it. A power cut may leave an incomplete layer: the
-// missing mount points are then made as without it.
+// fill the same directory; the first that finds it complete renames it. A power cut may leave an incomplete layer:
+// the missing mount points are then made in the writable layer.
 func MountPointsLayer(dir string, dirs, files []string) (string, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n\n%s", strings.Join(dirs, "\n"), strings.Join(files, "\n")))
 	layer := filepath.Join(dir, hex.EncodeToString(sum[:8]))
@@ -32,7 +32,7 @@ func MountPointsLayer(dir string, dirs, files []string) (string, error) {
 	case err == nil:
 	case !exists(layer):
 		return "", fmt.Errorf("make mount points: %w", err)
-	default: // another caller has made it, and this one perhaps a part of another
+	default: // another caller has renamed the directory, and this one may have begun it again
 		_ = RemoveTree(making)
 	}
 	return layer, nil

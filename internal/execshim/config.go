@@ -1,6 +1,6 @@
-// Package execshim is the Go side of the exec shim: podrun's last program in a process of a container
-// before the container's own, a few kilobytes of C without a C library (c/execshim.c), executed from a
-// read-only file system of its own (see Program). The exec shim loads a compiled system call filter. It
+// Package execshim is the Go side of the exec shim: the last program of podrun that a process
+// executes before the container's own program. It is a few kilobytes of C without a C library
+// (c/execshim.c), on a read-only file system of its own (see Program). The exec shim loads a compiled system call filter. It
 // can also make a process in a running container, as libcontainer would, in a tenth of the time.
 package execshim
 

@@ -13,18 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StartPercent is GOGC, the growth of the heap between two collections in percent, of a process that does much, as
-// at its start: with idlePercent it would collect at every megabyte, which is a fifth of its processor time.
+// StartPercent is the GOGC (the growth of the heap between two collections, in percent) of a process that is busy,
+// as at its start. With idlePercent it would collect at every megabyte, and spend a fifth of its processor time on
+// that.
 const StartPercent = 400
 
 // idlePercent is GOGC of a process at rest.
 const idlePercent = 50
 
-// idleLate is the longest time until a process shrinks in which something always changes.
-const idleLate = 30 * time.Second
+// maxShrinkDelay is the longest time between two shrinkings of a process that is always busy.
+const maxShrinkDelay = 30 * time.Second
 
-// Delays of releases of the program's pages, which cost little, unlike a collection of garbage: the first while
-// what has just been done ends, the last after work that a start has put off for a second.
+// Settle releases the program's pages twice, after these delays; unlike a collection of garbage that costs little.
+// The first delay lasts until the work at hand is over, the second until the work is that a start puts off for a second.
 const (
 	firstRelease = 20 * time.Millisecond
 	lastRelease  = 1100 * time.Millisecond
@@ -62,7 +63,7 @@ func (s *Shrinker) Touch() {
 }
 
 func (s *Shrinker) touch() {
-	s.timer.Reset(max(0, min(s.after, time.Until(s.last.Add(idleLate)))))
+	s.timer.Reset(max(0, min(s.after, time.Until(s.last.Add(maxShrinkDelay)))))
 	for _, r := range s.releases {
 		if r != nil {
 			r.Stop()

@@ -48,8 +48,8 @@ func (d *decider) handleEndedPods() {
 	}
 }
 
-// failed counts a failed pod. A pod without an end time died with the machine; several pods that
-// fail at the same time count as one failure.
+// failed counts a failed pod. A pod without an end time died with the machine, and does not count. Several
+// pods that fail at the same time count as one failure.
 func (d *decider) failed(p *Pod) {
 	s := &d.State
 	if p.Ended.IsZero() || p.Created.Before(s.FailedAt) && p.Ended.Sub(s.FailedAt) < sameFailure {
