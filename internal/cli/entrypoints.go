@@ -55,7 +55,7 @@ func runPuller(env *cmdutil.Env, args []string) error {
 	p := dirs.Pod(args[2], args[3])
 	if pid, started, err := reexec.StartDetachedPuller(dirs, p, args[4], lock); started || err != nil {
 		if err == nil {
-			hostdeps.StartScope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: hostdeps.UnitStopMargin})
+			hostdeps.StartScope(systemd.Scope{Name: "podrun-pull-" + p.Namespace + "-" + p.Name, Description: "podrun: pull for pod " + p.Namespace + "/" + p.Name, PID: pid, Stop: hostdeps.ScopeStopMargin})
 		}
 		return err
 	}

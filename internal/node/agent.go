@@ -39,8 +39,8 @@ type Engine interface {
 	// They do not replace an object of the user.
 	PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error
 	PutSecret(ctx context.Context, o *corev1.Secret) error
-	// PutServices replaces the Services of the cluster on this host by all. It does not replace a Service of the
-	// user; the error names the Services that it does not store therefore.
+	// PutServices makes all the Services of the cluster that this host has. It does not replace a Service of the
+	// user; the error names the Services that it does not store for that reason.
 	PutServices(ctx context.Context, all []Service) error
 	// DeleteObject removes an object of the cluster, if it is there.
 	DeleteObject(ctx context.Context, r Reference) error
@@ -60,7 +60,7 @@ type Agent struct {
 	services *serviceWatcher
 	mu       sync.Mutex
 	workers  map[types.UID]*worker
-	offline  string
+	offline  string        // why the API server cannot be reached; "": it can
 	mayStart chan struct{} // closed when the recorded pods may start
 	once     sync.Once
 	running  sync.WaitGroup
@@ -214,7 +214,7 @@ func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	})
 }
 
-// changed wakes the workers of the pods of a name, and the network, which the first pod needs.
+// changed wakes the workers of the pods of a name, and the pod network, because the first pod may have started.
 func (a *Agent) changed(namespace, name string) {
 	a.Node.Network.wake()
 	a.mu.Lock()

@@ -134,7 +134,7 @@ func (w *worker) begin(ctx context.Context, t *task, do func(context.Context) er
 	})
 }
 
-// beginRetried begins a call whose result nothing else needs.
+// beginRetried begins a call whose result only decides whether it is made again, after a back-off.
 func (w *worker) beginRetried(ctx context.Context, t *task, do func(context.Context) error) {
 	w.begin(ctx, t, do, func(err error) { w.finishTask(t, err) })
 }

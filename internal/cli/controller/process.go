@@ -91,7 +91,7 @@ func EnsureRunning(env *cmdutil.Env, dirs store.Dirs, w store.Workload) error {
 	kind := strings.ToLower(string(w.Kind))
 	hostdeps.StartScope(systemd.Scope{
 		Name: "podrun-" + kind + "-" + w.Namespace + "-" + w.Name, Description: "podrun: controller of " + kind + " " + w.Namespace + "/" + w.Name,
-		PID: pid, Stop: hostdeps.UnitStopMargin,
+		PID: pid, Stop: hostdeps.ScopeStopMargin,
 	})
 	return nil
 }

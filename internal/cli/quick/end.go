@@ -17,7 +17,7 @@ var errRemains = errors.New("files of the pod are left")
 // down stops and removes a pod. If something remains that only the CLI can remove, ok is false: the pod
 // is stopped, as the CLI would have done first, and the CLI continues.
 func down(words []string) (code int, ok bool) {
-	dirs, p, ok := ending(words)
+	dirs, p, ok := podToEnd(words)
 	if !ok {
 		return 0, false
 	}
@@ -38,7 +38,7 @@ func down(words []string) (code int, ok bool) {
 
 // stop stops a pod that belongs to no workload.
 func stop(words []string) (code int, ok bool) {
-	_, p, ok := ending(words)
+	_, p, ok := podToEnd(words)
 	if !ok {
 		return 0, false
 	}
@@ -53,9 +53,9 @@ func stop(words []string) (code int, ok bool) {
 	return reportError(err), true
 }
 
-// ending returns the only pod that words name. ok is false if it does not exist, or if the user has to be
+// podToEnd returns the only pod that words name. ok is false if it does not exist, or if the user has to be
 // informed that systemd may start it again.
-func ending(words []string) (store.Dirs, store.Pod, bool) {
+func podToEnd(words []string) (store.Dirs, store.Pod, bool) {
 	namespace, name, ok := parseEnding(words)
 	if !ok {
 		return store.Dirs{}, store.Pod{}, false

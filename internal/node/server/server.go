@@ -1,4 +1,4 @@
-// Package server is the kubelet's API (pkg/kubelet/server). By it the API server, and so kubectl, reads logs, executes
+// Package server is the kubelet's API (pkg/kubelet/server). Through it the API server, and so kubectl, reads logs, executes
 // commands in containers and connects to pods.
 package server
 

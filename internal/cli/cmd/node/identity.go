@@ -45,7 +45,7 @@ const lockTime = 5 * time.Second
 // stateOf returns the directory, without its lock.
 func stateOf(dirs store.Dirs) *state { return &state{dir: filepath.Join(dirs.Data, "node")} }
 
-// isRunning reports whether a podrun node uses the directory, which exists.
+// isRunning reports whether a podrun node uses the directory. The directory must exist.
 func (s *state) isRunning() (bool, error) {
 	lock, err := store.OpenFileLock(s.lockFile())
 	if err != nil {
@@ -94,7 +94,8 @@ func errNotJoined() error {
 	return report.New(report.Usage, "podrun node join joins one; --kubeconfig names the file of a certificate that you have", "this host has not joined a cluster")
 }
 
-// identity is how the node and the cluster trust each other.
+// identity has the connection to the cluster and the certificates by which the node and the cluster verify each
+// other.
 type identity struct {
 	config   *kubeapi.Config
 	client   *kubeapi.Client
@@ -113,7 +114,7 @@ func (o *options) identify(ctx context.Context, s *state) (id *identity, err err
 	if o.kubeconfig != "" {
 		id.config, err = kubeapi.LoadKubeconfig(o.kubeconfig)
 	} else {
-		id.config, err = o.joined(ctx, s, &n, id)
+		id.config, err = o.joinedConfig(ctx, s, &n, id)
 	}
 	if err != nil {
 		return nil, err
@@ -139,9 +140,9 @@ func (o *options) identify(ctx context.Context, s *state) (id *identity, err err
 	return id, nil
 }
 
-// joined returns how to reach the cluster that the node has joined, with a certificate that is replaced in time. The
-// node has the name in the certificate.
-func (o *options) joined(ctx context.Context, s *state, n *certs.Node, id *identity) (*kubeapi.Config, error) {
+// joinedConfig returns the configuration for the cluster that the node has joined, whose certificate is renewed in
+// time. It sets the node's name to the name in the certificate.
+func (o *options) joinedConfig(ctx context.Context, s *state, n *certs.Node, id *identity) (*kubeapi.Config, error) {
 	config, err := kubeapi.LoadKubeconfig(s.kubeconfig())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.bootstrap != "":

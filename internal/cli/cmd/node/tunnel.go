@@ -256,7 +256,7 @@ func (t *tunnel) start(user, router *os.File, lock *store.FileLock) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start WireGuard: %w", err)
 	}
-	hostdeps.StartScope(systemd.Scope{Name: "podrun-wireguard", Description: "podrun: pods of other nodes", PID: cmd.Process.Pid, Stop: hostdeps.UnitStopMargin, Before: systemd.NodeUnit})
+	hostdeps.StartScope(systemd.Scope{Name: "podrun-wireguard", Description: "podrun: pods of other nodes", PID: cmd.Process.Pid, Stop: hostdeps.ScopeStopMargin, Before: systemd.NodeUnit})
 	go func() { _ = cmd.Wait() }() // its end is found by the lock
 	return nil
 }

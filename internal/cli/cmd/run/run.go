@@ -1,4 +1,4 @@
-// Package run has the command run, which makes a Pod of a command line as docker run has it.
+// Package run has the command run, which makes a Pod from a command line like that of docker run.
 package run
 
 import (

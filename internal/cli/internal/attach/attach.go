@@ -95,7 +95,7 @@ func (a *Session) eol() string {
 // attachConn is a connection with the files that came with it.
 type attachConn struct {
 	*net.UnixConn
-	outlets []*podclient.OutputStream
+	outputs []*podclient.OutputStream
 }
 
 // join requests the attachment, and repeats that until a supervisor answers.
@@ -123,7 +123,7 @@ func (a *Session) joinOnce(ctx context.Context) (j *attachConn, err error) {
 		}
 		unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, outputPipeSize) // if it fails, the smaller pipe is used
 		theirs = append(theirs, w)
-		j.outlets = append(j.outlets, &podclient.OutputStream{Src: r, Dst: dst})
+		j.outputs = append(j.outputs, &podclient.OutputStream{Src: r, Dst: dst})
 	}
 	req := wire.AttachRequest{Container: a.Container.Name, Stdin: a.Stdin, FromStart: a.FromStart}
 	if j.UnixConn, err = podclient.Send(ctx, a.Pod, wire.Request{Verb: wire.Attach, Attach: &req}, theirs...); err != nil {
@@ -151,7 +151,7 @@ func (j *attachConn) Close() {
 	if j.UnixConn != nil {
 		j.UnixConn.Close()
 	}
-	for _, o := range j.outlets {
+	for _, o := range j.outputs {
 		o.Src.Close()
 	}
 }
@@ -225,8 +225,8 @@ func (a *Session) forward(ctx context.Context, j *attachConn) (code int, err err
 	defer j.Close()
 	defer context.AfterFunc(ctx, func() { j.UnixConn.Close() })()
 	var all sync.WaitGroup
-	errs := make([]error, len(j.outlets))
-	for i, o := range j.outlets {
+	errs := make([]error, len(j.outputs))
+	for i, o := range j.outputs {
 		all.Go(func() { errs[i] = o.Copy() })
 	}
 	answered := make(chan struct{})
@@ -278,7 +278,7 @@ func (j *attachConn) end() (code int, err error) {
 // hangUp closes the connection; output that was already written is still printed.
 func (j *attachConn) hangUp() {
 	j.UnixConn.Close()
-	for _, o := range j.outlets {
+	for _, o := range j.outputs {
 		o.Drain()
 	}
 }

@@ -40,14 +40,14 @@ func (env *Env) StartPreparation() *Preparation {
 	p := &Preparation{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(startGCPercent)}
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
 	begun := make(chan struct{})
-	begin := sync.OnceFunc(func() { close(begun) })
+	markBegun := sync.OnceFunc(func() { close(begun) })
 	setup.AfterCgroupProbe = func() {
-		p.begin(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) })
-		begin()
+		p.startProcess(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) })
+		markBegun()
 	}
 	go func() {
 		p.findings <- env.Deps.CheckHost(setup)
-		begin() // a check of a test does not call AfterCgroupProbe
+		markBegun() // the CheckHost of tests does not call AfterCgroupProbe
 	}()
 	<-begun
 	return p
@@ -61,7 +61,8 @@ func (p *Preparation) RestoreGC() {
 	}
 }
 
-func (p *Preparation) begin(start func() *podinit.Prespawn) {
+// startProcess starts the prespawned process, unless End was called.
+func (p *Preparation) startProcess(start func() *podinit.Prespawn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.Over {

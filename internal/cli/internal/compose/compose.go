@@ -1,4 +1,4 @@
-// Package compose converts compose files to manifests, in the image program.
+// Package compose is the client of the image program that converts compose files to manifests.
 package compose
 
 import (

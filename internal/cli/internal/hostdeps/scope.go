@@ -20,11 +20,11 @@ const (
 	// others. Without a scope its pod has no limits and cannot be started after a crash.
 	unitScopeTime = 30 * time.Second
 
-	// UnitStopMargin is the time beyond the grace period for a pod that the manager stops.
-	UnitStopMargin = 10 * time.Second
+	// ScopeStopMargin is how long beyond the grace period the service manager waits when it stops a scope.
+	ScopeStopMargin = 10 * time.Second
 )
 
-// useScope sets in s that the pod starts in a cgroup of its own. If this process has its cgroup to itself (a
+// useScope makes the pod start in a scope, a cgroup of its own, by s.MoveToCgroup. If this process has its cgroup to itself (a
 // unit with Delegate), the pod runs below that cgroup. Otherwise the service manager makes a scope. Without
 // a manager the pod's supervisor searches for a cgroup, or reports why there is none. After the start,
 // warningAfterStart returns a warning for the user, or "".
@@ -46,7 +46,7 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 		name := plan.Namespace + "-" + plan.Name
 		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
 			Name: "podrun-" + name, Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
-			Stop:  time.Duration(plan.GraceSeconds)*time.Second + UnitStopMargin,
+			Stop:  time.Duration(plan.GraceSeconds)*time.Second + ScopeStopMargin,
 			Slice: unit.Slice, Before: unit.Name,
 		})
 		if err == nil {
@@ -65,10 +65,10 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 	}
 }
 
-// scopeParent returns the unit whose main process this is, if its pod has to run next to it in a scope. That
-// is so if the unit's cgroup is not delegated: after a crash systemd starts the main process in that cgroup
-// again, which fails (EBUSY) while the pod has controllers below it. At shutdown the unit ends its pods before
-// systemd ends their scopes. It is a unit of pods, or that of podrun node.
+// scopeParent returns the unit whose main process this is (a unit of pods, or that of podrun node), if its pod
+// has to run next to it in a scope. That is so if the unit's cgroup is not delegated: after a crash systemd
+// starts the main process in that cgroup again, which fails (EBUSY) while the pod has controllers below it. At
+// shutdown the unit ends its pods before systemd ends their scopes.
 func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
 	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is || !ok {

@@ -40,12 +40,12 @@ type Command struct {
 
 // Run starts the command, forwards its streams and returns its exit code.
 func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
-	stdin, outlets, remote, err := x.pipes()
+	stdin, outputs, remote, err := x.pipes()
 	defer CloseAll(remote)
 	if err == nil {
 		x.conn, err = Send(ctx, x.Pod, wire.Request{Verb: wire.Exec, Exec: &req}, remote...)
 	}
-	for _, o := range outlets {
+	for _, o := range outputs {
 		defer o.Src.Close()
 	}
 	if err != nil {
@@ -71,12 +71,12 @@ func (x *Command) Run(ctx context.Context, req wire.ExecRequest) (int, error) {
 			return 0, err
 		}
 		defer restore()
-		stdin, outlets = master, []*OutputStream{{Src: master, Dst: x.Out}}
+		stdin, outputs = master, []*OutputStream{{Src: master, Dst: x.Out}}
 	}
 	if x.Stdin {
 		go x.feed(stdin)
 	}
-	code, err := x.forward(outlets)
+	code, err := x.forward(outputs)
 	if x.detached.Load() {
 		fmt.Fprintf(x.Err, "\r\npodrun: detached; the command keeps running in container %s of pod %s\r\n", x.Container, x.Pod.Name)
 	}
@@ -100,7 +100,7 @@ func ExitError(verb string, p store.Pod, code int, err error) error {
 func (x *Command) hasTerminal() bool { return x.Terminal != nil || x.Sizes != nil }
 
 // pipes makes the command's standard streams, unless it gets a terminal. remote are the ends for the supervisor.
-func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, remote []*os.File, err error) {
+func (x *Command) pipes() (stdin *os.File, outputs []*OutputStream, remote []*os.File, err error) {
 	if x.hasTerminal() {
 		return nil, nil, nil, nil
 	}
@@ -116,12 +116,12 @@ func (x *Command) pipes() (stdin *os.File, outlets []*OutputStream, remote []*os
 	for _, dst := range []io.Writer{x.Out, x.Err} {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return stdin, outlets, remote, fmt.Errorf("make pipe: %w", err)
+			return stdin, outputs, remote, fmt.Errorf("make pipe: %w", err)
 		}
 		remote = append(remote, w)
-		outlets = append(outlets, &OutputStream{Src: r, Dst: dst})
+		outputs = append(outputs, &OutputStream{Src: r, Dst: dst})
 	}
-	return stdin, outlets, remote, nil
+	return stdin, outputs, remote, nil
 }
 
 // started waits for the start of the command. For a command with a terminal it returns the terminal's
@@ -189,16 +189,16 @@ func (x *Command) feed(stdin *os.File) {
 }
 
 // forward forwards output and signals until the command has ended and all of its output has been printed.
-func (x *Command) forward(outlets []*OutputStream) (int, error) {
+func (x *Command) forward(outputs []*OutputStream) (int, error) {
 	var all sync.WaitGroup
-	errs := make([]error, len(outlets))
-	for i, o := range outlets {
+	errs := make([]error, len(outputs))
+	for i, o := range outputs {
 		all.Go(func() { errs[i] = o.Copy() })
 	}
 	killed, stop := x.passSignals()
 	code, err := x.await()
 	stop()
-	for _, o := range outlets {
+	for _, o := range outputs {
 		o.Drain()
 	}
 	all.Wait()

@@ -76,7 +76,7 @@ type Resumption struct {
 
 // resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
 // or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
-// replaced by a new pod, except by a unit that was started at boot. A lost pod with the restart policy Never
+// replaced by a new pod; but in a unit it is kept as it is if the machine was restarted since. A lost pod with the restart policy Never
 // in which a container has run is not resumed either, because a container may not run twice in one pod: like
 // a pod that has ended, it is replaced.
 func (r *Run) resume(p *Target) error {

@@ -153,8 +153,8 @@ func (s *Selection) isOwnedBy(dirs store.Dirs, k PodInfo, p store.Pod, owners []
 	return false
 }
 
-// Running returns the selected pods that run. It omits pods of workloads if the verb does not apply to
-// them.
+// Running returns the selected pods that run. Unless owned is true, it omits pods of workloads, and reports that
+// the verb does not apply to them.
 func (s *Selection) Running(f *cmdutil.Env, dirs store.Dirs, verb string, owned bool) ([]store.Pod, error) {
 	pods, list, err := s.Pods(dirs)
 	var living []store.Pod
