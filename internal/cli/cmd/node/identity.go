@@ -140,7 +140,7 @@ func (o *options) identify(ctx context.Context, s *state) (id *identity, err err
 	return id, nil
 }
 
-// joinedConfig returns the configuration for the cluster that the node has joined, whose certificate is renewed in
+// joinedConfig returns the configuration for the cluster that the node has joined, whose certificate is replaced in
 // time. It sets the node's name to the name in the certificate.
 func (o *options) joinedConfig(ctx context.Context, s *state, n *certs.Node, id *identity) (*kubeapi.Config, error) {
 	config, err := kubeapi.LoadKubeconfig(s.kubeconfig())
