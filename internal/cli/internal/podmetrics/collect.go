@@ -63,9 +63,9 @@ func (c *Collector) Collect() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Usage returns what the pods use that of selects, as the kubelet's /metrics/resource and /metrics/cadvisor, with the
-// usage of the node.
-func (c *Collector) Usage(of func(store.Pod) bool) ([]byte, error) {
+// Usage returns the usage of the pods for which selected returns true, and of the node, as the kubelet's
+// /metrics/resource and /metrics/cadvisor have it.
+func (c *Collector) Usage(selected func(store.Pod) bool) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out bytes.Buffer
@@ -73,7 +73,7 @@ func (c *Collector) Usage(of func(store.Pod) bool) ([]byte, error) {
 	if err == nil {
 		writeFamilies(&out, []node{n}, nodeUsage(), func(node) []string { return nil })
 	}
-	err = errors.Join(err, c.addUsage(&out, of))
+	err = errors.Join(err, c.addUsage(&out, selected))
 	writeError(&out, err)
 	return out.Bytes(), err
 }
@@ -85,13 +85,13 @@ func writeError(out *bytes.Buffer, err error) {
 	}, func(error) []string { return nil })
 }
 
-// quiet discards messages, which are meant for the output of a command.
-func stop() *cmdutil.Env { return &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard} }
+// quietEnv returns an Env that discards messages, which are meant for the output of a command.
+func quietEnv() *cmdutil.Env { return &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard} }
 
-// addUsage writes what the running pods use that of selects.
-func (c *Collector) addUsage(out *bytes.Buffer, of func(store.Pod) bool) error {
-	pods, err := (&podstats.View{Env: stop(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
-	pods = slices.DeleteFunc(pods, func(u podstats.Usage) bool { return !of(u.Pod) })
+// addUsage writes the usage of the running pods for which selected returns true.
+func (c *Collector) addUsage(out *bytes.Buffer, selected func(store.Pod) bool) error {
+	pods, err := (&podstats.View{Env: quietEnv(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
+	pods = slices.DeleteFunc(pods, func(u podstats.Usage) bool { return !selected(u.Pod) })
 	var containers []podstats.Usage
 	var networks []network
 	for _, u := range pods {
@@ -110,7 +110,7 @@ func (c *Collector) addState(out *bytes.Buffer) error {
 	var workloads []any
 	var errs []error
 	for _, kind := range append([]pod.ObjectKind{""}, pod.Workloads()...) { // "": pods
-		l, err := printers.List(stop(), c.Dirs, kindnames.Query{Kind: kind}, &printers.PrintOptions{All: true})
+		l, err := printers.List(quietEnv(), c.Dirs, kindnames.Query{Kind: kind}, &printers.PrintOptions{All: true})
 		errs = append(errs, err)
 		if l == nil {
 			continue

@@ -104,7 +104,7 @@ func (c *Collector) Summary(nodeName string, uidOf func(store.Pod) (uid string, 
 	if s.Node, err = readNodeStats(nodeName, c.Dirs.Data); err != nil {
 		return nil, err
 	}
-	pods, err := (&podstats.View{Env: stop(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
+	pods, err := (&podstats.View{Env: quietEnv(), Dirs: c.Dirs, AllNamespaces: true}).Sample()
 	for i := range pods {
 		if uid, ok := uidOf(pods[i].Pod); ok {
 			s.Pods = append(s.Pods, podStatsOf(&pods[i], uid))
