@@ -123,7 +123,7 @@ func (p *testPod) join(container string, stdin bool) (*attached, *wire.Error) {
 
 // Several clients are attached to one container. Each receives its output, and each can write to its input,
 // which stays open when they disconnect.
-func TestJoin(t *testing.T) {
+func TestAttach(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `while read x; do echo "got $x"; case $x in [0-9]*) exit $x;; esac; done; echo eof`)
 	c.Stdin = true
@@ -175,7 +175,7 @@ func TestSlowReaderHoldsUpNothing(t *testing.T) {
 }
 
 // A client that has missed the end of the output gets the message when the container exits.
-func TestSlowReaderIsToldAtTheEnd(t *testing.T) {
+func TestSlowReaderGetsAMessageAtTheEnd(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `read x; echo first; head -c 200000 /dev/zero; read x`)
 	c.Stdin = true
@@ -323,7 +323,7 @@ func (a *attached) hears(want string) {
 
 // A client that attaches while a program writes receives each byte once, from the first one on: of whole
 // lines, of an unfinished line, and of a terminal.
-func TestJoinFromStart(t *testing.T) {
+func TestAttachFromStart(t *testing.T) {
 	for name, tty := range map[string]bool{"terminal": true, "pipe": false} {
 		t.Run(name, func(t *testing.T) {
 			testenv.NoLeaks(t)
@@ -378,7 +378,7 @@ func TestJoinFromStart(t *testing.T) {
 
 // A client that attaches when more was written than its pipe holds gets a message about how much is
 // missing.
-func TestJoinFromStartWithoutRoom(t *testing.T) {
+func TestAttachFromStartWithoutSpace(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", `head -c 200000 /dev/zero; read x`)
 	c.Stdin = true

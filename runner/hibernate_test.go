@@ -169,7 +169,7 @@ func TestHibernatingSupervisorStopsOnSignal(t *testing.T) {
 }
 
 // A container that has closed its outputs does not keep its supervisor from hibernating.
-func TestSupervisorSleepsWithoutOutputs(t *testing.T) {
+func TestSupervisorHibernatesWithoutOutputs(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, podInit := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000 >/dev/null 2>&1")}))
 	w.sound(podInit)
@@ -199,7 +199,7 @@ func switches(t *testing.T, pid int) string {
 }
 
 // If its saved state is damaged the supervisor cannot recover: the whole pod ends.
-func TestDamagedSleepEndsThePod(t *testing.T) {
+func TestDamagedStateEndsTheHibernatingPod(t *testing.T) {
 	for name, damage := range map[string]func(string) error{
 		"gone":  os.Remove,
 		"empty": func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -282,7 +282,7 @@ func TestSilentClientsDoNotHoldThePod(t *testing.T) {
 
 // When the first process of its shared PID namespace dies, a pod gets another sandbox, with the supervisor
 // running or hibernating. If its containers are never restarted the pod has failed, with the reason.
-func TestLostPauseEndsTheSandbox(t *testing.T) {
+func TestLostPauseProcessEndsTheSandbox(t *testing.T) {
 	for _, after := range []string{"20ms", "0"} {
 		for _, policy := range []pod.RestartPolicy{pod.RestartAlways, pod.RestartNever} {
 			t.Run(after+" "+string(policy), func(t *testing.T) {

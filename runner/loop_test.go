@@ -338,7 +338,7 @@ func (r *recorder) Do(a lifecycle.Action) {
 
 // Probes that give the same result as before are not recorded: nothing is written as long as results do not
 // change.
-func TestProbesThatTellNothingNewAreNotPutOnRecord(t *testing.T) {
+func TestProbesWithTheSameResultAreNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		short, probes := recorded(time.Minute)
 		long, more := recorded(time.Hour)

@@ -165,7 +165,7 @@ func TestStopWhilePrepared(t *testing.T) {
 }
 
 // An error in an app is reported when its start is due, with the usual message.
-func TestPreparedErrorsAreToldAtTheirTime(t *testing.T) {
+func TestPreparedErrorsAreReportedWhenDue(t *testing.T) {
 	l := layer(t)
 	for name, c := range map[string]struct {
 		app          pod.Container

@@ -174,9 +174,9 @@ func TestProbeDescriptors(t *testing.T) {
 	}
 }
 
-// TestRarelyProbedPodDozes: between two probes that are far apart the supervisor hibernates, and the pod
+// TestRarelyProbedPodHibernates: between two probes that are far apart the supervisor hibernates, and the pod
 // stays ready.
-func TestRarelyProbedPodDozes(t *testing.T) {
+func TestRarelyProbedPodHibernates(t *testing.T) {
 	testenv.NoLeaks(t)
 	c := shell(layer(t), "a", "exec sleep 1000")
 	c.Readiness = probed(execHandler("true"))

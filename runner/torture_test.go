@@ -91,7 +91,7 @@ func (w wholePod) final() *pod.Status {
 
 // A signal is a graceful stop, whether pod init gets it while the supervisor hibernates, is about to, or
 // wakes, or the supervisor itself gets it.
-func TestNoSignalIsLostAroundSleep(t *testing.T) {
+func TestNoSignalIsLostAroundHibernation(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	for i := range 8 * *torture {
@@ -121,7 +121,7 @@ func TestNoSignalIsLostAroundSleep(t *testing.T) {
 }
 
 // Commands that come while the supervisor is about to hibernate are run, all of them.
-func TestExecRacesWithSleep(t *testing.T) {
+func TestExecRacesWithHibernation(t *testing.T) {
 	testenv.NoLeaks(t)
 	w, _ := hibernated(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
 	for i := range 10 * *torture {
@@ -135,7 +135,7 @@ func TestExecRacesWithSleep(t *testing.T) {
 
 // Containers that exit together during hibernation have their own exit codes, and their last output is in
 // the log.
-func TestManyEndWhileAsleep(t *testing.T) {
+func TestManyExitDuringHibernation(t *testing.T) {
 	testenv.NoLeaks(t)
 	l := layer(t)
 	for range 2 * *torture {

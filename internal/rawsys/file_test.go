@@ -22,7 +22,7 @@ func port(t *testing.T) (listener, copied int, file *os.File) {
 }
 
 // Unpolled returns the same file, which does not block and which Go does not poll.
-func TestAside(t *testing.T) {
+func TestUnpolled(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
 	listener, copied, old := port(t)
@@ -46,7 +46,7 @@ func TestAside(t *testing.T) {
 }
 
 // If no descriptor is left, Unpolled returns the old file.
-func TestAsideWithoutDescriptors(t *testing.T) {
+func TestUnpolledWithoutDescriptors(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
 	listener, _, old := port(t)

@@ -14,7 +14,7 @@ import (
 
 // Where libcontainer cannot make cgroups it does not look up the supervisor's in each of many hierarchies;
 // but it must not use the top of a hierarchy, where root could make cgroups.
-func TestCgroupsThatAreNotToBeHad(t *testing.T) {
+func TestWithoutCgroups(t *testing.T) {
 	plan := &pod.Plan{UID: "uid", Containers: []pod.Container{{Name: "a"}}}
 	x := New(&sandbox.Sandbox{}, &plan.Containers[0], 0)
 	config := &configs.Config{Cgroups: &cgroups.Cgroup{Name: "a-0"}}
@@ -42,7 +42,7 @@ func TestProcessLimitIsOfAllPods(t *testing.T) {
 
 // libcontainer's process would otherwise send a line for every step, which the supervisor would read and
 // discard.
-func TestLibcontainerTellsErrorsOnly(t *testing.T) {
+func TestLibcontainerLogsErrorsOnly(t *testing.T) {
 	c := pod.Container{Name: "a"}
 	if p := New(&sandbox.Sandbox{}, &c, 0).newProcess(nil, nil, "/"); p.LogLevel != "2" {
 		t.Errorf("its log level is %q, want that of errors", p.LogLevel)

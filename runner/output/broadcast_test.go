@@ -11,7 +11,7 @@ import (
 
 // At any time a replay equals what was received live: lines in the file, in a rotated file, split lines,
 // and unfinished ones.
-func TestReplayIsWhatWasHeard(t *testing.T) {
+func TestReplayIsWhatWasReceived(t *testing.T) {
 	testenv.NoLeaks(t)
 	dir := t.TempDir()
 	l, err := OpenLog(LogConfig{Dir: dir, Limits: crilog.Limits{MaxBytes: 20_000, MaxFiles: 100}, inFlight: filepath.Join(dir, "flight")}, func([]byte) {})
