@@ -30,8 +30,9 @@ const (
 	maxLayerEntries = 1_000_000
 )
 
-// LimitsFor returns what a layer may use of dir's file system: the free space without a reserve of 2 %, at
-// most 512 MiB, so that the machine keeps working when an image does not fit.
+// LimitsFor returns what a layer may use of dir's file system: the free space less a
+// reserve, so that the machine keeps working when an image does not fit. The reserve is 2 % of the file system, but
+// at most 512 MiB.
 func LimitsFor(dir string) (Limits, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -23,7 +23,7 @@ type Writer struct {
 	attempt int
 	limits  Limits
 
-	f         *os.File // nil: the next one could not be created yet
+	f         *os.File // the current file; nil: it could not be created yet after a rotation
 	size      int64
 	partial   bool   // the file ends in the middle of an entry
 	last      int    // the newest rotated segment
@@ -189,8 +189,8 @@ func (w *Writer) CompletePartial() error {
 	return err
 }
 
-// Prune deletes the logs of instances before the last one before attempt: the kubelet keeps one
-// dead instance of a container beside the living one (kubelet: pkg/kubelet/kuberuntime,
+// Prune deletes the logs of all instances but attempt and the one that precedes it: the kubelet keeps
+// one dead instance of a container beside the living one (kubelet: pkg/kubelet/kuberuntime,
 // MaxPerPodContainer).
 func Prune(dir string, attempt int) error {
 	l, err := readListing(dir)

@@ -66,7 +66,7 @@ func (v prober) explainUserns(err error) Finding {
 	return failureFinding(fmt.Sprintf("user namespaces are forbidden here: %v", err), "see what forbids them: dmesg, the security modules in /sys/kernel/security/lsm; use a kernel with CONFIG_USER_NS")
 }
 
-// persistSysctl sets a sysctl now and after a restart.
+// persistSysctl returns the hint that sets a sysctl now and after a restart.
 func persistSysctl(name, value string) string {
 	return fmt.Sprintf("as root: echo %s=%s > /etc/sysctl.d/60-podrun.conf && sysctl --system", name, value)
 }
@@ -105,8 +105,8 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// forkUserns makes a user and a mount namespace in a child that ends at once. AppArmor forbids the
-// mount: it permits the namespace and removes its capabilities. The program does not exist, so
+// forkUserns makes a user and a mount namespace in a child that ends at once. A
+// restriction by AppArmor permits the user namespace without capabilities, so the mount namespace fails. The program does not exist, so
 // ENOENT means that everything before it succeeded.
 func forkUserns() error {
 	_, err := syscall.ForkExec("/proc/self/ns/none", []string{"none"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{

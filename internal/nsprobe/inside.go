@@ -21,8 +21,8 @@ import (
 	"github.com/podrun/podrun/volumes"
 )
 
-// enterNamespaces is the outer entry point: root of the user namespace, in a mount namespace. It
-// continues in the other namespaces.
+// enterNamespaces is the outer entry point. It runs as root of a user namespace, in a mount namespace of
+// its own, and executes the inner entry point in the other namespaces of a pod.
 func enterNamespaces(args []string) int {
 	cmd := exec.Command("/proc/self/exe", append([]string{protocol.EntryProbeInside}, args...)...)
 	cmd.Args[0] = "podrun"

@@ -28,16 +28,16 @@ type Options struct {
 }
 
 // Unpack unpacks a stream with one file or one directory to a path: into it, if it is a
-// directory, otherwise under this name, as cp does. With whole the stream is one that the user
-// has made, with any number of files, and the path must be a directory.
-func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, whole bool, how Options) error {
+// directory, otherwise under this name, as cp does. userStream means that the user has made the
+// stream: it has any number of files, and the path must be a directory.
+func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, userStream bool, how Options) error {
 	is, err := r.IsDir(to)
 	if err != nil {
 		return err
 	}
 	u := &unpacker{root: r, how: how, in: tar.NewReader(&ctxReader{ctx, in}), to: to}
 	if !is {
-		if whole || strings.HasSuffix(to, "/") {
+		if userStream || strings.HasSuffix(to, "/") {
 			return fmt.Errorf("%s is not a directory", to)
 		}
 		u.to, u.rename = firstNonEmpty(path.Dir(to), "."), path.Base(to)

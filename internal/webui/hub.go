@@ -23,7 +23,7 @@ type hub struct {
 	stop       context.CancelFunc
 	work       *sync.WaitGroup // goroutines that stop ends
 	changed    chan struct{}   // closed when there is something new
-	populated  bool            // since the first page was opened
+	populated  bool            // objects were read since the first page was opened
 	version    int             // of everything below; each change increments it
 	objects    map[string]versionedObject
 	membership map[string]int // of each kind: the version of the last addition or removal
@@ -178,7 +178,7 @@ type objectUpdate struct {
 	Changed map[string]json.RawMessage `json:"changed"`
 }
 
-// since returns the changes since a version, nil if there are none, the current version, and a
+// since returns what has changed after the version last (nil: nothing), the current version, and a
 // channel that is closed at the next change.
 func (h *hub) since(last int) (u *update, version int, more <-chan struct{}) {
 	h.mu.Lock()

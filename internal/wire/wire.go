@@ -152,7 +152,7 @@ type CopyRequest struct {
 	Path      string `json:"path"`
 
 	In     bool `json:"in,omitempty"`     // into the container, otherwise out of it
-	Tar    bool `json:"whole,omitempty"`  // in: the user's own tar stream, with any number of files; else one file or directory
+	Tar    bool `json:"whole,omitempty"`  // in: it is the user's own tar stream, with any number of files; else one file or directory
 	Owners bool `json:"owners,omitempty"` // in: keep the stream's owners, else the container's user
 	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
 
@@ -176,7 +176,7 @@ type Frame struct {
 }
 
 // LayerProgress is the progress of an image layer that is being pulled. Status is one of package
-// image. Without a name it stands for the image, which is present.
+// image. If Layer is empty, it is about the whole image, which is present.
 type LayerProgress struct {
 	Image  string `json:"image"`
 	Layer  string `json:"layer"`

@@ -49,8 +49,8 @@ var EmbeddedShim = sync.OnceValue(func() *execshim.Program {
 	return p
 })
 
-// newConfinement removes seccomp filter, AppArmor profile and SELinux label from a container's configuration if
-// the exec shim applies them.
+// newConfinement returns the confinement of a new container. It removes seccomp filter, AppArmor profile and
+// SELinux label from libcontainer's configuration if the exec shim applies them instead.
 func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
 	if s.Shim == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil

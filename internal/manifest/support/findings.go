@@ -22,7 +22,7 @@ type Finding struct {
 }
 
 // FindPod returns a Finding for every field that a Pod sets, in the order of the Go types. The Pod must be
-// as written: defaults are set fields too. A field with its type's zero value counts as not set.
+// as written, without defaults, which would count as set. A field with its type's zero value counts as not set.
 func FindPod(p *corev1.Pod) []Finding {
 	return append(findFields(p, podTable()), PodConflicts(p)...)
 }
@@ -155,7 +155,7 @@ func scalarText(v reflect.Value, path string) string {
 	return ""
 }
 
-// isUnset reports whether a field has the value of an unwritten one.
+// isUnset reports whether a field has the value that it has if the manifest does not contain it.
 func isUnset(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
