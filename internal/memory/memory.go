@@ -25,7 +25,7 @@ const idlePercent = 50
 const maxShrinkDelay = 30 * time.Second
 
 // Settle releases the program's pages twice, after these delays; unlike a collection of garbage that costs little.
-// The first delay lasts until the work at hand is over, the second until the work is that a start puts off for a second.
+// During the first delay the work at hand ends, during the second the work that a start puts off for a second.
 const (
 	firstRelease = 20 * time.Millisecond
 	lastRelease  = 1100 * time.Millisecond

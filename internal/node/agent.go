@@ -39,8 +39,8 @@ type Engine interface {
 	// They do not replace an object of the user.
 	PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error
 	PutSecret(ctx context.Context, o *corev1.Secret) error
-	// PutServices makes all the Services of the cluster that this host has. It does not replace a Service of the
-	// user; the error names the Services that it does not store for that reason.
+	// PutServices replaces the Services of the cluster on this host with the list all. It does not replace a Service
+	// of the user; the error names the Services that it does not store for that reason.
 	PutServices(ctx context.Context, all []Service) error
 	// DeleteObject removes an object of the cluster, if it is there.
 	DeleteObject(ctx context.Context, r Reference) error

@@ -42,8 +42,9 @@ func stableMount(plan *pod.Plan, m pod.Mount) bool {
 	return i >= 0 && plan.Volumes[i].Kind != pod.HostPath && !sandbox.IsBidirectional(plan, m.Volume)
 }
 
-// independentOfMount reports whether the container can be made without any look-up or file in its i-th mount: no
-// other mount's target, nor the working directory, nor the files of /etc that name its users are in there.
+// independentOfMount reports whether making the container looks nothing up and creates nothing in its i-th mount.
+// So the mount must not contain another mount's target, the working directory, the file of the termination message,
+// or anything of /etc (the files with its users), /dev, /proc and /sys.
 func independentOfMount(c *pod.Container, i int) bool {
 	at := c.Mounts[i].Path
 	for _, other := range []string{"/etc", "/dev", "/proc", "/sys"} {

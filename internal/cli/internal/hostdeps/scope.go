@@ -24,7 +24,7 @@ const (
 	ScopeStopMargin = 10 * time.Second
 )
 
-// useScope makes the pod start in a scope, a cgroup of its own, by s.MoveToCgroup. If this process has its cgroup to itself (a
+// useScope makes the pod start in a cgroup of its own. If this process has its cgroup to itself (a
 // unit with Delegate), the pod runs below that cgroup. Otherwise the service manager makes a scope. Without
 // a manager the pod's supervisor searches for a cgroup, or reports why there is none. After the start,
 // warningAfterStart returns a warning for the user, or "".
