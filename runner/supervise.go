@@ -62,8 +62,9 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 // their environment.
 const maxProcs = 4
 
-// shrinkAfter is the time without changes after which the supervisor shrinks.
-const shrinkAfter = 250 * time.Millisecond
+// shrinkAfter is the time without changes after which the supervisor shrinks. It is longer than
+// defaultHibernateAfter: a supervisor that soon ends need not collect its garbage.
+const shrinkAfter = 3 * time.Second
 
 // supervisor is the supervisor of one pod: its engine, control socket and signals.
 type supervisor struct {

@@ -27,9 +27,9 @@ const (
 )
 
 // Prepare returns what to prepare now, in order of need: while the sandbox is made, the containers
-// that start in it first; with them and while an init container starts or runs, the init containers
-// after it and the app containers; and containers whose back-off is about to end. Nothing is prepared
-// for a pod that ends, is paused, or restarts as a whole.
+// that start in it first; with them (see hasProcessor) and while an init container starts or runs, the
+// init containers after it and the app containers; and containers whose back-off is about to end.
+// Nothing is prepared for a pod that ends, is paused, or restarts as a whole.
 func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 	d := &decision{plan: plan, seen: o, now: now, ending: o.currentEnding(plan, now)}
 	first := 0
@@ -42,7 +42,7 @@ func Prepare(plan *pod.Plan, o *Observed, now Now) Preparation {
 			d.startApps()
 		}
 		first = len(d.Actions)
-		if !initialized {
+		if !initialized && d.hasProcessor() {
 			d.prepareAfter(d.firstBlockingInit())
 		}
 	case o.Sandbox == SandboxUp:
@@ -61,14 +61,23 @@ func (d *decision) prepareNext() {
 	for i := 0; i <= blocking && i < len(plan.InitContainers); i++ {
 		d.prepareRestart(&plan.InitContainers[i], initRole(&plan.InitContainers[i]))
 	}
-	switch {
-	case blocking == len(plan.InitContainers):
+	if blocking == len(plan.InitContainers) {
 		for i := range plan.Containers {
 			d.prepareRestart(&plan.Containers[i], roleApp)
 		}
-	case slices.Contains([]RunState{RunStarting, RunRunning}, d.seen.container(plan.InitContainers[blocking].Name).State):
+		return
+	}
+	state := d.seen.container(plan.InitContainers[blocking].Name).State
+	if state == RunRunning || state == RunStarting && d.hasProcessor() {
 		d.prepareAfter(blocking)
 	}
+}
+
+// hasProcessor reports whether the pod may use a whole processor. Otherwise containers that are prepared use up the
+// time that the pod's cgroup allows for the start of the first.
+func (d *decision) hasProcessor() bool {
+	limit := d.plan.Resources.CPULimit
+	return limit == 0 || limit >= 1000
 }
 
 // prepareAfter prepares the init containers after number i, and the app containers.

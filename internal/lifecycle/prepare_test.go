@@ -32,6 +32,13 @@ func TestPrepare(t *testing.T) {
 		},
 		"a sandbox is made for a pod that ends": {change: func(p *pod.Plan, o *Observed) { creating(p, o); o.Ending = &Ending{} }},
 		"the first init container is started":   {seen: map[string]*Container{"i1": {State: RunStarting}}, want: "i2-0 a-0 b-0"},
+		"the pod may not use a whole processor": {change: func(p *pod.Plan, o *Observed) { creating(p, o); p.Resources.CPULimit = 500 }, want: "i1-0 |"},
+		"the first init container is started without a whole processor": {
+			change: func(p *pod.Plan, _ *Observed) { p.Resources.CPULimit = 500 }, seen: map[string]*Container{"i1": {State: RunStarting}},
+		},
+		"the first init container runs without a whole processor": {
+			change: func(p *pod.Plan, _ *Observed) { p.Resources.CPULimit = 500 }, seen: map[string]*Container{"i1": running()}, want: "i2-0 a-0 b-0",
+		},
 		"the first init container runs":         {seen: map[string]*Container{"i1": running()}, want: "i2-0 a-0 b-0"},
 		"the last init container runs":          {seen: map[string]*Container{"i1": done(), "i2": running()}, want: "a-0 b-0"},
 		"all run":                               {seen: map[string]*Container{"i1": done(), "i2": done(), "a": running(), "b": running()}},
