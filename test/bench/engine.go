@@ -128,6 +128,9 @@ func (e *podman) prepare(rootfs string) error {
 	if err := os.WriteFile(filepath.Join(dir, "storage.conf"), []byte(conf), 0o644); err != nil {
 		return err
 	}
+	if err := e.withoutKeyrings(dir); err != nil {
+		return err
+	}
 	if _, err := timed(e.run("import", rootfs, image)); err != nil {
 		return err
 	}
@@ -144,6 +147,16 @@ func (e *podman) prepare(rootfs string) error {
 		timed(e.run("pod", "rm", "--force", "--all")) // leftovers of the attempt
 	}
 	return errors.Join(tried...)
+}
+
+// withoutKeyrings makes podman start containers without a keyring of their own: the kernel lets a user have 200,
+// and removes those of ended containers later.
+func (e *podman) withoutKeyrings(dir string) error {
+	conf := filepath.Join(dir, "config/containers")
+	if err := os.Mkdir(conf, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(conf, "containers.conf"), []byte("[containers]\nkeyring = false\n"), 0o644)
 }
 
 func (e *podman) up(_, file string) *exec.Cmd {
