@@ -84,6 +84,14 @@ func TestUserAndIDs(t *testing.T) {
 			"user namespaces", OK, "", ""},
 		{"forbidden by something else", func(v *prober, f map[string]string) { v.fork = denied },
 			"user namespaces", Failure, "user namespaces are forbidden here: operation not permitted", "/sys/kernel/security/lsm"},
+		{"the caller has entered one", func(v *prober, _ map[string]string) {
+			v.fork = denied
+			v.UsernsEntered = func() bool { return true }
+		}, "user namespaces", OK, "", ""},
+		{"the caller could not enter one", func(v *prober, _ map[string]string) {
+			v.fork = denied
+			v.UsernsEntered = func() bool { return false }
+		}, "user namespaces", Failure, "user namespaces are forbidden here: operation not permitted", "/sys/kernel/security/lsm"},
 		{"root needs no user namespace", func(v *prober, f map[string]string) {
 			v.uid = 0
 			v.fork = denied

@@ -22,6 +22,7 @@ type Setup struct {
 	Program          string                 // path of the podrun program, for hints; may be empty
 	AfterCgroupProbe func()                 // called once processes may be started; may be nil
 	Built            time.Time              // build time: a correct clock is later; may be zero
+	UsernsEntered    func() bool            // whether a process that the caller has started is root of a user namespace; may be nil
 }
 
 // prober is the machine as the probes read it.

@@ -3,7 +3,9 @@ package store
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"time"
 )
 
 // Lease is a living pod's slot in its user's pod network.
@@ -57,6 +59,21 @@ func (p Pod) OtherLeases() ([]Lease, error) {
 		}
 	}
 	return all, nil
+}
+
+// BeginSweep records that the caller begins to remove what dead pods have left in the user's router. If another pod
+// has done so less than a time ago, BeginSweep records nothing and returns how long the caller has to wait.
+func (p Pod) BeginSweep(interval time.Duration) (wait time.Duration, err error) {
+	mark := filepath.Join(p.dirs.Runtime, "sweep") // its modification time is that of the last sweep
+	if st, err := os.Stat(mark); err == nil {
+		if since := time.Since(st.ModTime()); since >= 0 && since < interval {
+			return interval - since, nil
+		}
+	}
+	if err := WriteVolatile(mark, nil); err != nil {
+		return 0, fmt.Errorf("record the sweep of the router: %w", err)
+	}
+	return 0, nil
 }
 
 // LockSharedResources is Dirs.LockSharedResources of the pod's user.

@@ -165,12 +165,20 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 const staleDelay = time.Second
 
 // removeStale removes what is left of deleted pods in the router. It takes long, so neither the end of a pod nor
-// the start of another one waits for it.
+// the start of another one waits for it, and of pods that start together one does it.
 func (n *Network) removeStale(own ipam.Slot) {
-	if err := n.withLock(func(taken map[ipam.Slot]bool) error {
-		taken[own] = true
-		return router.Open(n.router()).Sweep(taken)
-	}); err != nil {
+	wait, err := n.store.BeginSweep(staleDelay)
+	if wait > 0 {
+		time.AfterFunc(wait, func() { n.removeStale(own) })
+		return
+	}
+	if err == nil {
+		err = n.withLock(func(taken map[ipam.Slot]bool) error {
+			taken[own] = true
+			return router.Open(n.router()).Sweep(taken)
+		})
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "remove stale network state:", err)
 	}
 }

@@ -45,6 +45,7 @@ func (env *Env) StartPreparation() *Preparation {
 		p.startProcess(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) })
 		markBegun()
 	}
+	setup.UsernsEntered = func() bool { return len(p.Process().Pids()) > 0 }
 	go func() {
 		p.findings <- env.Deps.CheckHost(setup)
 		markBegun() // the CheckHost of tests does not call AfterCgroupProbe
