@@ -72,22 +72,28 @@ func (s *Shrinker) touch() {
 }
 
 // Settle is Touch by a process that expects to do nothing more: it releases the pages of its program at once, too,
-// and again when late work has used some.
+// and again when late work has used some. If many processes use the program it leaves that to the next shrinking.
 func (s *Shrinker) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touch()
 	for i, delay := range [...]time.Duration{firstRelease, lastRelease} {
-		s.releases[i] = time.AfterFunc(delay, s.own.release)
+		s.releases[i] = time.AfterFunc(delay, s.own.releaseUnshared)
 	}
 }
 
 // ownProgram describes the mappings of the process's own program.
 type ownProgram struct {
-	grain uintptr // size of a piece, in bytes: the least that is mapped when one of its pages is used
-	once  sync.Once
-	clean []mapping
+	grain     uintptr // size of a piece, in bytes: the least that is mapped when one of its pages is used
+	findOnce  sync.Once
+	splitOnce sync.Once
+	clean     []mapping
+	share     uint64 // of their memory: that of a page which several processes map is divided by their number (PSS, in KiB)
 }
+
+// minShare is the share of the program's memory, in KiB, that is worth the work of splitting its mappings: a
+// twentieth of the processor time of a start, if a hundred pods start together. They have a share of 0.2 MB each.
+const minShare = 2048
 
 // shrink releases memory that a process at rest does not need: free heap and the larger GC percentage, and the
 // pages of its own program. The collector runs in one thread: with several each yields to the others at every span,
@@ -103,17 +109,23 @@ func (p *ownProgram) shrink() {
 // release releases the pages of the program. They stay in the page cache, where the kernel may drop them, and are
 // mapped again piece by piece when they are used.
 func (p *ownProgram) release() {
-	p.once.Do(p.find)
+	p.findOnce.Do(p.find)
+	p.splitOnce.Do(p.split)
 	for _, m := range p.clean {
 		// On an error the pages stay mapped, which is harmless.
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	}
 }
 
-// find finds the program's mappings and splits them into grains. On a page fault the kernel maps the
-// surroundings of the page, up to 64 KiB or the whole readahead, but never beyond a mapping. The kernel
-// merges adjacent mappings with equal flags, so every second one gets MADV_DONTDUMP; core dumps contain no
-// program text anyway.
+// releaseUnshared is release, unless many processes had mapped the program's pages when it was called first.
+func (p *ownProgram) releaseUnshared() {
+	p.findOnce.Do(p.find)
+	if p.share >= minShare {
+		p.release()
+	}
+}
+
+// find finds the program's mappings.
 func (p *ownProgram) find() {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -123,7 +135,13 @@ func (p *ownProgram) find() {
 	if err != nil {
 		return
 	}
-	p.clean = cleanMappings(string(smaps), exe)
+	p.clean, p.share = cleanMappings(string(smaps), exe)
+}
+
+// split splits the mappings into grains. On a page fault the kernel maps the surroundings of the page, up to
+// 64 KiB or the whole readahead, but never beyond a mapping. The kernel merges adjacent mappings with equal
+// flags, so every second one gets MADV_DONTDUMP; core dumps contain no program text anyway.
+func (p *ownProgram) split() {
 	for _, m := range p.clean {
 		for at := m.start - m.start%(2*p.grain); at < m.end; at += 2 * p.grain {
 			from, to := max(at, m.start), min(at+p.grain, m.end)
@@ -136,15 +154,20 @@ func (p *ownProgram) find() {
 
 type mapping struct{ start, end uintptr }
 
-// cleanMappings returns the read-only mappings of a program from the text of /proc/self/smaps. Mappings
-// with private pages (relocated, then protected) are left out: the file does not contain those pages.
-func cleanMappings(smaps, exe string) (clean []mapping) {
+// cleanMappings returns the read-only mappings of a program from the text of /proc/self/smaps, and their PSS
+// in KiB. Mappings with private pages (relocated, then protected) are left out: the file does not contain
+// those pages.
+func cleanMappings(smaps, exe string) (clean []mapping, pss uint64) {
 	var current mapping
+	var currentPSS uint64
 	for line := range strings.Lines(smaps) {
 		f := strings.Fields(line)
 		switch {
+		case len(f) == 3 && f[0] == "Pss:":
+			currentPSS, _ = strconv.ParseUint(f[1], 10, 64)
 		case len(f) == 3 && f[0] == "Anonymous:" && f[1] == "0" && current.end > 0:
 			clean = append(clean, current)
+			pss += currentPSS
 		case len(f) < 5 || strings.HasSuffix(f[0], ":"):
 		default:
 			current = mapping{}
@@ -153,7 +176,7 @@ func cleanMappings(smaps, exe string) (clean []mapping) {
 			}
 		}
 	}
-	return clean
+	return clean, pss
 }
 
 func parseRange(text string) mapping {

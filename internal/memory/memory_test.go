@@ -9,12 +9,16 @@ import (
 
 const smaps = `00400000-00401000 r--p 00000000 fe:00 12 /x/podrun
 Size:                  4 kB
+Pss:                   4 kB
 Anonymous:             0 kB
 VmFlags: rd mr mw me
 00401000-00900000 r-xp 00001000 fe:00 12 /x/podrun
 Size:               5116 kB
+Pss:                1200 kB
+Pss_Dirty:             0 kB
 Anonymous:             0 kB
 00900000-00950000 r--p 00500000 fe:00 12 /x/podrun
+Pss:                  16 kB
 Anonymous:            16 kB
 00950000-00960000 rw-p 00550000 fe:00 12 /x/podrun
 Anonymous:             0 kB
@@ -26,7 +30,10 @@ Anonymous:             0 kB
 
 func TestCleanMappings(t *testing.T) {
 	want := []mapping{{0x400000, 0x401000}, {0x401000, 0x900000}}
-	got := cleanMappings(smaps, "/x/podrun")
+	got, pss := cleanMappings(smaps, "/x/podrun")
+	if pss != 1204 {
+		t.Errorf("their share is %d KiB", pss)
+	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mapping{})); diff != "" {
 		t.Errorf("only unwritable mappings of the program without pages of their own (-want +got):\n%s", diff)
 	}
@@ -46,7 +53,7 @@ func TestShrink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces := cleanMappings(string(smaps), exe)
+	pieces, _ := cleanMappings(string(smaps), exe)
 	for _, m := range pieces {
 		if m.end-m.start > grain {
 			t.Errorf("%x to %x is one piece", m.start, m.end)
@@ -56,4 +63,21 @@ func TestShrink(t *testing.T) {
 		t.Errorf("%d pieces of the program", len(pieces))
 	}
 	TestCleanMappings(t)
+}
+
+// A process that shares the pages of its program with many others does not split its mappings for them.
+func TestReleaseUnshared(t *testing.T) {
+	for _, c := range []struct {
+		share uint64
+		split bool
+	}{{minShare - 1, false}, {minShare, true}} {
+		own := ownProgram{grain: 32 << 10, share: c.share}
+		own.findOnce.Do(func() {}) // its result is set here
+		own.releaseUnshared()
+		split := true
+		own.splitOnce.Do(func() { split = false })
+		if split != c.split {
+			t.Errorf("with %d KiB of its own the mappings are split: %v", c.share, split)
+		}
+	}
 }
