@@ -124,7 +124,7 @@ func (d *decision) prepareRestart(c *pod.Container, r role) {
 }
 
 // roomForPrepared returns how many prepared containers the pod's memory limit allows beside those that
-// run, and those that starts will start.
+// run, and those that the actions in starts start.
 func (d *decision) roomForPrepared(starts []Action) int {
 	left := d.plan.Resources.MemoryLimit
 	if left == 0 {

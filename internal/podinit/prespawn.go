@@ -39,7 +39,7 @@ const (
 )
 
 // StartPrespawn starts a pod's first process with this program. It returns nil if it cannot start
-// one; Start reports the reason later. It also returns nil for root, who has no user namespace to
+// one; Start reports the reason later. It also returns nil for root, which has no user namespace to
 // enter. The caller must call Stop.
 func StartPrespawn(program string, dirs store.Dirs) *Prespawn {
 	if os.Geteuid() == 0 {

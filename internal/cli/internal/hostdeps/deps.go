@@ -43,6 +43,15 @@ func (Deps) TryPod(ctx context.Context, dirs store.Dirs) error {
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	// After a boot all units start at once: one tries, the others wait for its result.
+	lock, err := store.LockExclusive(mark + ".lock")
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	findings := nsprobe.Run(ctx, dirs.Data)

@@ -1,13 +1,17 @@
 package hostdeps
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/store"
@@ -56,6 +60,38 @@ func TestTryOnce(t *testing.T) {
 	defer os.Chmod(dirs.Data, 0o700)
 	if err := (Deps{}).TryPod(t.Context(), dirs); err != nil {
 		t.Errorf("tried again: %v", err)
+	}
+}
+
+// TestTryTogether checks that of commands that start together, as the units after a boot, one tries a pod's
+// namespaces.
+func TestTryTogether(t *testing.T) {
+	testenv.Need(t, testenv.Pods)
+	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(watch)
+	if _, err := unix.InotifyAddWatch(watch, dirs.Data, unix.IN_CREATE); err != nil {
+		t.Fatal(err)
+	}
+	var commands sync.WaitGroup
+	for range 4 {
+		commands.Go(func() {
+			if err := (Deps{}).TryPod(t.Context(), dirs); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	commands.Wait()
+	events := make([]byte, 1<<16)
+	n, err := unix.Read(watch, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trials := bytes.Count(events[:n], []byte(".podrun-trial-")); trials != 1 {
+		t.Errorf("%d trials", trials)
 	}
 }
 
