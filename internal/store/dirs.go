@@ -37,6 +37,10 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 			return Dirs{}, err
 		}
 	}
+	// libcontainer refuses a root file system behind a link, as the home directories of some systems are.
+	if d.Data, err = filepath.EvalSymlinks(d.Data); err != nil {
+		return Dirs{}, fmt.Errorf("find the data directory: %w", err)
+	}
 	return d, nil
 }
 
