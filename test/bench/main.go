@@ -33,7 +33,6 @@ type bench struct {
 	part   string // measure that alone; "": everything
 	scale  int    // how many pods at once; 0: none
 	rootfs string // the example image's root file system, a tar
-	disk   string // describes the file system of both engines' data; "": the machine's
 	tools  string // where the programs of test/bench/c are; "": do not measure starts
 
 	user  *account
@@ -47,7 +46,6 @@ func run() error {
 	var b bench
 	podrun := flag.String("podrun", "", "the podrun binary")
 	flag.StringVar(&b.rootfs, "rootfs", "", "the example image's root file system, a tar")
-	flag.StringVar(&b.disk, "disk", "", "describes the file system of the temporary directory, if it is not the machine's")
 	account := flag.String("user", "", "as root: the ordinary user to run both sides as")
 	flag.StringVar(&b.part, "part", "", "pods, images, starts or scale: measure that alone")
 	flag.IntVar(&b.rounds, "rounds", 10, "how often everything is measured")

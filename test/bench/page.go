@@ -161,14 +161,6 @@ func (r report) podman() string {
 	return text
 }
 
-// onDisk describes where the data of both engines lie, as a sentence and a space; "" if on the machine's disk.
-func (r report) onDisk() string {
-	if r.Disk == "" {
-		return ""
-	}
-	return "The data of both are on " + r.Disk + ". "
-}
-
 // page returns everything as Markdown.
 func (r report) page(list []ratio) string {
 	var b strings.Builder
@@ -177,14 +169,14 @@ func (r report) page(list []ratio) string {
 <!-- written by `+"`make bench`"+` -->
 
 Measured by `+"`make bench`"+` on %s: %d rounds in %s, %d CPUs, kernel %s, load %s before. podrun and
-podman %s take turns, so that other load on the machine affects both. %sTimes are min / median / max.
+podman %s take turns, so that other load on the machine affects both. Times are min / median / max.
 A ratio is of medians: 1/10 means a tenth of what podman takes. Missed targets are orange in the plot.
 System calls are counted once, of all processes of the engine; their number hardly depends on the machine's
 load. The same holds for the processor time of a pod's whole life.
 
 ![ratios](bench.svg)
 
-`, r.When.Format("2006-01-02"), r.Rounds, r.Took, r.CPUs, r.Kernel, cmp.Or(r.Load, "unknown"), r.podman(), r.onDisk())
+`, r.When.Format("2006-01-02"), r.Rounds, r.Took, r.CPUs, r.Kernel, cmp.Or(r.Load, "unknown"), r.podman())
 	if r.PodmanIdled > 0 {
 		fmt.Fprintf(&b, "On this machine podman's clean-up process did not report the exit of init containers, for which podman waits %v each:\n%.0f s in all of its starts, which are not counted.\n\n", idlePatience, r.PodmanIdled)
 	}

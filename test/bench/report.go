@@ -28,8 +28,7 @@ type report struct {
 
 	Load string `json:"load"` // of the machine at the beginning
 
-	Disk     string `json:"disk,omitempty"` // the file system of both engines' data, if it is not the machine's
-	InMemory bool   `json:"inMemory"`       // the runtime directories were on a tmpfs, as a service manager has them
+	InMemory bool `json:"inMemory"` // the runtime directories were on a tmpfs, as a service manager has them
 
 	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
 	Calls  map[string]map[string]int       `json:"calls"`  // the system calls of tasks, by task, then engine
@@ -65,7 +64,7 @@ func (b *bench) newReport() report {
 	return report{
 		When: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: b.rounds,
 		Podman: b.peer.flags.String(), PodmanVersion: strings.TrimSpace(string(version)), RuntimeVersion: b.peer.runtimeVersion(),
-		Load: loadNow(), Disk: b.disk, InMemory: b.user.memory != "",
+		Load: loadNow(), InMemory: b.user.memory != "",
 		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{},
 	}
 }
