@@ -14,6 +14,9 @@ func (d Dirs) StartSlot(n int) string {
 	return filepath.Join(d.Runtime, fmt.Sprintf("starting-%d.lock", n))
 }
 
+// StartTurn returns the lock of the process that looks for a free start slot.
+func (d Dirs) StartTurn() string { return filepath.Join(d.Runtime, "starting.lock") }
+
 // unitFile returns the record of a unit. It is in memory: after a reboot no unit has pods.
 func (d Dirs) unitFile(unit string) (string, error) {
 	if unit == "" || unit[0] == '.' || strings.ContainsRune(unit, '/') {

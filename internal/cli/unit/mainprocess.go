@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -49,6 +50,7 @@ type MainProcess struct {
 	startSlot     *store.FileLock // the slot for starting pods
 	stopExtending func()          // of the unit's time-out
 	startFinished bool            // the start is over
+	gcPercent     int             // debug.SetGCPercent before the start
 
 	reporting sync.Mutex
 	lastError string // the last error that was printed
@@ -101,6 +103,7 @@ func (s *MainProcess) extendTimeout(ctx context.Context) (stop func()) {
 func (s *MainProcess) BeforeLoad(ctx context.Context) error {
 	s.notify(systemd.MainPID(os.Getpid()), systemd.Status("waiting for its turn to start"))
 	s.stopExtending = s.extendTimeout(ctx)
+	s.gcPercent = debug.SetGCPercent(cmdutil.StartGCPercent)
 	return cmdutil.Interruptible(ctx, s.Signals, s.acquireStartSlot)
 }
 
@@ -137,6 +140,7 @@ func (s *MainProcess) Prepared() error {
 // AfterStart waits for the pods, or runs the controllers of the workloads.
 func (s *MainProcess) AfterStart(ctx context.Context, startErr error) error {
 	s.startFinished = true
+	debug.SetGCPercent(s.gcPercent)
 	for _, p := range s.Pods { // the pods' own processes hold their locks now
 		if p.Lock != nil {
 			p.Lock.Close()
@@ -289,10 +293,15 @@ func (s *MainProcess) attachOnce(ctx context.Context, p *podup.Target) error {
 // At boot systemd starts all units at once. On a board with 30 of them, where all pull images and start
 // containers at the same time, none makes progress. Start slots limit how many do so.
 
-const startSlotPoll = 500 * time.Millisecond // between two attempts
+const startSlotPoll = 20 * time.Millisecond // between two attempts
 
 // acquireStartSlot waits for one of the few slots for starting pods.
 func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
+	turn, err := s.awaitTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.Close()
 	for {
 		for i := range max(2, runtime.NumCPU()) {
 			lock, err := store.OpenFileLock(s.dirs.StartSlot(i))
@@ -309,6 +318,33 @@ func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
 		if err := sleep.For(ctx, startSlotPoll); err != nil {
 			return err
 		}
+	}
+}
+
+// awaitTurn waits until no other process looks for a slot. It waits in the kernel: thirty processes that look for one
+// take a twentieth of a board's processor.
+func (s *MainProcess) awaitTurn(ctx context.Context) (*store.FileLock, error) {
+	turns := make(chan *store.FileLock)
+	failed := make(chan error, 1)
+	go func() {
+		turn, err := store.LockExclusive(s.dirs.StartTurn())
+		if err != nil {
+			failed <- err
+			return
+		}
+		select {
+		case turns <- turn:
+		case <-ctx.Done():
+			turn.Close()
+		}
+	}()
+	select {
+	case turn := <-turns:
+		return turn, nil
+	case err := <-failed:
+		return nil, report.New(report.Failure, "", "cannot wait for other pods to start: %w", err)
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

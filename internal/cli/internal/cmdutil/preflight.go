@@ -26,9 +26,9 @@ type Preparation struct {
 	process *podinit.Prespawn
 }
 
-// startGCPercent is debug.SetGCPercent during the start of a pod. The start leaves little garbage, and
+// StartGCPercent is debug.SetGCPercent during the start of a pod. The start leaves little garbage, and
 // collecting it takes a fifth of the command's processor time.
-const startGCPercent = 400
+const StartGCPercent = 400
 
 // StartPreparation starts the work in the background, and returns when the process has been started: what follows
 // takes less time than that process. Preparation.Preflight uses the findings. The caller must call End.
@@ -37,7 +37,7 @@ func (env *Env) StartPreparation() *Preparation {
 	if setup.DirsErr != nil { // the preflight checks report it
 		return nil
 	}
-	p := &Preparation{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(startGCPercent)}
+	p := &Preparation{findings: make(chan []host.Finding, 1), gcPercent: debug.SetGCPercent(StartGCPercent)}
 	dirs := store.Dirs{Data: setup.Data, Runtime: setup.Runtime}
 	begun := make(chan struct{})
 	markBegun := sync.OnceFunc(func() { close(begun) })
