@@ -72,7 +72,7 @@ func (s *Shrinker) touch() {
 }
 
 // Settle is Touch by a process that expects to do nothing more: it releases the pages of its program at once, too,
-// and again when late work has used some. If many processes use the program it leaves that to the next shrinking.
+// and again when late work has used some. If many processes map the program, Settle leaves that to the next shrinking.
 func (s *Shrinker) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ type ownProgram struct {
 	share     uint64 // of their memory: that of a page which several processes map is divided by their number (PSS, in KiB)
 }
 
-// minShare is the share of the program's memory, in KiB, that is worth the work of splitting its mappings: a
-// twentieth of the processor time of a start, if a hundred pods start together. They have a share of 0.2 MB each.
+// minShare is the share of the program's memory, in KiB, that is worth the work of splitting its mappings. While a
+// hundred pods start together that work is a twentieth of their processor time, and each has a small share.
 const minShare = 2048
 
 // shrink releases memory that a process at rest does not need: free heap and the larger GC percentage, and the

@@ -322,7 +322,7 @@ func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
 }
 
 // awaitTurn waits until no other process looks for a slot. It waits in the kernel: thirty processes that look for one
-// take a twentieth of a board's processor.
+// again and again would take processor time from those that start.
 func (s *MainProcess) awaitTurn(ctx context.Context) (*store.FileLock, error) {
 	turns := make(chan *store.FileLock)
 	failed := make(chan error, 1)
