@@ -373,6 +373,7 @@ func ticks(t *testing.T, pid int) (sum int) {
 // attributes is a shell script that prints what a process inherits from its parents.
 const attributes = `exec 2>&1
 cat /proc/self/limits /proc/self/oom_score_adj
+echo "timer slack: $(cat /proc/self/timerslack_ns)"
 grep -E '^(Sig(Blk|Ign|Cgt)|Cap|NoNewPrivs|Seccomp|Groups|Umask|Uid|Gid|CoreDumping|THP)' /proc/self/status
 umask; env; for fd in /proc/self/fd/* /proc/1/fd/*; do readlink $fd; done; tr '\0' '\n' </proc/1/environ; cat /proc/1/mountinfo | wc -l
 `
@@ -380,16 +381,23 @@ umask; env; for fd in /proc/self/fd/* /proc/1/fd/*; do readlink $fd; done; tr '\
 // The attributes of containers and commands do not depend on whether the supervisor has hibernated, nor on
 // which signals the process that started the pod ignores.
 func TestAttributesAfterHibernation(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		t.Run(fmt.Sprintf("shared %v", shared), func(t *testing.T) {
+	slack, err := os.ReadFile("/proc/self/timerslack_ns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ shared, shim bool }{{}, {shared: true}, {shim: true}} {
+		t.Run(fmt.Sprintf("shared %v, exec shim %v", c.shared, c.shim), func(t *testing.T) {
 			testenv.NoLeaks(t)
+			if c.shim {
+				withShim(t)
+			}
 			signal.Ignore(unix.SIGHUP, unix.SIGINT)
 			t.Cleanup(func() { signal.Reset(unix.SIGHUP, unix.SIGINT) })
 			plan := withFifos(t, newPlan(nil, []pod.Container{
 				// The parentheses keep the first process from opening a file while it is looked at.
 				shell(layer(t), "a", "("+attributes+")\nread x < /v/fifo; exit 7"),
 			}), "fifo")
-			plan.RestartPolicy, plan.ShareProcessNamespace = pod.RestartAlways, shared
+			plan.RestartPolicy, plan.ShareProcessNamespace = pod.RestartAlways, c.shared
 			plan.Containers[0].User = "1000:1000"
 			t.Setenv("PODRUN_HIBERNATE_AFTER", "200ms")
 			w := startWhole(t, plan)
@@ -410,7 +418,7 @@ func TestAttributesAfterHibernation(t *testing.T) {
 			w.until(func(st *pod.Status) bool { return st.Containers[0].State.Running == nil })
 			first, second := logText(t, w.place, "a", 0), logText(t, w.place, "a", 1)
 			compareText(t, "container", first, second)
-			for _, want := range []string{"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"} {
+			for _, want := range []string{"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000", "timer slack: " + string(slack)} {
 				if !strings.Contains(first, want) || !strings.Contains(early, want) {
 					t.Errorf("no %q in %s%s", want, first, early)
 				}

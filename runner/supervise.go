@@ -24,6 +24,7 @@ import (
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/timerslack"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/filter"
 	"github.com/podrun/podrun/runner/handoff"
@@ -84,6 +85,7 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 // supervise runs one pod as the child of its pod init, until the pod ends or this process does.
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(protocol.CommSupervisor+"\x00"))), 0, 0, 0)
+	timerslack.WidenMonitor()
 	runtime.GOMAXPROCS(maxProcs)
 	debug.SetGCPercent(memory.StartPercent)
 	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups

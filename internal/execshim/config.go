@@ -23,6 +23,7 @@ type Config struct {
 	NoNewPrivileges bool
 	Filter          Filter
 	AppArmor        string // the profile that the process changes to at that moment, or ""
+	TimerSlack      int    // nanoseconds; 0: that of the thread that makes the process
 	Label           string // SELinux label of the process from that moment on, or ""; it excludes AppArmor
 
 	// FilterEarly makes Exec load the filter before the process is in the container. The filter
@@ -65,6 +66,7 @@ type header struct {
 	OOMLength                                uint32
 	OOMScore                                 [8]byte
 	AppArmor                                 uint32
+	TimerSlack                               uint64
 	Bounding, Permitted                      uint64
 }
 
@@ -90,7 +92,7 @@ func (o *Config) encode(join bool) ([]byte, error) {
 	h := header{
 		Magic: protocol.ShimMagic, UID: uint32(o.UID), GID: uint32(o.GID), Namespaces: uint32(o.Namespaces), FilterFlags: o.Filter.Flags,
 		Limits: uint32(len(o.Limits)), Groups: uint32(len(o.Groups)), Filter: uint32(steps), Cwd: uint32(len(o.Cwd) + 1),
-		AppArmor: uint32(len(profile)), Bounding: o.Bounding, Permitted: o.Permitted,
+		AppArmor: uint32(len(profile)), TimerSlack: uint64(o.TimerSlack), Bounding: o.Bounding, Permitted: o.Permitted,
 	}
 	for flag, set := range map[uint32]bool{protocol.ShimExec: join, protocol.ShimNoNewPrivs: o.NoNewPrivileges, protocol.ShimFilterEarly: o.FilterEarly, protocol.ShimSetGroups: o.SetGroups, protocol.ShimLabel: o.Label != ""} {
 		if set {

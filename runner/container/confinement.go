@@ -17,6 +17,7 @@ import (
 
 	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/timerslack"
 	"github.com/podrun/podrun/runner/filter"
 	"github.com/podrun/podrun/runner/sandbox"
 )
@@ -135,6 +136,7 @@ func (f *confinement) shimConfig(p *libcontainer.Process) *execshim.Config {
 		UID: p.UID, GID: p.GID, Groups: p.AdditionalGroups,
 		Bounding: capabilityBits(p.Capabilities.Bounding), Permitted: capabilityBits(p.Capabilities.Permitted),
 		NoNewPrivileges: *p.NoNewPrivileges, Filter: f.filter, FilterEarly: !f.custom, Cwd: p.Cwd, AppArmor: f.appArmor, Label: f.label,
+		TimerSlack: timerslack.OfMain(),
 	}
 }
 
@@ -155,6 +157,15 @@ func (f *confinement) wrapInit(p *libcontainer.Process) (*execshim.Init, error) 
 	bounding := append(CapabilityNames(execshim.RequiredCapabilities), p.Capabilities.Bounding...)
 	p.Capabilities = &configs.Capabilities{Bounding: bounding, Effective: caps, Permitted: caps, Inheritable: caps, Ambient: caps}
 	return init, nil
+}
+
+// startWrapped calls start, by which libcontainer makes a process, with the result of wrapInit. A process without the
+// exec shim gets its timer slack from the thread that makes it.
+func startWrapped(init *execshim.Init, start func() error) error {
+	if init == nil {
+		return timerslack.WithMain(start)
+	}
+	return start()
 }
 
 // capabilityBit maps each capability's name, with CAP_, to the kernel's number.

@@ -69,7 +69,7 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 		return nil, err
 	}
 	defer init.Close()
-	if err := x.Libcontainer.Run(p); err != nil {
+	if err := startWrapped(init, func() error { return x.Libcontainer.Run(p) }); err != nil {
 		x.reapFailedExec()
 		return nil, err
 	}

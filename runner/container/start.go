@@ -52,7 +52,7 @@ func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) 
 	if w.shim, err = x.confinement.wrapInit(w.init); err != nil {
 		return err
 	}
-	if err := x.Libcontainer.Start(w.init); err != nil {
+	if err := startWrapped(w.shim, func() error { return x.Libcontainer.Start(w.init) }); err != nil {
 		w.init = nil // nothing is left of it
 		return StartError{plainError(err), startExitCode(err)}
 	}

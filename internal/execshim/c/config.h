@@ -20,6 +20,7 @@ struct config {
 	__u32 oom_length;
 	char oom_score[8]; // the text for /proc/self/oom_score_adj
 	__u32 profile; // bytes of the AppArmor profile or the SELinux label, or 0
+	__u64 timer_slack; // nanoseconds; 0: the caller's
 	__u64 bounding, permitted; // effective is as permitted; nothing is inheritable or ambient
 };
 

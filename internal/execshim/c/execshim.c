@@ -277,6 +277,8 @@ __attribute__((noreturn, used)) void execshim_main(long *stack) {
 		fail(STEP_CONFIG, -EINVAL);
 	read_config();
 	reset_signals();
+	if (o.timer_slack)
+		must(STEP_CONFIG, sys(__NR_prctl, PR_SET_TIMERSLACK, o.timer_slack));
 	if (o.flags & SHIM_EXEC) {
 		must(STEP_CONFIG, sys(__NR_close_range, FD_SHIM_CHANNEL + 1, ~0U, 0));
 		exec_in_container();
