@@ -23,12 +23,12 @@ type Lease struct {
 	NoMasqueradeReason string `json:"noMasqueradeReason,omitempty"`
 }
 
-func (p Pod) leaseFile() string { return filepath.Join(p.runtime, "lease.json") }
+const leaseFile = "lease.json" // in the runtime directory
 
 // Lease reads the pod's lease; fs.ErrNotExist if it has none.
 func (p Pod) Lease() (Lease, error) {
 	var l Lease
-	if err := readJSON(p.leaseFile(), &l); err != nil {
+	if err := readJSON(filepath.Join(p.runtime, leaseFile), &l); err != nil {
 		return Lease{}, fmt.Errorf("read lease of pod %s: %w", p.Name, err)
 	}
 	return l, nil
@@ -36,25 +36,37 @@ func (p Pod) Lease() (Lease, error) {
 
 // WriteLease records the pod's lease. The caller holds LockSharedResources.
 func (p Pod) WriteLease(l Lease) error {
-	if err := writeJSON(WriteVolatile, p.leaseFile(), l); err != nil {
+	if err := writeJSON(WriteVolatile, filepath.Join(p.runtime, leaseFile), l); err != nil {
 		return fmt.Errorf("save lease of pod %s: %w", p.Name, err)
 	}
 	return nil
 }
 
-// OtherLeases returns the leases of the user's other living pods. A caller that adds a lease holds
+// OtherLease is the lease of another pod of the user. It counts only while that pod is alive.
+type OtherLease struct {
+	Slot        int  `json:"slot"`
+	Masqueraded bool `json:"masqueraded"`
+
+	dirs            Dirs
+	namespace, name string
+}
+
+// Alive reports whether the pod is alive.
+func (l OtherLease) Alive() bool { return l.dirs.Pod(l.namespace, l.name).Alive() }
+
+// OtherLeases returns the leases of the user's other pods. A caller that adds a lease holds
 // LockSharedResources.
-func (p Pod) OtherLeases() ([]Lease, error) {
-	pods, err := p.dirs.Pods()
-	if err != nil {
-		return nil, err
-	}
-	var all []Lease
-	for _, other := range pods {
-		if other.data == p.data || !other.Alive() {
+func (p Pod) OtherLeases() (all []OtherLease, err error) {
+	for other, err := range p.dirs.eachName() {
+		if err != nil {
+			return nil, err
+		}
+		data := p.dirs.podData(other.namespace, other.name)
+		if data == p.data {
 			continue
 		}
-		if l, err := other.Lease(); err == nil { // else it has none yet
+		l := OtherLease{dirs: p.dirs, namespace: other.namespace, name: other.name}
+		if err := readJSON(filepath.Join(data, runtimeLink, leaseFile), &l); err == nil { // else it has none yet
 			all = append(all, l)
 		}
 	}

@@ -29,20 +29,38 @@ func (d Dirs) Pods() ([]Pod, error) {
 // An error comes last.
 func (d Dirs) EachPod() iter.Seq2[Pod, error] {
 	return func(yield func(Pod, error) bool) {
+		for n, err := range d.eachName() {
+			if err != nil {
+				yield(Pod{}, err)
+				return
+			}
+			if !yield(d.Pod(n.namespace, n.name), nil) {
+				return
+			}
+		}
+	}
+}
+
+// podName is the namespace and the name of a pod.
+type podName struct{ namespace, name string }
+
+// eachName is EachPod without a look into the directories of the pods.
+func (d Dirs) eachName() iter.Seq2[podName, error] {
+	return func(yield func(podName, error) bool) {
 		root := filepath.Join(d.Data, protocol.FilePods)
 		spaces, err := os.ReadDir(root)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			yield(Pod{}, fmt.Errorf("list pods: %w", err))
+			yield(podName{}, fmt.Errorf("list pods: %w", err))
 			return
 		}
 		for _, space := range spaces {
 			names, err := os.ReadDir(filepath.Join(root, space.Name()))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) { // the directory goes with its last pod
-				yield(Pod{}, fmt.Errorf("list pods: %w", err))
+				yield(podName{}, fmt.Errorf("list pods: %w", err))
 				return
 			}
 			for _, name := range names {
-				if !yield(d.Pod(space.Name(), name.Name()), nil) {
+				if !yield(podName{space.Name(), name.Name()}, nil) {
 					return
 				}
 			}

@@ -35,7 +35,7 @@ func (d Dirs) Pod(namespace, name string) Pod {
 	}
 	p := Pod{
 		Namespace: namespace, Name: name, dirs: d,
-		data:    filepath.Join(d.Data, protocol.FilePods, namespace, name),
+		data:    d.podData(namespace, name),
 		runtime: filepath.Join(d.Runtime, protocol.FilePods, namespace, name),
 	}
 	// A pod stays where it was started: XDG_RUNTIME_DIR may have changed, after a login that
@@ -44,6 +44,10 @@ func (d Dirs) Pod(namespace, name string) Pod {
 		p.runtime = at
 	}
 	return p
+}
+
+func (d Dirs) podData(namespace, name string) string {
+	return filepath.Join(d.Data, protocol.FilePods, namespace, name)
 }
 
 // DataDir returns the directory for large files: volumes, writable layers, logs.

@@ -123,10 +123,10 @@ func PreferredSlot(name string) Slot {
 }
 
 // FreeSlot returns the first free slot, starting at a preferred one.
-func (p Pool) FreeSlot(preferred Slot, taken map[Slot]bool) (Slot, error) {
+func (p Pool) FreeSlot(preferred Slot, taken func(Slot) bool) (Slot, error) {
 	all := p.Slots()
 	for i := range all {
-		if s := (preferred-1+i)%all + 1; !taken[s] {
+		if s := (preferred-1+i)%all + 1; !taken(s) {
 			return s, nil
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/masquerade"
 	"github.com/podrun/podrun/netns/router"
 )
@@ -57,7 +56,7 @@ func (n *Network) writeLease(leaves bool) error {
 // repairMasquerade restores rules that others have removed. A reload of the host's firewall removes all
 // rules.
 func (n *Network) repairMasquerade() {
-	err := n.withLock(func(map[ipam.Slot]bool) error {
+	err := n.withLock(func() error {
 		if had, err := n.store.Lease(); err != nil || !had.Masqueraded {
 			return nil // the pod is ending
 		}
@@ -77,7 +76,7 @@ func (n *Network) dropMasquerade() error {
 	if had, err := n.store.Lease(); err != nil || !had.Masqueraded { // no other process changes this pod's lease
 		return nil
 	}
-	return n.withLock(func(map[ipam.Slot]bool) error {
+	return n.withLock(func() error {
 		had, err := n.store.Lease()
 		if err == nil {
 			err = n.removeMasquerade(router.Open(n.router()))
@@ -93,7 +92,7 @@ func (n *Network) dropMasquerade() error {
 // removeMasquerade removes the masquerade device. The caller holds the lock.
 func (n *Network) removeMasquerade(router router.Router) error {
 	others, err := n.store.OtherLeases()
-	if err != nil || slices.ContainsFunc(others, func(l store.Lease) bool { return l.Masqueraded }) {
+	if err != nil || slices.ContainsFunc(others, func(l store.OtherLease) bool { return l.Masqueraded && l.Alive() }) {
 		return err
 	}
 	return masquerade.Remove(router)

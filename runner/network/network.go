@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -173,8 +174,15 @@ func (n *Network) removeStale(own ipam.Slot) {
 		return
 	}
 	if err == nil {
-		err = n.withLock(func(taken map[ipam.Slot]bool) error {
-			taken[own] = true
+		err = n.withLock(func() error {
+			others, err := n.otherSlots()
+			if err != nil {
+				return err
+			}
+			taken := map[ipam.Slot]bool{own: true}
+			for slot, leases := range others {
+				taken[slot] = taken[slot] || slices.ContainsFunc(leases, store.OtherLease.Alive)
+			}
 			return router.Open(n.router()).Sweep(taken)
 		})
 	}
@@ -183,27 +191,29 @@ func (n *Network) removeStale(own ipam.Slot) {
 	}
 }
 
-// withLock calls f under the lock of the router, with the slots that other pods have.
-func (n *Network) withLock(f func(taken map[ipam.Slot]bool) error) error {
+// withLock calls f under the lock of the router.
+func (n *Network) withLock(f func() error) error {
 	lock, err := n.store.LockSharedResources()
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
+	return f()
+}
+
+// otherSlots returns the leases of other pods by their slots. The caller holds the lock.
+func (n *Network) otherSlots() (map[ipam.Slot][]store.OtherLease, error) {
 	others, err := n.store.OtherLeases()
-	if err != nil {
-		return err
-	}
-	taken := map[ipam.Slot]bool{}
+	bySlot := map[ipam.Slot][]store.OtherLease{}
 	for _, l := range others {
-		taken[ipam.Slot(l.Slot)] = true
+		bySlot[ipam.Slot(l.Slot)] = append(bySlot[ipam.Slot(l.Slot)], l)
 	}
-	return f(taken)
+	return bySlot, err
 }
 
 // lease gets the pod's slot in the router: its previous one, or a free one.
 func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error) {
-	err = n.withLock(func(taken map[ipam.Slot]bool) error {
+	err = n.withLock(func() error {
 		inside, err := router.Open(n.router()).Enter()
 		if err != nil {
 			return err
@@ -217,7 +227,11 @@ func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error)
 		if had, err := n.store.Lease(); err == nil {
 			want = ipam.Slot(had.Slot)
 		}
-		slot, err := pool.FreeSlot(want, taken)
+		others, err := n.otherSlots()
+		if err != nil {
+			return err
+		}
+		slot, err := pool.FreeSlot(want, func(s ipam.Slot) bool { return slices.ContainsFunc(others[s], store.OtherLease.Alive) })
 		if err != nil {
 			return err
 		}
