@@ -3,12 +3,13 @@ package network
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
@@ -330,24 +331,44 @@ func AddrStrings(addresses []netip.Addr) []string {
 }
 
 // HostIPs returns the machine's source addresses by its current routes; its loopback address without a
-// route.
+// default route.
 func HostIPs() []string {
 	var list []string
-	// Nothing is sent: connecting a datagram socket only looks up the route.
-	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
-		c, err := net.Dial("udp", to)
-		if err != nil {
-			continue
+	for _, to := range []unix.Sockaddr{&unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}}, &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}} {
+		if a, err := sourceAddress(to); err == nil {
+			list = append(list, a.String())
 		}
-		if addr, ok := c.LocalAddr().(*net.UDPAddr); ok {
-			list = append(list, addr.IP.String())
-		}
-		c.Close()
 	}
 	if len(list) == 0 {
 		return []string{"127.0.0.1"}
 	}
 	return list
+}
+
+// sourceAddress returns the address from which the machine sends to another. Nothing is sent: connecting a datagram
+// socket only looks up the route. net.Dial takes a millisecond for that, because it first finds out what the kernel's
+// sockets can do.
+func sourceAddress(to unix.Sockaddr) (netip.Addr, error) {
+	family := unix.AF_INET
+	if _, ok := to.(*unix.SockaddrInet6); ok {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer unix.Close(fd)
+	if err := unix.Connect(fd, to); err != nil {
+		return netip.Addr{}, err
+	}
+	from, err := unix.Getsockname(fd)
+	switch from := from.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrFrom4(from.Addr), nil
+	case *unix.SockaddrInet6:
+		return netip.AddrFrom16(from.Addr), nil
+	}
+	return netip.Addr{}, err
 }
 
 // Mode returns how the pod's traffic leaves, after it has been set up.
