@@ -293,7 +293,7 @@ func (s *MainProcess) attachOnce(ctx context.Context, p *podup.Target) error {
 // At boot systemd starts all units at once. On a board with 30 of them, where all pull images and start
 // containers at the same time, none makes progress. Start slots limit how many do so.
 
-const startSlotPoll = 20 * time.Millisecond // between two attempts
+const startSlotPoll = 100 * time.Millisecond // between two attempts
 
 // acquireStartSlot waits for one of the few slots for starting pods.
 func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
