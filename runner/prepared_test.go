@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/network"
@@ -56,7 +57,7 @@ func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	if got.Instance == nil {
 		t.Fatal("it could not be made")
 	}
-	if st, ok := procfs.Lookup(got.Instance.PID); !ok || st.Comm != initName {
+	if st, ok := procfs.Lookup(got.Instance.PID); !ok || st.Comm != protocol.CommShim {
 		t.Errorf("its process is %+v", st)
 	}
 	if _, err := os.Stat(p.place.LogFile("app", 0)); err == nil {

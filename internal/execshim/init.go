@@ -16,6 +16,7 @@ import (
 // process's own program. The nil Init stands for a process without the exec shim.
 type Init struct {
 	program       string
+	config        []byte
 	local, remote *os.File
 	file          *os.File
 }
@@ -34,18 +35,26 @@ func (p *Program) PrepareInit(o *Config, args []string) (*Init, error) {
 	if len(args) == 0 {
 		return nil, errors.New("no command to run")
 	}
-	b := &Init{program: args[0]}
+	b := &Init{program: args[0], config: config}
 	if b.file, err = p.open(nil); err != nil {
 		return nil, err
 	}
 	if b.local, b.remote, err = newChannel(); err != nil {
 		return nil, errors.Join(err, b.file.Close())
 	}
-	if _, err := b.local.Write(config); err != nil { // the socket's buffer holds the largest one
-		b.Close()
-		return nil, fmt.Errorf("send the configuration to the exec shim: %w", err)
-	}
 	return b, nil
+}
+
+// Proceed sends the configuration, for which the exec shim waits. The process need not exist yet: the socket's buffer
+// holds the largest configuration.
+func (b *Init) Proceed() error {
+	if b == nil {
+		return nil
+	}
+	if _, err := b.local.Write(b.config); err != nil {
+		return fmt.Errorf("send the configuration to the exec shim: %w", err)
+	}
+	return nil
 }
 
 // Args returns the command line that libcontainer executes, for the arguments args of the program.

@@ -18,6 +18,9 @@ func TestStarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.Close()
+			if err := b.Proceed(); err != nil {
+				t.Fatal(err)
+			}
 			process, err := unix.FcntlInt(b.Files()[1].Fd(), unix.F_DUPFD_CLOEXEC, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -69,6 +69,9 @@ func (x *Container) startProcess(ctx context.Context, p *libcontainer.Process) (
 		return nil, err
 	}
 	defer init.Close()
+	if err := init.Proceed(); err != nil {
+		return nil, err
+	}
 	if err := startWrapped(init, func() error { return x.Libcontainer.Run(p) }); err != nil {
 		x.reapFailedExec()
 		return nil, err

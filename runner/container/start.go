@@ -67,8 +67,8 @@ func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) 
 // execInit lets the container's process execute its program.
 func (x *Container) execInit(s *sandbox.Sandbox) error {
 	h, w := s.Handoff, x.Pending
-	// The process waits between Start and Exec. It is recorded before Exec, so that a later supervisor can see
-	// whether it has executed its program.
+	// The process waits in libcontainer's init or, if it was prepared, in the exec shim. It is recorded before it may
+	// proceed, so that a later supervisor can see whether it has executed its program.
 	err := x.startCopy(h)
 	if err == nil {
 		err = x.takeTerminal(h, w.stdio)
@@ -76,6 +76,9 @@ func (x *Container) execInit(s *sandbox.Sandbox) error {
 	if err == nil {
 		x.pinMountNamespace(s)
 		h.AddRunning(x.runningInstance())
+		err = w.shim.Proceed()
+	}
+	if err == nil && !x.Prepared {
 		err = x.Libcontainer.Exec()
 	}
 	if err == nil {
