@@ -16,7 +16,7 @@ type Preparation struct {
 	Wake   time.Duration // look again at this CLOCK_BOOTTIME; 0: only on an event
 }
 
-// A prepared container takes about 6 MB of memory, and counts as preparedMemory. So there are few of
+// A prepared container takes about 6 MB of memory while it is made, and counts as preparedMemory. So there are few of
 // them, and the pod's limit, if any, must have space for them beside the limits of running containers.
 // A container that waits for the end of its back-off is prepared only prepareBefore it, because the
 // supervisor may hibernate until then.
