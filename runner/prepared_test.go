@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -212,6 +213,7 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 		t.Run(fmt.Sprint("hibernate ", hibernate), func(t *testing.T) {
 			testenv.NoLeaks(t)
 			t.Setenv("PODRUN_HIBERNATE_AFTER", map[bool]string{false: "0", true: "50ms"}[hibernate])
+			withShim(t) // without it nothing is made early
 			l := layer(t)
 			w := startWhole(t, withFifos(t, newPlan([]pod.Container{shell(l, "init", "cat /v/go")}, []pod.Container{shell(l, "app", "echo ran; exit 4")}), "go"))
 			w.until(func(st *pod.Status) bool { return st.InitContainers[1].State.Running != nil })
@@ -226,8 +228,11 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 				if there() {
 					t.Error("it is kept prepared while the pod hibernates")
 				}
-			} else if container.EmbeddedShim() != nil { // otherwise nothing is made early
-				for deadline := time.Now().Add(time.Minute); !there() && time.Now().Before(deadline); {
+			} else {
+				for deadline := time.Now().Add(time.Minute); !hasChild(supervisor, protocol.CommShim); {
+					if time.Now().After(deadline) {
+						t.Fatal("it does not wait in the exec shim")
+					}
 					idle(time.Millisecond)
 				}
 				unix.Kill(supervisor, unix.SIGKILL)
@@ -242,6 +247,14 @@ func TestSupervisorsEndWhilePrepared(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hasChild reports whether a process has a child with this name.
+func hasChild(parent int, name string) bool {
+	return slices.ContainsFunc(childrenOf(parent), func(pid int) bool {
+		st, ok := procfs.Lookup(pid)
+		return ok && st.Comm == name
+	})
 }
 
 // The first containers are made while the network is, but not before the foundations exist, and their files
