@@ -60,7 +60,7 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 // maxProcs returns the number of threads that run Go code in a supervisor. It computes little. With only one,
 // each blocking system call (while containers are made and networks connected) stops all other goroutines
 // until the runtime notices, which takes up to 10 ms. With more threads than the machine has processors they take
-// a tenth of the supervisor's time to look for work. libcontainer's processes run with the GOMAXPROCS=1 of their
+// up to a tenth of the supervisor's time to look for work. libcontainer's processes run with the GOMAXPROCS=1 of their
 // environment.
 func maxProcs() int { return min(max(runtime.NumCPU(), 2), 4) }
 

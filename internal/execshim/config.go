@@ -23,8 +23,8 @@ type Config struct {
 	NoNewPrivileges bool
 	Filter          Filter
 	AppArmor        string // the profile that the process changes to at that moment, or ""
-	TimerSlack      int    // nanoseconds; 0: that of the thread that makes the process
 	Label           string // SELinux label of the process from that moment on, or ""; it excludes AppArmor
+	TimerSlack      int    // nanoseconds; 0: that of the thread that makes the process
 
 	// FilterEarly makes Exec load the filter before the process is in the container. The filter
 	// must permit the system calls that make a process (clone, setsid, pipe2, capset). A filter

@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns"
@@ -334,8 +335,8 @@ func AddrStrings(addresses []netip.Addr) []string {
 // default route.
 func HostIPs() []string {
 	var list []string
-	for _, to := range []unix.Sockaddr{&unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}}, &unix.SockaddrInet6{Port: 9, Addr: netip.MustParseAddr("2001:db8::1").As16()}} {
-		if a, err := sourceAddress(to); err == nil {
+	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
+		if a, err := sourceAddress(netip.MustParseAddrPort(to)); err == nil {
 			list = append(list, a.String())
 		}
 	}
@@ -348,9 +349,9 @@ func HostIPs() []string {
 // sourceAddress returns the address from which the machine sends to another. Nothing is sent: connecting a datagram
 // socket only looks up the route. net.Dial takes a millisecond for that, because it first finds out what the kernel's
 // sockets can do.
-func sourceAddress(to unix.Sockaddr) (netip.Addr, error) {
+func sourceAddress(to netip.AddrPort) (netip.Addr, error) {
 	family := unix.AF_INET
-	if _, ok := to.(*unix.SockaddrInet6); ok {
+	if to.Addr().Is6() {
 		family = unix.AF_INET6
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -358,7 +359,7 @@ func sourceAddress(to unix.Sockaddr) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	defer unix.Close(fd)
-	if err := unix.Connect(fd, to); err != nil {
+	if err := unix.Connect(fd, rawsys.Sockaddr(to)); err != nil {
 		return netip.Addr{}, err
 	}
 	from, err := unix.Getsockname(fd)
