@@ -15,11 +15,13 @@ import (
 // with it would be slower, because the runtime also sleeps for microseconds before it steals work.
 const wide = 4_000_000
 
-var ofMain int // see OfMain
+var (
+	ofMain, _ = unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0) // packages are initialized on the main thread
+	widened   bool
+)
 
-// OfMain returns the timer slack that the main thread had when the process began, in nanoseconds, if other threads may
-// have another one, because the monitor thread has made them; else 0. A process gets that of the thread that makes it,
-// and so does a thread.
+// OfMain returns the timer slack of the main thread, in nanoseconds. Other threads may have another one, if the monitor
+// thread has made them: a thread and a process have that of the thread that makes them.
 func OfMain() int { return ofMain }
 
 // WidenMonitor gives the monitor thread a wide timer slack, if the process may do that: it needs CAP_SYS_NICE, before
@@ -29,10 +31,7 @@ func WidenMonitor() {
 	if err != nil {
 		return
 	}
-	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err == nil && slack < wide && os.WriteFile("/proc/"+thread+"/timerslack_ns", []byte(strconv.Itoa(wide)), 0) == nil {
-		ofMain = slack
-	}
+	widened = ofMain < wide && os.WriteFile("/proc/"+thread+"/timerslack_ns", []byte(strconv.Itoa(wide)), 0) == nil
 }
 
 // monitorThread returns the number of the monitor thread, the first that the runtime makes. The kernel lists threads
@@ -52,7 +51,7 @@ func monitorThread() (string, error) {
 
 // WithMain calls start, which makes a process, on a thread with the timer slack of OfMain. That takes longer.
 func WithMain(start func() error) error {
-	if ofMain == 0 {
+	if !widened {
 		return start()
 	}
 	runtime.LockOSThread()
