@@ -19,11 +19,12 @@ const keepUnused = 24 * time.Hour
 // The prefixes of the names of the programs that are looked up.
 const (
 	supervisorPrefix = "podrun-supervisor-"
+	initPrefix       = "podrun-init-"
 	imagePrefix      = "podrun-image-"
 )
 
 // prefixes begin the names of the programs.
-var prefixes = []string{supervisorPrefix, "podrun-netstack-", "podrun-quick-", imagePrefix}
+var prefixes = []string{supervisorPrefix, initPrefix, "podrun-netstack-", "podrun-quick-", imagePrefix}
 
 // inUse takes the shared lock of processes that may execute programs. It returns nil if the lock is
 // unavailable, for example on a full disk, where stopping pods must still work; then nothing is

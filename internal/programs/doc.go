@@ -1,5 +1,4 @@
-// Package programs finds the supervisor program, the program of the network stack in user space and the
-// image program. A release embeds the programs of internal/programs/supervisor,
-// internal/programs/netstack and internal/programs/image (build tag embedprograms). A plain go build links
-// them in and re-executes itself.
+// Package programs finds the supervisor program, libcontainer's init, the program of the network stack in user space
+// and the image program. A release embeds the programs of the directories below (build tag embedprograms). A plain go
+// build links them in and re-executes itself.
 package programs
