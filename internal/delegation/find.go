@@ -14,22 +14,25 @@ import (
 
 // hostView is the host as find reads it; tests use a directory instead.
 type hostView struct {
-	root     string                 // "" or a fake root directory
-	mounts   func() (string, error) // the text of /proc/self/mountinfo
+	root     string                // "" or a fake root directory
+	mount    func() (mount, error) // what is mounted at Mount
 	writable func(path string) bool
 	movable  []int // pids that may be moved
 }
 
-// mountinfo returns the text of /proc/self/mountinfo at the first call: where the cgroups are mounted does not change
-// while a process lives. The kernel takes a quarter of a millisecond for fifty mounts.
-var mountinfo = sync.OnceValues(func() (string, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	return string(text), err
+// hostMount reads what is mounted at Mount once: it does not change while a process lives, and the kernel takes a quarter
+// of a millisecond to list fifty mounts.
+var hostMount = sync.OnceValues(func() (mount, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return mount{}, fmt.Errorf("find the cgroup mount: %w", err)
+	}
+	return parseMount(string(mounts)), nil
 })
 
 func host(with []int) hostView {
 	return hostView{
-		mounts:   mountinfo,
+		mount:    hostMount,
 		writable: func(path string) bool { return unix.Access(path, unix.W_OK) == nil },
 		movable:  append([]int{os.Getpid()}, with...),
 	}
@@ -94,15 +97,14 @@ func (v hostView) cgroupOf(pid string) (string, error) {
 		return "", fmt.Errorf("find the cgroup of process %s: %w", pid, err)
 	}
 	path, legacy, unified := parseCgroup(string(b))
-	mounts, err := v.mounts()
+	m, err := v.mount()
 	if err != nil {
-		return "", fmt.Errorf("find the cgroup mount: %w", err)
+		return "", err
 	}
-	m, mounted := parseMount(mounts)
 	switch {
-	case !mounted && legacy:
+	case !m.unified && legacy:
 		return "", v.versionOne(unified)
-	case !unified || !mounted:
+	case !unified || !m.unified:
 		return "", notMounted()
 	case m.readOnly:
 		return "", mountedReadOnly()
@@ -133,27 +135,22 @@ func parseCgroup(text string) (path string, legacy, unified bool) {
 }
 
 type mount struct {
+	unified  bool   // a cgroup2 file system
 	root     string // the cgroup that is visible at Mount
 	readOnly bool
 }
 
-// parseMount finds the cgroup2 file system at Mount in a mountinfo text; the last one lies on top.
-func parseMount(text string) (mount, bool) {
-	var found mount
-	var ok bool
+// parseMount finds what is mounted at Mount in a mountinfo text; the last one lies on top.
+func parseMount(text string) (found mount) {
 	for line := range strings.Lines(text) {
-		if !strings.Contains(line, " "+Mount+" ") {
-			continue
-		}
 		left, right, _ := strings.Cut(line, " - ")
 		l, r := strings.Fields(left), strings.Fields(right)
 		if len(l) < 6 || len(r) < 1 || l[4] != Mount {
 			continue
 		}
-		ok = r[0] == "cgroup2"
-		found = mount{root: l[3], readOnly: slices.Contains(strings.Split(l[5], ","), "ro")}
+		found = mount{unified: r[0] == "cgroup2", root: l[3], readOnly: slices.Contains(strings.Split(l[5], ","), "ro")}
 	}
-	return found, ok
+	return found
 }
 
 // relativeTo makes path relative to the cgroup that is mounted. It returns false if path lies

@@ -33,7 +33,7 @@ type cgroup struct {
 // its ancestors.
 func fake(t *testing.T, own, mounts string, groups []cgroup) hostView {
 	t.Helper()
-	v := hostView{root: t.TempDir(), mounts: func() (string, error) { return mounts, nil }, movable: []int{me}}
+	v := hostView{root: t.TempDir(), mount: func() (mount, error) { return parseMount(mounts), nil }, movable: []int{me}}
 	put := func(path, text string) {
 		path = v.root + path
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
