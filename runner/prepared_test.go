@@ -58,9 +58,10 @@ func TestAppIsPreparedWhileInitRuns(t *testing.T) {
 	if got.Instance == nil {
 		t.Fatal("it could not be made")
 	}
-	if st, ok := procfs.Lookup(got.Instance.PID); !ok || st.Comm != protocol.CommShim {
-		t.Errorf("its process is %+v", st)
-	}
+	p.eventually("waiting in the exec shim", func([]pod.Event) bool { // which sets its name as its first action
+		st, ok := procfs.Lookup(got.Instance.PID)
+		return ok && st.Comm == protocol.CommShim
+	})
 	if _, err := os.Stat(p.place.LogFile("app", 0)); err == nil {
 		t.Error("it has a log already")
 	}

@@ -182,7 +182,7 @@ func (p *testPod) eventually(what string, ok func([]pod.Event) bool) {
 			return
 		}
 	}
-	p.t.Fatalf("the pod is not %s within two minutes; events %+v", what, last)
+	p.t.Fatalf("the pod is not %s within a minute; events %+v", what, last)
 }
 
 func TestMissingReferencesHoldThePod(t *testing.T) {
