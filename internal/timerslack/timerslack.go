@@ -16,9 +16,19 @@ import (
 const wide = 4_000_000
 
 var (
-	ofMain, _ = unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0) // packages are initialized on the main thread
-	widened   bool
+	ofMain  = ofThread() // packages are initialized on the main thread
+	widened bool
 )
+
+// ofThread returns the timer slack of the calling thread, in nanoseconds; 0, which leaves a slack as it is, if it cannot
+// be read.
+func ofThread() int {
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	if err != nil {
+		return 0
+	}
+	return slack
+}
 
 // OfMain returns the timer slack of the main thread, in nanoseconds. Other threads may have another one, if the monitor
 // thread has made them: a thread and a process have that of the thread that makes them.
