@@ -57,12 +57,11 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 	return dirs, dirs.Pod(args[2], args[3]), nil
 }
 
-// maxProcs returns the number of threads that run Go code in a supervisor. It computes little. With only one,
-// each blocking system call (while containers are made and networks connected) stops all other goroutines
-// until the runtime notices, which takes up to 10 ms. With more threads than the machine has processors they take
-// up to a tenth of the supervisor's time to look for work. libcontainer's processes run with the GOMAXPROCS=1 of their
-// environment.
-func maxProcs() int { return min(max(runtime.NumCPU(), 2), 4) }
+// maxProcs is the number of threads that run Go code in a supervisor. It computes little, but libcontainer and the
+// network block threads in system calls, and the Go runtime notices only after up to 8 ms that another goroutine could
+// run instead: its monitor thread sleeps for 4 ms (see internal/timerslack). With more threads they take up
+// to a tenth of the supervisor's time to look for work. libcontainer's processes run with the GOMAXPROCS=1 of their environment.
+const maxProcs = 4
 
 // shrinkAfter is the time without changes after which the supervisor shrinks. It is longer than
 // defaultHibernateAfter: a supervisor that soon ends need not collect its garbage.
@@ -87,7 +86,7 @@ var stopSignals = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP}
 func supervise(args []string) int {
 	unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(protocol.CommSupervisor+"\x00"))), 0, 0, 0)
 	timerslack.WidenMonitor()
-	runtime.GOMAXPROCS(maxProcs())
+	runtime.GOMAXPROCS(maxProcs)
 	debug.SetGCPercent(memory.StartPercent)
 	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups
 	s, l, err := openPod(args)
