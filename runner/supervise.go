@@ -59,9 +59,9 @@ func podOf(args []string) (store.Dirs, store.Pod, error) {
 
 // maxProcs is the number of threads that run Go code in a supervisor. It computes little, but libcontainer and the
 // network block threads in system calls, and the Go runtime notices only after up to 8 ms that another goroutine could
-// run instead: its monitor thread sleeps for 4 ms (see internal/timerslack). With more threads they take up
-// to a tenth of the supervisor's time to look for work. libcontainer's processes run with the GOMAXPROCS=1 of their environment.
-const maxProcs = 4
+// run instead: its monitor thread sleeps for 4 ms (see internal/timerslack). Each thread takes 0.4 MB of memory.
+// libcontainer's processes run with the GOMAXPROCS=1 of their environment.
+const maxProcs = 3
 
 // shrinkAfter is the time without changes after which the supervisor shrinks. It is longer than
 // defaultHibernateAfter: a supervisor that soon ends need not collect its garbage.
