@@ -25,7 +25,8 @@
 // In a process with several threads, all that make a descriptor wait for milliseconds (an RCU grace period) when
 // the table grows.
 static void reserve_descriptors(void) {
-	int last = fcntl(FD_CHANNEL, F_DUPFD_CLOEXEC, 511); // fails if the limit is lower
+	enum { DESCRIPTORS = 512 };
+	int last = fcntl(FD_CHANNEL, F_DUPFD_CLOEXEC, DESCRIPTORS - 1); // fails if the limit is lower
 	if (last >= 0)
 		close(last);
 }
