@@ -187,7 +187,8 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 		defer ReportWaiting(o.Progress, "stopping", p, o.Grace, nil)()
 	}
 	monitor := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
-	if pid, ok := p.Monitor(); ok && o.Remove != nil {
+	pid, ok := p.Monitor()
+	if ok && o.Remove != nil {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			monitor = fd
 			defer unix.Close(fd)
@@ -204,7 +205,8 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 		if err != nil {
 			return err
 		}
-		if over && p.Alive() {
+		// If the monitor was killed, the pod's other processes may end later. Until then they hold the lock, which has its pid.
+		if now, ok := p.Monitor(); over && p.Alive() && (!ok || now != pid) {
 			return nil // another pod of that name was created since
 		}
 	}
