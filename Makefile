@@ -1,4 +1,4 @@
-.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-cluster test-all vm torture torture-vm vulncheck release test-release perf-check conformance
+.PHONY: help build test check demo docs cross bench smoke-vm test-vm test-cluster test-all vm torture torture-vm vulncheck release test-release perf-check conformance fresh
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 build: ## make bin/podrun: static, for this machine
@@ -14,11 +14,12 @@ torture: ## stress tests: races and kills of supervisors, many times
 torture-vm: ## stress tests in machines, for hours: stops, crashes, power cuts of units, the long cases
 demo:  ## install missing packages, build, run a pod as an ordinary user
 docs:  ## make a web site of the documents in bin/site; a dead link is an error
+fresh: ## try README's first command on a bare Debian, twice: as root, and as an ordinary user without a newer Go
 cross: ## make bin/podrun-amd64, -arm64, -armv7 and -riscv64
 release: ## make the release VERSION in bin/release: packages, checksums, bills of materials
 test-release: ## make a release twice, and compare the files
 bench: ## compare with podman kube play, in one run; PODMAN=/path/podman RUNTIME=/path/crun choose the peer
 perf-check: ## count system calls, processes, syncs, writes and page faults of commands; more than before is an error
 vulncheck: ## known vulnerabilities of linked modules; needs Go's database
-build test check demo docs cross bench smoke-vm test-vm test-cluster test-all torture torture-vm vulncheck release test-release perf-check conformance: ; @scripts/$@
+build test check demo docs cross bench smoke-vm test-vm test-cluster test-all torture torture-vm vulncheck release test-release perf-check conformance fresh: ; @scripts/$@
 vm: ; @scripts/vm up
