@@ -43,82 +43,35 @@ func (r report) write(to pages) error {
 	if err := measure.Save(filepath.Join(to.docs, "bench.json"), r); err != nil || to.top == "" {
 		return err
 	}
-	for _, s := range summaries {
-		if err := s.write(to.top, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeSummary(filepath.Join(to.top, "README.md"), r)
 }
 
-// summaryText is a part of a text that is replaced by figures of the last run: what is between the marks.
-type summaryText struct {
-	file, from, to string
-	text           func(r report) string
-}
-
+// README.md has the figures of the last run between these marks.
 const (
 	tableFrom = "<!-- from make bench -->\n"
 	tableTo   = "<!-- to here -->\n"
-	ratioFrom = "<!-- ratios of make bench -->"
-	ratioTo   = "<!-- to here -->"
 )
 
-var summaries = []summaryText{
-	{"README.md", tableFrom, tableTo, report.summaryTable},
-	{"README.md", ratioFrom, ratioTo, report.summaryRatios},
-	{"docs/explanation/speed.md", ratioFrom, ratioTo, report.summaryRatios},
-	{"docs/explanation/comparison.md", ratioFrom, ratioTo, report.summaryRatios},
-}
-
-func (s summaryText) write(top string, r report) error {
-	path := filepath.Join(top, s.file)
-	b, err := os.ReadFile(path)
+func writeSummary(readme string, r report) error {
+	b, err := os.ReadFile(readme)
 	if err != nil {
 		return err
 	}
-	text, err := s.between(string(b), r)
+	text, err := withSummary(string(b), r)
 	if err != nil {
-		return fmt.Errorf("write figures to %s: %w", path, err)
+		return fmt.Errorf("write figures to %s: %w", readme, err)
 	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	return os.WriteFile(readme, []byte(text), 0o644)
 }
 
-// between returns a text with new figures between the marks.
-func (s summaryText) between(text string, r report) (string, error) {
-	head, rest, ok1 := strings.Cut(text, s.from)
-	_, tail, ok2 := strings.Cut(rest, s.to)
+// withSummary returns a text with new figures between the marks.
+func withSummary(text string, r report) (string, error) {
+	head, rest, ok1 := strings.Cut(text, tableFrom)
+	_, tail, ok2 := strings.Cut(rest, tableTo)
 	if !ok1 || !ok2 {
-		return "", fmt.Errorf("the text has no marks %q and %q", s.from, s.to)
+		return "", fmt.Errorf("the text has no marks %q and %q", tableFrom, tableTo)
 	}
-	return head + s.from + s.text(r) + s.to + tail, nil
-}
-
-// summaryRatios returns the most important ratios as a part of a sentence.
-func (r report) summaryRatios() string {
-	var parts []string
-	part := func(format string, ours, theirs float64) {
-		if ours > 0 && theirs > 0 {
-			parts = append(parts, fmt.Sprintf(format, fraction(ours/theirs)))
-		}
-	}
-	medians := func(task string) (ours, theirs float64) {
-		return r.Times[task]["podrun"].Median, r.Times[task]["podman"].Median
-	}
-	for _, s := range shapes {
-		a, b := medians("up, " + s.title)
-		part("%s ("+s.title+")", a, b)
-	}
-	ups := strings.Join(parts, ", ")
-	parts = nil
-	pod := shapes[1].title
-	a, b := medians("down, " + pod)
-	part("`down` %s", a, b)
-	a, b = medians(execTask)
-	part("`exec` %s", a, b)
-	idle := r.Memory[pod+", idle"]
-	part("memory of an idle pod %s", float64(idle["podrun"].PSS), float64(idle["podman"].PSS))
-	return fmt.Sprintf("`up -d` takes %s of the time of podman %s; %s", ups, r.podman(), strings.Join(parts, ", "))
+	return head + tableFrom + r.summaryTable() + tableTo + tail, nil
 }
 
 // summaryTable returns the most important figures.
