@@ -63,7 +63,7 @@ func TestRedirects(t *testing.T) {
 func TestEndlessRegistry(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	for name, tt := range map[string]struct{ path, want string }{
-		"manifest": {"/manifests/", "4194304"}, "config": {"/blobs/", "longer than its"}, "ping": {"/v2/", ""},
+		"manifest": {"/manifests/", "4194304"}, "config": {"/blobs/", "longer than its"}, "ping": {"/v2/", ""}, "error": {"/manifests/", "sends more than 67108864 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fk, repo := newFake(t, l)
@@ -71,8 +71,11 @@ func TestEndlessRegistry(t *testing.T) {
 				if !strings.Contains(r.URL.Path, tt.path) {
 					return false
 				}
-				if name == "ping" {
+				switch name {
+				case "ping":
 					w.WriteHeader(http.StatusInternalServerError)
+				case "error":
+					w.WriteHeader(http.StatusNotFound)
 				}
 				io.Copy(w, io.MultiReader(strings.NewReader(`{"schemaVersion":2,"mediaType":"`+v1.MediaTypeImageManifest+`","x":"`), endlessSpace{}))
 				return true

@@ -170,3 +170,55 @@ func TestPolicySigned(t *testing.T) {
 		})
 	}
 }
+
+// TestPolicyExpiredKey: a signature that was good when it was made, by a key that has expired since, is refused.
+func TestPolicyExpiredKey(t *testing.T) {
+	testenv.Need(t, func() error { _, err := exec.LookPath("gpg"); return err })
+	home := t.TempDir()
+	t.Cleanup(func() { exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run() })
+	gpg := func(stdin, now string, args ...string) []byte {
+		cmd := exec.Command("gpg", append([]string{"--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", "", "--faked-system-time", now + "!"}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("gpg %v: %v", args, err)
+		}
+		return out
+	}
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	_, repo := newFake(t, l)
+	top := l.index.Manifests[0].Digest
+	lookaside, registriesd := t.TempDir(), t.TempDir()
+	conf := fmt.Sprintf("default-docker:\n  lookaside: file://%s\n", lookaside)
+	if err := os.WriteFile(filepath.Join(registriesd, "x.yaml"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	payload := fmt.Sprintf(`{"critical":{"type":"atomic container signature","image":{"docker-manifest-digest":%q},"identity":{"docker-reference":%q}},"optional":{}}`, top, repo+":latest")
+	for name, tt := range map[string]struct{ expires, want string }{"never": {"never", ""}, "after a day": {"1d", "ignature"}} {
+		t.Run(name, func(t *testing.T) {
+			user := strings.ReplaceAll(name, " ", "-") + "@example.com"
+			gpg("", "20240101T000000", "--quick-generate-key", user, "rsa2048", "sign", tt.expires)
+			signature := filepath.Join(lookaside, "x@"+strings.Replace(top.String(), ":", "=", 1), "signature-1")
+			if err := os.MkdirAll(filepath.Dir(signature), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(signature, gpg(payload, "20240101T010000", "--local-user", user, "--sign"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			key := filepath.Join(t.TempDir(), "key")
+			if err := os.WriteFile(key, gpg("", "20240101T010000", "--export", user), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := newStore(t)
+			s.Config.RegistriesDirPath = registriesd
+			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"signedBy","keyType":"GPGKeys","keyPath":%q}]}}}`, reject, key))
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
+			if tt.want == "" && err != nil {
+				t.Error(err)
+			}
+			if tt.want != "" {
+				wantError(t, err, tt.want)
+			}
+		})
+	}
+}

@@ -2,12 +2,8 @@ package image
 
 import (
 	"context"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/program"
@@ -42,7 +38,7 @@ func (p *Program) LoginUser(ctx context.Context, registry string, o PullOptions)
 // DescribeRegistries returns a sentence about how registries.conf(5) resolves names. Without such a file the
 // program is not started.
 func (p *Program) DescribeRegistries(ctx context.Context) (string, error) {
-	if !haveRegistriesConf() {
+	if _, exist := shortNameFiles(); !exist {
 		return "images come from the registry in their name, or docker.io; there is no registries.conf", nil
 	}
 	f, err := p.client.Do(ctx, program.Request{Op: program.Registries}, nil, nil)
@@ -116,17 +112,6 @@ func (r remote) Push(ctx context.Context, ref, to string, o api.PullOptions) (st
 func (r remote) Candidates(ctx context.Context, ref string) ([]string, error) {
 	f, err := r.client.Do(ctx, program.Request{Op: program.Candidates, Store: r.dir, Ref: ref}, nil, nil)
 	return f.Names, err
-}
-
-func haveRegistriesConf() bool {
-	paths := []string{os.Getenv("CONTAINERS_REGISTRIES_CONF")}
-	if paths[0] == "" {
-		paths = []string{filepath.Join(os.Getenv("HOME"), ".config/containers/registries.conf"), "/etc/containers/registries.conf"}
-	}
-	return slices.ContainsFunc(paths, func(path string) bool {
-		_, err := os.Stat(path)
-		return !errors.Is(err, fs.ErrNotExist)
-	})
 }
 
 func forwardProgress(f program.Frame, onProgress func(api.Progress)) {

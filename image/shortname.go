@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,17 +60,19 @@ func (s *Store) candidates(ref string) []reference.Name {
 
 // shortNameFiles returns the state of all files that may configure short names, and whether there is any.
 func shortNameFiles() (state string, exist bool) {
-	home, cache := os.Getenv("HOME"), os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		cache = filepath.Join(home, ".cache")
-	}
-	paths := []string{os.Getenv("CONTAINERS_REGISTRIES_CONF"), "/var/cache/containers/short-name-aliases.conf", filepath.Join(cache, "containers/short-name-aliases.conf")}
-	for _, dir := range []string{"/etc/containers", filepath.Join(home, ".config/containers")} {
-		paths = append(paths, filepath.Join(dir, "registries.conf"), filepath.Join(dir, "registries.conf.d"))
-		entries, err := os.ReadDir(filepath.Join(dir, "registries.conf.d"))
-		if err == nil {
-			for _, e := range entries {
-				paths = append(paths, filepath.Join(dir, "registries.conf.d", e.Name()))
+	home := os.Getenv("HOME")
+	cache, config := cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache")), cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	paths := []string{os.Getenv("CONTAINERS_REGISTRIES_CONF"), os.Getenv("CONTAINERS_REGISTRIES_CONF_OVERRIDE"),
+		"/var/cache/containers/short-name-aliases.conf", filepath.Join(cache, "containers/short-name-aliases.conf")}
+	for _, dir := range []string{"/usr/share/containers", "/etc/containers", filepath.Join(config, "containers")} {
+		paths = append(paths, filepath.Join(dir, "registries.conf"))
+		for _, dropIns := range []string{"registries.conf.d", "registries.rootful.conf.d", "registries.rootless.conf.d", fmt.Sprintf("registries.rootless.conf.d/%d", os.Geteuid())} {
+			paths = append(paths, filepath.Join(dir, dropIns))
+			entries, err := os.ReadDir(filepath.Join(dir, dropIns))
+			if err == nil {
+				for _, e := range entries {
+					paths = append(paths, filepath.Join(dir, dropIns, e.Name()))
+				}
 			}
 		}
 	}

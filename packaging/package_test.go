@@ -259,7 +259,7 @@ func TestSBOM(t *testing.T) {
 	}
 	for _, name := range []string{
 		"stdlib", "k8s.io/api", "github.com/godbus/dbus/v5", "github.com/opencontainers/runc", "gvisor.dev/gvisor",
-		"github.com/containers/image/v5", "github.com/compose-spec/compose-go/v2", "libseccomp", "glibc", "libgcc",
+		"go.podman.io/image/v5", "github.com/compose-spec/compose-go/v2", "libseccomp", "glibc", "libgcc",
 	} {
 		if versions[name] == "" {
 			t.Errorf("%s is missing", name)

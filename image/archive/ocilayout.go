@@ -7,10 +7,10 @@ import (
 	"io"
 	"slices"
 
-	"github.com/containers/image/v5/manifest"
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"go.podman.io/image/v5/manifest"
 
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/records"

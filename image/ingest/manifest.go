@@ -9,9 +9,9 @@ import (
 	"mime"
 	"unicode/utf8"
 
-	"github.com/containers/image/v5/manifest"
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"go.podman.io/image/v5/manifest"
 
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"

@@ -9,21 +9,27 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/containers/image/v5/docker/reference"
-	"github.com/containers/image/v5/signature"
-	"github.com/containers/image/v5/types"
+	"go.podman.io/image/v5/docker/reference"
+	"go.podman.io/image/v5/signature"
+	"go.podman.io/image/v5/types"
+	"go.podman.io/storage/pkg/configfile"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
 )
 
-// systemPolicy is the machine's policy.json(5); a user's own has precedence.
-const systemPolicy = "/etc/containers/policy.json"
-
-// findPolicy returns the policy file that applies: the user's or the machine's, "" if there is none, which
-// allows every image.
-func findPolicy(home, system string) (string, error) {
-	for _, path := range []string{filepath.Join(home, ".config/containers/policy.json"), system} {
+// findPolicy returns the policy file that applies, "" if there is none, which allows every image. The order is
+// the library's: the variable's, the user's, the machine's, the distribution's.
+func findPolicy() (string, error) {
+	const variable = "CONTAINERS_POLICY_JSON"
+	if path := os.Getenv(variable); path != "" {
+		return path, nil
+	}
+	paths, err := configfile.GetSearchPaths(&configfile.File{Name: "policy", Extension: "json", DoNotLoadDropInFiles: true})
+	if err != nil {
+		return "", fmt.Errorf("look for the signature policy: %w", err)
+	}
+	for _, path := range paths.MainFiles {
 		_, err := os.Stat(path)
 		if err == nil {
 			return path, nil
@@ -40,10 +46,8 @@ type Checker struct {
 	File func() (string, error) // returns the path of policy.json; "": there is none
 }
 
-// Default returns a Checker with the user's policy, or the machine's.
-func Default() Checker {
-	return Checker{func() (string, error) { return findPolicy(os.Getenv("HOME"), systemPolicy) }}
-}
+// Default returns a Checker with the policy that applies.
+func Default() Checker { return Checker{findPolicy} }
 
 // Check checks an image by policy.json(5). The error names the file that forbids it. The library enforces
 // all of the policy, including signatures.
@@ -67,6 +71,9 @@ func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
 	}
 	if err == nil {
 		err = errors.New("it is not allowed")
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
 	return refusal(path, path+" defines the allowed images and their signers: containers-policy.json(5)", err)
 }

@@ -6,19 +6,21 @@ import (
 	"testing"
 )
 
+// TestPolicyFile: the user's file has precedence over those of the machine, and the variable's over all.
 func TestPolicyFile(t *testing.T) {
-	home, system := t.TempDir(), filepath.Join(t.TempDir(), "policy.json")
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
 	user := filepath.Join(home, ".config/containers/policy.json")
-	for _, tt := range []struct{ made, want string }{{"", ""}, {system, system}, {user, user}} {
-		if tt.made != "" {
-			if err := os.MkdirAll(filepath.Dir(tt.made), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(tt.made, []byte("{}"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := findPolicy(home, system); err != nil || got != tt.want {
+	if err := os.MkdirAll(filepath.Dir(user), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(user, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ variable, want string }{{"", user}, {"/nonexistent", "/nonexistent"}} {
+		t.Setenv("CONTAINERS_POLICY_JSON", tt.variable)
+		if got, err := findPolicy(); err != nil || got != tt.want {
 			t.Errorf("%q, %v, want %q", got, err, tt.want)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	library "github.com/containers/image/v5/docker/reference"
+	library "go.podman.io/image/v5/docker/reference"
 )
 
 // FuzzParse: the parser accepts the names that the registry library accepts, with the same parts and the

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/containers/image/v5/docker"
-	"github.com/containers/image/v5/pkg/docker/config"
-	"github.com/containers/image/v5/types"
+	"go.podman.io/image/v5/docker"
+	"go.podman.io/image/v5/pkg/docker/config"
+	"go.podman.io/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/download"
@@ -29,7 +29,7 @@ func Login(ctx context.Context, a api.Account, o api.PullOptions) (string, error
 	}
 	within, stop := context.WithTimeoutCause(ctx, download.DefaultRetryPolicy().AnswerTimeout, download.ErrStalled)
 	defer stop()
-	within, cancel := guardCredentials(within, []string{hostOf(name.Domain)})
+	within, cancel := newGuard([]string{hostOf(name.Domain)}).watch(within)
 	defer cancel(nil)
 	if err = docker.CheckAuth(within, sys, a.User, a.Password, host); err != nil {
 		err = download.Cause(within, err)

@@ -8,8 +8,7 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/containers/image/v5/types"
-	"github.com/opencontainers/go-digest"
+	"go.podman.io/image/v5/types"
 )
 
 // openBlobAt opens a blob in a registry from an offset to its end, with a Range request. The library's
@@ -19,7 +18,7 @@ import (
 //
 // The method is GetBlobAt(ctx, types.BlobInfo, []struct{Offset, Length uint64}) (chan io.ReadCloser, chan
 // error, error).
-func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
+func openBlobAt(ctx context.Context, src types.ImageSource, info types.BlobInfo, offset int64) (io.ReadCloser, error) {
 	call := reflect.ValueOf(src).MethodByName("GetBlobAt")
 	if !call.IsValid() || call.Type().NumIn() != 3 {
 		return nil, errors.New("this transport cannot begin in the middle of a blob")
@@ -27,7 +26,6 @@ func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, siz
 	chunks := reflect.MakeSlice(call.Type().In(2), 1, 1)
 	chunks.Index(0).FieldByName("Offset").SetUint(uint64(offset))
 	chunks.Index(0).FieldByName("Length").SetUint(math.MaxUint64) // to the end
-	info := types.BlobInfo{Digest: d, Size: size}
 	out := call.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(info), chunks})
 	if err, ok := out[2].Interface().(error); ok && err != nil {
 		return nil, err
@@ -35,7 +33,7 @@ func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, siz
 	streams, ok1 := out[0].Interface().(chan io.ReadCloser)
 	errs, ok2 := out[1].Interface().(chan error)
 	if !ok1 || !ok2 {
-		return nil, errors.New("read blob: unexpected reply of containers/image")
+		return nil, errors.New("read blob: unexpected reply of the library")
 	}
 	// Its goroutine sends one stream, or an error, and waits until it is received.
 	select {
@@ -52,31 +50,17 @@ func openBlobAt(ctx context.Context, src types.ImageSource, d digest.Digest, siz
 	}
 }
 
-// blobTail is the stream that openBlobAt opens. If the registry sent the whole blob and the connection
-// breaks, the library has two bugs: the data returned with the error does not belong to the blob, and Close
-// panics, but only after it has freed everything.
+// blobTail is the stream that openBlobAt opens.
 type blobTail struct {
-	body io.ReadCloser
+	io.ReadCloser
 	errs chan error // of the library's goroutine, which ends when the request's context does
 }
 
-func (r *blobTail) Read(p []byte) (int, error) {
-	n, err := r.body.Read(p)
-	if err != nil && err != io.EOF {
-		return 0, err
+func (r *blobTail) Close() error {
+	err := r.ReadCloser.Close()
+	for range r.errs { // otherwise it would wait for ever to report one
 	}
-	return n, err
-}
-
-func (r *blobTail) Close() (err error) {
-	defer func() {
-		if recover() != nil {
-			err = io.ErrUnexpectedEOF
-		}
-		for range r.errs { // otherwise it would wait for ever to report one
-		}
-	}()
-	return r.body.Close()
+	return err
 }
 
 // orEOF returns err, or the error of a stream that ended without one.

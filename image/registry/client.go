@@ -2,15 +2,17 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/url"
 	"os"
 
-	"github.com/containers/image/v5/docker"
-	library "github.com/containers/image/v5/docker/reference"
-	copied "github.com/containers/image/v5/image"
-	"github.com/containers/image/v5/pkg/blobinfocache/none"
-	"github.com/containers/image/v5/types"
 	"github.com/opencontainers/go-digest"
+	"go.podman.io/image/v5/docker"
+	library "go.podman.io/image/v5/docker/reference"
+	copied "go.podman.io/image/v5/image"
+	"go.podman.io/image/v5/pkg/blobinfocache/none"
+	"go.podman.io/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/credentials"
@@ -62,7 +64,7 @@ func (s *Client) readManifestOnce(ctx context.Context, name reference.Name, o ap
 		src.image.Close()
 		return nil, nil, download.Cause(ctx, err)
 	}
-	src.unlimit()
+	src.guard.unlimit()
 	return src, c, nil
 }
 
@@ -70,7 +72,7 @@ func (s *Client) readManifestOnce(ctx context.Context, name reference.Name, o ap
 type registrySource struct {
 	image       types.ImageSource
 	checkPolicy func(context.Context, types.UnparsedImage) error
-	unlimit     func() // removes the limit of received bytes
+	guard       *credentialGuard // of all requests
 }
 
 // openWithLogins opens the registry with the first of the logins for the image that it accepts, else with
@@ -93,18 +95,14 @@ func (s *Client) openRegistry(ctx context.Context, name reference.Name, o api.Pu
 		return nil, err
 	}
 	r.sys.DockerAuthConfig = as
-	ctx, cancel := guardCredentials(ctx, r.hosts)
+	guard := newGuard(r.hosts)
+	ctx, cancel := guard.watch(ctx)
 	defer cancel(nil)
 	src, err := r.ref.NewImageSource(ctx, r.sys)
 	if err != nil {
 		return nil, download.Cause(ctx, err)
 	}
-	free, err := restrictClient(src)
-	if err != nil {
-		src.Close()
-		return nil, err
-	}
-	return &registrySource{src, s.Check, free}, nil
+	return &registrySource{src, s.Check, guard}, nil
 }
 
 // address is an image in a registry in the library's terms.
@@ -132,24 +130,82 @@ func (s *Client) address(name reference.Name, o api.PullOptions) (*address, erro
 }
 
 func (r *registrySource) Manifest(ctx context.Context, d digest.Digest) ([]byte, string, error) {
+	instance := &d
 	if d == "" {
-		return r.image.GetManifest(ctx, nil)
+		instance = nil
 	}
-	return r.image.GetManifest(ctx, &d)
+	ctx, cancel := r.guard.watch(ctx)
+	defer cancel(nil)
+	raw, mediaType, err := r.image.GetManifest(ctx, instance)
+	if err != nil {
+		return nil, "", download.Cause(ctx, err)
+	}
+	return raw, mediaType, nil
 }
 
 // Blob reads from the registry only: the URLs that a manifest may give for a layer are not followed.
 func (r *registrySource) Blob(ctx context.Context, d digest.Digest, size int64) (io.ReadCloser, error) {
-	rc, _, err := r.image.GetBlob(ctx, types.BlobInfo{Digest: d, Size: size}, none.NoCache)
-	return rc, err
+	return r.blob(ctx, types.BlobInfo{Digest: d, Size: size}, 0, r.whole)
 }
 
 func (r *registrySource) BlobFrom(ctx context.Context, d digest.Digest, size, offset int64) (io.ReadCloser, error) {
-	rc, err := openBlobAt(ctx, r.image, d, size, offset)
-	if err != nil && offset == 0 && ctx.Err() == nil && !isTemporary(err) { // the registry does not support ranges, or has no such blob
-		return r.Blob(ctx, d, size)
+	return r.blob(ctx, types.BlobInfo{Digest: d, Size: size}, offset, func(ctx context.Context, info types.BlobInfo) (io.ReadCloser, error) {
+		body, err := openBlobAt(ctx, r.image, info, offset)
+		if err != nil && offset == 0 && ctx.Err() == nil && !isTemporary(err) { // the registry does not support ranges, or has no such blob
+			return r.whole(ctx, info)
+		}
+		return body, err
+	})
+}
+
+func (r *registrySource) whole(ctx context.Context, info types.BlobInfo) (io.ReadCloser, error) {
+	body, _, err := r.image.GetBlob(ctx, info, none.NoCache)
+	return body, err
+}
+
+// blob opens a blob at an offset. If the registry redirects the request to an address that must not get its
+// login, the blob is read from there without a login, and from its beginning.
+func (r *registrySource) blob(ctx context.Context, info types.BlobInfo, offset int64, open func(context.Context, types.BlobInfo) (io.ReadCloser, error)) (io.ReadCloser, error) {
+	watched, cancel := r.guard.watch(ctx)
+	body, err := open(watched, info)
+	if err == nil {
+		return &watchedBody{body, watched, cancel}, nil
 	}
-	return rc, err
+	cause := download.Cause(watched, err)
+	cancel(nil)
+	var request *url.Error
+	if !errors.As(cause, new(*refusedLogin)) || !errors.As(err, &request) {
+		return nil, cause
+	}
+	info.URLs = []string{request.URL}
+	if body, err = r.whole(ctx, info); err != nil {
+		return nil, err
+	}
+	if _, err := io.CopyN(io.Discard, body, offset); err != nil {
+		body.Close()
+		return nil, err
+	}
+	return body, nil
+}
+
+// watchedBody is a blob that is read from a registry.
+type watchedBody struct {
+	io.ReadCloser
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = download.Cause(b.ctx, err)
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	b.cancel(nil) // first: Close may read an endless rest
+	return b.ReadCloser.Close()
 }
 
 // Allowed checks by policy the image in a registry whose manifest has this digest; "" is the one that the
@@ -159,5 +215,7 @@ func (r *registrySource) Allowed(ctx context.Context, d digest.Digest) error {
 	if d == "" {
 		instance = nil
 	}
+	ctx, cancel := r.guard.watch(ctx)
+	defer cancel(nil)
 	return r.checkPolicy(ctx, copied.UnparsedInstance(r.image, instance))
 }

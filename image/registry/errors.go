@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/containers/image/v5/docker"
+	"go.podman.io/image/v5/docker"
 
 	"github.com/podrun/podrun/image/download"
 )

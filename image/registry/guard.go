@@ -4,47 +4,40 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
-	"math"
 	"net"
-	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/containers/image/v5/docker/reference"
-	"github.com/containers/image/v5/pkg/sysregistriesv2"
-	"github.com/containers/image/v5/types"
+	"go.podman.io/image/v5/docker/reference"
+	"go.podman.io/image/v5/pkg/sysregistriesv2"
+	"go.podman.io/image/v5/types"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
 )
 
-// credentialGuard watches where the library's first requests to a registry send credentials. net/http
-// compares neither port nor scheme before it repeats a login to a redirect's target, and the library requests
-// a token from any address. The library's client is accessible only after these requests (see
-// restrictClient). So the guard traces them: it closes the connection when a credential was written to the
-// buffer of a request that must not have it. A header that is longer than the buffer is sent in parts, so no
-// part of such a request is sent before it is checked.
+// credentialGuard watches where the library's requests to a registry send credentials, and how much the
+// registry sends. net/http compares neither port nor scheme before it repeats a login to a redirect's target,
+// and the library requests a token from any address. The library's HTTP client is internal to it, and a mirror
+// may get another one later. So the guard traces the requests by their contexts: it closes the connection when a
+// credential was written to the buffer of a request that must not have it. A header that is longer than the
+// buffer is sent in parts, so no part of such a request is sent before it is checked.
 //
 // A registry gets its login at its own scheme, host and port. A token server gets it at one address, with
 // https if the registry has https. A token goes to its registry only.
 type credentialGuard struct {
-	hosts  []string // of the registry and its mirrors
-	cancel context.CancelCauseFunc
+	hosts []string // of the registry and its mirrors
 
 	mu      sync.Mutex
-	conn    net.Conn
-	secure  bool
-	held    bool   // the connection writes nothing until the header is checked
-	target  string // of the request being written: host or host:port
 	current string // the registry of the last request
 	known   map[string]*endpoint
+	maximum uint64 // of bytes from all connections; 0: none
+	conns   map[*net.TCPConn]uint64
 }
 
 // endpoint is what a guard has recorded about a registry.
@@ -54,15 +47,46 @@ type endpoint struct {
 	realm  string // the token server
 }
 
-// guardCredentials returns a context for the requests to a registry. Its cause is the error of a refused
-// request.
-func guardCredentials(ctx context.Context, hosts []string) (context.Context, context.CancelCauseFunc) {
+// newGuard returns a guard for a registry and its mirrors, which bounds what they send until unlimit.
+func newGuard(hosts []string) *credentialGuard {
+	return &credentialGuard{hosts: hosts, known: map[string]*endpoint{}, maximum: maxManifestBytes, conns: map[*net.TCPConn]uint64{}}
+}
+
+// unlimit removes the limit of received bytes: manifest, config and signatures are read.
+func (g *credentialGuard) unlimit() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.maximum, g.conns = 0, nil
+}
+
+// call is a call of the library. Its requests come one after another.
+type call struct {
+	*credentialGuard // its mutex protects the rest
+	ctx              context.Context
+	cancel           context.CancelCauseFunc
+	metered          bool
+	conn             net.Conn
+	secure           bool
+	held             bool   // the connection writes nothing until the header is checked
+	target           string // of the request being written: host or host:port
+	current          string // the registry of the last request
+}
+
+// watch returns a context for a call of the library. Its cause is the error of a refused request.
+func (g *credentialGuard) watch(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	g := &credentialGuard{hosts: hosts, cancel: cancel, known: map[string]*endpoint{}}
+	g.mu.Lock()
+	c := &call{credentialGuard: g, ctx: ctx, cancel: cancel, current: g.current}
+	g.mu.Unlock()
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: g.connected, WroteHeaderField: g.wroteHeader, WroteHeaders: g.wroteHeaders, WroteRequest: g.wroteRequest,
+		GotConn: c.connected, WroteHeaderField: c.wroteHeader, WroteHeaders: c.wroteHeaders, WroteRequest: c.wroteRequest,
 	}), cancel
 }
+
+// refusedLogin is the cause of a call that ended because its credentials would have gone to another address.
+type refusedLogin struct{ error }
+
+func (e *refusedLogin) Unwrap() error { return e.error }
 
 // registryHosts returns the addresses of an image's registry and of its mirrors.
 func registryHosts(sys *types.SystemContext, name reference.Named) ([]string, error) {
@@ -87,54 +111,96 @@ func hostOf(domain string) string {
 	return host
 }
 
-func (g *credentialGuard) connected(info httptrace.GotConnInfo) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.conn = info.Conn
-	_, g.secure = info.Conn.(*tls.Conn)
+func (c *call) connected(info httptrace.GotConnInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn = info.Conn
+	_, c.secure = info.Conn.(*tls.Conn)
+	if !c.metered {
+		c.metered = true
+		c.meter()
+	}
 }
 
-func (g *credentialGuard) wroteHeader(key string, values []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// meter cancels the call if the registry sends too much, until the call ends or unlimit was called. The library
+// bounds neither the number of signatures nor the body of an error.
+func (c *call) meter() {
+	switch {
+	case c.maximum == 0 || c.ctx.Err() != nil:
+	case c.received() > c.maximum:
+		c.conn.Close()
+		c.cancel(report.New(report.Failure, "", "the registry sends more than %d bytes of manifests and signatures", c.maximum))
+	default:
+		time.AfterFunc(meterInterval, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.meter()
+		})
+	}
+}
+
+// received returns the number of bytes that all connections have received.
+func (c *call) received() (sum uint64) {
+	under := c.conn
+	for secure, ok := under.(*tls.Conn); ok; secure, ok = under.(*tls.Conn) { // also of a proxy
+		under = secure.NetConn()
+	}
+	if plain, ok := under.(*net.TCPConn); ok {
+		if raw, err := plain.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { // an error means that the connection is closed
+				if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+					c.conns[plain] = info.Bytes_received
+				}
+			})
+		}
+	}
+	for _, n := range c.conns {
+		sum += n
+	}
+	return sum
+}
+
+func (c *call) wroteHeader(key string, values []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var err error
 	for _, v := range values {
 		switch kind, _, _ := strings.Cut(v, " "); {
 		case key == "Host":
-			g.begin(strings.ToLower(v))
-			if g.held = g.mustHold(); g.held {
-				_ = g.conn.SetWriteDeadline(time.Unix(1, 0)) // an error means that the connection is closed
+			c.begin(strings.ToLower(v))
+			if c.held = c.mustHold(); c.held {
+				_ = c.conn.SetWriteDeadline(time.Unix(1, 0)) // an error means that the connection is closed
 			}
 		case key == ":authority": // HTTP/2 sends a header after all of it was traced
-			g.begin(strings.ToLower(v))
+			c.begin(strings.ToLower(v))
 		case strings.EqualFold(key, "Authorization"):
-			err = g.check(strings.EqualFold(kind, "Bearer"))
+			err = c.check(strings.EqualFold(kind, "Bearer"))
 		case strings.EqualFold(key, "Content-Type") && strings.HasPrefix(v, "application/x-www-form-urlencoded"): // a login follows
-			err = g.check(false)
+			err = c.check(false)
 		}
 	}
 	if err != nil {
-		g.conn.Close() // before the buffer is flushed
-		g.cancel(err)
+		c.conn.Close() // before the buffer is flushed
+		c.cancel(err)
 	}
 }
 
 // wroteHeaders lets the connection write again: the header of a request is checked.
-func (g *credentialGuard) wroteHeaders() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held {
-		g.held = false
-		_ = g.conn.SetWriteDeadline(time.Time{}) // an error means that the connection is closed
+func (c *call) wroteHeaders() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held {
+		c.held = false
+		_ = c.conn.SetWriteDeadline(time.Time{}) // an error means that the connection is closed
 	}
 }
 
 // wroteRequest sets the reason for a request that ended before its header was checked.
-func (g *credentialGuard) wroteRequest(info httptrace.WroteRequestInfo) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held && errors.Is(info.Err, os.ErrDeadlineExceeded) {
-		g.cancel(g.refusal())
+func (c *call) wroteRequest(info httptrace.WroteRequestInfo) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held && errors.Is(info.Err, os.ErrDeadlineExceeded) {
+		c.cancel(c.refusal())
 	}
 }
 
@@ -145,13 +211,13 @@ func (g *credentialGuard) wroteRequest(info httptrace.WroteRequestInfo) {
 // a token server remains. For example the registry first names the token server a.example, and then
 // b.example: check refuses the second login, but a part of a long header may have been sent already. That
 // gives nothing away, because the registry could have named b.example first.
-func (g *credentialGuard) mustHold() bool {
-	r := g.known[g.current]
-	if r == nil || r.secure && !g.secure {
+func (c *call) mustHold() bool {
+	r := c.known[c.current]
+	if r == nil || r.secure && !c.secure {
 		return true
 	}
-	return g.target != g.current && (r.basic || r.realm != "" && r.realm != g.target) &&
-		(keepsLogin(g.current, g.target) || keepsLogin(r.realm, g.target))
+	return c.target != c.current && (r.basic || r.realm != "" && r.realm != c.target) &&
+		(keepsLogin(c.current, c.target) || keepsLogin(r.realm, c.target))
 }
 
 // keepsLogin is net/http's rule for the hosts of a redirect.
@@ -161,139 +227,55 @@ func keepsLogin(from, to string) bool {
 }
 
 // begin records a request to a host.
-func (g *credentialGuard) begin(host string) {
-	g.target = host
-	if !slices.Contains(g.hosts, host) {
+func (c *call) begin(host string) {
+	c.target = host
+	if !slices.Contains(c.hosts, host) {
 		return
 	}
-	g.current = host
-	if g.known[host] == nil {
-		g.known[host] = &endpoint{}
+	c.current, c.credentialGuard.current = host, host
+	if c.known[host] == nil {
+		c.known[host] = &endpoint{}
 	}
-	if g.secure {
-		g.known[host].secure = true
+	if c.secure {
+		c.known[host].secure = true
 	}
 }
 
 // check returns an error if a credential must not be sent to the target.
-func (g *credentialGuard) check(token bool) error {
-	registry := g.known[g.current]
+func (c *call) check(token bool) error {
+	registry := c.known[c.current]
 	switch {
-	case registry == nil, registry.secure && !g.secure:
-		return g.refusal()
-	case g.target == g.current:
+	case registry == nil, registry.secure && !c.secure:
+		return c.refusal()
+	case c.target == c.current:
 		registry.basic = registry.basic || !token
-	case token, registry.basic, registry.realm != "" && registry.realm != g.target:
-		return g.refusal()
+	case token, registry.basic, registry.realm != "" && registry.realm != c.target:
+		return c.refusal()
 	default:
-		registry.realm = g.target
+		registry.realm = c.target
 	}
 	return nil
 }
 
 // refusal returns the error of a credential that the target must not get.
-func (g *credentialGuard) refusal() error {
-	registry, scheme, why := g.known[g.current], "https", "its scheme, host or port is another"
+func (c *call) refusal() error {
+	registry, scheme, why := c.known[c.current], "https", "its scheme, host or port is another"
 	if registry == nil {
-		return errors.New("refused to send credentials before the registry's challenge")
+		return &refusedLogin{errors.New("refused to send credentials before the registry's challenge")}
 	}
-	if !g.secure {
+	if !c.secure {
 		scheme = "http"
 	}
-	if registry.secure && !g.secure {
+	if registry.secure && !c.secure {
 		why = "the connection has no TLS"
 	}
-	return report.New(report.Failure, "use the registry's own address in the image's name, or log out: podrun logout "+g.current,
-		"refused to send the login of registry %s to %s://%s: %s", g.current, scheme, g.target, why)
+	return &refusedLogin{report.New(report.Failure, "use the registry's own address in the image's name, or log out: podrun logout "+c.current,
+		"refused to send the login of registry %s to %s://%s: %s", c.current, scheme, c.target, why)}
 }
 
 // maxManifestBytes bounds what a registry may send until an image's manifest, config and signatures are
 // read: a few times the largest size of these.
 const maxManifestBytes = 64 << 20
 
-// restrictClient makes the client of an open registry remove credentials before it follows a redirect to
-// another scheme, host or port, and bounds the answers until free is called. The client is internal to the
-// library.
-//
-// connection is a types.ImageSource, or a types.ImageDestination that has sent its first request.
-func restrictClient(connection any) (free func(), err error) {
-	v := reflect.ValueOf(connection)
-	for _, field := range []string{"c", "client"} {
-		if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
-			return nil, errOtherLibrary
-		}
-		v = v.Elem().FieldByName(field)
-	}
-	if !v.IsValid() || v.Type() != reflect.TypeFor[*http.Client]() || v.IsNil() {
-		return nil, errOtherLibrary
-	}
-	client := (*http.Client)(v.UnsafePointer())
-	transport, ok := client.Transport.(*http.Transport)
-	if !ok {
-		return nil, errOtherLibrary
-	}
-	m := &meter{Transport: transport}
-	m.left.Store(maxManifestBytes)
-	client.CheckRedirect, client.Transport = dropLoginOnRedirect, m
-	return func() { m.left.Store(math.MaxInt64) }, nil
-}
-
-var errOtherLibrary = errors.New("unsupported version of containers/image")
-
-// dropLoginOnRedirect is net/http's own rule for redirects, but it removes credentials.
-func dropLoginOnRedirect(req *http.Request, via []*http.Request) error {
-	if len(via) >= 10 {
-		return errors.New("stopped after 10 redirects")
-	}
-	for _, r := range append(slices.Clone(via[1:]), req) {
-		if origin(r.URL) != origin(via[0].URL) {
-			req.Header.Del("Authorization")
-			if req.Body != nil { // of a token request: it has the login
-				return errors.New("a token server redirects a login to another scheme, host or port: refused")
-			}
-		}
-	}
-	return nil
-}
-
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}
-
-// meter bounds the bytes of all answers together, and refuses answers in several parts.
-type meter struct {
-	*http.Transport
-	left atomic.Int64
-}
-
-func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := m.Transport.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	// podrun requests one range at a time, for which RFC 9110 forbids several parts. The library's reader of
-	// parts panics if its connection ends with data.
-	if resp.StatusCode == http.StatusPartialContent && strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "multipart/") {
-		resp.Body.Close()
-		return nil, report.New(report.Failure, "", "the registry sends several parts for one range")
-	}
-	resp.Body = &metered{resp.Body, m}
-	return resp, nil
-}
-
-type metered struct {
-	io.ReadCloser
-	m *meter
-}
-
-func (b *metered) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.m.left.Add(-int64(n)) < 0 {
-		return 0, report.New(report.Failure, "", "the registry sends more than %d bytes of manifests and signatures", maxManifestBytes)
-	}
-	return n, err
-}
+// meterInterval is the time between two checks of what a registry has sent.
+const meterInterval = 50 * time.Millisecond

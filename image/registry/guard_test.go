@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/podrun/podrun/image/download"
 )
 
 // TestRedirectedTokenRequest has a login in the body of a request that is redirected.
@@ -16,12 +18,20 @@ func TestRedirectedTokenRequest(t *testing.T) {
 	defer other.Close()
 	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	client := &http.Client{CheckRedirect: dropLoginOnRedirect}
-	resp, err := client.PostForm(server.URL, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"secret"}})
+	ctx, cancel := newGuard([]string{server.Listener.Addr().String()}).watch(t.Context())
+	defer cancel(nil)
+	body := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {"secret"}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := http.DefaultClient.Do(req)
 	if err == nil {
 		resp.Body.Close()
+		t.Fatal("the request was redirected")
 	}
-	if err == nil || !strings.Contains(err.Error(), "redirects a login to another scheme, host or port") || got.Load() {
+	if err := download.Cause(ctx, err); !strings.Contains(err.Error(), "its scheme, host or port is another") || got.Load() {
 		t.Errorf("%v; the other port was asked: %t", err, got.Load())
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containers/image/v5/types"
+	"go.podman.io/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/download"

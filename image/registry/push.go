@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/containers/image/v5/pkg/blobinfocache/none"
-	"github.com/containers/image/v5/types"
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"go.podman.io/image/v5/pkg/blobinfocache/none"
+	"go.podman.io/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/download"
@@ -80,10 +80,11 @@ func pushName(own, to string) (reference.Name, error) {
 	return name, nil
 }
 
-// pusher writes one image to a registry. Its requests come one after another, as guardCredentials requires.
+// pusher writes one image to a registry. Its requests come one after another.
 type pusher struct {
 	*Client
 	ctx       context.Context
+	guard     *credentialGuard
 	to        types.ImageDestination
 	requested string
 	progress  func(api.Progress)
@@ -96,14 +97,16 @@ func (s *Client) push(ctx context.Context, requested string, image *records.Imag
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := guardCredentials(ctx, at.hosts)
+	guard := newGuard(at.hosts)
+	guard.unlimit()
+	ctx, cancel := guard.watch(ctx)
 	defer cancel(nil)
 	to, err := at.ref.NewImageDestination(ctx, at.sys)
 	if err != nil {
 		return "", err
 	}
 	defer to.Close()
-	p := &pusher{Client: s, ctx: ctx, to: to, requested: requested, progress: o.Progress}
+	p := &pusher{Client: s, ctx: ctx, guard: guard, to: to, requested: requested, progress: o.Progress}
 	p.alive = time.AfterFunc(s.Retry.AnswerTimeout, func() { cancel(download.ErrStalled) })
 	defer p.alive.Stop()
 	raw, err := p.blobs(image)
@@ -121,9 +124,6 @@ func (p *pusher) blobs(image *records.Image) ([]byte, error) {
 	m := v1.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest,
 		Config: v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: image.ID, Size: int64(len(image.Config))}}
 	if _, err := p.has(m.Config); err != nil {
-		return nil, err
-	}
-	if _, err := restrictClient(p.to); err != nil {
 		return nil, err
 	}
 	var old v1.Manifest // a docker manifest has the same fields
@@ -207,10 +207,16 @@ func (p *pusher) layer(id digest.Digest) (d v1.Descriptor, err error) {
 	return d, nil
 }
 
-// has reports whether the repository has a blob.
+// has reports whether the repository has a blob. If the registry redirects the question to an address that must not
+// get its login, the answer is no.
 func (p *pusher) has(d v1.Descriptor) (bool, error) {
 	p.alive.Reset(p.Retry.AnswerTimeout)
-	there, _, err := p.to.TryReusingBlob(p.ctx, types.BlobInfo{Digest: d.Digest, Size: d.Size}, none.NoCache, false)
+	ctx, cancel := p.guard.watch(p.ctx)
+	defer cancel(nil)
+	there, _, err := p.to.TryReusingBlob(ctx, types.BlobInfo{Digest: d.Digest, Size: d.Size}, none.NoCache, false)
+	if errors.As(context.Cause(ctx), new(*refusedLogin)) {
+		return false, nil
+	}
 	return there, err
 }
 

@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/containers/image/v5/pkg/sysregistriesv2"
-	"github.com/containers/image/v5/types"
+	"go.podman.io/image/v5/pkg/sysregistriesv2"
+	"go.podman.io/image/v5/types"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
@@ -21,8 +21,8 @@ func DescribeConfig() (string, error) {
 	return describeConfig(&sys)
 }
 
-// systemConfig returns the paths of containers/image's files: the usual ones, except that a variable may
-// name another registries.conf, as in podman and skopeo.
+// systemConfig returns the paths of the library's files: the usual ones, except that a variable may name another
+// registries.conf, whose drop-ins are read too.
 func systemConfig() types.SystemContext {
 	return types.SystemContext{SystemRegistriesConfPath: os.Getenv("CONTAINERS_REGISTRIES_CONF")}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/containers/image/v5/types"
+	"go.podman.io/image/v5/types"
 
 	"github.com/podrun/podrun/internal/report"
 )

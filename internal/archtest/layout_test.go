@@ -101,7 +101,7 @@ var notInSupervisor = []module{
 	{modulePath + "/internal/systemd", nil, "the supervisor does not talk to the service manager"},
 	{"k8s.io", nil, "3.7 times the start-up of every container"},
 	{"sigs.k8s.io", nil, "3.7 times the start-up of every container"},
-	{"github.com/containers", nil, "no registry client in a process that lives for months"},
+	{"go.podman.io", nil, "no registry client in a process that lives for months"},
 	{"github.com/urfave/cli", nil, "text/template alone keeps every exported method in the binary"},
 	{"gvisor.dev", nil, "the network stack is a program of its own: a quarter more of this one for what most pods never need"},
 	{"tags.cncf.io", nil, "devices are mounts by then"},
@@ -115,11 +115,10 @@ var allowedAnywhere = []string{"k8s.io/apimachinery/pkg/util/duration"}
 var notInCLI = []module{
 	{modulePath + "/image/server", nil, "registries and signatures are the image program's"},
 	{modulePath + "/runner", nil, "pods are the supervisor program's"},
-	{"github.com/containers/image", nil, "every command would initialise a registry client"},
-	{"github.com/containers/storage", nil, "every command would initialise a registry client"},
+	{"go.podman.io", nil, "every command would initialise a registry client"},
 	{"github.com/compose-spec", nil, "every command would initialise a library for compose files"},
 	{"github.com/sigstore", nil, "every command would initialise a signature library"},
-	{"golang.org/x/crypto/openpgp", nil, "every command would initialise a signature library"},
+	{"github.com/ProtonMail/go-crypto", nil, "every command would initialise a signature library"},
 	{"google.golang.org/protobuf", nil, "every command would initialise its registries of types"},
 }
 

@@ -75,7 +75,7 @@ func becomeUser() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Set the environment of a login. Without a runtime directory skopeo and containers/image use
+	// Set the environment of a login. Without a runtime directory skopeo and go.podman.io/image use
 	// /run/containers, which only root can access once root has used podman.
 	run, err := os.MkdirTemp("", "podrun-test-run-")
 	if err != nil {
