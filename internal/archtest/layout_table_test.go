@@ -105,7 +105,7 @@ var directories = []directory{
 		why: "progress of what takes longer than a second"},
 	{dir: "internal/cli/internal/resource", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/compose", "internal/cli/internal/kindnames", "internal/cli/internal/podclient", "internal/cli/internal/podview", "image", "internal/report", "internal/store", "internal/manifest", "internal/manifest/compose/api", "internal/manifest/conversion", "internal/manifest/podutil", "internal/manifest/printers", "internal/manifest/status", "internal/manifest/workloads", "internal/pod", "internal/workload"},
 		why: "finds what a command line names"},
-	{dir: "internal/cli/internal/rollout", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/dirwatch", "internal/cli/internal/exitcode", "internal/cli/internal/podclient", "internal/cli/internal/podup", "internal/cli/internal/podview", "internal/cli/internal/progress", "internal/cli/internal/resource", "image", "internal/crilog", "internal/delegation", "internal/report", "internal/store", "internal/systemd", "internal/wire", "internal/pod", "internal/workload"},
+	{dir: "internal/cli/internal/rollout", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/dirwatch", "internal/cli/internal/exitcode", "internal/cli/internal/podclient", "internal/cli/internal/podup", "internal/cli/internal/podview", "internal/cli/internal/progress", "internal/cli/internal/resource", "image", "internal/delegation", "internal/report", "internal/store", "internal/systemd", "internal/wire", "internal/pod", "internal/workload"},
 		why: "waits for pods and workloads, and reports"},
 	{dir: "internal/cli/internal/tty", imports: []string{"internal/report"},
 		why: "terminals"},

@@ -47,6 +47,8 @@ func readyText(c pod.ContainerStatus) string {
 		return "started, ready"
 	case c.Ready:
 		return "ready"
+	case c.Unhealthy:
+		return "started, unhealthy"
 	case c.Started:
 		return "started"
 	}

@@ -58,6 +58,7 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 	switch {
 	case isRunning(c, seen):
 		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
+		s.Unhealthy = c.Readiness != nil && seen.Readiness.Result == Failure
 		s.LastState = terminated(seen.End)
 	case o.Restarting && seen.State == RunEnded:
 		s.State.Waiting = &pod.Waiting{Reason: reasonRestartingAll, Message: messageRestartingAll}

@@ -92,6 +92,7 @@ type ContainerStatus struct {
 	LastState    State  `json:"lastState,omitzero"`
 	Ready        bool   `json:"ready"`
 	Started      bool   `json:"started"`
+	Unhealthy    bool   `json:"unhealthy,omitempty"` // it runs, and its readiness probe has failed failureThreshold times in a row
 	RestartCount int    `json:"restartCount"`
 	ContainerID  string `json:"containerID,omitempty"` // podrun://<id>
 	Image        string `json:"image"`

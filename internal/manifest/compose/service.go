@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -221,23 +222,40 @@ func (s *service) setHealthcheck() {
 	case h.Test[0] == "CMD-SHELL":
 		command = []string{"/bin/sh", "-c", strings.Join(h.Test[1:], " ")}
 	}
-	probe := object{"exec": object{"command": command}, "periodSeconds": healthInterval, "timeoutSeconds": healthTimeout, "failureThreshold": healthRetries}
-	if h.Interval != nil && *h.Interval > 0 {
-		probe["periodSeconds"] = seconds(*h.Interval, 1)
-	}
+	interval, retries := intervalAndRetries(h)
+	probe := object{"exec": object{"command": command}, "periodSeconds": interval, "timeoutSeconds": healthTimeout, "failureThreshold": retries}
 	if h.Timeout != nil && *h.Timeout > 0 {
 		probe["timeoutSeconds"] = seconds(*h.Timeout, 1)
 	}
-	if h.Retries != nil && *h.Retries > 0 {
-		probe["failureThreshold"] = *h.Retries
-	}
 	s.container["readinessProbe"] = probe
+}
+
+// intervalAndRetries returns the seconds between two health checks, and how many must fail in a row.
+func intervalAndRetries(h *types.HealthCheckConfig) (interval, retries int) {
+	interval, retries = healthInterval, healthRetries
+	if h.Interval != nil && *h.Interval > 0 {
+		interval = seconds(*h.Interval, 1)
+	}
+	if h.Retries != nil && *h.Retries > 0 {
+		retries = int(min(*h.Retries, math.MaxInt32))
+	}
+	return interval, retries
+}
+
+// startGrace returns how long failed health checks do not make a service unhealthy, as the annotation has it: the
+// start period, in which they do not count, and the time in which as many fail as must fail in a row.
+func startGrace(h *types.HealthCheckConfig) string {
+	if h.StartPeriod == nil || *h.StartPeriod <= 0 {
+		return ""
+	}
+	interval, retries := intervalAndRetries(h)
+	return fmt.Sprintf(":%ds", seconds(*h.StartPeriod, 0)+interval*retries)
 }
 
 // conditions are the states of a pod, in the annotation, for those of a service.
 var conditions = map[string]string{
 	types.ServiceConditionStarted:               "Running",
-	types.ServiceConditionHealthy:               "Ready",
+	types.ServiceConditionHealthy:               "Healthy",
 	types.ServiceConditionCompletedSuccessfully: "Succeeded",
 }
 
@@ -253,8 +271,12 @@ func (s *service) setDependencies() {
 		if h := other.HealthCheck; condition == types.ServiceConditionHealthy && (h == nil || h.Disable || len(h.Test) > 0 && h.Test[0] == "NONE") {
 			s.refuse(s.at("depends_on", name), "is refused: service_healthy requires a healthcheck of %s in the file; podrun does not read that of an image", name)
 		}
+		state := conditions[condition]
+		if condition == types.ServiceConditionHealthy {
+			state += startGrace(other.HealthCheck)
+		}
 		for _, pod := range podNames(other) {
-			list = append(list, pod+"="+conditions[condition])
+			list = append(list, pod+"="+state)
 		}
 	}
 	if len(list) > 0 {

@@ -2,8 +2,8 @@ package podutil
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/podrun/podrun/internal/pod"
 )
@@ -17,19 +17,38 @@ const (
 	AfterRunning   = string(pod.Running)   // every app container has been started, even if it has ended
 	AfterReady     = "Ready"               // the condition
 	AfterSucceeded = string(pod.Succeeded) // the phase
+	AfterHealthy   = "Healthy"             // as Ready; a container that ends or is unhealthy ends the wait
 )
 
 // StartAfter is a pod that must have reached a state.
-type StartAfter struct{ Pod, State string }
+type StartAfter struct {
+	Pod, State string
+	Grace      time.Duration // of AfterHealthy: how long an unhealthy container does not end the wait
+}
 
 // ParseStartAfter reads the value of AnnotationStartAfter. Its error continues the sentence "it …".
 func ParseStartAfter(value string) (list []StartAfter, err error) {
 	for one := range strings.SplitSeq(value, ",") {
 		name, state, _ := strings.Cut(strings.TrimSpace(one), "=")
-		if name == "" || !slices.Contains([]string{AfterRunning, AfterReady, AfterSucceeded}, state) {
-			return nil, fmt.Errorf("must be a list as in db=%s,migration=%s,cache=%s", AfterReady, AfterSucceeded, AfterRunning)
+		state, grace, err := cutGrace(state)
+		switch state {
+		case AfterRunning, AfterReady, AfterSucceeded, AfterHealthy:
+		default:
+			name = ""
 		}
-		list = append(list, StartAfter{name, state})
+		if name == "" || err != nil || grace < 0 || grace > 0 && state != AfterHealthy {
+			return nil, fmt.Errorf("must be a list as in db=%s,migration=%s,cache=%s,queue=%s:30s", AfterReady, AfterSucceeded, AfterRunning, AfterHealthy)
+		}
+		list = append(list, StartAfter{name, state, grace})
 	}
 	return list, nil
+}
+
+// cutGrace splits a state and the duration after a colon, if there is one.
+func cutGrace(state string) (word string, grace time.Duration, err error) {
+	word, text, found := strings.Cut(state, ":")
+	if found {
+		grace, err = time.ParseDuration(text)
+	}
+	return word, grace, err
 }

@@ -19,7 +19,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[podrun.dev/host-loopback]", Support: Supported, Note: "\"true\": servers on the host's loopback are reachable as host.podrun.internal"},
 	{Path: "metadata.annotations[podrun.dev/network]", Support: Supported, Note: "auto (default), masquerade (root), tproxy, netstack, host or none: the network mode"},
 	{Path: "metadata.annotations[io.containers.autoupdate{,/*}]", Support: Supported, Note: "podman's registry or local, for all containers or one: podrun update --auto updates the pod"},
-	{Path: "metadata.annotations[podrun.dev/start-after]", Support: Supported, Note: "db=Ready,migration=Succeeded,cache=Running: podrun up, apply and units start the pod when these pods of its namespace are in these states"},
+	{Path: "metadata.annotations[podrun.dev/start-after]", Support: Supported, Note: "db=Ready,migration=Succeeded,cache=Running,queue=Healthy:30s: podrun up, apply and units start the pod when these pods of its namespace are in these states. Healthy is Ready, but a container that ends, or whose readiness probe fails (after the 30 s), ends the wait"},
 	{Path: "metadata.annotations[podrun.dev/compose-project]", Support: Supported, Note: "podrun convert sets it: up and down -f of another compose project refuse the pod"},
 	{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "unknown to this version of podrun"},
 	{Path: "metadata.annotations[container.apparmor.security.beta.kubernetes.io/*]", Support: Supported, Note: "the old form of securityContext.appArmorProfile"},

@@ -52,7 +52,7 @@ func (d *detachHooks) AfterStart(ctx context.Context, startErr error) error {
 	if err := errors.Join(errs...); err != nil && len(workloads) > 0 {
 		return err
 	}
-	goal := rollout.GoalFor(d.wait)
+	goal := rollout.GoalFor(d.wait && !isDependencyFailure(startErr)) // the pod that has failed does not become ready
 	goal.FailFast = d.failFast
 	podErr, err := waitForBoth(ctx, d.run, d.signals, func(signals <-chan os.Signal) error {
 		return rollout.AwaitPods(ctx, d.env, d.run.Started(), goal, d.timeout, signals)

@@ -30,6 +30,15 @@ type foregroundHooks struct {
 	*upOptions
 	signals  <-chan os.Signal
 	signaled atomic.Bool // a signal has ended the foreground
+	early    *followers  // of a run in which pods wait for others: they show what runs meanwhile
+}
+
+// Prepared begins to follow the pods before they start, if some of them wait for others.
+func (f *foregroundHooks) Prepared() error {
+	if f.run.StartsInOrder() && !f.watch {
+		f.early = f.beginFollowing(context.Background(), f.run.Targets)
+	}
+	return nil
 }
 
 // AfterStart prints the output of the pods and of the workloads' pods. This process becomes the controller
@@ -53,7 +62,7 @@ func (f *foregroundHooks) AfterStart(ctx context.Context, startErr error) error 
 		return errors.Join(startErr, err)
 	}
 	podErr, err := waitForBoth(ctx, f.run, f.signals, func(signals <-chan os.Signal) error {
-		return f.followPods(ctx, signals)
+		return f.followPods(ctx, startErr, signals)
 	}, func(signals <-chan os.Signal) error {
 		return f.followWorkloads(ctx, own, signals)
 	})
@@ -70,11 +79,23 @@ func (f *foregroundHooks) CleanUp(ctx context.Context, err error) error {
 
 // followPods prints the output of the pods until they have ended. At the first signal it stops the pods
 // that this command has started, and at a second one it kills them; then it removes them. Pods that ran
-// before keep running.
-func (f *foregroundHooks) followPods(ctx context.Context, signals <-chan os.Signal) error {
+// before keep running. If a pod was not started because another has failed, it leaves all pods running, as docker
+// compose does.
+func (f *foregroundHooks) followPods(ctx context.Context, startErr error, signals <-chan os.Signal) error {
 	env, running := f.env, f.run.Started()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	following := f.early
+	if following == nil {
+		following = f.beginFollowing(ctx, running)
+	}
+	defer following.leave()
+	if isDependencyFailure(startErr) && len(f.run.Workloads) == 0 {
+		following.leave()
+		<-following.ended
+		for _, p := range running {
+			reportKeepsRunning(env, p)
+		}
+		return nil
+	}
 	for _, p := range running {
 		switch {
 		case p.Action == podup.Change:
@@ -85,30 +106,16 @@ func (f *foregroundHooks) followPods(ctx context.Context, signals <-chan os.Sign
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s is already running; podrun shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
 		}
 	}
-	errs, latest := make([]error, len(running)), slices.Clone(running)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		streams := f.allStreams(running)
-		podup.ForEach(running, func(i int, p *podup.Target) {
-			errs[i] = followUntilReplaced(ctx, env, p, streams[i])
-			for next := p.Successor.Take(); next != nil && ctx.Err() == nil; next = p.Successor.Take() {
-				nextStreams := f.allStreams(append(slices.Clone(running[:i]), next))[i]
-				errs[i] = followUntilReplaced(ctx, env, next, nextStreams)
-				latest[i] = next
-			}
-		})
-	}()
-	sig := handleSignals(ctx, env, cancel, running, signals, ended)
-	<-ended
+	sig := handleSignals(following.ctx, env, following.leave, running, signals, following.ended)
+	<-following.ended
 	if sig == nil {
-		return f.exitRule.Result(latest, errs)
+		return f.exitRule.Result(following.results())
 	}
 	f.signaled.Store(true)
-	errs = nil
+	var errs []error
 	for _, p := range running {
 		if p.RanBefore() {
-			fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+			reportKeepsRunning(env, p)
 			continue
 		}
 		if err := podclient.Remove(context.Background(), p.Pod, f.run.Launcher.Remove); err != nil {
@@ -116,6 +123,57 @@ func (f *foregroundHooks) followPods(ctx context.Context, signals <-chan os.Sign
 		}
 	}
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
+}
+
+func reportKeepsRunning(env *cmdutil.Env, p *podup.Target) {
+	fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+}
+
+// isDependencyFailure reports whether a pod was not started because another one has failed.
+func isDependencyFailure(startErr error) bool {
+	var failed *podup.DependencyError
+	return errors.As(startErr, &failed) && !errors.Is(startErr, podup.ErrInterrupted)
+}
+
+// followers print the output of pods, one each.
+type followers struct {
+	ctx    context.Context
+	leave  context.CancelFunc // ends all followers
+	latest []*podup.Target    // --watch may have replaced a pod
+	errs   []error            // how each pod has ended
+	ended  chan struct{}      // closed when all followers have ended
+}
+
+// beginFollowing prints the output of each pod, from its start to its end.
+func (f *foregroundHooks) beginFollowing(ctx context.Context, pods []*podup.Target) *followers {
+	l := &followers{latest: slices.Clone(pods), errs: make([]error, len(pods)), ended: make(chan struct{})}
+	l.ctx, l.leave = context.WithCancel(ctx)
+	go func() {
+		defer close(l.ended)
+		streams := f.allStreams(pods)
+		podup.ForEach(pods, func(i int, p *podup.Target) {
+			if <-p.Settled(); !p.Started {
+				return
+			}
+			l.errs[i] = followUntilReplaced(l.ctx, f.env, p, streams[i])
+			for next := p.Successor.Take(); next != nil && l.ctx.Err() == nil; next = p.Successor.Take() {
+				nextStreams := f.allStreams(append(slices.Clone(pods[:i]), next))[i]
+				l.errs[i] = followUntilReplaced(l.ctx, f.env, next, nextStreams)
+				l.latest[i] = next
+			}
+		})
+	}()
+	return l
+}
+
+// results returns the pods that were started, and how each has ended.
+func (l *followers) results() (pods []*podup.Target, errs []error) {
+	for i, p := range l.latest {
+		if p.Started {
+			pods, errs = append(pods, p), append(errs, l.errs[i])
+		}
+	}
+	return pods, errs
 }
 
 // handleSignals waits until the pods have ended, or for the first signal. After a signal it stops the pods
@@ -297,7 +355,7 @@ func (f *foregroundHooks) streams(p *podup.Target, sink func(*pod.Container) cri
 	for _, s := range streams {
 		s.Missed = logstream.MissedLines(f.env, p.Pod.Name, s.Container.Name)
 		if before {
-			s.Tail = rollout.ContextLines
+			s.Tail = podview.ContextLines
 		}
 	}
 	if before {

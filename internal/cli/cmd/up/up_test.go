@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -117,7 +117,7 @@ func TestUpSupervisorKilled(t *testing.T) {
 func TestUpJoinsARunningPod(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.Script = func(s *clitest.Supervisor) {
-		for range rollout.ContextLines {
+		for range podview.ContextLines {
 			s.Log("app", 0, "stdout F old")
 		}
 		s.Log("app", 0, "stdout F recent")
@@ -131,7 +131,7 @@ func TestUpJoinsARunningPod(t *testing.T) {
 	p.WaitOutput("recent\n")
 	p.Signals <- syscall.SIGINT
 	got := p.Wait()
-	if got.Code != 130 || got.Out != strings.Repeat("old\n", rollout.ContextLines-1)+"recent\n" || !strings.Contains(got.Err, "pod web keeps running") {
+	if got.Code != 130 || got.Out != strings.Repeat("old\n", podview.ContextLines-1)+"recent\n" || !strings.Contains(got.Err, "pod web keeps running") {
 		t.Errorf("%+v", got)
 	}
 	if !h.Dirs.Pod("default", "web").Alive() {

@@ -49,7 +49,7 @@ func New(ctx context.Context, env *cmdutil.Env, preparation *cmdutil.Preparation
 	}
 	for i := range docs.Pods {
 		p := &docs.Pods[i]
-		r.Targets = append(r.Targets, &Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name)})
+		r.Targets = append(r.Targets, &Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name), settled: make(chan struct{})})
 	}
 	if err := r.CheckOrder(); err != nil {
 		return nil, err

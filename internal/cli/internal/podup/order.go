@@ -3,16 +3,12 @@ package podup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/podrun/podrun/internal/cli/internal/podclient"
-	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest/podutil"
-	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
@@ -78,11 +74,12 @@ func (r *Run) circle(byPod map[store.Pod]*Target, done map[store.Pod]bool, p *Ta
 func (r *Run) StartInOrder(ctx context.Context, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended := map[store.Pod]chan struct{}{} // closed when a pod was started or not
+	inRun := map[store.Pod]*Target{}
 	for _, p := range r.Targets {
-		ended[p.Pod] = make(chan struct{})
+		inRun[p.Pod] = p
+		defer p.settle() // if the run ends before its turn
 	}
-	r.freeStartSlot(ended)
+	r.freeStartSlot(inRun)
 	go func() {
 		for sleep.For(ctx, stateInterval) == nil {
 			if len(signals) > 0 {
@@ -91,77 +88,31 @@ func (r *Run) StartInOrder(ctx context.Context, signals <-chan os.Signal) error 
 		}
 	}()
 	return r.start(func(p *Target) error {
-		defer close(ended[p.Pod])
-		if p.Action == Create || p.Action == Replace {
-			for _, other := range r.after(p) {
-				if err := r.awaitState(ctx, p, other, ended); err != nil {
-					return err
-				}
+		defer p.settle()
+		if list := r.after(p); len(list) > 0 && (p.Action == Create || p.Action == Replace) {
+			end, err := r.awaitOthers(ctx, p, list, inRun)
+			if err != nil {
+				return err
 			}
+			defer end()
 		}
 		return r.carryOut(p)
 	})
 }
 
+// StartsInOrder reports whether some pod waits for others before it starts.
+func (r *Run) StartsInOrder() bool {
+	return slices.ContainsFunc(r.Targets, func(p *Target) bool { return !p.RanBefore() && len(r.after(p)) > 0 })
+}
+
 // freeStartSlot makes a unit with a pod that waits for one of another unit release its start slot, which the
 // other unit may need.
-func (r *Run) freeStartSlot(ended map[store.Pod]chan struct{}) {
+func (r *Run) freeStartSlot(inRun map[store.Pod]*Target) {
 	if r.Unit != nil && slices.ContainsFunc(r.Targets, func(p *Target) bool {
 		return !p.RanBefore() && slices.ContainsFunc(r.after(p), func(other podutil.StartAfter) bool {
-			return ended[r.Dirs.Pod(p.Pod.Namespace, other.Pod)] == nil
+			return inRun[r.Dirs.Pod(p.Pod.Namespace, other.Pod)] == nil
 		})
 	}) {
 		r.Unit.ReleaseStartSlot()
 	}
-}
-
-// stateInterval is how often the state of a pod is read while another waits for it.
-const stateInterval = 10 * podclient.PollTime
-
-// awaitState waits until another pod has reached a state.
-func (r *Run) awaitState(ctx context.Context, p *Target, other podutil.StartAfter, ended map[store.Pod]chan struct{}) error {
-	of := r.Dirs.Pod(p.Pod.Namespace, other.Pod)
-	notStarted := func(why string, err error) error {
-		hint := fmt.Sprintf("podrun describe %s and podrun logs %[1]s show why", other.Pod)
-		return report.New(report.Failure, hint, "pod %s is not started: pod %s %s: %w", p.Pod.Name, other.Pod, why, err)
-	}
-	if start := ended[of]; start != nil {
-		select {
-		case <-start:
-		case <-ctx.Done():
-			return notStarted("is not started", context.Cause(ctx))
-		}
-	}
-	for reported := false; ; reported = true {
-		if !of.Exists() {
-			return notStarted("is not started", errors.New("it does not exist"))
-		}
-		st, err := podview.StatusOf(of)
-		switch {
-		case err != nil:
-			return notStarted("is not "+other.State, err)
-		case ended[of] == nil && !of.Alive() && st.Phase != pod.Succeeded && podview.Rebooted(of): // its unit has not started it yet
-		case hasReached(st, other.State):
-			return nil
-		case st.Phase.Terminal():
-			return notStarted("is not "+other.State, fmt.Errorf("it has ended with the phase %s", st.Phase))
-		}
-		if !reported {
-			fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s starts when pod %s is %s\n", p.Pod.Name, other.Pod, other.State)
-		}
-		if sleep.For(ctx, stateInterval) != nil {
-			return notStarted("is not "+other.State, context.Cause(ctx))
-		}
-	}
-}
-
-// hasReached reports whether a pod has reached a state of the annotation.
-func hasReached(st *pod.Status, state string) bool {
-	switch state {
-	case podutil.AfterReady:
-		return st.Ready()
-	case podutil.AfterSucceeded:
-		return st.Phase == pod.Succeeded
-	}
-	return st.AllStarted() || st.Phase.Terminal()
 }

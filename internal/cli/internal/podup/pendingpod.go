@@ -6,32 +6,34 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// PendingPod is a pod that waits for its images. Until it starts, this process publishes its status
-// and serves its control socket, as the supervisor does later.
+// PendingPod is a pod that waits for its images, or for other pods. Until it starts, this process publishes its
+// status and serves its control socket, as the supervisor does later.
 type PendingPod struct {
 	env      *cmdutil.Env
 	pod      store.Pod
-	plan     *pod.Plan
-	stop     context.CancelCauseFunc // ends the pull
+	waitsFor string                  // in words
+	stop     context.CancelCauseFunc // ends the wait
 	retry    chan struct{}           // receives a request for an attempt now
 	over     chan struct{}           // closed when the pod no longer waits
 	listener *net.UnixListener
 
 	mu            sync.Mutex
 	requestedStop *wire.StopRequest // the stop that a client has requested
-	status        pod.Status
+	status        *pod.Status
 	layers        []numberedLayer
 	changes       int           // number of changes of layers
 	changed       chan struct{} // closed when the status or a layer changes
@@ -49,7 +51,30 @@ var errStopped = errors.New("the pod was stopped")
 // NewPending publishes that a pod waits for its images. The caller holds the pod's lock; stop ends the
 // pull.
 func NewPending(env *cmdutil.Env, p store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*PendingPod, error) {
-	w := &PendingPod{env: env, pod: p, plan: plan, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{}), status: pendingStatus(plan)}
+	st := pendingStatus(plan)
+	return newPending(env, p, "its images", &st, stop)
+}
+
+// waitingForPods is the reason of a container whose pod waits for other pods.
+const waitingForPods = "WaitingForPods"
+
+// newWaiting publishes that a pod waits for other pods. The caller holds the pod's lock; stop ends the wait.
+func newWaiting(env *cmdutil.Env, p *Target, after []podutil.StartAfter, stop context.CancelCauseFunc) (*PendingPod, error) {
+	var pods []string
+	for _, other := range after {
+		pods = append(pods, fmt.Sprintf("pod %s (%s)", other.Pod, other.State))
+	}
+	waitsFor := strings.Join(pods, ", ")
+	st := pendingStatus(p.Plan)
+	st.ImagePull = nil
+	ForEachStatus(&st, func(c *pod.ContainerStatus) {
+		c.State.Waiting = &pod.Waiting{Reason: waitingForPods, Message: "The pod starts after " + waitsFor}
+	})
+	return newPending(env, p.Pod, waitsFor, &st, stop)
+}
+
+func newPending(env *cmdutil.Env, p store.Pod, waitsFor string, st *pod.Status, stop context.CancelCauseFunc) (*PendingPod, error) {
+	w := &PendingPod{env: env, pod: p, waitsFor: waitsFor, status: st, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{})}
 	return w, w.open()
 }
 
@@ -90,7 +115,7 @@ func pendingStatus(plan *pod.Plan) pod.Status {
 
 // open serves the pod's control socket.
 func (w *PendingPod) open() (err error) {
-	if err := w.pod.WriteStatus(&w.status); err != nil {
+	if err := w.pod.WriteStatus(w.status); err != nil {
 		return err
 	}
 	if w.listener, err = w.pod.Listen(); err != nil {
@@ -128,8 +153,8 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 	if err != nil || req == nil {
 		return
 	}
-	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun events " + w.pod.Name + " shows the progress of its images",
-		Message: fmt.Sprintf("pod %s waits for its images: no container of it runs yet", w.pod.Name)}}
+	frame := wire.Frame{Error: &wire.Error{Code: exitcode.Failure, Hint: "podrun describe " + w.pod.Name + " shows its state",
+		Message: fmt.Sprintf("pod %s waits for %s: no container of it runs yet", w.pod.Name, w.waitsFor)}}
 	switch req.Verb {
 	case wire.Watch:
 		w.serveWatch(conn, over)
@@ -164,7 +189,7 @@ const layerTime = 100 * time.Millisecond
 // serveWatch sends a client the status and the layers, now and at every change.
 func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 	seen, last := 0, false
-	var shown *pod.ImagePull
+	var shown *pod.Status
 	for {
 		w.mu.Lock()
 		st, changed, changes := w.status, w.changed, w.changes
@@ -181,8 +206,8 @@ func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 				return
 			}
 		}
-		if st.ImagePull != shown { // each change of it gets a message
-			if shown = st.ImagePull; wire.WriteFrame(conn, wire.Frame{Status: &st}) != nil {
+		if st != shown { // each change of it gets a message
+			if shown = st; wire.WriteFrame(conn, wire.Frame{Status: st}) != nil {
 				return
 			}
 		}
@@ -226,22 +251,26 @@ func (w *PendingPod) notifyWatchers() {
 func (w *PendingPod) publish(change func(*pod.Status)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	st := w.status
-	pull := *st.ImagePull
-	st.ImagePull = &pull
+	st := *w.status
+	if st.ImagePull != nil {
+		pull := *st.ImagePull
+		st.ImagePull = &pull
+	}
 	st.InitContainers, st.Containers = slices.Clone(st.InitContainers), slices.Clone(st.Containers)
 	change(&st)
-	w.status = st
+	w.status = &st
 	w.notifyWatchers()
 	if err := w.pod.WriteStatus(&st); err != nil {
 		report.Print(w.env.ErrOut, err)
 	}
 }
 
-// Begin publishes the start of an attempt.
+// Begin publishes the start of an attempt to pull the images.
 func (w *PendingPod) Begin() {
 	w.publish(func(st *pod.Status) {
-		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts}
+		if st.ImagePull != nil {
+			*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts}
+		}
 		w.layers = nil
 	})
 }

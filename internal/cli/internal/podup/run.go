@@ -48,6 +48,7 @@ type Run struct {
 	LogLimited    bool              // --log-max-size or --log-max-files
 	removeAtEnd   bool              // the pods remove themselves when they have ended
 	created       []*pod.Object     // the objects of Stored that did not exist before
+	linesShown    sync.Map          // the pods of which an error has the last output
 }
 
 // Unit is what a systemd unit does differently from a terminal.

@@ -44,11 +44,13 @@ type Target struct {
 	pull          string            // the pull policy for all its images; "": each has its own
 	Resumed       *Resumption       // nil unless a lost pod is resumed
 
-	AwaitsImages    bool        // some images are missing: they are pulled while the pod is pending
-	ReplacesPending bool        // the existing pod waits for its images
-	LookedAt        time.Time   // when this command searched for the images
-	Puller          *PendingPod // nil unless this process is the pod's puller
-	Lock            *os.File    // the pod's lock, if this process takes it before the start
+	AwaitsImages    bool          // some images are missing: they are pulled while the pod is pending
+	ReplacesPending bool          // the existing pod waits for its images
+	LookedAt        time.Time     // when this command searched for the images
+	Puller          *PendingPod   // nil unless this process pulls the images, or waits for other pods
+	Lock            *os.File      // the pod's lock, if this process takes it before the start
+	settled         chan struct{} // closed when the pod was started or not; nil in a run without order
+	settleOnce      sync.Once
 
 	ports     map[string]*os.File // opened host ports, by their names
 	Successor *Successor          // nil unless --watch watches its file
@@ -57,6 +59,11 @@ type Target struct {
 	NotifyConn   *os.File              // the unit's end of that connection
 	Last         *pod.Status           // its last status, once it has ended
 }
+
+// Settled returns a channel that is closed when the pod was started or not.
+func (t *Target) Settled() <-chan struct{} { return t.settled }
+
+func (t *Target) settle() { t.settleOnce.Do(func() { close(t.settled) }) }
 
 // ForEach calls do for all pods concurrently, and waits.
 func ForEach(pods []*Target, do func(i int, p *Target)) {

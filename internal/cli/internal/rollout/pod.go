@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
-	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -109,39 +107,11 @@ func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {
 
 // withLastLines adds the last output of the failed container to a pod's failure.
 func withLastLines(p store.Pod, st *pod.Status, err error) error {
-	c := failedContainer(st)
-	if c == nil {
-		return err
+	if c := podview.FailedContainer(st); c != nil {
+		return podview.WithLastLines(p, c.Name, err)
 	}
-	all, lerr := crilog.Attempts(p.LogDir(c.Name))
-	if lerr != nil || len(all) == 0 {
-		return err
-	}
-	var text bytes.Buffer
-	sink := &lineSink{out: &text}
-	if crilog.Read(p.LogDir(c.Name), all[len(all)-1], crilog.Selection{Tail: ContextLines}, sink) != nil || text.Len() == 0 {
-		return err
-	}
-	return report.New(report.ClassOf(err), report.Hint(err), "%w\nits last lines:\n%s", err, text.Bytes())
+	return err
 }
-
-// lineSink is a Sink that collects text.
-type lineSink struct{ out *bytes.Buffer }
-
-// Entry adds a line, or a part of one.
-func (l *lineSink) Entry(e crilog.Entry) error {
-	l.out.Write(e.Text)
-	if !e.Partial {
-		l.out.WriteByte('\n')
-	}
-	return nil
-}
-
-// Flush does nothing.
-func (l *lineSink) Flush() error { return nil }
-
-// ContextLines is how many lines of earlier output are printed when a command joins a running pod.
-const ContextLines = 10
 
 // AwaitPods waits until every pod has reached the goal or has succeeded.
 func AwaitPods(ctx context.Context, env *cmdutil.Env, pods []*podup.Target, to Goal, timeout time.Duration, signals <-chan os.Signal) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -101,17 +102,8 @@ func starting(reason string) bool {
 }
 
 // ExitTextWithMessage returns how a container ended, and its termination message, if any.
-func ExitTextWithMessage(t *pod.Terminated) string { return withMessage(exitText(t), t.Message) }
-
-// exitText returns how a container ended.
-func exitText(t *pod.Terminated) string {
-	switch t.Reason {
-	case "StartError", "ContainerCannotRun":
-		return "cannot be started"
-	case "", "Error", "Completed":
-		return fmt.Sprintf("exited with code %d", t.ExitCode)
-	}
-	return fmt.Sprintf("ended with %s (exit code %d)", t.Reason, t.ExitCode)
+func ExitTextWithMessage(t *pod.Terminated) string {
+	return withMessage(podview.ExitText(t), t.Message)
 }
 
 func withReason(reason, message string) string {
@@ -138,27 +130,15 @@ func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
 		return nil
 	}
 	why := withReason(st.Reason, st.Message)
-	if c := failedContainer(st); c != nil && why == "" {
+	if c := podview.FailedContainer(st); c != nil && why == "" {
 		how := ExitTextWithMessage
 		if r.hasReported(Problem(c)) {
-			how = exitText
+			how = podview.ExitText
 		}
 		why = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))
 	}
 	return report.New(report.Failure, fmt.Sprintf("podrun logs %s shows its output, podrun down %s removes it", p.Name, p.Name),
 		"pod %s failed: %s", p.Name, why)
-}
-
-// failedContainer returns the container whose end made the pod fail, or nil.
-func failedContainer(st *pod.Status) *pod.ContainerStatus {
-	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
-		for i := range list {
-			if t := list[i].State.Terminated; t != nil && t.ExitCode != 0 {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }
 
 // failedMount is the reason of events about volumes that are not available (kubelet: pkg/kubelet/events).
