@@ -4,11 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/podrun/podrun/internal/httpserver"
 )
 
 // contentSecurityPolicy lets the page load only its own files, forbids every frame around it, and
@@ -41,7 +41,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			http.NewResponseController(w).SetReadDeadline(time.Now()) // do not wait for more input
 			h.Set("Connection", "close")
 			httpError(w, http.StatusBadRequest, "a request has no body here")
-		case !isLoopback(r.Host):
+		case !httpserver.IsLoopback(httpserver.HostOf(r)):
 			httpError(w, http.StatusMisdirectedRequest, "this page is served at 127.0.0.1, [::1] and localhost only")
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
@@ -58,28 +58,6 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 func (s *Server) hasToken(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) == 1
-}
-
-// isLoopback reports whether a Host header is a loopback name of this machine. The port may be any:
-// that of ssh -L is not ours.
-func isLoopback(host string) bool {
-	name := host
-	if h, port, err := net.SplitHostPort(host); err == nil {
-		if strings.Trim(port, "0123456789") != "" {
-			return false
-		}
-		name = h
-	} else if inner, ok := strings.CutPrefix(host, "["); ok {
-		name, ok = strings.CutSuffix(inner, "]")
-		if !ok {
-			return false
-		}
-	}
-	if strings.EqualFold(name, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(name)
-	return err == nil && ip.Zone() == "" && ip.IsLoopback()
 }
 
 // httpError answers with an error.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,8 +37,10 @@ of containers, the states of pods, and the replicas of workloads. It only reads
 files, and starts no supervisor. A value that is not known is left out.
 
 With --listen or --socket it serves them at /metrics until Ctrl-C, without a
-password: whoever reaches the address can read them. With --textfile it writes
-a file for node_exporter's textfile collector, once; a timer repeats it.
+password: whoever reaches the address can read them. A request must name the
+server by an address, localhost, or the name in --listen or of the machine.
+With --textfile it writes a file for node_exporter's textfile collector, once;
+a timer repeats it.
 
 Examples:
   podrun metrics
@@ -145,15 +149,34 @@ func (o *options) serve(ctx context.Context, c *podmetrics.Collector) error {
 	defer l.Close()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", c)
+	handler, where := http.Handler(mux), l.Addr().String()
+	if o.listen != "" {
+		handler, where = o.checkHost(l, mux), "http://"+where+"/metrics"
+	}
 	return o.env.UntilStopped(ctx, func(ctx context.Context) error {
-		where := "http://" + l.Addr().String() + "/metrics"
-		if l.Addr().Network() == "unix" {
-			where = l.Addr().String()
-		}
 		if _, err := fmt.Fprintln(o.env.Out, report.Escape(where)); err != nil {
 			return err
 		}
-		return httpserver.Serve(ctx, l, mux, stall)
+		return httpserver.Serve(ctx, l, handler, stall)
+	})
+}
+
+// checkHost refuses requests with a host name that is not this server's: they come from a page in a browser whose
+// name has just been changed to lead here (DNS rebinding). An address leads nowhere else. A server on the
+// loopback has only loopback names, as podrun ui.
+func (o *options) checkHost(l net.Listener, next http.Handler) http.Handler {
+	onLoopback := l.Addr().(*net.TCPAddr).IP.IsLoopback()
+	given, _, _ := net.SplitHostPort(o.listen)
+	machine, _ := os.Hostname()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := httpserver.HostOf(r)
+		_, notAddress := netip.ParseAddr(host)
+		isOurs := notAddress == nil || host != "" && (strings.EqualFold(host, given) || strings.EqualFold(host, machine))
+		if !httpserver.IsLoopback(host) && (onLoopback || !isOurs) {
+			http.Error(w, "the metrics are not served at this host name: use an address, or podrun metrics --listen NAME:PORT", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
