@@ -35,7 +35,7 @@ func TestConfinement(t *testing.T) {
 		}},
 		{"privileged, with a profile that does not count", "", ", securityContext: {privileged: true, seccompProfile: {type: Localhost, localhostProfile: a.json}}",
 			func(_ *pod.Plan, c *pod.Container) bool { return c.SeccompUnconfined && c.Seccomp == nil }},
-		{"an unmasked /proc", "", ", securityContext: {procMount: Unmasked}", func(_ *pod.Plan, c *pod.Container) bool { return c.ProcUnmasked && !c.Privileged }},
+		{"an unmasked /proc", "  hostUsers: false\n", ", securityContext: {procMount: Unmasked}", func(_ *pod.Plan, c *pod.Container) bool { return c.ProcUnmasked && !c.Privileged }},
 		{"the host's processes", "  hostPID: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostPID && !p.HostIPC && p.OwnUserNS }},
 		{"the host's IPC", "  hostIPC: true\n", "", func(p *pod.Plan, _ *pod.Container) bool { return p.HostIPC }},
 		{"strict groups", "  securityContext: {supplementalGroups: [5], supplementalGroupsPolicy: Strict}\n", "",

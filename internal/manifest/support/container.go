@@ -83,7 +83,7 @@ var containerSecurityRows = []Field{
 	{Path: "spec.containers[].securityContext.capabilities", Support: Supported, Note: "12 by default: podman's and NET_RAW; with any other the pod has a user namespace of its own"},
 	{Path: "spec.containers[].securityContext.capabilities.{add,drop}", Support: Supported},
 	{Path: "spec.containers[].securityContext.privileged", Support: Supported, Note: "all rights of the user, and no more: all capabilities in the pod's user namespace, no seccomp filter, /proc and /sys unmasked and writable, the devices of the host that the user may open"},
-	{Path: "spec.containers[].securityContext.procMount", Support: Supported},
+	{Path: "spec.containers[].securityContext.procMount", Support: Supported, Note: "Unmasked: only with hostUsers: false"},
 	{Path: "spec.containers[].securityContext.seccompProfile", Support: Supported, Note: "default: the pod's, else RuntimeDefault"},
 	{Path: "spec.containers[].securityContext.seccompProfile.type", Support: Supported},
 	{Path: "spec.containers[].securityContext.seccompProfile.localhostProfile", Support: Supported, Note: "a file below ~/.local/share/podrun/seccomp, of root: /var/lib/podrun/seccomp"},

@@ -38,7 +38,7 @@ func validateContainers(s *corev1.PodSpec, volumes map[string]*corev1.Volume, pa
 	for i := range s.EphemeralContainers {
 		errs = append(errs, validateEphemeralContainer(s, &s.EphemeralContainers[i], volumes, names, path.Child("ephemeralContainers").Index(i))...)
 	}
-	return errs
+	return append(errs, validateProcMount(s, path)...)
 }
 
 func validateContainer(c *corev1.Container, volumes map[string]*corev1.Volume, names sets.Set[string], path *field.Path) field.ErrorList {

@@ -49,6 +49,30 @@ func validateSecurity(sc *corev1.SecurityContext, path *field.Path) field.ErrorL
 	return append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
 }
 
+// validateProcMount refuses an unmasked /proc without a user namespace of the pod's own (validateSecurityContext in
+// pkg/apis/core/validation): it would make root's containers root of the host.
+func validateProcMount(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if !ptr.Deref(s.HostUsers, true) {
+		return nil
+	}
+	var errs field.ErrorList
+	check := func(sc *corev1.SecurityContext, at *field.Path) {
+		if sc != nil && ptr.Deref(sc.ProcMount, "") == corev1.UnmaskedProcMount {
+			errs = append(errs, field.Invalid(at.Child("securityContext", "procMount"), *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
+		}
+	}
+	for i := range s.Containers {
+		check(s.Containers[i].SecurityContext, path.Child("containers").Index(i))
+	}
+	for i := range s.InitContainers {
+		check(s.InitContainers[i].SecurityContext, path.Child("initContainers").Index(i))
+	}
+	for i := range s.EphemeralContainers {
+		check(s.EphemeralContainers[i].SecurityContext, path.Child("ephemeralContainers").Index(i))
+	}
+	return errs
+}
+
 // validateCapabilities refuses names that the kernel does not have. It is podrun's own rule: other runtimes
 // drop them silently.
 func validateCapabilities(list []corev1.Capability, path *field.Path) field.ErrorList {
