@@ -48,13 +48,34 @@ func (d Dirs) HasClaimDir(claim *pod.Object) bool {
 	return err == nil
 }
 
+// enforcesPodSecurity reports whether a namespace enforces one of the Pod Security Standards, which forbid
+// directories of the host.
+func (d Dirs) enforcesPodSecurity(namespace string) bool {
+	o, err := d.Object(pod.KindNamespace, "", namespace)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) // a damaged label forbids
+	}
+	level := o.Labels["pod-security.kubernetes.io/enforce"]
+	return level != "" && level != "privileged"
+}
+
+// WhyPending is pod.WhyPending for a stored claim.
+func (d Dirs) WhyPending(claim *pod.Object, volumes []*pod.Object) string {
+	if d.enforcesPodSecurity(claim.Namespace) {
+		return fmt.Sprintf("namespace %q enforces a Pod Security Standard: its claims are bound to no PersistentVolume, which is a directory of the host", claim.Namespace)
+	}
+	return pod.WhyPending(claim, volumes)
+}
+
 // BindClaims binds the claims that have neither a directory nor a volume, by pod.BindClaims. It returns
-// all PersistentVolumes, and the changed ones. The caller holds the lock of the objects.
+// all PersistentVolumes, and the changed ones. Claims of a namespace that enforces a Pod Security Standard
+// stay unbound. The caller holds the lock of the objects.
 func (d Dirs) BindClaims(claims []*pod.Object) (all, changed []*pod.Object, err error) {
 	if all, err = d.Objects(pod.KindVolume, ""); err != nil || len(all) == 0 {
 		return nil, nil, err // a claim may be bound to a damaged volume
 	}
-	for _, v := range pod.BindClaims(claims, all, d.HasClaimDir) {
+	staysUnbound := func(claim *pod.Object) bool { return d.HasClaimDir(claim) || d.enforcesPodSecurity(claim.Namespace) }
+	for _, v := range pod.BindClaims(claims, all, staysUnbound) {
 		if err := d.PutObject(v); err != nil {
 			return all, changed, err
 		}
@@ -80,7 +101,7 @@ func (p Pod) BindClaim(name string) (*pod.Object, error) {
 	o.Claim.Volume = pod.BoundVolume(o, all)
 	o.Claim.Bound = o.Claim.Volume != nil
 	if !o.Claim.Bound && !o.Claim.Provisions() {
-		return nil, errors.New(pod.WhyPending(o, all))
+		return nil, errors.New(p.dirs.WhyPending(o, all))
 	}
 	return o, nil
 }

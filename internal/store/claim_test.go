@@ -73,6 +73,24 @@ func TestBindClaimsConcurrently(t *testing.T) {
 	}
 }
 
+// TestNoVolumeInAnEnforcedNamespace: a claim that a StatefulSet gets later, or that a volume is reserved for, reaches
+// no directory of the host if its namespace enforces a Pod Security Standard.
+func TestNoVolumeInAnEnforcedNamespace(t *testing.T) {
+	for level, bound := range map[string]bool{"": true, "privileged": true, "baseline": false, "restricted": false} {
+		d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+		namespace := &pod.Object{Kind: pod.KindNamespace, Name: "default", Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}
+		if err := d.PutObject(namespace); err != nil {
+			t.Fatal(err)
+		}
+		putVolume(t, d, "v")
+		putClaim(t, d, "c")
+		o, err := d.Pod("default", "web").BindClaim("c")
+		if err != nil || (o.Claim.Volume != nil) != bound {
+			t.Errorf("level %q: %+v, %v", level, o, err)
+		}
+	}
+}
+
 // TestBindClaimOfAPod: the supervisor binds a claim that a killed command has stored and not bound. A claim with a
 // directory keeps it.
 func TestBindClaimOfAPod(t *testing.T) {

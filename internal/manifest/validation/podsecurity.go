@@ -9,13 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
 
+	"github.com/podrun/podrun/internal/manifest/apiutil"
 	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // PodSecurity is the policy of the Pod Security Standards for the pods of a namespace: the levels for
 // refusing and for warning.
 type PodSecurity struct{ enforce, warn api.LevelVersion }
+
+// EnforceLabel is the label of a namespace with the level that its pods must meet.
+const EnforceLabel = api.EnforceLevelLabel
 
 // PodSecurityFromLabels returns the policy in a namespace's labels pod-security.kubernetes.io/….
 func PodSecurityFromLabels(labels map[string]string) (PodSecurity, error) {
@@ -34,20 +40,42 @@ func PodSecurityLevel(level string) (PodSecurity, error) {
 }
 
 // Evaluate returns a pod's violations, or else warnings, in the words of Kubernetes' admission; "" if there
-// are none.
-func (p PodSecurity) Evaluate(object *corev1.Pod) (forbidden, warning string) {
-	if forbidden = violations(object, p.enforce); forbidden == "" {
-		warning = violations(object, p.warn)
+// are none. volumeOf returns the PersistentVolume to which a claim of the pod's namespace is bound, or nil.
+func (p PodSecurity) Evaluate(object *corev1.Pod, volumeOf func(claim string) *pod.Object) (forbidden, warning string) {
+	if forbidden = violations(object, volumeOf, p.enforce); forbidden == "" {
+		warning = violations(object, volumeOf, p.warn)
 	}
 	return forbidden, warning
+}
+
+// EvaluateVolume is Evaluate for a PersistentVolume: it gives pods a directory of the host, as hostPath does.
+func (p PodSecurity) EvaluateVolume(v *pod.PersistentVolume) (forbidden string) {
+	if !v.Mountable() || !restricts(p.enforce) {
+		return ""
+	}
+	return fmt.Sprintf("violates PodSecurity %q: %s is a directory of the host", p.enforce.String(), v.Source)
+}
+
+// Enforced returns the level and the version that the policy enforces.
+func (p PodSecurity) Enforced() string { return p.enforce.String() }
+
+// IsWeakerThan reports whether the policy enforces less than another one: a lower level, or an older version of
+// the standards.
+func (p PodSecurity) IsWeakerThan(other PodSecurity) bool {
+	return api.CompareLevels(p.enforce.Level, other.enforce.Level) < 0 || restricts(other.enforce) && p.enforce.Version.Older(other.enforce.Version)
 }
 
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks(), nil)
 })
 
-func violations(object *corev1.Pod, level api.LevelVersion) string {
-	if level.Level == "" || level.Level == api.LevelPrivileged {
+// restricts reports whether a level refuses anything.
+func restricts(level api.LevelVersion) bool {
+	return level.Level != "" && level.Level != api.LevelPrivileged
+}
+
+func violations(object *corev1.Pod, volumeOf func(claim string) *pod.Object, level api.LevelVersion) string {
+	if !restricts(level) {
 		return ""
 	}
 	checks, err := evaluator()
@@ -61,11 +89,40 @@ func violations(object *corev1.Pod, level api.LevelVersion) string {
 	if !result.Allowed {
 		detail = append(detail, result.ForbiddenDetail())
 	}
-	if object.Annotations[podutil.AnnotationHostLoopback] == "true" { // Kubernetes has no such setting
-		detail = append(detail, fmt.Sprintf("the host's loopback (annotation %s)", podutil.AnnotationHostLoopback))
-	}
+	detail = append(detail, hostAccess(object, volumeOf)...)
 	if detail == nil {
 		return ""
 	}
 	return fmt.Sprintf("violates PodSecurity %q: %s", level.String(), strings.Join(detail, ", "))
+}
+
+// hostAccess returns what a pod reaches of the host that Kubernetes' checks do not know: in a cluster an
+// administrator makes volumes and devices, here the manifest names them.
+func hostAccess(object *corev1.Pod, volumeOf func(claim string) *pod.Object) (detail []string) {
+	if object.Annotations[podutil.AnnotationHostLoopback] == "true" {
+		detail = append(detail, fmt.Sprintf("the host's loopback (annotation %s)", podutil.AnnotationHostLoopback))
+	}
+	for i := range object.Spec.Volumes {
+		v := &object.Spec.Volumes[i]
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if bound := volumeOf(v.PersistentVolumeClaim.ClaimName); bound != nil && bound.PersistentVolume.Mountable() {
+			detail = append(detail, fmt.Sprintf("a directory of the host (volume %q: claim %q is bound to PersistentVolume %q, %s)",
+				v.Name, v.PersistentVolumeClaim.ClaimName, bound.Name, bound.PersistentVolume.Source))
+		}
+	}
+	if ptr.Deref(object.Spec.RuntimeClassName, "") == podutil.RuntimeNvidia {
+		detail = append(detail, "devices of the host (runtimeClassName "+podutil.RuntimeNvidia+")")
+	}
+	for c := range podutil.Containers(&object.Spec) {
+		names := podutil.DeviceNames(object, c)
+		for _, d := range podutil.DeviceCounts(c) {
+			names = append(names, d.Kind)
+		}
+		if names != nil {
+			detail = append(detail, fmt.Sprintf("devices of the host (container %q: %s)", c.Name, apiutil.Truncate(strings.Join(names, ", "), 200)))
+		}
+	}
+	return detail
 }

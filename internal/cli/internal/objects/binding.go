@@ -56,7 +56,7 @@ func claimWarning(dirs store.Dirs, o *pod.Object, volumes []*pod.Object) string 
 		return ""
 	}
 	if !c.Provisions() {
-		return "is Pending: " + pod.WhyPending(o, volumes)
+		return "is Pending: " + dirs.WhyPending(o, volumes)
 	}
 	for _, v := range volumes {
 		if c.Class != nil && *c.Class == v.PersistentVolume.Class {

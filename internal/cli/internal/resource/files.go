@@ -28,7 +28,6 @@ import (
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/conversion"
 	"github.com/podrun/podrun/internal/manifest/podutil"
-	"github.com/podrun/podrun/internal/manifest/workloads"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -430,15 +429,6 @@ func clearNodeName(p *corev1.Pod) {
 	if p.Spec.NodeName == NodeName() {
 		p.Spec.NodeName = ""
 	}
-}
-
-// SamplePods returns the pods that workloads would create.
-func SamplePods(w []manifest.Object) []manifest.Object {
-	var list []manifest.Object
-	for i := range w {
-		list = append(list, *workloads.SamplePod(&w[i]))
-	}
-	return list
 }
 
 // RefuseMixed rejects a unit with both pods and workloads: its main process handles only one of the two.
