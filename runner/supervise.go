@@ -188,6 +188,9 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	if err != nil {
 		return nil, nil, reportError(inherited, err)
 	}
+	if plan.InCluster() {
+		p = p.OfCluster()
+	}
 	e := newEngine(plan, p, handoff.New(podInit, p), sandbox.PodNamespaces(plan))
 	s := &supervisor{pod: p, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
 	l := &loop{plan: plan, executor: e, now: clock.Now, heartbeat: e.notifier.Heartbeat, ping: e.notifier.Ping, prepare: e.prepare, replan: e.takeLatestPlan, statusChanged: e.warned}

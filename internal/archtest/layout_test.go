@@ -31,7 +31,7 @@ var layers = []struct {
 	flat bool // packages of the layer do not import each other
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "internal/manifest/oracle", "internal/archtest"}, flat: true},
-	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "test/internal/*"}},
+	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "internal/node/nodetest", "test/internal/*"}},
 	{name: "programs", dirs: []string{".", supervisorProgram, initProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
 	{name: "command tree", dirs: []string{"internal/cli"}},
 	{name: "commands", dirs: []string{"internal/cli/cmd/*"}, flat: true},
@@ -48,7 +48,7 @@ var layers = []struct {
 }
 
 // testHelpers may be imported by the tests of any package.
-var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest"}
+var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "internal/node/nodetest"}
 
 // A module is a third-party module or package, and the directories that use it.
 type module struct {

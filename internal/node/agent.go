@@ -36,13 +36,14 @@ type Engine interface {
 	Remove(ctx context.Context, namespace, name string) error
 	Events(namespace, name string) ([]corev1.Event, error)
 	// PutConfigMap and PutSecret store objects of the cluster for the pods that refer to them, and notify these pods.
-	// They do not replace an object of the user.
+	// The user's objects may have the same names.
 	PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error
 	PutSecret(ctx context.Context, o *corev1.Secret) error
-	// PutServices replaces the Services of the cluster on this host with the list all. It does not replace a Service
-	// of the user; the error names the Services that it does not store for that reason.
+	// PutClaim stores a claim with the volume to which it is bound.
+	PutClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error
+	// PutServices replaces the Services of the cluster on this host with the list all.
 	PutServices(ctx context.Context, all []Service) error
-	// DeleteObject removes an object of the cluster, if it is there.
+	// DeleteObject removes an object of the cluster, if it is there; with a claim its volume.
 	DeleteObject(ctx context.Context, r Reference) error
 	// Watch calls changed when the status of a pod may have changed, until ctx ends.
 	Watch(ctx context.Context, changed func(namespace, name string)) error
@@ -252,11 +253,11 @@ func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	used := map[Reference]bool{}
 	for _, o := range a.workers {
 		if !o.gone {
-			maps.Copy(used, referencesOf(o.current()))
+			maps.Copy(used, objectsOf(o.current()))
 		}
 	}
 	p := w.current()
-	for r := range referencesOf(p) {
+	for r := range objectsOf(p) {
 		if !used[r] {
 			own = append(own, r)
 		}

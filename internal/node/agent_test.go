@@ -10,12 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/node/nodetest"
 )
 
 // fakeEngine is a host. Its pods have no processes; a test ends their containers.
@@ -23,6 +25,7 @@ type fakeEngine struct {
 	mu      sync.Mutex
 	pods    map[string]*Local // by name
 	log     []string          // starts, stops and removals
+	claims  []string          // that were stored, each with its volume
 	changed func(namespace, name string)
 }
 
@@ -97,6 +100,11 @@ func (e *fakeEngine) Watch(ctx context.Context, changed func(namespace, name str
 	return nil
 }
 
+func (e *fakeEngine) PutClaim(_ context.Context, claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
+	e.do(claim.Name, func() { e.claims = append(e.claims, claim.Name+" on "+volume.Name) })
+	return nil
+}
+
 func (*fakeEngine) SetCondition(context.Context, string, string, *corev1.PodCondition) error {
 	return nil
 }
@@ -124,9 +132,27 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+// patience bounds every wait: a busy machine needs much longer than an idle one.
+const patience = 2 * time.Minute
+
+// waitFor waits until ok is true.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("wait for %s: not within %v", what, patience)
+		}
+	}
+}
+
 // bed is a host with its API server.
 type bed struct {
-	*apiServer
+	*nodetest.APIServer
 	engine  *fakeEngine
 	records Records
 	out     *output
@@ -135,7 +161,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{startAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}, nil}
+	b := &bed{nodetest.StartAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}, nil}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the agent did %s, and printed\n%s", b.engine.calls(), b.out)
@@ -150,7 +176,7 @@ func (b *bed) run(t *testing.T) (end func()) {
 	facts := func() (*Facts, error) {
 		return &Facts{MilliCPU: 4000, Memory: 8 << 30, FreeMemory: 8 << 30, Storage: 1 << 40, FreeStorage: 1 << 40, Inodes: 1000, FreeInodes: 1000, Processes: 1000, FreeProcesses: 1000}, nil
 	}
-	a := &Agent{Client: b.client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}}
+	a := &Agent{Client: b.Client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}}
 	b.agent = a
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -171,7 +197,7 @@ func (b *bed) run(t *testing.T) (end func()) {
 // waitRunning waits until the API server has the pod's status Running.
 func (b *bed) waitRunning(t *testing.T, name string) {
 	t.Helper()
-	waitFor(t, "pod "+name+" runs", func() bool { return b.pod(name).Status.Phase == corev1.PodRunning })
+	waitFor(t, "pod "+name+" runs", func() bool { return b.Pod(name).Status.Phase == corev1.PodRunning })
 }
 
 const uid1, uid2 = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
@@ -181,15 +207,15 @@ const uid1, uid2 = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0
 func TestAgentStartsAndStops(t *testing.T) {
 	b := newBed(t)
 	b.run(t)
-	b.putPod(t, newPod("web", uid1))
+	b.PutPod(t, nodetest.NewPod("web", uid1))
 	b.waitRunning(t, "web")
-	if p := b.pod("web"); p.Status.HostIP != "192.0.2.7" || len(p.Status.ContainerStatuses) != 1 {
+	if p := b.Pod("web"); p.Status.HostIP != "192.0.2.7" || len(p.Status.ContainerStatuses) != 1 {
 		t.Errorf("its status: %+v", p.Status)
 	}
-	deleted := b.pod("web")
+	deleted := b.Pod("web")
 	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(3))
-	b.putPod(t, deleted)
-	waitFor(t, "the pod is gone", func() bool { return b.pod("web") == nil })
+	b.PutPod(t, deleted)
+	waitFor(t, "the pod is gone", func() bool { return b.Pod("web") == nil })
 	waitFor(t, "its record is gone", func() bool { list, err := b.records.Load(); return err == nil && len(list) == 0 })
 	if got := b.engine.calls(); got != "start web, stop web in 3, remove web" {
 		t.Errorf("the agent did %s", got)
@@ -201,12 +227,12 @@ func TestAgentStartsAndStops(t *testing.T) {
 func TestAgentRestart(t *testing.T) {
 	b := newBed(t)
 	end := b.run(t)
-	b.putPod(t, newPod("kept", uid1))
-	b.putPod(t, newPod("deleted", uid2))
+	b.PutPod(t, nodetest.NewPod("kept", uid1))
+	b.PutPod(t, nodetest.NewPod("deleted", uid2))
 	b.waitRunning(t, "kept")
 	b.waitRunning(t, "deleted")
 	end()
-	b.remove(kubeapi.PodPath("default", "deleted"))
+	b.Remove(kubeapi.PodPath("default", "deleted"))
 	b.run(t)
 	waitFor(t, "the deleted pod is removed", func() bool { return strings.HasSuffix(b.engine.calls(), "remove deleted") })
 	if got := b.engine.calls(); strings.Count(got, "start") != 2 || !strings.Contains(got, "stop deleted in 7") || strings.Contains(got, "stop kept") {
@@ -219,11 +245,11 @@ func TestAgentRestart(t *testing.T) {
 func TestReportShutdown(t *testing.T) {
 	b := newBed(t)
 	end := b.run(t)
-	b.putPod(t, newPod("web", uid1))
+	b.PutPod(t, nodetest.NewPod("web", uid1))
 	b.waitRunning(t, "web")
 	end()
 	var conflicts atomic.Int32
-	b.setHook(func(w http.ResponseWriter, r *http.Request) bool {
+	b.SetHook(func(w http.ResponseWriter, r *http.Request) bool {
 		first := r.Method == http.MethodPut && conflicts.Add(1) == 1
 		if first {
 			http.Error(w, "changed meanwhile", http.StatusConflict)
@@ -241,7 +267,7 @@ func TestReportShutdown(t *testing.T) {
 	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "node is shutting down" {
 		t.Errorf("condition %+v", ready)
 	}
-	if phase := b.pod("web").Status.Phase; phase != corev1.PodRunning {
+	if phase := b.Pod("web").Status.Phase; phase != corev1.PodRunning {
 		t.Errorf("the pod is %s", phase)
 	}
 }
@@ -250,14 +276,14 @@ func TestReportShutdown(t *testing.T) {
 func TestAPIServerAway(t *testing.T) {
 	b := newBed(t)
 	b.run(t)
-	b.putPod(t, newPod("web", uid1))
+	b.PutPod(t, nodetest.NewPod("web", uid1))
 	b.waitRunning(t, "web")
-	b.setAway(true)
+	b.SetAway(true)
 	b.engine.restart("web")
 	waitFor(t, "the agent reports the server's absence", func() bool { return strings.Contains(b.out.String(), "read the pods of node attic") })
-	b.setAway(false)
+	b.SetAway(false)
 	waitFor(t, "the restart is reported", func() bool {
-		st := b.pod("web").Status.ContainerStatuses
+		st := b.Pod("web").Status.ContainerStatuses
 		return len(st) == 1 && st[0].RestartCount == 1
 	})
 	waitFor(t, "the agent reports the server's return", func() bool { return strings.Contains(b.out.String(), "the API server can be reached again") })
@@ -275,20 +301,23 @@ func TestColdCache(t *testing.T) {
 			http.Error(w, "overloaded", http.StatusInternalServerError)
 			return true
 		},
-		"no JSON":      func(w http.ResponseWriter) bool { fmt.Fprint(w, "<html>"); return true },
-		"another kind": func(w http.ResponseWriter) bool { respond(w, http.StatusOK, object{"kind": "Status"}); return true },
+		"no JSON": func(w http.ResponseWriter) bool { fmt.Fprint(w, "<html>"); return true },
+		"another kind": func(w http.ResponseWriter) bool {
+			nodetest.Respond(w, http.StatusOK, nodetest.Object{"kind": "Status"})
+			return true
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
 			end := b.run(t)
-			b.putPod(t, newPod("web", uid1))
+			b.PutPod(t, nodetest.NewPod("web", uid1))
 			b.waitRunning(t, "web")
 			end()
 			b.engine.do("web", func() { b.engine.pods["web"].Alive = false }) // the machine has started again
-			b.setHook(func(w http.ResponseWriter, _ *http.Request) bool { return hook(w) })
+			b.SetHook(func(w http.ResponseWriter, _ *http.Request) bool { return hook(w) })
 			b.run(t)
 			waitFor(t, "the pod is started again", func() bool { return b.engine.calls() == "start web, start web" })
-			b.setHook(nil)
+			b.SetHook(nil)
 			waitFor(t, "the agent reports the server's return", func() bool { return strings.Contains(b.out.String(), "the API server can be reached again") })
 			b.waitRunning(t, "web")
 			if got := b.engine.calls(); got != "start web, start web" {
@@ -302,7 +331,7 @@ func TestColdCache(t *testing.T) {
 func TestColdCacheWithoutState(t *testing.T) {
 	b := newBed(t)
 	end := b.run(t)
-	b.putPod(t, newPod("web", uid1))
+	b.PutPod(t, nodetest.NewPod("web", uid1))
 	b.waitRunning(t, "web")
 	waitFor(t, "the record has its phase", func() bool {
 		list, err := b.records.Load()
@@ -310,7 +339,7 @@ func TestColdCacheWithoutState(t *testing.T) {
 	})
 	end()
 	b.engine.do("web", func() { delete(b.engine.pods, "web") })
-	b.setAway(true)
+	b.SetAway(true)
 	b.run(t)
 	waitFor(t, "the pod is started again", func() bool { return b.engine.calls() == "start web, start web" })
 }
@@ -320,7 +349,7 @@ func TestStatusIsSentAgain(t *testing.T) {
 	b := newBed(t)
 	var mu sync.Mutex
 	refused := 0
-	b.setHook(func(w http.ResponseWriter, r *http.Request) bool {
+	b.SetHook(func(w http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		if !strings.HasSuffix(r.URL.Path, "/status") || !strings.Contains(r.URL.Path, "/pods/") || refused == 2 {
@@ -331,7 +360,7 @@ func TestStatusIsSentAgain(t *testing.T) {
 		return true
 	})
 	b.run(t)
-	b.putPod(t, newPod("web", uid1))
+	b.PutPod(t, nodetest.NewPod("web", uid1))
 	b.waitRunning(t, "web")
 	if refused != 2 {
 		t.Errorf("%d statuses were refused", refused)
@@ -342,14 +371,14 @@ func TestStatusIsSentAgain(t *testing.T) {
 func TestLyingAPIServer(t *testing.T) {
 	b := newBed(t)
 	b.run(t)
-	large := newPod("large", uid1)
+	large := nodetest.NewPod("large", uid1)
 	large.Annotations = map[string]string{"large": strings.Repeat("x", 9<<20)}
-	b.putPod(t, large)
+	b.PutPod(t, large)
 	b.waitRunning(t, "large")
 	send := func(key string, change func(p *corev1.Pod)) {
-		p := newPod(key, uid2)
+		p := nodetest.NewPod(key, uid2)
 		change(p)
-		b.put(t, kubeapi.PodPath("default", key), p)
+		b.Put(t, kubeapi.PodPath("default", key), p)
 	}
 	for name, tc := range map[string]struct {
 		change  func(p *corev1.Pod)
@@ -363,7 +392,7 @@ func TestLyingAPIServer(t *testing.T) {
 		send(name, tc.change)
 		waitFor(t, name+" is refused", func() bool { return strings.Contains(b.out.String(), tc.message) })
 	}
-	b.setHook(func(w http.ResponseWriter, r *http.Request) bool { // it ignores the selector of the node
+	b.SetHook(func(w http.ResponseWriter, r *http.Request) bool { // it ignores the selector of the node
 		query := r.URL.Query()
 		query.Del("fieldSelector")
 		r.URL.RawQuery = query.Encode()

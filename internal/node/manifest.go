@@ -18,6 +18,11 @@ func manifestOf(p *corev1.Pod) *corev1.Pod {
 	}
 	// The API server's admission has added the account's pull secrets and the volume with its token.
 	m.Spec.ServiceAccountName, m.Spec.DeprecatedServiceAccount, m.Spec.AutomountServiceAccountToken = "", "", new(false)
+	for i := range m.Spec.Volumes { // the cluster has made the claims of ephemeral volumes
+		if v := &m.Spec.Volumes[i]; v.Ephemeral != nil {
+			v.VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: ephemeralClaim(p, v)}}
+		}
+	}
 	for _, t := range tokensOf(m) {
 		*t.source = corev1.VolumeProjection{Secret: &corev1.SecretProjection{
 			LocalObjectReference: corev1.LocalObjectReference{Name: t.secret(p)},
@@ -55,13 +60,24 @@ func tokensOf(p *corev1.Pod) (all []token) {
 	return all
 }
 
-// Reference names a ConfigMap or a Secret.
+// Reference names a ConfigMap, a Secret or a claim.
 type Reference struct{ Kind, Namespace, Name string }
 
 const (
 	kindConfigMap = "ConfigMap"
 	kindSecret    = "Secret"
+	kindClaim     = "PersistentVolumeClaim"
 )
+
+// objectsOf returns what this host stores of the cluster for a pod and others that refer to the same: referencesOf, and
+// the claims.
+func objectsOf(p *corev1.Pod) map[Reference]bool {
+	objects := referencesOf(p)
+	for name := range claimsOf(p) {
+		objects[Reference{kindClaim, p.Namespace, name}] = true
+	}
+	return objects
+}
 
 // referencesOf returns the ConfigMaps and Secrets to which a pod refers (kubelet: pkg/api/v1/pod,
 // VisitPodSecretNames and VisitPodConfigmapNames).

@@ -39,6 +39,7 @@ type worker struct {
 	sent         map[string]int32  // counts of the events that the API server has
 	answered     answer
 	conditions   map[corev1.PodConditionType]corev1.ConditionStatus
+	refusals     int       // of requests for the start, in succession
 	refresh      time.Time // when the tokens have to be requested again; zero if there are none, or if that is not known
 
 	applyTask, stopTask, removalTask, reportTask, tokensTask task
@@ -229,7 +230,7 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 	if !orphaned {
 		w.beginReport(ctx, p, st, local)
 	}
-	if own && local.Alive && !ending {
+	if own && local.Alive && !ending && !w.applyTask.running { // a start requests the tokens
 		w.maintain(ctx, p)
 	}
 	return false, nil
@@ -292,6 +293,9 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 			}
 		}
 		if !runs {
+			if err := w.storeClaims(ctx, p); err != nil {
+				return err
+			}
 			refresh, err = w.requestTokens(ctx, p)
 			if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.agent.isOffline()) {
 				err = w.putEmptyTokens(ctx, p)
@@ -307,16 +311,48 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 			w.applied = manifest
 		}
 		if err == nil {
-			w.startFailure, w.refresh, w.applyTask.failures, w.applyTask.next = nil, refresh, 0, time.Time{}
+			w.startFailure, w.refresh, w.refusals, w.applyTask.failures, w.applyTask.next = nil, refresh, 0, 0, time.Time{}
 			return
 		}
-		w.print(err)
-		w.event(ctx, p, "Failed", err) // kubelet: pkg/kubelet/events, FailedToCreateContainer
-		if !runs {
-			w.startFailure = waitingStatus(p, "CreateContainerConfigError", err.Error())
+		switch {
+		case runs:
+		case isRefusal(err) && w.refusals < len(refusalPauses):
+			w.applyTask.next = time.Now().Add(refusalPauses[w.refusals])
+			w.refusals++
+		default:
 			w.applyTask.fail(firstStart, lastStart)
 		}
+		if !isRefusal(err) || w.refusals >= reportedRefusal {
+			w.reportFailure(ctx, p, err, runs)
+		}
 	})
+}
+
+// refusalPauses are the times after which a request that the API server has refused is made again. Its authorizer may
+// learn later than its watches that the pod is bound to this node (the kubelet, too, retries within a second:
+// pkg/volume/util/nestedpendingoperations, from 500 ms).
+var refusalPauses = []time.Duration{
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second,
+}
+
+// reportedRefusal is the number of the first refusal that is reported.
+const reportedRefusal = 3
+
+// isRefusal reports whether the API server's answer may be another one when it has learned of the pod.
+func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+
+// reportFailure reports why a pod does not start, or why the running one is not changed.
+func (w *worker) reportFailure(ctx context.Context, p *corev1.Pod, err error, runs bool) {
+	w.print(err)
+	reason := "Failed" // kubelet: pkg/kubelet/events, FailedToCreateContainer
+	if errors.As(err, new(*volumeError)) {
+		reason = "FailedMount"
+	}
+	w.event(ctx, p, reason, err)
+	w.startFailure = nil
+	if !runs && reason == "Failed" { // the kubelet reports volumes by events only
+		w.startFailure = waitingStatus(p, "CreateContainerConfigError", err.Error())
+	}
 }
 
 // reportConflict reports a pod of this host that has the pod's name and is not from the cluster. If the other pod is

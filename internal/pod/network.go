@@ -44,6 +44,10 @@ func (p *Plan) Domain() string {
 	return p.Subdomain + "." + p.Namespace + ".svc." + p.ClusterDomain()
 }
 
+// InCluster reports whether the pod is from a Kubernetes cluster: it refers to objects of the cluster, never to the
+// user's.
+func (p *Plan) InCluster() bool { return p.Cluster != nil }
+
 // DefaultClusterDomain is the domain of the names of pods and Services.
 const DefaultClusterDomain = "cluster.local"
 
@@ -67,6 +71,7 @@ func (p *Plan) KernelHostname() string {
 // Endpoint is the record that a living pod publishes for names and Services.
 type Endpoint struct {
 	UID       string            `json:"uid"`
+	InCluster bool              `json:"inCluster,omitempty"` // the pod is from a Kubernetes cluster
 	Hostname  string            `json:"hostname"`
 	Subdomain string            `json:"subdomain,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`

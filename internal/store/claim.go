@@ -19,8 +19,8 @@ import (
 // VolumeRestrictions).
 var errClaimInUse = errors.New("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod")
 
-// volumesRoot returns the directory of the claims' directories.
-func (d Dirs) volumesRoot() string { return filepath.Join(d.Data, "volumes") }
+// volumesRoot returns the directory of the claims' directories. Claims of a cluster have none.
+func (d Dirs) volumesRoot() string { return filepath.Join(d.objectsIn(d.Data), "volumes") }
 
 // ClaimDir returns the directory of a claim. Its files belong to ids of the pods' user namespace.
 func (d Dirs) ClaimDir(namespace, name string) (string, error) {
@@ -85,7 +85,7 @@ func (d Dirs) BindClaims(claims []*pod.Object) (all, changed []*pod.Object, err 
 }
 
 // BindClaim is Dirs.BindClaims for a claim of the pod. It returns the claim, with its volume, if it
-// has one.
+// has one. A claim of a cluster has the volume to which the API server has bound it, and no other.
 func (p Pod) BindClaim(name string) (*pod.Object, error) {
 	o, err := p.Object(pod.KindClaim, name)
 	if err != nil {
@@ -94,13 +94,18 @@ func (p Pod) BindClaim(name string) (*pod.Object, error) {
 	if o.Claim.Bound = p.dirs.HasClaimDir(o); o.Claim.Bound { // also if a PersistentVolume is damaged
 		return o, nil
 	}
-	all, _, err := p.dirs.BindClaims([]*pod.Object{o})
+	var all []*pod.Object
+	if p.dirs.ofCluster {
+		all, err = p.dirs.Objects(pod.KindVolume, "")
+	} else {
+		all, _, err = p.dirs.BindClaims([]*pod.Object{o})
+	}
 	if err != nil {
 		return nil, err
 	}
 	o.Claim.Volume = pod.BoundVolume(o, all)
 	o.Claim.Bound = o.Claim.Volume != nil
-	if !o.Claim.Bound && !o.Claim.Provisions() {
+	if !o.Claim.Bound && (p.dirs.ofCluster || !o.Claim.Provisions()) {
 		return nil, errors.New(p.dirs.WhyPending(o, all))
 	}
 	return o, nil
@@ -157,7 +162,7 @@ func (d Dirs) ClaimUsers(namespace, name string) ([]Pod, error) {
 	var users []Pod
 	for _, p := range all {
 		plan, err := p.Plan()
-		if p.Namespace != namespace || err != nil { // a pod that is being made or removed
+		if p.Namespace != namespace || err != nil || plan.InCluster() != d.ofCluster { // a pod that is being made or removed
 			continue
 		}
 		for _, v := range plan.Volumes {
@@ -213,5 +218,5 @@ func (p Pod) ReleaseClaim(name, uid string) error {
 }
 
 func (p Pod) claimFile(name string) string {
-	return filepath.Join(p.dirs.Runtime, "claims", p.Namespace, name)
+	return filepath.Join(p.dirs.objectsIn(p.dirs.Runtime), "claims", p.Namespace, name)
 }

@@ -23,6 +23,30 @@ import (
 type Dirs struct {
 	Data    string // ~/.local/share/podrun, or /var/lib/podrun for root
 	Runtime string // $XDG_RUNTIME_DIR/podrun, or /run/podrun for root
+
+	ofCluster bool // the objects and claims are the cluster's: see OfCluster
+}
+
+// OfCluster returns the same directories with the objects of the Kubernetes cluster whose node this host is, instead of
+// the user's: objects of both may have the same names. Namespaces and NetworkPolicies stay the user's, who restricts
+// the pods of the cluster with them, too.
+func (d Dirs) OfCluster() Dirs {
+	d.ofCluster = true
+	return d
+}
+
+// ofUser returns the same directories with the user's objects.
+func (d Dirs) ofUser() Dirs {
+	d.ofCluster = false
+	return d
+}
+
+// objectsIn returns the directory, below one of the two roots, of what the user or the cluster has.
+func (d Dirs) objectsIn(root string) string {
+	if d.ofCluster {
+		return filepath.Join(root, "cluster")
+	}
+	return root
 }
 
 // UserDirs finds the root directories of the calling user by the XDG rules and creates them, 0700.

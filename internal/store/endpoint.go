@@ -150,20 +150,33 @@ func (p Pod) LockServices() (*FileLock, error) {
 	return LockExclusive(filepath.Join(p.dirs.Data, "services.lock"))
 }
 
-// AllServices returns the Services of all namespaces.
-func (p Pod) AllServices() ([]*pod.Object, error) { return p.dirs.Objects(pod.KindService, "") }
+// AllServices returns the Services of all namespaces, the user's and those of a cluster.
+func (p Pod) AllServices() (all []*pod.Object, damaged error) {
+	for _, d := range []Dirs{p.dirs.ofUser(), p.dirs.OfCluster()} {
+		list, err := d.Objects(pod.KindService, "")
+		if err != nil && !errors.As(err, new(CorruptError)) {
+			return nil, err
+		}
+		all, damaged = append(all, list...), errors.Join(damaged, err)
+	}
+	return all, damaged
+}
 
 // HadServices reports whether there is, or was, a Service.
 func (p Pod) HadServices() bool {
-	dir, err := p.dirs.kindDir(pod.KindService)
-	return err == nil && isDir(dir)
+	for _, d := range []Dirs{p.dirs.ofUser(), p.dirs.OfCluster()} {
+		if dir, err := d.kindDir(pod.KindService); err == nil && isDir(dir) {
+			return true
+		}
+	}
+	return false
 }
 
-// AllEndpoints returns the Endpoints and EndpointSlices of all namespaces. If some are damaged, it returns the
+// AllEndpoints returns the user's Endpoints and EndpointSlices of all namespaces. If some are damaged, it returns the
 // others and a CorruptError.
 func (p Pod) AllEndpoints() (all []*pod.Object, damaged error) {
 	for _, kind := range []pod.ObjectKind{pod.KindEndpoints, pod.KindEndpointSlice} {
-		list, err := p.dirs.Objects(kind, "")
+		list, err := p.dirs.ofUser().Objects(kind, "")
 		all, damaged = append(all, list...), errors.Join(damaged, err)
 	}
 	return all, damaged
@@ -186,8 +199,8 @@ func (d Dirs) HadNetworkPolicies() bool {
 // HadNetworkPolicies is Dirs.HadNetworkPolicies of the pod's user.
 func (p Pod) HadNetworkPolicies() bool { return p.dirs.HadNetworkPolicies() }
 
-// PutService replaces a Service.
-func (p Pod) PutService(o *pod.Object) error { return p.dirs.PutObject(o) }
+// PutService replaces a Service of the user.
+func (p Pod) PutService(o *pod.Object) error { return p.dirs.ofUser().PutObject(o) }
 
 // LockObjects is Dirs.LockObjects of the pod's user.
 func (p Pod) LockObjects() (*FileLock, error) { return p.dirs.LockObjects() }

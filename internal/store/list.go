@@ -88,11 +88,13 @@ func (d Dirs) WatchDirs() ([]string, error) {
 // ObjectDirs returns the existing directories that change when objects of the given kinds, the states
 // of workloads, or the directories of claims do.
 func (d Dirs) ObjectDirs(kinds ...pod.ObjectKind) ([]string, error) {
-	objects, workloads := objectsRoot(d.Data), workloadsRoot(d.Data)
-	list := []string{d.Data, objects, workloads}
+	objects, ofCluster, workloads := d.objectsRoot(d.Data), d.OfCluster().objectsRoot(d.Data), workloadsRoot(d.Data)
+	list := []string{d.Data, objects, ofCluster, workloads}
 	roots := []string{d.volumesRoot()}
 	for _, kind := range kinds {
-		roots = append(roots, filepath.Join(objects, objectDirs[kind]), filepath.Join(workloads, objectDirs[kind]))
+		for _, root := range []string{objects, ofCluster, workloads} {
+			roots = append(roots, filepath.Join(root, objectDirs[kind]))
+		}
 	}
 	for _, root := range roots {
 		spaces, err := filepath.Glob(filepath.Join(root, "*")) // of cluster-scoped kinds these are files

@@ -176,6 +176,12 @@ func (p Pod) Services() ([]*pod.Object, error) {
 	return p.dirs.Objects(pod.KindService, p.Namespace)
 }
 
+// OfCluster is Dirs.OfCluster for the objects to which the pod refers.
+func (p Pod) OfCluster() Pod {
+	p.dirs = p.dirs.OfCluster()
+	return p
+}
+
 // APIService returns the Service of the API server of a cluster; fs.ErrNotExist if there is none.
 func (p Pod) APIService() (*pod.Object, error) {
 	return p.dirs.Object(pod.KindService, "default", "kubernetes")
@@ -246,29 +252,32 @@ func isSafeName(name string) bool {
 }
 
 // objectsRoot returns the directory of the objects in the data or the runtime directory.
-func objectsRoot(dir string) string { return filepath.Join(dir, "objects") }
+func (d Dirs) objectsRoot(root string) string { return filepath.Join(d.objectsIn(root), "objects") }
 
 func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 	dir, ok := objectDirs[kind]
 	if !ok {
 		return "", fmt.Errorf("%q is not a kind of object", kind)
 	}
-	if kind == pod.KindSecret {
+	switch kind {
+	case pod.KindSecret:
 		return d.secretsDir()
+	case pod.KindNamespace, pod.KindNetworkPolicy:
+		d = d.ofUser()
 	}
-	return filepath.Join(objectsRoot(d.Data), dir), nil
+	return filepath.Join(d.objectsRoot(d.Data), dir), nil
 }
 
 // secretsLink returns a link, in the data directory, to the directory of Secrets: after a login
 // that sets another runtime directory, podrun finds the existing Secrets by it.
-func (d Dirs) secretsLink() string { return filepath.Join(objectsRoot(d.Data), "secrets") }
+func (d Dirs) secretsLink() string { return filepath.Join(d.objectsRoot(d.Data), "secrets") }
 
 func (d Dirs) secretsDir() (string, error) {
 	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) {
 		// After a reboot another user may have created what the link names.
 		return at, Trusted(filepath.Dir(at))
 	}
-	return filepath.Join(objectsRoot(d.Runtime), "secrets"), nil
+	return filepath.Join(d.objectsRoot(d.Runtime), "secrets"), nil
 }
 
 func (d Dirs) linkSecrets() error {

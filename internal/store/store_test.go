@@ -249,9 +249,9 @@ func TestDirsOfAUser(t *testing.T) {
 		want Dirs
 	}{
 		{"root", 0, map[string]string{"HOME": "/root", "XDG_RUNTIME_DIR": "/x"}, root},
-		{"home", 1, map[string]string{"HOME": "/h", "XDG_RUNTIME_DIR": "/r"}, Dirs{"/h/.local/share/podrun", "/r/podrun"}},
-		{"data", 1, map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"}, Dirs{"/d/podrun", "/r/podrun"}},
-		{"no login session", 999999, map[string]string{"HOME": "/h"}, Dirs{"/h/.local/share/podrun", "/tmp/podrun-run-999999/podrun"}},
+		{"home", 1, map[string]string{"HOME": "/h", "XDG_RUNTIME_DIR": "/r"}, Dirs{Data: "/h/.local/share/podrun", Runtime: "/r/podrun"}},
+		{"data", 1, map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"}, Dirs{Data: "/d/podrun", Runtime: "/r/podrun"}},
+		{"no login session", 999999, map[string]string{"HOME": "/h"}, Dirs{Data: "/h/.local/share/podrun", Runtime: "/tmp/podrun-run-999999/podrun"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

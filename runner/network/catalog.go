@@ -52,7 +52,7 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
 	var err error
-	if v.Catalog, err = readCatalog(n.store, n.Pool); err != nil { // damaged objects are left out
+	if v.Catalog, err = readCatalog(n.store, n.Pool, n.plan.InCluster()); err != nil { // damaged objects are left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.readAt, d.stamp = time.Now(), stamp
@@ -70,10 +70,17 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	return d.view
 }
 
-// readCatalog reads the existing Services and pods. If Services are damaged, it returns the others and a
-// store.CorruptError.
-func readCatalog(at store.Pod, pool ipam.Pool) (services.Catalog, error) {
-	objects, damaged := at.AllServices()
+// readCatalog reads the Services that a pod sees, and the existing pods. A pod of a cluster sees the Services of the
+// cluster. The user's pods see all; of two with the same name, the user's. If Services are damaged, readCatalog
+// returns the others and a store.CorruptError.
+func readCatalog(at store.Pod, pool ipam.Pool, inCluster bool) (services.Catalog, error) {
+	objects, damaged := at.AllServices() // the user's first
+	user := map[[2]string]bool{}
+	objects = slices.DeleteFunc(objects, func(o *pod.Object) bool {
+		name := [2]string{o.Namespace, o.Name}
+		user[name] = user[name] || !o.IsFromCluster()
+		return o.IsFromCluster() != inCluster && (inCluster || user[name])
+	})
 	return catalogOf(at, pool, objects, damaged)
 }
 
@@ -234,6 +241,9 @@ func toServicePod(n store.Peer) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
 		Labels: n.Labels, Ready: n.Ready, UserSpaceStack: n.Stack, Addresses: parseAddrs(n.Addresses),
+	}
+	if n.InCluster {
+		p.Labels = nil // no Service of the user selects it; the cluster chooses the endpoints of its own
 	}
 	for _, port := range n.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Number)})

@@ -107,7 +107,7 @@ func TestClusterServices(t *testing.T) {
 		if err := errors.Join(a.Create(&pod.Plan{Name: "a"}, nil), a.WriteEndpoint(&pod.Endpoint{Addresses: []string{"10.88.0.2", "fd88::2"}})); err != nil {
 			t.Fatal(err)
 		}
-		d, err := readCatalog(a, ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")})
+		d, err := readCatalog(a, ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,8 +53,8 @@ var (
 
 // Join finds the cluster of an API server and returns how to reach it with the token (kubeadm:
 // app/discovery/token/token.go). It reads the ConfigMap cluster-info without trust, verifies its signature with the
-// token and the certificate authority in it with the hashes, and reads it again over a connection that this
-// authority certifies.
+// token and the certificate authorities in it with the hashes, and reads it again over a connection that an authority
+// with one of the hashes certifies. Then the other authorities in it are trusted, too.
 func Join(ctx context.Context, o JoinOptions) (*kubeapi.Config, error) {
 	token, err := o.check()
 	if err != nil {
@@ -80,10 +80,11 @@ func Join(ctx context.Context, o JoinOptions) (*kubeapi.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig in cluster-info of %s: %w", o.Endpoint, err)
 	}
-	if err := o.checkAuthority(config.CA); err != nil {
+	pinned, err := o.checkAuthority(config.CA)
+	if err != nil {
 		return nil, err
 	}
-	if err := o.compare(ctx, config.CA, text); err != nil {
+	if err := o.compare(ctx, pinned, text); err != nil {
 		return nil, err
 	}
 	config.Token = o.Token
@@ -158,28 +159,32 @@ func signedBy(signature, content, id, secret string) bool {
 	return err == nil && hmac.Equal(got, mac.Sum(nil))
 }
 
-// checkAuthority compares the public keys of certificates with the hashes (kubeadm: app/util/pubkeypin).
-func (o *JoinOptions) checkAuthority(bundle []byte) error {
+// checkAuthority compares the public keys of certificates with the hashes (kubeadm: app/util/pubkeypin), and returns
+// the certificates that match: whoever knows the token can sign a bundle of the real authority and another one. Without
+// hashes it returns all.
+func (o *JoinOptions) checkAuthority(bundle []byte) (pinned []byte, err error) {
 	var found []string
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return fmt.Errorf("read the certificate authority in cluster-info of %s: %w", o.Endpoint, err)
+			return nil, fmt.Errorf("read the certificate authority in cluster-info of %s: %w", o.Endpoint, err)
 		}
 		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 		hash := "sha256:" + hex.EncodeToString(sum[:])
 		if slices.ContainsFunc(o.CACertHashes, func(h string) bool { return strings.EqualFold(h, hash) }) {
-			return nil
+			pinned = append(pinned, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 		}
 		found = append(found, hash)
 	}
 	switch {
 	case len(found) == 0:
-		return fmt.Errorf("read cluster-info of %s: it has no certificate authority", o.Endpoint)
+		return nil, fmt.Errorf("read cluster-info of %s: it has no certificate authority", o.Endpoint)
 	case len(o.CACertHashes) == 0: // UnsafeSkipCAVerification
-		return nil
+		return bundle, nil
+	case len(pinned) > 0:
+		return pinned, nil
 	}
-	return report.New(report.Failure, "compare the address and the hash with those of kubeadm token create --print-join-command: if they are right, another server answers",
+	return nil, report.New(report.Failure, "compare the address and the hash with those of kubeadm token create --print-join-command: if they are right, another server answers",
 		"verify the certificate authority of %s: its hash is %s, not %s", o.Endpoint, strings.Join(found, " or "), strings.Join(o.CACertHashes, " or "))
 }
 

@@ -80,6 +80,12 @@ func TestJoin(t *testing.T) {
 		}, "larger than 1 MiB", ""},
 		{"a server in between", func(s *server, o *certs.JoinOptions) { o.Endpoint = strings.TrimPrefix(s.serve(t, other), "https://") },
 			"over a verified connection: GET " + clusterInfoPath + ": tls: failed to verify certificate", "in the certificate of the API server"},
+		{"a server in between that knows the token", func(s *server, o *certs.JoinOptions) {
+			s.info = func() (int, *corev1.ConfigMap) {
+				return 200, s.clusterInfo(kubeadmKubeconfig(&authority{pem: slices.Concat(s.pem, other.pem)}))
+			}
+			o.Endpoint = strings.TrimPrefix(s.serve(t, other), "https://")
+		}, "over a verified connection: GET " + clusterInfoPath + ": tls: failed to verify certificate", "in the certificate of the API server"},
 		{"another answer", func(s *server, _ *certs.JoinOptions) {
 			answers := []*corev1.ConfigMap{s.clusterInfo(kubeadmKubeconfig(s.authority)), s.clusterInfo(kubeadmKubeconfig(s.authority) + "\n")}
 			s.info = func() (int, *corev1.ConfigMap) {

@@ -59,13 +59,26 @@ func (o *options) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, er
 		of.Endpoints, err = o.endpoints(e)
 	case kind == pod.KindClaim:
 		var users []store.Pod
-		users, err = o.Dirs.ClaimUsers(e.Namespace, e.Name)
+		users, err = o.claimUsers(e.Namespace, e.Name)
 		for _, p := range users {
 			of.Pods = append(of.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
 		}
 	}
 	of.Events = o.showEvents
 	return describe.Object(object, of, time.Now()), err
+}
+
+// claimUsers returns the pods that mount a claim.
+func (o *options) claimUsers(namespace, name string) ([]store.Pod, error) {
+	claim, err := resource.FindObject(o.Dirs, pod.KindClaim, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	dirs := o.Dirs
+	if claim.IsFromCluster() {
+		dirs = dirs.OfCluster()
+	}
+	return dirs.ClaimUsers(namespace, name)
 }
 
 // workloadDetails returns the parts of a workload's page about its pods.

@@ -8,18 +8,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
-	"github.com/podrun/podrun/internal/cli/internal/objects"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
@@ -28,7 +25,6 @@ import (
 	manifeststatus "github.com/podrun/podrun/internal/manifest/status"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/pod"
-	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -94,13 +90,13 @@ func (e *engine) Apply(ctx context.Context, uid types.UID, m *corev1.Pod) error 
 		return err
 	}
 	env := *e.env // New sets its field Changed
-	run, err := podup.New(ctx, &env, nil, docs, podup.Options{UnsafeSysctls: e.sysctls})
+	run, err := podup.New(ctx, &env, nil, docs, podup.Options{UnsafeSysctls: e.sysctls, Cluster: e.cluster})
 	if err != nil {
 		return err
 	}
 	run.Background, run.ReportTo = true, io.Discard
 	for _, t := range run.Targets {
-		t.UID, t.Cluster = string(uid), e.cluster
+		t.UID = string(uid)
 	}
 	if err := run.Prepare(ctx); err != nil {
 		run.Release()
@@ -174,105 +170,6 @@ func (e *engine) Events(namespace, name string) ([]corev1.Event, error) {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", name, err)
 	}
 	return manifeststatus.Events(m, events), nil
-}
-
-// PutConfigMap implements node.Engine.
-func (e *engine) PutConfigMap(ctx context.Context, o *corev1.ConfigMap) error {
-	o.APIVersion, o.Kind = "v1", string(pod.KindConfigMap)
-	return e.put(ctx, o)
-}
-
-// PutSecret implements node.Engine.
-func (e *engine) PutSecret(ctx context.Context, o *corev1.Secret) error {
-	o.APIVersion, o.Kind = "v1", string(pod.KindSecret)
-	return e.put(ctx, o)
-}
-
-// put stores an object of the cluster after the checks of a manifest, and notifies the pods that refer to it.
-func (e *engine) put(ctx context.Context, o metav1.Object) error {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", o.GetName(), err)
-	}
-	loaded, err := manifest.LoadInNamespace("the cluster's "+o.GetName(), text, o.GetNamespace(), nil)
-	if err != nil {
-		return err
-	}
-	next := loaded[0].Stored
-	lock, err := e.dirs.LockObjects()
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	changed, err := e.replace(next, o.GetUID())
-	if err != nil || !changed {
-		return err
-	}
-	objects.NotifyPods(ctx, e.env, e.dirs, []*pod.Object{next})
-	return nil
-}
-
-// replace stores an object of the cluster with its UID there, and reports whether it has changed. The caller holds the
-// lock of the objects.
-func (e *engine) replace(next *pod.Object, uid types.UID) (changed bool, err error) {
-	next.Owner = &pod.Owner{Kind: pod.KindNode, UID: string(uid)}
-	old, err := e.dirs.Object(next.Kind, next.Namespace, next.Name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		next.UID, next.CreatedAt, next.Revision = objects.NewUID(), time.Now().UTC(), 1
-	case err != nil:
-		return false, err
-	case !old.IsFromCluster():
-		return false, report.New(report.Failure, fmt.Sprintf("podrun delete %s %s -n %s, or use another name in the cluster", next.Kind, next.Name, next.Namespace),
-			"%s %s/%s of this host is not from the cluster and has the same name", next.Kind, next.Namespace, next.Name)
-	default:
-		next.UID, next.CreatedAt, next.Revision = old.UID, old.CreatedAt, old.Revision
-		if reflect.DeepEqual(old, next) {
-			return false, nil
-		}
-		next.Revision++
-	}
-	return true, e.dirs.PutObject(next)
-}
-
-// DeleteObject implements node.Engine.
-func (e *engine) DeleteObject(ctx context.Context, r node.Reference) error {
-	lock, err := e.dirs.LockObjects()
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	o, err := e.dirs.Object(pod.ObjectKind(r.Kind), r.Namespace, r.Name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil || !o.IsFromCluster() {
-		return err
-	}
-	if err := e.dirs.DeleteObject(o.Kind, o.Namespace, o.Name); err != nil {
-		return err
-	}
-	objects.NotifyPods(ctx, e.env, e.dirs, []*pod.Object{o})
-	return nil
-}
-
-// deleteObjects removes all that this host has stored of the cluster but its pods.
-func (e *engine) deleteObjects(ctx context.Context) error {
-	errs := []error{e.PutServices(ctx, nil)}
-	for _, kind := range []pod.ObjectKind{pod.KindConfigMap, pod.KindSecret} {
-		all, err := e.dirs.Objects(kind, "")
-		errs = append(errs, err)
-		for _, o := range all {
-			if o.IsFromCluster() {
-				errs = append(errs, e.DeleteObject(ctx, node.Reference{Kind: string(kind), Namespace: o.Namespace, Name: o.Name}))
-			}
-		}
-	}
-	others, err := e.dirs.SetPodNetwork(store.PodNetwork{})
-	if len(others) > 0 {
-		err = report.New(report.Failure, "podrun down ends them; then leave again", "your pods still have addresses of the cluster's network: %s", names(others))
-	}
-	return errors.Join(append(errs, err)...)
 }
 
 // Watch implements node.Engine.

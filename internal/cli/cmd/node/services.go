@@ -25,15 +25,13 @@ func (e *engine) storeServices(all []node.Service) (changed []*pod.Object, err e
 		return nil, err
 	}
 	defer lock.Close()
-	stored, err := e.dirs.Objects(pod.KindService, "")
+	stored, err := e.dirs.OfCluster().Objects(pod.KindService, "")
 	if err != nil && !errors.As(err, new(store.CorruptError)) {
 		return nil, err
 	}
 	old := map[objectName]*pod.Object{}
 	for _, o := range stored {
-		if o.IsFromCluster() {
-			old[objectName{o.Namespace, o.Name}] = o
-		}
+		old[objectName{o.Namespace, o.Name}] = o
 	}
 	var errs []error
 	for _, s := range all {
@@ -54,7 +52,7 @@ func (e *engine) storeServices(all []node.Service) (changed []*pod.Object, err e
 		errs = append(errs, err)
 	}
 	for _, o := range old {
-		errs = append(errs, e.dirs.DeleteObject(o.Kind, o.Namespace, o.Name))
+		errs = append(errs, e.dirs.OfCluster().DeleteObject(o.Kind, o.Namespace, o.Name))
 		changed = append(changed, o)
 	}
 	return changed, errors.Join(errs...)

@@ -205,6 +205,9 @@ func claimsOf(pods []store.Pod) []objects.ClaimRef {
 		if err != nil {
 			continue // incomplete, or partly removed: volume ls lists its claims
 		}
+		if plan.InCluster() {
+			continue // they are the cluster's
+		}
 		for _, v := range plan.Volumes {
 			if c := (objects.ClaimRef{Namespace: p.Namespace, Name: v.Claim}); v.Kind == pod.ClaimVolume && !slices.Contains(list, c) {
 				list = append(list, c)

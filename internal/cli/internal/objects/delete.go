@@ -115,7 +115,7 @@ func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []ki
 	return errors.Join(errs...)
 }
 
-// PodThatRefersTo returns the name of a pod that refers to an object, or "".
+// PodThatRefersTo returns the name of a pod that refers to an object of the user, or "".
 func PodThatRefersTo(dirs store.Dirs, t kindnames.ObjectRef) (string, error) {
 	pods, err := dirs.Pods()
 	if err != nil {
@@ -123,7 +123,7 @@ func PodThatRefersTo(dirs store.Dirs, t kindnames.ObjectRef) (string, error) {
 	}
 	for _, p := range pods {
 		plan, err := p.Plan()
-		if err == nil && p.Namespace == t.Namespace && plan.Refers(t.Kind, t.Name) {
+		if err == nil && p.Namespace == t.Namespace && !plan.InCluster() && plan.Refers(t.Kind, t.Name) {
 			return p.Name, nil
 		}
 	}

@@ -32,6 +32,8 @@ func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmd
 	switch {
 	case err != nil:
 		return false, err
+	case old.IsFromCluster():
+		return false, report.New(report.Failure, "kubectl changes it", "cannot change %s in namespace %s: it is from the cluster", kindnames.Display(old), old.Namespace)
 	case old.Deleting:
 		return false, report.New(report.Failure, "try again when it is removed", "%s is being removed", kindnames.Display(old))
 	}

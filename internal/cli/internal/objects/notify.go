@@ -84,8 +84,7 @@ func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 		return nil // it is being created or removed
 	}
 	for _, o := range changed {
-		// The labels of any namespace may occur in the policies of any pod.
-		if o.Kind != pod.KindNamespace && (o.Namespace != p.Namespace || !plan.Refers(o.Kind, o.Name)) {
+		if !concerns(o, p, plan) {
 			continue
 		}
 		if err := requestChanged(ctx, p, o); err != nil && p.Alive() {
@@ -93,6 +92,16 @@ func notifyPod(ctx context.Context, p store.Pod, changed []*pod.Object) error {
 		}
 	}
 	return nil
+}
+
+// concerns reports whether a pod is notified of a changed object. The labels of any namespace may occur in the policies
+// of any pod. The router has the policies and the Services of all pods.
+func concerns(o *pod.Object, p store.Pod, plan *pod.Plan) bool {
+	if o.Kind == pod.KindNamespace {
+		return true
+	}
+	shared := o.Kind.ConcernsServices() || o.Kind == pod.KindNetworkPolicy
+	return o.Namespace == p.Namespace && (shared || o.IsFromCluster() == plan.InCluster()) && plan.Refers(o.Kind, o.Name)
 }
 
 // requestChanged notifies a pod of a changed object.

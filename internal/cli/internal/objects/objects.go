@@ -112,9 +112,6 @@ func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, err
 	if err != nil {
 		return Change{}, fmt.Errorf("cannot store %s: %w", kindnames.Display(next), err)
 	}
-	if old.IsFromCluster() {
-		return Change{}, report.New(report.Failure, "kubectl changes it", "cannot change %s in namespace %s: it is from the cluster", kindnames.Display(next), next.Namespace)
-	}
 	bound, err := withVolumeName(dirs, old)
 	if err != nil {
 		return Change{}, fmt.Errorf("cannot store %s: %w", kindnames.Display(next), err)

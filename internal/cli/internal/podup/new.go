@@ -8,16 +8,18 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/objects"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // Options are the options of a Run, from a command line.
 type Options struct {
 	RequireLimits, Replace bool
-	LogLimited             bool     // --log-max-size or --log-max-files
-	RemoveAtEnd            bool     // the pods remove themselves when they have ended
-	Policy                 string   // the level of the Pod Security Standards; "": that of the namespace
-	UnsafeSysctls          []string // --allow-unsafe-sysctl
-	PullPolicy             string   // a key of PullPolicies; "": those of the manifests
+	LogLimited             bool         // --log-max-size or --log-max-files
+	RemoveAtEnd            bool         // the pods remove themselves when they have ended
+	Policy                 string       // the level of the Pod Security Standards; "": that of the namespace
+	UnsafeSysctls          []string     // --allow-unsafe-sysctl
+	Cluster                *pod.Cluster // of the pods; nil: they are the user's
+	PullPolicy             string       // a key of PullPolicies; "": those of the manifests
 	Pull                   image.PullOptions
 }
 
@@ -26,6 +28,9 @@ func New(ctx context.Context, env *cmdutil.Env, preparation *cmdutil.Preparation
 	dirs, err := preparation.Preflight(ctx, env, o.RequireLimits)
 	if err != nil {
 		return nil, err
+	}
+	if o.Cluster != nil {
+		dirs = dirs.OfCluster()
 	}
 	if err := admission.AdmitManifests(env, dirs, docs, o.Policy, o.UnsafeSysctls); err != nil {
 		return nil, err
@@ -49,7 +54,7 @@ func New(ctx context.Context, env *cmdutil.Env, preparation *cmdutil.Preparation
 	}
 	for i := range docs.Pods {
 		p := &docs.Pods[i]
-		r.Targets = append(r.Targets, &Target{Object: p, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name), settled: make(chan struct{})})
+		r.Targets = append(r.Targets, &Target{Object: p, Cluster: o.Cluster, Pod: dirs.Pod(p.Pod.Namespace, p.Pod.Name), settled: make(chan struct{})})
 	}
 	if err := r.CheckOrder(); err != nil {
 		return nil, err

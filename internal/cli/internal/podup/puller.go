@@ -34,6 +34,9 @@ func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, options cmduti
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
 	up := &Target{Object: object, Pod: p, Plan: plan, Cluster: plan.Cluster, pull: options.Pull, Lock: lock, Resumed: &Resumption{plan.UID, old.CreationTimestamp.Time}}
+	if plan.InCluster() {
+		dirs = dirs.OfCluster()
+	}
 	l := &Run{Env: env, Dirs: dirs, Launcher: launcher, RequireLimits: options.RequireLimits, ReportTo: env.ErrOut, Targets: []*Target{up}}
 	l.Pull = image.PullOptions{TLSVerify: options.TLSVerify, AuthFile: options.AuthFile}
 	return l, l.pinImages(up)

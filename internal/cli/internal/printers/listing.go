@@ -160,7 +160,7 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 	var list []*pod.Object
 	var errs []error
 	named := func(name string) (*pod.Object, error) { return resource.FindObject(dirs, a.Kind, w.Namespace, name) }
-	all := func() ([]*pod.Object, error) { return dirs.Objects(a.Kind, w.namespaceOf(a.Kind)) }
+	all := func() ([]*pod.Object, error) { return resource.ListObjects(dirs, a.Kind, w.namespaceOf(a.Kind)) }
 	if a.Kind == pod.KindNamespace {
 		named = func(name string) (*pod.Object, error) { return resource.FindNamespace(dirs, name) }
 		all = func() ([]*pod.Object, error) { return resource.ListNamespaces(dirs) }

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,12 +18,15 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// FindObject returns an object that the user has named.
+// FindObject returns an object that the user has named: the user's, else the cluster's.
 func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*pod.Object, error) {
 	if kind.ClusterScoped() {
 		namespace = ""
 	}
 	o, err := dirs.Object(kind, namespace, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		o, err = dirs.OfCluster().Object(kind, namespace, name)
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadName) {
 		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindnames.Of(kind))
 		if kind.ClusterScoped() {
@@ -34,6 +38,22 @@ func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*
 		return nil, report.New(report.Failure, hint, "%s %q not found in namespace %q", kindnames.Of(kind), name, namespace)
 	}
 	return o, err
+}
+
+// ListObjects returns the user's objects of a kind in a namespace, or in all namespaces for "", and those of the cluster
+// unless the user has one of the same name.
+func ListObjects(dirs store.Dirs, kind pod.ObjectKind, namespace string) ([]*pod.Object, error) {
+	list, err := dirs.Objects(kind, namespace)
+	others, oerr := dirs.OfCluster().Objects(kind, namespace)
+	for _, o := range others {
+		if !slices.ContainsFunc(list, func(u *pod.Object) bool { return u.Namespace == o.Namespace && u.Name == o.Name }) {
+			list = append(list, o)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *pod.Object) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return list, errors.Join(err, oerr)
 }
 
 // ListNamespaces returns the namespaces that are stored or in use, and the default one, sorted by name. A
@@ -67,7 +87,7 @@ func NamespacesInUse(dirs store.Dirs) (map[string]*pod.Object, error) {
 		if k.Kind.ClusterScoped() {
 			continue
 		}
-		list, err := dirs.Objects(k.Kind, "")
+		list, err := ListObjects(dirs, k.Kind, "")
 		errs = append(errs, err)
 		for _, o := range list {
 			use(o.Namespace, o.CreatedAt)
@@ -98,11 +118,18 @@ func FindNamespace(dirs store.Dirs, name string) (*pod.Object, error) {
 // SetVolumeStates sets the derived fields of PersistentVolumes and claims. Other objects stay as they are.
 func SetVolumeStates(dirs store.Dirs, list []*pod.Object) error {
 	var volumes []*pod.Object
-	var err error
+	var errs []error
 	if slices.ContainsFunc(list, func(o *pod.Object) bool { return o.Claim != nil }) {
-		volumes, err = dirs.Objects(pod.KindVolume, "")
+		for _, d := range []store.Dirs{dirs, dirs.OfCluster()} { // the UIDs of claims differ
+			some, err := d.Objects(pod.KindVolume, "")
+			volumes, errs = append(volumes, some...), append(errs, err)
+		}
 	}
 	for _, o := range list {
+		dirs := dirs
+		if o.IsFromCluster() {
+			dirs = dirs.OfCluster()
+		}
 		switch c, v := o.Claim, o.PersistentVolume; {
 		case c != nil:
 			c.Volume = pod.BoundVolume(o, volumes)
@@ -118,7 +145,7 @@ func SetVolumeStates(dirs store.Dirs, list []*pod.Object) error {
 			}
 		}
 	}
-	return err
+	return errors.Join(errs...)
 }
 
 // Endpoint is a pod behind a Service, with its published record.
@@ -140,7 +167,7 @@ func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 	var all []Endpoint
 	for _, p := range pods {
 		is, err := p.Endpoint()
-		if err != nil || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
+		if err != nil || is.InCluster != o.IsFromCluster() || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
 			continue // it has no published record: it is ending, or has no network
 		}
 		chosen := true

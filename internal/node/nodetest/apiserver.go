@@ -1,4 +1,5 @@
-package node
+// Package nodetest has an API server for tests of a node.
+package nodetest
 
 import (
 	"encoding/json"
@@ -23,44 +24,28 @@ import (
 	"github.com/podrun/podrun/internal/node/kubeapi"
 )
 
-// patience bounds every wait: a busy machine needs much longer than an idle one.
-const patience = 2 * time.Minute
-
-// waitFor waits until ok is true.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("wait for %s: not within %v", what, patience)
-		}
-	}
-}
-
-// apiServer is an API server over TLS. It stores objects of all kinds, lists them by field selectors and sends watches.
-type apiServer struct {
+// APIServer is an API server over TLS. It stores objects of all kinds, lists them by field selectors and sends watches.
+type APIServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	version int
-	objects map[string]object // by their keys
+	objects map[string]Object // by their keys
 	changes []change
 	changed chan struct{} // closed and replaced with every change
 	gone    chan struct{} // closed while the server is away
+	events  []corev1.Event
 	hook    func(w http.ResponseWriter, r *http.Request) bool
 }
 
-type object = map[string]any
+// Object is an object of any kind as JSON.
+type Object = map[string]any
 
 // change is an event of a watch.
 type change struct {
 	version int
 	kind    string
 	target  target
-	object  object
+	object  Object
 }
 
 // target is what a path names.
@@ -87,10 +72,10 @@ func parseTarget(path string) target {
 	return t
 }
 
-// startAPIServer starts a server that ends with the test.
-func startAPIServer(t *testing.T) *apiServer {
+// StartAPIServer starts a server that ends with the test.
+func StartAPIServer(t *testing.T) *APIServer {
 	t.Helper()
-	s := &apiServer{objects: map[string]object{}, changed: make(chan struct{}), gone: make(chan struct{}), version: 1}
+	s := &APIServer{objects: map[string]Object{}, changed: make(chan struct{}), gone: make(chan struct{}), version: 1}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = log.New(t.Output(), "", 0)
@@ -100,8 +85,8 @@ func startAPIServer(t *testing.T) *apiServer {
 	return s
 }
 
-// client returns a client of the server.
-func (s *apiServer) client(t *testing.T) *kubeapi.Client {
+// Client returns a client of the server.
+func (s *APIServer) Client(t *testing.T) *kubeapi.Client {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	c, err := kubeapi.NewClient(&kubeapi.Config{Server: s.URL, CA: ca})
@@ -112,8 +97,8 @@ func (s *apiServer) client(t *testing.T) *kubeapi.Client {
 	return c
 }
 
-// setAway cuts all connections and answers nothing, or ends that.
-func (s *apiServer) setAway(away bool) {
+// SetAway cuts all connections and answers nothing, or ends that.
+func (s *APIServer) SetAway(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if away {
@@ -123,14 +108,15 @@ func (s *apiServer) setAway(away bool) {
 	}
 }
 
-// setHook sets what answers requests before the server; it returns whether it has.
-func (s *apiServer) setHook(hook func(w http.ResponseWriter, r *http.Request) bool) {
+// SetHook sets what answers requests before the server; it returns whether it has.
+func (s *APIServer) SetHook(hook func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers a request as the API server does.
+func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	gone, hook := s.gone, s.hook
 	s.mu.Unlock()
@@ -143,29 +129,41 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := parseTarget(r.URL.Path)
-	if strings.Contains(r.URL.Path, "/events") { // no test reads them
-		respond(w, http.StatusCreated, object{"kind": "Event", "apiVersion": "v1", "metadata": object{"name": "event"}})
+	if strings.Contains(r.URL.Path, "/events") {
+		var e corev1.Event
+		if json.NewDecoder(r.Body).Decode(&e) == nil {
+			s.mu.Lock()
+			s.events = append(s.events, e)
+			s.mu.Unlock()
+		}
+		Respond(w, http.StatusCreated, Object{"kind": "Event", "apiVersion": "v1", "metadata": Object{"name": "event"}})
 		return
 	}
 	if r.URL.Query().Get("watch") == "true" {
 		s.watch(w, r, at, gone)
 		return
 	}
-	var body object
+	var body Object
 	if r.Method != http.MethodGet {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-			respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
+			Respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
 			return
 		}
 	}
 	code, result := s.handle(r, at, body)
-	respond(w, code, result)
+	Respond(w, code, result)
 }
 
-func respond(w http.ResponseWriter, code int, result any) {
+// Respond answers a request with an object.
+func Respond(w http.ResponseWriter, code int, result any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	json.NewEncoder(w).Encode(result)
+}
+
+// RespondError answers a request with an error.
+func RespondError(w http.ResponseWriter, err *apierrors.StatusError) {
+	Respond(w, int(err.ErrStatus.Code), statusOf(err))
 }
 
 func statusOf(err *apierrors.StatusError) any {
@@ -174,13 +172,18 @@ func statusOf(err *apierrors.StatusError) any {
 }
 
 // handle carries out a request.
-func (s *apiServer) handle(r *http.Request, at target, body object) (int, any) {
+func (s *APIServer) handle(r *http.Request, at target, body Object) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	has := s.objects[at.key()]
 	if at.name == "" {
 		if r.Method == http.MethodPost {
-			at.name = metadata(body)["name"].(string)
+			name, ok := metadata(body)["name"].(string)
+			if !ok {
+				name = fmt.Sprint(metadata(body)["generateName"], s.version)
+				metadata(body)["name"] = name
+			}
+			at.name = name
 			if s.objects[at.key()] != nil {
 				return http.StatusConflict, statusOf(apierrors.NewAlreadyExists(corev1.Resource(at.resource), at.name))
 			}
@@ -217,18 +220,18 @@ func (s *apiServer) handle(r *http.Request, at target, body object) (int, any) {
 	return http.StatusOK, clone(has)
 }
 
-func metadata(o object) object { return o["metadata"].(object) }
+func metadata(o Object) Object { return o["metadata"].(Object) }
 
 // merge applies a merge patch without nulls.
-func merge(o, patch object) object {
+func merge(o, patch Object) Object {
 	o = maps.Clone(o)
 	for k, v := range patch {
-		if inner, ok := v.(object); ok {
-			has, _ := o[k].(object)
+		if inner, ok := v.(Object); ok {
+			has, _ := o[k].(Object)
 			v = merge(has, inner)
 		}
 		if o == nil {
-			o = object{}
+			o = Object{}
 		}
 		o[k] = v
 	}
@@ -236,7 +239,7 @@ func merge(o, patch object) object {
 }
 
 // clone returns a copy of an object.
-func clone(o object) (copied object) {
+func clone(o Object) (copied Object) {
 	text, err := json.Marshal(o)
 	if err == nil {
 		err = json.Unmarshal(text, &copied)
@@ -248,11 +251,11 @@ func clone(o object) (copied object) {
 }
 
 // set stores an object, or removes it, for the watches. The caller holds mu.
-func (s *apiServer) set(kind string, at target, o object) {
+func (s *APIServer) set(kind string, at target, o Object) {
 	s.version++
 	if kind == "DELETED" {
 		delete(s.objects, at.key())
-		o = merge(o, object{"metadata": object{}})
+		o = merge(o, Object{"metadata": Object{}})
 		o["metadata"] = maps.Clone(metadata(o))
 	} else {
 		s.objects[at.key()] = o
@@ -264,7 +267,7 @@ func (s *apiServer) set(kind string, at target, o object) {
 }
 
 // selects reports whether an object is one of those that a request lists or watches.
-func (s *apiServer) selects(r *http.Request, at, of target, o object) bool {
+func (s *APIServer) selects(r *http.Request, at, of target, o Object) bool {
 	if of.resource != at.resource || at.namespace != "" && of.namespace != at.namespace {
 		return false
 	}
@@ -273,26 +276,26 @@ func (s *apiServer) selects(r *http.Request, at, of target, o object) bool {
 		return true
 	}
 	outer, inner, _ := strings.Cut(field, ".")
-	part, _ := o[outer].(object)
+	part, _ := o[outer].(Object)
 	return part[inner] == value
 }
 
-func (s *apiServer) list(r *http.Request, at target) any {
-	items := []object{}
+func (s *APIServer) list(r *http.Request, at target) any {
+	items := []Object{}
 	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 		words := strings.Split(key, "/")
 		if o := s.objects[key]; s.selects(r, at, target{resource: words[0], namespace: words[1]}, o) {
 			items = append(items, clone(o))
 		}
 	}
-	return object{"kind": "List", "apiVersion": "v1", "metadata": object{"resourceVersion": strconv.Itoa(s.version)}, "items": items}
+	return Object{"kind": "List", "apiVersion": "v1", "metadata": Object{"resourceVersion": strconv.Itoa(s.version)}, "items": items}
 }
 
 // watch sends the changes after a version until the client leaves or the server goes away.
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, at target, gone <-chan struct{}) {
+func (s *APIServer) watch(w http.ResponseWriter, r *http.Request, at target, gone <-chan struct{}) {
 	after, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if err != nil {
-		respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
+		Respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -310,7 +313,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, at target, gon
 		after = s.version
 		s.mu.Unlock()
 		for _, c := range due {
-			json.NewEncoder(w).Encode(object{"type": c.kind, "object": c.object})
+			json.NewEncoder(w).Encode(Object{"type": c.kind, "object": c.object})
 		}
 		control.Flush()
 		select {
@@ -323,14 +326,26 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, at target, gon
 	}
 }
 
-// put stores an object of a test.
-func (s *apiServer) put(t *testing.T, path string, o any) {
+// Events returns the reasons and messages of the events of a pod.
+func (s *APIServer) Events(name string) (texts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.events {
+		if e := &s.events[i]; e.InvolvedObject.Name == name {
+			texts = append(texts, e.Reason+": "+e.Message)
+		}
+	}
+	return texts
+}
+
+// Put stores an object of a test.
+func (s *APIServer) Put(t *testing.T, path string, o any) {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var generic object
+	var generic Object
 	if err := json.Unmarshal(text, &generic); err != nil {
 		t.Fatal(err)
 	}
@@ -344,16 +359,16 @@ func (s *apiServer) put(t *testing.T, path string, o any) {
 	s.set(kind, at, generic)
 }
 
-// remove deletes an object.
-func (s *apiServer) remove(path string) {
+// Remove deletes an object.
+func (s *APIServer) Remove(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := parseTarget(path)
 	s.set("DELETED", at, s.objects[at.key()])
 }
 
-// pod returns a pod of the default namespace; nil if there is none.
-func (s *apiServer) pod(name string) *corev1.Pod {
+// Pod returns a pod of the default namespace; nil if there is none.
+func (s *APIServer) Pod(name string) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.objects[target{resource: "pods", namespace: "default", name: name}.key()]
@@ -368,14 +383,14 @@ func (s *apiServer) pod(name string) *corev1.Pod {
 	return p
 }
 
-// putPod stores a pod that is bound to the node attic.
-func (s *apiServer) putPod(t *testing.T, p *corev1.Pod) {
+// PutPod stores a pod that is bound to the node attic.
+func (s *APIServer) PutPod(t *testing.T, p *corev1.Pod) {
 	t.Helper()
-	s.put(t, kubeapi.PodPath("default", p.Name), p)
+	s.Put(t, kubeapi.PodPath("default", p.Name), p)
 }
 
-// newPod returns a pod that is bound to the node attic.
-func newPod(name, uid string) *corev1.Pod {
+// NewPod returns a pod that is bound to the node attic.
+func NewPod(name, uid string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(uid)},
 		Spec:       corev1.PodSpec{NodeName: "attic", TerminationGracePeriodSeconds: new(int64(7)), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
