@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,7 +28,8 @@ import (
 type Engine interface {
 	// Find returns the pod of a namespace and a name on this host; nil if there is none.
 	Find(namespace, name string) (*Local, error)
-	// Apply starts a pod with the UID of the API server, or changes the running one to its manifest.
+	// Apply starts a pod with the UID of the API server, or changes the running one to its manifest. The error is
+	// RefusedContainers if all has changed but these.
 	Apply(ctx context.Context, uid types.UID, manifest *corev1.Pod) error
 	// SetCondition sets a condition of a running pod that a component of the cluster, not the node, has set.
 	SetCondition(ctx context.Context, namespace, name string, c *corev1.PodCondition) error
@@ -47,6 +50,17 @@ type Engine interface {
 	DeleteObject(ctx context.Context, r Reference) error
 	// Watch calls changed when the status of a pod may have changed, until ctx ends.
 	Watch(ctx context.Context, changed func(namespace, name string)) error
+}
+
+// RefusedContainers are the ephemeral containers that the engine refuses, by name, with the reasons.
+type RefusedContainers map[string]error
+
+func (r RefusedContainers) Error() string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		lines = append(lines, fmt.Sprintf("ephemeral container %s: %v", name, r[name]))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Agent is the node agent.

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,6 +27,7 @@ type fakeEngine struct {
 	pods    map[string]*Local // by name
 	log     []string          // starts, stops and removals
 	claims  []string          // that were stored, each with its volume
+	refused RefusedContainers // the result of changes
 	changed func(namespace, name string)
 }
 
@@ -63,8 +65,11 @@ func (e *fakeEngine) Find(_, name string) (*Local, error) {
 	return nil, nil
 }
 
-func (e *fakeEngine) Apply(_ context.Context, uid types.UID, m *corev1.Pod) error {
+func (e *fakeEngine) Apply(_ context.Context, uid types.UID, m *corev1.Pod) (err error) {
 	e.do(m.Name, func() {
+		if len(e.refused) > 0 {
+			err = e.refused
+		}
 		if l := e.pods[m.Name]; l == nil || !l.Alive {
 			p := m.DeepCopy()
 			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
@@ -72,7 +77,7 @@ func (e *fakeEngine) Apply(_ context.Context, uid types.UID, m *corev1.Pod) erro
 			e.log = append(e.log, "start "+m.Name)
 		}
 	})
-	return nil
+	return err
 }
 
 func (e *fakeEngine) Stop(_ context.Context, _, name string, grace int64) error {
@@ -220,6 +225,29 @@ func TestAgentStartsAndStops(t *testing.T) {
 	if got := b.engine.calls(); got != "start web, stop web in 3, remove web" {
 		t.Errorf("the agent did %s", got)
 	}
+}
+
+// TestRefusedContainer: an ephemeral container that is refused has a status with the reason, which kubectl debug prints.
+func TestRefusedContainer(t *testing.T) {
+	b := newBed(t)
+	b.run(t)
+	b.PutPod(t, nodetest.NewPod("web", uid1))
+	b.waitRunning(t, "web")
+	b.engine.do("web", func() { b.engine.refused = RefusedContainers{"bad": errors.New("it is privileged")} })
+	p := b.Pod("web")
+	for _, name := range []string{"bad", "good"} {
+		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "image"}})
+	}
+	b.PutPod(t, p)
+	waitFor(t, "its status", func() bool { return len(b.Pod("web").Status.EphemeralContainerStatuses) > 0 })
+	if all := b.Pod("web").Status.EphemeralContainerStatuses; len(all) != 1 || all[0].Name != "bad" || all[0].State.Waiting == nil || all[0].State.Waiting.Reason != "CreateContainerError" || all[0].State.Waiting.Message != "it is privileged" {
+		t.Errorf("the status has %+v", all)
+	}
+	b.engine.do("web", func() { b.engine.refused = nil })
+	p = b.Pod("web")
+	p.Labels = map[string]string{"changed": "again"}
+	b.PutPod(t, p)
+	waitFor(t, "the status is gone", func() bool { return len(b.Pod("web").Status.EphemeralContainerStatuses) == 0 })
 }
 
 // TestAgentRestart: the next agent takes up the pods that run, and stops those that the API server has deleted

@@ -28,7 +28,7 @@ func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	case own && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
 		return &p.Status // its processes are lost: it is resumed
 	case own && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
-		return mergeStatus(p, w.agent.Node.Network.withClusterIPs(&local.Pod.Status), addresses)
+		return mergeStatus(p, w.withRefused(w.agent.Node.Network.withClusterIPs(&local.Pod.Status)), addresses)
 	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
 		return &p.Status
 	case w.rejected != nil:
@@ -45,6 +45,21 @@ func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	st := waitingStatus(p, reason, "")
 	st.StartTime = startTime
 	return mergeStatus(p, st, addresses)
+}
+
+// withRefused adds the ephemeral containers that the engine has refused to the status of the pod on this host.
+func (w *worker) withRefused(st *corev1.PodStatus) *corev1.PodStatus {
+	if len(w.refused) == 0 {
+		return st
+	}
+	st = st.DeepCopy()
+	for _, c := range w.applied.Spec.EphemeralContainers {
+		if err := w.refused[c.Name]; err != nil {
+			waiting := &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: err.Error()}
+			st.EphemeralContainerStatuses = append(st.EphemeralContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: waiting}})
+		}
+	}
+	return st
 }
 
 // equalStatus reports whether the API server would store the same for two statuses: its times are whole seconds.

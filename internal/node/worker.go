@@ -34,6 +34,7 @@ type worker struct {
 	rejected     *rejection        // why the node does not admit it
 	startFailure *corev1.PodStatus // why it does not start; nil if it may
 	applied      *corev1.Pod       // the manifest that the engine has, or has refused for the running pod
+	refused      RefusedContainers // of applied
 	stopping     *int64            // the grace period of the stop in progress
 	stops        int               // calls of Stop in progress
 	sent         map[string]int32  // counts of the events that the API server has
@@ -308,7 +309,8 @@ func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs b
 	}
 	w.begin(ctx, &w.applyTask, do, func(err error) {
 		if err == nil || runs { // a change that the engine refuses is not tried again
-			w.applied = manifest
+			w.applied, w.refused = manifest, nil
+			errors.As(err, &w.refused)
 		}
 		if err == nil {
 			w.startFailure, w.refresh, w.refusals, w.applyTask.failures, w.applyTask.next = nil, refresh, 0, 0, time.Time{}

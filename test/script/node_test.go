@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"hash/fnv"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,13 +24,13 @@ import (
 	"github.com/podrun/podrun/internal/node/nodetest"
 )
 
-// userObjects are the user's objects of each kind to which a pod refers. HERE is a directory.
+// userObjects are the user's objects of each kind to which a pod refers. HERE is a directory, REGISTRY a registry.
 const userObjects = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: own}, data: {key: secret-of-the-user}}
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: own}, stringData: {key: secret-of-the-user}}
 ---
-{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths":{}}'}}
+{apiVersion: v1, kind: Secret, metadata: {name: pull}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: '{"auths":{"REGISTRY":{"auth":"dXNlcjpzZWNyZXQ="}}}'}}
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: default}, imagePullSecrets: [{name: pull}]}
 ---
@@ -54,7 +59,7 @@ spec:
     volumeMounts: [{name: own, mountPath: /own}, {name: bound, mountPath: /bound}]
 `
 
-// bed is a host that is a node of a cluster, with the API server.
+// nodeBed is a host that is a node of a cluster, with the API server.
 type nodeBed struct {
 	*host
 	api *nodetest.APIServer
@@ -99,6 +104,19 @@ func (b *nodeBed) must(t *testing.T, args ...string) string {
 	return string(out)
 }
 
+// startUser makes the user's objects, and starts the user's pod.
+func (b *nodeBed) startUser(t *testing.T, registry string) {
+	t.Helper()
+	file := filepath.Join(b.dir, "user.yaml")
+	if err := os.Mkdir(filepath.Join(b.dir, "disk"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.NewReplacer("HERE", b.dir, "REGISTRY", registry).Replace(userObjects)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must(t, "up", "-d", "--wait", file)
+}
+
 // waitFor waits until ok is true.
 func (b *nodeBed) waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -116,7 +134,9 @@ func (b *nodeBed) waitFor(t *testing.T, what string, ok func() bool) {
 
 // clusterPod returns a pod of the cluster that prints what it finds of the user.
 func clusterPod(name string, change func(*corev1.Pod)) *corev1.Pod {
-	p := nodetest.NewPod(name, "00000000-0000-0000-0000-"+fmt.Sprintf("%012x", name)[:12])
+	sum := fnv.New32()
+	sum.Write([]byte(name))
+	p := nodetest.NewPod(name, fmt.Sprintf("00000000-0000-0000-0000-%012x", sum.Sum32()))
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	p.Spec.TerminationGracePeriodSeconds = new(int64(0))
 	p.Spec.Containers = []corev1.Container{{
@@ -136,14 +156,7 @@ func mount(p *corev1.Pod, source corev1.VolumeSource) {
 // none of those that the user has, of every kind to which a pod refers.
 func TestClusterSeesNoObjectOfTheUser(t *testing.T) {
 	b := startNode(t)
-	file := filepath.Join(b.dir, "user.yaml")
-	if err := os.Mkdir(filepath.Join(b.dir, "disk"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(userObjects, "HERE", b.dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.must(t, "up", "-d", "--wait", file)
+	b.startUser(t, "registry.test")
 	own := corev1.LocalObjectReference{Name: "own"}
 	missing := map[string]struct {
 		change  func(*corev1.Pod)
@@ -209,8 +222,51 @@ func TestClusterSeesNoObjectOfTheUser(t *testing.T) {
 	if files := b.must(t, "exec", "user", "--", "cat", "/own/file", "/bound/file"); strings.Contains(files, "written") {
 		t.Errorf("a pod of the cluster has written to the user's claims: %s", files)
 	}
-	if endpoints := b.must(t, "describe", "service", "own"); strings.Count(endpoints, "10.") > 2 {
-		t.Logf("the user's Service:\n%s", endpoints)
+	if page := b.must(t, "describe", "service", "own"); !endpointPattern.MatchString(page) {
+		t.Errorf("the user's Service has other endpoints than the user's pod:\n%s", page)
+	}
+}
+
+// endpointPattern matches the line of a Service's page with one endpoint.
+var endpointPattern = regexp.MustCompile(`(?m)^Endpoints: +[0-9.]+:80$`)
+
+// TestClusterUsesNoLoginOfTheUser: a pod of a cluster pulls with the pull secrets of the cluster, not with the user's of
+// the same name.
+func TestClusterUsesNoLoginOfTheUser(t *testing.T) {
+	b := startNode(t)
+	var mu sync.Mutex
+	logins := 0
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, _, _ := r.BasicAuth(); user != "" {
+			mu.Lock()
+			logins++
+			mu.Unlock()
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+	}))
+	t.Cleanup(registry.Close)
+	name := strings.TrimPrefix(registry.URL, "http://")
+	config := filepath.Join(b.dir, "home", ".config", "containers")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(config, "registries.conf"), fmt.Appendf(nil, "[[registry]]\nlocation = %q\ninsecure = true\n", name), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.startUser(t, name)
+	b.api.PutPod(t, clusterPod("puller", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = name+"/image:1", corev1.PullAlways
+		p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}}
+	}))
+	b.waitFor(t, "the pull fails", func() bool {
+		st := b.api.Pod("puller").Status.ContainerStatuses
+		return len(st) == 1 && st[0].State.Waiting != nil && strings.Contains(st[0].State.Waiting.Reason, "Pull")
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if logins != 0 {
+		t.Error("the user's login was used")
 	}
 }
 
@@ -218,19 +274,13 @@ func TestClusterSeesNoObjectOfTheUser(t *testing.T) {
 // whatever their names. A claim is the volume to which the API server has bound it.
 func TestClusterHasObjectsOfTheSameName(t *testing.T) {
 	b := startNode(t)
-	file := filepath.Join(b.dir, "user.yaml")
-	for _, dir := range []string{"disk", "cluster"} {
-		if err := os.Mkdir(filepath.Join(b.dir, dir), 0o777); err != nil {
-			t.Fatal(err)
-		}
+	b.startUser(t, "registry.test")
+	if err := os.Mkdir(filepath.Join(b.dir, "cluster"), 0o777); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(b.dir, "cluster", "file"), []byte("file-of-the-cluster\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(userObjects, "HERE", b.dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.must(t, "up", "-d", "--wait", file)
 	meta := metav1.ObjectMeta{Name: "own", Namespace: "default", UID: "00000000-0000-0000-0000-0000000000aa"}
 	b.api.Put(t, "/api/v1/namespaces/default/configmaps/own", &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": "configmap-of-the-cluster"}})
 	b.api.Put(t, "/api/v1/namespaces/default/secrets/own", &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"key2": []byte("secret-of-the-cluster")}})

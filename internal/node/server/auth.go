@@ -66,7 +66,7 @@ func (a *authorizer) wrap(next http.Handler) http.Handler {
 			return
 		}
 		for _, sub := range subresources(r.URL.Path) {
-			allowed, err := a.authorize(ctx, user, verb(r.Method), sub)
+			allowed, err := a.authorize(ctx, user, verb(r), sub)
 			if err != nil {
 				http.Error(w, "the API server does not answer: "+err.Error(), http.StatusServiceUnavailable)
 				return
@@ -76,7 +76,7 @@ func (a *authorizer) wrap(next http.Handler) http.Handler {
 				return
 			}
 		}
-		http.Error(w, "Forbidden (user="+user.Name+", verb="+verb(r.Method)+", resource=nodes, subresource(s)=["+strings.Join(subresources(r.URL.Path), " ")+"])", http.StatusForbidden)
+		http.Error(w, "Forbidden (user="+user.Name+", verb="+verb(r)+", resource=nodes, subresource(s)=["+strings.Join(subresources(r.URL.Path), " ")+"])", http.StatusForbidden)
 	})
 }
 
@@ -138,9 +138,13 @@ func (a *authorizer) authorize(ctx context.Context, u *User, verb, subresource s
 	return allowed, nil
 }
 
-// verb returns the API's verb for a method (kubelet: pkg/kubelet/server/auth.go).
-func verb(method string) string {
-	switch method {
+// verb returns the API's verb for a request (kubelet: pkg/kubelet/server/auth.go). A request for streams is of the verb
+// create, whatever its method: with a websocket, whose method is GET, a client that may only read could execute commands.
+func verb(r *http.Request) string {
+	if len(r.Header.Values("Upgrade")) > 0 {
+		return "create"
+	}
+	switch r.Method {
 	case http.MethodPost:
 		return "create"
 	case http.MethodGet, http.MethodHead:

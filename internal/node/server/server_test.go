@@ -245,6 +245,39 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// TestReaderDoesNotExecute: a client that may only read the node executes nothing by a websocket, whose method is GET.
+func TestReaderDoesNotExecute(t *testing.T) {
+	h := serve(t)
+	h.reviewer.allowed = func(s authorizationv1.SubjectAccessReviewSpec) bool { return s.ResourceAttributes.Verb == "get" }
+	h.pods.exec = func(context.Context, []string, Streams) (int, error) {
+		t.Error("a command was executed")
+		return 0, nil
+	}
+	for _, path := range []string{"/exec/default/web/main?command=id&output=1", "/attach/default/web/main?output=1", "/portForward/default/web?port=80"} {
+		for _, headers := range []http.Header{{"Upgrade": {"websocket"}}, {"Upgrade": {"", "websocket"}}, {"Upgrade": {"SPDY/3.1"}}} {
+			r, err := http.NewRequest(http.MethodGet, h.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header = headers
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Authorization", "Bearer good")
+			r.Header.Set("Sec-WebSocket-Version", "13")
+			r.Header.Set("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+			r.Header.Set("Sec-WebSocket-Protocol", "v5.channel.k8s.io")
+			answer, err := h.client(t, nil).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "verb=create") {
+				t.Errorf("%s with %v: %d %s %v", path, headers["Upgrade"], answer.StatusCode, text, err)
+			}
+		}
+	}
+}
+
 // TestAuthorization checks what the API server is asked, and that its answers are used again.
 func TestAuthorization(t *testing.T) {
 	h := serve(t)

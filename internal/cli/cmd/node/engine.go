@@ -80,7 +80,47 @@ func (e *engine) Apply(ctx context.Context, uid types.UID, m *corev1.Pod) error 
 		if m, err = withoutPtrace(p, running, m); err != nil {
 			return err
 		}
+		return e.change(ctx, uid, running, m)
 	}
+	return e.apply(ctx, uid, m)
+}
+
+// change changes a running pod. An ephemeral container that is refused does not keep the others from starting.
+func (e *engine) change(ctx context.Context, uid types.UID, running *pod.Plan, m *corev1.Pod) error {
+	isNew := func(c corev1.EphemeralContainer) bool {
+		_, has := running.Container(c.Name)
+		return !has
+	}
+	failed := e.apply(ctx, uid, m)
+	if failed == nil || !slices.ContainsFunc(m.Spec.EphemeralContainers, isNew) {
+		return failed
+	}
+	accepted := m.DeepCopy()
+	accepted.Spec.EphemeralContainers = slices.DeleteFunc(accepted.Spec.EphemeralContainers, isNew)
+	if err := e.apply(ctx, uid, accepted); err != nil {
+		return err
+	}
+	refused := node.RefusedContainers{}
+	for _, c := range m.Spec.EphemeralContainers {
+		if !isNew(c) {
+			continue
+		}
+		next := accepted.DeepCopy()
+		next.Spec.EphemeralContainers = append(next.Spec.EphemeralContainers, c)
+		if err := e.apply(ctx, uid, next); err != nil {
+			refused[c.Name] = err
+		} else {
+			accepted = next
+		}
+	}
+	if len(refused) > 0 {
+		return refused
+	}
+	return nil
+}
+
+// apply starts a pod, or changes the running one to its manifest.
+func (e *engine) apply(ctx context.Context, uid types.UID, m *corev1.Pod) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode pod %s: %w", m.Name, err)

@@ -3,11 +3,13 @@ package node
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,6 +63,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "register-with-taints", Usage: "taints of the node when it is registered for the first time: `KEY=VALUE:EFFECT`"},
 			&cli.Int64Flag{Name: "max-pods", Value: 110, Usage: "the `NUMBER` of pods that the cluster may place here"},
 			&cli.IntFlag{Name: "port", Value: server.Port, Usage: "the `PORT` of the kubelet's API, at which the API server reaches the node; 0 is a free one"},
+			&cli.StringFlag{Name: "client-ca-file", Usage: "the authorities in this `FILE` certify the clients of the kubelet's API, by default those of the API server"},
 			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "the `ADDRESSES` of the cluster's name servers for pods; without them podrun answers the names of Services"},
 			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names, by default cluster.local"},
 			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none or wireguard"},
@@ -83,6 +86,7 @@ type options struct {
 	taints     []string
 	maxPods    int64
 	port       int
+	clientCA   string
 	sysctls    []string
 	cluster    pod.Cluster
 
@@ -98,6 +102,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.words, o.kubeconfig, o.bootstrap, o.name = c.Args().Slice(), c.String("kubeconfig"), c.String("bootstrap-kubeconfig"), c.String("node-name")
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
+	o.clientCA = c.String("client-ca-file")
 	o.cluster.Domain = c.String("cluster-domain")
 	for _, list := range c.StringSlice("cluster-dns") {
 		o.cluster.DNS = append(o.cluster.DNS, strings.Split(list, ",")...)
@@ -214,6 +219,10 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	clientCA, err := o.clientAuthorities(id.config.CA)
+	if err != nil {
+		return err
+	}
 	if o.node.Network, err = o.network(dirs, files); err != nil {
 		return err
 	}
@@ -230,7 +239,7 @@ func (o *options) Run(ctx context.Context) error {
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
-	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: id.config.CA, Certificate: id.serving.Certificate}
+	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -246,6 +255,21 @@ func (o *options) Run(ctx context.Context) error {
 	cancel()
 	all.Wait()
 	return errors.Join(err, served, shutDown(context.WithoutCancel(ctx), agent, dirs))
+}
+
+// clientAuthorities returns the authorities, in PEM, that certify the clients of the kubelet's API.
+func (o *options) clientAuthorities(ofServer []byte) ([]byte, error) {
+	if o.clientCA == "" {
+		return ofServer, nil
+	}
+	text, err := os.ReadFile(o.clientCA)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s has no certificate in PEM", o.clientCA)
+	}
+	if err != nil {
+		return nil, report.New(report.Usage, "", "--client-ca-file: %w", err)
+	}
+	return text, nil
 }
 
 // addressTowards returns the host's address on the route to a server.
