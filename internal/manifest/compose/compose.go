@@ -55,7 +55,8 @@ type host struct {
 
 // convert converts the files of a request.
 func convert(ctx context.Context, request api.Request, on host) api.Result {
-	c := &converter{host: on, files: sources{names: map[string]string{}}, rows: newRows()}
+	c := &converter{host: on, rows: newRows()}
+	c.files = sources{names: map[string]string{}, reader: &c.reader}
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{logrus.WarnLevel: {c}})
 	if err := c.load(ctx, request); err != nil {
@@ -63,7 +64,9 @@ func convert(ctx context.Context, request api.Request, on host) api.Result {
 		return c.result()
 	}
 	c.checkAttributes()
-	c.convert()
+	if c.checkSize() {
+		c.convert()
+	}
 	return c.result()
 }
 
@@ -71,9 +74,12 @@ func convert(ctx context.Context, request api.Request, on host) api.Result {
 type converter struct {
 	host     host
 	files    sources
+	reader   reader
 	rows     rows
 	project  *types.Project
 	findings []loader.UnsupportedAttribute // attributes that are accepted or refused
+
+	environment map[string]string // that the files may use
 
 	objects            []object
 	warnings, problems []api.Message
@@ -82,9 +88,14 @@ type converter struct {
 // Levels returns the levels of the library's messages that are warnings to the user.
 func (c *converter) Levels() []logrus.Level { return []logrus.Level{logrus.WarnLevel} }
 
+// unsetVariable is the library's warning about a variable.
+var unsetVariable = regexp.MustCompile(`The "?\\?"?([A-Za-z0-9_]+)\\?"? variable is not set`)
+
 // Fire makes a message of the library a warning.
 func (c *converter) Fire(e *logrus.Entry) error {
-	if !strings.Contains(e.Message, "`version` is obsolete") {
+	if name := unsetVariable.FindStringSubmatch(e.Message); name != nil && c.withheld(name[1]) {
+		c.problems = append(c.problems, api.Message{Text: withheldText(name[1])})
+	} else if !strings.Contains(e.Message, "`version` is obsolete") {
 		c.warnings = append(c.warnings, api.Message{Text: e.Message})
 	}
 	return nil
@@ -95,8 +106,12 @@ func (c *converter) load(ctx context.Context, request api.Request) error {
 	if files := os.Getenv("COMPOSE_ENV_FILES"); files != "" && len(request.EnvFiles) == 0 {
 		request.EnvFiles = strings.Split(files, ",")
 	}
-	options, err := cli.NewProjectOptions(request.Files, cli.WithName(request.Project), cli.WithOsEnv, cli.WithEnvFiles(request.EnvFiles...), cli.WithDotEnv,
-		cli.WithConfigFileEnv, cli.WithDefaultConfigPath, cli.WithEnvFiles(request.EnvFiles...), cli.WithDotEnv, cli.WithDefaultProfiles(request.Profiles...))
+	userEnv := cli.WithOsEnv
+	if request.Confined {
+		userEnv = cli.WithEnv(slices.DeleteFunc(os.Environ(), func(v string) bool { return !strings.HasPrefix(v, policyVariables) }))
+	}
+	options, err := cli.NewProjectOptions(request.Files, cli.WithName(request.Project), userEnv, cli.WithEnvFiles(request.EnvFiles...), c.withDotEnv(request),
+		cli.WithConfigFileEnv, cli.WithDefaultConfigPath, cli.WithEnvFiles(request.EnvFiles...), c.withDotEnv(request), cli.WithDefaultProfiles(request.Profiles...))
 	if err != nil {
 		return err
 	}
@@ -107,9 +122,15 @@ func (c *converter) load(ctx context.Context, request api.Request) error {
 	if err != nil {
 		return err
 	}
+	if request.Confined {
+		if err := c.reader.confine(options.WorkingDir); err != nil {
+			return err
+		}
+	}
 	details := types.ConfigDetails{WorkingDir: options.WorkingDir, Environment: options.Environment}
+	c.environment = options.Environment
 	for i, name := range options.ConfigPaths {
-		text, path, err := read(name, c.host.stdin)
+		text, path, err := c.read(name)
 		if err != nil {
 			return err
 		}
@@ -124,21 +145,72 @@ func (c *converter) load(ctx context.Context, request api.Request) error {
 		c.files.add(name, path, text)
 		details.ConfigFiles = append(details.ConfigFiles, types.ConfigFile{Filename: path, Content: text})
 	}
+	for _, f := range c.files.main {
+		f.dir = options.WorkingDir
+	}
+	if err := c.files.check(details.Environment); err != nil {
+		return err
+	}
 	c.project, err = loader.LoadWithContext(ctx, details, loader.WithProfiles(profiles(request, options.Environment)), loader.WithoutUnnecessaryResources,
-		c.name(options), loader.WithSupportedAttributes(c.supportedPaths(), func(found []loader.UnsupportedAttribute) { c.findings = found }))
-	return err
+		c.name(options), loader.WithSupportedAttributes(c.supportedPaths(), func(found []loader.UnsupportedAttribute) { c.findings = found }), c.limited)
+	if c.reader.total > maxTotal {
+		return errTotal
+	}
+	if err != nil {
+		return err
+	}
+	return c.resolveFiles()
 }
 
-// read returns the text and the path of a file.
-func read(name string, stdin io.Reader) (text []byte, path string, err error) {
+// limited makes the library leave env files and label files to resolveFiles, and counts the values of variables.
+func (c *converter) limited(o *loader.Options) {
+	o.SkipResolveEnvironment, o.SkipResolveLabels = true, true
+	lookup := o.Interpolate.LookupValue
+	o.Interpolate.LookupValue = func(name string) (string, bool) {
+		value, ok := lookup(name)
+		if c.reader.total += len(value); c.reader.total > maxTotal {
+			return "", true
+		}
+		return value, ok
+	}
+}
+
+// withDotEnv is cli.WithDotEnv within the limits. An env file that the user names may be anywhere.
+func (c *converter) withDotEnv(request api.Request) cli.ProjectOptionsFn {
+	return func(o *cli.ProjectOptions) error {
+		read := reader{total: c.reader.total}
+		if request.Confined && len(request.EnvFiles) == 0 {
+			dir, err := o.GetWorkingDir()
+			if err == nil {
+				err = read.confine(dir)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		vars := map[string]string{}
+		for _, name := range o.EnvFiles {
+			if err := read.readEnv(name, "", vars, o.Environment.Resolve); err != nil {
+				return fmt.Errorf("cannot read the env file: %w", err)
+			}
+		}
+		o.Environment.Merge(vars)
+		return nil
+	}
+}
+
+// read returns the text and the path of a file that the user names.
+func (c *converter) read(name string) (text []byte, path string, err error) {
 	if name == "-" {
-		text, err = io.ReadAll(stdin)
+		text, err = c.reader.readAll(c.host.stdin, "standard input")
 		return text, name, err
 	}
 	if path, err = filepath.Abs(name); err != nil {
 		return nil, "", err
 	}
-	text, err = os.ReadFile(path)
+	named := reader{total: c.reader.total}
+	text, err = named.read(path)
+	c.reader.total = named.total
 	return text, path, err
 }
 

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"bytes"
 	"reflect"
 	"regexp"
 	"strings"
@@ -27,7 +26,7 @@ func (o object) set(name string, value any) {
 
 // encode returns objects as YAML documents, with sorted keys.
 func encode(objects []object) (string, error) {
-	var b bytes.Buffer
+	var b limitedWriter
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	e.CompactSeqIndent()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -162,12 +161,15 @@ func (c *converter) objectOfFile(attribute, key string, f types.FileObjectConfig
 	switch {
 	case f.File != "":
 		var err error
-		if text, err = os.ReadFile(f.File); err != nil {
+		if text, err = c.reader.read(f.File); err != nil {
 			c.refuse(append(at, "file"), "cannot be read: %v", err)
 		}
 	case f.Environment != "":
 		value, ok := c.project.Environment[f.Environment]
-		if !ok {
+		switch {
+		case c.withheld(f.Environment):
+			c.refuse(append(at, "environment"), "%s", withheldText(f.Environment))
+		case !ok:
 			c.refuse(append(at, "environment"), "cannot be read: the variable %s is not set", f.Environment)
 		}
 		text = []byte(value)

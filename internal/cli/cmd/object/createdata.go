@@ -136,7 +136,7 @@ func fromEnvFile(env *cmdutil.Env, file string, add func(key string, value []byt
 func readValue(env *cmdutil.Env, path string) ([]byte, error) {
 	in := env.In
 	if path != "-" && path != "/dev/stdin" {
-		file, err := os.Open(path)
+		file, err := cmdutil.OpenInput(path)
 		if err != nil {
 			return nil, report.New(report.Usage, "", "cannot read the value: %w", err)
 		}

@@ -2,7 +2,7 @@ package run
 
 import (
 	"bytes"
-	"os"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -45,12 +46,23 @@ func (o *options) setVariable(c *corev1.Container, word string) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: literal(value)})
 }
 
+// maxEnvFile is the largest size of a file of variables: that of a document of a manifest.
+const maxEnvFile = 1 << 20
+
 // readEnvFile reads a file of variables in docker's format (docker/cli: pkg/kvfile): NAME=VALUE or NAME on
 // each line, comments begin with #, and values are taken as they are, with quotes and spaces.
 func readEnvFile(file string) (list []string, err error) {
-	text, err := os.ReadFile(file)
+	opened, err := cmdutil.OpenInput(file)
 	if err != nil {
 		return nil, report.New(report.Usage, "", "read --env-file: %w", err)
+	}
+	defer opened.Close()
+	text, err := io.ReadAll(io.LimitReader(opened, maxEnvFile+1))
+	switch {
+	case err != nil:
+		return nil, report.New(report.Usage, "", "read --env-file: %w", err)
+	case len(text) > maxEnvFile:
+		return nil, usageErrorf("--env-file %s has more than %d MiB", file, maxEnvFile>>20)
 	}
 	number := 0
 	for line := range strings.Lines(string(bytes.TrimPrefix(text, []byte("\uFEFF")))) {

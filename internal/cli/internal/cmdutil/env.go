@@ -54,6 +54,7 @@ type Env struct {
 
 	Namespace     string // for objects without one
 	NamespaceFlag string // the value of -n, "" if not given
+	Policy        string // the value of --policy, "" if not given
 
 	Changed *ChangedObjects // objects that the command changed, for -o; nil until known
 

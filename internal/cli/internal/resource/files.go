@@ -48,7 +48,7 @@ func readFile(env *cmdutil.Env, file string) ([]byte, error) {
 		defer body.Close()
 		in = body
 	case file != "-":
-		opened, err := os.Open(file)
+		opened, err := cmdutil.OpenInput(file)
 		if err != nil {
 			return nil, UnreadableError(file, err)
 		}
@@ -158,6 +158,10 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Sourc
 	}
 	if len(request.Files) == 0 {
 		return sources, nil
+	}
+	var err error
+	if request.Confined, err = policyInForce(env, rest); err != nil {
+		return rest, err
 	}
 	result, err := compose.Convert(env, request)
 	if err != nil {
