@@ -43,6 +43,16 @@ func (p Pod) alive() (bool, error) {
 	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 
+// Incarnation returns a number that another pod of the same name does not have: the inode of the lock file, which a
+// removal deletes. It is 0 without a lock file.
+func (p Pod) Incarnation() uint64 {
+	var st unix.Stat_t
+	if unix.Stat(p.lockFile(), &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
 // PodInit returns the pod init as recorded in the lock: its pid in the PID namespace of the process
 // that started the pod, and its start time (/proc/PID/stat). ok is false if the pod is not alive,
 // or has not recorded it yet.

@@ -90,7 +90,12 @@ func (o *startOptions) startAgain(ctx context.Context, pods []store.Pod, signals
 		}
 		l.Targets = append(l.Targets, &podup.Target{Object: &objects[0], Pod: p})
 	}
-	if err := cmdutil.Interruptible(ctx, signals, l.Prepare); err != nil {
+	if err := cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		if err := l.AwaitEnds(ctx); err != nil {
+			return err
+		}
+		return l.Prepare(ctx)
+	}); err != nil {
 		return err
 	}
 	return errors.Join(l.Start(), rollout.AwaitPods(ctx, o.env, l.Started(), o.goal, o.timeout, signals))

@@ -11,6 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 )
 
 // runDry prints what up or apply would do.
@@ -47,11 +48,11 @@ func (o *runOptions) runDry(ctx context.Context) error {
 	for i := range docs.Pods {
 		o := &docs.Pods[i]
 		old, next, err := podDiff(dirs, o)
-		word := "configured"
+		word, place := "configured", dirs.Pod(o.Pod.Namespace, o.Pod.Name)
 		switch {
-		case old == nil:
+		case old == nil, place.Removing():
 			word = "created"
-		case !dirs.Pod(o.Pod.Namespace, o.Pod.Name).Alive():
+		case !place.Alive(), podclient.IsEnding(place):
 			word = "started"
 		case bytes.Equal(old, next):
 			word = "unchanged"

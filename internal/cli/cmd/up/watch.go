@@ -11,6 +11,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
@@ -107,10 +108,10 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 		switch {
 		case !in:
 			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s is new and is not started: run podrun up again to start it\n", p.Pod.Name)
-		case !p.Pod.Alive():
+		case !runs(p):
 			fmt.Fprintf(w.env.ErrOut, "podrun: pod %s has ended: it is not changed\n", p.Pod.Name)
 		}
-		return !in || !p.Pod.Alive()
+		return !in || !runs(p)
 	})
 	run.Workloads = slices.DeleteFunc(run.Workloads, func(o manifest.Object) bool {
 		in := slices.ContainsFunc(w.workloads, func(p store.Workload) bool {
@@ -146,6 +147,9 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 	}
 	return err
 }
+
+// runs reports whether a pod is alive and no command stops it.
+func runs(p *podup.Target) bool { return p.Pod.Alive() && !podclient.IsEnding(p.Pod) }
 
 // announce reports to the foreground which pods are replaced. A pod that is being stopped is not
 // replaced.

@@ -105,7 +105,7 @@ func Compare(env *cmdutil.Env, dirs store.Dirs, o *manifest.Object) (Change, err
 		next.PersistentVolume.OtherNode = !resource.IsOnThisNode(o)
 	}
 	old, err := dirs.Object(next.Kind, next.Namespace, next.Name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && old.Deleting { // one that is being removed is created again after that
 		next.UID, next.CreatedAt, next.Revision = NewUID(), time.Now().UTC(), 1
 		return Change{next, "created"}, nil
 	}

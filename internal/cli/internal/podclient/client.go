@@ -58,14 +58,14 @@ func IsHangup(err error) bool {
 }
 
 func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
-	deadline := time.Now().Add(AnswerTime)
+	deadline, life := time.Now().Add(AnswerTime), p.Incarnation()
 	for {
 		conn, err := p.Dial()
 		if err == nil {
 			context.AfterFunc(ctx, func() { conn.Close() })
 			return conn, nil
 		}
-		if !p.Alive() {
+		if !p.Alive() || p.Incarnation() != life {
 			return nil, ErrNotRunning
 		}
 		if time.Now().After(deadline) {

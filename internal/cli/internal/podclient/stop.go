@@ -50,8 +50,9 @@ func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 }
 
 // Retry calls request again while the supervisor hangs up and the pod is alive, because another supervisor will
-// answer. Once the pod is gone it returns ErrNotRunning.
+// answer. Once the pod is gone it returns ErrNotRunning, even if there is already another pod of its name.
 func Retry(ctx context.Context, p store.Pod, request func() error) error {
+	life := p.Incarnation()
 	for {
 		err := request()
 		switch {
@@ -62,6 +63,9 @@ func Retry(ctx context.Context, p store.Pod, request func() error) error {
 		}
 		if err := pollGone(ctx, p, PollTime); err != nil {
 			return err
+		}
+		if p.Incarnation() != life {
+			return ErrNotRunning
 		}
 	}
 }
@@ -139,11 +143,17 @@ func Shutdown(ctx context.Context, p store.Pod, killNow <-chan struct{}) error {
 	return WaitGone(ctx, p)
 }
 
+// errReplaced means that another pod of the same name exists.
+var errReplaced = errors.New("another pod of that name was created")
+
 // lockGone takes the lock of a pod that has ended, and waits at most GoneTime for its holder.
 func lockGone(ctx context.Context, p store.Pod) (*os.File, error) {
-	deadline := time.Now().Add(GoneTime)
+	deadline, life := time.Now().Add(GoneTime), p.Incarnation()
 	for {
 		lock, err := p.Lock()
+		if errors.Is(err, store.ErrLocked) && p.Incarnation() != life {
+			return nil, errReplaced
+		}
 		if err == nil || !errors.Is(err, store.ErrLocked) || time.Now().After(deadline) {
 			return lock, err
 		}
@@ -186,6 +196,7 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	if o.Progress != nil {
 		defer ReportWaiting(o.Progress, "stopping", p, o.Grace, nil)()
 	}
+	life := p.Incarnation()
 	monitor := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
 	pid, ok := p.Monitor()
 	if ok && o.Remove != nil {
@@ -210,7 +221,7 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 			return nil // another pod of that name was created since
 		}
 	}
-	if !p.HasRemains() {
+	if !p.HasRemains() || p.Alive() && p.Incarnation() != life {
 		return nil
 	}
 	return Remove(ctx, p, o.Remove)
@@ -269,6 +280,9 @@ func monitorEnds(ctx context.Context, p store.Pod, monitor int) (over bool, err 
 // Remove calls remove for a pod that has ended, once its last process is gone.
 func Remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) error {
 	lock, err := lockGone(ctx, p)
+	if errors.Is(err, errReplaced) {
+		return nil
+	}
 	if err != nil {
 		return report.New(report.Failure, forceHint(p), "cannot remove pod %s: %w", p.Name, err)
 	}

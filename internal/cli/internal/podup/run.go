@@ -11,12 +11,14 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/imagegc"
 	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/progress"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/host"
@@ -338,7 +340,13 @@ func (r *Run) startNew(p *Target) error {
 	if p.AwaitsImages {
 		start = r.startPull
 	}
-	switch err := r.begin(p, start); {
+	err := r.begin(p, start)
+	// Another command may still be removing what is left of an old pod.
+	for deadline := time.Now().Add(podclient.GoneTime); errors.Is(err, store.ErrLocked) && !p.Pod.Exists() && time.Now().Before(deadline); {
+		time.Sleep(podclient.PollTime)
+		err = r.begin(p, start)
+	}
+	switch {
 	case errors.Is(err, store.ErrLocked):
 		return busyError(p.Pod)
 	case err != nil:
@@ -385,6 +393,9 @@ func (r *Run) options() (manifest.BuildOptions, error) {
 
 // PrepareDryRun is Prepare without pulls. It makes Plans only for pods whose images are all present.
 func (r *Run) PrepareDryRun(ctx context.Context) error {
+	for _, p := range r.Targets {
+		p.Recreate = podclient.IsEnding(p.Pod) // it would be started again after its end
+	}
 	if err := r.inspect(ctx); err != nil {
 		return err
 	}

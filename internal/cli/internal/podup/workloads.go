@@ -29,9 +29,6 @@ func (r *Run) AddWorkloads(objectsList []manifest.Object) error {
 			}
 		}
 		o.Stored.RequireLimits, o.Stored.TLSVerify = r.RequireLimits, r.Pull.TLSVerify
-		if old, err := r.Dirs.Object(o.Stored.Kind, o.Stored.Namespace, o.Stored.Name); err == nil && old.Deleting {
-			errs = append(errs, report.New(report.Failure, "try again when it is removed", "%s is being removed", kindnames.Display(old)))
-		}
 		if _, err := objects.Compare(r.Env, r.Dirs, o); err != nil {
 			errs = append(errs, err)
 		}
