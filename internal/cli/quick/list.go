@@ -21,7 +21,7 @@ func list(command string, words []string) (code int, ok bool) {
 		return 0, false
 	}
 	dirs, err := store.UserDirs(os.Getenv)
-	if err != nil || missing(dirs) {
+	if err != nil || missing(dirs) || dirs.CheckWritable() != nil {
 		return 0, false
 	}
 	handles, err := dirs.Pods()

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -46,8 +47,9 @@ persistentvolume (pv), service (svc), endpoints (ep), endpointslice,
 networkpolicy (netpol), serviceaccount (sa), namespace (ns), deployment
 (deploy), replicaset (rs), replicationcontroller (rc), statefulset (sts),
 daemonset (ds), job or cronjob (cj); "all" means pods, Services and workloads.
-The values of a Secret are shown only with --show-secrets; otherwise their sizes
-are. Namespaces are the created ones, those in use and the default one.
+The values of a Secret are shown only with --show-secrets; otherwise a terminal
+shows their sizes, and a program that would read them gets an error. Namespaces
+are the created ones, those in use and the default one.
 
 Examples:
   podrun get pods -A -o wide
@@ -65,7 +67,7 @@ Examples:
 `,
 		Flags: append(getFlags(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "show the objects of this `FILE` as they are on this machine (- is standard input)"},
-			&cli.BoolFlag{Name: "show-secrets", Usage: "with -o json or yaml: show the values of secrets"}),
+			&cli.BoolFlag{Name: "show-secrets", Usage: "with -o: print the values of secrets"}),
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
@@ -189,6 +191,9 @@ func (o *options) Run(ctx context.Context) (err error) {
 		return err
 	}
 	controller.Recover(o.env, o.dirs)
+	if err := o.dirs.CheckWritable(); err != nil && slices.ContainsFunc(o.queries, func(q kindnames.Query) bool { return q.Kind == "" }) {
+		fmt.Fprintf(o.env.ErrOut, "podrun: warning: %v: pods keep running, none can be started, and their logs are lost; podrun doctor shows more\n", err)
+	}
 	if o.watch {
 		q := o.queries[0]
 		o.Namespace = cmp.Or(q.Namespace, o.Namespace)

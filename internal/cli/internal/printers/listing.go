@@ -39,7 +39,8 @@ type Entry struct {
 	Labels          map[string]string
 	Since           map[string]time.Time // by column of Row: the times from which an object's cells count until now
 	Row             func(wide bool, now time.Time) ([]string, error)
-	Object          func() (any, error) // in the form of the Kubernetes API
+	Object          func() (any, error) // in the form of the Kubernetes API; a Secret has sizes instead of its values
+	WithValues      func() (any, error) // of a Secret: with its values; nil for others
 }
 
 // Key returns NAMESPACE/NAME.
@@ -180,11 +181,15 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 	}
 	errs = append(errs, resource.SetVolumeStates(dirs, list))
 	for _, o := range list {
-		l.Entries = append(l.Entries, Entry{
+		e := Entry{
 			Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Since: withoutZero(map[string]time.Time{"AGE": o.CreatedAt}),
 			Row:    func(wide bool, now time.Time) ([]string, error) { return printers.ObjectRow(o, wide, now), nil },
 			Object: func() (any, error) { return conversion.ToKubernetes(o, w.ShowSecrets) },
-		})
+		}
+		if o.Secret != nil {
+			e.WithValues = func() (any, error) { return conversion.ToKubernetes(o, true) }
+		}
+		l.Entries = append(l.Entries, e)
 	}
 	return l, errors.Join(errs...)
 }

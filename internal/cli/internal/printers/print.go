@@ -1,14 +1,18 @@
 package printers
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/tty"
 	"github.com/podrun/podrun/internal/manifest/printers"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
 )
 
 // PrintOptions sets what get prints, and how.
@@ -24,6 +28,7 @@ type PrintOptions struct {
 	NoHeaders   bool
 	ShowLabels  bool
 	ShowSecrets bool
+	OmitValues  bool // print Secrets without their values, and without the sizes
 }
 
 // namespaceOf returns the namespace to search for objects of a kind; "" for all.
@@ -88,24 +93,69 @@ func PrintListings(env *cmdutil.Env, lists []*Listing, w *PrintOptions, single b
 		}
 		return nil
 	case w.Printer != nil:
-		var items []any
-		for _, l := range lists {
-			for _, e := range l.Entries {
-				object, err := e.Object()
-				if err != nil {
-					return err
-				}
-				items = append(items, object)
-			}
+		text, err := w.render(lists, single, (*Entry).object)
+		if err == nil && !w.ShowSecrets {
+			err = w.refuseSizes(env, lists, single, text)
 		}
-		text, err := w.Printer(items, single)
 		if err != nil {
 			return err
 		}
-		err = env.WriteSafe(text)
-		return err
+		return env.WriteSafe(text)
 	}
 	return printTables(env, lists, w)
+}
+
+// render returns the entries as the Printer writes them. object returns the form of an entry.
+func (w *PrintOptions) render(lists []*Listing, single bool, object func(*Entry) (any, error)) ([]byte, error) {
+	var items []any
+	for _, l := range lists {
+		for i := range l.Entries {
+			item, err := object(&l.Entries[i])
+			if err != nil {
+				return nil, err
+			}
+			if secret, ok := item.(map[string]any); ok && w.OmitValues {
+				delete(secret, "data")
+			}
+			items = append(items, item)
+		}
+	}
+	return w.Printer(items, single)
+}
+
+func (e *Entry) object() (any, error) { return e.Object() }
+
+func (e *Entry) withValues() (any, error) {
+	if e.WithValues != nil {
+		return e.WithValues()
+	}
+	return e.Object()
+}
+
+// refuseSizes returns an error if text has sizes instead of the values of Secrets, or depends on the sizes, and goes
+// to a program, which would take them for the values.
+func (w *PrintOptions) refuseSizes(env *cmdutil.Env, lists []*Listing, single bool, text []byte) error {
+	var secrets []string
+	for _, l := range lists {
+		for _, e := range l.Entries {
+			if e.WithValues != nil {
+				secrets = append(secrets, l.Kind+"/"+e.Name)
+			}
+		}
+	}
+	if _, terminal := tty.File(env.Out); terminal || len(secrets) == 0 {
+		return nil
+	}
+	if w.OmitValues {
+		fmt.Fprintf(env.ErrOut, "podrun: the output is without the values of %s\n", strings.Join(secrets, ", "))
+		return nil
+	}
+	values, err := w.render(lists, single, (*Entry).withValues)
+	if err != nil || bytes.Equal(text, values) {
+		return err
+	}
+	name, _, _ := strings.Cut(w.Format, "=")
+	return report.New(report.Failure, "--show-secrets prints the values; podrun describe shows the sizes", "-o %s would print sizes instead of the values of %s", name, strings.Join(secrets, ", "))
 }
 
 // printTables prints a table for each kind that has entries.

@@ -79,7 +79,7 @@ func printChanged(env *cmdutil.Env, made *cmdutil.ChangedObjects, format string)
 	if made == nil {
 		return nil
 	}
-	w := &PrintOptions{Format: format}
+	w := &PrintOptions{Format: format, OmitValues: true}
 	var err error
 	if w.Printer, _, err = printers.ParsePrinter(format, false); err != nil {
 		return err
