@@ -268,6 +268,20 @@ func (p Pod) InitPID(container string, attempt int) (int, error) {
 	return state.PID, nil
 }
 
+// InitProcFile returns a file in /proc of that process, such as status. It leads through the root directory of the
+// pod init, whose /proc has the pids of the pod's own PID namespace.
+func (p Pod) InitProcFile(container string, attempt int, name string) (string, error) {
+	inner, err := p.InitPID(container, attempt)
+	if err != nil {
+		return "", err
+	}
+	podInit, _, ok := p.PodInit()
+	if !ok {
+		return "", fmt.Errorf("find container %s of pod %s: the pod has no processes", container, p.Name)
+	}
+	return filepath.Join("/proc", strconv.Itoa(podInit), "root/proc", strconv.Itoa(inner), name), nil
+}
+
 // FiltersDir returns the directory of compiled system call filters, which all pods of a user share
 // until the machine shuts down.
 func (p Pod) FiltersDir() string { return filepath.Join(p.dirs.Runtime, "filters") }

@@ -201,6 +201,10 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 		fmt.Fprintf(env.ErrOut, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.Pod.Name, p.Plan.GraceSeconds)
 	}
 	stopAll(ctx, env, own, nil)
+	for _, p := range own {
+		end := podclient.ReportWaiting(env.ErrOut, "stopping", p.Pod, nil, nil)
+		go func() { <-ended; end() }()
+	}
 	go func() {
 		select {
 		case <-ended:

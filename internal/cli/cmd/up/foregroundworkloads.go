@@ -67,6 +67,13 @@ func (f *foregroundHooks) followWorkloads(ctx context.Context, own []store.Workl
 		if err := controller.MarkDeleting(env, dirs, own); err != nil {
 			return err
 		}
+		for _, w := range own {
+			if v, err := resource.LoadWorkload(dirs, w); err == nil { // otherwise it is gone
+				for _, p := range v.StoredPods {
+					defer podclient.ReportWaiting(env.ErrOut, "stopping", p, nil, nil)()
+				}
+			}
+		}
 		go func() {
 			<-signals
 			env.EndInterruptLine()
