@@ -83,11 +83,39 @@ func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specInput, vars map[st
 	if at.sources, err = x.stageSources(s, vars); err != nil {
 		return err
 	}
+	if err := checkNested(s.Plan, x.Plan, at); err != nil {
+		return err
+	}
 	at.unplaceable = unplaceableFiles(s.Plan, x.Plan, at)
 	list := placements(s.Plan, x.Plan, at)
 	at.prebound = bindOwnFiles(s.Plan, x.Plan, at, s.MapID(0))
 	at.devptsMounted = mountsDevpts(s.Plan)
 	at.premounted = volumes.Place(at.rootfs, s.MapID(0), list)
+	return nil
+}
+
+// checkNested returns an error if a volume is to be mounted in a read-only one that lacks the mount point, which nothing
+// can make there.
+func checkNested(plan *pod.Plan, c *pod.Container, at *specInput) error {
+	for _, inner := range c.Mounts {
+		outer := -1
+		for i, m := range c.Mounts {
+			if m.Path != inner.Path && Within(inner.Path, m.Path) && (outer < 0 || len(m.Path) > len(c.Mounts[outer].Path)) {
+				outer = i
+			}
+		}
+		if outer < 0 {
+			continue
+		}
+		around := c.Mounts[outer]
+		options, below := mountOptions(plan, around, at.recursive), inner.Path[len(around.Path):]
+		readOnly := slices.Contains(options, "ro") || slices.Contains(options, "rro")
+		if readOnly && !volumes.EnsureMountPoint(at.sources[outer], below, false) {
+			return sandbox.NewConfigError(fmt.Errorf("cannot mount volume %q at %s: volume %q is mounted read-only at %s and has no %s; "+
+				"make it in that volume first (an init container can), mount that volume without readOnly, or choose a mountPath outside of it",
+				inner.Volume, inner.Path, around.Volume, around.Path, strings.TrimPrefix(below, "/")))
+		}
+	}
 	return nil
 }
 

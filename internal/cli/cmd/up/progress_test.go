@@ -24,14 +24,20 @@ func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 	}
 }
 
-// TestProgressKeepsLines checks that a message of several lines is printed unchanged, without its last
-// newline.
-func TestProgressKeepsLines(t *testing.T) {
+// TestProgressJoinsLines checks that a message of several lines is printed in one, and of a long one the last line.
+func TestProgressJoinsLines(t *testing.T) {
 	var said strings.Builder
 	reporter := rollout.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, clitest.TerminatedContainer("app", 3, "Error", "no disk\nmount\x1b it\n"))
 	reporter.Status(&st)
-	want := "podrun: pod web: container app exited with code 3: no disk\n  mount\\u001b it\n"
+	want := "podrun: pod web: container app exited with code 3: no disk; mount\\u001b it\n"
+	if said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+	said.Reset()
+	st = clitest.Status(pod.Running, clitest.TerminatedContainer("app", 4, "Error", strings.Repeat("a line of the log\n", 100)+"the cause"))
+	reporter.Status(&st)
+	want = "podrun: pod web: container app exited with code 4: the cause (podrun logs and podrun describe show more)\n"
 	if said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
 	}

@@ -101,9 +101,27 @@ func starting(reason string) bool {
 	return reason == "" || reason == "PodInitializing" || reason == "ContainerCreating"
 }
 
-// ExitTextWithMessage returns how a container ended, and its termination message, if any.
+// ExitTextWithMessage returns how a container ended, and its termination message in one line, if any.
 func ExitTextWithMessage(t *pod.Terminated) string {
-	return withMessage(podview.ExitText(t), t.Message)
+	return withMessage(podview.ExitText(t), oneLine(t.Message))
+}
+
+// maxMessage is the largest number of characters of a termination message that is shown.
+const maxMessage = 200
+
+// oneLine returns a termination message in one line. Of a long one it returns the last line: the end of a container's
+// log, which may be the message, has the cause last.
+func oneLine(message string) string {
+	lines := strings.FieldsFunc(message, func(r rune) bool { return r == '\n' || r == '\r' })
+	all := strings.Join(lines, "; ")
+	if len([]rune(all)) <= maxMessage {
+		return all
+	}
+	last := []rune(strings.TrimSpace(lines[len(lines)-1]))
+	if len(last) > maxMessage {
+		last = append(last[:maxMessage], '…')
+	}
+	return string(last) + " (podrun logs and podrun describe show more)"
 }
 
 func withReason(reason, message string) string {
