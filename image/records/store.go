@@ -37,8 +37,11 @@ func Open(dir string) (*Store, error) {
 			return nil, fmt.Errorf("open image store: %w", err)
 		}
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open image store: %w", err)
+	// A read-only file system refuses even a chmod that changes nothing.
+	if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("open image store: %w", err)
+		}
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

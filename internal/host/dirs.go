@@ -1,8 +1,11 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/report"
 )
@@ -57,9 +60,13 @@ func (v prober) usable(dir, variable string) (f Finding, here *FileSystem) {
 		return failureFinding(err.Error(), v.dirHint(dir, variable)), nil
 	}
 	if fs.RO {
-		return failureFinding(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+shellQuote(mountOf(v.root+there))), nil
+		return failureFinding(fmt.Sprintf("%s is on a file system mounted read-only", dir), "set "+variable+" to a directory that can be written to, or as root: mount -o remount,rw "+shellQuote(mountOf(v.root+there))+"; if that fails, dmesg shows what is wrong with the disk"), nil
 	}
-	if err := v.writable(v.root + there); err != nil {
+	err = v.writable(v.root + there)
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EIO) {
+		return failureFinding(fmt.Sprintf("%s cannot be written to: %v: the kernel has stopped writing to the disk after an error", dir, err), "dmesg shows the error; replace a worn disk or SD card, or set "+variable+" to a directory on another one"), nil
+	}
+	if err != nil {
 		return failureFinding(fmt.Sprintf("%s cannot be created or written to: %s: %v", dir, there, err), v.dirHint(dir, variable)), nil
 	}
 	if there == dir && v.Trusted != nil {

@@ -47,6 +47,9 @@ func TestDirectories(t *testing.T) {
 			"/home/dev/.local/share/podrun is on a file system mounted noexec: its programs cannot be executed", "as root: mount -o remount,bind,exec /"},
 		{"read-only", on("/home", func(f *FileSystem) { f.RO = true }), data, Failure,
 			"/home/dev/.local/share/podrun is on a file system mounted read-only", "set XDG_DATA_HOME to"},
+		{"a worn card", func(v *prober, _ map[string]string) {
+			v.writable = func(string) error { return unix.EROFS }
+		}, data, Failure, "/home/dev/.local/share/podrun cannot be written to: read-only file system: the kernel has stopped writing to the disk after an error", "dmesg shows the error"},
 		{"NFS", on("/home", func(f *FileSystem) { f.Kind, f.Remote = "NFS", true }), data, Warning,
 			"/home/dev/.local/share/podrun is on NFS, which may not support root file systems, and hangs if its server is unreachable", "set XDG_DATA_HOME to a directory on a local ext4"},
 		{"tmpfs", on("/home", func(f *FileSystem) { f.Kind, f.Memory = "tmpfs", true }), data, Note,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // Setup describes the caller.
@@ -40,7 +42,7 @@ type prober struct {
 	uname    func() (release, machine string, _ error)
 	calls    func() []syscallProbe                 // tries system calls
 	statfs   func(path string) (FileSystem, error) // reads a file system
-	writable func(dir string) error                // checks write and search permission
+	writable func(dir string) error                // checks write and search permission, and writes
 	openTun  func(path string) error
 	synced   func() bool // a time service keeps the kernel's clock right
 }
@@ -51,7 +53,12 @@ func newProber(s Setup) prober {
 		fork: forkUserns, tool: statProgram, uname: uname, calls: tryCalls, statfs: StatFS, openTun: openTun, synced: synced,
 	}
 	v.limit = findCgroupPlace
-	v.writable = func(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
+	v.writable = func(dir string) error {
+		if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			return err
+		}
+		return rawsys.TryWrite(dir)
+	}
 	if u, err := user.LookupId(strconv.Itoa(v.uid)); err == nil {
 		v.user = u.Username
 	}

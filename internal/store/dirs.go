@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/rawsys"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -219,4 +220,12 @@ func (d Dirs) LibexecLock() string { return filepath.Join(d.LibexecDir(), ".lock
 // the user's pods find it, and is never written to.
 func (d Dirs) LockSharedResources() (*FileLock, error) {
 	return LockExclusive(filepath.Join(d.Data, "share.lock"))
+}
+
+// CheckWritable returns an error if the disk of the data directory can only be read.
+func (d Dirs) CheckWritable() error {
+	if err := rawsys.TryWrite(d.Data); errors.Is(err, unix.EROFS) || errors.Is(err, unix.EIO) {
+		return fmt.Errorf("%s cannot be written to: %w", d.Data, err)
+	}
+	return nil
 }

@@ -131,17 +131,18 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 			return l.Networks()
 		}
 	}
+	var addresses []netip.Addr
 	for _, o := range services {
-		if o.Service == nil || o.IsFromCluster() || len(o.Service.ClusterIPs) < 2 {
+		if o.Service == nil || o.IsFromCluster() || o.Service.Headless() {
 			continue
 		}
-		a, err1 := netip.ParseAddr(o.Service.ClusterIPs[0])
-		b, err2 := netip.ParseAddr(o.Service.ClusterIPs[1])
-		if err1 == nil && err2 == nil {
-			return pod.NetworksOf([]netip.Addr{a, b})
+		for _, text := range o.Service.ClusterIPs {
+			if a, err := netip.ParseAddr(text); err == nil {
+				addresses = append(addresses, a)
+			}
 		}
 	}
-	return pod.DefaultNetworks
+	return pod.NetworksOf(addresses)
 }
 
 // LockServices takes the lock of the process that programs the router for Services and policies. It is on disk
