@@ -73,6 +73,13 @@ func (e *engine) pidTarget(c *pod.Container) (*container.Container, error) {
 // describes the exit.
 func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 	x.Log.NotifyLoss(func() { e.warn(x.Log.LossWarning(x.Plan.Name)) })
+	x.Log.NotifyMissing(func(lines int64, err error) {
+		message := fmt.Sprintf("%d lines of the output of container %s are missing in its log", lines, x.Plan.Name)
+		if err != nil {
+			message += ": " + err.Error()
+		}
+		e.emit(lifecycle.Event{Kind: lifecycle.Warned, Reason: lifecycle.ReasonLogLinesLost, Message: message})
+	})
 	end := x.Exit
 	if end == nil {
 		end = container.NewExit(e.handoff.Exits.Wait(x.Process))

@@ -9,18 +9,19 @@ import (
 // The reasons of the pod's events: the kubelet's (pkg/kubelet/events), and podrun's own where a
 // container runtime reports the fact instead of the kubelet.
 const (
-	eventCreated      = "Created"
-	eventStarted      = "Started"
-	eventFailed       = "Failed"
-	eventKilling      = "Killing"
-	eventBackOff      = "BackOff"
-	eventNoSandbox    = "FailedCreatePodSandBox"
-	eventLostSandbox  = "PodSandboxLost" // podrun's own
-	eventChanged      = "SandboxChanged"
-	eventUnpaused     = "Unpaused"            // podrun's own, as pod.ReasonPaused
-	eventOutOfMemory  = reasonOOMKilled       // podrun's own: the kubelet has an event for the machine's memory only
-	reasonDeadline    = "DeadlineExceeded"    // also the reason of the pod
-	stoppingContainer = "Stopping container " // the kubelet's killContainer
+	eventCreated       = "Created"
+	eventStarted       = "Started"
+	eventFailed        = "Failed"
+	eventKilling       = "Killing"
+	eventBackOff       = "BackOff"
+	eventNoSandbox     = "FailedCreatePodSandBox"
+	eventLostSandbox   = "PodSandboxLost" // podrun's own
+	eventChanged       = "SandboxChanged"
+	eventUnpaused      = "Unpaused"            // podrun's own, as pod.ReasonPaused
+	ReasonLogLinesLost = "LogLinesLost"        // podrun's own: a full disk loses lines of a log
+	eventOutOfMemory   = reasonOOMKilled       // podrun's own: the kubelet has an event for the machine's memory only
+	reasonDeadline     = "DeadlineExceeded"    // also the reason of the pod
+	stoppingContainer  = "Stopping container " // the kubelet's killContainer
 )
 
 // moment is the state before an event, for comparison with the state after it.

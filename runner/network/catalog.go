@@ -257,6 +257,12 @@ func toService(o *pod.Object) services.Service {
 		return s
 	}
 	s.Selector, s.PublishNotReady, s.Affinity = o.Service.Selector, o.Service.PublishNotReady, o.Service.AffinitySeconds > 0
+	if len(o.Service.Families) == 1 {
+		s.Family = 4
+		if o.Service.Families[0] == pod.IPv6 {
+			s.Family = 6
+		}
+	}
 	if o.Service.Type == pod.ServiceExternalName {
 		s.ExternalName = o.Service.ExternalName
 	} else {

@@ -123,6 +123,9 @@ func (l *Log) copyBatch(s *Stream, fd uintptr) (more bool, err error) {
 		s.lineDeadline = time.Time{}
 		s.Pipe.SetReadDeadline(time.Time{})
 	}
+	if lines, marked := l.markMissing(s.Name); marked && l.onMissing != nil {
+		go l.onMissing(lines, l.lossErr)
+	}
 	l.lastTime = max(time.Now().UnixNano(), l.lastTime+1)
 	l.inFlight.begin(l.file, s.Name, l.lastTime, b[:n])
 	l.buf.out = formatEntries(l.buf.out[:0], s.Name, l.lastTime, b[:n])

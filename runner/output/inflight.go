@@ -33,6 +33,7 @@ const (
 	inFlightStream  = 40 // 1: stdout, 2: stderr
 	inFlightFirst   = 48 // the first byte of the batch
 	inFlightTaken   = 49 // the same byte once the batch was removed from the pipe: read(2) stores it here
+	inFlightMissing = 56 // no part of the batch: the number of lines that are missing in the log and not reported yet
 	inFlightSize    = 64
 )
 

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"os"
@@ -51,6 +52,7 @@ type Log struct {
 	lastTime  int64              // time of the last entry in ns: each batch has another time
 	onLines   func(lines []byte) // receives a copy of whole lines
 	onLoss    func()             // is called when the first line is lost; may be nil
+	onMissing func(int64, error) // is called with the number of lost lines; may be nil
 
 	OnData      func(stream string, b []byte) // is called with the output as it is read; may be nil
 	LineTimeout time.Duration                 // how long the rest of a line may take to come
@@ -153,6 +155,7 @@ func (l *Log) Drain() {
 	for _, s := range l.Streams {
 		s.Pipe.Close()
 	}
+	l.reportMissing()
 	l.file.Close()
 	l.inFlight.close()
 	unix.Close(l.peekPipe[0])
@@ -192,12 +195,57 @@ func (l *Log) Continue() {
 // emptied all the same. The caller holds mu.
 func (l *Log) write(b []byte) {
 	l.lastWrite = time.Now()
-	if _, err := l.file.Write(b); err != nil && l.lossErr == nil {
+	n, err := l.file.Write(b)
+	if err == nil {
+		return
+	}
+	missing := int64(bytes.Count(b[n:], []byte{'\n'}))
+	if n > 0 && b[n-1] != '\n' {
+		missing-- // the file's writer completes this entry
+	}
+	l.inFlight.set(inFlightMissing, l.inFlight.get(inFlightMissing)+missing)
+	if l.lossErr == nil {
 		l.lossErr = err
 		if l.onLoss != nil {
 			go l.onLoss()
 		}
 	}
+}
+
+// markMissing writes to the log how many lines are missing, if there is room again. It reports whether it did. The
+// caller holds mu, and no batch is in flight.
+func (l *Log) markMissing(stream string) (lines int64, marked bool) {
+	if lines = l.inFlight.get(inFlightMissing); lines == 0 {
+		return 0, false
+	}
+	l.lastTime = max(time.Now().UnixNano(), l.lastTime+1)
+	text := fmt.Sprintf("podrun: %d lines are missing here, which could not be written", lines)
+	n, _ := l.file.Write(crilog.Append(nil, crilog.FormatTime(time.Unix(0, l.lastTime)), stream, false, []byte(text)))
+	if n == 0 {
+		return lines, false
+	}
+	l.inFlight.set(inFlightMissing, 0)
+	return lines, true
+}
+
+// reportMissing reports the missing lines of a log that gets no more output.
+func (l *Log) reportMissing() {
+	l.mu.Lock()
+	lines, _ := l.markMissing("stdout")
+	l.inFlight.set(inFlightMissing, 0)
+	notify, lossErr := l.onMissing, l.lossErr
+	l.mu.Unlock()
+	if lines > 0 && notify != nil {
+		notify(lines, lossErr)
+	}
+}
+
+// NotifyMissing calls notify with the number of lines that are missing, when there is room again or the container has
+// ended. The error is nil if an earlier supervisor has met it.
+func (l *Log) NotifyMissing(notify func(lines int64, err error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onMissing = notify
 }
 
 // NotifyLoss calls notify once lines are lost, or at once if some are lost already.

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -155,6 +156,13 @@ func TestLogOnFullDisk(t *testing.T) {
 	}
 	told := make(chan string, 2)
 	l.NotifyLoss(func() { told <- l.LossWarning("app") })
+	missing := make(chan int64, 2)
+	l.NotifyMissing(func(lines int64, err error) {
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("the error of the missing lines is %v", err)
+		}
+		missing <- lines
+	})
 	w, err := l.Pipe("stdout")
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +195,28 @@ func TestLogOnFullDisk(t *testing.T) {
 	entries := records(t, filepath.Join(dir, "0.log")) // fails on a torn one
 	if last := entries[len(entries)-1]; last[2] != "there is room" {
 		t.Errorf("the last record is %q", last)
+	}
+	var written, marked int64
+	for _, e := range entries[:len(entries)-1] {
+		if n := int64(0); e[2] == "x" {
+			written++
+		} else if _, err := fmt.Sscanf(e[2], "podrun: %d lines are missing here, which could not be written", &n); err != nil {
+			t.Errorf("record %q", e)
+		} else {
+			marked += n
+		}
+	}
+	reported := int64(0)
+	for written+reported < 1000*2048 {
+		select {
+		case n := <-missing:
+			reported += n
+		case <-time.After(time.Minute):
+			t.Fatalf("%d lines are in the log and %d are reported as missing, of %d", written, reported, 1000*2048)
+		}
+	}
+	if written+reported != 1000*2048 || marked != reported {
+		t.Errorf("%d lines are in the log, %d are reported as missing, %d are marked, of %d", written, reported, marked, 1000*2048)
 	}
 }
 
