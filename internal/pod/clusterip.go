@@ -43,6 +43,20 @@ func (n Networks) Service(i int) []netip.Addr {
 	return []netip.Addr{netip.AddrFrom4(a4), netip.AddrFrom16(a6)}
 }
 
+// addressesOf returns the addresses of a Service that has number i, of its families only.
+func (n Networks) addressesOf(s *Service, i int) []string {
+	all := addressStrings(n.Service(i))
+	byFamily := map[string]string{IPv4: all[0], IPv6: all[1]}
+	if len(s.Families) == 0 {
+		return all
+	}
+	var list []string
+	for _, family := range s.Families {
+		list = append(list, byFamily[family])
+	}
+	return list
+}
+
 // indexOf is the inverse of Networks.Service for any network; -1 if the address is not a Service's.
 func indexOf(address string) int {
 	a, err := netip.ParseAddr(address)
@@ -59,7 +73,7 @@ func indexOf(address string) int {
 
 // AssignClusterIPs assigns virtual addresses to a Service that needs some and has none. It prefers the
 // Service's previous addresses, if they are still free. A Service that names addresses gets them if
-// they are free, together with the other family's address. others are all Services.
+// they are free; if it has both families, together with the other one's address. others are all Services.
 func (n Networks) AssignClusterIPs(o *Object, others []*Object) error {
 	s := o.Service
 	if s == nil || s.Headless() || s.Type == ServiceExternalName {
@@ -82,7 +96,7 @@ func (n Networks) AssignClusterIPs(o *Object, others []*Object) error {
 	preferred := int(h.Sum32() % ServiceAddresses)
 	for i := range ServiceAddresses {
 		if at := (preferred + i) % ServiceAddresses; taken[at] == nil {
-			s.ClusterIPs = addressStrings(n.Service(at))
+			s.ClusterIPs = n.addressesOf(s, at)
 			return nil
 		}
 	}
@@ -101,8 +115,8 @@ func (n Networks) assignNamed(s *Service, taken map[int]*Object) error {
 	if other := taken[i]; other != nil {
 		return fmt.Errorf("spec.clusterIPs: Invalid value: %q: Service %s in namespace %s uses it", s.ClusterIPs[0], other.Name, other.Namespace)
 	}
-	all := addressStrings(n.Service(i))
-	if s.ClusterIPs[0] != all[0] {
+	all := n.addressesOf(s, i)
+	if len(s.Families) == 0 && s.ClusterIPs[0] != all[0] {
 		slices.Reverse(all)
 	}
 	s.ClusterIPs = all
@@ -118,8 +132,8 @@ func (n Networks) Renumber(s *Service) bool {
 	if i < 0 {
 		return false
 	}
-	all := addressStrings(n.Service(i))
-	if netip.MustParseAddr(s.ClusterIPs[0]).Is6() {
+	all := n.addressesOf(s, i)
+	if len(s.Families) == 0 && netip.MustParseAddr(s.ClusterIPs[0]).Is6() {
 		slices.Reverse(all)
 	}
 	if slices.Equal(all, s.ClusterIPs) {

@@ -78,6 +78,35 @@ func TestNamedAddresses(t *testing.T) {
 	}
 }
 
+// TestFamilies checks that a Service has addresses of its families, in their order, and keeps the number of its address.
+func TestFamilies(t *testing.T) {
+	for _, c := range []struct {
+		families []string
+		ips      []string
+		want     string
+	}{
+		{[]string{IPv4}, nil, "10.88."},
+		{[]string{IPv6}, nil, "fd88::"},
+		{[]string{IPv4}, []string{"10.88.128.5"}, "10.88.128.5"},
+		{[]string{IPv4}, []string{"10.88.128.5", "fd88::8005"}, "10.88.128.5"},
+		{[]string{IPv6, IPv4}, []string{"fd88::8005"}, "fd88::8005 10.88.128.5"},
+		{[]string{IPv4, IPv6}, []string{"10.88.128.5"}, "10.88.128.5 fd88::8005"},
+	} {
+		o := service("s", addressed(c.ips...), func(s *Service) { s.Families = c.families })
+		if err := DefaultNetworks.AssignClusterIPs(o, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := o.Service.ClusterIPs
+		if len(got) != len(c.families) || !strings.HasPrefix(strings.Join(got, " "), c.want) {
+			t.Errorf("families %v, addresses %v: %v", c.families, c.ips, got)
+		}
+		moved := Networks{netip.MustParsePrefix("172.22.0.0/16"), netip.MustParsePrefix("fd89::/64")}
+		if moved.Renumber(o.Service); len(o.Service.ClusterIPs) != len(c.families) || !moved.V4.Contains(netip.MustParseAddr(o.Service.ClusterIPs[0])) && !moved.V6.Contains(netip.MustParseAddr(o.Service.ClusterIPs[0])) {
+			t.Errorf("families %v in other networks: %v", c.families, o.Service.ClusterIPs)
+		}
+	}
+}
+
 func TestRenumber(t *testing.T) {
 	moved := Networks{netip.MustParsePrefix("172.22.0.0/16"), netip.MustParsePrefix("fd89::/64")}
 	for _, c := range []struct {

@@ -119,6 +119,10 @@ type Service struct {
 	Ports        []ServicePort     `json:"ports,omitempty"`
 	ExternalName string            `json:"externalName,omitempty"`
 
+	// Families are the IP families of its addresses and of its DNS records, the main one first. Empty: both, which
+	// is so for Services of earlier versions.
+	Families []string `json:"families,omitempty"`
+
 	// ClusterIPs are the virtual addresses, the main one first; "None" alone makes the Service
 	// headless. Empty: no address is assigned yet.
 	ClusterIPs []string `json:"clusterIPs,omitempty"`
@@ -126,6 +130,12 @@ type Service struct {
 	PublishNotReady bool  `json:"publishNotReady,omitempty"` // pods count before they are ready
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"` // of sessionAffinity ClientIP; 0: no affinity
 }
+
+// IP families of Services, as Kubernetes names them.
+const (
+	IPv4 = "IPv4"
+	IPv6 = "IPv6"
+)
 
 // Headless reports whether the Service has no address of its own.
 func (s *Service) Headless() bool { return len(s.ClusterIPs) > 0 && s.ClusterIPs[0] == "None" }

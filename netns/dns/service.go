@@ -24,7 +24,7 @@ func (v *View) serviceRecords(s *services.Service, port, protocol string) *recor
 	if s.Headless() {
 		pods = v.Endpoints(s)
 		for _, p := range pods {
-			f.addresses = append(f.addresses, p.Addresses...)
+			f.addresses = append(f.addresses, ofFamily(s, p.Addresses)...)
 		}
 	}
 	for _, p := range s.Ports {
@@ -53,10 +53,15 @@ func memberNames(s *services.Service, p *services.Pod) []string {
 		return []string{p.Hostname}
 	}
 	var names []string
-	for _, a := range p.Addresses {
+	for _, a := range ofFamily(s, p.Addresses) {
 		names = append(names, dashed(a))
 	}
 	return names
+}
+
+// ofFamily returns the addresses that the names of a Service have.
+func ofFamily(s *services.Service, addresses []netip.Addr) []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(addresses), func(a netip.Addr) bool { return !s.Names(a) })
 }
 
 // lookupMember looks up one pod of a Service by its name within the Service.
@@ -64,10 +69,10 @@ func (v *View) lookupMember(s *services.Service, name string) *records {
 	var f *records
 	for _, p := range v.Endpoints(s) {
 		if p.Subdomain == s.Name && p.Hostname == name {
-			f = merge(f, &records{addresses: p.Addresses})
+			f = merge(f, &records{addresses: ofFamily(s, p.Addresses)})
 			continue
 		}
-		for _, a := range p.Addresses {
+		for _, a := range ofFamily(s, p.Addresses) {
 			if s.Headless() && dashed(a) == name {
 				f = merge(f, &records{addresses: []netip.Addr{a}})
 			}

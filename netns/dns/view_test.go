@@ -32,6 +32,8 @@ func known() *View {
 				{Namespace: "ns", Name: "web", Addresses: addresses("10.88.128.1", "fd88::8001"), Ports: http},
 				{Namespace: "other", Name: "web", Addresses: addresses("10.88.128.2"), Ports: http[:1]},
 				{Namespace: "ns", Name: "db", Selector: app, Ports: []services.Port{{Name: "sql", Protocol: "TCP", Port: 5432, TargetName: "sql"}}},
+				{Namespace: "ns", Name: "four", Selector: app, Family: 4, Ports: http[:1]},
+				{Namespace: "ns", Name: "six", Selector: app, Family: 6, Ports: http[:1]},
 				{Namespace: "ns", Name: "empty", Selector: map[string]string{"app": "none"}, Ports: http[:1]},
 				{Namespace: "ns", Name: "out", ExternalName: "www.Example.org"},
 				{Namespace: "ns", Name: "near", ExternalName: "web.other.svc.cluster.local"},
@@ -130,6 +132,15 @@ func TestLocal(t *testing.T) {
 		"10-88-0-4.db.ns.svc.cluster.local A":   "10.88.0.4",
 		"_sql._tcp.db.ns.svc.cluster.local SRV": "db-0.db.ns.svc.cluster.local.:15432 10-88-0-4.db.ns.svc.cluster.local.:25432 10.88.0.2 fd88::2 10.88.0.4",
 		"empty.ns.svc.cluster.local A":          "NODATA",
+
+		// One of a single family has no addresses of the other.
+		"four A":                                   "10.88.0.2 10.88.0.4",
+		"four.ns.svc.cluster.local AAAA":           "NODATA",
+		"10-88-0-2.four.ns.svc.cluster.local A":    "10.88.0.2",
+		"fd88--2.four.ns.svc.cluster.local AAAA":   "NXDOMAIN",
+		"_http._tcp.four.ns.svc.cluster.local SRV": "10-88-0-2.four.ns.svc.cluster.local.:8080 10-88-0-4.four.ns.svc.cluster.local.:8080 10.88.0.2 10.88.0.4",
+		"six.ns.svc.cluster.local A":               "NODATA",
+		"six AAAA":                                 "fd88::2",
 
 		// A Service that is an alias for another name.
 		"out A":                          "=www.example.org. ask www.example.org",

@@ -16,6 +16,7 @@ type Catalog struct {
 type Service struct {
 	Namespace, Name string
 	Addresses       []netip.Addr // virtual ones; empty: headless or with an ExternalName
+	Family          int          // 4 or 6: its names have addresses of this IP version only; 0: of both
 	ExternalName    string
 	Selector        map[string]string // empty: selects no pod
 	Fixed           []Pod             // without a selector: its endpoints, whatever else they are
@@ -26,6 +27,9 @@ type Service struct {
 
 // Headless reports whether the Service stands for its pods' own addresses.
 func (s *Service) Headless() bool { return len(s.Addresses) == 0 && s.ExternalName == "" }
+
+// Names reports whether the Service's names may have an address, by its family.
+func (s *Service) Names(a netip.Addr) bool { return s.Family == 0 || a.Is4() == (s.Family == 4) }
 
 // Port leads from a port of a Service to a port of one of its pods: to the number Target, or, if
 // that is 0, to the port named TargetName.

@@ -48,9 +48,7 @@ func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 		if err := decodeSpec(o, &s.Spec); err != nil {
 			return nil, err
 		}
-		if s.Spec.ClusterIPs = o.Service.ClusterIPs; len(s.Spec.ClusterIPs) > 0 {
-			s.Spec.ClusterIP = s.Spec.ClusterIPs[0]
-		}
+		showAddresses(o.Service, &s.Spec)
 		for i, p := range o.Service.Ports {
 			s.Spec.Ports[i].NodePort = p.NodePort // podrun may have chosen it
 		}
@@ -90,6 +88,26 @@ func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 		return n, nil
 	}
 	return nil, fmt.Errorf("show %s %s: unknown kind", o.Kind, o.Name)
+}
+
+// showAddresses sets the addresses of a Service and their families, which podrun has chosen.
+func showAddresses(from *pod.Service, s *corev1.ServiceSpec) {
+	if s.ClusterIPs = from.ClusterIPs; len(s.ClusterIPs) > 0 {
+		s.ClusterIP = s.ClusterIPs[0]
+	}
+	if len(from.Families) == 0 {
+		return
+	}
+	s.IPFamilies = nil
+	for _, f := range from.Families {
+		s.IPFamilies = append(s.IPFamilies, corev1.IPFamily(f))
+	}
+	if s.IPFamilyPolicy == nil {
+		s.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
+		if len(from.Families) > 1 {
+			s.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
+		}
+	}
 }
 
 func trueOrNil(flag bool) *bool {

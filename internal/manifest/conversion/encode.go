@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -97,10 +98,40 @@ func selectorFromKubernetes(s *metav1.LabelSelector) *pod.Selector {
 	return out
 }
 
+// serviceFamilies returns the IP families of a Service, as an API server chooses them in a cluster whose first family is
+// IPv4 and that has both (initIPFamilyFields in pkg/registry/core/service/storage of Kubernetes).
+func serviceFamilies(s *corev1.ServiceSpec) (families []string) {
+	if s.Type == corev1.ServiceTypeExternalName {
+		return nil
+	}
+	for _, f := range s.IPFamilies {
+		families = append(families, string(f))
+	}
+	for _, ip := range s.ClusterIPs {
+		family := pod.IPv4
+		if strings.Contains(ip, ":") {
+			family = pod.IPv6
+		}
+		if ip != corev1.ClusterIPNone && !slices.Contains(families, family) {
+			families = append(families, family)
+		}
+	}
+	headlessWithoutSelector := s.ClusterIP == corev1.ClusterIPNone && len(s.Selector) == 0 && len(families) == 0
+	if len(families) == 0 {
+		families = []string{pod.IPv4}
+	}
+	dual := s.IPFamilyPolicy != nil && *s.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack || s.IPFamilyPolicy == nil && headlessWithoutSelector
+	if dual && len(families) == 1 {
+		other := map[string]string{pod.IPv4: pod.IPv6, pod.IPv6: pod.IPv4}
+		families = append(families, other[families[0]])
+	}
+	return families
+}
+
 func serviceFromKubernetes(s *corev1.ServiceSpec) *pod.Service {
 	out := &pod.Service{
 		Type: pod.ServiceType(s.Type), Selector: s.Selector, ExternalName: s.ExternalName,
-		ClusterIPs: s.ClusterIPs, PublishNotReady: s.PublishNotReadyAddresses,
+		ClusterIPs: s.ClusterIPs, Families: serviceFamilies(s), PublishNotReady: s.PublishNotReadyAddresses,
 	}
 	if s.SessionAffinity == corev1.ServiceAffinityClientIP {
 		out.AffinitySeconds = corev1.DefaultClientIPServiceAffinitySeconds

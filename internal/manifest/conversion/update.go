@@ -21,7 +21,7 @@ func PreserveFrom(old, next *pod.Object) {
 	if s.Type.OpensPorts() {
 		preserveNodePorts(old.Service, s)
 	}
-	// A manifest that names one address keeps the other family's address, too.
+	// A manifest that names one address keeps the other family's address, too, if it has both families.
 	if had := old.Service.ClusterIPs; len(s.ClusterIPs) == 0 || len(had) > 0 && len(s.ClusterIPs) == 1 && s.ClusterIPs[0] == had[0] {
 		s.ClusterIPs = had
 	}

@@ -34,6 +34,7 @@ func validateService(s *corev1.Service) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("clusterIP"), s.Spec.ClusterIP, "may not be set to 'None' for "+string(s.Spec.Type)+" services"))
 	}
 	errs = append(errs, validateClusterIPs(&s.Spec, spec)...)
+	errs = append(errs, validateFamilies(&s.Spec, spec)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.Spec.Selector, spec.Child("selector"))...)
 	errs = append(errs, oneOf(s.Spec.SessionAffinity, spec.Child("sessionAffinity"), corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)...)
 	if !ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true) {
@@ -73,6 +74,47 @@ func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 			errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 		}
 		families[is4] = true
+	}
+	return errs
+}
+
+// validateFamilies checks the IP families (validateIPFamilies and validateServiceClusterIPsRelatedFields in
+// pkg/apis/core/validation, and pkg/registry/core/service/storage/alloc.go of Kubernetes).
+func validateFamilies(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	families, policy := path.Child("ipFamilies"), path.Child("ipFamilyPolicy")
+	if s.Type == corev1.ServiceTypeExternalName {
+		if len(s.IPFamilies) > 0 {
+			errs = append(errs, field.Forbidden(families, "may not be set for ExternalName services"))
+		}
+		if s.IPFamilyPolicy != nil {
+			errs = append(errs, field.Forbidden(policy, "may not be set for ExternalName services"))
+		}
+		return errs
+	}
+	if s.IPFamilyPolicy != nil {
+		errs = append(errs, oneOf(*s.IPFamilyPolicy, policy, corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack)...)
+	}
+	had := map[corev1.IPFamily]bool{}
+	for i, f := range s.IPFamilies {
+		errs = append(errs, oneOf(f, families.Index(i), corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		if had[f] {
+			errs = append(errs, field.Duplicate(families.Index(i), f))
+		}
+		had[f] = true
+	}
+	for i, ip := range s.ClusterIPs {
+		a, err := netip.ParseAddr(ip)
+		if err == nil && i < len(s.IPFamilies) && a.Is4() != (s.IPFamilies[i] == corev1.IPv4Protocol) {
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", s.IPFamilies[i], i)))
+		}
+	}
+	if ptr.Deref(s.IPFamilyPolicy, "") == corev1.IPFamilyPolicySingleStack {
+		for list, n := range map[string]int{"ipFamilies": len(s.IPFamilies), "clusterIPs": len(s.ClusterIPs)} {
+			if n > 1 {
+				errs = append(errs, field.Invalid(policy, *s.IPFamilyPolicy, "must be RequireDualStack or PreferDualStack when multiple `"+list+"` are specified"))
+			}
+		}
 	}
 	return errs
 }

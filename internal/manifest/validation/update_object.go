@@ -107,6 +107,9 @@ func claimUpdate(old, next *pod.Claim) field.ErrorList {
 
 // serviceUpdate refuses changes of addresses that pods may use.
 func serviceUpdate(old, next *pod.Service) field.ErrorList {
+	if !old.Headless() && !next.Headless() && len(old.Families) > 0 && len(next.Families) > 0 && old.Families[0] != next.Families[0] {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "ipFamilies").Index(0), next.Families, "may not change once set")}
+	}
 	if next.Type == pod.ServiceExternalName || old.Type == pod.ServiceExternalName || len(old.ClusterIPs) == 0 || len(next.ClusterIPs) == 0 {
 		return nil
 	}
