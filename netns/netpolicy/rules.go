@@ -301,24 +301,50 @@ func (t *table) addressSet(f nft.Family, addresses []netip.Addr) *nftables.Set {
 }
 
 // servedSet is the set of TCP ports that pods served when they were isolated: the number of the
-// pod's device and the port. The port 0 stands for a pod whose ports are in the set.
+// pod's device and the port. The port 0 stands for a pod whose ports are in the set, and with earlierMark
+// for a pod that existed before the table.
 const servedSet = "served"
+
+// earlierMark is in the bytes after the port, which are zero in packets' keys.
+const earlierMark = 1
 
 // servedElements encodes a pod's ports.
 func servedElements(device int, ports []uint16) []nftables.SetElement {
 	var list []nftables.SetElement
 	for _, port := range append([]uint16{0}, ports...) {
-		key := binary.NativeEndian.AppendUint32(nil, uint32(device))
-		key = append(binary.BigEndian.AppendUint16(key, port), 0, 0)
-		list = append(list, nftables.SetElement{Key: key})
+		list = append(list, servedElement(device, port, 0))
 	}
 	return list
 }
 
-// deviceOf returns the device of an element of servedSet, and whether it is that of port 0.
-func deviceOf(e nftables.SetElement) (device int, first bool) {
-	if len(e.Key) < 6 {
-		return 0, false
+// earlierElement encodes that a pod existed before the table.
+func earlierElement(device int) nftables.SetElement { return servedElement(device, 0, earlierMark) }
+
+func servedElement(device int, port uint16, mark byte) nftables.SetElement {
+	key := binary.NativeEndian.AppendUint32(nil, uint32(device))
+	return nftables.SetElement{Key: append(binary.BigEndian.AppendUint16(key, port), mark, 0)}
+}
+
+// servedKind is what an element of servedSet means.
+type servedKind int
+
+const (
+	servedPort servedKind = iota
+	listedPod             // the pod's ports are in the set
+	earlierPod            // the pod existed before the table
+)
+
+// parseServed returns the device of an element of servedSet, and what the element means.
+func parseServed(e nftables.SetElement) (device int, kind servedKind) {
+	if len(e.Key) < 8 {
+		return 0, servedPort
 	}
-	return int(binary.NativeEndian.Uint32(e.Key)), binary.BigEndian.Uint16(e.Key[4:]) == 0
+	device = int(binary.NativeEndian.Uint32(e.Key))
+	switch port := binary.BigEndian.Uint16(e.Key[4:]); {
+	case e.Key[6] == earlierMark:
+		kind = earlierPod
+	case port == 0:
+		kind = listedPod
+	}
+	return device, kind
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/google/nftables"
@@ -22,7 +23,8 @@ const tableName = "policies"
 // Without any it removes the rules. If the rules are up to date it changes nothing and changed is
 // false.
 //
-// own is the device of the caller's pod, and served returns the TCP ports on which that pod listens.
+// own is the device of the caller's pod, and served returns the TCP ports on which that pod listens; nil: the pod
+// is new, and has no connections.
 func Apply(router string, all []Isolation, own int, served func() ([]uint16, error)) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		old, err := currentTable()
@@ -33,22 +35,13 @@ func Apply(router string, all []Isolation, own int, served func() ([]uint16, err
 			changed = old.table != nil
 			return old.remove()
 		}
-		isolated := map[int]bool{}
-		for i := range all {
-			isolated[all[i].Device] = true
+		elements, err := old.servedPorts(all, own, served)
+		if err != nil {
+			return err
 		}
-		elements := slices.DeleteFunc(old.served, func(e nftables.SetElement) bool { device, _ := deviceOf(e); return !isolated[device] })
 		stamp := digest(all)
-		listed := !isolated[own] || slices.ContainsFunc(elements, func(e nftables.SetElement) bool { device, first := deviceOf(e); return first && device == own })
-		if listed && bytes.Equal(stamp, old.stamp) {
+		if bytes.Equal(stamp, old.stamp) && equalKeys(elements, old.served) {
 			return nil
-		}
-		if !listed {
-			ports, err := served()
-			if err != nil {
-				return err
-			}
-			elements = append(elements, servedElements(own, ports)...)
 		}
 		changed = true
 		return nft.Transact(func(c *nftables.Conn) error {
@@ -62,9 +55,63 @@ func Apply(router string, all []Isolation, own int, served func() ([]uint16, err
 	return changed, nil
 }
 
+// servedPorts returns the elements of servedSet. Only a pod that existed before the table can have connections whose
+// first packet did not pass the rules, and so ports that it serves: a segment of another pod that belongs to no
+// connection is sent by it, whatever its port.
+func (x existing) servedPorts(all []Isolation, own int, served func() ([]uint16, error)) (elements []nftables.SetElement, err error) {
+	isolated, earlier, listed := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for i := range all {
+		isolated[all[i].Device] = true
+	}
+	for _, e := range x.served {
+		device, kind := parseServed(e)
+		if device == own && served == nil || kind != earlierPod && !isolated[device] {
+			continue // the device is another pod's now, or has no rules
+		}
+		earlier[device] = earlier[device] || kind == earlierPod
+		listed[device] = listed[device] || kind == listedPod
+		elements = append(elements, e)
+	}
+	if x.table == nil {
+		links, err := net.Interfaces()
+		if err != nil {
+			return nil, fmt.Errorf("list the devices of pods: %w", err)
+		}
+		for _, link := range links {
+			if link.Index != own || served != nil {
+				earlier[link.Index] = true
+				elements = append(elements, earlierElement(link.Index))
+			}
+		}
+	}
+	for i := range all {
+		device := all[i].Device
+		if listed[device] || earlier[device] && device != own { // another supervisor lists its pod's ports
+			continue
+		}
+		var ports []uint16
+		if earlier[device] {
+			if ports, err = served(); err != nil {
+				return nil, err
+			}
+		}
+		elements = append(elements, servedElements(device, ports)...)
+	}
+	return elements, nil
+}
+
+// equalKeys reports whether two lists have the same elements.
+func equalKeys(a, b []nftables.SetElement) bool {
+	keys := map[string]bool{}
+	for _, e := range a {
+		keys[string(e.Key)] = true
+	}
+	return len(a) == len(b) && !slices.ContainsFunc(b, func(e nftables.SetElement) bool { return !keys[string(e.Key)] })
+}
+
 // rulesVersion changes with every change of the rules that an Isolation results in: a table of
 // another version is replaced.
-const rulesVersion = 1
+const rulesVersion = 2
 
 // digest identifies the rules of isolations.
 func digest(all []Isolation) []byte {
@@ -124,7 +171,7 @@ func (t *table) build(all []Isolation, served []nftables.SetElement, stamp []byt
 		KeyType: nftables.MustConcatSetType(nftables.TypeIFIndex, nftables.TypeInetService)}, served)
 	listed := map[int]bool{}
 	for _, e := range served {
-		if device, first := deviceOf(e); first {
+		if device, kind := parseServed(e); kind == listedPod {
 			listed[device] = true
 		}
 	}

@@ -1,6 +1,7 @@
 package netpolicy
 
 import (
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -106,6 +107,97 @@ func TestRunningConnectionsOfOthers(t *testing.T) {
 	w.apply(w.catalog.Policies...)
 	alive(t, "a b", allowed)
 	cut(t, "a b by IPv6", refused)
+}
+
+// A new pod listens on a port, and sends segments from it that belong to no connection: after the first policy it
+// can have no connection whose first packet the rules have not seen. The pod that had its device before does not
+// matter.
+func TestBareSegments(t *testing.T) {
+	w := newTestbed(t, "a", "b", "c")
+	w.serve("b", 80)
+	policies := []Policy{ingressTo("a"), egressFrom("b", Rule{[]Peer{peer("c")}, []Port{tcp(81)}})}
+	w.catalog.Policies = policies
+	isNew := func() {
+		t.Helper()
+		if _, err := Apply(w.RouterNS, w.catalog.Isolate(), w.catalog.Pods[1].Device, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receiver := rawTCP(t, w.pods["c"])
+	check := func(when string, leaves bool) {
+		t.Helper()
+		w.sendBare("b", "c", 80, 8080)
+		w.sendBare("b", "c", 1234, 81) // allowed
+		want := uint16(81)
+		if leaves {
+			want = 8080
+		}
+		for _, port := range []uint16{want, 81} {
+			if got := receivePort(t, receiver); got != port {
+				t.Fatalf("%s: port %d received a segment, want %d", when, got, port)
+			}
+			if !leaves {
+				break
+			}
+		}
+	}
+	w.apply(policies...)
+	check("a pod from before the first policy", true)
+	isNew()
+	w.apply(policies...)
+	check("a new pod", false)
+}
+
+// rawTCP returns a socket that receives every TCP segment of a network.
+func rawTCP(t *testing.T, ns string) (fd int) {
+	t.Helper()
+	nettest.Do(t, ns, func() (err error) {
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP); err == nil {
+			err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 30})
+		}
+		return err
+	})
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+// receivePort returns the port of the next segment with data.
+func receivePort(t *testing.T, fd int) uint16 {
+	t.Helper()
+	for packet := make([]byte, 1500); ; {
+		n, err := unix.Read(fd, packet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if segment := packet[4*(packet[0]&15) : n]; len(segment) > 20 {
+			return binary.BigEndian.Uint16(segment[2:])
+		}
+	}
+}
+
+// sendBare sends a TCP segment with data that belongs to no connection.
+func (w *testbed) sendBare(from, to string, source, port uint16) {
+	w.t.Helper()
+	src, dst := w.catalog.find(from)[0].As4(), w.catalog.find(to)[0].As4()
+	segment := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, source), port)
+	segment = append(segment, 0, 0, 0, 1, 0, 0, 0, 1, 5<<4, 0x18, 1, 0, 0, 0, 0, 0) // ACK and PSH
+	segment = append(segment, "secret"...)
+	sum := uint32(unix.IPPROTO_TCP + len(segment))
+	for _, part := range [][]byte{src[:], dst[:], segment} {
+		for i := 0; i < len(part); i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(part[i:]))
+		}
+	}
+	sum = sum&0xffff + sum>>16
+	binary.BigEndian.PutUint16(segment[16:], ^uint16(sum&0xffff+sum>>16))
+	nettest.Do(w.t, w.pods[from], func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return unix.Sendto(fd, segment, 0, &unix.SockaddrInet4{Addr: dst})
+	})
 }
 
 // alive requires that a connection continues, cut that it has ended.

@@ -94,7 +94,7 @@ func (n *Network) UpdateServices() error {
 		return err
 	}
 	defer lock.Close()
-	if err := n.applyPolicies(); err != nil {
+	if err := n.applyPolicies(n.listeningPorts); err != nil {
 		n.WarnOfPolicies(err)
 	}
 	if err := n.renumberServices(); !OnlyDamaged(err) {

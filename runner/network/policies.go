@@ -17,7 +17,10 @@ import (
 // UpdatePolicies makes the router enforce the current NetworkPolicies for the user's pods. If that fails and the
 // pod is isolated, it disconnects the pod. If this process only lacks descriptors or memory for a moment, the
 // earlier rules stay instead.
-func (n *Network) UpdatePolicies() error {
+func (n *Network) UpdatePolicies() error { return n.updatePolicies(n.listeningPorts) }
+
+// updatePolicies is UpdatePolicies with the argument of netpolicy.Apply.
+func (n *Network) updatePolicies(served func() ([]uint16, error)) error {
 	if n.Slot == 0 || !n.store.HadNetworkPolicies() {
 		return nil
 	}
@@ -26,8 +29,10 @@ func (n *Network) UpdatePolicies() error {
 		return err
 	}
 	defer lock.Close()
-	return n.applyPolicies()
+	return n.applyPolicies(served)
 }
+
+func (n *Network) listeningPorts() ([]uint16, error) { return netpolicy.ListeningPorts(n.netns) }
 
 // enforceFirst makes the router enforce the NetworkPolicies for a new pod, and between other pods and it. The pod
 // has no container yet.
@@ -37,7 +42,7 @@ func (n *Network) enforceFirst() error {
 	}
 	err := n.store.WriteEndpoint(n.publisher.latest())
 	if err == nil {
-		err = n.UpdatePolicies()
+		err = n.updatePolicies(nil)
 	}
 	if err != nil {
 		return errors.Join(err, n.store.RemoveEndpoint())
@@ -45,8 +50,8 @@ func (n *Network) enforceFirst() error {
 	return nil
 }
 
-// applyPolicies is UpdatePolicies for a caller that holds the lock.
-func (n *Network) applyPolicies() error {
+// applyPolicies is updatePolicies for a caller that holds the lock.
+func (n *Network) applyPolicies(served func() ([]uint16, error)) error {
 	if !n.store.HadNetworkPolicies() {
 		return nil
 	}
@@ -56,7 +61,7 @@ func (n *Network) applyPolicies() error {
 	}
 	all := c.Isolate()
 	own := n.isolation(all)
-	if _, err := netpolicy.Apply(n.router(), all, router.DeviceIndex(n.Slot), func() ([]uint16, error) { return netpolicy.ListeningPorts(n.netns) }); err != nil {
+	if _, err := netpolicy.Apply(n.router(), all, router.DeviceIndex(n.Slot), served); err != nil {
 		if (own.Ingress.Isolated || own.Egress.Isolated) && !store.IsExhausted(err) {
 			err = errors.Join(err, n.cutOff(err))
 		}
