@@ -118,6 +118,24 @@ static void join_user_namespace(int fd) {
 	close(fd);
 }
 
+// limit_inotify keeps a quarter of the user's inotify instances and watches for the user's other programs: what
+// pods use counts for the user, too. The limits apply to each id of the user namespace. Where /proc/sys is
+// read-only, as in a container, they cannot be set.
+static void limit_inotify(void) {
+	static const char *const limits[][2] = {
+		{"/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"},
+		{"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"},
+	};
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		char text[32] = "";
+		int of = open(limits[i][0], O_RDONLY | O_CLOEXEC), fd = open(limits[i][1], O_WRONLY | O_CLOEXEC);
+		if (of >= 0 && fd >= 0 && read(of, text, sizeof text - 1) > 0)
+			dprintf(fd, "%ld", atol(text) - atol(text) / 4);
+		close(of);
+		close(fd);
+	}
+}
+
 static const char *env(const char *name) {
 	const char *v = getenv(name);
 	return v ? v : "";
@@ -146,6 +164,8 @@ static void become_root(int pod) {
 		enter_user_namespace(pod ? 0 : CLONE_NEWNS, env(ENV_UID_MAP), env(ENV_GID_MAP), env(ENV_ID_TOOLS));
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("become root of the user namespace");
+	if (joined < 0 && pod)
+		limit_inotify();
 }
 
 void podrun_clear_env(void) {
