@@ -189,6 +189,10 @@ func TestNetAdminDoesNotReachTheRouter(t *testing.T) {
 				t.Errorf("%s: was not possible in its own network: %s", script, out)
 			}
 		}
+		// The router has fixed neighbour entries: with another address the pod takes nothing from others, and cuts itself off.
+		if code, out := a.ask("a", "/bin/sh", "-c", "ip link set eth0 address 02:00:00:00:00:99 && ! wget -q -T 2 -O- http://"+st.PodIPs[0]+"/word"); code != 0 {
+			t.Errorf("with another hardware address: %s", out)
+		}
 	}
 }
 
