@@ -4,15 +4,14 @@
 #   sh install.sh [--from URL|DIR] [--key FILE] [--prefix DIR]
 #
 # --from    where the files of a release are: the address of a mirror, or a directory (a USB stick);
-#           default: the directory of install.sh, if it has SHA256SUMS, otherwise the newest release
+#           default: the directory of install.sh, if it has SHA256SUMS and only you and root can write
+#           there, otherwise the newest release
 # --key     minisign's public key of the release: its signature must be valid, too
 # --prefix  where bin and share are; default: ~/.local, for root /usr/local
 set -eu
 umask 022
 
-from=https://github.com/podrun/podrun/releases/latest/download
-case $0 in *install.sh) if [ -e "$(dirname "$0")/SHA256SUMS" ]; then from=$(dirname "$0"); fi ;; esac
-key='' prefix=$HOME/.local
+from='' key='' prefix=$HOME/.local
 if [ "$(id -u)" = 0 ]; then prefix=/usr/local; fi
 die() { echo "install.sh: $*; nothing was installed" >&2; exit 1; }
 while [ $# -gt 0 ]; do
@@ -25,6 +24,29 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
+is_ours() { # PATH [FIND'S TEST]: it is the caller's or root's, and others may not write to it, or the test is true
+	[ -n "$(find "$1" -prune \( -user 0 -o -user "$(id -u)" \) \( ! -perm -020 ! -perm -002 ${2:+-o $2} \) 2>/dev/null)" ]
+}
+beside() { # whether only the caller and root could have put SHA256SUMS into the directory $dir
+	[ ! -h "$dir/SHA256SUMS" ] && is_ours "$dir/SHA256SUMS" && is_ours "$dir" || return 1
+	up=$dir
+	while [ "$up" != / ]; do
+		up=$(dirname "$up")
+		is_ours "$up" '-perm -1000' || return 1 # in a directory like /tmp nobody can replace the files of others
+	done
+}
+if [ -z "$from" ]; then
+	from=https://github.com/podrun/podrun/releases/latest/download
+	case $0 in
+	*install.sh)
+		dir=$(CDPATH='' cd -P -- "$(dirname -- "$0")" && pwd -P) || dir=.
+		if [ -e "$dir/SHA256SUMS" ]; then
+			if beside; then from=$dir; else echo "install.sh: the release in $dir is not used, because other users can write there: --from $dir installs it" >&2; fi
+		fi
+		;;
+	esac
+fi
+echo "installing podrun from $from"
 case $(uname -s)/$(uname -m) in
 Linux/x86_64) arch=amd64 ;;
 Linux/aarch64 | Linux/armv8*) if [ "$(getconf LONG_BIT 2>/dev/null)" = 32 ]; then arch=armv7; else arch=arm64; fi ;;

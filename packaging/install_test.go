@@ -56,10 +56,20 @@ func home(t *testing.T) (dir string, as *syscall.Credential) {
 // install runs the installer of a release as an ordinary user. It returns the user's files and the output.
 func install(t *testing.T, args ...string) (files, out string, err error) {
 	t.Helper()
+	return runInstaller(t, filepath.Join(release, "install.sh"), args...)
+}
+
+// runInstaller is install for a copy of the installer. Without network: its curl fails.
+func runInstaller(t *testing.T, script string, args ...string) (files, out string, err error) {
+	t.Helper()
 	dir, as := home(t)
-	cmd := exec.Command("sh", append([]string{filepath.Join(release, "install.sh")}, args...)...)
+	programs := tempDir(t)
+	if err := os.WriteFile(filepath.Join(programs, "curl"), []byte("#!/bin/sh\ncase $* in *://127.0.0.1*) exec /usr/bin/curl \"$@\" ;; esac\nexit 6\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", append([]string{script}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + dir, "PATH=/usr/local/bin:/usr/bin:/bin"}
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + programs + ":/usr/local/bin:/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	text, err := cmd.CombinedOutput()
 	return output(t, "find", dir, "-type", "f"), string(text), err
@@ -107,6 +117,9 @@ func TestInstall(t *testing.T) {
 					t.Errorf("there is no %s", want)
 				}
 			}
+			if !strings.HasPrefix(out, "installing podrun from ") {
+				t.Errorf("it does not print from where it installs:\n%s", out)
+			}
 			if !strings.Contains(out, "bin is not in your PATH: export PATH=") || !strings.Contains(out, "/.local/bin/podrun doctor ") {
 				t.Errorf("it printed\n%s", out)
 			}
@@ -120,7 +133,7 @@ func TestInstall(t *testing.T) {
 // TestInstallNoexec: the installer runs no program in the directory for temporary files, where that may be forbidden.
 func TestInstallNoexec(t *testing.T) {
 	temp, prefix := t.TempDir(), t.TempDir()
-	asRoot(t, "sh", "-ec", `mount -t tmpfs -o noexec none "$1"; export TMPDIR="$1" HOME="$1"; exec sh "$2" --prefix "$3"`, "sh", temp, filepath.Join(release, "install.sh"), prefix)
+	asRoot(t, "sh", "-ec", `mount -t tmpfs -o noexec none "$1"; export TMPDIR="$1" HOME="$1"; exec sh "$2" --prefix "$3" --from "$4"`, "sh", temp, filepath.Join(release, "install.sh"), prefix, release)
 	if files := output(t, "find", filepath.Join(prefix, "bin"), "-type", "f"); files != filepath.Join(prefix, "bin/podrun")+"\n" {
 		t.Errorf("it installed %q", files)
 	}
@@ -156,6 +169,46 @@ func TestInstallRefuses(t *testing.T) {
 			files, out, err := install(t, tc.args...)
 			if err == nil || files != "" || !strings.Contains(out, tc.want) || !strings.HasSuffix(out, "; nothing was installed\n") {
 				t.Errorf("%v, files %q, it printed\n%swant %q", err, files, out, tc.want)
+			}
+		})
+	}
+}
+
+// TestInstallOthersRelease: a download in a directory in which another user can write installs nothing of what lies
+// beside it; --from does.
+func TestInstallOthersRelease(t *testing.T) {
+	cases := map[string]func(dir string) error{
+		"directory of all":     func(dir string) error { return os.Chmod(dir, 0o777) },
+		"like /tmp":            func(dir string) error { return os.Chmod(dir, 0o777|os.ModeSticky) },
+		"directory of a group": func(dir string) error { return os.Chmod(dir, 0o775) },
+		"file of all":          func(dir string) error { return os.Chmod(filepath.Join(dir, "SHA256SUMS"), 0o666) },
+		"parent of all":        func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) },
+		"link": func(dir string) error {
+			sums := filepath.Join(dir, "SHA256SUMS")
+			if err := os.Rename(sums, sums+".real"); err != nil {
+				return err
+			}
+			return os.Symlink(sums+".real", sums)
+		},
+	}
+	if os.Geteuid() == 0 { // only root can make such files
+		cases["directory of another user"] = func(dir string) error { return os.Chown(dir, 65534, 65534) }
+		cases["file of another user"] = func(dir string) error { return os.Chown(filepath.Join(dir, "SHA256SUMS"), 65534, 65534) }
+	}
+	for name, prepare := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(mirror(t), "download")
+			output(t, "sh", "-c", `mkdir "$1/download" && cd "$1" && mv podrun-* SHA256SUMS download && cp "$2" download`, "sh", filepath.Dir(dir), filepath.Join(release, "install.sh"))
+			if err := prepare(dir); err != nil {
+				t.Fatal(err)
+			}
+			script := filepath.Join(dir, "install.sh")
+			files, out, err := runInstaller(t, script)
+			if err == nil || files != "" || !strings.Contains(out, "the release in "+dir+" is not used") || !strings.Contains(out, "cannot get SHA256SUMS from https://github.com/") {
+				t.Errorf("%v, files %q, it printed\n%s", err, files, out)
+			}
+			if files, out, err = runInstaller(t, script, "--from", dir); err != nil || !strings.Contains(files, "/.local/bin/podrun\n") {
+				t.Errorf("--from: %v, files %q, it printed\n%s", err, files, out)
 			}
 		})
 	}
