@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,6 +62,8 @@ type engine struct {
 	prepared      *prepared.Pool         // guarded by mu
 	busy          int                    // number of actions under way and exits not emitted yet
 	warnings      []string               // kept after the sandbox is gone
+	deleting      bool                   // the pod is being deleted
+	left          chan struct{}          // closed when the pod that is being deleted has left its Services; nil before
 	stopRequested bool                   // pod init has requested a stop and has no answer yet
 	warned        chan struct{}          // capacity 1: there is a new warning
 }
@@ -120,7 +123,7 @@ func (e *engine) Do(a lifecycle.Action) {
 		e.mu.Unlock()
 		go e.startContainer(a, prepared)
 	case lifecycle.StopContainer:
-		e.signalContainer(a.Container, false)
+		e.stopContainer(a.Container)
 	case lifecycle.KillContainer:
 		e.signalContainer(a.Container, true)
 	case lifecycle.RunProbe, lifecycle.RunHook:
@@ -151,7 +154,7 @@ func (e *engine) Save(o *lifecycle.Observed) {
 	e.warn(e.handoff.Warning())
 	e.mu.Lock()
 	ended := e.exited
-	e.exited = nil
+	e.exited, e.deleting = nil, o.Deleting
 	if len(ended) > 0 {
 		e.prepared.MarkDeciding()
 	}
@@ -254,6 +257,51 @@ func (e *engine) dropInstance(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.instances, name)
+}
+
+// leaveTime is how long a container's stop signal waits at most for the pod to leave its Services.
+const leaveTime = 5 * time.Second
+
+// stopContainer sends a container its stop signal. A pod that is being deleted leaves its Services first: a container
+// may close its port at once, while others still connect to it.
+func (e *engine) stopContainer(name string) {
+	left := e.leaveServices()
+	if left == nil {
+		e.signalContainer(name, false)
+		return
+	}
+	e.addBusy(1)
+	go func() {
+		defer e.addBusy(-1)
+		select {
+		case <-left:
+		case <-time.After(leaveTime):
+		}
+		e.signalContainer(name, false)
+	}()
+}
+
+// leaveServices takes a pod that is being deleted out of its Services. It returns a channel that is closed then; nil if
+// there is nothing to leave.
+func (e *engine) leaveServices() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, plan := e.sandbox, e.plan
+	if !e.deleting || s == nil || s.Slot == 0 || !e.pod.HadServices() {
+		return nil
+	}
+	if e.left == nil {
+		left := make(chan struct{})
+		e.left = left
+		go func() {
+			defer close(left)
+			s.SetEndpoint(plan, &pod.Status{Deleting: true})
+			if err := s.PublishEndpoint(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}()
+	}
+	return e.left
 }
 
 // signalContainer sends a container its stop signal, or SIGKILL.

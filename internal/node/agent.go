@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +72,7 @@ type Agent struct {
 	Records  Records
 	Sysctls  manifestvalidation.UnsafeSysctls // that pods may set
 	ErrOut   io.Writer
+	Routes   func() ([]netip.Prefix, error) // the destinations of the host's routes; nil: there are none
 	objects  *objectWatcher
 	services *serviceWatcher
 	mu       sync.Mutex

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -23,12 +24,14 @@ import (
 
 // fakeEngine is a host. Its pods have no processes; a test ends their containers.
 type fakeEngine struct {
-	mu      sync.Mutex
-	pods    map[string]*Local // by name
-	log     []string          // starts, stops and removals
-	claims  []string          // that were stored, each with its volume
-	refused RefusedContainers // the result of changes
-	changed func(namespace, name string)
+	mu       sync.Mutex
+	pods     map[string]*Local // by name
+	log      []string          // starts, stops and removals
+	claims   []string          // that were stored, each with its volume
+	refused  RefusedContainers // the result of changes
+	services []string          // the names of the cluster's
+	lost     bool              // the ends of containers are not recorded
+	changed  func(namespace, name string)
 }
 
 // do calls f with the lock, and notifies the agent of a pod.
@@ -83,7 +86,9 @@ func (e *fakeEngine) Apply(_ context.Context, uid types.UID, m *corev1.Pod) (err
 func (e *fakeEngine) Stop(_ context.Context, _, name string, grace int64) error {
 	e.do(name, func() {
 		l := e.pods[name]
-		l.Alive, l.Ended, l.Pod.Status.Phase = false, true, corev1.PodFailed
+		if l.Alive, l.Ended = false, !e.lost; !e.lost {
+			l.Pod.Status.Phase, l.Pod.Status.ContainerStatuses[0].State = corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 143}}
+		}
 		e.log = append(e.log, fmt.Sprintf("stop %s in %d", name, grace))
 	})
 	return nil
@@ -105,6 +110,16 @@ func (e *fakeEngine) Watch(ctx context.Context, changed func(namespace, name str
 	return nil
 }
 
+func (e *fakeEngine) PutServices(_ context.Context, all []Service) error {
+	e.do("", func() {
+		e.services = nil
+		for _, s := range all {
+			e.services = append(e.services, s.Name)
+		}
+	})
+	return nil
+}
+
 func (e *fakeEngine) PutClaim(_ context.Context, claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
 	e.do(claim.Name, func() { e.claims = append(e.claims, claim.Name+" on "+volume.Name) })
 	return nil
@@ -116,7 +131,6 @@ func (*fakeEngine) SetCondition(context.Context, string, string, *corev1.PodCond
 func (*fakeEngine) Events(string, string) ([]corev1.Event, error)         { return nil, nil }
 func (*fakeEngine) PutConfigMap(context.Context, *corev1.ConfigMap) error { return nil }
 func (*fakeEngine) PutSecret(context.Context, *corev1.Secret) error       { return nil }
-func (*fakeEngine) PutServices(context.Context, []Service) error          { return nil }
 func (*fakeEngine) DeleteObject(context.Context, Reference) error         { return nil }
 
 // output is what an agent prints.
@@ -161,12 +175,13 @@ type bed struct {
 	engine  *fakeEngine
 	records Records
 	out     *output
-	agent   *Agent // the last one
+	agent   *Agent         // the last one
+	routes  []netip.Prefix // of the host
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{nodetest.StartAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}, nil}
+	b := &bed{nodetest.StartAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}, nil, nil}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the agent did %s, and printed\n%s", b.engine.calls(), b.out)
@@ -181,7 +196,7 @@ func (b *bed) run(t *testing.T) (end func()) {
 	facts := func() (*Facts, error) {
 		return &Facts{MilliCPU: 4000, Memory: 8 << 30, FreeMemory: 8 << 30, Storage: 1 << 40, FreeStorage: 1 << 40, Inodes: 1000, FreeInodes: 1000, Processes: 1000, FreeProcesses: 1000}, nil
 	}
-	a := &Agent{Client: b.Client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}}
+	a := &Agent{Client: b.Client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}, Routes: func() ([]netip.Prefix, error) { return b.routes, nil }}
 	b.agent = a
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -224,6 +239,44 @@ func TestAgentStartsAndStops(t *testing.T) {
 	waitFor(t, "its record is gone", func() bool { list, err := b.records.Load(); return err == nil && len(list) == 0 })
 	if got := b.engine.calls(); got != "start web, stop web in 3, remove web" {
 		t.Errorf("the agent did %s", got)
+	}
+}
+
+// TestEndIsReported: a pod is not deleted from the API server before the server has a final status of it, whatever is
+// known of its containers. The condition that it is scheduled is of its current generation.
+func TestEndIsReported(t *testing.T) {
+	for name, end := range map[string]func(e *fakeEngine){
+		"its end is known":   func(*fakeEngine) {},
+		"its end is unknown": func(e *fakeEngine) { e.lost = true },
+		"the host lost it":   func(e *fakeEngine) { e.do("web", func() { delete(e.pods, "web") }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			last := make(chan corev1.PodStatus, 1)
+			b.SetHook(func(_ http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodDelete {
+					last <- b.Pod("web").Status
+				}
+				return false
+			})
+			b.run(t)
+			p := nodetest.NewPod("web", uid1)
+			p.Generation, p.Status.Conditions = 3, []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, ObservedGeneration: 1}}
+			b.PutPod(t, p)
+			b.waitRunning(t, "web")
+			if c := b.Pod("web").Status.Conditions; c[0].ObservedGeneration != 3 {
+				t.Errorf("the conditions are %+v", c)
+			}
+			deleted := b.Pod("web")
+			deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(3))
+			end(b.engine)
+			b.PutPod(t, deleted)
+			waitFor(t, "the pod is gone", func() bool { return b.Pod("web") == nil })
+			st := <-last
+			if c := st.ContainerStatuses[0]; st.Phase != corev1.PodFailed || c.State.Terminated == nil {
+				t.Errorf("at the deletion the status was %+v", st)
+			}
+		})
 	}
 }
 

@@ -77,6 +77,8 @@ func decideEnd(v *view, own bool) action {
 		return actWait
 	case v.orphaned:
 		return actForget
+	case !v.reported:
+		return actWait
 	}
 	return actDeleteFromAPI
 }

@@ -45,9 +45,10 @@ func TestDecide(t *testing.T) {
 		"a shorter grace period stops again":      {view{pod: pod(deleted(1)), local: alive, stopping: new(int64(30))}, actStop},
 		"a stopped pod reports its end first":     {view{pod: pod(deleted(30)), local: ended}, actWait},
 		"a stopped pod is removed":                {view{pod: pod(deleted(30)), local: ended, reported: true}, actRemove},
-		"a removed pod is deleted":                {view{pod: pod(deleted(30))}, actDeleteFromAPI},
-		"a rejected pod is deleted":               {view{pod: pod(deleted(30), failed), rejected: true}, actDeleteFromAPI},
-		"another pod of the name is not stopped":  {view{pod: pod(deleted(30)), local: other}, actDeleteFromAPI},
+		"a removed pod reports its end first":     {view{pod: pod(deleted(30))}, actWait},
+		"a removed pod is deleted":                {view{pod: pod(deleted(30)), reported: true}, actDeleteFromAPI},
+		"a rejected pod is deleted":               {view{pod: pod(deleted(30), failed), rejected: true, reported: true}, actDeleteFromAPI},
+		"another pod of the name is not stopped":  {view{pod: pod(deleted(30)), local: other, reported: true}, actDeleteFromAPI},
 
 		"an orphan stops": {view{pod: pod(), orphaned: true, local: alive}, actStop},
 		"a stopped orphan is removed, as nobody waits":    {view{pod: pod(), orphaned: true, local: ended}, actRemove},

@@ -89,6 +89,7 @@ func TestMergeStatus(t *testing.T) {
 	local := &corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.88.0.8", PodIPs: []corev1.PodIP{{IP: "10.88.0.8"}}, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionFalse}, {Type: gate.Type, Status: corev1.ConditionFalse},
 	}}
+	scheduled.ObservedGeneration = 3
 	want := &corev1.PodStatus{
 		ObservedGeneration: 3, Phase: corev1.PodRunning, QOSClass: corev1.PodQOSBurstable, NominatedNodeName: "x",
 		HostIP: "192.0.2.1", HostIPs: []corev1.HostIP{{IP: "192.0.2.1"}}, PodIP: "10.88.0.8", PodIPs: []corev1.PodIP{{IP: "10.88.0.8"}},

@@ -107,14 +107,27 @@ func (n *Network) update(a *Agent) error {
 	if self == nil {
 		self = a.Node.object()
 	}
+	routes, err := a.hostRoutes()
+	if err != nil {
+		return err
+	}
 	if self != nil {
+		last := own
 		if own, err = podCIDRs(self); err != nil {
 			return n.finish(a, nil, err)
+		}
+		for _, p := range own {
+			if slices.Contains(last, p) {
+				continue // the host may have a route to its pods
+			}
+			if err := checkNetwork(p, routes); err != nil {
+				return n.finish(a, nil, fmt.Errorf("spec.podCIDRs of node %s: %w", self.Name, err))
+			}
 		}
 	}
 	if listed {
 		var problems map[string]error
-		peers, problems = peersOf(nodes, a.Node.Name, n.Key, own)
+		peers, problems = peersOf(nodes, a.Node.Name, n.Key, own, routes)
 		for _, name := range slices.Sorted(maps.Keys(problems)) {
 			n.print(a, name, fmt.Errorf("pods of node %s are not reached: %w", name, problems[name]))
 		}

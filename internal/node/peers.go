@@ -48,14 +48,18 @@ func podCIDRs(n *corev1.Node) (all []netip.Prefix, err error) {
 		if err != nil || p != p.Masked() || p.Addr().Is4() && p.Bits() < minBits4 || p.Addr().Is6() && p.Bits() < minBits6 || slices.ContainsFunc(all, func(o netip.Prefix) bool { return o.Addr().Is4() == p.Addr().Is4() }) {
 			return nil, fmt.Errorf("spec.podCIDRs of node %s must be at most one IPv4 network (/%d or smaller) and one IPv6 network (/%d or smaller), not %s", n.Name, minBits4, minBits6, strings.Join(texts, ", "))
 		}
+		if err := checkPrivate(p); err != nil {
+			return nil, fmt.Errorf("spec.podCIDRs of node %s: %w", n.Name, err)
+		}
 		all = append(all, p)
 	}
 	return all, nil
 }
 
 // peersOf returns the nodes with which this node exchanges packets of pods, and why other nodes are no peers. Of
-// two nodes that exclude each other it takes the older one. key and own are this node's public key and networks.
-func peersOf(nodes []*corev1.Node, self string, key control.Key, own []netip.Prefix) (peers []control.Peer, problems map[string]error) {
+// two nodes that exclude each other it takes the older one. key and own are this node's public key and networks, routes
+// the destinations of the host's routes.
+func peersOf(nodes []*corev1.Node, self string, key control.Key, own, routes []netip.Prefix) (peers []control.Peer, problems map[string]error) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -78,6 +82,11 @@ func peersOf(nodes []*corev1.Node, self string, key control.Key, own []netip.Pre
 			err = errSameKey
 		case err == nil && slices.ContainsFunc(p.Networks, overlaps):
 			err = errOverlap
+		}
+		for _, network := range p.Networks {
+			if err == nil {
+				err = checkNetwork(network, routes)
+			}
 		}
 		if err != nil {
 			problems[n.Name] = err

@@ -69,7 +69,7 @@ func TestPeersOf(t *testing.T) {
 			peerNode("e", 5, "0.0.0.0:1", "10.244.5.0/24"), peerNode("f", 6, "192.0.2.6:0", "10.244.6.0/24"), peerNode("g", 7, "[fe80::1%eth0]:1", "10.244.7.0/24")}, "",
 			strings.Join(slices.Repeat([]string{": annotation podrun.dev/wireguard-endpoint: it is not the address and the port of a host"}, 6), "; ")},
 	} {
-		peers, problems := peersOf(c.nodes, "self", self, own)
+		peers, problems := peersOf(c.nodes, "self", self, own, nil)
 		var got, bad []string
 		for _, p := range peers {
 			var networks []string

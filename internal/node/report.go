@@ -16,8 +16,17 @@ import (
 	"github.com/podrun/podrun/internal/node/kubeapi"
 )
 
-// statusOf returns the status that the API server should have of a pod.
+// statusOf returns the status that the API server should have of a pod. A pod that is being deleted, and of which
+// nothing runs, has ended.
 func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
+	st := w.reportedStatus(p, local)
+	if own := local != nil && local.UID == w.uid; p.DeletionTimestamp != nil && !w.applyTask.running && !(own && local.Alive) {
+		st = endedStatus(st)
+	}
+	return st
+}
+
+func (w *worker) reportedStatus(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	addresses := w.agent.Node.Addresses
 	startTime := p.Status.StartTime
 	if startTime == nil {

@@ -69,7 +69,7 @@ func (s *serviceWatcher) wait(ctx context.Context) error {
 
 const (
 	servicePause = time.Second      // between two changes (kube-proxy: minSyncPeriod)
-	serviceRetry = 30 * time.Second // after an error: a Service of the user may be in the way
+	serviceRetry = 30 * time.Second // after an error: the host's routes may be others then
 )
 
 // run stores the Services whenever they have changed.
@@ -92,7 +92,12 @@ func (s *serviceWatcher) run(ctx context.Context) {
 			continue
 		}
 		text := ""
-		if err := s.Engine.PutServices(ctx, all); err != nil && ctx.Err() == nil {
+		routes, err := s.hostRoutes()
+		if err == nil {
+			safe, refused := withSafeAddresses(all, routes)
+			err = errors.Join(refused, s.Engine.PutServices(ctx, safe))
+		}
+		if err != nil && ctx.Err() == nil {
 			if text = err.Error(); text != problem {
 				report.Print(s.ErrOut, err)
 			}

@@ -48,7 +48,7 @@ func mergeStatus(p *corev1.Pod, local *corev1.PodStatus, addresses []string) *co
 }
 
 // mergeConditions returns the conditions of a pod: ownConditions as this host reports them, and the others as the API
-// server has them.
+// server has them. The node has seen that the pod is scheduled (kubelet: pkg/kubelet/kubelet_pods.go, generateAPIPodStatus).
 func mergeConditions(p *corev1.Pod, local []corev1.PodCondition) (all []corev1.PodCondition) {
 	for _, c := range local {
 		if slices.Contains(ownConditions, c.Type) {
@@ -57,11 +57,37 @@ func mergeConditions(p *corev1.Pod, local []corev1.PodCondition) (all []corev1.P
 		}
 	}
 	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			c.ObservedGeneration = p.Generation
+		}
 		if !slices.ContainsFunc(all, func(own corev1.PodCondition) bool { return own.Type == c.Type }) {
 			all = append(all, c)
 		}
 	}
 	return all
+}
+
+// endedStatus returns the status of a pod that is to be deleted and of which nothing runs: a final one (kubelet:
+// pkg/kubelet/status/status_manager.go, TerminatePod). Containers whose end is not known have failed, unless the pod
+// was not initialized.
+func endedStatus(st *corev1.PodStatus) *corev1.PodStatus {
+	st = st.DeepCopy()
+	lost := func(all []corev1.ContainerStatus, mayWait bool) {
+		for i := range all {
+			if s := &all[i].State; s.Running != nil || s.Terminated == nil && !mayWait {
+				*s = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated", ExitCode: 137}}
+			}
+			all[i].Ready, all[i].Started = false, new(false)
+		}
+	}
+	initialized := slices.ContainsFunc(st.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Waiting == nil || c.RestartCount > 0 })
+	lost(st.InitContainerStatuses, true)
+	lost(st.ContainerStatuses, !initialized)
+	lost(st.EphemeralContainerStatuses, true)
+	if !hasEnded(st) {
+		st.Phase = corev1.PodFailed
+	}
+	return st
 }
 
 // waitingStatus returns the status of a pod of which no container was created. reason and message say why.

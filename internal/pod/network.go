@@ -77,6 +77,8 @@ type Endpoint struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	Addresses []string          `json:"addresses,omitempty"`
 	Ready     bool              `json:"ready,omitempty"` // and not being stopped
-	Ports     []Port            `json:"ports,omitempty"` // those with names
-	Stack     bool              `json:"stack,omitempty"` // its network is a user-space stack
+
+	Terminating bool   `json:"terminating,omitempty"` // it is being deleted
+	Ports       []Port `json:"ports,omitempty"`       // those with names
+	Stack       bool   `json:"stack,omitempty"`       // its network is a user-space stack
 }

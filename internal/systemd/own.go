@@ -2,6 +2,7 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -40,11 +41,14 @@ func ConnectOwn(ctx context.Context) (*Manager, error) {
 	return connect(ctx, where)
 }
 
+// ErrNotBooted means that the machine does not run systemd.
+var ErrNotBooted = errors.New("systemd does not run on this machine")
+
 // noManagerError returns the error for a missing service manager; booted is whether systemd runs
 // this machine at all (sd_booted(3)).
 func noManagerError(booted bool) error {
 	if !booted {
-		return report.New(report.Failure, "podrun up -d FILE runs the pods without a unit", "systemd does not run on this machine")
+		return report.New(report.Failure, "podrun up -d FILE runs the pods without a unit", "%w", ErrNotBooted)
 	}
 	return report.New(report.Failure, "log in again, or as root: loginctl enable-linger USER", "there is no systemd for this user")
 }

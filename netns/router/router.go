@@ -144,7 +144,7 @@ func (r Router) Prepare(others ...netip.Prefix) (ipam.Pool, error) {
 	if err != nil || pool.V4.IsValid() {
 		return pool, err
 	}
-	networks, err := hostNetworks()
+	networks, err := HostNetworks()
 	if err != nil {
 		return ipam.Pool{}, fmt.Errorf("prepare the pods' router: %w", err)
 	}
@@ -179,9 +179,9 @@ func (r Router) CurrentPool() (pool ipam.Pool, err error) {
 	return pool, nil
 }
 
-// hostNetworks returns the destinations of all routes of the calling thread's network, in all
+// HostNetworks returns the destinations of all routes of the calling thread's network, in all
 // tables.
-func hostNetworks() ([]netip.Prefix, error) {
+func HostNetworks() ([]netip.Prefix, error) {
 	rib, err := syscall.NetlinkRIB(unix.RTM_GETROUTE, unix.AF_UNSPEC)
 	if err != nil {
 		return nil, fmt.Errorf("list the host's routes: %w", err)

@@ -49,6 +49,7 @@ type Pod struct {
 	Labels              map[string]string
 	Addresses           []netip.Addr
 	Ready               bool // and not terminating
+	Terminating         bool
 	UserSpaceStack      bool // its network is a user-space stack, which the router's sockets cannot reach transparently
 	Ports               []NamedPort
 

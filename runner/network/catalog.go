@@ -140,15 +140,24 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 	if o.Endpoints == nil {
 		return
 	}
+	var leaving []services.Pod // pods of this host: the API server learns later that they are ending
 	for _, e := range o.Endpoints.List {
-		if !moveToPod(&e, o.Namespace, pods, inside) {
+		local, lives := moveToPod(&e, o.Namespace, pods, inside)
+		if !lives {
 			continue
 		}
 		// Another node's network may have the same addresses as this host's. An address outside the pod networks
 		// belongs to a host.
 		if p := toFixedPod(s, e, inside); !e.Remote || p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return isIn(peers, a) }) {
-			s.Fixed = append(s.Fixed, p)
+			if local != nil && local.Terminating {
+				leaving = append(leaving, p)
+			} else {
+				s.Fixed = append(s.Fixed, p)
+			}
 		}
+	}
+	if len(s.Fixed) == 0 { // as kube-proxy, which prefers a pod that is ending to none
+		s.Fixed = leaving
 	}
 	// Of both kinds, those outside may be pods of nodes with another network, which are not reached.
 	if hasAddress && slices.ContainsFunc(s.Fixed, func(p services.Pod) bool { return !p.Outside }) {
@@ -158,22 +167,22 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 }
 
 // moveToPod gives an endpoint that is a pod of this host the pod's current address: it may have changed while the API
-// server could not be reached. moveToPod reports whether the pod is alive.
-func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, inside func(netip.Addr) bool) bool {
+// server could not be reached. moveToPod returns the pod, and whether it is alive.
+func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, inside func(netip.Addr) bool) (local *services.Pod, lives bool) {
 	at, err := netip.ParseAddr(e.Address)
 	if e.Pod == "" || err != nil || !inside(at) { // it is no pod, or a pod in the host's network
-		return true
+		return nil, true
 	}
 	i := slices.IndexFunc(pods, func(p services.Pod) bool { return p.Namespace == namespace && p.Name == e.Pod })
 	if i < 0 {
-		return false
+		return nil, false
 	}
 	for _, a := range pods[i].Addresses {
 		if a.Is4() == at.Is4() {
 			e.Address = a.String()
 		}
 	}
-	return true
+	return &pods[i], true
 }
 
 // addFixed adds the endpoints that objects name to the Services without a selector. stored are the Services.
@@ -240,7 +249,7 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 func toServicePod(n store.Peer) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
-		Labels: n.Labels, Ready: n.Ready, UserSpaceStack: n.Stack, Addresses: parseAddrs(n.Addresses),
+		Labels: n.Labels, Ready: n.Ready, Terminating: n.Terminating, UserSpaceStack: n.Stack, Addresses: parseAddrs(n.Addresses),
 	}
 	if n.InCluster {
 		p.Labels = nil // no Service of the user selects it; the cluster chooses the endpoints of its own

@@ -67,6 +67,7 @@ func TestViewIsKept(t *testing.T) {
 
 // A Service of a cluster has the addresses and the endpoints that the cluster gives it, as far as pods reach them.
 func TestClusterServices(t *testing.T) {
+	leaving := pod.ServiceEndpoint{Address: "10.88.0.4", Pod: "c"}
 	moved, dead := pod.ServiceEndpoint{Address: "10.88.0.77", Pod: "a"}, pod.ServiceEndpoint{Address: "10.88.0.5", Pod: "b"}
 	local, host, otherPod, otherHost := pod.ServiceEndpoint{Address: "10.88.0.2"}, pod.ServiceEndpoint{Address: "192.0.2.1"},
 		pod.ServiceEndpoint{Address: "10.88.0.3", Remote: true}, pod.ServiceEndpoint{Address: "192.0.2.2", Remote: true}
@@ -83,6 +84,8 @@ func TestClusterServices(t *testing.T) {
 		{"of all, without an address", []string{"None"}, []pod.ServiceEndpoint{otherHost, local, otherPod}, ": 192.0.2.2 10.88.0.2"},
 		{"of a pod whose address has changed", []string{"10.96.0.7"}, []pod.ServiceEndpoint{moved}, "10.96.0.7: 10.88.0.2"},
 		{"of a pod that has ended", []string{"10.96.0.7"}, []pod.ServiceEndpoint{dead}, "10.96.0.7:"},
+		{"of a pod that is being deleted, and another", []string{"10.96.0.7"}, []pod.ServiceEndpoint{leaving, moved}, "10.96.0.7: 10.88.0.2"},
+		{"of a pod that is being deleted", []string{"10.96.0.7"}, []pod.ServiceEndpoint{leaving}, "10.96.0.7: 10.88.0.4"},
 		{"none", []string{"10.96.0.7"}, nil, "10.96.0.7:"},
 		{"two families, of which the endpoints have one", []string{"10.96.0.7", "fd00:96::7"}, []pod.ServiceEndpoint{local}, "10.96.0.7: 10.88.0.2"},
 		{"an address of this host's pods", []string{"10.88.0.2"}, []pod.ServiceEndpoint{local}, ": 10.88.0.2"},
@@ -99,13 +102,15 @@ func TestClusterServices(t *testing.T) {
 			}
 		}
 		a := dirs.Pod("ns", "a")
-		lock, err := a.Lock()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lock.Close()
-		if err := errors.Join(a.Create(&pod.Plan{Name: "a"}, nil), a.WriteEndpoint(&pod.Endpoint{Addresses: []string{"10.88.0.2", "fd88::2"}})); err != nil {
-			t.Fatal(err)
+		for p, is := range map[store.Pod]*pod.Endpoint{a: {Addresses: []string{"10.88.0.2", "fd88::2"}}, dirs.Pod("ns", "c"): {Addresses: []string{"10.88.0.4", "fd88::4"}, Terminating: true}} {
+			lock, err := p.Lock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lock.Close()
+			if err := errors.Join(p.Create(&pod.Plan{Name: p.Name}, nil), p.WriteEndpoint(is)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		d, err := readCatalog(a, ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}, false)
 		if err != nil {

@@ -36,7 +36,9 @@ func (c *endpointPublisher) latest() *pod.Endpoint {
 // SetEndpoint sets the pod's endpoint; PublishEndpoint publishes it. With a nil status the readiness stays.
 func (n *Network) SetEndpoint(plan *pod.Plan, st *pod.Status) {
 	was := n.publisher.latest()
-	n.publisher.set(n.currentEndpoint(plan, st != nil && isReady(st) || st == nil && was != nil && was.Ready))
+	is := n.currentEndpoint(plan, st != nil && isReady(st) || st == nil && was != nil && was.Ready)
+	is.Terminating = st != nil && st.Deleting || st == nil && was != nil && was.Terminating
+	n.publisher.set(is)
 }
 
 // isReady reports whether a pod is a ready endpoint: its condition is Ready, and it is not terminating (as for the

@@ -53,6 +53,9 @@ func (e *engine) Find(namespace, name string) (*node.Local, error) {
 		return nil, err
 	}
 	plan, err := p.Plan()
+	if errors.Is(err, fs.ErrNotExist) { // likewise
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

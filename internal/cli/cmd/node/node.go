@@ -27,6 +27,7 @@ import (
 	"github.com/podrun/podrun/internal/node/server"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/netns/router"
 )
 
 // NewCommand returns the command node.
@@ -238,7 +239,7 @@ func (o *options) Run(ctx context.Context) error {
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
-	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut}
+	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)
 	var all sync.WaitGroup

@@ -2,13 +2,16 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
 )
 
@@ -58,5 +61,14 @@ func (o *installNodeOptions) Run(ctx context.Context) error {
 	u := &unitFile{name: systemd.NodeUnit, text: systemd.NodeFile(program, o.words, o.dirs.System), enable: true}
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.install(ctx, u) })
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return withNodeHint(o.install(ctx, u), o.words) })
+}
+
+// withNodeHint returns the error of an installation with a hint for machines without systemd; words are the options of
+// podrun node.
+func withNodeHint(err error, words []string) error {
+	if !errors.Is(err, systemd.ErrNotBooted) {
+		return err
+	}
+	return report.New(report.Failure, strings.Join(append([]string{"podrun node"}, words...), " ")+" runs the node without a unit", "%w", systemd.ErrNotBooted)
 }
