@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +16,7 @@ import (
 	"go.podman.io/image/v5/signature"
 	"go.podman.io/image/v5/types"
 	"go.podman.io/storage/pkg/configfile"
+	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/report"
@@ -51,31 +55,108 @@ func Default() Checker { return Checker{findPolicy} }
 
 // Check checks an image by policy.json(5). The error names the file that forbids it. The library enforces
 // all of the policy, including signatures.
-func (s Checker) Check(ctx context.Context, img types.UnparsedImage) error {
+func (s Checker) Check(ctx context.Context, img types.UnparsedImage, referrers *Referrers) error {
 	path, err := s.File()
 	if err != nil || path == "" {
 		return err
 	}
-	policy, err := signature.NewPolicyFromFile(path)
-	if err != nil {
-		return refusal(path, "correct it: containers-policy.json(5) describes it", err)
-	}
-	policyContext, err := signature.NewPolicyContext(policy)
+	text, err := readConfig(path)
 	if err != nil {
 		return refusal(path, "", err)
 	}
-	defer policyContext.Destroy()
-	ok, err := policyContext.IsRunningImageAllowed(ctx, img)
-	if ok && err == nil {
-		return nil
+	policy, err := signature.NewPolicyFromBytes(text)
+	if err != nil {
+		return refusal(path, "correct it: containers-policy.json(5) describes it", fmt.Errorf("read %s: %w", path, err))
+	}
+	requirements := requirementsFor(policy, img.Reference())
+	if err := checkKeyFiles(requirements); err != nil {
+		return refusal(path, "", err)
+	}
+	err = isAllowed(ctx, policy, img)
+	if err != nil && referrers != nil {
+		err = meetsByBundles(ctx, requirements, img, referrers, err)
 	}
 	if err == nil {
-		err = errors.New("it is not allowed")
+		return nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return refusal(path, path+" defines the allowed images and their signers: containers-policy.json(5)", err)
+	hint := path + " defines the allowed images and their signers: containers-policy.json(5)"
+	return refusal(path, cmp.Or(report.Hint(err), hint), err)
+}
+
+// isAllowed returns the library's reason if a policy does not allow an image.
+func isAllowed(ctx context.Context, policy *signature.Policy, img types.UnparsedImage) error {
+	policyContext, err := signature.NewPolicyContext(policy)
+	if err != nil {
+		return err
+	}
+	defer policyContext.Destroy()
+	if ok, err := policyContext.IsRunningImageAllowed(ctx, img); err != nil || ok {
+		return err
+	}
+	return errors.New("it is not allowed")
+}
+
+// readConfig reads a file of the policy. It does not wait for the writer of a FIFO.
+func readConfig(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case st.Size() > maxConfig:
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, st.Size(), maxConfig)
+	}
+	return io.ReadAll(io.LimitReader(f, maxConfig))
+}
+
+// maxConfig is the maximum size of a policy and of a file of keys.
+const maxConfig = 4 << 20
+
+// checkKeyFiles returns an error if a requirement names a file of keys that is no regular file: the library would
+// wait for the writer of a FIFO. It reports those that do not exist.
+func checkKeyFiles(requirements signature.PolicyRequirements) error {
+	text, err := json.Marshal(requirements)
+	if err != nil {
+		return err
+	}
+	var fields any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	return checkPaths("", fields)
+}
+
+// checkPaths checks the files in all fields whose names end in Path or Paths.
+func checkPaths(field string, value any) error {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, of := range value {
+			if err := checkPaths(name, of); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range value {
+			if err := checkPaths(field, item); err != nil {
+				return err
+			}
+		}
+	case string:
+		isPath := strings.HasSuffix(field, "Path") || strings.HasSuffix(field, "Paths")
+		if st, err := os.Stat(value); isPath && err == nil && !st.Mode().IsRegular() {
+			return fmt.Errorf("%s %s is not a regular file", field, value)
+		}
+	}
+	return nil
 }
 
 func refusal(path, hint string, err error) error {
@@ -91,7 +172,7 @@ func (s Checker) CheckFile(ctx context.Context, transport, path string) error {
 	} else {
 		path = "" // a pipe has no path: the transport's own rule applies
 	}
-	return s.Check(ctx, fileImage{fileRef{transport, path}})
+	return s.Check(ctx, fileImage{fileRef{transport, path}}, nil)
 }
 
 // fileImage is an image in a file, with what a policy needs of it.

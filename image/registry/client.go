@@ -18,6 +18,7 @@ import (
 	"github.com/podrun/podrun/image/credentials"
 	"github.com/podrun/podrun/image/download"
 	"github.com/podrun/podrun/image/ingest"
+	"github.com/podrun/podrun/image/policy"
 	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/image/reference"
 	"github.com/podrun/podrun/internal/sleep"
@@ -71,7 +72,8 @@ func (s *Client) readManifestOnce(ctx context.Context, name reference.Name, o ap
 // registrySource is the source of an image in a registry.
 type registrySource struct {
 	image       types.ImageSource
-	checkPolicy func(context.Context, types.UnparsedImage) error
+	at          *address
+	checkPolicy func(context.Context, types.UnparsedImage, *policy.Referrers) error
 	guard       *credentialGuard // of all requests
 }
 
@@ -102,7 +104,7 @@ func (s *Client) openRegistry(ctx context.Context, name reference.Name, o api.Pu
 	if err != nil {
 		return nil, download.Cause(ctx, err)
 	}
-	return &registrySource{src, s.Check, guard}, nil
+	return &registrySource{src, r, s.Check, guard}, nil
 }
 
 // address is an image in a registry in the library's terms.
@@ -209,13 +211,18 @@ func (b *watchedBody) Close() error {
 }
 
 // Allowed checks by policy the image in a registry whose manifest has this digest; "" is the one that the
-// name stands for.
+// name stands for. A bundle may sign either, because the one leads to the other by its digest.
 func (r *registrySource) Allowed(ctx context.Context, d digest.Digest) error {
-	instance := &d
-	if d == "" {
-		instance = nil
+	top, _, err := r.Manifest(ctx, "")
+	if err != nil {
+		return err
+	}
+	referrers := &policy.Referrers{Digests: []digest.Digest{digest.FromBytes(top)}, Bundles: r.bundles}
+	var instance *digest.Digest
+	if d != "" {
+		instance, referrers.Digests = &d, append(referrers.Digests, d)
 	}
 	ctx, cancel := r.guard.watch(ctx)
 	defer cancel(nil)
-	return r.checkPolicy(ctx, copied.UnparsedInstance(r.image, instance))
+	return r.checkPolicy(ctx, copied.UnparsedInstance(r.image, instance), referrers)
 }

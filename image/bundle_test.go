@@ -1,0 +1,159 @@
+package image
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/image/api"
+)
+
+const (
+	bundleType    = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	signPredicate = "https://sigstore.dev/cosign/sign/v1"
+)
+
+// signedBundle returns a sigstore bundle with a statement about an image, as cosign 3 writes it.
+func signedBundle(t *testing.T, image digest.Digest, predicate string, key *ecdsa.PrivateKey) []byte {
+	t.Helper()
+	const payloadType = "application/vnd.in-toto+json"
+	payload := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`, image.Encoded(), predicate)
+	sum := sha256.Sum256(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload))
+	signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(map[string]any{"mediaType": bundleType,
+		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": ""}},
+		"dsseEnvelope":         map[string]any{"payload": payload, "payloadType": payloadType, "signatures": []any{map[string]any{"sig": signature}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// refer adds an artifact with a bundle to the registry, which refers to an image.
+func refer(t *testing.T, fk *fake, list string, image digest.Digest, bundle []byte) {
+	t.Helper()
+	add := func(mediaType string, b []byte) v1.Descriptor {
+		d := digest.FromBytes(b)
+		fk.blobs["blobs/"+d.String()], fk.blobs["manifests/"+d.String()], fk.types["manifests/"+d.String()] = b, b, mediaType
+		return v1.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(b))}
+	}
+	encode := func(v any) []byte {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	manifest := add(v1.MediaTypeImageManifest, encode(v1.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest, ArtifactType: bundleType,
+		Config: add(v1.MediaTypeEmptyJSON, []byte(`{}`)), Layers: []v1.Descriptor{add(bundleType, bundle)},
+		Subject: &v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: image, Size: 1},
+	}))
+	manifest.ArtifactType = bundleType
+	fk.blobs[list] = encode(v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Manifests: []v1.Descriptor{manifest}})
+	fk.types[list] = v1.MediaTypeImageIndex
+}
+
+// publicKey writes the public part of a key to a file.
+func publicKey(t *testing.T, key *ecdsa.PrivateKey) string {
+	t.Helper()
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cosign.pub")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestPolicyBundles pulls images that are signed by sigstore bundles.
+func TestPolicyBundles(t *testing.T) {
+	keys := make([]*ecdsa.PrivateKey, 2)
+	for i := range keys {
+		var err error
+		if keys[i], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trusted := publicKey(t, keys[0])
+	rekor := publicKey(t, keys[1])
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	image := l.index.Manifests[0].Digest
+	byAPI, tag := "referrers/"+image.String(), "manifests/sha256-"+image.Encoded()
+	for name, tt := range map[string]struct {
+		list   string
+		bundle []byte
+		fields string // of the requirement
+		want   string
+	}{
+		"signed":            {byAPI, signedBundle(t, image, signPredicate, keys[0]), "", ""},
+		"no referrers API":  {tag, signedBundle(t, image, signPredicate, keys[0]), "", ""},
+		"for a repository":  {byAPI, signedBundle(t, image, signPredicate, keys[0]), `,"signedIdentity":{"type":"matchRepository"}`, ""},
+		"other key":         {byAPI, signedBundle(t, image, signPredicate, keys[1]), "", "no signature by a key of the policy"},
+		"other image":       {byAPI, signedBundle(t, digest.FromString("y"), signPredicate, keys[0]), "", "signs another digest"},
+		"other statement":   {byAPI, signedBundle(t, image, "https://slsa.dev/provenance/v1", keys[0]), "", "no signature of an image but a statement of type https://slsa.dev/provenance/v1"},
+		"rubbish":           {byAPI, []byte("{"), "", "read bundle"},
+		"of another kind":   {byAPI, []byte(`{"messageSignature":{}}`), "", "no in-toto statement"},
+		"a name is needed":  {byAPI, signedBundle(t, image, signPredicate, keys[0]), `,"signedIdentity":{"type":"matchExact"}`, "signedIdentity matchExact"},
+		"a log is needed":   {byAPI, signedBundle(t, image, signPredicate, keys[0]), fmt.Sprintf(`,"rekorPublicKeyPath":%q`, rekor), "entry in a log"},
+		"and it is refused": {byAPI, signedBundle(t, image, signPredicate, keys[0]), `},{"type":"reject"`, "rejected by policy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fk, repo := newFake(t, l)
+			refer(t, fk, tt.list, image, tt.bundle)
+			s := newStore(t)
+			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"sigstoreSigned","keyPath":%q%s}]}}}`, reject, trusted, tt.fields))
+			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantError(t, err, tt.want)
+			if api.Reason(err) != api.SignatureValidationFailed {
+				t.Errorf("reason %q", api.Reason(err))
+			}
+			if left := content(t, s); len(left) > 0 {
+				t.Errorf("left in the store: %v", left)
+			}
+		})
+	}
+}
+
+// TestPolicyFIFO: a policy, or a key, that is a FIFO without a writer is an error at once.
+func TestPolicyFIFO(t *testing.T) {
+	_, repo := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}}))
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(t)
+	s.File = func() (string, error) { return fifo, nil }
+	_, err := s.Pull(context.Background(), repo, api.PullOptions{})
+	wantError(t, err, "is not a regular file")
+	for _, field := range []string{fmt.Sprintf(`"keyPath":%q`, fifo), fmt.Sprintf(`"keyPaths":[%q]`, fifo)} {
+		policied(t, s, `{"default":[{"type":"sigstoreSigned",`+field+`}]}`)
+		_, err = s.Pull(context.Background(), repo, api.PullOptions{})
+		wantError(t, err, "is not a regular file")
+	}
+}
