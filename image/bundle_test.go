@@ -157,3 +157,69 @@ func TestPolicyFIFO(t *testing.T) {
 		wantError(t, err, "is not a regular file")
 	}
 }
+
+// TestPolicyCosign pulls an image with the signatures that cosign has written (testdata/cosign).
+func TestPolicyCosign(t *testing.T) {
+	const dir = "testdata/cosign"
+	registriesd := t.TempDir()
+	if err := os.WriteFile(filepath.Join(registriesd, "x.yaml"), []byte("default-docker:\n  use-sigstore-attachments: true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var tags map[string]digest.Digest
+	if err := json.Unmarshal(read("tags.json"), &tags); err != nil {
+		t.Fatal(err)
+	}
+	image := "sha256-" + tags["latest"].Encoded()
+	trusted := filepath.Join(dir, "cosign.pub")
+	for name, tt := range map[string]struct{ without, key, identity, want string }{
+		"version 2":            {image, trusted, `{"type":"exactRepository","dockerRepository":"registry.example/x"}`, ""},
+		"version 2, other key": {image, publicKey(t, other), `{"type":"exactRepository","dockerRepository":"registry.example/x"}`, "ignature"},
+		"version 3":            {image + ".sig", trusted, `{"type":"matchRepository"}`, ""},
+		"version 3, other key": {image + ".sig", publicKey(t, other), `{"type":"matchRepository"}`, "no signature by a key of the policy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fk, repo := newFake(t, newLayout(t).add(img{}))
+			blobs, err := os.ReadDir(filepath.Join(dir, "blobs"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range blobs {
+				b := read("blobs/" + e.Name())
+				var m struct {
+					MediaType string `json:"mediaType"`
+				}
+				_ = json.Unmarshal(b, &m) // a layer is no JSON
+				for _, kind := range []string{"blobs", "manifests"} {
+					path := kind + "/sha256:" + e.Name()
+					fk.blobs[path], fk.types[path] = b, m.MediaType
+				}
+			}
+			for tag, d := range tags {
+				if tag != tt.without {
+					fk.blobs["manifests/"+tag], fk.types["manifests/"+tag] = fk.blobs["manifests/"+d.String()], fk.types["manifests/"+d.String()]
+				}
+			}
+			s := newStore(t)
+			s.Config.RegistriesDirPath = registriesd
+			policied(t, s, fmt.Sprintf(`{"default":[{"type":"sigstoreSigned","keyPath":%q,"signedIdentity":%s}]}`, tt.key, tt.identity))
+			_, err = s.Pull(context.Background(), repo, api.PullOptions{})
+			if tt.want == "" && err != nil {
+				t.Error(err)
+			}
+			if tt.want != "" {
+				wantError(t, err, tt.want)
+			}
+		})
+	}
+}

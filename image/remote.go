@@ -114,6 +114,12 @@ func (r remote) Candidates(ctx context.Context, ref string) ([]string, error) {
 	return f.Names, err
 }
 
+// Head returns the digest of a name in its registry.
+func (r remote) Head(ctx context.Context, ref string, o api.PullOptions) (string, error) {
+	f, err := r.client.Do(ctx, program.Request{Op: program.Head, Store: r.dir, Ref: ref, Options: o}, nil, nil)
+	return f.Text, err
+}
+
 func forwardProgress(f program.Frame, onProgress func(api.Progress)) {
 	if f.Progress != nil && onProgress != nil {
 		onProgress(*f.Progress)

@@ -45,6 +45,7 @@ type backend interface {
 	Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error
 	Push(ctx context.Context, ref, to string, o api.PullOptions) (string, error)
 	Candidates(ctx context.Context, ref string) ([]string, error)
+	Head(ctx context.Context, ref string, o api.PullOptions) (string, error)
 }
 
 // Resolve finds an image by name or by id ("sha256:…", or its 64 hexadecimal digits), without the network.

@@ -22,6 +22,18 @@ func (s *Store) Pull(ctx context.Context, ref string, o api.PullOptions) (pod.Im
 	return s.resolveAdded(a)
 }
 
+// Head returns the digest for which a name stands in its registry now, and the stored image if the name stood for the
+// same digest when it was pulled. It pulls nothing.
+func (s *Store) Head(ctx context.Context, ref string, o api.PullOptions) (digest string, img pod.Image, err error) {
+	if digest, err = s.backend.Head(ctx, ref, o); err != nil {
+		return "", pod.Image{}, err
+	}
+	if rec, err := s.lookupReference(ref); err == nil && rec.Top.String() == digest {
+		img, _ = s.image(rec.ID, rec) // incomplete: it is pulled again
+	}
+	return digest, img, nil
+}
+
 // Fetch adds the images of a location to the store.
 func (s *Store) Fetch(ctx context.Context, p api.Location, o api.PullOptions) ([]pod.Image, error) {
 	if p.Transport == "docker" {

@@ -25,6 +25,7 @@ const (
 	Save       Op = "save"       // Refs, SaveOptions, Target
 	Push       Op = "push"       // Ref, To, Options; answers with Text, REPOSITORY@DIGEST
 	Candidates Op = "candidates" // Ref; answers with Names
+	Head       Op = "head"       // Ref, Options; answers with Text, the digest in the registry
 	Login      Op = "login"      // Account, Options; answers with Text, where it is stored
 	Logout     Op = "logout"     // Account, Options
 	LoginUser  Op = "login-user" // Account, Options; answers with Text

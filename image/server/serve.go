@@ -154,6 +154,8 @@ func (s *server) run(ctx context.Context, r program.Request) (f program.Frame, e
 		err = save(ctx, in, r)
 	case program.Push:
 		f.Text, err = in.Push(ctx, r.Ref, r.To, r.Options)
+	case program.Head:
+		f.Text, err = in.Head(ctx, r.Ref, r.Options)
 	case program.Candidates:
 		f.Names, err = in.Candidates(ctx, r.Ref)
 	default:

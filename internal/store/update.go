@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -30,9 +31,18 @@ type Update struct {
 // UpdatedImage is an image of the pod by its reference in the manifest. Old and New are ids,
 // sha256:<hex>.
 type UpdatedImage struct {
-	Ref string `json:"ref"`
-	Old string `json:"old"`
-	New string `json:"new"`
+	Ref    string `json:"ref"`
+	Old    string `json:"old"`
+	New    string `json:"new"`
+	Digest string `json:"digest,omitempty"` // of New in its registry
+}
+
+// Rejected reports whether the last update of a pod to this image was undone: the pod failed with it, or was rolled
+// back by hand. The image is given by its id, or by its digest in the registry; the other is "".
+func (u *Update) Rejected(ref, id, digest string) bool {
+	return u != nil && u.State == UpdateUndone && slices.ContainsFunc(u.Images, func(i UpdatedImage) bool {
+		return i.Ref == ref && (id != "" && i.New == id || digest != "" && i.Digest == digest)
+	})
 }
 
 func (d Dirs) updates() podRecords[Update] {

@@ -212,7 +212,7 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 }
 
 // registry starts a registry on this machine and sets $REGISTRY to its address. With HTPASSWD it
-// requires a user of that file.
+// requires a user of that file. Its access log is registry.log.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 0, "registry [HTPASSWD]")
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
@@ -228,7 +228,11 @@ func registry(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command("docker-registry", "serve", ts.MkAbs("registry.yml"))
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "OTEL_") })
 	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
+	log, err := os.OpenFile(ts.MkAbs("registry.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	ts.Check(err)
+	cmd.Stdout = log
 	ts.Check(cmd.Start())
+	log.Close()
 	ts.Defer(func() { cmd.Process.Kill(); cmd.Wait() })
 	if !scriptcmd.Poll(func() bool {
 		conn, err := net.Dial("tcp", address)

@@ -40,16 +40,20 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 		}
 		seen = append(seen, i.Reference)
 		named, _ := u.store.Resolve(i.Reference) // fails if the running image has lost its name
-		newest, err := u.newest(ctx, p, i, named)
-		if err != nil {
+		newest, err := u.newest(ctx, p, i)
+		switch {
+		case err != nil:
 			return err
+		case newest.rejected || !u.retry && p.record.Rejected(i.Reference, newest.id, ""):
+			p.rejected = append(p.rejected, i.Reference)
+			continue
 		}
 		old := running[i.Reference]
-		if old == newest || old == "" {
+		if old == newest.id || old == "" {
 			old = named.ID
 		}
-		if old != newest && old != "" {
-			p.images = append(p.images, imageChange{ref: i.Reference, from: old, to: newest})
+		if old != newest.id && old != "" {
+			p.images = append(p.images, imageChange{ref: i.Reference, from: old, to: newest.id, digest: newest.digest})
 		}
 	}
 	return nil
@@ -85,18 +89,25 @@ func (u *updater) findOldImages(p *updatedPod) error {
 		if _, err := u.store.Resolve(i.Old); err != nil {
 			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", i.Ref, err)
 		}
-		p.images = append(p.images, imageChange{ref: i.Ref, from: i.New, to: i.Old})
+		p.images = append(p.images, imageChange{ref: i.Ref, from: i.New, to: i.Old, digest: i.Digest})
 	}
 	return nil
 }
 
-// newest returns the ID that a name has now: in its registry or, for an image from an archive, on this
-// machine.
-func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse, named pod.Image) (string, error) {
+// newestImage is the image for which a name stands now.
+type newestImage struct {
+	id       string
+	digest   string // in the registry; "": unknown
+	rejected bool   // the pod is not to be updated to it, and it was not pulled
+}
+
+// newest returns the image for which a name stands now: in its registry or, for an image from an archive, on this
+// machine. It asks a registry once for each name, and pulls only what is not on this machine.
+func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse) (newestImage, error) {
 	local := u.pullWord == "never" || i.PullPolicy == image.Never || u.auto && podutil.AutoUpdatePolicy(p.object.Pod, i.Container) == podutil.AutoUpdateLocal
 	if local || !u.store.FromRegistry(i.Reference) {
 		img, err := u.store.Resolve(i.Reference)
-		return img.ID, err
+		return newestImage{id: img.ID}, err
 	}
 	l := &podup.Run{Env: u.env, Dirs: u.dirs}
 	o := u.pull
@@ -106,14 +117,30 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	defer shown.End()
 	o.Progress = shown.Update
 	shown.Wait("checking %s", i.Reference)
-	img, err := u.store.Pull(ctx, i.Reference, o)
+	newest, asked := u.asked[i.Reference]
+	var err error
+	if !asked {
+		var img pod.Image
+		newest.digest, img, err = u.store.Head(ctx, i.Reference, o)
+		newest.id = img.ID
+		if err != nil && !image.IsTransient(err) { // not every registry answers HEAD
+			err = nil
+		}
+	}
+	newest.rejected = !u.retry && p.record.Rejected(i.Reference, "", newest.digest)
+	if err == nil && newest.id == "" && !newest.rejected {
+		var img pod.Image
+		img, err = u.store.Pull(ctx, i.Reference, o)
+		newest.id = img.ID
+	}
 	switch {
 	case err == nil:
+		u.asked[i.Reference] = newest
 		shown.Done(i.Reference)
 	case report.Hint(err) == "" && image.IsTransient(err):
 		err = report.New(report.Failure, "the pod keeps running; try again later, or use the images on this machine: podrun update --pull never "+p.pod.Name, "%w", err)
 	}
-	return img.ID, err
+	return newest, err
 }
 
 // runningImages returns the image IDs of a pod, by reference.
@@ -178,7 +205,10 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 
 // imageChange is the change of one image by this command: of an update from the older to the newer image,
 // of a rollback from the newer to the older one. ref is the reference in the manifest, the others are ids.
-type imageChange struct{ ref, from, to string }
+type imageChange struct {
+	ref, from, to string
+	digest        string // of the newer image in its registry
+}
 
 // forRecord returns the changes for the record of an update: from is Old and to is New or, if they are
 // reversed, the other way round.
@@ -188,7 +218,7 @@ func forRecord(changes []imageChange, reversed bool) []store.UpdatedImage {
 		if reversed {
 			c.from, c.to = c.to, c.from
 		}
-		list = append(list, store.UpdatedImage{Ref: c.ref, Old: c.from, New: c.to})
+		list = append(list, store.UpdatedImage{Ref: c.ref, Old: c.from, New: c.to, Digest: c.digest})
 	}
 	return list
 }

@@ -49,6 +49,10 @@ image that now has the name on this machine: load the new archive, then update.
 Images by digest stay. --rollback restores the images from before the last
 update.
 
+An image with which a pod has failed is not tried again by a run for all pods,
+as by a timer, until the registry has another one: name the pod, or use --retry.
+A registry is asked once for each name, by HEAD, which is not counted as a pull.
+
 Examples:
   podrun update
   podrun update web --timeout 2m
@@ -60,6 +64,7 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.BoolFlag{Name: "auto", Usage: "only pods and containers with podman's annotation io.containers.autoupdate, or up --auto-update"},
 			&cli.BoolFlag{Name: "rollback", Usage: "restore the images from before the last update"},
+			&cli.BoolFlag{Name: "retry", Usage: "also try images with which a pod has failed before, or was rolled back"},
 			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
 			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "the pod must stay ready without a restart for this `DURATION`"},
 			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to check registries: newer or never"},
@@ -77,17 +82,20 @@ type updater struct {
 	pull            image.PullOptions
 	pullWord        string // newer or never
 	rollback, auto  bool
+	retry           bool // also images whose pods have failed
 	timeout, stable time.Duration
 
 	dirs     store.Dirs
 	launcher cmdutil.PodLauncher
 	store    *image.Store
+	asked    map[string]newestImage // by reference
 }
 
 // Complete reads the command line.
 func (u *updater) Complete(c *cli.Context) error {
 	u.names, u.namespace = c.Args().Slice(), c.String("namespace")
 	u.pull, u.pullWord, u.rollback, u.auto = u.env.RegistryOptions(c), c.String("pull"), c.Bool("rollback"), c.Bool("auto")
+	u.retry, u.asked = c.Bool("retry") || len(u.names) > 0, map[string]newestImage{}
 	u.timeout, u.stable = c.Duration("timeout"), c.Duration("stable")
 	return nil
 }
@@ -149,6 +157,8 @@ type updatedPod struct {
 	stale  bool          // the previous update was interrupted
 	object *manifest.Object
 	images []imageChange // the images that change
+
+	rejected []string // the images with which the pod has failed
 
 	manifest []byte // of a pod without a unit, for the record while the pod may not exist
 }
@@ -273,10 +283,17 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 		if err := u.findChanges(ctx, p); err != nil {
 			return fmt.Errorf("update pod %s: %w", p.pod.Name, err)
 		}
+		for _, ref := range p.rejected {
+			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: its last update to the newest %s was rolled back; podrun update %s tries it again\n", p.pod.Name, report.Escape(ref), p.pod.Name)
+		}
 		changes = changes || len(p.images) > 0 || p.stale
 	}
 	if !changes {
 		for _, p := range g.pods {
+			if len(p.rejected) > 0 {
+				fmt.Fprintf(u.env.Out, "pod/%s not updated\n", p.pod.Name)
+				continue
+			}
 			fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.pod.Name)
 		}
 		return nil

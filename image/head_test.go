@@ -1,0 +1,45 @@
+package image
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/podrun/podrun/image/api"
+)
+
+// TestHead asks for the digest of a name: by one HEAD of the manifest, which finds the stored image if nothing has
+// changed.
+func TestHead(t *testing.T) {
+	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
+	fk, repo := newFake(t, l)
+	var mu sync.Mutex
+	var methods []string
+	fk.edit = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/manifests/") {
+			mu.Lock()
+			methods = append(methods, r.Method)
+			mu.Unlock()
+			w.Header().Set("Docker-Content-Digest", l.index.Manifests[0].Digest.String())
+		}
+		return false
+	}
+	s := newStore(t)
+	digest, found, err := s.Head(context.Background(), repo, api.PullOptions{})
+	if err != nil || digest != l.index.Manifests[0].Digest.String() || found.ID != "" {
+		t.Errorf("before the pull: %q, %q, %v", digest, found.ID, err)
+	}
+	pulled, err := s.Pull(context.Background(), repo, api.PullOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods = nil
+	if digest, found, err = s.Head(context.Background(), repo, api.PullOptions{}); err != nil || found.ID != pulled.ID {
+		t.Errorf("after the pull: %q, %q, %v", digest, found.ID, err)
+	}
+	if got := strings.Join(methods, " "); got != "HEAD" {
+		t.Errorf("requests for manifests: %s", got)
+	}
+}
