@@ -407,7 +407,7 @@ var modules = []module{
 	{"github.com/sigstore/sigstore", []string{"image/policy"}, "signatures of sigstore bundles"},
 	{"github.com/containerd/containerd/v2/pkg/archive", []string{"image/layer"}, "layers are unpacked by it, in a confined child"},
 	{"github.com/klauspost/compress", []string{"image", "image/layer", "internal/programs"}, "compressed layers; the programs that the release carries"},
-	{"github.com/opencontainers/go-digest", []string{"image", "image/api", "image/archive", "image/download", "image/ingest", "image/integrity", "image/layer", "image/records", "image/reference", "image/registry"}, "digests"},
+	{"github.com/opencontainers/go-digest", []string{"image", "image/api", "image/archive", "image/download", "image/ingest", "image/integrity", "image/layer", "image/policy", "image/records", "image/reference", "image/registry"}, "digests"},
 	{"github.com/opencontainers/image-spec", []string{"image", "image/archive", "image/ingest", "image/records", "image/registry"}, "manifests and configs of images"},
 	{"github.com/google/go-cmp", []string{"internal/cli/internal/clitest", "internal/golden"}, "differences, for the tests that import it"},
 	{"github.com/rogpeppe/go-internal", []string{"internal/cli/cmd/up", "internal/scriptcmd"}, "scripts as tests; and what differs between texts"},
