@@ -12,7 +12,7 @@
 // enforced. The package does not import package pod; it takes Limits.
 package cgroups
 
-import "math"
+import "github.com/podrun/podrun/cgroups/weight"
 
 // DefaultPids is pids.max of a pod without a limit of its own. The kubelet sets none, so one fork
 // bomb takes down the node; podman gives each container 2048. The same number for the whole pod is
@@ -48,10 +48,8 @@ type Values struct {
 
 // The kubelet's numbers, pkg/kubelet/cm/helpers_linux.go.
 const (
-	period    = 100_000 // µs
-	minQuota  = 1_000   // µs
-	minShares = 2
-	maxShares = 262_144
+	period   = 100_000 // µs
+	minQuota = 1_000   // µs
 
 	// The kernel refuses a quota of 2^44 µs and more; this is 88 million CPUs.
 	maxQuota = 1 << 43
@@ -59,16 +57,11 @@ const (
 	maxPids = 4 << 20 // the kernel refuses more (PID_MAX_LIMIT)
 )
 
-// Values converts limits as the kubelet does: a request becomes shares (MilliCPUToShares) and those
-// a weight, a limit becomes a quota (MilliCPUToQuota), memory is unchanged. A CPU limit without a
-// request counts as the request too.
+// Values converts limits as the kubelet does: a request becomes a weight, a limit becomes a quota
+// (MilliCPUToQuota), memory is unchanged.
 func (l Limits) Values() Values {
-	request := l.CPURequest
-	if request == 0 {
-		request = l.CPULimit
-	}
 	return Values{
-		CPUWeight:  weight(shares(request)),
+		CPUWeight:  weight.CPU(l.CPURequest, l.CPULimit),
 		CPUQuota:   quota(l.CPULimit),
 		CPUPeriod:  period,
 		MemoryMax:  l.MemoryLimit,
@@ -81,14 +74,6 @@ func (l Limits) Values() Values {
 	}
 }
 
-func shares(milli int64) uint64 {
-	// Beyond this the product could overflow, and the maximum applies anyway.
-	if milli >= maxShares {
-		return maxShares
-	}
-	return uint64(min(max(milli*1024/1000, minShares), maxShares))
-}
-
 func quota(milli int64) int64 {
 	switch {
 	case milli <= 0:
@@ -97,21 +82,4 @@ func quota(milli int64) int64 {
 		return maxQuota
 	}
 	return max(milli*period/1000, minQuota)
-}
-
-// weight maps cgroup v1 shares to cgroup v2 weights: the curve through 2 → 1, 1024 → 100 and 262144
-// → 10000 that runc and crun share since 2025 (opencontainers/cgroups,
-// ConvertCPUSharesToCgroupV2Value). For the pod's own cgroup the kubelet, as late as 1.37, still
-// has the straight line from 2 → 1 to 262144 → 10000. Its pods have a slice to themselves; podrun's
-// are siblings of other units, whose weight is 100, and on the curve a pod that requests one CPU
-// weighs as much.
-func weight(shares uint64) uint64 {
-	switch {
-	case shares <= minShares:
-		return 1
-	case shares >= maxShares:
-		return 10_000
-	}
-	l := math.Log2(float64(shares))
-	return uint64(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34)))
 }

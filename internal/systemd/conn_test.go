@@ -12,27 +12,47 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// swallower is a manager like a busy systemd 252: the first message, which arrives with the end of
-// the login, waits until there is another.
-func swallower(c net.Conn) {
+// acceptLogin is the manager's side of the login.
+func acceptLogin(c net.Conn) (*bufio.Reader, error) {
 	in := bufio.NewReader(c)
-	for begun := false; !begun; {
+	for {
 		line, err := in.ReadString('\n')
 		answer := "ERROR\r\n"
 		switch {
 		case err != nil:
-			return
+			return nil, err
 		case strings.HasPrefix(line, "BEGIN"):
-			begun = true
-			continue
+			return in, nil
 		case strings.Contains(line, "AUTH EXTERNAL"):
 			answer = "OK 1234\r\n"
 		case strings.Contains(line, "AUTH"):
 			answer = "REJECTED EXTERNAL\r\n"
 		}
 		if _, err := c.Write([]byte(answer)); err != nil {
-			return
+			return nil, err
 		}
+	}
+}
+
+// reply answers a call.
+func reply(c net.Conn, serial uint32, call *dbus.Message, values ...any) error {
+	m := &dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(call.Serial())}, Body: values}
+	return send(c, serial, m)
+}
+
+func send(c net.Conn, serial uint32, m *dbus.Message) error {
+	if len(m.Body) > 0 {
+		m.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(m.Body...))
+	}
+	return m.EncodeTo(numbered{c, serial}, binary.LittleEndian)
+}
+
+// swallower is a manager like a busy systemd 252: the first message, which arrives with the end of
+// the login, waits until there is another.
+func swallower(c net.Conn) {
+	in, err := acceptLogin(c)
+	if err != nil {
+		return
 	}
 	waiting := []*dbus.Message{}
 	for serial := uint32(0); ; {
@@ -45,9 +65,7 @@ func swallower(c net.Conn) {
 		}
 		for _, m := range waiting {
 			serial++
-			answer := &dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(m.Serial())}}
-			b := numbered{c, serial}
-			if answer.EncodeTo(b, binary.LittleEndian) != nil {
+			if reply(c, serial, m) != nil {
 				return
 			}
 		}

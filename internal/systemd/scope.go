@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -25,6 +27,31 @@ type Scope struct {
 	Stop        time.Duration // how long its processes may take to end at shutdown
 	Slice       string        // the manager's own if empty
 	Before      string        // a unit that is stopped before the scope, if any
+	Values      ScopeValues
+}
+
+// ScopeValues are the cgroup values that have an effect only between sibling cgroups. The siblings of a
+// pod's scope are other scopes and units; the pod's cgroup inside the scope has none.
+type ScopeValues struct {
+	CPUWeight            uint64 // 1…10000; 0: the manager's default
+	MemoryMin, MemoryLow uint64 // bytes
+}
+
+// changes returns the properties in which v differs from before.
+func (v ScopeValues) changes(before ScopeValues) (list []property) {
+	for _, p := range []struct {
+		name    string
+		is, was uint64
+	}{
+		{"CPUWeight", v.CPUWeight, before.CPUWeight},
+		{"MemoryMin", v.MemoryMin, before.MemoryMin}, // since systemd 240: not sent if it is not used
+		{"MemoryLow", v.MemoryLow, before.MemoryLow},
+	} {
+		if p.is != p.was {
+			list = append(list, property{p.name, dbus.MakeVariant(p.is)})
+		}
+	}
+	return list
 }
 
 // StartScope makes a scope with a cgroup that belongs to the caller (Delegate) and returns that
@@ -47,7 +74,7 @@ func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup stri
 	job, err := startTransientUnit(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
 	var dbusErr dbus.Error
 	if errors.As(err, &dbusErr) && dbusErr.Name == "org.freedesktop.systemd1.UnitExists" {
-		unit = unitName(s.Name, "-"+rand.Text()[:8])
+		unit = unitName(s.Name, randomSuffix())
 		job, err = startTransientUnit(ctx, conn, unit, cmp.Or(s.Slice, m.Slice), s)
 	}
 	if err != nil {
@@ -58,6 +85,33 @@ func StartScope(ctx context.Context, m delegation.Manager, s Scope) (cgroup stri
 	}
 	return delegation.Of(s.PID)
 }
+
+// ChangeScope changes the values of a running scope from before to after. It uses a connection of its own.
+func ChangeScope(ctx context.Context, m delegation.Manager, unit string, before, after ScopeValues) error {
+	changes := after.changes(before)
+	if len(changes) == 0 {
+		return nil
+	}
+	manager, err := connect(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer manager.Close()
+	const untilReboot = true // a transient unit ends before
+	return manager.call(ctx, "SetUnitProperties", unit, untilReboot, changes).Err
+}
+
+// ScopeOf returns the scope that StartScope made for a pod, by the path of the pod's cgroup in it; name is
+// Scope.Name.
+func ScopeOf(cgroup, name string) (unit string, ok bool) {
+	unit = filepath.Base(filepath.Dir(cgroup))
+	suffix := strings.TrimSuffix(unit, ".scope")
+	suffix = suffix[max(0, len(suffix)-len(randomSuffix())):]
+	return unit, unit == unitName(name, "") || unit == unitName(name, suffix)
+}
+
+// randomSuffix distinguishes scopes whose names would be the same: pod y-z in namespace x, pod z in x-y.
+func randomSuffix() string { return "-" + rand.Text()[:8] }
 
 // property and aux are types of StartTransientUnit: (sv) and (sa(sv)).
 type (
@@ -84,6 +138,7 @@ func startTransientUnit(ctx context.Context, conn *dbus.Conn, unit, slice string
 	if s.Before != "" {
 		properties = append(properties, of("Before", []string{s.Before}))
 	}
+	properties = append(properties, s.Values.changes(ScopeValues{})...)
 	err = conn.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
 		CallWithContext(ctx, "org.freedesktop.systemd1.Manager.StartTransientUnit", 0, unit, "fail", properties, []aux{}).
 		Store(&job)

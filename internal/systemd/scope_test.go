@@ -2,11 +2,16 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/podrun/podrun/internal/delegation"
 )
@@ -74,6 +79,117 @@ func TestAManagerThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+// recorder is a manager that does what it is asked. It sends the properties of scopes to calls.
+func recorder(t *testing.T, calls chan<- map[string]any) func(net.Conn) {
+	return func(c net.Conn) {
+		in, err := acceptLogin(c)
+		if err != nil {
+			return
+		}
+		const job = dbus.ObjectPath("/org/freedesktop/systemd1/job/7")
+		for serial := uint32(1); ; serial += 2 {
+			m, err := dbus.DecodeMessage(in)
+			if err != nil {
+				return
+			}
+			var values []any
+			var properties []property
+			switch method := m.Headers[dbus.FieldMember].Value().(string); method {
+			case "StartTransientUnit":
+				var unit, mode string
+				var others []aux
+				err = dbus.Store(m.Body, &unit, &mode, &properties, &others)
+				values = []any{job}
+			case "SetUnitProperties":
+				var unit string
+				var runtime bool
+				err = dbus.Store(m.Body, &unit, &runtime, &properties)
+				if unit != "podrun-a-b.scope" || !runtime {
+					t.Errorf("changed %s, runtime %v", unit, runtime)
+				}
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if err := reply(c, serial, m, values...); err != nil {
+				return
+			}
+			if properties == nil {
+				continue
+			}
+			got := map[string]any{}
+			for _, p := range properties {
+				got[p.Name] = p.Value.Value()
+			}
+			calls <- got
+			signal := &dbus.Message{Type: dbus.TypeSignal, Body: []any{uint32(7), job, "podrun-a-b.scope", "done"}, Headers: map[dbus.HeaderField]dbus.Variant{
+				dbus.FieldPath:      dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/systemd1")),
+				dbus.FieldInterface: dbus.MakeVariant("org.freedesktop.systemd1.Manager"), dbus.FieldMember: dbus.MakeVariant("JobRemoved")}}
+			if send(c, serial+1, signal) != nil {
+				return
+			}
+		}
+	}
+}
+
+// TestScopeHasTheValuesThatActAmongSiblings checks the properties at the start and at a change, which has only
+// what differs.
+func TestScopeHasTheValuesThatActAmongSiblings(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	calls := make(chan map[string]any, 1)
+	m := deaf(t, recorder(t, calls))
+	small, large := ScopeValues{CPUWeight: 17, MemoryLow: 1 << 20}, ScopeValues{CPUWeight: 100, MemoryMin: 1 << 21}
+	_, err := StartScope(ctx, m, Scope{Name: "podrun-a-b", PID: os.Getpid(), Values: small})
+	if err != nil && !errors.As(err, new(*delegation.NotDelegated)) { // the test's own process has no cgroup v2
+		t.Fatal(err)
+	}
+	started := <-calls
+	if _, set := started["MemoryMin"]; started["CPUWeight"] != uint64(17) || started["MemoryLow"] != uint64(1<<20) || set || started["Delegate"] != true {
+		t.Errorf("started with %v", started)
+	}
+	for _, change := range []struct {
+		from, to ScopeValues
+		want     map[string]any
+	}{
+		{small, large, map[string]any{"CPUWeight": uint64(100), "MemoryMin": uint64(1 << 21), "MemoryLow": uint64(0)}},
+		{ScopeValues{CPUWeight: 1, MemoryLow: 1}, ScopeValues{CPUWeight: 2, MemoryLow: 1}, map[string]any{"CPUWeight": uint64(2)}},
+	} {
+		if err := ChangeScope(ctx, m, "podrun-a-b.scope", change.from, change.to); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(change.want, <-calls); diff != "" {
+			t.Error(diff)
+		}
+	}
+	// Without a difference the manager is not asked.
+	if err := ChangeScope(ctx, delegation.Manager{Socket: "/none"}, "podrun-a-b.scope", small, small); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScopeOf(t *testing.T) {
+	const app = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/"
+	for _, tt := range []struct {
+		cgroup, unit string
+		ok           bool
+	}{
+		{app + "podrun-a-b.scope/podrun-1", "podrun-a-b.scope", true},
+		{app + "podrun-a-b-ABCD2345.scope/podrun-1", "podrun-a-b-ABCD2345.scope", true},
+		{app + "run-r17.scope/podrun-1", "run-r17.scope", false},
+		{app + "podrun-other.service/podrun-1", "podrun-other.service", false},
+		{"", ".", false},
+	} {
+		if unit, ok := ScopeOf(tt.cgroup, "podrun-a-b"); unit != tt.unit || ok != tt.ok {
+			t.Errorf("%s: %s, %v", tt.cgroup, unit, ok)
+		}
+	}
+	long := strings.Repeat("n", 300)
+	if _, ok := ScopeOf(app+unitName(long, "-ABCD2345")+"/podrun-1", long); !ok {
+		t.Error("a name that was cut is not found")
 	}
 }
 

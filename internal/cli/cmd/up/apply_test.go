@@ -2,6 +2,7 @@ package up_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,9 @@ func TestUpResizesARunningPod(t *testing.T) {
 	after, err := h.Dirs.Pod("default", "web").Plan()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := [][2]int64{{100, 250}}; !slices.Equal(h.Resized, want) {
+		t.Errorf("resizes of the scope: %v, want %v", h.Resized, want)
 	}
 	if after.UID != before.UID || after.Resources.CPURequest != 250 || after.Resources.MemoryLimit != 96<<20 || after.Containers[0].Revision != 0 {
 		t.Errorf("the plan is %+v", after)
@@ -43,8 +47,13 @@ func TestUpReportsFailedResize(t *testing.T) {
 	s.Mu.Lock()
 	s.ApplyError = "cannot decrease memory limits: attempting to set pod memory limit (1048576) below current usage (2097152)"
 	s.Mu.Unlock()
-	smaller := h.File(strings.Replace(clitest.Resizable, "64Mi", "1Mi", 1))
+	smaller := h.File(strings.NewReplacer("64Mi", "1Mi", "100m", "50m").Replace(clitest.Resizable))
 	clitest.CheckResult(t, h.Run("up", "-d", smaller), 1, "", "podrun: cannot change pod web: "+s.ApplyError+"\n")
+	if want := [][2]int64{{100, 50}, {50, 100}}; !slices.Equal(h.Resized, want) {
+		t.Errorf("resizes of the scope: %v, want %v", h.Resized, want)
+	}
+	h.ResizeErr = errors.New("request SetUnitProperties from systemd: it does not answer")
+	clitest.CheckResult(t, h.Run("up", "-d", smaller), 1, "", "podrun: cannot change pod web: "+h.ResizeErr.Error()+"\n")
 	clitest.CheckResult(t, h.Run("up", "-d", file), 0, "pod/web unchanged\n", "")
 }
 

@@ -40,6 +40,8 @@ type Host struct {
 	WaitHintAfter time.Duration     // cmdutil.Env.WaitHintAfter; 0: an hour
 	Script        func(*Supervisor) // run with each started supervisor
 	StartErr      error
+	ResizeErr     error               // of ResizeScope
+	Resized       [][2]int64          // calls of ResizeScope
 	Logins        map[string][]string // auth files of the requests, by image
 
 	pullers      sync.WaitGroup
@@ -126,6 +128,12 @@ func (h *Host) Lease() (io.Closer, error) { return io.NopCloser(strings.NewReade
 
 // Remove removes the files of a pod.
 func (h *Host) Remove(p store.Pod) error { return p.Remove() }
+
+// ResizeScope records its Plans' CPU requests.
+func (h *Host) ResizeScope(_ store.Pod, from, to *pod.Plan) error {
+	h.Resized = append(h.Resized, [2]int64{from.Resources.CPURequest, to.Resources.CPURequest})
+	return h.ResizeErr
+}
 
 // RemoveClaim removes the directory of a claim.
 func (h *Host) RemoveClaim(namespace, name string) error {

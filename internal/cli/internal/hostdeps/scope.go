@@ -3,11 +3,14 @@ package hostdeps
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/podrun/podrun/cgroups/weight"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 )
 
@@ -43,11 +46,10 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 	s.MoveToCgroup = func(pid int) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		name := plan.Namespace + "-" + plan.Name
 		cgroup, err := systemd.StartScope(ctx, manager, systemd.Scope{
-			Name: "podrun-" + name, Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
+			Name: scopeName(plan), Description: "podrun: pod " + plan.Namespace + "/" + plan.Name, PID: pid,
 			Stop:  time.Duration(plan.GraceSeconds)*time.Second + ScopeStopMargin,
-			Slice: unit.Slice, Before: unit.Name,
+			Slice: unit.Slice, Before: unit.Name, Values: scopeValues(plan.Resources),
 		})
 		if err == nil {
 			err = delegation.MoveToLeaf(cgroup, pid)
@@ -63,6 +65,37 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 		}
 		return ""
 	}
+}
+
+func scopeName(plan *pod.Plan) string { return "podrun-" + plan.Namespace + "-" + plan.Name }
+
+// scopeValues returns the values of a pod's cgroup that act only between siblings. They are set on the scope
+// as well, because the siblings of pods are scopes.
+func scopeValues(r pod.Resources) systemd.ScopeValues {
+	return systemd.ScopeValues{
+		CPUWeight: weight.CPU(r.CPURequest, r.CPULimit),
+		MemoryMin: uint64(r.MemoryMin), MemoryLow: uint64(r.MemoryLow),
+	}
+}
+
+// ResizeScope changes the values of a pod's scope, if the pod has one, from those of a Plan to those of
+// another. podrun does not write them to the cgroup, because the service manager would overwrite them.
+func (k *launcher) ResizeScope(p store.Pod, from, to *pod.Plan) error {
+	st, err := p.Status()
+	if err != nil {
+		return err
+	}
+	unit, ok := systemd.ScopeOf(st.Cgroup, scopeName(to))
+	if !ok {
+		return nil
+	}
+	manager, ok := delegation.FindManager()
+	if !ok {
+		return fmt.Errorf("resize %s: there is no systemd for this user", unit)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scopeTime)
+	defer cancel()
+	return systemd.ChangeScope(ctx, manager, unit, scopeValues(from.Resources), scopeValues(to.Resources))
 }
 
 // scopeParent returns the unit whose main process this is (a unit of pods, or that of podrun node), if its pod

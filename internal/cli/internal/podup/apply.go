@@ -121,12 +121,29 @@ func (r *Run) apply(p *Target) error {
 		return err
 	}
 	p.RestartCounts = p.Restarting()
-	ctx, cancel := context.WithTimeout(context.Background(), ApplyTime)
-	defer cancel()
-	if err := p.Apply(ctx, text); err != nil {
+	before, err := p.Pod.Plan()
+	if err == nil {
+		err = r.resize(p, before, text)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot change pod %s: %w", p.Pod.Name, err)
 	}
 	return nil
+}
+
+// resize applies the change with the Plan's values on the pod's scope. The scope is first: if this process is killed in
+// between, the record still differs from the manifest, and the next `podrun up` does both again.
+func (r *Run) resize(p *Target, before *pod.Plan, text []byte) error {
+	if err := r.Launcher.ResizeScope(p.Pod, before, p.Plan); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ApplyTime)
+	defer cancel()
+	err := p.Apply(ctx, text)
+	if err != nil {
+		err = errors.Join(err, r.Launcher.ResizeScope(p.Pod, p.Plan, before))
+	}
+	return err
 }
 
 // Apply makes the pod's supervisor change the running pod to the Plan and a manifest. Applying a change twice is
