@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,39 @@ func TestPids(t *testing.T) {
 		"limits: {pids: 5M}":                     fmt.Sprintf(integer, "5M"),
 		"requests: {pids: 1}":                    "spec.containers[0].resources.requests[pids]: not supported yet: pids is a limit only",
 		"requests: {pids: 1}, limits: {pids: 2}": "pids is a limit only",
+	} {
+		if got := strings.Join(mistakes(fmt.Sprintf(text, resources)), "\n"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", resources, got)
+		}
+	}
+}
+
+// TestPodPids: a pod's own limit of processes replaces the sum of its containers'. It is no pod-level resource that
+// decides the QoS class or gets defaults, and does not change while the pod runs.
+func TestPodPids(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  resources: {%s}\n  containers:\n  - {name: c, image: i, resources: {requests: {cpu: 1}, limits: {pids: 1000}}}\n  - {name: d, image: i, resources: {limits: {pids: 900}}}\n"
+	o := load(t, fmt.Sprintf(text, "limits: {pids: 1500}"))
+	e := o.Effective
+	if e.Pod.Pids != 1500 || !e.Pod.PodPids || e.Containers[0].Pids != 1000 || e.QOSClass != "Burstable" {
+		t.Errorf("%+v", e)
+	}
+	if r := o.Pod.Spec.Resources; len(r.Requests) > 0 || len(r.Limits) != 1 {
+		t.Errorf("resources of the pod: %+v", r)
+	}
+	if e := load(t, fmt.Sprintf(text, "limits: {memory: 1Gi}")).Effective; e.Pod.Pids != 1900 || e.Pod.PodPids {
+		t.Errorf("without a limit of the pod: %+v", e)
+	}
+	d, err := Compare(o.Pod, load(t, fmt.Sprintf(text, "limits: {pids: 1600}")).Pod)
+	if err != nil || !slices.Equal(d.Immutable, []string{"spec.resources.limits.pids"}) {
+		t.Errorf("a change: %+v, %v", d, err)
+	}
+	const integer = "spec.resources.limits[pids]: Invalid value: %q: must be an integer, must be between 128 and 16384, inclusive"
+	for resources, want := range map[string]string{
+		"limits: {pids: 127}":     fmt.Sprintf(integer, "127"),
+		"limits: {pids: 16385}":   fmt.Sprintf(integer, "16385"),
+		"limits: {pids: 128500m}": fmt.Sprintf(integer, "128500m"),
+		"limits: {pids: 950}":     `spec.containers[0].resources.limits[pids]: Invalid value: "1k": must be less than or equal to pod limits of 950`,
+		"requests: {pids: 500}":   "spec.resources.requests[pids]: not supported yet: pids is a limit only",
 	} {
 		if got := strings.Join(mistakes(fmt.Sprintf(text, resources)), "\n"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", resources, got)

@@ -244,6 +244,8 @@ type Resources struct {
 	MemoryHigh int64 `json:"memoryHigh,omitempty"`
 
 	Pids int64 `json:"pids,omitempty"` // limit of processes and threads
+	// PodPids reports that Pids is the pod's own limit, not the sum of its containers'.
+	PodPids bool `json:"podPids,omitempty"`
 
 	// HugePages are bytes by the kernel's name of the page size: "2MB", "1GB". It has every size
 	// that any container of the pod names; other sizes are not limited.

@@ -237,11 +237,12 @@ func Limits(r pod.Resources) cgroups.Limits {
 	}
 }
 
-// PodLimits returns the limits of a pod as a whole. Its pids.max is the sum of its containers' limits, but at
-// least DefaultPids. Without limits of containers it is 0: package cgroups then sets DefaultPids.
+// PodLimits returns the limits of a pod as a whole. Its pids.max is the pod's own limit. Without one it is the sum
+// of its containers' limits, but at least DefaultPids. Without any limit it is 0: package cgroups then sets
+// DefaultPids.
 func PodLimits(r pod.Resources) cgroups.Limits {
 	l := Limits(r)
-	if l.Pids > 0 {
+	if l.Pids > 0 && !r.PodPids {
 		l.Pids = max(l.Pids, cgroups.DefaultPids)
 	}
 	return l

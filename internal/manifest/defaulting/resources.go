@@ -8,11 +8,11 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 )
 
-// defaultPodResources completes resources at pod level, if there are any (DefaultPodLevelResources in
-// pkg/api/pod of Kubernetes). The containers have their defaults already.
+// defaultPodResources completes resources at pod level, if there are any besides pids (DefaultPodLevelResources
+// in pkg/api/pod of Kubernetes). The containers have their defaults already.
 func defaultPodResources(p *corev1.Pod) {
 	r := p.Spec.Resources
-	if r == nil || len(r.Limits)+len(r.Requests) == 0 {
+	if !helpers.IsPodLevelResourcesSet(p) {
 		return
 	}
 	roundUp(r.Limits)

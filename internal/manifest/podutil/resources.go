@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// ResourcePids is the limit of processes and threads of a container. It is podrun's own: Kubernetes has it for
-// pods only, as a setting of the kubelet.
+// ResourcePids is the limit of processes and threads of a pod or a container. Kubernetes has it for pods (KEP-6063);
+// for containers it is podrun's own.
 const ResourcePids corev1.ResourceName = "pids"
 
 // SortedResourceNames returns the names of a resource list, sorted.

@@ -24,8 +24,10 @@ var podRows = []Field{
 
 	{Path: "spec.resources", Support: Supported, Note: "pod-level resources"},
 	{Path: "spec.resources.limits{,[cpu],[memory]}", Support: Supported},
-	{Path: "spec.resources.limits[*]", Support: Refused, Note: "only cpu and memory"},
+	{Path: "spec.resources.limits[pids]", Support: Supported, Note: "the number of the pod's processes and threads, 128 to 16384; default: 2048"},
+	{Path: "spec.resources.limits[*]", Support: Refused, Note: "only cpu, memory and pids"},
 	{Path: "spec.resources.requests{,[cpu],[memory]}", Support: Supported},
+	{Path: "spec.resources.requests[pids]", Support: Refused, Note: "pids is a limit only"},
 	{Path: "spec.resources.requests[*]", Support: Refused, Note: "only cpu and memory"},
 	{Path: "spec.resources.claims", Support: Refused, Note: "dynamic resource allocation"},
 

@@ -59,7 +59,7 @@ func validateContainer(c *corev1.Container, volumes map[string]*corev1.Volume, n
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateMounts(c, volumes, path.Child("volumeMounts"))...)
-	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateResources(&c.Resources, containerPids, path.Child("resources"))...)
 	errs = append(errs, validateHugePages(&c.Resources, path.Child("resources"))...)
 	return append(errs, validateSecurity(c.SecurityContext, path.Child("securityContext"))...)
 }

@@ -22,12 +22,17 @@ import (
 // maxCPU is the highest number of CPUs that an int64 can hold in thousandths.
 const maxCPU = math.MaxInt64 / 1000
 
-// maxPids is the kernel's maximum (PID_MAX_LIMIT).
-const maxPids = 4 << 20
+// pidsRange has the limits of processes and threads that are allowed.
+type pidsRange struct{ least, most int64 }
 
-func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	errs := validateQuantities(r.Limits, path.Child("limits"))
-	errs = append(errs, validateQuantities(r.Requests, path.Child("requests"))...)
+var (
+	containerPids = pidsRange{1, 4 << 20}    // the kernel's maximum (PID_MAX_LIMIT)
+	podPids       = pidsRange{128, 16 << 10} // Kubernetes' (KEP-6063)
+)
+
+func validateResources(r *corev1.ResourceRequirements, pids pidsRange, path *field.Path) field.ErrorList {
+	errs := validateQuantities(r.Limits, pids, path.Child("limits"))
+	errs = append(errs, validateQuantities(r.Requests, pids, path.Child("requests"))...)
 	for _, name := range podutil.SortedResourceNames(r.Requests) {
 		request, limit := r.Requests[name], r.Limits[name]
 		if podutil.IsDeviceKind(name) {
@@ -41,7 +46,7 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 	return errs
 }
 
-func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorList {
+func validateQuantities(list corev1.ResourceList, pids pidsRange, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range podutil.SortedResourceNames(list) {
 		q, at := list[name], path.Key(string(name))
@@ -49,8 +54,8 @@ func validateQuantities(list corev1.ResourceList, path *field.Path) field.ErrorL
 			errs = append(errs, validateDevice(name, list, at)...)
 			continue
 		}
-		if name == podutil.ResourcePids && (q.MilliValue() <= 0 || q.MilliValue() > maxPids*1000 || q.MilliValue()%1000 != 0) {
-			errs = append(errs, field.Invalid(at, q.String(), "must be an integer, "+validation.InclusiveRangeError(1, maxPids)))
+		if name == podutil.ResourcePids && (q.CmpInt64(pids.least) < 0 || q.CmpInt64(pids.most) > 0 || q.MilliValue()%1000 != 0) {
+			errs = append(errs, field.Invalid(at, q.String(), "must be an integer, "+validation.InclusiveRangeError(int(pids.least), int(pids.most))))
 			continue
 		}
 		errs = append(errs, checkRule(string(name), at, validation.IsQualifiedName)...)
@@ -71,7 +76,7 @@ func validatePodResources(p *corev1.Pod, path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := validateResources(r, path)
+	errs := validateResources(r, podPids, path)
 	sum := helpers.AggregateContainerRequests(p, helpers.PodResourcesOptions{})
 	for _, name := range podutil.SortedResourceNames(sum) {
 		if has, ok := r.Requests[name]; ok && less(has, sum[name]) {
