@@ -52,7 +52,7 @@ func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.C
 func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
 	s := pod.ContainerStatus{
 		Name: c.Name, Image: cmp.Or(seen.Image, c.Image), ImageID: cmp.Or(seen.ImageID, c.ImageID), User: seen.User,
-		RestartCount: seen.Attempt, ContainerID: containerID(seen.ID),
+		RestartCount: seen.shownAttempt(), ContainerID: containerID(seen.ID),
 		Started: started(c, seen), Ready: ready(c, r, seen),
 	}
 	switch {
@@ -71,6 +71,15 @@ func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Contain
 		s.LastState = terminated(seen.End)
 	}
 	return s
+}
+
+// shownAttempt returns the attempt of the run that the status shows: while the next run is not running, the one
+// before. Until the next container exists, the kubelet reports the earlier one.
+func (c *Container) shownAttempt() int {
+	if (c.State == RunStarting || c.State == RunNotCreated) && c.End != nil {
+		return c.Attempt - 1
+	}
+	return c.Attempt
 }
 
 // willRunAgain reports whether a container that ended runs again as if for the first time.

@@ -146,7 +146,7 @@ func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place st
 	}
 	defer podclient.ReportWaiting(out, "restarting", place, nil, func(c pod.ContainerStatus) bool {
 		before, restarting := t.RestartCounts[c.Name]
-		return restarting && c.RestartCount <= before
+		return restarting && c.State.Running != nil && c.RestartCount <= before
 	})()
 	var last *pod.Status
 	err = podclient.WatchStatus(ctx, place, func(st *pod.Status) bool {

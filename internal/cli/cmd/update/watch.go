@@ -79,7 +79,7 @@ func problemSuffix(st *pod.Status) string {
 			if text := rollout.Problem(c); text != "" {
 				return ": " + text
 			}
-			if t := c.LastState.Terminated; t != nil && c.RestartCount > 0 {
+			if t := c.LastState.Terminated; t != nil {
 				return ": container " + c.Name + " " + rollout.ExitTextWithMessage(t)
 			}
 		}
