@@ -15,7 +15,7 @@ var directories = []directory{
 		why: "the command tree, global options, help, exit codes and hidden entry points"},
 	{dir: "internal/cli/cmd/convert", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/compose", "internal/manifest/compose/api"},
 		why: "a command: it prints compose files as manifests"},
-	{dir: "internal/cli/cmd/describe", imports: []string{"internal/cli/controller", "internal/cli/internal/cmdutil", "internal/cli/internal/kindnames", "internal/cli/internal/podevents", "internal/cli/internal/podview", "internal/cli/internal/printers", "internal/cli/internal/resource", "internal/store", "internal/manifest", "internal/manifest/describe", "internal/manifest/printers", "internal/pod"},
+	{dir: "internal/cli/cmd/describe", imports: []string{"internal/cli/controller", "internal/cli/internal/cmdutil", "internal/cli/internal/kindnames", "internal/cli/internal/podevents", "internal/cli/internal/podview", "internal/cli/internal/printers", "internal/cli/internal/resource", "internal/store", "internal/manifest", "internal/manifest/describe", "internal/manifest/printers", "internal/manifest/status", "internal/pod"},
 		why: "the command describe"},
 	{dir: "internal/cli/cmd/events", imports: []string{"internal/cli/internal/cmdutil", "internal/cli/internal/dirwatch", "internal/cli/internal/kindnames", "internal/cli/internal/podevents", "internal/cli/internal/podview", "internal/report", "internal/store", "internal/manifest/printers"}, tests: []string{"internal/cli", "internal/cli/internal/clitest", "internal/cli/internal/podup", "image", "internal/pod"},
 		why: "the command events"},

@@ -77,7 +77,7 @@ func (d *decider) cron(jobs []JobRun) {
 		if !j.Over {
 			running++
 		}
-		if j.Succeeded && j.Completed.After(s.Succeeded) {
+		if j.Succeeded && j.Completed.After(s.Succeeded) && !d.future(j.Completed) {
 			s.Succeeded = j.Completed
 		}
 	}
@@ -108,8 +108,17 @@ func (d *decider) cron(jobs []JobRun) {
 		}
 	}
 	s.Scheduled = due
-	d.MakeJob = &Run{Name: fmt.Sprintf("%s-%d", d.spec.Name, runNumber(due)), Scheduled: due}
+	d.MakeJob = &Run{Name: d.runName(jobs, due), Scheduled: due}
 	d.Settled = false
+}
+
+// runName returns a run's name. If a Job has it, made while the clock was ahead, the number is finer.
+func (d *decider) runName(jobs []JobRun, due time.Time) string {
+	name := fmt.Sprintf("%s-%d", d.spec.Name, runNumber(due))
+	if slices.ContainsFunc(jobs, func(j JobRun) bool { return j.Name == name }) {
+		return fmt.Sprintf("%s-%d", d.spec.Name, due.Unix())
+	}
+	return name
 }
 
 // runNumber returns the number in a run's name: minutes, as in Kubernetes, or a finer number for
@@ -125,7 +134,7 @@ func runNumber(at time.Time) int64 {
 func (d *decider) earliest(zone *time.Location) time.Time {
 	c := &d.spec.Cron
 	from := c.Created
-	if d.State.Cron.Scheduled.After(from) {
+	if d.State.Cron.Scheduled.After(from) || d.future(from) {
 		from = d.State.Cron.Scheduled
 	}
 	if c.StartingDeadline >= 0 {
@@ -172,6 +181,9 @@ func (d *decider) retire(jobs []JobRun) {
 	}{{true, d.spec.Cron.KeepSucceeded}, {false, d.spec.Cron.KeepFailed}} {
 		var over []JobRun
 		for _, j := range jobs {
+			if d.future(j.Created) {
+				j.Created = time.Time{} // it was made before the clock was set back
+			}
 			if j.Over && j.Succeeded == kind.well {
 				over = append(over, j)
 			}

@@ -18,6 +18,7 @@ func Decide(spec *Spec, state State, pods []Pod, jobs []JobRun, now time.Time) D
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 	})
 	d.State.Generation = spec.Generation
+	d.correctTimes()
 	d.clean()
 	switch {
 	case spec.Deleting:
@@ -47,6 +48,7 @@ func clone(s State) State {
 	s.Conditions = slices.Clone(s.Conditions)
 	s.Revisions = slices.Clone(s.Revisions)
 	s.Counted = slices.Clone(s.Counted)
+	s.Events.Events = slices.Clone(s.Events.Events)
 	s.Job.Indexes, s.Job.FailedIndexes = slices.Clone(s.Job.Indexes), slices.Clone(s.Job.FailedIndexes)
 	s.Job.Tries = maps.Clone(s.Job.Tries)
 	return s

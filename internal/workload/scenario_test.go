@@ -214,18 +214,31 @@ func (w *world) set(key, value string) error {
 		s.Job.ReplaceFailed = yes
 	case "ttl":
 		s.Job.TTL = d
+	default:
+		return setCron(&s.Cron, key, value)
+	}
+	return nil
+}
+
+// setCron changes one field of a CronJob's spec.
+func setCron(c *CronSpec, key, value string) error {
+	n, _ := strconv.Atoi(value)
+	d, _ := time.ParseDuration(value)
+	switch key {
+	case "created":
+		c.Created = start.Add(d)
 	case "schedule":
-		s.Cron.Schedule = strings.ReplaceAll(value, "_", " ")
+		c.Schedule = strings.ReplaceAll(value, "_", " ")
 	case "zone":
 		zone, err := time.LoadLocation(value)
-		s.Cron.Zone = zone
+		c.Zone = zone
 		return err
 	case "startingDeadline":
-		s.Cron.StartingDeadline = d
+		c.StartingDeadline = d
 	case "concurrency":
-		s.Cron.Concurrency = Concurrency(value)
+		c.Concurrency = Concurrency(value)
 	case "keep":
-		s.Cron.KeepSucceeded, s.Cron.KeepFailed = n, n
+		c.KeepSucceeded, c.KeepFailed = n, n
 	default:
 		return fmt.Errorf("there is no field %s", key)
 	}

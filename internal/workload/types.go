@@ -101,6 +101,8 @@ type State struct {
 	CreateFailures int       `json:"createFailures,omitempty"`
 	CreateFailedAt time.Time `json:"createFailedAt,omitzero"`
 
+	Events pod.EventLog `json:"events,omitzero"`
+
 	Job  JobState  `json:"job,omitzero"`
 	Cron CronState `json:"cron,omitzero"`
 }

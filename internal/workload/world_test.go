@@ -151,5 +151,8 @@ func (w *world) status() string {
 	for _, c := range w.state.Conditions {
 		fmt.Fprintf(&b, "; %s=%s %s", c.Type, c.Status, c.Reason)
 	}
+	for _, e := range w.state.Events.Events {
+		fmt.Fprintf(&b, "; %s %s x%d: %s", e.Type, e.Reason, e.Count, e.Message)
+	}
 	return b.String()
 }

@@ -131,6 +131,11 @@ func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r 
 	c.markRemoving(v)
 	d := v.Decide(time.Now())
 	r.wakeAt(d.Wake)
+	for _, e := range d.State.Events.Events {
+		if e.Seq > v.State.Events.Seq {
+			fmt.Fprintf(c.env.ErrOut, "podrun: %s: warning: %s\n", v.Name(), e.Message)
+		}
+	}
 	if !reflect.DeepEqual(d.State, v.State) {
 		r.acted = true // waiting processes read the new state, and so does the next pass
 		if err := w.WriteState(d.State); err != nil {

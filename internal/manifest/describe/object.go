@@ -16,7 +16,8 @@ type Related struct {
 	Pods      []corev1.Pod        // the pods that it makes, or that use it, with their status
 	Endpoints map[string][]string // of a Service, by the names of its ports: address:port
 	Local     []Field             // fields that only this machine has
-	Events    bool                // print that there are none: podrun has events of pods only
+	Events    []corev1.Event      // of the object itself: podrun has some of workloads
+	NoEvents  bool                // leave out the section of events
 }
 
 // Object returns the page of an object with its status; for an unknown kind only its name and its labels.
@@ -43,8 +44,8 @@ func Object(object metav1.Object, of Related, now time.Time) string {
 	for _, line := range of.Local {
 		p.row(0, line.Name+":", line.Value)
 	}
-	if of.Events && hasEvents(object) {
-		p.events(nil)
+	if !of.NoEvents && hasEvents(object) {
+		p.events(of.Events)
 	}
 	return p.String()
 }

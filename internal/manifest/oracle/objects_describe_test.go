@@ -35,8 +35,8 @@ func TestDescribeObjects(t *testing.T) {
 				d := draw{t, false}
 				object := drawKind(d, kind)
 				others, of := drawRelated(d, object)
-				of.Events = d.maybe()
-				want := kubectlTells(t, kind, append(others, object.(runtime.Object)), of.Events)
+				of.NoEvents = d.maybe()
+				want := kubectlTells(t, kind, append(others, object.(runtime.Object)), !of.NoEvents)
 				if diff := cmp.Diff(want, describe.Object(object, of, time.Now())); diff != "" {
 					t.Fatalf("-kubectl +podrun:\n%s", diff)
 				}

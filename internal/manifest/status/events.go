@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/internal/pod"
 )
@@ -18,30 +19,42 @@ const EventSource = "podrun"
 func Events(p *corev1.Pod, events []pod.Event) []corev1.Event {
 	out := make([]corev1.Event, 0, len(events))
 	for _, e := range events {
-		out = append(out, corev1.Event{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
-			ObjectMeta: metav1.ObjectMeta{Name: eventName(p, e), Namespace: p.Namespace, CreationTimestamp: metav1.NewTime(e.First)},
-			InvolvedObject: corev1.ObjectReference{
-				APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, FieldPath: fieldPath(p, e.Container),
-			},
-			Type: string(e.Type), Reason: e.Reason, Message: e.Message, Count: int32(e.Count),
-			FirstTimestamp: metav1.NewTime(e.First), LastTimestamp: metav1.NewTime(e.Last),
-			Source:              corev1.EventSource{Component: EventSource, Host: p.Spec.NodeName},
-			ReportingController: EventSource, ReportingInstance: p.Spec.NodeName,
-		})
+		about := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, FieldPath: fieldPath(p, e.Container)}
+		out = append(out, event(about, p.Spec.NodeName, e))
 	}
 	return out
 }
 
-// eventName returns the pod's name and a number, as in client-go; the number also distinguishes events of
+// WorkloadEvents converts the events of a workload itself, without those of its pods.
+func WorkloadEvents(o *pod.Object, events []pod.Event) []corev1.Event {
+	out := make([]corev1.Event, 0, len(events))
+	for _, e := range events {
+		out = append(out, event(corev1.ObjectReference{Kind: string(o.Kind), Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}, "", e))
+	}
+	return out
+}
+
+func event(about corev1.ObjectReference, host string, e pod.Event) corev1.Event {
+	return corev1.Event{
+		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta:     metav1.ObjectMeta{Name: eventName(about, e), Namespace: about.Namespace, CreationTimestamp: metav1.NewTime(e.First)},
+		InvolvedObject: about,
+		Type:           string(e.Type), Reason: e.Reason, Message: e.Message, Count: int32(e.Count),
+		FirstTimestamp: metav1.NewTime(e.First), LastTimestamp: metav1.NewTime(e.Last),
+		Source:              corev1.EventSource{Component: EventSource, Host: host},
+		ReportingController: EventSource, ReportingInstance: host,
+	}
+}
+
+// eventName returns the object's name and a number, as in client-go; the number also distinguishes events of
 // the same moment.
-func eventName(p *corev1.Pod, e pod.Event) string {
+func eventName(about corev1.ObjectReference, e pod.Event) string {
 	h := fnv.New64a()
-	for _, s := range []string{string(p.UID), e.First.UTC().Format(time.RFC3339Nano), string(e.Type), e.Reason, e.Container, e.Message} {
+	for _, s := range []string{string(about.UID), e.First.UTC().Format(time.RFC3339Nano), string(e.Type), e.Reason, e.Container, e.Message} {
 		h.Write([]byte(s))
 		h.Write([]byte{0})
 	}
-	return fmt.Sprintf("%s.%016x", p.Name, h.Sum64())
+	return fmt.Sprintf("%s.%016x", about.Name, h.Sum64())
 }
 
 // fieldPath returns the path of a container as in the kubelet (kubecontainer.GenerateContainerRef).

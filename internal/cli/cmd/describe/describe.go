@@ -49,7 +49,7 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "describe the objects of all namespaces"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "describe only objects with the labels of this `SELECTOR`: app=web,tier!=db"},
-			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "also show events, which only pods have"},
+			&cli.BoolFlag{Name: "show-events", Value: true, Usage: "also show events, which pods and workloads have"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{View: podevents.View{Env: env}} }),
 	}

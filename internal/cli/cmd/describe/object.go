@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/printers"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest/describe"
+	manifeststatus "github.com/podrun/podrun/internal/manifest/status"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -64,7 +65,7 @@ func (o *options) objectPage(kind pod.ObjectKind, e *printers.Entry) (string, er
 			of.Pods = append(of.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
 		}
 	}
-	of.Events = o.showEvents
+	of.NoEvents = !o.showEvents
 	return describe.Object(object, of, time.Now()), err
 }
 
@@ -94,6 +95,7 @@ func (o *options) workloadDetails(kind pod.ObjectKind, e *printers.Entry) (descr
 		names = append(names, p.Name)
 	}
 	slices.Sort(names)
+	of.Events = manifeststatus.WorkloadEvents(v.Object, v.State.Events.Events)
 	of.Local = []describe.Field{{Name: "Pods", Value: cmp.Or(strings.Join(names, ", "), "<none>")}}
 	return of, nil
 }
