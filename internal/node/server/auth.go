@@ -164,8 +164,10 @@ func verb(r *http.Request) string {
 func subresources(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {
-	case "pods", "healthz":
+	case "pods", "healthz", "configz":
 		return []string{first, "proxy"}
+	case "runningpods":
+		return []string{"pods", "proxy"}
 	case "stats", "metrics":
 		return []string{first}
 	}

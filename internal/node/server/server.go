@@ -61,6 +61,15 @@ type Server struct {
 	ClientCA []byte // PEM: the authorities of clients' certificates
 	// Certificate returns the current serving certificate.
 	Certificate func() (*tls.Certificate, error)
+	Config      Config
+}
+
+// Config is what podrun has of the kubelet's configuration (k8s.io/kubelet/config/v1beta1).
+type Config struct {
+	Port          int32    `json:"port"`
+	MaxPods       int64    `json:"maxPods"`
+	ClusterDomain string   `json:"clusterDomain"`
+	ClusterDNS    []string `json:"clusterDNS,omitempty"`
 }
 
 // stallTime is how long a client may take to send the head of a request, or to take output.
@@ -87,6 +96,8 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz/{check}", ok)
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
+	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)
+	mux.HandleFunc("GET /configz", s.configz)
 	mux.HandleFunc("GET /metrics/resource", s.metrics)
 	mux.HandleFunc("GET /metrics/cadvisor", s.metrics)
 	mux.HandleFunc("GET /stats/summary", s.summary)
@@ -104,13 +115,38 @@ func (s *Server) handler() http.Handler {
 
 // pods lists the node's pods.
 func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
+	s.list(w, func(*corev1.Pod) bool { return true })
+}
+
+// runningPods lists the node's pods that run.
+func (s *Server) runningPods(w http.ResponseWriter, _ *http.Request) {
+	s.list(w, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+}
+
+func (s *Server) list(w http.ResponseWriter, selects func(*corev1.Pod) bool) {
 	list := &corev1.PodList{Items: []corev1.Pod{}}
 	list.APIVersion, list.Kind = "v1", "PodList"
 	for _, p := range s.Pods.List() {
-		list.Items = append(list.Items, *p)
+		if selects(p) {
+			list.Items = append(list.Items, *p)
+		}
 	}
+	writeJSON(w, list)
+}
+
+// configz writes the configuration.
+func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
+	type kubelet struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+		Config
+	}
+	writeJSON(w, map[string]kubelet{"kubeletconfig": {"KubeletConfiguration", "kubelet.config.k8s.io/v1beta1", s.Config}})
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(list) // fails if the client has gone
+	_ = json.NewEncoder(w).Encode(value) // fails if the client has gone
 }
 
 // metrics writes what the node and its pods use.

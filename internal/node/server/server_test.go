@@ -174,7 +174,7 @@ func serve(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Node: "attic", Pods: h.pods, Reviewer: h.reviewer, ClientCA: h.pem(), Certificate: func() (*tls.Certificate, error) { return own, nil }}
+	s := &Server{Node: "attic", Pods: h.pods, Reviewer: h.reviewer, ClientCA: h.pem(), Certificate: func() (*tls.Certificate, error) { return own, nil }, Config: Config{MaxPods: 20, ClusterDomain: "cluster.local"}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -241,6 +241,22 @@ func TestAuthentication(t *testing.T) {
 	} {
 		if code, text := h.get(t, tc.cert, tc.token, "/healthz"); code != tc.code {
 			t.Errorf("%s: code %d, want %d: %s", name, code, tc.code, text)
+		}
+	}
+}
+
+// TestListsAndConfig: /runningpods/ has the pods that run, and /configz the configuration.
+func TestListsAndConfig(t *testing.T) {
+	h := serve(t)
+	h.reviewer.allowed = func(s authorizationv1.SubjectAccessReviewSpec) bool {
+		return s.ResourceAttributes.Subresource == "pods" || s.ResourceAttributes.Subresource == "configz"
+	}
+	for path, want := range map[string]string{
+		"/runningpods/": `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`, // the pod of this test is pending
+		"/configz":      `{"kubeletconfig":{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","port":0,"maxPods":20,"clusterDomain":"cluster.local"}}`,
+	} {
+		if code, text := h.get(t, nil, "good", path); code != http.StatusOK || text != want {
+			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
 }
