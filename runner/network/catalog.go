@@ -140,7 +140,7 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 	if o.Endpoints == nil {
 		return
 	}
-	var leaving []services.Pod // pods of this host: the API server learns later that they are ending
+	var terminating []services.Pod // pods of this host: the API server learns later that they are ending
 	for _, e := range o.Endpoints.List {
 		local, lives := moveToPod(&e, o.Namespace, pods, inside)
 		if !lives {
@@ -150,14 +150,14 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 		// belongs to a host.
 		if p := toFixedPod(s, e, inside); !e.Remote || p.Outside || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return isIn(peers, a) }) {
 			if local != nil && local.Terminating {
-				leaving = append(leaving, p)
+				terminating = append(terminating, p)
 			} else {
 				s.Fixed = append(s.Fixed, p)
 			}
 		}
 	}
 	if len(s.Fixed) == 0 { // as kube-proxy, which prefers a pod that is ending to none
-		s.Fixed = leaving
+		s.Fixed = terminating
 	}
 	// Of both kinds, those outside may be pods of nodes with another network, which are not reached.
 	if hasAddress && slices.ContainsFunc(s.Fixed, func(p services.Pod) bool { return !p.Outside }) {

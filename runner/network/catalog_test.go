@@ -67,7 +67,7 @@ func TestViewIsKept(t *testing.T) {
 
 // A Service of a cluster has the addresses and the endpoints that the cluster gives it, as far as pods reach them.
 func TestClusterServices(t *testing.T) {
-	leaving := pod.ServiceEndpoint{Address: "10.88.0.4", Pod: "c"}
+	terminating := pod.ServiceEndpoint{Address: "10.88.0.4", Pod: "c"}
 	moved, dead := pod.ServiceEndpoint{Address: "10.88.0.77", Pod: "a"}, pod.ServiceEndpoint{Address: "10.88.0.5", Pod: "b"}
 	local, host, otherPod, otherHost := pod.ServiceEndpoint{Address: "10.88.0.2"}, pod.ServiceEndpoint{Address: "192.0.2.1"},
 		pod.ServiceEndpoint{Address: "10.88.0.3", Remote: true}, pod.ServiceEndpoint{Address: "192.0.2.2", Remote: true}
@@ -84,8 +84,8 @@ func TestClusterServices(t *testing.T) {
 		{"of all, without an address", []string{"None"}, []pod.ServiceEndpoint{otherHost, local, otherPod}, ": 192.0.2.2 10.88.0.2"},
 		{"of a pod whose address has changed", []string{"10.96.0.7"}, []pod.ServiceEndpoint{moved}, "10.96.0.7: 10.88.0.2"},
 		{"of a pod that has ended", []string{"10.96.0.7"}, []pod.ServiceEndpoint{dead}, "10.96.0.7:"},
-		{"of a pod that is being deleted, and another", []string{"10.96.0.7"}, []pod.ServiceEndpoint{leaving, moved}, "10.96.0.7: 10.88.0.2"},
-		{"of a pod that is being deleted", []string{"10.96.0.7"}, []pod.ServiceEndpoint{leaving}, "10.96.0.7: 10.88.0.4"},
+		{"of a pod that is being deleted, and another", []string{"10.96.0.7"}, []pod.ServiceEndpoint{terminating, moved}, "10.96.0.7: 10.88.0.2"},
+		{"of a pod that is being deleted", []string{"10.96.0.7"}, []pod.ServiceEndpoint{terminating}, "10.96.0.7: 10.88.0.4"},
 		{"none", []string{"10.96.0.7"}, nil, "10.96.0.7:"},
 		{"two families, of which the endpoints have one", []string{"10.96.0.7", "fd00:96::7"}, []pod.ServiceEndpoint{local}, "10.96.0.7: 10.88.0.2"},
 		{"an address of this host's pods", []string{"10.88.0.2"}, []pod.ServiceEndpoint{local}, ": 10.88.0.2"},

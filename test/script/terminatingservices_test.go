@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leavingPod records its stop signal in a claim.
-const leavingPod = `
+// terminatingPod records its stop signal in a claim.
+const terminatingPod = `
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}}
 ---
 apiVersion: v1
@@ -48,7 +48,7 @@ func TestPodLeavesServicesFirst(t *testing.T) {
 	if err := os.Mkdir(disk, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(leavingPod, "HERE", h.dir)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(terminatingPod, "HERE", h.dir)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := h.podrun("up", "-d", "--wait", file).CombinedOutput(); err != nil {
