@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
+	"github.com/podrun/podrun/internal/report"
 )
 
 // files is the set of named files of an archive or a layout. A missing name gives fs.ErrNotExist.
@@ -28,7 +29,7 @@ type files interface {
 // openFiles opens a directory or a tar file, plain or compressed. A compressed one is first decompressed
 // into an unnamed file of the store, because its parts are needed in another order.
 func (a *loader) openFiles(ctx context.Context, path string) (files, error) {
-	f, err := openInput(ctx, path)
+	f, err := openInput(ctx, path, writerTime)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +62,12 @@ func (a *loader) openFiles(ctx context.Context, path string) (files, error) {
 	return t, nil
 }
 
-// openInput opens a file that may be a pipe. It waits for the first writer, and reads wait for data, until
-// ctx ends.
-func openInput(ctx context.Context, path string) (*os.File, error) {
+// writerTime is how long a FIFO may have no writer.
+const writerTime = time.Minute
+
+// openInput opens a file that may be a pipe, and waits for the first data. A FIFO must have it within wait, because it may
+// have no writer for ever; a pipe has one. Later reads wait until ctx ends.
+func openInput(ctx context.Context, path string, wait time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // otherwise open waits for a FIFO's writer
 	if err != nil {
 		return nil, err
@@ -71,12 +75,34 @@ func openInput(ctx context.Context, path string) (*os.File, error) {
 	context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // a regular file never waits and has no deadline
 	st, err := f.Stat()
 	if err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
-		err = awaitWriter(f)
+		err = awaitFirst(f, wait)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// awaitFirst waits for the first data of a pipe, in the case of a FIFO for a limited time.
+func awaitFirst(f *os.File, wait time.Duration) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	var statErr error
+	if err := errors.Join(raw.Control(func(fd uintptr) { statErr = unix.Fstatfs(int(fd), &fs) }), statErr); err != nil {
+		return err
+	}
+	if fs.Type == unix.PIPEFS_MAGIC {
+		return awaitWriter(f)
+	}
+	timer := time.AfterFunc(wait, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
+	err = awaitWriter(f)
+	if !timer.Stop() {
+		return report.New(report.Failure, "name a file, or write to standard input and name /dev/stdin", "no process has written to the FIFO for %v", wait)
+	}
+	return err
 }
 
 // awaitWriter waits until a pipe can be read: without a writer, a read would return end of file.

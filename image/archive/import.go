@@ -45,7 +45,7 @@ func (a *loader) importTar(ctx context.Context, path, name string) (api.Added, e
 	if err := a.CheckFile(ctx, api.RootTar, path); err != nil {
 		return api.Added{}, err
 	}
-	b := layer.Blob{Size: -1, Open: func(ctx context.Context) (io.ReadCloser, error) { return openInput(ctx, path) }}
+	b := layer.Blob{Size: -1, Open: func(ctx context.Context) (io.ReadCloser, error) { return openInput(ctx, path, writerTime) }}
 	staged, rec, err := a.Unpack(ctx, b, func(int64) {})
 	if err != nil {
 		return api.Added{}, err

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,8 +96,13 @@ func serve(conn net.Conn) {
 		})
 	}
 	cancel()
+	// A request that waits for the kernel, as for a FIFO or a network file system, does not end.
+	time.AfterFunc(leaveTime, func() { os.Exit(1) })
 	running.Wait()
 }
+
+// leaveTime is how long cancelled requests may take.
+const leaveTime = 5 * time.Second
 
 // send sends a frame. If that fails, the connection has ended, and serve cancels everything.
 func (s *server) send(f program.Frame) {
