@@ -169,10 +169,16 @@ func (s Service) quadletSections() []string {
 }
 
 // ManifestOf returns the manifest that belongs to a unit file of podrun, or "".
-func ManifestOf(text []byte) string {
+func ManifestOf(text []byte) string { return stored(text, "Manifest=") }
+
+// SourceOf returns the file that a unit file of podrun was made from, or "".
+func SourceOf(text []byte) string { return stored(text, "Source=") }
+
+// stored returns a value of a unit file's section for podrun.
+func stored(text []byte, key string) string {
 	_, own, _ := bytes.Cut(text, []byte("\n["+ownSection+"]\n"))
 	for line := range strings.Lines(string(own)) {
-		if path, ok := strings.CutPrefix(line, "Manifest="); ok {
+		if path, ok := strings.CutPrefix(line, key); ok {
 			return strings.ReplaceAll(strings.TrimSuffix(path, "\n"), "%%", "%")
 		}
 	}

@@ -33,7 +33,7 @@ given. It also removes the remains of pods that were killed, or that ran before
 a reboot. A Deployment, Job or another workload is removed with its pods; if
 only one of its pods is removed, it creates another. With -f the Services,
 ConfigMaps, Secrets and empty Namespaces of the file are removed after the pods;
---keep-objects keeps them.
+--keep-objects keeps them. What the file has and does not exist is no error.
 
 The removal is completed even if this command is killed meanwhile.
 
@@ -83,23 +83,17 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	var afterPods []kindnames.ObjectRef // to be removed after the pods
-	if len(o.files) > 0 {
-		if afterPods, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
-			return err // targets would report it again
-		}
-		if o.keepObjects {
-			afterPods = nil
-		}
+	afterPods, claims, err := o.inFiles()
+	if err != nil {
+		return err // targets would report it again
 	}
 	workloads, pods, missing := o.targets()
 	if errors.Is(missing, resource.ErrOtherProject) { // so are the objects
 		return missing
 	}
 	o.warnOfUnits(pods)
-	var claims []objects.ClaimRef
 	if o.volumes {
-		if claims = claimsOf(pods); len(workloads) > 0 {
+		if claims = claimsOf(pods, claims); len(workloads) > 0 {
 			return cmdutil.UsageErrorf("down", "--volumes applies to pods only: podrun volume rm removes the claims of a workload")
 		}
 	}
@@ -109,8 +103,47 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	return errors.Join(err, missing, o.removeFreeVolumes(claims))
 }
 
+// inFiles returns the objects of the files that are removed after the pods, and with --volumes the existing claims,
+// whose pods may be gone.
+func (o *downOptions) inFiles() (afterPods []kindnames.ObjectRef, claims []objects.ClaimRef, err error) {
+	if len(o.files) == 0 {
+		return nil, nil, nil
+	}
+	if afterPods, err = resource.ObjectsInFiles(o.env, o.files); err != nil {
+		return nil, nil, err
+	}
+	if o.volumes {
+		afterPods = slices.DeleteFunc(afterPods, func(t kindnames.ObjectRef) bool { return t.Kind == pod.KindClaim })
+		if claims, err = o.existingClaims(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.keepObjects {
+		afterPods = nil
+	}
+	return afterPods, claims, nil
+}
+
+// existingClaims returns the claims of the files that exist.
+func (o *downOptions) existingClaims() ([]objects.ClaimRef, error) {
+	named, err := resource.ClaimsInFiles(o.env, o.files)
+	if err != nil {
+		return nil, err
+	}
+	all, err := objects.ListVolumes(o.dirs)
+	var claims []objects.ClaimRef
+	for _, c := range named {
+		claim := objects.ClaimRef{Namespace: c.Namespace, Name: c.Name}
+		if _, err := objects.FindVolume(all, claim); err == nil {
+			claims = append(claims, claim)
+		}
+	}
+	return claims, err
+}
+
 // targets returns the existing workloads and pods that the user named or selected, and an error about the
-// others. As with kubectl delete, missing ones do not prevent the removal of the others.
+// others. As with kubectl delete, missing ones do not prevent the removal of the others. Those of a file may be gone,
+// as with docker compose.
 func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 	if o.chosen != nil {
 		workloads, pods, err := o.chosen.WorkloadsAndPods(o.dirs)
@@ -124,7 +157,11 @@ func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 	var err error
 	if len(o.files) > 0 {
 		var perr error
-		workloads, err = resource.WorkloadsInFiles(o.env, o.dirs, o.files)
+		var missing []string
+		workloads, missing, err = resource.WorkloadsInFiles(o.env, o.dirs, o.files)
+		for _, name := range missing {
+			fmt.Fprintf(o.env.ErrOut, "podrun: %s does not exist\n", name)
+		}
 		found, perr = resource.PodsInFiles(o.env, o.dirs, o.files)
 		err = errors.Join(err, perr)
 	} else {
@@ -140,9 +177,12 @@ func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 		}
 	}
 	for _, p := range resource.UniquePods(found) {
-		if p.HasRemains() || resource.HasReplacement(o.dirs, p) {
+		switch {
+		case p.HasRemains() || resource.HasReplacement(o.dirs, p):
 			pods = append(pods, p)
-		} else {
+		case len(o.files) > 0:
+			fmt.Fprintf(o.env.ErrOut, "podrun: pod/%s does not exist\n", p.Name)
+		default:
 			err = errors.Join(err, resource.PodNotFound(o.dirs, p))
 		}
 	}
@@ -197,9 +237,8 @@ func (o *podOptions) warnOfUnits(pods []store.Pod) {
 	}
 }
 
-// claimsOf returns the claims of pods.
-func claimsOf(pods []store.Pod) []objects.ClaimRef {
-	var list []objects.ClaimRef
+// claimsOf adds the claims of pods to a list.
+func claimsOf(pods []store.Pod, list []objects.ClaimRef) []objects.ClaimRef {
 	for _, p := range pods {
 		plan, err := p.Plan()
 		if err != nil {

@@ -145,8 +145,8 @@ func userOption(dirs systemd.UnitDirs) string {
 	return " --user"
 }
 
-// write writes the unit's files; changed reports whether they differ from the existing ones. It does not
-// overwrite a file that podrun has not written.
+// write writes the unit's files; changed reports whether they differ from the existing ones. It overwrites neither
+// a file that podrun has not written nor the unit of another file that still exists.
 func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 	path := filepath.Join(dirs.Units, u.name)
 	old, err := os.ReadFile(path)
@@ -156,6 +156,16 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 		return false, fmt.Errorf("cannot create the unit: %w", err)
 	case !systemd.IsGenerated(old):
 		return false, report.New(report.Failure, "remove it, or choose another name (--name, or ServiceName= in a .kube file)", "%s is not a unit of podrun", path)
+	default:
+		source := systemd.SourceOf(old)
+		if source == u.service.Source {
+			break
+		}
+		u.replaces = source
+		if isFile(source) {
+			return false, report.New(report.Failure, "choose another name (--name, or ServiceName= in a .kube file), or podrun systemd uninstall "+u.short(),
+				"%s is the unit of %s", u.name, report.Escape(source))
+		}
 	}
 	text := u.text
 	if text == nil {
@@ -180,6 +190,12 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 		}
 	}
 	return changed, nil
+}
+
+// isFile reports whether a file exists.
+func isFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // sameUnit compares units, ignoring the source, which has no effect.
@@ -211,6 +227,9 @@ func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string
 		word = "installed"
 	}
 	fmt.Fprintf(env.Out, "%s %s\n", u.name, word)
+	if u.replaces != "" {
+		fmt.Fprintf(env.ErrOut, "podrun: it replaces the unit of %s, which no longer exists\n", report.Escape(u.replaces))
+	}
 	user := userOption(o.dirs)
 	switch {
 	case o.now:

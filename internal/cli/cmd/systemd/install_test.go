@@ -43,6 +43,40 @@ func TestInstallKeepsForeignUnit(t *testing.T) {
 	}
 }
 
+// TestInstallKeepsUnitOfAnotherFile checks that the unit of a file that still exists is not overwritten.
+func TestInstallKeepsUnitOfAnotherFile(t *testing.T) {
+	dirs := systemd.UnitDirs{Units: t.TempDir(), Manifests: t.TempDir()}
+	sources := t.TempDir()
+	install := func(source, manifest string) (*unitFile, error) {
+		path := filepath.Join(sources, source)
+		if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		u := &unitFile{name: "podrun@app.service", manifest: []byte(manifest)}
+		u.service.Source, u.service.Manifest = path, filepath.Join(dirs.Manifests, "app.yaml")
+		_, err := u.write(dirs)
+		return u, err
+	}
+	if _, err := install("100%.yaml", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := install("100%.yaml", "b"); err != nil || u.replaces != "" {
+		t.Errorf("the same file: %v, replaces %q", err, u.replaces)
+	}
+	if _, err := install("other.yaml", "c"); err == nil || !strings.Contains(err.Error(), "podrun@app.service is the unit of "+filepath.Join(sources, "100%.yaml")) {
+		t.Errorf("another file: %v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dirs.Manifests, "app.yaml")); err != nil || string(text) != "b" {
+		t.Errorf("the manifest is %q, %v", text, err)
+	}
+	if err := os.Remove(filepath.Join(sources, "100%.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := install("other.yaml", "c"); err != nil || u.replaces != filepath.Join(sources, "100%.yaml") {
+		t.Errorf("after a move: %v, replaces %q", err, u.replaces)
+	}
+}
+
 // TestInstallNodeOptions: the unit's command has what follows --.
 func TestInstallNodeOptions(t *testing.T) {
 	o := &installNodeOptions{}

@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -33,6 +34,7 @@ type unitFile struct {
 	manifest []byte             // its text, to be copied to service.Manifest; nil: it stays in its place
 	text     []byte             // of the unit file; nil: that of service
 	enable   bool
+	replaces string // the file, now gone, that an existing unit of the name was made from; or ""
 }
 
 // short returns the unit's name as a user gives it to systemctl.
@@ -153,8 +155,11 @@ func warnOfNamespace(env *cmdutil.Env, docs resource.Documents) {
 	}
 }
 
-// unitName returns the name of the only pod, or for several pods the file's.
+// unitName returns the name of the compose project, that of the only pod, or for several pods the file's.
 func unitName(pods []manifest.Object, path string) string {
+	if project := pods[0].Pod.Annotations[podutil.AnnotationComposeProject]; project != "" {
+		return strings.Trim(strings.ReplaceAll(project, "_", "-"), "-")
+	}
 	if len(pods) == 1 {
 		p := pods[0].Pod
 		if p.Namespace == podclient.DefaultNamespace {

@@ -458,11 +458,11 @@ func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, er
 	return list, err
 }
 
-// WorkloadsInFiles returns the existing workloads that files name.
-func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found []store.Workload, err error) {
+// WorkloadsInFiles returns the existing workloads that files name, and the kinds and names of the others.
+func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found []store.Workload, missing []string, err error) {
 	named, err := namedInFiles(env, files)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var errs []error
 	for _, o := range named {
@@ -471,11 +471,15 @@ func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found 
 		}
 		kind, _, _ := kindnames.ParseObjects([]string{o.Kind})
 		v, err := FindWorkload(dirs, kind, o.Value.GetNamespace(), o.Name())
+		if errors.Is(err, cmdutil.ErrNotFound) {
+			missing = append(missing, kindnames.Of(pod.ObjectKind(o.Kind))+"/"+o.Name())
+			continue
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		found = append(found, v.Workload)
 	}
-	return found, errors.Join(errs...)
+	return found, missing, errors.Join(errs...)
 }
