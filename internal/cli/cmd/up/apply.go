@@ -86,7 +86,7 @@ type applyHooks struct {
 
 // Loaded has the run print each outcome on stdout.
 func (a *applyHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
-	r.ReportTo = a.env.Out
+	r.ReportTo, r.Independent = a.env.Out, true
 	return a.commandHooks.Loaded(r, rule)
 }
 

@@ -30,7 +30,7 @@ type detachHooks struct {
 
 // Loaded sets when --timeout begins.
 func (d *detachHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
-	d.began = time.Now()
+	d.began, r.Independent = time.Now(), true
 	return d.commandHooks.Loaded(r, rule)
 }
 

@@ -35,7 +35,8 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
 Secrets that it has created; a second Ctrl-C stops them at once. With -d it
-returns when the pods are running or, with --wait, ready.
+returns when the pods are running or, with --wait, ready; a pod that cannot be
+started does not hold up the others.
 A compose file is converted first, as podrun convert does.
 In a systemd unit with Type=notify it reports the state of the pods to systemd;
 podrun systemd makes such units.

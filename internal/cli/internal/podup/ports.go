@@ -16,17 +16,23 @@ import (
 
 // openPorts opens the host ports of every pod that will be started, before anything is created. The ports
 // of a pod that is replaced still belong to the old one.
-func (r *Run) openPorts() error {
+func (r *Run) openPorts() []error {
+	return r.eachTarget(func(p *Target) error {
+		if p.RanBefore() || p.Action != Create {
+			return nil
+		}
+		return r.reservePorts(p)
+	})
+}
+
+// refuseSharedPorts refuses pods of one command that use the same port.
+func (r *Run) refuseSharedPorts() error {
 	var errs []error
 	for i, p := range r.Targets {
-		if p.RanBefore() {
-			continue
-		}
 		for _, other := range r.Targets[:i] {
-			errs = append(errs, sharedPort(p, other))
-		}
-		if p.Action == Create {
-			errs = append(errs, r.reservePorts(p))
+			if !p.RanBefore() {
+				errs = append(errs, sharedPort(p, other))
+			}
 		}
 	}
 	return errors.Join(errs...)

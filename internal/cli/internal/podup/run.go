@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -41,6 +43,7 @@ type Run struct {
 	lease         io.Closer         // protects the images' layers until the pods are recorded
 	Unit          Unit              // nil unless systemd runs the pods
 	Replace       bool              // --replace
+	Independent   bool              // a pod that cannot be started does not hold up the others
 	RetryPulls    bool              // when a network or a registry does not answer
 	Background    bool              // pods that do not run get a puller for their images
 	ReportTo      io.Writer         // receives the outcome of each pod
@@ -51,6 +54,7 @@ type Run struct {
 	removeAtEnd   bool              // the pods remove themselves when they have ended
 	created       []*pod.Object     // the objects of Stored that did not exist before
 	linesShown    sync.Map          // the pods of which an error has the last output
+	refused       []error           // why pods of an independent run are not started
 }
 
 // Unit is what a systemd unit does differently from a terminal.
@@ -73,55 +77,96 @@ func (r *Run) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, p := range r.Targets {
+	targetErrs := make([]error, len(r.Targets))
+	for i, p := range r.Targets {
 		if p.Action != Keep {
-			errs = append(errs, r.Build(p, found))
+			targetErrs[i] = r.Build(p, found)
 		}
 	}
+	errs := []error{r.dropFailed(targetErrs)}
 	for _, p := range r.Samples {
 		errs = append(errs, r.Build(p, found))
 	}
 	return errors.Join(append(errs, r.buildEphemeral(errors.Join(errs...)))...)
 }
 
-// inspect compares every pod with what runs, and opens the ports of those that do not run.
-func (r *Run) inspect(ctx context.Context) error {
-	var errs []error
-	for _, p := range r.Targets {
-		if err := r.pinImages(p); err != nil {
-			return err
-		}
-		if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
-			errs = append(errs, err)
+// dropFailed returns the errors of the targets. An independent run goes on without the failed targets if any other
+// remains, and returns their errors after the start, as kubectl apply does.
+func (r *Run) dropFailed(errs []error) error {
+	var good []*Target
+	var refused []error
+	for i, p := range r.Targets {
+		if errs[i] == nil {
+			good = append(good, p)
 			continue
 		}
-		switch {
-		case p.Recreate:
-			if p.Pod.Alive() {
-				p.Action = Replace
-			}
-		case !p.Pod.Alive():
-			errs = append(errs, r.resume(p))
-		case r.Unit != nil:
-			errs = append(errs, r.Unit.Adopt(ctx, r, p))
-		default:
-			errs = append(errs, r.CompareRunning(p))
+		format := "pod %s is not started: %w"
+		if strings.HasPrefix(errs[i].Error(), "pod "+p.Pod.Name+" ") {
+			format = "%.0s%w" // the error names it
+		}
+		refused = append(refused, report.New(report.Failure, report.Hint(errs[i]), format, p.Pod.Name, errs[i]))
+	}
+	if len(refused) == 0 || !r.Independent || len(good)+len(r.Workloads) == 0 {
+		return errors.Join(errs...)
+	}
+	for i, p := range r.Targets {
+		if errs[i] != nil {
+			p.closePorts()
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	for _, p := range r.Targets {
-		if !p.RanBefore() {
-			errs = append(errs, RefuseEphemeral(p.Object))
+	r.Targets, r.refused = good, append(r.refused, refused...)
+	return nil
+}
+
+// inspect compares every pod with what runs, and opens the ports of those that do not run.
+func (r *Run) inspect(ctx context.Context) error {
+	for _, check := range []func() []error{
+		func() []error { return r.eachTarget(func(p *Target) error { return r.chooseAction(ctx, p) }) },
+		r.refuseVolumes,
+	} {
+		if err := r.dropFailed(check()); err != nil {
+			return err
 		}
 	}
-	errs = append(errs, r.refuseVolumes())
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(r.refuseSampleVolumes(), r.refuseSharedPorts()); err != nil {
 		return err
 	}
-	return r.openPorts()
+	return r.dropFailed(r.openPorts())
+}
+
+// eachTarget returns the result of do for each target.
+func (r *Run) eachTarget(do func(p *Target) error) []error {
+	errs := make([]error, len(r.Targets))
+	for i, p := range r.Targets {
+		errs[i] = do(p)
+	}
+	return errs
+}
+
+// chooseAction compares a pod with what runs.
+func (r *Run) chooseAction(ctx context.Context, p *Target) (err error) {
+	if err := r.pinImages(p); err != nil {
+		return err
+	}
+	if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
+		return err
+	}
+	switch {
+	case p.Recreate:
+		if p.Pod.Alive() {
+			p.Action = Replace
+		}
+	case !p.Pod.Alive():
+		err = r.resume(p)
+	case r.Unit != nil:
+		err = r.Unit.Adopt(ctx, r, p)
+	default:
+		err = r.CompareRunning(p)
+	}
+	if err == nil && !p.RanBefore() {
+		err = RefuseEphemeral(p.Object)
+	}
+	return err
 }
 
 // Release releases the lease on the images' layers, and the ports.
@@ -287,9 +332,10 @@ func (r *Run) Build(p *Target, found map[ImageRequest]pod.Image) error {
 func (r *Run) Start() error { return r.start(r.carryOut) }
 
 // start stores the objects, and calls do for every pod, concurrently.
-func (r *Run) start(do func(*Target) error) error {
+func (r *Run) start(do func(*Target) error) (err error) {
 	defer r.Release()
 	defer r.Preparation.End()
+	defer func() { err = errors.Join(append(r.refused, err)...) }()
 	stored, bound, err := objects.Apply(r.Env, r.Dirs, r.Stored, r.ReportTo)
 	for _, o := range stored {
 		if o.Revision == 1 {

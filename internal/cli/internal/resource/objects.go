@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
@@ -33,9 +34,9 @@ func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*
 			hint = fmt.Sprintf("podrun get %s lists all", kindnames.Of(kind))
 		}
 		if namespace == "" || namespace == podclient.DefaultNamespace {
-			return nil, report.New(report.Failure, hint, "%s %q not found", kindnames.Of(kind), name)
+			return nil, report.New(report.Failure, hint, "%s %q %w", kindnames.Of(kind), name, cmdutil.ErrNotFound)
 		}
-		return nil, report.New(report.Failure, hint, "%s %q not found in namespace %q", kindnames.Of(kind), name, namespace)
+		return nil, report.New(report.Failure, hint, "%s %q %w in namespace %q", kindnames.Of(kind), name, cmdutil.ErrNotFound, namespace)
 	}
 	return o, err
 }
