@@ -1,7 +1,9 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -37,6 +39,9 @@ type recovery struct {
 func (s *supervisor) recover(inherited *podinit.Inherited) (lifecycle.Observed, error) {
 	e := s.engine
 	saved, known, err := e.handoff.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, errSandboxLost
+	}
 	if err != nil {
 		return known, unrecoverable{err}
 	}
@@ -221,6 +226,10 @@ func (rec *recovery) killUnknown() {
 	}
 	killUnknownChildren(known, spared)
 }
+
+// errSandboxLost means that the pod's runtime directory is gone: no supervisor can recover the containers. The pod
+// continues in another sandbox.
+var errSandboxLost = errors.New("the pod's runtime directory is lost: its containers are started again in another sandbox")
 
 // unrecoverable is an error after which no other supervisor can recover the pod either.
 type unrecoverable struct{ error }

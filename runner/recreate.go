@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podrun/podrun/cgroups"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/output"
@@ -26,6 +29,7 @@ import (
 // Messages of the pod's events about the loss of the sandbox.
 const (
 	podInitKilled = "its first process was killed"
+	runtimeLost   = "its runtime directory was deleted"
 	allKilled     = "its processes were killed"
 	rebooted      = "the machine was restarted"
 )
@@ -46,6 +50,25 @@ func (s *supervisor) recoverAfterPodInitDeath() (lifecycle.Observed, error) {
 		err = s.listenAndServe(known)
 	}
 	return known, err
+}
+
+// restoreRuntime makes the runtime directory of a pod again if it is lost, and continues the log of this process in
+// it: the file to which the pod's processes write is deleted.
+func restoreRuntime(dirs store.Dirs, p store.Pod) (store.Pod, error) {
+	if err := p.RestoreRuntime(); err != nil {
+		return p, err
+	}
+	p = dirs.Pod(p.Namespace, p.Name)
+	var st unix.Stat_t
+	if unix.Fstat(2, &st) != nil || st.Nlink > 0 {
+		return p, nil
+	}
+	log, err := p.OpenSupervisorLog()
+	if err != nil {
+		return p, err
+	}
+	defer log.Close()
+	return p, unix.Dup3(int(log.Fd()), 2, 0)
 }
 
 // newOrLost returns what is observed of a lost pod, or the zero value for a new one.
@@ -69,6 +92,8 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 			fmt.Fprintln(os.Stderr, err) // the state is damaged
 		case why == allKilled:
 			why = rebooted
+		default:
+			why = runtimeLost
 		}
 		if known, err = loadFromDisk(e, why); err != nil {
 			return known, err

@@ -92,7 +92,10 @@ func supervise(args []string) int {
 	s, l, err := openPod(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)
-		if errors.As(err, new(unrecoverable)) {
+		switch {
+		case errors.Is(err, errSandboxLost):
+			return protocol.ExitSandboxLost
+		case errors.As(err, new(unrecoverable)):
 			return protocol.ExitUnrecoverable
 		}
 		return 1
@@ -180,6 +183,11 @@ func openPod(args []string) (*supervisor, *loop, error) {
 	dirs, p, err := podOf(args)
 	if err != nil {
 		return nil, nil, reportError(inherited, err)
+	}
+	if inherited != nil && inherited.PodInitKilled {
+		if p, err = restoreRuntime(dirs, p); err != nil {
+			return nil, nil, unrecoverable{err}
+		}
 	}
 	plan, err := p.Plan()
 	if err != nil && inherited != nil && handoff.IsDamaged(err) {

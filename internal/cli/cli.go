@@ -7,6 +7,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -38,12 +39,14 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/update"
 	"github.com/podrun/podrun/internal/cli/cmd/volume"
 	"github.com/podrun/podrun/internal/cli/cmd/wait"
+	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdline"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/cli/internal/hostdeps"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 )
 
 // Main runs one command line, where args[0] is the program, and returns its exit code. getenv is
@@ -67,10 +70,29 @@ func Run(env *cmdutil.Env, args []string) int {
 	}
 	err := useNamespace(env, cmd, rest)
 	if err == nil {
+		lookAfter(env, path)
 		words := append([]string{app.Name}, path...)
 		err = app.Run(append(words, cmdline.Arrange(cmd, rest)...))
 	}
 	return exitcode.Report(env.ErrOut, err)
+}
+
+// unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong.
+var unrelated = []string{"convert", "completion", "doctor", "explain", "help", "image", "images", "login", "logout", "man", "pull", "rmi", "validate", "version"}
+
+// lookAfter restarts killed controllers and takes up lost pods, whatever the command does.
+func lookAfter(env *cmdutil.Env, path []string) {
+	if len(path) == 0 || slices.Contains(unrelated, path[0]) {
+		return
+	}
+	if there, err := store.FindUserDirs(env.Getenv); err != nil || store.Trusted(there.Data) != nil {
+		return // there are no pods yet, or the command reports the error
+	}
+	dirs, err := env.Dirs()
+	if err != nil {
+		return
+	}
+	controller.LookAfter(context.Background(), env, dirs, slices.Contains([]string{"delete", "down", "stop"}, path[0]))
 }
 
 // commandTree returns the tree of commands.

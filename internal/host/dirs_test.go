@@ -40,7 +40,7 @@ func TestDirectories(t *testing.T) {
 		}
 	}
 	unset := func(v *prober, f map[string]string) {
-		v.Runtime, v.RuntimeDefault = "/tmp/podrun-run-1000/podrun", true
+		v.Runtime, v.RuntimeDefault = "/home/jo/.local/share/podrun/run/5e2f", true
 	}
 	for _, tt := range []finding{
 		{"noexec", on("/home", func(f *FileSystem) { f.NoExec = true }), data, Failure,
@@ -80,15 +80,15 @@ func TestDirectories(t *testing.T) {
 		}, data, Failure, "/var/lib/podrun cannot be created or written to: /var/lib: permission denied", "make sure that root can write to /var/lib"},
 
 		{"no runtime directory is set, and there is none", func(v *prober, f map[string]string) { unset(v, f); delete(f, "/run/user/1000/systemd/private") }, run, Note,
-			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod",
+			"XDG_RUNTIME_DIR is not set: /home/jo/.local/share/podrun/run/5e2f is used, on ext4, which is written to with every change of a pod",
 			"log in as dev with ssh or `machinectl shell dev@` instead of su, or as root: loginctl enable-linger dev; then export XDG_RUNTIME_DIR=/run/user/1000"},
 		{"no runtime directory is set, but there is one", unset, run, Note,
-			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},
+			"XDG_RUNTIME_DIR is not set: /home/jo/.local/share/podrun/run/5e2f is used, on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},
 		{"no runtime directory is set, without systemd", func(v *prober, f map[string]string) { unset(v, f); delete(f, "/run/systemd/system/x") }, run, Note,
-			"XDG_RUNTIME_DIR is not set: /tmp/podrun-run-1000/podrun is used, on ext4, which is written to with every change of a pod", "mkdir -m 0700 /dev/shm/run-1000; export XDG_RUNTIME_DIR=/dev/shm/run-1000"},
-		{"no runtime directory is set, but /tmp is in memory", func(v *prober, f map[string]string) {
+			"XDG_RUNTIME_DIR is not set: /home/jo/.local/share/podrun/run/5e2f is used, on ext4, which is written to with every change of a pod", "mkdir -m 0700 /dev/shm/run-1000; export XDG_RUNTIME_DIR=/dev/shm/run-1000"},
+		{"no runtime directory is set, but the home directory is in memory", func(v *prober, f map[string]string) {
 			unset(v, f)
-			on("/tmp", func(fs *FileSystem) { fs.Kind, fs.Memory = "tmpfs", true })(v, f)
+			on("/home", func(fs *FileSystem) { fs.Kind, fs.Memory = "tmpfs", true })(v, f)
 		}, run, OK, "", ""},
 		{"one on a disk", on("/run/user", func(f *FileSystem) { f.Kind, f.Memory = "ext4", false }), run, Note,
 			"/run/user/1000/podrun is on ext4, which is written to with every change of a pod", "export XDG_RUNTIME_DIR=/run/user/1000"},

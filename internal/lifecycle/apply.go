@@ -167,7 +167,7 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 		return
 	case c.State == RunEnded && c.outdated(planned):
 		c.Backoff = 0 // the kubelet counts for each definition of a container
-	case c.State == RunEnded && c.FreshStart == FreshFromScratch: // it did not wait, so its back-off stays
+	case c.State == RunEnded && (c.FreshStart == FreshFromScratch || c.FreshStart == FreshAfterLoss): // it did not wait, so its back-off stays
 	case c.State == RunEnded:
 		c.Backoff = c.nextBackoff()
 	}

@@ -93,7 +93,7 @@ func (f *fake) judge(a Action) {
 	case StartContainer:
 		f.judgeStart(a)
 		f.judgeOrder(a)
-		if f.seen.container(a.Container).FreshStart == FreshFromScratch {
+		if f.withoutBackoff(a) {
 			f.proc(a.Container).free++
 		}
 	case RunProbe, RunHook:
@@ -109,6 +109,12 @@ func (f *fake) judge(a Action) {
 	}
 }
 
+// withoutBackoff reports whether a start has no back-off: another container's end or the loss of the sandbox causes it.
+func (f *fake) withoutBackoff(a Action) bool {
+	how := f.seen.container(a.Container).FreshStart
+	return how == FreshFromScratch || how == FreshAfterLoss
+}
+
 func (f *fake) judgeStart(a Action) {
 	p := f.proc(a.Container)
 	switch {
@@ -120,7 +126,7 @@ func (f *fake) judgeStart(a Action) {
 		f.Fatalf("%+v while attempt %d is %s", a, p.attempt, p.state)
 	case a.Attempt != p.attempt+1:
 		f.Fatalf("%+v after attempt %d", a, p.attempt)
-	case p.attempt >= 1+p.free && f.seen.container(a.Container).FreshStart != FreshFromScratch && p.seenEnd-p.issued <= backoffReset && f.boot < p.seenEnd+backoffBase:
+	case p.attempt >= 1+p.free && !f.withoutBackoff(a) && p.seenEnd-p.issued <= backoffReset && f.boot < p.seenEnd+backoffBase:
 		f.Fatalf("%+v at %s without back-off, ended at %s", a, f.boot, p.seenEnd)
 	}
 	for i := range f.plan.InitContainers {

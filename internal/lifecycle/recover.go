@@ -16,7 +16,7 @@ func (o *Observed) restoreRun(plan *pod.Plan, e Event) {
 	}
 	end := exited(e)
 	end.FinishedAt = e.At.Wall
-	o.Containers[e.Container] = &Container{State: RunEnded, Attempt: max(e.Attempt, 0), Issued: e.At, Ended: e.At.Boot, End: &end}
+	o.Containers[e.Container] = &Container{State: RunEnded, Attempt: max(e.Attempt, 0), Issued: e.At, Ended: e.At.Boot, End: &end, FreshStart: FreshAfterLoss}
 }
 
 // CompletedContainers returns the containers of a continuing pod that have run and do not run again.

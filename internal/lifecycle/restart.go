@@ -95,7 +95,7 @@ const (
 // delay returns the wait between the end of the latest run and the next run. Exit 0 waits like any
 // other: only the restart counts.
 func (c *Container) delay() time.Duration {
-	if c.FreshStart == FreshFromScratch || c.Ended-c.Issued.Boot > backoffReset {
+	if c.FreshStart == FreshFromScratch || c.FreshStart == FreshAfterLoss || c.Ended-c.Issued.Boot > backoffReset {
 		return 0
 	}
 	return c.Backoff

@@ -13,6 +13,7 @@ type FreshStart string
 const (
 	FreshNone         FreshStart = ""
 	FreshInNewSandbox FreshStart = "sandbox" // in another sandbox: it runs again if it would in the same one
+	FreshAfterLoss    FreshStart = "loss"    // the same, without a back-off: it ended with the sandbox
 	FreshFromScratch  FreshStart = "reset"   // it runs as if for the first time, without a back-off
 	FreshAsCause      FreshStart = "cause"   // as FreshFromScratch, but its own end was the cause: it has a back-off
 )
@@ -32,7 +33,8 @@ const (
 func (o *Observed) markFresh(list []pod.Container, how FreshStart) {
 	for i := range list {
 		c, ok := o.Containers[list[i].Name]
-		if ok && c.State != RunNone && (c.FreshStart == FreshNone || c.FreshStart == FreshInNewSandbox) {
+		weaker := ok && (c.FreshStart == FreshNone || c.FreshStart == FreshInNewSandbox || c.FreshStart == FreshAfterLoss && how == FreshFromScratch)
+		if weaker && c.State != RunNone {
 			c.FreshStart = how
 		}
 	}

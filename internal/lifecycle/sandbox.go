@@ -57,11 +57,22 @@ func (o *Observed) sandboxKilled(plan *pod.Plan, e Event) {
 	for _, list := range plan.All() {
 		for i := range list {
 			if c := o.container(list[i].Name); c.live() {
-				c.applyEvent(Event{At: e.At, Kind: Exited, ExitCode: 137, Reason: reasonUnknown, Message: "the pod's sandbox is gone"})
+				c.applyEvent(Event{At: e.At, Kind: Exited, ExitCode: 137, Reason: reasonUnknown, Message: lostMessage(e)})
+				if c.FreshStart == FreshNone {
+					c.FreshStart = FreshAfterLoss // it did not crash
+				}
 			}
 		}
 	}
 	o.sandboxRemoved(plan)
+}
+
+// lostMessage returns the message of a container that ended with the sandbox.
+func lostMessage(e Event) string {
+	if e.Message == "" {
+		return "the pod's sandbox is gone"
+	}
+	return "the pod's sandbox is gone: " + e.Message
 }
 
 // sandboxRemoved applies the removal of the sandbox. A pod that continues gets another.

@@ -159,6 +159,7 @@ const (
 
 // Exit codes.
 const (
+	ExitSandboxLost   = 124 // supervisor → pod init, monitor: no other supervisor could recover the sandbox; the pod gets another
 	ExitUnrecoverable = 125 // supervisor → pod init, monitor: no other supervisor could recover the pod, which ends
 )
 
@@ -176,8 +177,14 @@ const (
 // Files that C code reads and removes. internal/store has all others.
 const (
 	FilePods     = "pods"     // CLI → monitor: the directory of all pods, below the data and the runtime root
-	FileLock     = "lock"     // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
+	FileLock     = "lock"     // pod init → all: the pod's lock, in the data directory, with a line about the pod init
+	FileRuntime  = "runtime"  // CLI → monitor: the link to the runtime directory, in the data directory
 	FileRemoving = "removing" // supervisor, puller → monitor, commands: the pod is being removed
+)
+
+// Words of the pod's lock.
+const (
+	LockServing = "serving" // pod init → commands: a supervisor has opened the control socket
 )
 
 // The configuration for the exec shim: a fixed head (struct config), then what it counts.

@@ -7,12 +7,14 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,7 +25,7 @@ import (
 // Dirs are the two root directories of podrun's state.
 type Dirs struct {
 	Data    string // ~/.local/share/podrun, or /var/lib/podrun for root
-	Runtime string // $XDG_RUNTIME_DIR/podrun, or /run/podrun for root
+	Runtime string // $XDG_RUNTIME_DIR/podrun, or /run/podrun for root; see bootRuntime
 
 	ofCluster bool // the objects and claims are the cluster's: see OfCluster
 }
@@ -57,14 +59,22 @@ func UserDirs(getenv func(string) string) (Dirs, error) {
 	if err != nil {
 		return Dirs{}, err
 	}
+	inData := filepath.Dir(d.Runtime) == runRoot(d.Data)
+	first := inData && !isDir(d.Runtime)
 	for _, dir := range []string{d.Data, d.Runtime} {
 		if err := makePrivate(dir); err != nil {
 			return Dirs{}, err
 		}
 	}
+	if first {
+		d.removeOtherBoots()
+	}
 	// libcontainer refuses a root file system behind a link, as the home directories of some systems are.
 	if d.Data, err = filepath.EvalSymlinks(d.Data); err != nil {
 		return Dirs{}, fmt.Errorf("find the data directory: %w", err)
+	}
+	if inData {
+		d.Runtime = filepath.Join(runRoot(d.Data), filepath.Base(d.Runtime))
 	}
 	return d, nil
 }
@@ -95,20 +105,42 @@ func dirsOf(uid int, getenv func(string) string) (Dirs, error) {
 		}
 		data = filepath.Join(home, ".local", "share")
 	}
+	d := Dirs{Data: filepath.Join(data, "podrun")}
 	run := getenv("XDG_RUNTIME_DIR")
-	if run == "" {
-		run = fallbackRuntime(uid)
+	if run == "" { // no login session: su, cron, ssh without PAM
+		if run = "/run/user/" + strconv.Itoa(uid); !isDir(run) {
+			d.Runtime = bootRuntime(d.Data)
+			return d, nil
+		}
 	}
-	return Dirs{Data: filepath.Join(data, "podrun"), Runtime: filepath.Join(run, "podrun")}, nil
+	d.Runtime = filepath.Join(run, "podrun")
+	return d, nil
 }
 
-// fallbackRuntime returns the runtime directory of users without a login session (su, cron, ssh
-// without PAM).
-func fallbackRuntime(uid int) string {
-	if dir := "/run/user/" + strconv.Itoa(uid); isDir(dir) {
-		return dir
+// bootRuntime returns a runtime directory in the data directory, for hosts without a better one. In /tmp, /var/tmp and
+// /dev/shm a rule of tmpfiles, or the end of a login session, would delete it under running pods. Its name has the
+// boot, because this directory outlives one.
+func bootRuntime(data string) string {
+	return filepath.Join(runRoot(data), cmp.Or(BootID(), "boot"))
+}
+
+func runRoot(data string) string { return filepath.Join(data, "run") }
+
+// ofOtherBoot reports whether a path is in the bootRuntime of an earlier boot.
+func (d Dirs) ofOtherBoot(path string) bool {
+	under := func(dir string) bool { return strings.HasPrefix(path, dir+"/") }
+	return under(runRoot(d.Data)) && !under(bootRuntime(d.Data))
+}
+
+// removeOtherBoots removes the runtime directories of earlier boots, as far as it can: some files may belong to
+// subordinate ids.
+func (d Dirs) removeOtherBoots() {
+	all, _ := filepath.Glob(filepath.Join(filepath.Dir(d.Runtime), "*"))
+	for _, dir := range all {
+		if dir != d.Runtime {
+			_ = os.RemoveAll(dir)
+		}
 	}
-	return "/tmp/podrun-run-" + strconv.Itoa(uid)
 }
 
 func isDir(path string) bool {

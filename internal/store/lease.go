@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/podrun/podrun/internal/protocol"
 )
 
 // Lease is a living pod's slot in its user's pod network.
@@ -66,7 +68,7 @@ func (p Pod) OtherLeases() (all []OtherLease, err error) {
 			continue
 		}
 		l := OtherLease{dirs: p.dirs, namespace: other.namespace, name: other.name}
-		if err := readJSON(filepath.Join(data, runtimeLink, leaseFile), &l); err == nil { // else it has none yet
+		if err := readJSON(filepath.Join(data, protocol.FileRuntime, leaseFile), &l); err == nil { // else it has none yet
 			all = append(all, l)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/rawsys"
 )
@@ -17,23 +18,87 @@ var ErrLocked = errors.New("the pod is running or another podrun command is work
 
 // Lock locks the pod for the caller, or fails with ErrLocked. The lock belongs to the open file:
 // the pod init inherits it, and the kernel releases it when the last process that has it is gone,
-// however it died.
+// however it died. The file is in the data directory: a pod that has lost its runtime directory still
+// holds its name.
 func (p Pod) Lock() (*os.File, error) { return p.lock(unix.F_OFD_SETLK) }
 
 // WaitLock waits until no other process holds the pod.
 func (p Pod) WaitLock() (*os.File, error) { return p.lock(unix.F_OFD_SETLKW) }
 
 // Alive reports whether some process holds the pod. It queries the lock without taking it, so that
-// a reader never blocks a writer. It opens the lock for reading only, so that a watch of the lock's
-// file fires only for processes that could have held it.
+// a reader never blocks a writer.
 func (p Pod) Alive() bool {
 	alive, _ := p.alive()
 	return alive
 }
 
-// alive is Alive with the error, for callers that need the reason.
+// alive is Alive with the error, which is one of IsExhausted.
 func (p Pod) alive() (bool, error) {
-	fd, err := rawsys.Open(p.lockFile(), unix.O_RDONLY)
+	path, err := p.heldLock()
+	return path != "", err
+}
+
+// PodInit returns the pod init as recorded in the lock: its pid in the PID namespace of the process
+// that started the pod, and its start time (/proc/PID/stat). ok is false if the pod is not alive,
+// or has not recorded it yet.
+func (p Pod) PodInit() (pid int, start uint64, ok bool) {
+	h, ok := p.holder()
+	return h.PodInit.PID, h.PodInit.StartTime, ok
+}
+
+// Monitor returns the pid of the monitor, which starts another pod init when one is killed. The
+// monitor may have been killed itself. ok is as for PodInit.
+func (p Pod) Monitor() (pid int, ok bool) {
+	h, ok := p.holder()
+	return h.monitor, ok
+}
+
+// lockHolder is what a pod init records in the pod's lock.
+type lockHolder struct {
+	PodInit procfs.Process
+	monitor int
+	serving bool // a supervisor of this pod init has opened the control socket
+}
+
+// holder reads the lock. ok is false if the pod is not alive, or its pod init has recorded nothing yet.
+func (p Pod) holder() (h lockHolder, ok bool) {
+	path, err := p.heldLock()
+	if path == "" || err != nil {
+		return h, false
+	}
+	b, err := readFile(path)
+	if err != nil {
+		return h, false
+	}
+	var state string
+	n, _ := fmt.Sscan(string(b), &h.PodInit.PID, &h.PodInit.StartTime, &h.monitor, &state)
+	h.serving = state == protocol.LockServing
+	return h, n >= 3
+}
+
+func (p Pod) lockFile() string { return filepath.Join(p.data, protocol.FileLock) }
+
+// formerLockFile is the lock of a pod that an earlier podrun has started.
+func (p Pod) formerLockFile() string { return filepath.Join(p.runtime, protocol.FileLock) }
+
+// heldLock returns the lock file that some process holds, or "". The error is one of IsExhausted.
+func (p Pod) heldLock() (path string, err error) {
+	for _, path := range []string{p.lockFile(), p.formerLockFile()} {
+		held, err := isHeld(path)
+		switch {
+		case held:
+			return path, nil
+		case IsExhausted(err):
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// isHeld opens the lock for reading only, so that a watch of the lock's file fires only for processes that could
+// have held it.
+func isHeld(path string) (bool, error) {
+	fd, err := rawsys.Open(path, unix.O_RDONLY)
 	if err != nil {
 		return false, err
 	}
@@ -43,51 +108,19 @@ func (p Pod) alive() (bool, error) {
 	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 
-// Incarnation returns a number that another pod of the same name does not have: the inode of the lock file, which a
-// removal deletes. It is 0 without a lock file.
+// Incarnation returns a number that another pod of the same name does not have: of the lock file, which a removal
+// deletes, the inode and the time of its birth, since a disk uses an inode again. It is 0 without a lock file.
 func (p Pod) Incarnation() uint64 {
-	var st unix.Stat_t
-	if unix.Stat(p.lockFile(), &st) != nil {
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, p.lockFile(), 0, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {
 		return 0
 	}
-	return st.Ino
+	return st.Ino ^ uint64(st.Btime.Sec)*1e9 ^ uint64(st.Btime.Nsec)<<32
 }
-
-// PodInit returns the pod init as recorded in the lock: its pid in the PID namespace of the process
-// that started the pod, and its start time (/proc/PID/stat). ok is false if the pod is not alive,
-// or has not recorded it yet.
-func (p Pod) PodInit() (pid int, start uint64, ok bool) {
-	if !p.Alive() {
-		return 0, 0, false
-	}
-	b, err := readFile(p.lockFile())
-	if err != nil {
-		return 0, 0, false
-	}
-	n, _ := fmt.Sscan(string(b), &pid, &start)
-	return pid, start, n == 2
-}
-
-// Monitor returns the pid of the monitor, which starts another pod init when one is killed. The
-// monitor may have been killed itself. ok is as for PodInit.
-func (p Pod) Monitor() (pid int, ok bool) {
-	if !p.Alive() {
-		return 0, false
-	}
-	b, err := readFile(p.lockFile())
-	if err != nil {
-		return 0, false
-	}
-	var podInit, start uint64
-	n, _ := fmt.Sscan(string(b), &podInit, &start, &pid)
-	return pid, n == 3
-}
-
-func (p Pod) lockFile() string { return filepath.Join(p.runtime, protocol.FileLock) }
 
 func (p Pod) lock(cmd int) (*os.File, error) {
 	for {
-		if err := makeDirs(p.runtime); err != nil {
+		if err := makeDirs(p.data); err != nil {
 			return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
 		}
 		f, err := os.OpenFile(p.lockFile(), os.O_RDWR|os.O_CREATE, 0o600)
@@ -106,11 +139,28 @@ func (p Pod) lock(cmd int) (*os.File, error) {
 		}
 		if current, err := os.Stat(p.lockFile()); err == nil {
 			if mine, err := f.Stat(); err == nil && os.SameFile(current, mine) {
-				return f, nil
+				return p.newHolder(f)
 			}
 		}
 		f.Close() // the pod was removed while we waited; its name is free again
 	}
+}
+
+// newHolder prepares the pod's name for its new holder, which has locked f: it clears the record of the former one. It
+// refuses a pod of an earlier podrun that runs.
+func (p Pod) newHolder(f *os.File) (*os.File, error) {
+	held, err := isHeld(p.formerLockFile())
+	switch {
+	case held:
+		err = ErrLocked
+	case !IsExhausted(err):
+		err = errors.Join(f.Truncate(0), makeDirs(p.runtime)) // a removal that has just ended deletes the directory
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock pod %s: %w", p.Name, err)
+	}
+	return f, nil
 }
 
 func tryLock(f *os.File, cmd int) error {

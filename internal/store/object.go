@@ -273,7 +273,7 @@ func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 func (d Dirs) secretsLink() string { return filepath.Join(d.objectsRoot(d.Data), "secrets") }
 
 func (d Dirs) secretsDir() (string, error) {
-	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) {
+	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) && !d.ofOtherBoot(at) {
 		// After a reboot another user may have created what the link names.
 		return at, Trusted(filepath.Dir(at))
 	}

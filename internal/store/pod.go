@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
 )
@@ -40,7 +38,7 @@ func (d Dirs) Pod(namespace, name string) Pod {
 	}
 	// A pod stays where it was started: XDG_RUNTIME_DIR may have changed, after a login that
 	// followed su or cron. A directory that a reboot has removed does not count.
-	if at, err := os.Readlink(filepath.Join(p.data, runtimeLink)); err == nil && isDir(at) {
+	if at, err := os.Readlink(filepath.Join(p.data, protocol.FileRuntime)); err == nil && isDir(at) && !d.ofOtherBoot(at) {
 		p.runtime = at
 	}
 	return p
@@ -97,7 +95,6 @@ func (p Pod) Exists() bool {
 const (
 	planFile     = "plan.json"
 	manifestFile = "manifest.json"
-	runtimeLink  = "runtime"     // to the runtime directory
 	statusFile   = "status.json" // in the runtime directory while the pod lives, in the data directory after
 )
 
@@ -111,21 +108,30 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 		}
 	}
 	// The recorded end of a pod that is resumed is no longer true.
-	if err := os.Remove(filepath.Join(p.data, statusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeExisting(filepath.Join(p.data, statusFile)); err != nil {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
-	link := filepath.Join(p.data, runtimeLink)
-	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("create pod directory: %w", err)
-	}
-	if err := os.Symlink(p.runtime, link); err != nil {
-		return fmt.Errorf("create pod directory: %w", err)
+	if err := p.linkRuntime(); err != nil {
+		return err
 	}
 	// The manifest needs no sync of its own: the sync of the directory for the plan follows.
 	if err := replace(filepath.Join(p.data, manifestFile), manifest, 0o600, true); err != nil {
 		return fmt.Errorf("save manifest: %w", err)
 	}
 	return p.writePlan(plan)
+}
+
+// linkRuntime makes the link to the runtime directory.
+func (p Pod) linkRuntime() error {
+	link := filepath.Join(p.data, protocol.FileRuntime)
+	err := removeExisting(link)
+	if err == nil {
+		err = os.Symlink(p.runtime, link)
+	}
+	if err != nil {
+		return fmt.Errorf("create pod directory: %w", err)
+	}
+	return nil
 }
 
 func (p Pod) writePlan(plan *pod.Plan) error {
@@ -181,15 +187,16 @@ func (p Pod) writeStatus(st *pod.Status, last bool) error {
 	if err != nil {
 		return fmt.Errorf("encode status: %w", err)
 	}
+	var errs []error
 	if err := WriteVolatile(filepath.Join(p.runtime, statusFile), b); err != nil {
-		return fmt.Errorf("save status: %w", err)
+		errs = append(errs, fmt.Errorf("save status: %w", err))
 	}
 	if last {
 		if err := WriteFile(filepath.Join(p.data, statusFile), b); err != nil {
-			return fmt.Errorf("save final status: %w", err)
+			errs = append(errs, fmt.Errorf("save final status: %w", err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Status reads the last published status, possibly of a supervisor that is gone: see Alive. The
@@ -207,40 +214,46 @@ func (p Pod) Status() (*pod.Status, error) {
 }
 
 // Remove deletes both directories. The pod must be locked. Files that belong to the user's
-// subordinate ids must have been removed.
+// subordinate ids must have been removed. The lock goes last: then the pod's name is free.
 func (p Pod) Remove() error {
-	if err := errors.Join(p.removeData(), p.removeRuntime()); err != nil {
+	err := errors.Join(p.removeData(protocol.FileLock), p.removeRuntime())
+	if err == nil {
+		err = removeExisting(p.lockFile())
+	}
+	if err != nil {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	}
+	os.Remove(p.data) // unless it has the lock of the next holder
 	for _, dir := range []string{p.data, p.runtime} {
 		os.Remove(filepath.Dir(dir)) // the namespace's directory, if this was its last pod
 	}
 	return nil
 }
 
-// removeRuntime deletes the runtime directory, the lock last: then the pod's name is free, and a
-// process that has waited for the lock may use the directory before it is deleted.
+// removeRuntime deletes the runtime directory.
 func (p Pod) removeRuntime() error {
-	if err := p.emptyRuntime(p.lockFile()); err != nil {
+	if err := emptyDir(p.runtime); err != nil {
 		return err
 	}
-	for _, path := range []string{p.lockFile(), p.runtime} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
-			return err
-		}
+	return removeExisting(p.runtime)
+}
+
+func removeExisting(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
 
-// emptyRuntime deletes all files in the runtime directory except those in but.
-func (p Pod) emptyRuntime(but ...string) error {
-	entries, err := os.ReadDir(p.runtime)
+// emptyDir deletes everything in a directory except the files whose names are in but.
+func emptyDir(dir string, but ...string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		if path := filepath.Join(p.runtime, e.Name()); !slices.Contains(but, path) {
-			if err := os.RemoveAll(path); err != nil {
+		if !slices.Contains(but, e.Name()) {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}

@@ -38,27 +38,23 @@ func (p Pod) HasRemains() bool {
 	return false
 }
 
-// RemoveSelf is Remove for a process of the pod, which holds the lock itself. The lock and the mark
-// of MarkRemoving stay. The monitor removes them when the pod's last process has ended, so that the
-// pod's name stays taken until then.
+// RemoveSelf is Remove for a process of the pod, which holds the lock itself. The lock, the link to the runtime
+// directory and the mark of MarkRemoving stay. The monitor removes them when the pod's last process has ended, so
+// that the pod's name stays taken until then.
 func (p Pod) RemoveSelf() error {
-	if err := p.removeData(); err != nil {
-		return fmt.Errorf("remove pod %s: %w", p.Name, err)
-	}
-	os.Remove(filepath.Dir(p.data)) // the namespace's directory, if this was its last pod
-	if err := p.emptyRuntime(p.lockFile(), filepath.Join(p.runtime, protocol.FileRemoving)); err != nil {
+	if err := errors.Join(p.removeData(protocol.FileLock, protocol.FileRuntime), emptyDir(p.runtime, protocol.FileRemoving)); err != nil {
 		return fmt.Errorf("remove pod %s: %w", p.Name, err)
 	}
 	return nil
 }
 
-// removeData deletes the data directory, the plan first: an interrupted removal leaves no partial
-// pod that is listed as complete.
-func (p Pod) removeData() error {
-	if err := os.Remove(filepath.Join(p.data, planFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// removeData empties the data directory except for the files whose names are in but, the plan first: an interrupted
+// removal leaves no partial pod that is listed as complete.
+func (p Pod) removeData(but ...string) error {
+	if err := removeExisting(filepath.Join(p.data, planFile)); err != nil {
 		return err
 	}
-	return os.RemoveAll(p.data)
+	return emptyDir(p.data, but...)
 }
 
 // CanRemoveDirectly reports whether the last supervisor of an ended pod left no files of its user

@@ -179,6 +179,7 @@ func TestPodStaysInItsRuntimeDirectory(t *testing.T) {
 	if p := login.Pod("default", "web"); !p.Alive() || p.RuntimeDir() != d.Pod("default", "web").RuntimeDir() {
 		t.Errorf("after a login the pod is looked for in %s", p.RuntimeDir())
 	}
+	lock.Close()
 	if err := os.RemoveAll(d.Runtime); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func TestDirsOfAUser(t *testing.T) {
 		{"root", 0, map[string]string{"HOME": "/root", "XDG_RUNTIME_DIR": "/x"}, root},
 		{"home", 1, map[string]string{"HOME": "/h", "XDG_RUNTIME_DIR": "/r"}, Dirs{Data: "/h/.local/share/podrun", Runtime: "/r/podrun"}},
 		{"data", 1, map[string]string{"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"}, Dirs{Data: "/d/podrun", Runtime: "/r/podrun"}},
-		{"no login session", 999999, map[string]string{"HOME": "/h"}, Dirs{Data: "/h/.local/share/podrun", Runtime: "/tmp/podrun-run-999999/podrun"}},
+		{"no login session", 999999, map[string]string{"HOME": "/h"}, Dirs{Data: "/h/.local/share/podrun", Runtime: "/h/.local/share/podrun/run/" + BootID()}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -263,6 +264,32 @@ func TestDirsOfAUser(t *testing.T) {
 	}
 	if _, err := dirsOf(1, func(string) string { return "" }); report.Hint(err) == "" {
 		t.Errorf("without a home: %v, want an error with a hint", err)
+	}
+}
+
+// Without a runtime directory of its own the user has one for each boot. No other boot's is used.
+func TestRuntimeDirectoryOfABoot(t *testing.T) {
+	data := t.TempDir()
+	earlier := Dirs{Data: data, Runtime: filepath.Join(data, "run", "earlier")}
+	p := earlier.Pod("default", "web")
+	lock, err := p.Lock()
+	if err == nil {
+		err = errors.Join(p.Create(&pod.Plan{}, nil), p.MarkRemoving(), earlier.linkSecrets(), lock.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := Dirs{Data: data, Runtime: bootRuntime(data)}
+	p = now.Pod("default", "web")
+	if !strings.HasPrefix(p.RuntimeDir(), now.Runtime) || p.Removing() {
+		t.Errorf("the pod is looked for in %s", p.RuntimeDir())
+	}
+	if dir, err := now.secretsDir(); err != nil || !strings.HasPrefix(dir, now.Runtime) {
+		t.Errorf("Secrets are looked for in %s: %v", dir, err)
+	}
+	now.removeOtherBoots()
+	if isDir(earlier.Runtime) {
+		t.Error("the directory of the earlier boot is left")
 	}
 }
 

@@ -42,6 +42,15 @@ func (w *Watch) Pod(p Pod) error {
 	return err
 }
 
+// Runtime watches for the loss of a pod's runtime directory.
+func (w *Watch) Runtime(p Pod) error {
+	err := w.add(filepath.Join(p.runtime, socketFile), unix.IN_ATTRIB|unix.IN_DELETE_SELF) // its last link goes
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
 // Workload watches a workload's object and state.
 func (w *Watch) Workload(x Workload) error {
 	var errs []error

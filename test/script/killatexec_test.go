@@ -60,7 +60,7 @@ func TestSupervisorKilledDuringExec(t *testing.T) {
 	}
 	var podInit, supervisor, app int
 	if !scriptcmd.Poll(func() bool {
-		b, _ := os.ReadFile(filepath.Join(h.dir, "run/podrun/pods/default/executing/lock"))
+		b, _ := os.ReadFile(filepath.Join(h.dir, "data/podrun/pods/default/executing/lock"))
 		fmt.Sscan(string(b), &podInit)
 		supervisor = childNamed(podInit, "podrun-superv")
 		app = childNamed(supervisor, "podrun-execshim")

@@ -17,7 +17,7 @@ func hibernates(ts *testscript.TestScript, neg bool, args []string) {
 	dir := filepath.Join("run/podrun/pods/default", args[0])
 	supervisor := func() int {
 		var podInit int
-		_, err := fmt.Sscan(ts.ReadFile(filepath.Join(dir, "lock")), &podInit)
+		_, err := fmt.Sscan(ts.ReadFile(filepath.Join("data/podrun/pods/default", args[0], "lock")), &podInit)
 		ts.Check(err)
 		return childOf(podInit, "podrun-superv")
 	}

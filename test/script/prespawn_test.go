@@ -148,7 +148,7 @@ func (h *host) session(t *testing.T, pod string) int {
 // podInit returns the content of a pod's lock file.
 func (h *host) podInit(t *testing.T, pod string) (pid int, start uint64, monitor int) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(h.dir, "run/podrun/pods/default", pod, "lock"))
+	text, err := os.ReadFile(filepath.Join(h.dir, "data/podrun/pods/default", pod, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestPrespawnedProcessIsReplaced(t *testing.T) {
 			if session := h.session(t, "a"); session == a.pid {
 				t.Error("the pod is of the process that did not suit")
 			}
-			if _, err := os.Stat(filepath.Join(h.dir, "run/podrun/pods/default/b/lock")); err == nil {
+			if _, err := os.Stat(filepath.Join(h.dir, "data/podrun/pods/default/b/lock")); err == nil {
 				if h.userNamespace(t, "a") != h.userNamespace(t, "b") {
 					t.Error("the two pods are in different user namespaces")
 				}

@@ -120,7 +120,7 @@ func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r 
 	if err := r.watch.Workload(w); err != nil {
 		return true, err
 	}
-	v, err := c.loadWatched(w, r.watch)
+	v, err := c.loadWatched(ctx, w, r.watch)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -1,10 +1,12 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/reexec"
@@ -12,9 +14,9 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// finishInterrupted finishes the work of killed commands where the pods' own processes were killed too:
+// FinishInterrupted finishes the work of killed commands where the pods' own processes were killed too:
 // it removes pods whose removal was requested, and starts recorded replacements.
-func finishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
+func FinishInterrupted(env *cmdutil.Env, dirs store.Dirs) {
 	pods, err := dirs.Pods()
 	if err != nil {
 		return // the command reports it
@@ -78,10 +80,15 @@ func finishReplacement(env *cmdutil.Env, dirs store.Dirs, p store.Pod) error {
 	return cmd.Process.Release()
 }
 
-// Recover finishes the work of killed commands, and restarts controllers that were killed since boot.
-// Those of an earlier boot wait for the next `podrun up`, or for their units.
-func Recover(env *cmdutil.Env, dirs store.Dirs) {
-	finishInterrupted(env, dirs)
+// LookAfter does what has to be done for pods and workloads whatever command runs: it restarts controllers that were
+// killed since boot, and takes up pods that have lost their runtime directories, unless the command ends pods.
+// Controllers of an earlier boot wait for the next `podrun up`, or for their units.
+func LookAfter(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, endsPods bool) {
+	if !endsPods {
+		if _, err := podclient.RecoverLost(ctx, dirs, env.ErrOut); err != nil {
+			report.Print(env.ErrOut, err)
+		}
+	}
 	list, err := dirs.Workloads("", pod.Workloads()...)
 	if err != nil {
 		return // commands that list workloads report it

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -129,20 +130,37 @@ func LockUncontrolled(workloads []store.Workload) (own []store.Workload, locks [
 	return own, locks, nil
 }
 
-// loadWatched is LoadWorkload that starts to watch the files before it reads them.
-func (c *Controller) loadWatched(w store.Workload, watch *store.Watch) (*resource.WorkloadInfo, error) {
+// loadWatched is LoadWorkload that starts to watch the files before it reads them. Pods that have lost their runtime
+// directories are taken up, and watched again.
+func (c *Controller) loadWatched(ctx context.Context, w store.Workload, watch *store.Watch) (*resource.WorkloadInfo, error) {
+	for {
+		if err := c.watchPods(w.Namespace, watch); err != nil {
+			return nil, err
+		}
+		lost, err := podclient.RecoverLost(ctx, c.dirs, c.env.ErrOut)
+		if err != nil {
+			return nil, err
+		}
+		if lost == 0 {
+			return resource.LoadWorkload(c.dirs, w)
+		}
+	}
+}
+
+// watchPods watches the pods of a namespace.
+func (c *Controller) watchPods(namespace string, watch *store.Watch) error {
 	pods, err := c.dirs.Pods()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, p := range pods {
-		if p.Namespace == w.Namespace {
+		if p.Namespace == namespace {
 			if err := watch.Pod(p); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return resource.LoadWorkload(c.dirs, w)
+	return nil
 }
 
 // removalPoll is the interval at which to check whether a pod's name is free.

@@ -53,8 +53,14 @@ func stop(words []string) (code int, ok bool) {
 	return reportError(err), true
 }
 
-// podToEnd returns the only pod that words name. ok is false if it does not exist, or if the user has to be
-// informed that systemd may start it again.
+// hasEnded reports whether the end of a pod is recorded. Of another pod without a lock the CLI looks for processes.
+func hasEnded(p store.Pod) bool {
+	st, err := p.Status()
+	return err == nil && st.Phase.Terminal()
+}
+
+// podToEnd returns the only pod that words name. ok is false if it neither runs nor has ended, if the user has to be
+// informed that systemd may start it again, or if a controller was killed.
 func podToEnd(words []string) (store.Dirs, store.Pod, bool) {
 	namespace, name, ok := parseEnding(words)
 	if !ok {
@@ -66,5 +72,5 @@ func podToEnd(words []string) (store.Dirs, store.Pod, bool) {
 	}
 	p := dirs.Pod(namespace, name)
 	unit, err := dirs.UnitOf(p)
-	return dirs, p, p.Exists() && err == nil && unit == ""
+	return dirs, p, p.Exists() && (p.Alive() || hasEnded(p)) && err == nil && unit == "" && !uncontrolled(dirs)
 }

@@ -29,7 +29,7 @@ func list(command string, words []string) (code int, ok bool) {
 		return 0, false
 	}
 	for _, p := range handles {
-		if p.RemovalInterrupted() { // the CLI finishes the removal
+		if p.RemovalInterrupted() || lost(p) { // the CLI finishes the removal, and takes up the pod
 			return 0, false
 		}
 	}
@@ -58,12 +58,23 @@ func list(command string, words []string) (code int, ok bool) {
 	return reportError((&podview.Table{}).Print(os.Stdout, rows)), true
 }
 
+// lost reports whether a pod has lost its runtime directory.
+func lost(p store.Pod) bool {
+	_, is := p.LostRuntime()
+	return is
+}
+
 // missing reports whether there are killed controllers, or killed commands that were replacing a pod. The
-// CLI restarts them whenever pods are listed.
+// CLI restarts them.
 func missing(dirs store.Dirs) bool {
 	if replaced, err := dirs.Replacements(); err != nil || len(replaced) > 0 {
 		return true
 	}
+	return uncontrolled(dirs)
+}
+
+// uncontrolled reports whether there are killed controllers.
+func uncontrolled(dirs store.Dirs) bool {
 	workloads, err := dirs.Workloads("", pod.Workloads()...)
 	if err != nil {
 		return false // commands that list workloads report it

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strconv"
 
@@ -54,6 +55,9 @@ func run(words []string) (code int, ok bool) {
 	return 0, false
 }
 
+// errLookAfter means that the CLI has to restart a controller or to take up the pod first.
+var errLookAfter = errors.New("a controller was killed, or the pod has lost its runtime directory")
+
 // recorded returns a recorded pod and its Plan.
 func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 	dirs, err := store.UserDirs(os.Getenv)
@@ -61,6 +65,9 @@ func recorded(namespace, name string) (store.Pod, *pod.Plan, error) {
 		return store.Pod{}, nil, err
 	}
 	p := dirs.Pod(namespace, name)
+	if lost(p) || uncontrolled(dirs) {
+		return store.Pod{}, nil, errLookAfter
+	}
 	plan, err := p.Plan()
 	return p, plan, err
 }

@@ -134,7 +134,10 @@ func (s *MainProcess) wait() error {
 		state.Pods = append(state.Pods, one)
 	}
 	s.ReleaseStartSlot()
-	var err error
+	wakers, err := s.watchRuntime()
+	if err != nil {
+		return err
+	}
 	if s.relay != nil {
 		if state.Output, err = s.relay.handOver(); err != nil {
 			return err
@@ -144,7 +147,28 @@ func (s *MainProcess) wait() error {
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", reexec.UnitLoop{Output: state.Output, Sockets: sockets}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text))))
+	return fmt.Errorf("wait for the pods: %w", reexec.UnitLoop{Output: state.Output, Sockets: sockets, Wakers: wakers}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text))))
+}
+
+// watchRuntime returns a descriptor that becomes readable when a pod loses its runtime directory; none if this user
+// may have no other watch: then the next command takes up the pod.
+func (s *MainProcess) watchRuntime() (wakers []int, err error) {
+	watch, err := store.NewWatch()
+	if errors.Is(err, unix.EMFILE) {
+		return nil, nil
+	}
+	for _, p := range s.Pods {
+		if err == nil {
+			err = watch.Runtime(p.Pod)
+		}
+	}
+	if err == nil {
+		_, err = podclient.RecoverLost(context.Background(), s.dirs, s.env.ErrOut) // those that were lost before
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []int{watch.FD()}, nil
 }
 
 // Resume continues after the unit loop, which has ended because of why. It does not read the files
@@ -192,6 +216,9 @@ func (s *MainProcess) Resume(ctx context.Context, why string, rule rollout.ExitC
 // reattach continues after a supervisor has closed its connection: its pod has ended, or another
 // supervisor runs the pod.
 func (s *MainProcess) reattach(ctx context.Context) error {
+	if _, err := podclient.RecoverLost(ctx, s.dirs, s.env.ErrOut); err != nil {
+		report.Print(s.env.ErrOut, err)
+	}
 	left := 0
 	for _, p := range s.Pods {
 		if p.NotifyConn != nil && isHungUp(p.NotifyConn) {

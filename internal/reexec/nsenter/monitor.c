@@ -131,42 +131,57 @@ static void prepare_restart(struct podrun_init_config *config, int st, long long
 	}
 }
 
-// only_lock_and_mark reports whether the working directory contains only the lock and the mark.
-static int only_lock_and_mark(void) {
+// has_only reports whether a directory contains no other files than two.
+static int has_only(const char *path, const char *first, const char *second) {
 	struct dirent *e;
-	DIR *dir = opendir(".");
+	DIR *dir = opendir(path);
 	int others = 0;
 	while (dir && (e = readdir(dir)))
-		others += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, FILE_LOCK) && strcmp(e->d_name, FILE_REMOVING);
+		others += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, first) && strcmp(e->d_name, second);
 	if (dir)
 		closedir(dir);
 	return dir && !others;
 }
 
+// remove_with_parent removes a directory, and the namespace's directory if this was its last pod.
+static void remove_with_parent(char *path) {
+	rmdir(path);
+	char *name = strrchr(path, '/');
+	if (name) {
+		*name = 0;
+		rmdir(path);
+	}
+}
+
+// read_link reads a symbolic link, and returns 0 if it cannot.
+static int read_link(const char *path, char text[PATH_MAX]) {
+	ssize_t n = readlink(path, text, PATH_MAX - 1);
+	text[n < 0 ? 0 : n] = 0;
+	return n > 0;
+}
+
 // finish_removal removes what is left of a pod that is marked for removal. argv is that of a
 // supervisor: program, re-exec entry point, data root, runtime root, namespace, name. The lock's
-// path gives the runtime directory, wherever that is.
+// path gives the data directory, which has a link to the runtime directory.
 static void finish_removal(const struct podrun_init_config *config) {
-	char **argv = config->argv, dir[PATH_MAX], data[PATH_MAX];
-	snprintf(data, sizeof data, "/proc/self/fd/%d", FD_LOCK);
-	ssize_t n = readlink(data, dir, sizeof dir - 1);
-	if (n < 0)
+	char **argv = config->argv, data[PATH_MAX], runtime[PATH_MAX], lock[64];
+	snprintf(lock, sizeof lock, "/proc/self/fd/%d", FD_LOCK);
+	if (!read_link(lock, data))
 		return;
-	dir[n] = 0;
-	char *name = strrchr(dir, '/');
+	char *name = strrchr(data, '/');
 	if (!name || strcmp(name, "/" FILE_LOCK)) // the lock has been deleted
 		return;
 	*name = 0;
-	if (chdir(dir) < 0 || access(FILE_REMOVING, F_OK) < 0)
+	if (chdir(data) < 0 || !read_link(FILE_RUNTIME, runtime) || chdir(runtime) < 0 || access(FILE_REMOVING, F_OK) < 0)
 		return;
-	n = snprintf(data, sizeof data, "%s/" FILE_PODS "/%s/%s", argv[2], argv[4], argv[5]);
-	if (only_lock_and_mark() && n < (ssize_t)sizeof data && access(data, F_OK) < 0 && errno == ENOENT) {
+	if (has_only(runtime, FILE_REMOVING, FILE_REMOVING) && has_only(data, FILE_LOCK, FILE_RUNTIME)) {
 		unlink(FILE_REMOVING);
-		unlink(FILE_LOCK);
-		rmdir(dir);
-		if ((name = strrchr(dir, '/')))
-			*name = 0;
-		rmdir(dir); // the namespace's directory, if this was its last pod
+		remove_with_parent(runtime);
+		if (chdir(data) == 0) {
+			unlink(FILE_RUNTIME);
+			unlink(FILE_LOCK);
+		}
+		remove_with_parent(data);
 		return;
 	}
 	char entry[] = ENTRY_REMOVE_POD, *words[] = {argv[0], entry, argv[2], argv[3], argv[4], argv[5], NULL};
@@ -208,7 +223,8 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 			if (config.hostpid)
 				podrun_kill_descendants();
 			// The first pod init reports its errors itself. After a restart a failed one is restarted again.
-			int in_order = WIFEXITED(st) && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
+			int lost = WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SANDBOX_LOST;
+			int in_order = WIFEXITED(st) && !lost && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
 			if (in_order) {
 				finish_removal(&config);
 				_exit(WEXITSTATUS(st));

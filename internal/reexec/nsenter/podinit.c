@@ -78,11 +78,20 @@ static void send_word(int fd, const char *word) { send(fd, word, strlen(word), M
 // alive.
 static void send_watchdog(void) { send_word(podrun_find_kept(KEPT_NOTIFY), NOTIFY_WATCHDOG); }
 
+// record_serving adds to the pod's lock that the control socket exists. Later its absence means that the runtime
+// directory is lost.
+static void record_serving(void) {
+	if (lseek(FD_LOCK, 0, SEEK_END) < 0 || write(FD_LOCK, LOCK_SERVING "\n", strlen(LOCK_SERVING) + 1) < 0)
+		dprintf(2, "podrun: write the pod's lock: %s\n", strerror(errno));
+}
+
 static void handle_message(const char *words) {
 	if (!strcmp(words, MSG_SERVING)) {
 		eventfd_write(FD_SERVED, 1);
-		if (!supervisor.serving)
+		if (!supervisor.serving) {
 			close(FD_REPORT); // the caller that starts the pod is notified after the monitor, not before
+			record_serving();
+		}
 		supervisor.serving = 1;
 	} else if (!strcmp(words, MSG_STOP_RECORDED))
 		supervisor.stopping = 0;
@@ -136,7 +145,7 @@ static void reap_supervisor(int st) {
 	supervisor.pid = 0;
 	if (supervisor.over)
 		exit_pod(supervisor.code);
-	if (!supervisor.serving || (WIFEXITED(st) && WEXITSTATUS(st) == EXIT_UNRECOVERABLE))
+	if (!supervisor.serving || (WIFEXITED(st) && (WEXITSTATUS(st) == EXIT_UNRECOVERABLE || WEXITSTATUS(st) == EXIT_SANDBOX_LOST)))
 		exit_pod(exit_code(st));
 	if (WIFSIGNALED(st) && is_stop(WTERMSIG(st)))
 		supervisor.stopping = 1; // the signal was meant for a supervisor that handles it

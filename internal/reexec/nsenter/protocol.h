@@ -88,6 +88,7 @@
 #define MAX_PRESPAWN_ARGS 16 // CLI → prespawned process: arguments of the program
 
 // Exit codes.
+#define EXIT_SANDBOX_LOST 124 // supervisor → pod init, monitor: no other supervisor could recover the sandbox; the pod gets another
 #define EXIT_UNRECOVERABLE 125 // supervisor → pod init, monitor: no other supervisor could recover the pod, which ends
 
 // Names of processes (/proc/PID/comm).
@@ -98,9 +99,12 @@
 #define COMM_UNIT_LOOP "podrun-unitloop" // unit loop → users: the unit loop
 
 // Files that C code reads and removes. internal/store has all others.
-#define FILE_PODS "pods" // CLI → monitor: the directory of all pods, below the data and the runtime root
-#define FILE_LOCK "lock" // pod init → all: the pod's lock, in the runtime directory, with a line about the pod init
+#define FILE_LOCK "lock" // pod init → all: the pod's lock, in the data directory, with a line about the pod init
+#define FILE_RUNTIME "runtime" // CLI → monitor: the link to the runtime directory, in the data directory
 #define FILE_REMOVING "removing" // supervisor, puller → monitor, commands: the pod is being removed
+
+// Words of the pod's lock.
+#define LOCK_SERVING "serving" // pod init → commands: a supervisor has opened the control socket
 
 // Replies of the exec shim: the first comes with a pid, the others, failed steps, with an errno.
 #define SHIM_STARTED 1 // exec shim → supervisor: the process that will be the program is made

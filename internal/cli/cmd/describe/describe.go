@@ -99,7 +99,7 @@ func (o *options) Run(context.Context) (err error) {
 	if o.Dirs, err = o.Env.Dirs(); err != nil {
 		return err
 	}
-	controller.Recover(o.Env, o.Dirs)
+	controller.FinishInterrupted(o.Env, o.Dirs)
 	var errs []error
 	for _, q := range o.queries {
 		if q.Kind == "" {

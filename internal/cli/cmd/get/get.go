@@ -190,7 +190,7 @@ func (o *options) Run(ctx context.Context) (err error) {
 	if o.dirs, err = o.env.Dirs(); err != nil {
 		return err
 	}
-	controller.Recover(o.env, o.dirs)
+	controller.FinishInterrupted(o.env, o.dirs)
 	if err := o.dirs.CheckWritable(); err != nil && slices.ContainsFunc(o.queries, func(q kindnames.Query) bool { return q.Kind == "" }) {
 		fmt.Fprintf(o.env.ErrOut, "podrun: warning: %v: pods keep running, none can be started, and their logs are lost; podrun doctor shows more\n", err)
 	}

@@ -25,6 +25,7 @@ import (
 	manifeststatus "github.com/podrun/podrun/internal/manifest/status"
 	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
@@ -270,6 +271,9 @@ type podState struct {
 
 // states returns the states of all pods.
 func (e *engine) states() (map[store.Pod]podState, error) {
+	if _, err := podclient.RecoverLost(context.Background(), e.dirs, e.env.ErrOut); err != nil {
+		report.Print(e.env.ErrOut, err)
+	}
 	pods, err := e.dirs.Pods()
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (o *targets) workloads() ([]*resource.WorkloadInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	controller.Recover(o.env, o.dirs)
+	controller.FinishInterrupted(o.env, o.dirs)
 	var list []*resource.WorkloadInfo
 	var errs []error
 	for _, ref := range refs {

@@ -71,7 +71,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 		defer cancel()
 		var errs []error
 		for _, v := range list {
-			if alive, _, _ := v.Workload.Controller(); !alive { // since a reboot: controller.Recover restarts others
+			if alive, _, _ := v.Workload.Controller(); !alive { // since a reboot: controller.LookAfter restarts others
 				fmt.Fprintf(o.env.ErrOut, "podrun: %s has no controller: podrun apply or podrun rollout restart starts one\n", v.Name())
 			}
 			errs = append(errs, o.await(ctx, v.Workload, v.Name()))

@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -178,7 +179,7 @@ func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 	}
 	for _, p := range resource.UniquePods(found) {
 		switch {
-		case p.HasRemains() || resource.HasReplacement(o.dirs, p):
+		case p.HasRemains() || resource.HasReplacement(o.dirs, p) || len(podinit.StraysOf(o.dirs, p)) > 0:
 			pods = append(pods, p)
 		case len(o.files) > 0:
 			fmt.Fprintf(o.env.ErrOut, "podrun: pod/%s does not exist\n", p.Name)
@@ -210,7 +211,11 @@ func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, po
 	for i, p := range pods {
 		i += len(workloads)
 		names[i] = "pod/" + p.Name
-		all.Go(func() { errs[i] = podclient.Down(ctx, o.dirs, p, how) })
+		all.Go(func() {
+			if errs[i] = podinit.EndStrays(o.dirs, p, o.env.ErrOut); errs[i] == nil {
+				errs[i] = podclient.Down(ctx, o.dirs, p, how)
+			}
+		})
 	}
 	all.Wait()
 	for i, name := range names {

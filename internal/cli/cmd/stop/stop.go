@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/workloads"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -74,7 +75,11 @@ func (o *stopOptions) Run(ctx context.Context) (err error) {
 	errs := make([]error, len(pods))
 	var all sync.WaitGroup
 	for i, p := range pods {
-		all.Go(func() { errs[i] = podclient.Stop(ctx, p, o.how(o.env)) })
+		all.Go(func() {
+			if errs[i] = podinit.EndStrays(o.dirs, p, o.env.ErrOut); errs[i] == nil {
+				errs[i] = podclient.Stop(ctx, p, o.how(o.env))
+			}
+		})
 	}
 	all.Wait()
 	for i, p := range pods {

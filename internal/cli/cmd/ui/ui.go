@@ -119,7 +119,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	defer l.Close()
 	s := &webui.Server{Source: source, Token: webui.NewToken(), Host: host, Every: podstats.TopInterval, Now: time.Now, Stall: uiStall}
-	controller.Recover(o.env, dirs)
+	controller.FinishInterrupted(o.env, dirs)
 	return o.env.UntilStopped(ctx, func(ctx context.Context) error {
 		if err := o.printAddress(l.Addr(), s.Token); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/nsprobe"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -31,6 +32,7 @@ func (Deps) DiagnoseHost(ctx context.Context, s host.Setup) []host.Finding {
 	more = append(more, host.Probe{Name: "service manager", Run: func() host.Finding { return managerFinding(ctx) }},
 		host.Probe{Name: host.Registries, Run: func() host.Finding { return registriesFinding(ctx, s) }},
 		host.Probe{Name: "pod network", Run: func() host.Finding { return podNetworkFinding(store.Dirs{Data: s.Data, Runtime: s.Runtime}) }},
+		host.Probe{Name: "processes", Run: func() host.Finding { return processesFinding(s) }},
 		host.Probe{Name: "devices", Run: func() host.Finding { return admission.DevicesFinding(os.Getenv) }},
 		host.Probe{Name: "SELinux", Run: func() host.Finding { return admission.SELinuxFinding(host.FindSELinux()) }})
 	return host.Check(s, more...)
@@ -59,6 +61,27 @@ func registriesFinding(ctx context.Context, s host.Setup) host.Finding {
 		return host.Finding{Level: host.Warning, Detail: "images cannot be pulled: " + err.Error(), Hint: report.Hint(err)}
 	}
 	return host.Finding{Level: host.OK, Detail: detail}
+}
+
+// processesFinding names the pods that no command reaches: their runtime directories or locks were deleted.
+func processesFinding(s host.Setup) host.Finding {
+	if s.DirsErr != nil {
+		return host.Finding{Level: host.OK, Detail: "there are no pods"}
+	}
+	dirs := store.Dirs{Data: s.Data, Runtime: s.Runtime}
+	pods, err := dirs.Pods()
+	if err != nil {
+		return host.Finding{Level: host.Warning, Detail: err.Error(), Hint: "make " + dirs.Data + " readable for its owner"}
+	}
+	for _, p := range pods {
+		if _, lost := p.LostRuntime(); lost {
+			return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("the runtime directory of pod %s in namespace %s was deleted: %s", p.Name, p.Namespace, p.RuntimeDir()), Hint: "podrun ps starts its containers again"}
+		}
+	}
+	for _, stray := range podinit.Strays(dirs) {
+		return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("process %d belongs to a pod %s in namespace %s whose lock was deleted", stray.PID, stray.Pod.Name, stray.Pod.Namespace), Hint: fmt.Sprintf("podrun down %s -n %s ends it", stray.Pod.Name, stray.Pod.Namespace)}
+	}
+	return host.Finding{Level: host.OK, Detail: fmt.Sprintf("%d pods; no process is left of another", len(pods))}
 }
 
 // podNetworkFinding returns how pods of other nodes are reached, if this host is a node of a cluster.

@@ -93,6 +93,9 @@ func Request(ctx context.Context, p store.Pod, req wire.Request) error {
 // RequestStop requests the stop of the pod and returns when the supervisor reports its end. A later request does
 // not give the pod more time.
 func RequestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
+	if podInit, lost := p.LostRuntime(); lost {
+		return endLost(ctx, p, podInit, how.GraceSeconds)
+	}
 	err := Request(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
 	if errors.Is(err, ErrNotRunning) {
 		return nil
@@ -244,6 +247,9 @@ const forceTime = 3 * time.Second
 // end requests the stop of the pod from its supervisor, and waits for a limited time.
 func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	limit := stopTimeout(p, o.Grace)
+	if _, lost := p.LostRuntime(); lost && o.Progress != nil {
+		fmt.Fprintf(o.Progress, "podrun: the runtime directory of pod %s was deleted: its processes are ended by signals\n", p.Name)
+	}
 	if o.Kill != nil {
 		limit = forceTime
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -29,7 +30,9 @@ func (r *Run) lockAndRemoveOld(p store.Pod) (*os.File, error) {
 	if err != nil || !old {
 		return lock, err
 	}
-	err = r.Launcher.Remove(p) // also removes the lock's file
+	if err = podinit.EndFormer(r.Dirs, p, r.Env.ErrOut); err == nil {
+		err = r.Launcher.Remove(p) // also removes the lock's file
+	}
 	lock.Close()
 	if err != nil {
 		return nil, err
@@ -181,6 +184,10 @@ func (r *Run) Lock(p *Target) (*os.File, error) {
 		return nil, err
 	}
 	if plan, err := p.Pod.Plan(); err == nil && plan.UID == p.Resumed.UID {
+		if err := podinit.EndFormer(r.Dirs, p.Pod, r.Env.ErrOut); err != nil {
+			lock.Close()
+			return nil, err
+		}
 		return lock, nil
 	}
 	lock.Close() // the pod was removed meanwhile

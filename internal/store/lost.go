@@ -1,0 +1,40 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/podrun/podrun/internal/procfs"
+)
+
+// LostRuntime reports whether a pod runs without its control socket, because its runtime directory was deleted
+// (by an operator, a cleaner, the end of a login session). No command reaches such a pod. It returns the pod init.
+func (p Pod) LostRuntime() (podInit procfs.Process, lost bool) {
+	if _, err := os.Lstat(filepath.Join(p.runtime, socketFile)); !errors.Is(err, fs.ErrNotExist) {
+		return podInit, false
+	}
+	h, ok := p.holder()
+	if !ok || !h.serving || p.Removing() {
+		return podInit, false
+	}
+	st, ok := procfs.Lookup(h.PodInit.PID)
+	return h.PodInit, ok && st.Process == h.PodInit
+}
+
+// RestoreRuntime makes the runtime directory of a pod that has lost it, without content.
+func (p Pod) RestoreRuntime() error {
+	err := makePrivate(p.dirs.Runtime)
+	if err == nil {
+		err = errors.Join(makeDirs(p.runtime), makeDirs(p.LibcontainerDir()))
+	}
+	if err == nil {
+		err = p.linkRuntime()
+	}
+	if err != nil {
+		return fmt.Errorf("restore the runtime directory of pod %s: %w", p.Name, err)
+	}
+	return nil
+}
