@@ -180,24 +180,9 @@ func openPod(args []string) (*supervisor, *loop, error) {
 			return nil, nil, reportError(inherited, err)
 		}
 	}
-	dirs, p, err := podOf(args)
+	dirs, p, plan, err := findPod(args, inherited)
 	if err != nil {
 		return nil, nil, reportError(inherited, err)
-	}
-	if inherited != nil && inherited.PodInitKilled {
-		if p, err = restoreRuntime(dirs, p); err != nil {
-			return nil, nil, unrecoverable{err}
-		}
-	}
-	plan, err := p.Plan()
-	if err != nil && inherited != nil && handoff.IsDamaged(err) {
-		err = unrecoverable{err}
-	}
-	if err != nil {
-		return nil, nil, reportError(inherited, err)
-	}
-	if plan.InCluster() {
-		p = p.OfCluster()
 	}
 	e := newEngine(plan, p, handoff.New(podInit, p), sandbox.PodNamespaces(plan))
 	s := &supervisor{pod: p, engine: e, control: newControl(e), stops: make(chan os.Signal, 1), flushed: make(chan struct{}), idleAfter: hibernateAfter()}
@@ -224,6 +209,28 @@ func openPod(args []string) (*supervisor, *loop, error) {
 		e.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 	}
 	return s, l, err
+}
+
+// findPod returns the pod to open and its Plan. inherited is nil for a new pod.
+func findPod(args []string, inherited *podinit.Inherited) (dirs store.Dirs, p store.Pod, plan *pod.Plan, err error) {
+	if dirs, p, err = podOf(args); err != nil {
+		return dirs, p, nil, err
+	}
+	if inherited != nil && inherited.PodInitKilled {
+		if p, err = restoreRuntime(dirs, p); err != nil {
+			return dirs, p, nil, unrecoverable{err}
+		}
+	}
+	if plan, err = p.Plan(); err != nil {
+		if inherited != nil && handoff.IsDamaged(err) {
+			err = unrecoverable{err}
+		}
+		return dirs, p, nil, err
+	}
+	if plan.InCluster() {
+		p = p.OfCluster()
+	}
+	return dirs, p, plan, nil
 }
 
 // startNew prepares the first supervisor of a pod.

@@ -1,4 +1,4 @@
-package procfs
+package procfs_test // testenv leads to procfs
 
 import (
 	"testing"
