@@ -1,4 +1,4 @@
-package procfs_test // testenv leads to procfs
+package procfs_test
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package procfs
+package procfs_test // testenv leads to procfs
 
 import (
 	"os/exec"
@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -17,7 +18,7 @@ func TestSignalWithoutDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	testenv.WithDescriptors(t, 0, func() { err = Process{PID: cmd.Process.Pid}.SignalUnreaped(unix.SIGKILL) })
+	testenv.WithDescriptors(t, 0, func() { err = procfs.Process{PID: cmd.Process.Pid}.SignalUnreaped(unix.SIGKILL) })
 	if err != nil {
 		t.Error(err)
 	}
@@ -27,12 +28,12 @@ func TestSignalWithoutDescriptors(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	got, err := ParseStat(7, "7 (a) R 1 (b) S 3 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2 3")
-	if want := (Stat{Process: Process{7, 99}, Comm: "a) R 1 (b", State: 'S', PPID: 3, Threads: 5, Ticks: 100}); err != nil || got != want {
+	got, err := procfs.ParseStat(7, "7 (a) R 1 (b) S 3 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2 3")
+	if want := (procfs.Stat{Process: procfs.Process{7, 99}, Comm: "a) R 1 (b", State: 'S', PPID: 3, Threads: 5, Ticks: 100}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, text := range []string{"", ")", "1 (a) S 1"} {
-		if s, err := ParseStat(1, text); err == nil {
+		if s, err := procfs.ParseStat(1, text); err == nil {
 			t.Errorf("%q: %+v", text, s)
 		}
 	}
