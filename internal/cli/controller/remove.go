@@ -33,16 +33,20 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 	}
 	for {
 		lock, err := w.Lock()
+		o, gone := w.Object()
+		made := gone == nil && !o.Deleting // another command has made a workload of this name since then
 		switch {
 		case errors.Is(err, store.ErrLocked):
 		case err != nil:
 			return err
+		case made:
+			return lock.Close()
 		default:
 			err := removeHere(ctx, env, dirs, launcher, w, how)
 			lock.Close()
 			return err
 		}
-		if _, err := w.Object(); errors.Is(err, fs.ErrNotExist) {
+		if made || errors.Is(gone, fs.ErrNotExist) {
 			return nil
 		}
 		if err := sleep.For(ctx, 4*podclient.PollTime); err != nil {

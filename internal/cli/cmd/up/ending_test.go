@@ -48,6 +48,6 @@ func TestTimeoutWhileAPodEnds(t *testing.T) {
 	ending := clitest.Status(pod.Running, clitest.RunningContainer("app"))
 	ending.Deleting = true
 	s.Publish(ending)
-	got := h.Run("up", "-d", "--timeout", "1s", h.File(clitest.OneContainer))
+	got := h.Run("up", "-d", "--timeout", "100ms", h.File(clitest.OneContainer)) // shorter than the delay of the message that it waits
 	clitest.CheckResult(t, got, 1, "", "podrun: pod web is still being removed: timed out\n")
 }
