@@ -202,7 +202,7 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	life := p.Incarnation()
 	monitor := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
 	pid, ok := p.Monitor()
-	if ok && o.Remove != nil {
+	if ok {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			monitor = fd
 			defer unix.Close(fd)
@@ -211,9 +211,6 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	if err := o.end(ctx, p); err != nil {
 		return err
 	}
-	if o.Remove == nil {
-		return WaitGone(ctx, p)
-	}
 	if monitor >= 0 {
 		over, err := monitorEnds(ctx, p, monitor)
 		if err != nil {
@@ -221,8 +218,11 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 		}
 		// If the monitor was killed, the pod's other processes may end later. Until then they hold the lock, which has its pid.
 		if now, ok := p.Monitor(); over && p.Alive() && (!ok || now != pid) {
-			return nil // another pod of that name was created since
+			return nil // the pod was started again, or another pod of that name was created
 		}
+	}
+	if o.Remove == nil {
+		return WaitGone(ctx, p)
 	}
 	if !p.HasRemains() || p.Alive() && p.Incarnation() != life {
 		return nil
