@@ -30,7 +30,7 @@ spec:
   - name: main
     image: busybox
     imagePullPolicy: Never
-    command: [sh, -c, "trap 'touch /data/stopped; exit 0' TERM; touch /data/started; while :; do sleep 0.1; done"]
+    command: [sh, -c, "trap 'touch /data/stopped; exit 0' TERM; echo ok >/data/index.html; httpd -p 8080 -h /data; touch /data/started; while :; do sleep 0.1; done"]
     volumeMounts: [{name: data, mountPath: /data}]
     startupProbe: {exec: {command: [test, -e, /data/started]}, periodSeconds: 1}
 `
@@ -53,6 +53,12 @@ func TestPodLeavesServicesFirst(t *testing.T) {
 	}
 	if out, err := h.podrun("up", "-d", "--wait", file).CombinedOutput(); err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
+	}
+	// Before that its being ready is still published, with the lock.
+	for deadline := time.Now().Add(time.Minute); h.podrun("exec", "web", "--", "wget", "-q", "-O", "/dev/null", "http://web.default.svc/").Run() != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("the Service does not lead to the pod within a minute")
+		}
 	}
 	lock, err := os.OpenFile(filepath.Join(h.dir, "data", "podrun", "services.lock"), os.O_RDWR, 0)
 	if err != nil {
