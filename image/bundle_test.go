@@ -122,20 +122,7 @@ func TestPolicyBundles(t *testing.T) {
 			refer(t, fk, tt.list, image, tt.bundle)
 			s := newStore(t)
 			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"sigstoreSigned","keyPath":%q%s}]}}}`, reject, trusted, tt.fields))
-			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
-			if tt.want == "" {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			wantError(t, err, tt.want)
-			if api.Reason(err) != api.SignatureValidationFailed {
-				t.Errorf("reason %q", api.Reason(err))
-			}
-			if left := content(t, s); len(left) > 0 {
-				t.Errorf("left in the store: %v", left)
-			}
+			checkSigned(t, s, repo, tt.want)
 		})
 	}
 }

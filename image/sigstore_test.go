@@ -6,10 +6,8 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,14 +59,7 @@ func TestPolicySigstore(t *testing.T) {
 		}
 		keys = append(keys, key)
 	}
-	public, err := x509.MarshalPKIXPublicKey(&keys[0].PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trusted := filepath.Join(t.TempDir(), "cosign.pub")
-	if err := os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	trusted := publicKey(t, keys[0])
 	registriesd := t.TempDir()
 	if err := os.WriteFile(filepath.Join(registriesd, "x.yaml"), []byte("default-docker:\n  use-sigstore-attachments: true\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -114,20 +105,26 @@ func TestPolicySigstore(t *testing.T) {
 			s := newStore(t)
 			s.Config.RegistriesDirPath = registriesd
 			policied(t, s, fmt.Sprintf(`{"default":%s,"transports":{"docker":{"":[{"type":"sigstoreSigned","keyPath":%q}]}}}`, reject, trusted))
-			_, err := s.Pull(context.Background(), repo, api.PullOptions{})
-			if tt.want == "" {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			wantError(t, err, tt.want)
-			if api.Reason(err) != api.SignatureValidationFailed {
-				t.Errorf("reason %q", api.Reason(err))
-			}
-			if left := content(t, s); len(left) > 0 {
-				t.Errorf("left in the store: %v", left)
-			}
+			checkSigned(t, s, repo, tt.want)
 		})
+	}
+}
+
+// checkSigned pulls an image. The policy refuses it with the error want, and nothing stays in the store; "" is no error.
+func checkSigned(t *testing.T, s *testStore, repo, want string) {
+	t.Helper()
+	_, err := s.Pull(context.Background(), repo, api.PullOptions{})
+	if want == "" {
+		if err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	wantError(t, err, want)
+	if api.Reason(err) != api.SignatureValidationFailed {
+		t.Errorf("reason %q", api.Reason(err))
+	}
+	if left := content(t, s); len(left) > 0 {
+		t.Errorf("left in the store: %v", left)
 	}
 }
