@@ -3,7 +3,6 @@ package runner
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -78,31 +77,6 @@ func TestPodInitReplacesTheSupervisor(t *testing.T) {
 	if now, _ := w.processes(); now == hangs {
 		t.Error("it is the same supervisor")
 	}
-}
-
-// When the table of descriptors of a process with threads grows, all threads that make a descriptor wait. So each
-// supervisor has a large one from the beginning.
-func TestSupervisorsHaveRoomForDescriptors(t *testing.T) {
-	testenv.NoLeaks(t)
-	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
-	w := startWhole(t, newPlan(nil, []pod.Container{shell(layer(t), "a", "exec sleep 1000")}))
-	w.until(running)
-	first, podInit := w.processes()
-	check := func(pid int) {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil || !bytes.Contains(b, []byte("\nFDSize:\t512\n")) {
-			t.Errorf("it is not for 512 descriptors: %v\n%s", err, b)
-		}
-	}
-	check(first)
-	if err := unix.Kill(first, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	for supervisorOf(podInit) == first {
-	}
-	w.until(running) // it answers: it has executed the program
-	next, _ := w.processes()
-	check(next)
 }
 
 // damages are ways in which a faulty disk or another program damages a file.

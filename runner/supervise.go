@@ -116,11 +116,7 @@ func supervise(args []string) int {
 		s.engine.publishEndpoint(&out)
 		s.control.publish(&out)
 		s.engine.notifier.SendStatus(&out)
-		if settled(st) {
-			shrinker.Settle()
-		} else {
-			shrinker.Touch()
-		}
+		shrinker.Touch()
 	}
 	l.recordEvents = func(log *pod.EventLog) {
 		if err := s.pod.WriteEvents(log); err != nil {
@@ -152,12 +148,6 @@ func neverStarted(st *pod.Status) bool {
 	return slices.ContainsFunc(st.Containers, func(c pod.ContainerStatus) bool {
 		return c.RestartCount == 0 && c.State.Terminated != nil && c.State.Terminated.Reason == "StartError"
 	})
-}
-
-// settled reports whether every container runs, or has ended, init containers among them.
-func settled(st *pod.Status) bool {
-	waits := func(c pod.ContainerStatus) bool { return c.State.Waiting != nil }
-	return !slices.ContainsFunc(st.InitContainers, waits) && !slices.ContainsFunc(st.Containers, waits)
 }
 
 // onOtherThreads runs the loop on other threads than the main one, which is locked to the main goroutine

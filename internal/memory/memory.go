@@ -24,22 +24,14 @@ const idlePercent = 50
 // maxShrinkDelay is the longest time between two shrinkings of a process that is always busy.
 const maxShrinkDelay = 30 * time.Second
 
-// Settle releases the program's pages twice, after these delays; unlike a collection of garbage that costs little.
-// During the first delay the work at hand ends, during the second the work that a start puts off for a second.
-const (
-	firstRelease = 20 * time.Millisecond
-	lastRelease  = 1100 * time.Millisecond
-)
-
-// Shrinker shrinks its process when Touch and Settle have not been called for a time, and every 30 seconds while
-// they are being called.
+// Shrinker shrinks its process when Touch has not been called for a time, and every 30 seconds while it is being
+// called.
 type Shrinker struct {
-	after    time.Duration
-	own      ownProgram
-	mu       sync.Mutex
-	last     time.Time // of the last shrinking
-	timer    *time.Timer
-	releases [2]*time.Timer // of the last Settle
+	after time.Duration
+	own   ownProgram
+	mu    sync.Mutex
+	last  time.Time // of the last shrinking
+	timer *time.Timer
 }
 
 // NewShrinker returns a Shrinker whose process shrinks first after this time. When a page of the program is used
@@ -59,41 +51,15 @@ func NewShrinker(after time.Duration, grain uintptr) *Shrinker {
 func (s *Shrinker) Touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.touch()
-}
-
-func (s *Shrinker) touch() {
 	s.timer.Reset(max(0, min(s.after, time.Until(s.last.Add(maxShrinkDelay)))))
-	for _, r := range s.releases {
-		if r != nil {
-			r.Stop()
-		}
-	}
-}
-
-// Settle is Touch by a process that expects to do nothing more: it releases the pages of its program at once, too,
-// and again when late work has used some. If many processes map the program, Settle leaves that to the next shrinking.
-func (s *Shrinker) Settle() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.touch()
-	for i, delay := range [...]time.Duration{firstRelease, lastRelease} {
-		s.releases[i] = time.AfterFunc(delay, s.own.releaseUnshared)
-	}
 }
 
 // ownProgram describes the mappings of the process's own program.
 type ownProgram struct {
 	grain     uintptr // size of a piece, in bytes: the least that is mapped when one of its pages is used
-	findOnce  sync.Once
 	splitOnce sync.Once
 	clean     []mapping
-	share     uint64 // of their memory: that of a page which several processes map is divided by their number (PSS, in KiB)
 }
-
-// minShare is the share of the program's memory, in KiB, that is worth the work of splitting its mappings. While a
-// hundred pods start together that work is a twentieth of their processor time, and each has a small share.
-const minShare = 2048
 
 // shrink releases memory that a process at rest does not need: free heap and the larger GC percentage, and the
 // pages of its own program. The collector runs in one thread: with several each yields to the others at every span,
@@ -109,19 +75,13 @@ func (p *ownProgram) shrink() {
 // release releases the pages of the program. They stay in the page cache, where the kernel may drop them, and are
 // mapped again piece by piece when they are used.
 func (p *ownProgram) release() {
-	p.findOnce.Do(p.find)
-	p.splitOnce.Do(p.split)
+	p.splitOnce.Do(func() {
+		p.find()
+		p.split()
+	})
 	for _, m := range p.clean {
 		// On an error the pages stay mapped, which is harmless.
 		unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
-	}
-}
-
-// releaseUnshared is release, unless many processes had mapped the program's pages when it was called first.
-func (p *ownProgram) releaseUnshared() {
-	p.findOnce.Do(p.find)
-	if p.share >= minShare {
-		p.release()
 	}
 }
 
@@ -135,7 +95,7 @@ func (p *ownProgram) find() {
 	if err != nil {
 		return
 	}
-	p.clean, p.share = cleanMappings(string(smaps), exe)
+	p.clean = cleanMappings(string(smaps), exe)
 }
 
 // split splits the mappings into grains. On a page fault the kernel maps the surroundings of the page, up to
@@ -154,20 +114,15 @@ func (p *ownProgram) split() {
 
 type mapping struct{ start, end uintptr }
 
-// cleanMappings returns the read-only mappings of a program from the text of /proc/self/smaps, and their PSS
-// in KiB. Mappings with private pages (relocated, then protected) are left out: the file does not contain
-// those pages.
-func cleanMappings(smaps, exe string) (clean []mapping, pss uint64) {
+// cleanMappings returns the read-only mappings of a program from the text of /proc/self/smaps. Mappings with private
+// pages (relocated, then protected) are left out: the file does not contain those pages.
+func cleanMappings(smaps, exe string) (clean []mapping) {
 	var current mapping
-	var currentPSS uint64
 	for line := range strings.Lines(smaps) {
 		f := strings.Fields(line)
 		switch {
-		case len(f) == 3 && f[0] == "Pss:":
-			currentPSS, _ = strconv.ParseUint(f[1], 10, 64)
 		case len(f) == 3 && f[0] == "Anonymous:" && f[1] == "0" && current.end > 0:
 			clean = append(clean, current)
-			pss += currentPSS
 		case len(f) < 5 || strings.HasSuffix(f[0], ":"):
 		default:
 			current = mapping{}
@@ -176,7 +131,7 @@ func cleanMappings(smaps, exe string) (clean []mapping, pss uint64) {
 			}
 		}
 	}
-	return clean, pss
+	return clean
 }
 
 func parseRange(text string) mapping {

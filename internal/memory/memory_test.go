@@ -30,10 +30,7 @@ Anonymous:             0 kB
 
 func TestCleanMappings(t *testing.T) {
 	want := []mapping{{0x400000, 0x401000}, {0x401000, 0x900000}}
-	got, pss := cleanMappings(smaps, "/x/podrun")
-	if pss != 1204 {
-		t.Errorf("their share is %d KiB", pss)
-	}
+	got := cleanMappings(smaps, "/x/podrun")
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(mapping{})); diff != "" {
 		t.Errorf("only unwritable mappings of the program without pages of their own (-want +got):\n%s", diff)
 	}
@@ -53,7 +50,7 @@ func TestShrink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pieces, _ := cleanMappings(string(smaps), exe)
+	pieces := cleanMappings(string(smaps), exe)
 	for _, m := range pieces {
 		if m.end-m.start > grain {
 			t.Errorf("%x to %x is one piece", m.start, m.end)
@@ -63,21 +60,4 @@ func TestShrink(t *testing.T) {
 		t.Errorf("%d pieces of the program", len(pieces))
 	}
 	TestCleanMappings(t)
-}
-
-// A process that shares the pages of its program with many others does not split its mappings for them.
-func TestReleaseUnshared(t *testing.T) {
-	for _, c := range []struct {
-		share uint64
-		split bool
-	}{{minShare - 1, false}, {minShare, true}} {
-		own := ownProgram{grain: 32 << 10, share: c.share}
-		own.findOnce.Do(func() {}) // its result is set here
-		own.releaseUnshared()
-		split := true
-		own.splitOnce.Do(func() { split = false })
-		if split != c.split {
-			t.Errorf("with %d KiB of its own the mappings are split: %v", c.share, split)
-		}
-	}
 }

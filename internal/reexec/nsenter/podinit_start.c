@@ -21,20 +21,9 @@
 
 #include "podinit.h"
 
-// reserve_descriptors makes the kernel's table of this process's descriptors large enough for a pod with many containers.
-// In a process with several threads, all that make a descriptor wait for milliseconds (an RCU grace period) when
-// the table grows.
-static void reserve_descriptors(void) {
-	enum { DESCRIPTORS = 512 };
-	int last = fcntl(FD_CHANNEL, F_DUPFD_CLOEXEC, DESCRIPTORS - 1); // fails if the limit is lower
-	if (last >= 0)
-		close(last);
-}
-
 void podrun_setup_supervisor(int channel, const sigset_t *mask) {
 	dup2(channel, FD_CHANNEL); // replaces the lock, which only the monitor and the pod init hold
 	close(channel);
-	reserve_descriptors();
 	signal(SIGTERM, SIG_DFL); // they stop the pod, even if the process that started it ignores them
 	signal(SIGINT, SIG_DFL);
 	signal(SIGHUP, SIG_DFL);
