@@ -14,7 +14,7 @@ import (
 func TestEveryDirectoryIsListed(t *testing.T) {
 	for _, f := range allFiles(t) {
 		if _, ok := entryOf(f.dir); !ok {
-			t.Errorf("%s: the directory %s is not in the layout.\n\tDo: put the file into a listed directory, or list this one in layout_table_test.go with its imports and the reason.", f.path, f.dir)
+			t.Errorf("%s: the directory %s is not in the layout.\n\tDo: put the file into a listed directory, or list this one in layout_table_test.go with the reason.", f.path, f.dir)
 		}
 	}
 	entries, err := os.ReadDir(root)
@@ -28,56 +28,30 @@ func TestEveryDirectoryIsListed(t *testing.T) {
 	}
 }
 
-// imports are what a directory imports: its code, and its tests alone, with a place of each.
-func imports(t *testing.T, dir string) (code, tests map[string]token.Pos) {
+// imports returns the directories that the code of a directory imports, without its tests, with a place of each.
+func imports(t *testing.T, dir string) map[string]token.Pos {
 	t.Helper()
-	code, tests = map[string]token.Pos{}, map[string]token.Pos{}
+	list := map[string]token.Pos{}
 	for _, f := range allFiles(t) {
-		if f.dir != dir {
+		if f.dir != dir || f.test {
 			continue
 		}
 		for _, spec := range f.Imports {
-			p := strings.Trim(spec.Path.Value, `"`)
-			if !within(p, modulePath) {
-				continue
-			}
-			p = path.Clean(strings.TrimPrefix(strings.TrimPrefix(p, modulePath), "/"))
-			if f.test {
-				tests[p] = spec.Pos()
-			} else {
-				code[p] = spec.Pos()
+			if p := strings.Trim(spec.Path.Value, `"`); within(p, modulePath) {
+				list[path.Clean(strings.TrimPrefix(strings.TrimPrefix(p, modulePath), "/"))] = spec.Pos()
 			}
 		}
 	}
-	return code, tests
+	return list
 }
 
-func TestImports(t *testing.T) {
+func TestDirectoriesHaveReasons(t *testing.T) {
 	for _, d := range directories {
 		if d.why == "" || strings.HasSuffix(d.why, "?") {
 			t.Errorf("layout_table_test.go: %s has no reason", d.dir)
 		}
-		code, tests := imports(t, d.dir)
-		for p, pos := range code {
-			if p != d.dir && !slices.Contains(d.imports, p) {
-				t.Errorf("%s: %s may not import %s.\n\tWhy: %s.\n\tDo: take a value of your own and let the caller fill it; it may import %s.",
-					at(pos), d.dir, p, d.why, listOrNone(d.imports))
-			}
-		}
-		for p, pos := range tests {
-			if _, ok := code[p]; !ok && p != d.dir && !slices.Contains(d.tests, p) && !slices.Contains(testHelpers, p) {
-				t.Errorf("%s: tests of %s may not import %s.\n\tDo: list it in layout_table_test.go if there is no other way.", at(pos), d.dir, p)
-			}
-		}
-		for _, p := range d.imports {
-			if _, ok := code[p]; !ok {
-				t.Errorf("layout_table_test.go: %s does not import %s: strike it", d.dir, p)
-			}
-		}
-		for _, p := range d.tests {
-			if _, ok := tests[p]; !ok {
-				t.Errorf("layout_table_test.go: tests of %s do not import %s: strike it", d.dir, p)
-			}
+		if !slices.ContainsFunc(allFiles(t), func(f *goFile) bool { return f.dir == d.dir }) {
+			t.Errorf("layout_table_test.go: there is no Go file in %s: strike it", d.dir)
 		}
 	}
 }
@@ -91,43 +65,31 @@ func TestLayersPointDown(t *testing.T) {
 			t.Errorf("layout_test.go: %s has no layer", d.dir)
 			continue
 		}
-		for _, p := range d.imports {
+		for p, pos := range imports(t, d.dir) {
 			switch to := layerOf(p); {
-			case to < 0: // reported above
+			case to < 0 || p == d.dir: // without a layer: reported above
 			case to < from:
-				t.Errorf("%s imports %s, which is higher: %q above %q.\n\tDo: move what both need down.", d.dir, p, layers[to].name, layers[from].name)
+				t.Errorf("%s: %s imports %s, which is higher: %q above %q.\n\tDo: move what both need down.", at(pos), d.dir, p, layers[to].name, layers[from].name)
 			case to == from && layers[to].flat:
-				t.Errorf("%s imports %s beside it: packages of the layer %q do not import each other.\n\tDo: move what both need down.", d.dir, p, layers[to].name)
+				t.Errorf("%s: %s imports %s beside it: packages of the layer %q do not import each other.\n\tDo: move what both need down.", at(pos), d.dir, p, layers[to].name)
 			case p != "internal/pod" && strings.HasPrefix(d.dir, p+"/"):
-				t.Errorf("%s imports %s, the directory above it.\n\tDo: let the upper one call the lower one.", d.dir, p)
+				t.Errorf("%s: %s imports %s, the directory above it.\n\tDo: let the upper one call the lower one.", at(pos), d.dir, p)
 			}
 		}
 	}
 }
 
-// TestNoCircles is for the table alone: what compiles has none, but a table may be wrong for files of other
-// build tags.
-func TestNoCircles(t *testing.T) {
-	state := map[string]int{} // 1: being visited, 2: done
-	var visit func(dir string, way []string)
-	visit = func(dir string, way []string) {
-		switch state[dir] {
-		case 1:
-			t.Errorf("a circle of imports: %s", strings.Join(append(way, dir), " → "))
-			return
-		case 2:
-			return
-		}
-		state[dir] = 1
-		if d, ok := entryOf(dir); ok {
-			for _, p := range d.imports {
-				visit(p, append(way, dir))
+// TestKernelPackages: volumes, cgroups and netns know neither pods nor each other.
+func TestKernelPackages(t *testing.T) {
+	kernel := []string{"volumes", "cgroups", "netns"}
+	for _, d := range directories {
+		i := slices.IndexFunc(kernel, func(k string) bool { return within(d.dir, k) })
+		for p, pos := range imports(t, d.dir) {
+			other := slices.IndexFunc(kernel, func(k string) bool { return within(p, k) })
+			if i >= 0 && (p == "internal/pod" || other >= 0 && other != i) {
+				t.Errorf("%s: %s imports %s.\n\tDo: take a small struct of its own, and let runner fill it.", at(pos), d.dir, p)
 			}
 		}
-		state[dir] = 2
-	}
-	for _, d := range directories {
-		visit(d.dir, nil)
 	}
 }
 
@@ -142,9 +104,8 @@ func TestCIncludes(t *testing.T) {
 		dir := path.Dir(p)
 		for _, m := range cInclude.FindAllStringSubmatch(read(t, p), -1) {
 			header := path.Join(dir, m[1])
-			d, _ := entryOf(packageDir(dir))
-			if path.Dir(header) != dir && !slices.Contains(d.imports, path.Dir(header)) {
-				t.Errorf("%s: includes %s: list %s in the imports of %s", p, header, path.Dir(header), d.dir)
+			if _, imported := imports(t, packageDir(dir))[path.Dir(header)]; path.Dir(header) != dir && !imported {
+				t.Errorf("%s: includes %s, and %s does not import %s", p, header, packageDir(dir), path.Dir(header))
 			}
 		}
 	}
@@ -192,7 +153,15 @@ func TestModules(t *testing.T) {
 	}
 }
 
+// TestPurePackages: a pure package uses neither the outside world nor a package that does.
 func TestPurePackages(t *testing.T) {
+	for _, d := range directories {
+		for p, pos := range imports(t, d.dir) {
+			if below, _ := entryOf(p); d.pure && !below.pure && p != "internal/report" { // it compares errors with numbers of the system
+				t.Errorf("%s: %s, a pure package, imports %s, which is none.\n\tWhy: %s.\n\tDo: take a value and let the caller fill it.", at(pos), d.dir, p, d.why)
+			}
+		}
+	}
 	for p := range pureFiles {
 		if !slices.Contains(allPaths(t), p) {
 			t.Errorf("layout_test.go: there is no %s: strike it from pureFiles", p)
@@ -296,11 +265,4 @@ func layerOf(dir string) int {
 		}
 	}
 	return layer
-}
-
-func listOrNone(list []string) string {
-	if len(list) == 0 {
-		return "no other package"
-	}
-	return strings.Join(list, ", ")
 }

@@ -15,10 +15,8 @@ const (
 
 // A directory is one package, with its tests. An entry is for that directory alone, not for those below it.
 type directory struct {
-	dir     string
-	imports []string // directories that its code imports: exactly these
-	tests   []string // and those that only its tests import, besides testHelpers
-	why     string
+	dir string
+	why string
 	// pure packages use no files, no network and no clock: their results follow from their arguments.
 	pure bool
 }
@@ -46,9 +44,6 @@ var layers = []struct {
 	{name: "base", dirs: []string{"internal/*"}},
 	{name: "pod", dirs: []string{"internal/pod"}},
 }
-
-// testHelpers may be imported by the tests of any package.
-var testHelpers = []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "internal/node/nodetest"}
 
 // A module is a third-party module or package, and the directories that use it.
 type module struct {

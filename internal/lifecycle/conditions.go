@@ -47,6 +47,15 @@ func conditions(plan *pod.Plan, o *Observed, p pod.Phase) []pod.Condition {
 	return append(list, o.Gates...)
 }
 
+// PendingConditions returns the conditions of a pod that has no sandbox yet.
+func PendingConditions(plan *pod.Plan, now time.Time) []pod.Condition {
+	list := conditions(plan, &Observed{}, pod.Pending)
+	for i := range list {
+		list[i].LastTransition = now
+	}
+	return list
+}
+
 // OwnCondition reports whether podrun itself sets a condition type. Users cannot set such a type.
 func OwnCondition(kind string) bool {
 	switch kind {

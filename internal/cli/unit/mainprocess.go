@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -104,7 +105,7 @@ func (s *MainProcess) BeforeLoad(ctx context.Context) error {
 	s.notify(systemd.MainPID(os.Getpid()), systemd.Status("waiting for its turn to start"))
 	s.stopExtending = s.extendTimeout(ctx)
 	s.gcPercent = debug.SetGCPercent(cmdutil.StartGCPercent)
-	return cmdutil.Interruptible(ctx, s.Signals, s.acquireStartSlot)
+	return cmdutil.Interruptible(ctx, s.Signals, s.AcquireStartSlot)
 }
 
 // Loaded makes the run one of the unit.
@@ -133,7 +134,7 @@ func (s *MainProcess) Prepared() error {
 			return err
 		}
 	}
-	s.run.EachPending((*podup.PendingPod).Close) // their supervisors serve their sockets now
+	s.run.EachPending((*pull.Pending).Close) // their supervisors serve their sockets now
 	return nil
 }
 
@@ -167,7 +168,7 @@ func (s *MainProcess) CleanUp(ctx context.Context, err error) error {
 	if e := exitcode.As(err); e != nil && e.Err == nil && !s.startFinished {
 		err = nil
 		if s.run != nil && len(s.run.Workloads) == 0 {
-			if err = errors.Join(s.endPulls(ctx, s.run, false), s.stop(ctx, s.run.Started())); err == nil {
+			if err = errors.Join(s.run.EndPulls(ctx, false), s.stop(ctx, s.run.Started())); err == nil {
 				err = s.ForgetPods()
 			}
 		}
@@ -178,6 +179,13 @@ func (s *MainProcess) CleanUp(ctx context.Context, err error) error {
 	s.ReleaseStartSlot()
 	s.stopExtending()
 	return err
+}
+
+// PullFailed reports a failed attempt to pull the unit's images. Other units may start their pods meanwhile.
+func (s *MainProcess) PullFailed(err error, next time.Duration) {
+	report.Print(s.env.ErrOut, fmt.Errorf("%w; next try in %v", err, next))
+	s.notify(systemd.Status(fmt.Sprintf("ImagePullBackOff, next try in %v: %v", next, err)))
+	s.ReleaseStartSlot()
 }
 
 // started is called when every app container has been started.
@@ -295,8 +303,11 @@ func (s *MainProcess) attachOnce(ctx context.Context, p *podup.Target) error {
 
 const startSlotPoll = 100 * time.Millisecond // between two attempts
 
-// acquireStartSlot waits for one of the few slots for starting pods.
-func (s *MainProcess) acquireStartSlot(ctx context.Context) error {
+// AcquireStartSlot waits for one of the few slots for starting pods.
+func (s *MainProcess) AcquireStartSlot(ctx context.Context) error {
+	if s.startSlot != nil {
+		return nil
+	}
 	turn, err := s.awaitTurn(ctx)
 	if err != nil {
 		return err

@@ -15,14 +15,14 @@ func TestStartSlots(t *testing.T) {
 	var holders []*MainProcess
 	for range max(2, runtime.NumCPU()) {
 		s := &MainProcess{dirs: dirs}
-		if err := s.acquireStartSlot(t.Context()); err != nil {
+		if err := s.AcquireStartSlot(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		holders = append(holders, s)
 	}
 	acquire := func(ctx context.Context) (*MainProcess, chan error) {
 		s, done := &MainProcess{dirs: dirs}, make(chan error, 1)
-		go func() { done <- s.acquireStartSlot(ctx) }()
+		go func() { done <- s.AcquireStartSlot(ctx) }()
 		return s, done
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,21 +1,16 @@
 package events_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
-	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -104,39 +99,6 @@ func TestWatchEvents(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	all.Interrupt()
-}
-
-// pulling is a host whose images have to be pulled.
-type pulling struct{ *clitest.Host }
-
-func (w pulling) Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error) {
-	for _, layer := range []string{"a", "b"} {
-		o.Progress(image.Progress{Image: ref, Layer: layer, Status: image.Fetching, Done: 10, Total: 600})
-		o.Progress(image.Progress{Image: ref, Layer: layer, Status: image.Done, Done: 600, Total: 600})
-	}
-	return w.Host.Ensure(ctx, ref, policy, o)
-}
-
-func TestEventsOfAPull(t *testing.T) {
-	var f podup.ImagePulls
-	u := podup.ImageRequest{Ref: "busybox:1", Policy: image.IfNotPresent}
-	f.Begin(u)
-	if _, err := (pulling{clitest.NewHost(t)}).Ensure(t.Context(), u.Ref, u.Policy, image.PullOptions{Progress: f.Update}); err != nil {
-		t.Fatal(err)
-	}
-	f.End(u, nil)
-	var got []string
-	for _, container := range []string{"a", "b"} {
-		for _, e := range f.Events(container, u) {
-			got = append(got, fmt.Sprint(e.Container, " ", e.Reason, ": ", regexp.MustCompile(`in .*\)`).ReplaceAllString(e.Message, "in TIME")))
-		}
-	}
-	want := `a Pulling: Pulling image "busybox:1"
-a Pulled: Successfully pulled image "busybox:1" in TIME. Image size: 1200 bytes.
-b Pulled: Container image "busybox:1" already present on machine`
-	if strings.Join(got, "\n") != want {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
-	}
 }
 
 // TestEventsOfAChangedImage checks that a running pod has events of the images that a changed manifest needs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"strings"
 	"time"
 
@@ -34,19 +35,19 @@ func (r *Run) awaitOthers(ctx context.Context, p *Target, list []podutil.StartAf
 		}
 	}
 	err = r.awaitStates(ctx, p, list, inRun)
-	if p.Puller == nil {
+	if p.Pending == nil {
 		return end, err
 	}
 	if err != nil {
-		if errors.Is(err, errStopped) {
+		if errors.Is(err, pull.ErrStopped) {
 			err = report.New(report.Failure, "", "pod %s is not started: it was stopped by another podrun command", p.Pod.Name)
 		}
-		p.Puller.RequestStop(&wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil})
+		p.Pending.RequestStop(&wire.StopRequest{Remove: p.Resumed == nil, Shutdown: p.Resumed != nil})
 		err = errors.Join(err, r.EndPull(p))
 		end()
 	}
-	p.Puller.Close()
-	p.Puller = nil
+	p.Pending.Close()
+	p.Pending = nil
 	return end, err
 }
 
@@ -72,7 +73,7 @@ func (r *Run) recordWaiting(p *Target, list []podutil.StartAfter, stop context.C
 		err = r.WriteRecord(p, created)
 	}
 	if err == nil {
-		p.Puller, err = newWaiting(r.Env, p, list, stop)
+		p.Pending, err = pull.NewWaiting(r.Env, p.Pod, p.Plan, list, stop)
 	}
 	if err != nil {
 		if p.Resumed == nil {

@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
-	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -25,7 +25,7 @@ var errTooLate = errors.New("timed out")
 
 // pullAllImages makes every image available locally. It retries when a network or a registry does not
 // answer, as the kubelet does. A failure that a retry cannot fix is returned at once.
-func (r *Run) pullAllImages(ctx context.Context) (map[ImageRequest]pod.Image, error) {
+func (r *Run) pullAllImages(ctx context.Context) (map[pull.Request]pod.Image, error) {
 	if r.Background || r.Unit != nil && len(r.Targets) > 0 {
 		found, complete, err := r.localImages(ctx)
 		waits := r.Unit != nil && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.AwaitsImages })
@@ -34,46 +34,18 @@ func (r *Run) pullAllImages(ctx context.Context) (map[ImageRequest]pod.Image, er
 		}
 	}
 	if r.Unit != nil {
-		return r.Unit.PullImages(ctx, r)
+		return r.pullForUnit(ctx)
 	}
-	for attempt := 0; ; attempt++ {
-		found, err := r.Ensure(ctx)
-		switch {
-		case err == nil:
-			return found, nil
-		case r.RetryPulls:
-			err = r.waitAfterFailure(ctx, attempt, err)
-		}
-		if err != nil {
-			return nil, err
-		}
+	found, last := map[pull.Request]pod.Image(nil), error(nil)
+	loop := r.pullLoop(func(error) bool { return r.RetryPulls && r.pulls.Retryable() }, func(ctx context.Context) error {
+		found, last = r.Ensure(ctx)
+		return last
+	})
+	err := loop.Run(ctx)
+	if err != nil && context.Cause(ctx) == errTooLate {
+		err = tooLate(last)
 	}
-}
-
-// waitAfterFailure waits for the next attempt, or returns the error if it is not one to retry.
-func (r *Run) waitAfterFailure(ctx context.Context, attempt int, err error) error {
-	if context.Cause(ctx) == errTooLate {
-		return tooLate(err)
-	}
-	if ctx.Err() != nil || !r.pulls.retryable() {
-		return err
-	}
-	wait := r.Env.PullBackOff(attempt)
-	r.Release()
-	report.Print(r.Env.ErrOut, err)
-	for _, p := range r.Targets {
-		for _, i := range manifest.Images(p.Object.Pod) {
-			if r.pulls.failed(p.ImageRequest(i)) {
-				fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: %s waits: ImagePullBackOff: back-off pulling image %s; next try in %v\n",
-					p.Pod.Name, imageUser(i), report.Escape(i.Reference), wait)
-			}
-		}
-	}
-	r.pulls.backOff()
-	if sleep.For(ctx, wait) != nil && context.Cause(ctx) == errTooLate {
-		return tooLate(err)
-	}
-	return ctx.Err()
+	return found, err
 }
 
 func tooLate(err error) error {
@@ -100,66 +72,13 @@ func WithTimeout(timeout time.Duration, do func(context.Context) error) func(con
 	}
 }
 
-// retryable reports whether a retry may fix all failures.
-func (f *ImagePulls) retryable() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	any := false
-	for _, got := range f.byRequest {
-		if got.err != nil {
-			if any = true; !image.IsTransient(got.err) {
-				return false
-			}
-		}
-	}
-	return any
-}
-
-// failed reports whether the last attempt to pull an image failed.
-func (f *ImagePulls) failed(u ImageRequest) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.byRequest[u] != nil && f.byRequest[u].err != nil
-}
-
-// backOff records for every failed image that it waits for its next attempt, in the kubelet's words
-// (pkg/kubelet/images/image_manager.go). The events are added to the pods once these exist.
-func (f *ImagePulls) backOff() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for u, got := range f.byRequest {
-		if got.err == nil {
-			continue
-		}
-		got.events = append(got.events,
-			pod.Event{Type: pod.Normal, Reason: "Pulling", Last: got.began, Message: fmt.Sprintf("Pulling image %q", u.Ref)},
-			pod.Event{Type: pod.Warning, Reason: "Failed", Last: got.ended, Message: fmt.Sprintf("Failed to pull image %q: %v", u.Ref, got.err)},
-			pod.Event{Type: pod.Warning, Reason: "Failed", Last: got.ended, Message: "Error: " + image.ErrImagePull},
-			pod.Event{Type: pod.Normal, Reason: "BackOff", Last: got.ended, Message: fmt.Sprintf("Back-off pulling image %q", u.Ref)},
-			pod.Event{Type: pod.Warning, Reason: "Failed", Last: got.ended, Message: "Error: " + image.ImagePullBackOff})
-		if over := len(got.events) - maxOldEvents; over > 0 {
-			got.events = got.events[over:]
-		}
-	}
-}
-
-// maxOldEvents is the number of events of failed attempts that are kept for an image.
-const maxOldEvents = 50
-
-// ImageRequest is an image with how it is to be pulled. Containers with equal requests share one pull.
-type ImageRequest struct {
-	Ref, Policy string
-	secrets     string // the pod's secrets for registries; see pullSecrets
-	id          string // the image's ID, if its name does not determine it
-}
-
 // ImageRequest returns the request for the image of one of the pod's containers or volumes.
-func (t *Target) ImageRequest(i manifest.ImageUse) ImageRequest {
+func (t *Target) ImageRequest(i manifest.ImageUse) pull.Request {
 	policy := i.PullPolicy
 	if i.PolicyUnset {
 		policy = image.Unset
 	}
-	return ImageRequest{i.Reference, cmp.Or(t.pull, policy), pullSecrets(t.Object.Pod), t.Pinned[i.Reference]}
+	return pull.Request{Ref: i.Reference, Policy: cmp.Or(t.pull, policy), Secrets: pullSecrets(t.Object.Pod), ID: t.Pinned[i.Reference]}
 }
 
 // pullSecrets returns a pod's namespace and the names of its imagePullSecrets, or "" if it has none. Pods
@@ -178,8 +97,8 @@ func pullSecrets(p *corev1.Pod) string {
 // Logins returns the auth files from the secrets of an image use. The secrets come from the same
 // manifests, which are stored after the pull, or from the store. As with the kubelet, a secret that is
 // missing or of another type is reported, and the image is pulled without it.
-func (r *Run) Logins(u ImageRequest) [][]byte {
-	words := strings.Fields(u.secrets)
+func (r *Run) Logins(u pull.Request) [][]byte {
+	words := strings.Fields(u.Secrets)
 	if len(words) == 0 {
 		return nil
 	}

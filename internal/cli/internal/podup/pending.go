@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -25,13 +26,13 @@ var placeholderImage = pod.Image{Entrypoint: []string{"unknown"}, User: "65534"}
 
 // localImages finds the images that are present locally. Pods whose images need a registry wait for a
 // puller. complete reports that all images of the other pods are present.
-func (r *Run) localImages(ctx context.Context) (found map[ImageRequest]pod.Image, complete bool, err error) {
+func (r *Run) localImages(ctx context.Context) (found map[pull.Request]pod.Image, complete bool, err error) {
 	requests, began := r.imageRequests(), time.Now()
 	found, failed, err := r.pullImages(ctx, requests, true)
 	if err != nil {
 		return nil, false, err
 	}
-	lacking := map[ImageRequest]bool{}
+	lacking := map[pull.Request]bool{}
 	for u, err := range failed {
 		if !errors.Is(err, image.ErrRegistryNeeded) && image.Reason(err) != image.ErrImageNeverPull {
 			return nil, false, err
@@ -42,7 +43,7 @@ func (r *Run) localImages(ctx context.Context) (found map[ImageRequest]pod.Image
 		p.LookedAt = began
 		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.ReplacesPending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.ImageRequest(i)] })
 	}
-	return found, !slices.ContainsFunc(r.imageRequests(), func(u ImageRequest) bool { return lacking[u] }), nil
+	return found, !slices.ContainsFunc(r.imageRequests(), func(u pull.Request) bool { return lacking[u] }), nil
 }
 
 // startPull records a pod that waits for its images, and starts its puller.
@@ -53,7 +54,7 @@ func (r *Run) startPull(p *Target, lock *os.File, created time.Time) (err error)
 	if err := r.WriteRecord(p, created); err != nil {
 		return err
 	}
-	st := pendingStatus(p.Plan)
+	st := pull.PendingStatus(p.Plan)
 	if err := p.Pod.WriteStatus(&st); err != nil {
 		return err
 	}
@@ -91,8 +92,6 @@ func retryPull(p *Target) error {
 
 // tryStart makes one attempt to pull a pod's images and to start it.
 func (r *Run) tryStart(ctx context.Context, p *Target) (err error) {
-	w := p.Puller
-	w.Begin()
 	defer func() {
 		if err != nil {
 			r.Release()
@@ -109,12 +108,12 @@ func (r *Run) tryStart(ctx context.Context, p *Target) (err error) {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	w.Close()
+	p.Pending.Close()
 	if err = r.begin(p, r.startPod); err == nil {
 		return nil
 	}
 	p.Plan = waits
-	if rerr := errors.Join(r.WriteRecord(p, p.Resumed.Created), w.open()); rerr != nil {
+	if rerr := errors.Join(r.WriteRecord(p, p.Resumed.Created), p.Pending.Open()); rerr != nil {
 		report.Print(r.Env.ErrOut, rerr)
 	}
 	return &startError{"CreatePodSandboxError", "FailedCreatePodSandBox", err}
@@ -130,125 +129,138 @@ type startError struct {
 func (e *startError) Error() string { return e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
-// EachPending calls do for each pod that this process pulls images for.
-func (r *Run) EachPending(do func(*PendingPod)) {
+// EachPending calls do for each pod whose images this process pulls.
+func (r *Run) EachPending(do func(*pull.Pending)) {
 	for _, p := range r.Targets {
-		if p.Puller != nil {
-			do(p.Puller)
+		if p.Pending != nil {
+			do(p.Pending)
 		}
 	}
 }
 
-// event adds an event to a pod.
-func (r *Run) event(p *Target, container string, kind pod.EventType, reason, message string) {
-	e := pod.Event{Type: kind, Reason: reason, Container: container, Last: time.Now(), Message: message}
-	if err := p.Pod.AddEvents(e); err != nil {
+// addEvents adds events to the record of a pod.
+func (r *Run) addEvents(p *Target, events ...pod.Event) {
+	if err := p.Pod.AddEvents(events...); err != nil {
 		report.Print(r.Env.ErrOut, err)
 	}
 }
 
 // pulling adds an event of the pull to the pods that wait for an image.
-func (r *Run) pulling(u ImageRequest) {
+func (r *Run) pulling(u pull.Request) {
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.Puller != nil && p.ImageRequest(i) == u {
-				r.event(p, i.Container, pod.Normal, "Pulling", fmt.Sprintf("Pulling image %q", u.Ref))
+			if p.Pending != nil && p.ImageRequest(i) == u {
+				r.addEvents(p, pull.Pulling(i.Container, u.Ref, time.Now()))
 			}
 		}
 	}
 }
 
 // noteLocalCopy adds an event that the local copy is used, because the registry cannot be reached.
-func (r *Run) noteLocalCopy(u ImageRequest, why error) {
-	r.pulls.noteLocalCopy(u, why)
+func (r *Run) noteLocalCopy(u pull.Request, why error) {
+	r.pulls.NoteLocalCopy(u, why)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
-			if p.Puller != nil && p.ImageRequest(i) == u {
-				r.event(p, i.Container, pod.Warning, LocalImageUsed, why.Error())
+			if p.Pending != nil && p.ImageRequest(i) == u {
+				r.addEvents(p, pod.Event{Type: pod.Warning, Reason: pull.LocalImageUsed, Container: i.Container, Last: time.Now(), Message: why.Error()})
 			}
 		}
 	}
 	r.Env.Warn(why)
 }
 
-// Failed publishes a failed attempt, in the kubelet's words (pkg/kubelet/images/image_manager.go,
-// pkg/kubelet/kuberuntime/kuberuntime_container.go).
-func (r *Run) Failed(p *Target, err error, next time.Duration) {
-	why := map[string]pod.Waiting{} // by container; "" for all others
-	var made *startError
-	if errors.As(err, &made) {
-		why[""] = pod.Waiting{Reason: made.reason, Message: made.Error()}
-		r.event(p, "", pod.Warning, made.event, "Error: "+made.Error())
+// pullLoop returns the loop of attempts to pull the run's images.
+func (r *Run) pullLoop(retry func(error) bool, try func(context.Context) error) *pull.Loop {
+	requests := make(chan struct{}, 1)
+	r.pullRequests = requests
+	return &pull.Loop{
+		Try: func(ctx context.Context) error {
+			r.EachPending((*pull.Pending).Begin)
+			return try(ctx)
+		},
+		Retry: retry, BackOff: r.Env.PullBackOff, Failed: r.pullFailed, Waits: r.backOff, Requests: requests,
 	}
-	for _, i := range manifest.Images(p.Object.Pod) {
-		cause := r.pulls.cause(p.ImageRequest(i))
-		if cause == nil || made != nil {
+}
+
+// pullFailed publishes a failed attempt.
+func (r *Run) pullFailed(err error, next time.Duration) {
+	r.Release()
+	switch {
+	case r.Unit != nil:
+		r.Unit.PullFailed(err, next)
+	case r.Targets[0].Pending == nil: // up in the foreground
+		report.Print(r.Env.ErrOut, err)
+	}
+	for _, p := range r.Targets {
+		if p.Pending != nil {
+			r.attemptFailed(p, err, next)
 			continue
 		}
-		c := pod.Waiting{Reason: image.Reason(cause), Message: cause.Error()}
-		switch c.Reason {
-		case image.ErrImageNeverPull:
-			c.Message = fmt.Sprintf("Container image %q is not present with pull policy of Never", i.Reference)
-			r.event(p, i.Container, pod.Warning, c.Reason, c.Message)
-		case "":
-			c.Reason = image.ErrImagePull
-			fallthrough
-		default:
-			r.event(p, i.Container, pod.Warning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", i.Reference, cause))
+		for _, i := range manifest.Images(p.Object.Pod) {
+			if r.pulls.Cause(p.ImageRequest(i)) != nil {
+				fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: %s waits: ImagePullBackOff: back-off pulling image %s; next try in %v\n",
+					p.Pod.Name, imageUser(i), report.Escape(i.Reference), next)
+			}
 		}
-		r.event(p, i.Container, pod.Warning, "Failed", "Error: "+c.Reason)
-		why[i.Container] = c
 	}
-	if len(why) == 0 { // no image was requested
-		why[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
+}
+
+// attemptFailed publishes a failed attempt in the status and the events of a pod, with the kubelet's reasons
+// (pkg/kubelet/kuberuntime/kuberuntime_container.go).
+func (r *Run) attemptFailed(p *Target, err error, next time.Duration) {
+	causes := map[string]pod.Waiting{} // by container; "" for all others
+	var made *startError
+	if errors.As(err, &made) {
+		causes[""] = pod.Waiting{Reason: made.reason, Message: made.Error()}
+		r.addEvents(p, pod.Event{Type: pod.Warning, Reason: made.event, Last: time.Now(), Message: "Error: " + made.Error()})
 	}
-	p.Puller.publish(func(st *pod.Status) {
-		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Retryable: made == nil && r.pulls.retryable(), Next: next}
-		ForEachStatus(st, func(c *pod.ContainerStatus) {
-			reason, ok := why[c.Name]
+	for _, i := range manifest.Images(p.Object.Pod) {
+		if cause := r.pulls.Cause(p.ImageRequest(i)); cause != nil && made == nil {
+			waiting, events := pull.Failure(i.Container, i.Reference, cause)
+			causes[i.Container] = waiting
+			r.addEvents(p, events...)
+		}
+	}
+	if len(causes) == 0 { // no image was requested
+		causes[""] = pod.Waiting{Reason: image.ErrImagePull, Message: err.Error()}
+	}
+	p.Pending.Publish(func(st *pod.Status) {
+		*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts + 1, Error: err.Error(), Reason: image.Reason(err), Hint: report.Hint(err), Retryable: made == nil && r.pulls.Retryable(), Next: next}
+		pull.ForEachStatus(st, func(c *pod.ContainerStatus) {
+			cause, ok := causes[c.Name]
 			if !ok {
-				reason, ok = why[""]
+				cause, ok = causes[""]
 			}
 			if ok {
-				c.State = pod.State{Waiting: &reason}
+				c.State = pod.State{Waiting: &cause}
 			}
 		})
 	})
 }
 
-// shownPull is how long a failed pull has the reason ErrImagePull before it becomes ImagePullBackOff. In
-// the kubelet it keeps that reason until the next sync of the pod.
-const shownPull = time.Second
-
-// waitForRetry waits until the next attempt is due, or ctx ends. requested reports that a client has
-// requested the attempt.
-func (r *Run) waitForRetry(ctx context.Context, wait time.Duration, p *Target) (requested bool) {
-	shown := min(shownPull, wait/2)
-	if requested, over := p.Puller.Sleep(ctx, shown); requested || over {
-		return requested
-	}
-	r.BackOff(p)
-	requested, _ = p.Puller.Sleep(ctx, wait-shown)
-	return requested
-}
-
-// BackOff publishes that a pod waits for the next attempt to pull its images.
-func (r *Run) BackOff(p *Target) {
-	var again []string
-	for _, i := range manifest.Images(p.Object.Pod) {
-		if cause := r.pulls.cause(p.ImageRequest(i)); cause != nil && image.Reason(cause) != image.ErrImageNeverPull {
-			r.event(p, i.Container, pod.Normal, "BackOff", fmt.Sprintf("Back-off pulling image %q", i.Reference))
-			r.event(p, i.Container, pod.Warning, "Failed", "Error: "+image.ImagePullBackOff)
-			again = append(again, i.Container)
+// backOff publishes that the pods wait for the next attempt to pull their images. The events of pods that do not exist
+// yet are kept for them.
+func (r *Run) backOff() {
+	r.pulls.BackOff()
+	for _, p := range r.Targets {
+		if p.Pending == nil {
+			continue
 		}
-	}
-	p.Puller.publish(func(st *pod.Status) {
-		ForEachStatus(st, func(c *pod.ContainerStatus) {
-			if w := c.State.Waiting; w != nil && slices.Contains(again, c.Name) {
-				c.State = pod.State{Waiting: &pod.Waiting{Reason: image.ImagePullBackOff, Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, w.Reason, w.Message)}}
+		var waiting []string
+		for _, i := range manifest.Images(p.Object.Pod) {
+			if cause := r.pulls.Cause(p.ImageRequest(i)); cause != nil && image.Reason(cause) != image.ErrImageNeverPull {
+				r.addEvents(p, pull.BackOff(i.Container, i.Reference)...)
+				waiting = append(waiting, i.Container)
 			}
+		}
+		p.Pending.Publish(func(st *pod.Status) {
+			pull.ForEachStatus(st, func(c *pod.ContainerStatus) {
+				if w := c.State.Waiting; w != nil && slices.Contains(waiting, c.Name) {
+					c.State = pod.State{Waiting: &pod.Waiting{Reason: image.ImagePullBackOff, Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, w.Reason, w.Message)}}
+				}
+			})
 		})
-	})
+	}
 }
 
 // Dup duplicates a file's descriptor.
@@ -259,7 +271,3 @@ func Dup(f *os.File) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
-
-// LocalImageUsed is the reason of the event that a local copy is used, because the registry cannot be
-// reached. The kubelet has no such event: there, the pull fails.
-const LocalImageUsed = "LocalImageUsed"

@@ -3,6 +3,7 @@ package podup
 import (
 	"context"
 	"fmt"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"os"
 
 	"github.com/podrun/podrun/image"
@@ -53,41 +54,25 @@ func PullPod(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, p store.Pod
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	up := l.Targets[0]
-	if up.Puller, err = NewPending(env, p, up.Plan, stop); err != nil {
+	loop := l.pullLoop(func(error) bool { return true }, func(ctx context.Context) error { return l.tryStart(ctx, up) })
+	if up.Pending, err = pull.NewPending(env, p, up.Plan, stop, l.pullRequests); err != nil {
 		return err
 	}
-	for attempt := 0; ; attempt++ {
-		err := l.tryStart(ctx, up)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return l.EndPull(up)
-		}
-		if requested, _ := up.Puller.Sleep(ctx, 0); requested { // requested since this attempt began
-			attempt = -1
-			continue
-		}
-		wait := env.PullBackOff(attempt)
-		if image.Reason(err) == image.ErrImageNeverPull {
-			wait = env.PullBackOff(0) // no registry is involved
-		}
-		l.Failed(up, err, wait)
-		if l.waitForRetry(ctx, wait, up) {
-			attempt = -1
-		}
+	if loop.Run(ctx) == nil {
+		return nil
 	}
+	return l.EndPull(up) // only a client's stop ends the loop
 }
 
 // EndPull ends the wait of a pod that was stopped before it started. If the client removes the pod next,
 // EndPull removes it at once, in case the client is killed.
 func (r *Run) EndPull(p *Target) (err error) {
-	defer p.Puller.Close()
-	how := p.Puller.StopRequested()
+	defer p.Pending.Close()
+	how := p.Pending.StopRequested()
 	if how == nil {
 		return nil
 	}
-	p.Puller.leave(how)
+	p.Pending.Leave(how)
 	if how.Remove && !how.Shutdown {
 		err = r.Launcher.Remove(p.Pod)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"io"
 	"os"
 	"runtime"
@@ -39,7 +40,8 @@ type Run struct {
 	RequireLimits bool
 	Pull          image.PullOptions
 	Targets       []*Target
-	pulls         ImagePulls
+	pulls         pull.Record
+	pullRequests  chan<- struct{}   // receives requests for an attempt to pull now
 	lease         io.Closer         // protects the images' layers until the pods are recorded
 	Unit          Unit              // nil unless systemd runs the pods
 	Replace       bool              // --replace
@@ -61,8 +63,12 @@ type Run struct {
 type Unit interface {
 	// Adopt takes over a running pod.
 	Adopt(context.Context, *Run, *Target) error
-	// PullImages pulls the images of the pods, which are Pending meanwhile.
-	PullImages(context.Context, *Run) (map[ImageRequest]pod.Image, error)
+	// PullFailed reports a failed attempt to pull the pods' images.
+	PullFailed(err error, next time.Duration)
+	// AcquireStartSlot waits until the unit may start its pods.
+	AcquireStartSlot(context.Context) error
+	// ShuttingDown reports whether the machine is shutting down.
+	ShuttingDown(context.Context) bool
 	// ReleaseStartSlot lets another unit start its pods.
 	ReleaseStartSlot()
 }
@@ -186,7 +192,7 @@ func (r *Run) ReleaseLease() {
 }
 
 // Ensure pulls all images that are not present, concurrently. The error joins all failures.
-func (r *Run) Ensure(ctx context.Context) (map[ImageRequest]pod.Image, error) {
+func (r *Run) Ensure(ctx context.Context) (map[pull.Request]pod.Image, error) {
 	requests := r.imageRequests()
 	byRequest, failed, err := r.pullImages(ctx, requests, false)
 	if err != nil {
@@ -201,7 +207,7 @@ func (r *Run) Ensure(ctx context.Context) (map[ImageRequest]pod.Image, error) {
 
 // pullImages makes images available, concurrently; with localOnly it contacts no registry. failed holds those that
 // are not available.
-func (r *Run) pullImages(ctx context.Context, requests []ImageRequest, localOnly bool) (byRequest map[ImageRequest]pod.Image, failed map[ImageRequest]error, err error) {
+func (r *Run) pullImages(ctx context.Context, requests []pull.Request, localOnly bool) (byRequest map[pull.Request]pod.Image, failed map[pull.Request]error, err error) {
 	images, err := r.Env.Deps.OpenImages(r.Dirs)
 	if err != nil {
 		return nil, nil, err
@@ -220,7 +226,7 @@ func (r *Run) pullImages(ctx context.Context, requests []ImageRequest, localOnly
 	options.Progress = func(e image.Progress) {
 		shown.Update(e)
 		r.pulls.Update(e)
-		r.EachPending(func(w *PendingPod) { w.layer(e) })
+		r.EachPending(func(w *pull.Pending) { w.Layer(e) })
 	}
 	found, errs := make([]pod.Image, len(requests)), make([]error, len(requests))
 	var all sync.WaitGroup
@@ -234,11 +240,11 @@ func (r *Run) pullImages(ctx context.Context, requests []ImageRequest, localOnly
 				return
 			}
 			shown.Done(u.Ref)
-			r.EachPending(func(w *PendingPod) { w.layer(image.Progress{Image: u.Ref, Status: image.Done}) })
+			r.EachPending(func(w *pull.Pending) { w.Layer(image.Progress{Image: u.Ref, Status: image.Done}) })
 		})
 	}
 	all.Wait()
-	byRequest, failed = map[ImageRequest]pod.Image{}, map[ImageRequest]error{}
+	byRequest, failed = map[pull.Request]pod.Image{}, map[pull.Request]error{}
 	for i, u := range requests {
 		if byRequest[u] = found[i]; errs[i] != nil {
 			failed[u] = errs[i]
@@ -248,15 +254,15 @@ func (r *Run) pullImages(ctx context.Context, requests []ImageRequest, localOnly
 }
 
 // ensureImage makes one image available. Pods that wait for it get an event of its pull.
-func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u ImageRequest, options image.PullOptions) (pod.Image, error) {
+func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u pull.Request, options image.PullOptions) (pod.Image, error) {
 	options.AuthTexts = r.Logins(u)
-	options.BeforePull = func() { r.pulls.notePull(u) }
+	options.BeforePull = func() { r.pulls.NotePull(u) }
 	options.Warn = func(err error) { r.noteLocalCopy(u, err) }
 	ref, policy := u.Ref, u.Policy
-	if u.id != "" {
-		ref, policy = u.id, image.Never
+	if u.ID != "" {
+		ref, policy = u.ID, image.Never
 	}
-	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Puller != nil }) {
+	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Pending != nil }) {
 		local := options
 		local.LocalOnly = true
 		if img, err := images.Ensure(ctx, ref, policy, local); !errors.Is(err, image.ErrRegistryNeeded) {
@@ -268,7 +274,7 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u Imag
 }
 
 // imageRequests returns the images that the pods need, and how they use them.
-func (r *Run) imageRequests() (requests []ImageRequest) {
+func (r *Run) imageRequests() (requests []pull.Request) {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		for _, i := range manifest.Images(p.Object.Pod) {
 			if p.AwaitsImages || p.RanBefore() && !p.changes(i.Container) {
@@ -283,7 +289,7 @@ func (r *Run) imageRequests() (requests []ImageRequest) {
 }
 
 // Build makes the pod's Plan.
-func (r *Run) Build(p *Target, found map[ImageRequest]pod.Image) error {
+func (r *Run) Build(p *Target, found map[pull.Request]pod.Image) error {
 	images := map[string]pod.Image{}
 	p.images = map[string]string{}
 	for _, i := range manifest.Images(p.Object.Pod) {
@@ -452,18 +458,18 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 	if r.lease, err = images.Lease(); err != nil {
 		return err
 	}
-	found := map[ImageRequest]pod.Image{}
+	found := map[pull.Request]pod.Image{}
 	var errs []error
 	for _, u := range r.imageRequests() {
 		ref := u.Ref
-		if u.id != "" {
-			ref = u.id
+		if u.ID != "" {
+			ref = u.ID
 		}
 		img, err := images.Ensure(ctx, ref, image.Never, r.Pull)
 		switch {
 		case err == nil:
 			found[u] = img
-		case u.Policy == image.Never || u.id != "":
+		case u.Policy == image.Never || u.ID != "":
 			errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.Ref, err))
 		default:
 			fmt.Fprintf(r.Env.ErrOut, "podrun: image %s is not present: it would be pulled\n", u.Ref)

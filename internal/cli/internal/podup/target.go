@@ -3,6 +3,7 @@ package podup
 import (
 	"context"
 	"fmt"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"os"
 	"sync"
 	"time"
@@ -47,7 +48,7 @@ type Target struct {
 	AwaitsImages    bool          // some images are missing: they are pulled while the pod is pending
 	ReplacesPending bool          // the existing pod waits for its images
 	LookedAt        time.Time     // when this command searched for the images
-	Puller          *PendingPod   // nil unless this process pulls the images, or waits for other pods
+	Pending         *pull.Pending // nil unless this process pulls the images, or waits for other pods
 	Lock            *os.File      // the pod's lock, if this process takes it before the start
 	settled         chan struct{} // closed when the pod was started or not; nil in a run without order
 	settleOnce      sync.Once

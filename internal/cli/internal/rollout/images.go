@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -63,7 +64,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 // reportPullRetry prints why the images of a pod were not pulled, and when the next attempt is.
 func reportPullRetry(env *cmdutil.Env, p *podup.Target, st *pod.Status) {
 	report.Print(env.ErrOut, report.New(report.Failure, st.ImagePull.Hint, "%s", st.ImagePull.Error))
-	podup.ForEachStatus(st, func(c *pod.ContainerStatus) {
+	pull.ForEachStatus(st, func(c *pod.ContainerStatus) {
 		if w := c.State.Waiting; w != nil && !starting(w.Reason) {
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s: container %s waits: %s: back-off pulling image %s; next try in %v\n",
 				p.Pod.Name, c.Name, image.ImagePullBackOff, report.Escape(c.Image), st.ImagePull.Next)
@@ -79,7 +80,7 @@ func warnOfLocalImages(env *cmdutil.Env, p *podup.Target) error {
 		return err
 	}
 	for _, e := range events {
-		if e.Reason == podup.LocalImageUsed && e.Last.After(p.LookedAt) {
+		if e.Reason == pull.LocalImageUsed && e.Last.After(p.LookedAt) {
 			env.Warn(errors.New(e.Message))
 		}
 	}

@@ -1,4 +1,4 @@
-package podup
+package pull
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -20,14 +21,14 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// PendingPod is a pod that waits for its images, or for other pods. Until it starts, this process publishes its
+// Pending is a pod that waits for its images, or for other pods. Until it starts, this process publishes its
 // status and serves its control socket, as the supervisor does later.
-type PendingPod struct {
+type Pending struct {
 	env      *cmdutil.Env
 	pod      store.Pod
 	waitsFor string                  // in words
 	stop     context.CancelCauseFunc // ends the wait
-	retry    chan struct{}           // receives a request for an attempt now
+	requests chan<- struct{}         // receives a request for an attempt now; see Loop
 	over     chan struct{}           // closed when the pod no longer waits
 	listener *net.UnixListener
 
@@ -45,76 +46,57 @@ type numberedLayer struct {
 	change int
 }
 
-// errStopped is the cause of a pull that a client has ended.
-var errStopped = errors.New("the pod was stopped")
+// ErrStopped is the cause of a pull that a client has ended.
+var ErrStopped = errors.New("the pod was stopped")
 
 // NewPending publishes that a pod waits for its images. The caller holds the pod's lock; stop ends the
 // pull.
-func NewPending(env *cmdutil.Env, p store.Pod, plan *pod.Plan, stop context.CancelCauseFunc) (*PendingPod, error) {
-	st := pendingStatus(plan)
-	return newPending(env, p, "its images", &st, stop)
+func NewPending(env *cmdutil.Env, p store.Pod, plan *pod.Plan, stop context.CancelCauseFunc, requests chan<- struct{}) (*Pending, error) {
+	st := PendingStatus(plan)
+	return newPending(env, p, "its images", &st, stop, requests)
 }
 
 // waitingForPods is the reason of a container whose pod waits for other pods.
 const waitingForPods = "WaitingForPods"
 
-// newWaiting publishes that a pod waits for other pods. The caller holds the pod's lock; stop ends the wait.
-func newWaiting(env *cmdutil.Env, p *Target, after []podutil.StartAfter, stop context.CancelCauseFunc) (*PendingPod, error) {
+// NewWaiting publishes that a pod waits for other pods. The caller holds the pod's lock; stop ends the wait.
+func NewWaiting(env *cmdutil.Env, p store.Pod, plan *pod.Plan, after []podutil.StartAfter, stop context.CancelCauseFunc) (*Pending, error) {
 	var pods []string
 	for _, other := range after {
 		pods = append(pods, fmt.Sprintf("pod %s (%s)", other.Pod, other.State))
 	}
 	waitsFor := strings.Join(pods, ", ")
-	st := pendingStatus(p.Plan)
+	st := PendingStatus(plan)
 	st.ImagePull = nil
 	ForEachStatus(&st, func(c *pod.ContainerStatus) {
 		c.State.Waiting = &pod.Waiting{Reason: waitingForPods, Message: "The pod starts after " + waitsFor}
 	})
-	return newPending(env, p.Pod, waitsFor, &st, stop)
+	return newPending(env, p, waitsFor, &st, stop, nil)
 }
 
-func newPending(env *cmdutil.Env, p store.Pod, waitsFor string, st *pod.Status, stop context.CancelCauseFunc) (*PendingPod, error) {
-	w := &PendingPod{env: env, pod: p, waitsFor: waitsFor, status: st, stop: stop, retry: make(chan struct{}, 1), changed: make(chan struct{})}
-	return w, w.open()
+func newPending(env *cmdutil.Env, p store.Pod, waitsFor string, st *pod.Status, stop context.CancelCauseFunc, requests chan<- struct{}) (*Pending, error) {
+	w := &Pending{env: env, pod: p, waitsFor: waitsFor, status: st, stop: stop, requests: requests, changed: make(chan struct{})}
+	return w, w.Open()
 }
 
-// pendingStatus returns the status of a pod that waits for its images.
-func pendingStatus(plan *pod.Plan) pod.Status {
+// PendingStatus returns the status of a pod that waits for its images.
+func PendingStatus(plan *pod.Plan) pod.Status {
 	now := time.Now()
 	st := pod.Status{Version: pod.StatusVersion, Phase: pod.Pending, StartTime: now, BootID: store.BootID(), ImagePull: &pod.ImagePull{}}
 	first := pod.State{Waiting: &pod.Waiting{Reason: pod.FirstReason(len(plan.InitContainers))}}
-	statuses := func(list []pod.Container) (all []pod.ContainerStatus, names []string) {
+	statuses := func(list []pod.Container) (all []pod.ContainerStatus) {
 		for i := range list {
 			all = append(all, pod.ContainerStatus{Name: list[i].Name, Image: list[i].Image, State: first})
-			names = append(names, list[i].Name)
 		}
-		return all, names
+		return all
 	}
-	var unready, incomplete []string
-	st.InitContainers, incomplete = statuses(plan.InitContainers)
-	st.Containers, unready = statuses(plan.Containers)
-	// The kubelet's conditions, in its order; those of the supervisor are made by package lifecycle.
-	condition := func(kind, reason, message string) {
-		c := pod.Condition{Type: kind, Status: "True", LastTransition: now}
-		if reason != "" {
-			c.Status, c.Reason, c.Message = "False", reason, message
-		}
-		st.Conditions = append(st.Conditions, c)
-	}
-	condition("PodReadyToStartContainers", "PodSandboxNotReady", "no pod sandbox exists")
-	if incomplete == nil {
-		condition("Initialized", "", "")
-	} else {
-		condition("Initialized", "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", incomplete))
-	}
-	condition("Ready", "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
-	condition("ContainersReady", "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready))
-	condition("PodScheduled", "", "")
+	st.InitContainers, st.Containers = statuses(plan.InitContainers), statuses(plan.Containers)
+	st.Conditions = lifecycle.PendingConditions(plan, now)
 	return st
 }
 
-// open serves the pod's control socket.
-func (w *PendingPod) open() (err error) {
+// Open serves the pod's control socket.
+func (w *Pending) Open() (err error) {
 	if err := w.pod.WriteStatus(w.status); err != nil {
 		return err
 	}
@@ -134,8 +116,8 @@ func (w *PendingPod) open() (err error) {
 	return nil
 }
 
-// Close ends what open has started. Clients connect to the next process that serves the socket.
-func (w *PendingPod) Close() {
+// Close ends what Open has started. Clients connect to the next process that serves the socket.
+func (w *Pending) Close() {
 	if w.listener == nil { // reopening it has failed
 		return
 	}
@@ -144,7 +126,7 @@ func (w *PendingPod) Close() {
 	w.listener = nil
 }
 
-func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
+func (w *Pending) answer(conn *net.UnixConn, over <-chan struct{}) {
 	defer conn.Close()
 	req, files, err := wire.ReadRequest(conn)
 	for _, f := range files {
@@ -169,14 +151,14 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 			}
 		}
 		w.RequestStop(req.Stop)
-		w.stop(errStopped)
+		w.stop(ErrStopped)
 		<-over
 		return
 	case wire.Changed:
 		w.Begin()
 		select {
-		case w.retry <- struct{}{}:
-		default: // a request is already queued
+		case w.requests <- struct{}{}:
+		default: // a request is already queued, or the pod waits for other pods
 		}
 		frame = wire.Frame{Applied: true}
 	}
@@ -187,7 +169,7 @@ func (w *PendingPod) answer(conn *net.UnixConn, over <-chan struct{}) {
 const layerTime = 100 * time.Millisecond
 
 // serveWatch sends a client the status and the layers, now and at every change.
-func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
+func (w *Pending) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 	seen, last := 0, false
 	var shown *pod.Status
 	for {
@@ -228,8 +210,8 @@ func (w *PendingPod) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
 	}
 }
 
-// layer records the progress of a layer.
-func (w *PendingPod) layer(e image.Progress) {
+// Layer records the progress of a layer.
+func (w *Pending) Layer(e image.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i := slices.IndexFunc(w.layers, func(l numberedLayer) bool { return l.Image == e.Image && l.LayerProgress.Layer == e.Layer })
@@ -242,13 +224,13 @@ func (w *PendingPod) layer(e image.Progress) {
 }
 
 // notifyWatchers wakes the clients that watch. The caller holds w.mu.
-func (w *PendingPod) notifyWatchers() {
+func (w *Pending) notifyWatchers() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// publish changes the status, and writes it for readers and watchers.
-func (w *PendingPod) publish(change func(*pod.Status)) {
+// Publish changes the status, and writes it for readers and watchers.
+func (w *Pending) Publish(change func(*pod.Status)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st := *w.status
@@ -266,8 +248,8 @@ func (w *PendingPod) publish(change func(*pod.Status)) {
 }
 
 // Begin publishes the start of an attempt to pull the images.
-func (w *PendingPod) Begin() {
-	w.publish(func(st *pod.Status) {
+func (w *Pending) Begin() {
+	w.Publish(func(st *pod.Status) {
 		if st.ImagePull != nil {
 			*st.ImagePull = pod.ImagePull{Attempts: st.ImagePull.Attempts}
 		}
@@ -284,27 +266,8 @@ func ForEachStatus(st *pod.Status, do func(c *pod.ContainerStatus)) {
 	}
 }
 
-// Sleep waits until the time has passed, a client requests an attempt, or ctx ends.
-func (w *PendingPod) Sleep(ctx context.Context, d time.Duration) (requested, over bool) {
-	select {
-	case <-w.retry:
-		return true, false
-	default:
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-w.retry:
-		return true, false
-	case <-ctx.Done():
-		return false, true
-	case <-t.C:
-		return false, false
-	}
-}
-
 // RequestStop records how the pod is to be stopped, unless that is already recorded.
-func (w *PendingPod) RequestStop(how *wire.StopRequest) {
+func (w *Pending) RequestStop(how *wire.StopRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.requestedStop == nil || how.Remove {
@@ -313,16 +276,16 @@ func (w *PendingPod) RequestStop(how *wire.StopRequest) {
 }
 
 // StopRequested returns the stop that a client has requested, or nil.
-func (w *PendingPod) StopRequested() *wire.StopRequest {
+func (w *Pending) StopRequested() *wire.StopRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.requestedStop
 }
 
-// leave publishes the end of a pod that was stopped before it started. At shutdown it changes nothing,
+// Leave publishes the end of a pod that was stopped before it started. At shutdown it changes nothing,
 // because the pod resumes after the reboot. For a pod that is removed next it only marks the pod as
 // deleting.
-func (w *PendingPod) leave(how *wire.StopRequest) {
+func (w *Pending) Leave(how *wire.StopRequest) {
 	if how.Shutdown {
 		return
 	}
@@ -336,5 +299,5 @@ func (w *PendingPod) leave(how *wire.StopRequest) {
 			c.State = pod.State{Terminated: &pod.Terminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container was stopped before it was started"}}
 		})
 	}
-	w.publish(end)
+	w.Publish(end)
 }
