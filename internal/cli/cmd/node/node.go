@@ -45,8 +45,8 @@ the cluster does not see them.
 A host joins with podrun node join, once. Pods reach the cluster's Services if
 the node may read EndpointSlices: kubectl create clusterrolebinding
 podrun-nodes --clusterrole=system:node-proxier --group=system:nodes. Pods of
-other nodes are reached only if both nodes have --pod-network wireguard;
-otherwise give those pods a hostPort or hostNetwork.
+other nodes are reached only if both nodes have --pod-network wireguard, which
+is experimental; otherwise give those pods a hostPort or hostNetwork.
 
 Examples:
   podrun node join 192.168.1.5:6443 --token TOKEN \
@@ -67,7 +67,7 @@ Examples:
 			&cli.StringFlag{Name: "client-ca-file", Usage: "the authorities in this `FILE` certify the clients of the kubelet's API, by default those of the API server"},
 			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "the `ADDRESSES` of the cluster's name servers for pods; without them podrun answers the names of Services"},
 			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names, by default cluster.local"},
-			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none or wireguard"},
+			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none or wireguard (experimental)"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
