@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -50,14 +51,14 @@ func (p Pod) PodInit() (pid int, start uint64, ok bool) {
 // monitor may have been killed itself. ok is as for PodInit.
 func (p Pod) Monitor() (pid int, ok bool) {
 	h, ok := p.holder()
-	return h.monitor, ok
+	return h.monitor.PID, ok
 }
 
 // lockHolder is what a pod init records in the pod's lock.
 type lockHolder struct {
 	PodInit procfs.Process
-	monitor int
-	serving bool // a supervisor of this pod init has opened the control socket
+	monitor procfs.Process // start time 0: an earlier podrun has started the pod
+	serving bool           // a supervisor of this pod init has opened the control socket
 }
 
 // holder reads the lock. ok is false if the pod is not alive, or its pod init has recorded nothing yet.
@@ -66,13 +67,18 @@ func (p Pod) holder() (h lockHolder, ok bool) {
 	if path == "" || err != nil {
 		return h, false
 	}
+	return readHolder(path)
+}
+
+// readHolder reads what the latest pod init has recorded in a lock file. ok is false if there is nothing.
+func readHolder(path string) (h lockHolder, ok bool) {
 	b, err := readFile(path)
 	if err != nil {
 		return h, false
 	}
-	var state string
-	n, _ := fmt.Sscan(string(b), &h.PodInit.PID, &h.PodInit.StartTime, &h.monitor, &state)
-	h.serving = state == protocol.LockServing
+	line, state, _ := strings.Cut(string(b), "\n")
+	n, _ := fmt.Sscan(line, &h.PodInit.PID, &h.PodInit.StartTime, &h.monitor.PID, &h.monitor.StartTime)
+	h.serving = strings.TrimSpace(state) == protocol.LockServing
 	return h, n >= 3
 }
 
@@ -106,16 +112,6 @@ func isHeld(path string) (bool, error) {
 	probe := unix.Flock_t{Type: unix.F_WRLCK}
 	err = unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe)
 	return err == nil && probe.Type != unix.F_UNLCK, err
-}
-
-// Incarnation returns a number that another pod of the same name does not have: of the lock file, which a removal
-// deletes, the inode and the time of its birth, since a disk uses an inode again. It is 0 without a lock file.
-func (p Pod) Incarnation() uint64 {
-	var st unix.Statx_t
-	if unix.Statx(unix.AT_FDCWD, p.lockFile(), 0, unix.STATX_INO|unix.STATX_BTIME, &st) != nil {
-		return 0
-	}
-	return st.Ino ^ uint64(st.Btime.Sec)*1e9 ^ uint64(st.Btime.Nsec)<<32
 }
 
 func (p Pod) lock(cmd int) (*os.File, error) {

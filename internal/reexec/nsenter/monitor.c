@@ -200,7 +200,10 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 	if (monitor > 0)
 		_exit(0);
 
-	struct podrun_init_config config = {.argv = argv, .hostname = hostname, .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
+	struct podrun_stat self;
+	if (!podrun_read_stat("self", &self))
+		podrun_die("read /proc/self/stat");
+	struct podrun_init_config config = {.argv = argv, .monitor_start = self.start, .hostname = hostname, .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
 	if ((config.hostpid = getenv(ENV_HOST_PID) != NULL))
 		podrun_become_subreaper();
 	podrun_block_signals(&config.set, &config.old_mask);

@@ -57,6 +57,7 @@ struct podrun_init_config {
 	int own_userns;       // the containers have a user namespace of their own
 	const char *ids;      // the map of its users and groups; NULL: the same ids
 	int served;           // an eventfd by which the pod init reports that the pod runs
+	unsigned long long monitor_start; // the monitor's start time, in ticks since boot
 	sigset_t set, old_mask; // the signals that it waits for, blocked already; the mask of supervisors
 	int hostpid;          // the pod init is in the host's PID namespace
 	int restarted;        // an earlier pod init was killed

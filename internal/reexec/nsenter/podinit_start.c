@@ -158,20 +158,20 @@ static void place_namespaces(struct ns_child m, int own_userns) {
 }
 
 // write_pidfile writes the identity of this process into the pod's lock: its pid and its start time
-// as the /proc of the host shows them, which is still mounted, and the monitor's pid. If the disk has become
+// as the /proc of the host shows them, which is still mounted, and the monitor's. If the disk has become
 // read-only, the record of the pod init that was killed stays.
-static void write_pidfile(int restarted) {
+static void write_pidfile(const struct podrun_init_config *config) {
 	struct podrun_stat st;
-	char line[64];
+	char line[96];
 	if (!podrun_read_stat("self", &st))
 		podrun_die("read /proc/self/stat");
-	int n = snprintf(line, sizeof line, "%d %llu %d\n", st.pid, st.start, st.ppid);
-	if ((pwrite(FD_LOCK, line, n, 0) != n || ftruncate(FD_LOCK, n) < 0) && !restarted)
+	int n = snprintf(line, sizeof line, "%d %llu %d %llu\n", st.pid, st.start, st.ppid, config->monitor_start);
+	if ((pwrite(FD_LOCK, line, n, 0) != n || ftruncate(FD_LOCK, n) < 0) && !config->restarted)
 		podrun_die("write the pod's lock");
 }
 
 void podrun_init(const struct podrun_init_config *config) {
-	write_pidfile(config->restarted);
+	write_pidfile(config);
 	if (unshare(CLONE_NEWNS) < 0)
 		podrun_die("make a mount namespace");
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)

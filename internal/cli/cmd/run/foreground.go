@@ -66,18 +66,19 @@ func (a *attachment) watch(ctx context.Context, untilRunning bool, running func(
 		}
 		return enough || untilRunning && c.State.Running != nil
 	}
+	life := a.target.Pod.Incarnation()
 	err := podclient.WatchStatus(ctx, a.target.Pod, seen)
 	if !errors.Is(err, podclient.ErrNotRunning) {
 		return err
 	}
 	if !(a.detach && a.rm) {
-		st, err := rollout.FinalStatus(ctx, a.target.Pod)
+		st, err := rollout.FinalStatus(ctx, a.target.Pod, life)
 		if err == nil {
 			seen(st)
 		}
 		return err
 	}
-	if gone := podclient.WaitGone(ctx, a.target.Pod); gone != nil {
+	if gone := podclient.WaitGone(ctx, a.target.Pod, life); gone != nil {
 		return gone
 	}
 	if st, serr := a.target.Pod.Status(); serr == nil { // its container was never started; otherwise it has removed itself

@@ -276,6 +276,7 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 	var watchErr error
 	go func() {
 		defer close(ended)
+		life := p.Pod.Incarnation()
 		watchErr = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
 			reporter.Status(st)
 			logstream.EndFinished(streams, p.Plan.RestartPolicy, st)
@@ -283,7 +284,7 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 			return p.Successor != nil && st.Phase.Terminal() // a replacement may exist
 		})
 		if p.Successor == nil && watchErr == nil || errors.Is(watchErr, podclient.ErrNotRunning) {
-			watchErr = podclient.WaitGone(ctx, p.Pod)
+			watchErr = podclient.WaitGone(ctx, p.Pod, life)
 		}
 	}()
 	if err := logstream.Follow(ctx, p.Pod, streams, ended); err != nil && ctx.Err() == nil {

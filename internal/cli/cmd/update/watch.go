@@ -32,6 +32,7 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 	var last *pod.Status
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
+	life := p.Incarnation()
 	err := podclient.WatchStatus(within, p, func(st *pod.Status) bool {
 		reporter.Status(st)
 		last = st
@@ -44,7 +45,7 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 		if within.Err() != nil {
 			return fmt.Errorf("pod %s is not ready after %v", p.Name, u.timeout)
 		}
-		if last, err = rollout.FinalStatus(within, p); err != nil {
+		if last, err = rollout.FinalStatus(within, p, life); err != nil {
 			return err
 		}
 	}

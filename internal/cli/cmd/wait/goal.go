@@ -101,6 +101,7 @@ func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error 
 			return err
 		}
 	}
+	life := p.Incarnation()
 	st, err := podview.StatusOf(p)
 	if err == nil && !g.met(st) && !once && !st.Phase.Terminal() {
 		err = podclient.WatchStatus(ctx, p, func(now *pod.Status) bool {
@@ -108,7 +109,7 @@ func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error 
 			return g.met(now)
 		})
 		if errors.Is(err, podclient.ErrNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
-			st, err = rollout.FinalStatus(ctx, p) // it ended before the request
+			st, err = rollout.FinalStatus(ctx, p, life) // it ended before the request
 		}
 	}
 	switch {

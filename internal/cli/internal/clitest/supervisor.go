@@ -140,6 +140,39 @@ func (s *Supervisor) Kill() {
 	})
 }
 
+// Record writes what a pod init and its monitor record in the pod's lock.
+func (s *Supervisor) Record(monitor int) {
+	s.ClearRecord()
+	if _, err := s.lock.WriteAt(fmt.Appendf(nil, "%d 1 %d 1\nserving\n", monitor+1, monitor), 0); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// ClearRecord clears the record, as a command that locks the pod does.
+func (s *Supervisor) ClearRecord() {
+	if err := s.lock.Truncate(0); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// Relock locks the pod after its removal, as a command that creates another pod of its name does.
+func (s *Supervisor) Relock() {
+	s.lock.Close()
+	var err error
+	if s.lock, err = s.Pod.Lock(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// KillAndKeepLock closes the socket. The pod's lock stays taken, as if another command had locked the pod since.
+func (s *Supervisor) KillAndKeepLock() {
+	s.endOnce.Do(func() {
+		close(s.ended)
+		s.Listener.Close()
+		s.t.Cleanup(func() { s.lock.Close() })
+	})
+}
+
 // Log writes lines of a container's log: "stdout F text".
 func (s *Supervisor) Log(container string, attempt int, lines ...string) {
 	file := s.Pod.LogFile(container, attempt)

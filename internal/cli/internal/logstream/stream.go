@@ -124,12 +124,13 @@ func FollowWhile(ctx context.Context, p store.Pod, streams []*Stream, watch func
 // FollowPod follows the streams until the containers, or the pod, have ended.
 func FollowPod(ctx context.Context, p store.Pod, plan *pod.Plan, streams []*Stream) error {
 	return FollowWhile(ctx, p, streams, func(ctx context.Context) error {
+		life := p.Incarnation()
 		err := podclient.WatchStatus(ctx, p, func(st *pod.Status) bool {
 			EndFinished(streams, plan.RestartPolicy, st)
 			return AllDone(streams)
 		})
 		if err == nil && !AllDone(streams) {
-			err = podclient.WaitGone(ctx, p)
+			err = podclient.WaitGone(ctx, p, life)
 		}
 		if errors.Is(err, podclient.ErrNotRunning) || errors.Is(err, context.Canceled) {
 			return nil

@@ -65,7 +65,7 @@ func dial(ctx context.Context, p store.Pod) (*net.UnixConn, error) {
 			context.AfterFunc(ctx, func() { conn.Close() })
 			return conn, nil
 		}
-		if !p.Alive() || p.Incarnation() != life {
+		if !p.Lives(life) {
 			return nil, ErrNotRunning
 		}
 		if time.Now().After(deadline) {

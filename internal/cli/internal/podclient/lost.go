@@ -78,6 +78,7 @@ func recoverLost(ctx context.Context, p store.Pod) error {
 // endLost stops a pod that has lost its runtime directory by signals, and kills it when its grace period is over.
 // It returns when no process of the pod is left.
 func endLost(ctx context.Context, p store.Pod, podInit procfs.Process, grace *int64) error {
+	life := p.Incarnation()
 	limit := stopTimeout(p, nil) - StopMargin
 	if grace != nil {
 		limit = min(limit, time.Duration(*grace)*time.Second)
@@ -88,7 +89,7 @@ func endLost(ctx context.Context, p store.Pod, podInit procfs.Process, grace *in
 			return fmt.Errorf("stop pod %s: %w", p.Name, err)
 		}
 	}
-	for deadline := time.Now().Add(limit); p.Alive() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(limit); p.Lives(life) && time.Now().Before(deadline); {
 		if err := pollGone(ctx, p, PollTime); err != nil {
 			return err
 		}
@@ -98,7 +99,7 @@ func endLost(ctx context.Context, p store.Pod, podInit procfs.Process, grace *in
 			return fmt.Errorf("kill pod %s: %w", p.Name, err)
 		}
 	}
-	return WaitGone(ctx, p)
+	return WaitGone(ctx, p, life)
 }
 
 // monitorOf returns the monitor of a pod init; the zero Process if it was killed.

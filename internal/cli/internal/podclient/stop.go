@@ -54,17 +54,15 @@ func pollGone(ctx context.Context, p store.Pod, d time.Duration) error {
 func Retry(ctx context.Context, p store.Pod, request func() error) error {
 	life := p.Incarnation()
 	for {
-		err := request()
-		switch {
-		case !IsHangup(err):
-			return err
-		case !p.Alive():
-			return ErrNotRunning
-		}
-		if err := pollGone(ctx, p, PollTime); err != nil {
+		if err := request(); !IsHangup(err) {
 			return err
 		}
-		if p.Incarnation() != life {
+		if p.Lives(life) {
+			if err := pollGone(ctx, p, PollTime); err != nil {
+				return err
+			}
+		}
+		if !p.Lives(life) {
 			return ErrNotRunning
 		}
 	}
@@ -96,6 +94,11 @@ func RequestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	if podInit, lost := p.LostRuntime(); lost {
 		return endLost(ctx, p, podInit, how.GraceSeconds)
 	}
+	return requestStop(ctx, p, how)
+}
+
+// requestStop is RequestStop for a pod that has its runtime directory.
+func requestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	err := Request(ctx, p, wire.Request{Verb: wire.Stop, Stop: &how})
 	if errors.Is(err, ErrNotRunning) {
 		return nil
@@ -103,10 +106,10 @@ func RequestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	return err
 }
 
-// WaitGone returns when no process of the pod is left.
-func WaitGone(ctx context.Context, p store.Pod) error {
+// WaitGone returns when no process of an incarnation of the pod is left. It does not wait for the next incarnation.
+func WaitGone(ctx context.Context, p store.Pod, life store.Incarnation) error {
 	deadline := time.Now().Add(GoneTime)
-	for p.Alive() {
+	for p.Lives(life) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes of pod %s still exist", p.Name)
 		}
@@ -128,6 +131,7 @@ func Shutdown(ctx context.Context, p store.Pod, killNow <-chan struct{}) error {
 		return err
 	}
 	defer endTurn()
+	life := p.Incarnation()
 	within, cancel := context.WithTimeout(ctx, stopTimeout(p, nil))
 	defer cancel()
 	request := func(grace *int64) error {
@@ -143,18 +147,18 @@ func Shutdown(ctx context.Context, p store.Pod, killNow <-chan struct{}) error {
 	if err := request(nil); err != nil {
 		return fmt.Errorf("end pod %s: %w", p.Name, err)
 	}
-	return WaitGone(ctx, p)
+	return WaitGone(ctx, p, life)
 }
 
 // errReplaced means that another pod of the same name exists.
 var errReplaced = errors.New("another pod of that name was created")
 
-// lockGone takes the lock of a pod that has ended, and waits at most GoneTime for its holder.
-func lockGone(ctx context.Context, p store.Pod) (*os.File, error) {
-	deadline, life := time.Now().Add(GoneTime), p.Incarnation()
+// lockGone takes the lock of a pod after an incarnation, and waits at most GoneTime for its holder.
+func lockGone(ctx context.Context, p store.Pod, life store.Incarnation) (*os.File, error) {
+	deadline := time.Now().Add(GoneTime)
 	for {
 		lock, err := p.Lock()
-		if errors.Is(err, store.ErrLocked) && p.Incarnation() != life {
+		if errors.Is(err, store.ErrLocked) && p.Succeeded(life) {
 			return nil, errReplaced
 		}
 		if err == nil || !errors.Is(err, store.ErrLocked) || time.Now().After(deadline) {
@@ -200,34 +204,17 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 		defer ReportWaiting(o.Progress, "stopping", p, o.Grace, nil)()
 	}
 	life := p.Incarnation()
-	monitor := -1 // opened before the end: afterwards the monitor's pid is no longer recorded
-	pid, ok := p.Monitor()
-	if ok {
-		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
-			monitor = fd
-			defer unix.Close(fd)
-		}
-	}
 	if err := o.end(ctx, p); err != nil {
 		return err
 	}
-	if monitor >= 0 {
-		over, err := monitorEnds(ctx, p, monitor)
-		if err != nil {
-			return err
-		}
-		// If the monitor was killed, the pod's other processes may end later. Until then they hold the lock, which has its pid.
-		if now, ok := p.Monitor(); over && p.Alive() && (!ok || now != pid) {
-			return nil // the pod was started again, or another pod of that name was created
-		}
+	err = WaitGone(ctx, p, life) // its monitor removes it
+	if o.Remove == nil || ctx.Err() != nil {
+		return err
 	}
-	if o.Remove == nil {
-		return WaitGone(ctx, p)
-	}
-	if !p.HasRemains() || p.Alive() && p.Incarnation() != life {
+	if !p.HasRemains() || p.Succeeded(life) {
 		return nil
 	}
-	return Remove(ctx, p, o.Remove)
+	return removeAfter(ctx, p, life, o.Remove)
 }
 
 // Down stops and removes a pod, as Stop does, with recorded changes of it.
@@ -247,7 +234,8 @@ const forceTime = 3 * time.Second
 // end requests the stop of the pod from its supervisor, and waits for a limited time.
 func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	limit := stopTimeout(p, o.Grace)
-	if _, lost := p.LostRuntime(); lost && o.Progress != nil {
+	podInit, lost := p.LostRuntime()
+	if lost && o.Progress != nil {
 		fmt.Fprintf(o.Progress, "podrun: the runtime directory of pod %s was deleted: its processes are ended by signals\n", p.Name)
 	}
 	if o.Kill != nil {
@@ -255,7 +243,12 @@ func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := RequestStop(within, p, wire.StopRequest{GraceSeconds: o.Grace, Remove: o.Remove != nil})
+	var err error
+	if lost {
+		err = endLost(within, p, podInit, o.Grace)
+	} else {
+		err = requestStop(within, p, wire.StopRequest{GraceSeconds: o.Grace, Remove: o.Remove != nil})
+	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
@@ -267,25 +260,14 @@ func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	return report.New(report.Failure, forceHint(p), "cannot stop pod %s: %w", p.Name, err)
 }
 
-// monitorEnds waits until a pod's monitor has ended. over is false if the pod is no longer alive before
-// that, or after GoneTime.
-func monitorEnds(ctx context.Context, p store.Pod, monitor int) (over bool, err error) {
-	fds := []unix.PollFd{{Fd: int32(monitor), Events: unix.POLLIN}}
-	for deadline := time.Now().Add(GoneTime); time.Now().Before(deadline); {
-		alive := p.Alive()
-		if n, _ := unix.Poll(fds, int(PollTime.Milliseconds())); n > 0 { // if interrupted, it is repeated
-			return true, nil
-		}
-		if !alive || ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-	}
-	return false, nil
-}
-
 // Remove calls remove for a pod that has ended, once its last process is gone.
 func Remove(ctx context.Context, p store.Pod, remove func(store.Pod) error) error {
-	lock, err := lockGone(ctx, p)
+	return removeAfter(ctx, p, p.Incarnation(), remove)
+}
+
+// removeAfter is Remove after an incarnation. It does nothing if there is another one.
+func removeAfter(ctx context.Context, p store.Pod, life store.Incarnation, remove func(store.Pod) error) error {
+	lock, err := lockGone(ctx, p, life)
 	if errors.Is(err, errReplaced) {
 		return nil
 	}

@@ -70,6 +70,7 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 // awaitGoal waits until a pod has reached the goal or has ended, and returns its status.
 func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) (last *pod.Status, err error) {
 	reached := func(st *pod.Status) bool { return to.Reached(st) && p.RestartsDone(st) || st.Phase.Terminal() }
+	life := p.Pod.Incarnation()
 	see, end := r.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
 	err = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
 		r.Status(st)
@@ -91,15 +92,15 @@ func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Tar
 		return last, nil
 	}
 	// It has ended, perhaps before the first request.
-	if last, err = FinalStatus(ctx, p.Pod); err == nil {
+	if last, err = FinalStatus(ctx, p.Pod, life); err == nil {
 		r.Status(last)
 	}
 	return last, err
 }
 
-// FinalStatus returns the status of a pod that has ended.
-func FinalStatus(ctx context.Context, p store.Pod) (*pod.Status, error) {
-	if err := podclient.WaitGone(ctx, p); err != nil {
+// FinalStatus returns the status of a pod after the end of an incarnation.
+func FinalStatus(ctx context.Context, p store.Pod, life store.Incarnation) (*pod.Status, error) {
+	if err := podclient.WaitGone(ctx, p, life); err != nil {
 		return nil, err
 	}
 	return podview.StatusOf(p)
