@@ -27,6 +27,13 @@
 // checksum of each file: see layer/recipe.go. With it Verify compares files with the layer's diffID, and
 // Save writes the stream again.
 //
+// # Artifacts
+//
+// An OCI artifact has no config with diffIDs, and its layers are not tar streams but files, each named by its title.
+// The store wraps each into a tar stream with one entry, mode 0644 and owner 0:0, which is unpacked as any other layer.
+// When all are fetched, it makes a config with their diffIDs, whose label has the artifact's type. Only a volume can
+// use an artifact.
+//
 // # Unpacking
 //
 // The untrusted tar stream is unpacked by a child process (re-exec entry point _unpack) that sees only the

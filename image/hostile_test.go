@@ -117,7 +117,7 @@ func TestHostileDocuments(t *testing.T) {
 		"layer size":      {func(_ *v1.Image, m *v1.Manifest) { m.Layers[0].Size = -1 }, "no size"},
 		"config is no one": {func(_ *v1.Image, m *v1.Manifest) {
 			m.Config = v1.Descriptor{MediaType: "application/vnd.cncf.helm.config.v1+json", Digest: other}
-		}, "not a container image"},
+		}, "not a container image, and cannot be mounted either"},
 		"config missing": {func(_ *v1.Image, m *v1.Manifest) {
 			m.Config = v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: other}
 		}, "no such file"},

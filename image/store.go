@@ -122,6 +122,7 @@ func (s *Store) image(id digest.Digest, name *records.Name) (pod.Image, error) {
 		ID: id.String(), Digest: rec.Digest.String(), Layers: layers,
 		Entrypoint: config.Config.Entrypoint, Cmd: config.Config.Cmd, Env: config.Config.Env,
 		User: config.Config.User, WorkingDir: config.Config.WorkingDir, StopSignal: config.Config.StopSignal,
+		Artifact: config.Config.Labels[records.ArtifactLabel],
 	}
 	if name != nil {
 		img.Name, img.Digest = name.Name, name.Digest.String()

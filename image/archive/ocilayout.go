@@ -74,7 +74,7 @@ func restoreOriginal(c *ingest.Candidate, f files, d v1.Descriptor) {
 		return
 	}
 	m, err := manifest.FromBlob(raw, mediaType)
-	if err != nil || m.ConfigInfo().Digest != digest.FromBytes(c.Config) {
+	if err != nil || m.ConfigInfo().Digest != digest.FromBytes(c.Config) || ingest.ArtifactType(m) != "" {
 		return
 	}
 	c.Manifest, c.MediaType, c.Top, c.Index = raw, mediaType, digest.FromBytes(raw), nil

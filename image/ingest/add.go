@@ -25,14 +25,20 @@ const parallelLayers = 6
 // Add adds an image's layers to the store, then records the image, then its names (normalised references;
 // there may be none).
 func (a *Tx) Add(ctx context.Context, c *Candidate, requested string, names []string) (api.Added, error) {
-	layersByID, err := a.layers(ctx, c.Layers, requested)
+	if c.Artifact != "" {
+		c.findFiles(a.Ingester.Store)
+	}
+	stored, err := a.layers(ctx, c.Layers, requested)
 	if err != nil {
 		return api.Added{}, err
 	}
-	if c.Manifest == nil {
-		if err := c.makeManifest(layersByID); err != nil {
-			return api.Added{}, err
-		}
+	if c.Artifact != "" {
+		c.Config, err = artifactConfig(c.Artifact, stored)
+	} else if c.Manifest == nil {
+		err = c.makeManifest(stored)
+	}
+	if err != nil {
+		return api.Added{}, err
 	}
 	rec := &records.Image{
 		Header: records.Header{Version: records.RecordVersion},
@@ -40,7 +46,7 @@ func (a *Tx) Add(ctx context.Context, c *Candidate, requested string, names []st
 		Digest: digest.FromBytes(c.Manifest), Manifest: string(c.Manifest), MediaType: c.MediaType,
 		Added: time.Now().UTC(), Pulled: c.Pulled, Index: string(c.Index),
 	}
-	for _, l := range c.Layers {
+	for _, l := range stored {
 		rec.DiffIDs = append(rec.DiffIDs, l.DiffID)
 	}
 	if err := a.Ingester.record(rec, c, names); err != nil {
@@ -51,44 +57,45 @@ func (a *Tx) Add(ctx context.Context, c *Candidate, requested string, names []st
 
 // layers adds layers to the store, several at a time. The first failure cancels the others; finished layers
 // stay and are not fetched again.
-func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, requested string) (map[digest.Digest]*records.Layer, error) {
-	var jobs []layer.Blob
-	for _, b := range blobs { // a layer may occur twice
-		if !slices.ContainsFunc(jobs, func(j layer.Blob) bool { return j.DiffID == b.DiffID }) {
-			jobs = append(jobs, b)
-		}
+func (a *Tx) layers(ctx context.Context, blobs []layer.Blob, requested string) ([]*records.Layer, error) {
+	stored := make([]*records.Layer, len(blobs))
+	first := func(b layer.Blob) int { // a layer may occur twice
+		return slices.IndexFunc(blobs, func(other layer.Blob) bool { return other.DiffID == b.DiffID })
 	}
-	unpacked := make([]*records.Layer, len(jobs))
-	group, ctx := errgroup.WithContext(ctx)
+	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(parallelLayers)
-	for i, b := range jobs {
+	for i, b := range blobs {
+		if b.DiffID != "" && first(b) != i {
+			continue
+		}
 		group.Go(func() (err error) {
-			if err := ctx.Err(); err != nil {
+			if err := within.Err(); err != nil {
 				return err
 			}
-			unpacked[i], err = a.layer(ctx, requested, b)
+			stored[i], err = a.layer(within, requested, b)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	byID := map[digest.Digest]*records.Layer{}
-	for i, b := range jobs {
-		byID[b.DiffID] = unpacked[i]
+	for i, b := range blobs {
+		if stored[i] == nil {
+			stored[i] = stored[first(b)]
+		}
 	}
-	return byID, nil
+	return stored, nil
 }
 
 // makeManifest makes a manifest for an image whose source has none: its layers are the plain tar streams.
-func (c *Candidate) makeManifest(byID map[digest.Digest]*records.Layer) error {
+func (c *Candidate) makeManifest(stored []*records.Layer) error {
 	m := v1.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2},
 		MediaType: v1.MediaTypeImageManifest,
 		Config:    v1.Descriptor{MediaType: v1.MediaTypeImageConfig, Digest: digest.FromBytes(c.Config), Size: int64(len(c.Config))},
 	}
-	for _, l := range c.Layers {
-		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: byID[l.DiffID].Size})
+	for _, l := range stored {
+		m.Layers = append(m.Layers, v1.Descriptor{MediaType: v1.MediaTypeImageLayer, Digest: l.DiffID, Size: l.Size})
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,7 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 			err = ctx.Err()
 		}
 	}()
-	if rec, err := integrity.ReadChecked(a.Ingester.Store, b.DiffID); err == nil {
+	if rec := a.stored(b); rec != nil {
 		onProgress(api.Exists)
 		if b.OpenAt != nil {
 			a.Ingester.RemovePartial(b.Digest)
@@ -40,12 +41,12 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 		return rec, nil
 	}
 	onProgress(api.Waiting)
-	unlock, err := a.lockLayer(ctx, b.DiffID)
+	unlock, err := a.lockLayer(ctx, cmp.Or(b.DiffID, b.Digest))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if rec, err := integrity.ReadChecked(a.Ingester.Store, b.DiffID); err == nil {
+	if rec := a.stored(b); rec != nil {
 		onProgress(api.Exists)
 		return rec, nil
 	}
@@ -57,8 +58,21 @@ func (a *Tx) layer(ctx context.Context, image string, b layer.Blob) (rec *record
 	return rec, nil
 }
 
-func (a *Tx) lockLayer(ctx context.Context, diffID digest.Digest) (unlock func(), err error) {
-	l, err := store.OpenFileLock(filepath.Join(a.Ingester.Dir, records.StagingDir, diffID.Encoded()+".lock"))
+// stored returns the record of a layer, or nil if it is not in the store.
+func (a *Tx) stored(b layer.Blob) *records.Layer {
+	if b.DiffID == "" {
+		return nil
+	}
+	rec, err := integrity.ReadChecked(a.Ingester.Store, b.DiffID)
+	if err != nil {
+		return nil
+	}
+	return rec
+}
+
+// lockLayer locks a layer by its diffID, or by its blob's digest while the diffID is not known.
+func (a *Tx) lockLayer(ctx context.Context, d digest.Digest) (unlock func(), err error) {
+	l, err := store.OpenFileLock(filepath.Join(a.Ingester.Dir, records.StagingDir, d.Encoded()+".lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +212,11 @@ func (a *Tx) unpackAndCommit(ctx context.Context, b layer.Blob, onProgress func(
 		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
 	}
 	onProgress(api.Storing, last)
-	if err := a.commit(staged, rec); err != nil {
+	commit := a.commit
+	if b.DiffID == "" { // rec's is not locked
+		commit = func(staged string, rec *records.Layer) error { return a.CommitOnce(ctx, staged, rec) }
+	}
+	if err := commit(staged, rec); err != nil {
 		return nil, fmt.Errorf("layer %s: %w", b.Name(), err)
 	}
 	return rec, nil

@@ -47,7 +47,8 @@ type Candidate struct {
 	Pulled    bool          // from a registry
 	Manifest  []byte        // nil: to be made from config and layers
 	MediaType string
-	Config    []byte
+	Artifact  string       // the type of an OCI artifact; "": a container image
+	Config    []byte       // nil for an artifact: to be made from its layers
 	Layers    []layer.Blob // lowest first; one for each diffID of config
 }
 
@@ -89,6 +90,9 @@ func ReadImage(ctx context.Context, src source, known func(id digest.Digest) []b
 	m, err := manifest.FromBlob(raw, mediaType)
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if c.Artifact = ArtifactType(m); c.Artifact != "" {
+		return c, c.readFiles(src, m)
 	}
 	if err := c.readConfig(ctx, src, m, known); err != nil {
 		return nil, fmt.Errorf("read config: %w", err)
@@ -157,8 +161,8 @@ func CheckManifest(raw []byte, declared string) (string, error) {
 
 func (c *Candidate) readConfig(ctx context.Context, src source, m manifest.Manifest, known func(digest.Digest) []byte) error {
 	info := m.ConfigInfo()
-	if t := info.MediaType; t != v1.MediaTypeImageConfig && t != manifest.DockerV2Schema2ConfigMediaType {
-		return fmt.Errorf("media type %q is not a container image's", t)
+	if !configTypes[info.MediaType] {
+		return fmt.Errorf("media type %q is not a container image's", info.MediaType)
 	}
 	if err := records.CheckDigest(info.Digest); err != nil {
 		return err
@@ -177,6 +181,9 @@ func (c *Candidate) readConfig(ctx context.Context, src source, m manifest.Manif
 	c.Config, err = io.ReadAll(layer.NewBlobReader(rc, info.Digest, info.Size))
 	return err
 }
+
+// configTypes are the media types of the configs of container images.
+var configTypes = map[string]bool{v1.MediaTypeImageConfig: true, manifest.DockerV2Schema2ConfigMediaType: true}
 
 // layerTypes are the media types of layers. Compression is detected from the content.
 var layerTypes = map[string]bool{
@@ -200,22 +207,32 @@ func (c *Candidate) readLayers(src source, m manifest.Manifest) error {
 		if !layerTypes[info.MediaType] {
 			return fmt.Errorf("read manifest: layers of media type %q are not supported", info.MediaType)
 		}
-		if err := records.CheckDigest(info.Digest); err != nil {
-			return fmt.Errorf("read manifest: %w", err)
+		b, err := blobOf(src, info)
+		if err != nil {
+			return err
 		}
-		if info.Size < 0 {
-			return fmt.Errorf("read manifest: layer %s has no size", info.Digest)
-		}
-		b := layer.Blob{
-			DiffID: diffIDs[i], Digest: info.Digest, Size: info.Size,
-			Open: func(ctx context.Context) (io.ReadCloser, error) { return src.Blob(ctx, info.Digest, info.Size) },
-		}
-		if far, ok := src.(remote); ok {
-			b.OpenAt = func(ctx context.Context, offset int64) (io.ReadCloser, error) {
-				return far.BlobFrom(ctx, info.Digest, info.Size, offset)
-			}
-		}
+		b.DiffID = diffIDs[i]
 		c.Layers = append(c.Layers, b)
 	}
 	return nil
+}
+
+// blobOf returns a manifest's layer, without a diffID.
+func blobOf(src source, info manifest.LayerInfo) (layer.Blob, error) {
+	if err := records.CheckDigest(info.Digest); err != nil {
+		return layer.Blob{}, fmt.Errorf("read manifest: %w", err)
+	}
+	if info.Size < 0 {
+		return layer.Blob{}, fmt.Errorf("read manifest: layer %s has no size", info.Digest)
+	}
+	b := layer.Blob{
+		Digest: info.Digest, Size: info.Size,
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return src.Blob(ctx, info.Digest, info.Size) },
+	}
+	if far, ok := src.(remote); ok {
+		b.OpenAt = func(ctx context.Context, offset int64) (io.ReadCloser, error) {
+			return far.BlobFrom(ctx, info.Digest, info.Size, offset)
+		}
+	}
+	return b, nil
 }

@@ -80,7 +80,7 @@ func Unpack(ctx context.Context, root string, b Blob, job UnpackOptions, onProgr
 	defer src.Close()
 	blob := NewBlobReader(src, b.Digest, b.Size)
 	blob.Progress = EveryMiB(onProgress)
-	packed, err := detectFormat(blob)
+	packed, err := b.tarStream(blob)
 	if err != nil {
 		return nil, blobError(blob, err)
 	}

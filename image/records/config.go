@@ -25,8 +25,8 @@ func CheckConfig(config []byte) ([]digest.Digest, error) {
 		return nil, errors.New("read config: it is not UTF-8")
 	case c.RootFS.Type != "layers":
 		return nil, fmt.Errorf("read config: root file system type %q is not supported", c.RootFS.Type)
-	case len(c.RootFS.DiffIDs) > maxLayers:
-		return nil, fmt.Errorf("read config: %d layers are more than the %d that can be mounted", len(c.RootFS.DiffIDs), maxLayers)
+	case len(c.RootFS.DiffIDs) > MaxLayers:
+		return nil, fmt.Errorf("read config: %d layers are more than the %d that can be mounted", len(c.RootFS.DiffIDs), MaxLayers)
 	case !runsHere(c.OS, c.Architecture):
 		return nil, report.New(report.Failure, "the image has to be built for this platform",
 			"the image is for %s/%s, this machine is linux/%s", c.OS, c.Architecture, runtime.GOARCH)
@@ -46,6 +46,9 @@ func runsHere(os, arch string) bool {
 	return (os == "" || os == "linux") && (arch == "" || arch == runtime.GOARCH || arch == narrow[runtime.GOARCH])
 }
 
-// maxLayers is the limit of layers in one overlay: the options of mount(2) are one page, and a layer needs
+// ArtifactLabel is the label with the type of an OCI artifact, in the config that the store makes for it.
+const ArtifactLabel = "dev.podrun.image.artifact"
+
+// MaxLayers is the limit of layers in one overlay: the options of mount(2) are one page, and a layer needs
 // some 18 bytes of it. Docker's limit is 127.
-const maxLayers = 200
+const MaxLayers = 200

@@ -48,6 +48,13 @@ func (s *Client) Push(ctx context.Context, ref, to string, o api.PullOptions) (s
 	if err != nil {
 		return "", err
 	}
+	config, err := image.DecodeConfig()
+	if err != nil {
+		return "", err
+	}
+	if kind := config.Config.Labels[records.ArtifactLabel]; kind != "" {
+		return "", report.New(report.Usage, "oras copy copies it between registries", "push %s: it is an OCI artifact of type %q; only container images are pushed", ref, kind)
+	}
 	top, err := s.push(ctx, ref, image, name, o)
 	switch {
 	case err == nil:

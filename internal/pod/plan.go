@@ -285,6 +285,8 @@ type Image struct {
 
 	Entrypoint, Cmd, Env         []string
 	User, WorkingDir, StopSignal string
+
+	Artifact string // the type of an OCI artifact, which only a volume can use; "": a container image
 }
 
 // All returns the lists of the plan's containers.

@@ -35,6 +35,9 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 	if b.image, ok = images[b.c.Name]; !ok {
 		return nil, fmt.Errorf("build container %s: its image %s was not looked up", b.c.Name, b.c.Image)
 	}
+	if b.image.Artifact != "" {
+		return nil, fmt.Errorf("container %s cannot run: its image %s is an OCI artifact of type %q, not a container image: only a volume (spec.volumes[].image) can use it", b.c.Name, b.c.Image, b.image.Artifact)
+	}
 	vars, err := b.vars()
 	if err != nil {
 		return nil, err

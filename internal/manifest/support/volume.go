@@ -29,7 +29,7 @@ var ownVolumeRows = []Field{
 	{Path: "spec.volumes[].hostPath.type", Support: Supported, Note: "default: anything; a missing directory is created, as containerd and CRI-O do"},
 	{Path: "spec.volumes[].persistentVolumeClaim", Support: Supported, Note: "a directory that remains when the pod is removed; podrun volume lists them"},
 	{Path: "spec.volumes[].persistentVolumeClaim.{claimName,readOnly}", Support: Supported},
-	{Path: "spec.volumes[].image", Support: Supported, Note: "read-only, and no program is run from it"},
+	{Path: "spec.volumes[].image", Support: Supported, Note: "read-only, and no program is run from it; of an OCI artifact each layer is a file, named by its annotation org.opencontainers.image.title"},
 	{Path: "spec.volumes[].image.reference", Support: Supported},
 	{Path: "spec.volumes[].image.pullPolicy", Support: Supported, Note: "default: Always for the tag latest, else IfNotPresent"},
 }
