@@ -22,16 +22,28 @@ type Sample struct {
 	Throttle Throttle
 	Memory   *int64 // the working set, in bytes
 	Charged  *int64 // all charged memory
+	Peak     *int64 // the most that was charged since the group was made
+	Kernel   *int64 // the kernel's own
 	RSS      *int64 // anonymous memory
 	Cache    *int64 // file pages
 	Mapped   *int64 // of them, mapped
+	Active   *int64 // of them, used recently
+	Inactive *int64 // of them, not used recently
+	Faults   Faults
 	Swap     *int64
 	OOMKills *int64 // processes killed since the group was made, because its memory was exhausted
 	Pids     *int64 // processes and threads
 	Read     *int64 // bytes from block devices since the group was made
 	Written  *int64 // bytes to them
+	Reads    *int64 // reads of block devices since the group was made
+	Writes   *int64
 	Pressure Pressure
 	Limits   Limits
+}
+
+// Faults counts page faults since the group was made.
+type Faults struct {
+	All, Major *int64 // Major: with I/O
 }
 
 // Throttle counts the periods of a limit of CPU since the group was made, and those in which it stopped the
@@ -64,16 +76,17 @@ func parse(files map[string]string) (Sample, error) {
 	var s Sample
 	s.CPU, s.User, s.System = p.microseconds("usage_usec"), p.microseconds("user_usec"), p.microseconds("system_usec")
 	s.Throttle = Throttle{p.keyed("cpu.stat", "nr_periods"), p.keyed("cpu.stat", "nr_throttled"), p.microseconds("throttled_usec")}
-	s.Charged = p.number("memory.current")
-	if s.Memory = s.Charged; s.Memory != nil {
-		if inactive := p.keyed("memory.stat", "inactive_file"); inactive != nil {
-			s.Memory = new(max(*s.Memory-*inactive, 0))
-		}
+	s.Charged, s.Peak = p.number("memory.current"), p.number("memory.peak")
+	s.Active, s.Inactive = p.keyed("memory.stat", "active_file"), p.keyed("memory.stat", "inactive_file")
+	if s.Memory = s.Charged; s.Memory != nil && s.Inactive != nil {
+		s.Memory = new(max(*s.Memory-*s.Inactive, 0))
 	}
+	s.Kernel = p.keyed("memory.stat", "kernel")
+	s.Faults = Faults{p.keyed("memory.stat", "pgfault"), p.keyed("memory.stat", "pgmajfault")}
 	s.RSS, s.Cache, s.Mapped = p.keyed("memory.stat", "anon"), p.keyed("memory.stat", "file"), p.keyed("memory.stat", "file_mapped")
 	s.Swap, s.OOMKills = p.number("memory.swap.current"), p.keyed("memory.events", "oom_kill")
 	s.Pids = p.number("pids.current")
-	s.Read, s.Written = p.io()
+	s.Read, s.Written, s.Reads, s.Writes = p.io("rbytes"), p.io("wbytes"), p.io("rios"), p.io("wios")
 	s.Pressure = Pressure{p.pressure("cpu.pressure"), p.pressure("memory.pressure"), p.pressure("io.pressure")}
 	s.Limits = Limits{Memory: p.number("memory.max"), Pids: p.number("pids.max")}
 	p.cpuMax(&s.Limits)
@@ -83,7 +96,7 @@ func parse(files map[string]string) (Sample, error) {
 // controllerFiles are the files that parse reads.
 var controllerFiles = [...]string{
 	"cpu.stat", "cpu.max", "cpu.pressure", "memory.current", "memory.stat", "memory.max", "memory.pressure",
-	"memory.events", "memory.swap.current", "pids.current", "pids.max", "io.stat", "io.pressure",
+	"memory.events", "memory.peak", "memory.swap.current", "pids.current", "pids.max", "io.stat", "io.pressure",
 }
 
 // parser keeps the first error.
@@ -156,24 +169,21 @@ func (p *parser) cpuMax(l *Limits) {
 	}
 }
 
-// io sums over the devices; a group without I/O has an empty file.
-func (p *parser) io() (read, written *int64) {
+// io sums a number over the devices; a group without I/O has an empty file.
+func (p *parser) io(key string) *int64 {
 	text, ok := p.files["io.stat"]
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	sum := map[string]*int64{"rbytes": new(int64), "wbytes": new(int64)}
-	for line := range strings.Lines(text) {
-		for _, word := range strings.Fields(line) {
-			key, value, _ := strings.Cut(word, "=")
-			if total := sum[key]; total != nil {
-				if n := p.parse("io.stat", value); n != nil {
-					*total += *n
-				}
+	sum := int64(0)
+	for word := range strings.FieldsSeq(text) {
+		if value, ok := strings.CutPrefix(word, key+"="); ok {
+			if n := p.parse("io.stat", value); n != nil {
+				sum += *n
 			}
 		}
 	}
-	return sum["rbytes"], sum["wbytes"]
+	return &sum
 }
 
 func (p *parser) pressure(file string) *float64 {

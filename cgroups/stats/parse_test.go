@@ -19,7 +19,8 @@ func recorded() map[string]string {
 		"cpu.max":             "50000 100000\n",
 		"cpu.pressure":        psi,
 		"memory.current":      "104857600\n",
-		"memory.stat":         "anon 4096\nfile 50000000\nfile_mapped 8192\nactive_file 1\ninactive_file 52428800\nslab 7\n",
+		"memory.stat":         "anon 4096\nfile 50000000\nfile_mapped 8192\nactive_file 1\ninactive_file 52428800\nslab 7\nkernel 11\npgfault 13\npgmajfault 5\n",
+		"memory.peak":         "204857600\n",
 		"memory.max":          "134217728\n",
 		"memory.events":       "low 0\nhigh 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n",
 		"memory.swap.current": "16384\n",
@@ -36,8 +37,9 @@ func TestParse(t *testing.T) {
 		CPU: new(1234567 * time.Microsecond), User: new(time.Second), System: new(234567 * time.Microsecond),
 		Throttle: Throttle{new(int64(10)), new(int64(2)), new(5 * time.Millisecond)},
 		Memory:   new(int64(50 << 20)), Charged: new(int64(100 << 20)), RSS: new(int64(4096)), Cache: new(int64(50000000)), Mapped: new(int64(8192)),
+		Peak: new(int64(204857600)), Kernel: new(int64(11)), Active: new(int64(1)), Inactive: new(int64(50 << 20)), Faults: Faults{new(int64(13)), new(int64(5))},
 		Swap: new(int64(16384)), OOMKills: new(int64(2)), Pids: new(int64(7)),
-		Read: new(int64(4097)), Written: new(int64(8194)),
+		Read: new(int64(4097)), Written: new(int64(8194)), Reads: new(int64(2)), Writes: new(int64(3)),
 		Pressure: Pressure{new(12.5), new(0.0), new(12.5)},
 		Limits:   Limits{CPU: new(int64(500)), CPUQuota: new(int64(50000)), CPUPeriod: new(int64(100000)), Memory: new(int64(128 << 20))},
 	}
@@ -48,16 +50,21 @@ func TestParse(t *testing.T) {
 		bad    bool
 	}{
 		{"everything", nil, func(*Sample) {}, false},
-		{"no memory controller", map[string]string{"memory.current": "-", "memory.stat": "-", "memory.max": "-", "memory.pressure": "-", "memory.events": "-", "memory.swap.current": "-"},
+		{"no memory controller", map[string]string{"memory.current": "-", "memory.stat": "-", "memory.max": "-", "memory.pressure": "-", "memory.events": "-", "memory.swap.current": "-", "memory.peak": "-"},
 			func(s *Sample) {
 				s.Memory, s.Charged, s.RSS, s.Cache, s.Mapped, s.Swap, s.OOMKills = nil, nil, nil, nil, nil, nil, nil
+				s.Peak, s.Kernel, s.Active, s.Inactive, s.Faults = nil, nil, nil, nil, Faults{}
 				s.Limits.Memory, s.Pressure.Memory = nil, nil
 			}, false},
 		{"no limits", map[string]string{"cpu.max": "max 100000\n", "memory.max": "max\n"}, func(s *Sample) { s.Limits = Limits{CPUPeriod: new(int64(100000))} }, false},
 		{"no pressure", map[string]string{"cpu.pressure": "-", "memory.pressure": "-", "io.pressure": "-"}, func(s *Sample) { s.Pressure = Pressure{} }, false},
 		{"pressure of an old kernel", map[string]string{"cpu.pressure": "some avg10=1.00 avg60=0.00 avg300=0.00 total=1\n"}, func(s *Sample) { s.Pressure.CPU = new(1.0) }, false},
-		{"nothing read or written", map[string]string{"io.stat": ""}, func(s *Sample) { s.Read, s.Written = new(int64), new(int64) }, false},
-		{"io that tells of nothing", map[string]string{"io.stat": "7:0 \n254:0 rbytes=5 wbytes=0\n"}, func(s *Sample) { s.Read, s.Written = new(int64(5)), new(int64) }, false},
+		{"nothing read or written", map[string]string{"io.stat": ""}, func(s *Sample) {
+			s.Read, s.Written, s.Reads, s.Writes = new(int64), new(int64), new(int64), new(int64)
+		}, false},
+		{"io that tells of nothing", map[string]string{"io.stat": "7:0 \n254:0 rbytes=5 wbytes=0\n"}, func(s *Sample) {
+			s.Read, s.Written, s.Reads, s.Writes = new(int64(5)), new(int64), new(int64), new(int64)
+		}, false},
 		{"more inactive than all", map[string]string{"memory.current": "1\n"}, func(s *Sample) { s.Memory, s.Charged = new(int64), new(int64(1)) }, false},
 		{"rubbish", map[string]string{"memory.current": "a lot\n"}, nil, true},
 		{"a quota without a period", map[string]string{"cpu.max": "5000\n"}, nil, true},

@@ -85,16 +85,32 @@ func mountOf(path string) string {
 	return mountIn(string(text), path)
 }
 
+// DeviceOf returns the device of the file system that holds path, such as /dev/sda1.
+func DeviceOf(path string) string {
+	mount, device := mountOf(path), ""
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(text)) {
+		before, after, ok := strings.Cut(line, " - ")
+		f, what := strings.Fields(before), strings.Fields(after)
+		if ok && len(f) > 4 && len(what) > 1 && unescapeMount.Replace(f[4]) == mount {
+			device = what[1] // the last one lies on top
+		}
+	}
+	return device
+}
+
+// unescapeMount decodes a path of mountinfo.
+var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
 // mountIn returns the longest mount point of a mountinfo text that contains path.
 func mountIn(text, path string) string {
 	best := "/"
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		if len(f) < 6 {
 			continue
 		}
-		at := unescape.Replace(f[4])
+		at := unescapeMount.Replace(f[4])
 		if len(at) >= len(best) && (path == at || strings.HasPrefix(path, at+"/")) {
 			best = at
 		}

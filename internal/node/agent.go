@@ -81,6 +81,7 @@ type Agent struct {
 	mayStart chan struct{} // closed when the recorded pods may start
 	once     sync.Once
 	running  sync.WaitGroup
+	counter  counter
 }
 
 // Run registers the node and runs its pods until ctx ends. The pods keep running then.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,16 +328,8 @@ func TestReportShutdown(t *testing.T) {
 	b.PutPod(t, nodetest.NewPod("web", uid1))
 	b.waitRunning(t, "web")
 	end()
-	var conflicts atomic.Int32
-	b.SetHook(func(w http.ResponseWriter, r *http.Request) bool {
-		first := r.Method == http.MethodPut && conflicts.Add(1) == 1
-		if first {
-			http.Error(w, "changed meanwhile", http.StatusConflict)
-		}
-		return first
-	})
-	if err := b.agent.ReportShutdown(t.Context()); err != nil || conflicts.Load() != 2 {
-		t.Fatalf("%v, after %d updates", err, conflicts.Load())
+	if err := b.agent.ReportShutdown(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	n := &corev1.Node{}
 	if err := b.agent.Client.Get(t.Context(), nodePath("attic"), n); err != nil {

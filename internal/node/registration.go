@@ -80,9 +80,6 @@ func (r *Registration) read(ctx context.Context, c *kubeapi.Client) (*corev1.Nod
 func (r *Registration) run(ctx context.Context, a *Agent) {
 	for ctx.Err() == nil {
 		err := r.update(ctx, a.Client)
-		if apierrors.IsConflict(err) { // another component has changed the node: the next update starts from that
-			err = nil
-		}
 		if r.object() != nil { // it is registered
 			err = errors.Join(err, r.renewLease(ctx, a.Client))
 		}
@@ -134,7 +131,7 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 		return fmt.Errorf("register node %s: %w", r.Name, err)
 	}
 	if next := n.DeepCopy(); r.setMetadata(next) {
-		if err := c.Update(ctx, nodePath(r.Name), next, n); err != nil {
+		if err := patch(ctx, c, nodePath(r.Name), metadataPatch(n, next), n); err != nil {
 			return fmt.Errorf("update the labels and annotations of node %s: %w", r.Name, err)
 		}
 	}
@@ -144,7 +141,7 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 		r.setObject(n)
 		return nil
 	}
-	if err := c.Update(ctx, nodePath(r.Name)+"/status", next, n); err != nil {
+	if err := patch(ctx, c, nodePath(r.Name)+"/status", statusPatch(&n.Status, &next.Status), n); err != nil {
 		return fmt.Errorf("report the status of node %s: %w", r.Name, err)
 	}
 	r.sent = time.Now()
@@ -167,11 +164,7 @@ func (a *Agent) ReportShutdown(ctx context.Context) error {
 		}
 		return f, err
 	}
-	for {
-		if err := r.update(ctx, a.Client); !apierrors.IsConflict(err) { // another component has changed the node
-			return err
-		}
-	}
+	return r.update(ctx, a.Client)
 }
 
 func (r *Registration) setObject(n *corev1.Node) {

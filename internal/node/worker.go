@@ -21,6 +21,7 @@ type worker struct {
 	agent           *Agent
 	uid             types.UID
 	namespace, name string
+	known           time.Time // since when the agent knows the pod
 	wakeup          chan struct{}
 	results         chan func() // of calls in goroutines of their own
 	admitted, gone  bool        // guarded by Agent.mu; gone: nothing is left of the pod but its objects
@@ -37,6 +38,7 @@ type worker struct {
 	refused      RefusedContainers // of applied
 	stopping     *int64            // the grace period of the stop in progress
 	stops        int               // calls of Stop in progress
+	counted      *corev1.PodStatus // the last status whose changes were counted
 	sent         map[string]int32  // counts of the events that the API server has
 	answered     answer
 	conditions   map[corev1.PodConditionType]corev1.ConditionStatus
@@ -49,7 +51,7 @@ type worker struct {
 
 func newWorker(a *Agent, p *corev1.Pod, recorded bool) *worker {
 	w := &worker{
-		agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p,
+		agent: a, uid: p.UID, namespace: p.Namespace, name: p.Name, pod: p, known: time.Now(), counted: &p.Status,
 		wakeup: make(chan struct{}, 1), results: make(chan func()),
 		sent: map[string]int32{}, conditions: map[corev1.PodConditionType]corev1.ConditionStatus{},
 	}
@@ -219,6 +221,8 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	st := w.statusOf(p, local)
+	w.agent.counter.count(time.Since(w.known), w.counted, st)
+	w.counted = st
 	next := decide(&view{
 		pod: p, orphaned: orphaned, rejected: w.rejected != nil, local: local, stopping: w.stopping,
 		applied: sameManifest(w.applied, manifestOf(p)), applying: w.applyTask.running, reported: w.isReported(st, &p.Status),

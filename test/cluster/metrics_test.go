@@ -59,10 +59,17 @@ func testTop(t *testing.T, c *controlPlane) {
 
 // testMetrics: the metrics server of a cluster gets what it reads.
 func testMetrics(t *testing.T, c *controlPlane) {
-	text := c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/metrics/resource")
-	for _, want := range []string{"\nnode_cpu_usage_seconds_total ", "\nnode_memory_working_set_bytes ", "\ncontainer_start_time_seconds{container=\"main\",namespace=\"default\",pod=\"web-", "\nresource_scrape_error 0\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
+	for path, series := range map[string][]string{
+		"metrics/resource": {"\nnode_cpu_usage_seconds_total ", "\nnode_memory_working_set_bytes ", "\ncontainer_start_time_seconds{container=\"main\",namespace=\"default\",pod=\"web-", "\nresource_scrape_error 0\n"},
+		"metrics/cadvisor": {"\ncontainer_fs_limit_bytes{container=\"\",device="},
+		"metrics":          {"\nkubelet_node_name{node=\"attic\"} 1\n", "\nkubelet_running_pods 2\n", "\nkubelet_pod_start_duration_seconds_count "},
+		"logs/":            {"\n<pre>\n"},
+	} {
+		text := c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/"+path)
+		for _, want := range series {
+			if !strings.Contains("\n"+text, want) {
+				t.Errorf("%s: there is no %q in\n%s", path, want, text)
+			}
 		}
 	}
 	var summary struct {

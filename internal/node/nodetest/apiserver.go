@@ -222,20 +222,48 @@ func (s *APIServer) handle(r *http.Request, at target, body Object) (int, any) {
 
 func metadata(o Object) Object { return o["metadata"].(Object) }
 
-// merge applies a merge patch without nulls.
+// merge applies a merge patch or, of the strategic ones, that of a node's status.
 func merge(o, patch Object) Object {
 	o = maps.Clone(o)
+	if o == nil {
+		o = Object{}
+	}
 	for k, v := range patch {
-		if inner, ok := v.(Object); ok {
+		switch v := v.(type) {
+		case nil:
+			delete(o, k)
+		case Object:
 			has, _ := o[k].(Object)
-			v = merge(has, inner)
+			o[k] = merge(has, v)
+		case []any:
+			has, _ := o[k].([]any)
+			o[k] = mergeList(k, has, v)
+		default:
+			o[k] = v
 		}
-		if o == nil {
-			o = Object{}
-		}
-		o[k] = v
 	}
 	return o
+}
+
+// mergeList merges lists whose elements have a type, unless the patch replaces the list.
+func mergeList(name string, list, patch []any) []any {
+	replaces := slices.IndexFunc(patch, func(e any) bool { o, _ := e.(Object); return o["$patch"] == "replace" })
+	if replaces >= 0 {
+		return slices.Delete(slices.Clone(patch), replaces, replaces+1)
+	}
+	if name != "conditions" && name != "addresses" {
+		return patch
+	}
+	list = slices.Clone(list)
+	for _, e := range patch {
+		i := slices.IndexFunc(list, func(had any) bool { return had.(Object)["type"] == e.(Object)["type"] })
+		if i < 0 {
+			list = append(list, e)
+		} else {
+			list[i] = merge(list[i].(Object), e.(Object))
+		}
+	}
+	return list
 }
 
 // clone returns a copy of an object.

@@ -170,6 +170,8 @@ func subresources(path string) []string {
 		return []string{"pods", "proxy"}
 	case "stats", "metrics":
 		return []string{first}
+	case "logs":
+		return []string{"log"}
 	}
 	return []string{"proxy"}
 }

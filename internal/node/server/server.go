@@ -40,7 +40,9 @@ type Pods interface {
 	List() []*corev1.Pod
 	// Metrics returns what the node and its pods use, in the Prometheus text format.
 	Metrics() ([]byte, error)
-	// Summary returns the same as JSON, in the format of /stats/summary.
+	// AgentMetrics returns what the agent counts of itself and the pods, in the same format.
+	AgentMetrics() ([]byte, error)
+	// Summary returns what the node and its pods use as JSON, in the format of /stats/summary.
 	Summary() ([]byte, error)
 	// Logs writes the log of a container.
 	Logs(ctx context.Context, p *corev1.Pod, container string, o *corev1.PodLogOptions, out io.Writer) error
@@ -62,6 +64,7 @@ type Server struct {
 	// Certificate returns the current serving certificate.
 	Certificate func() (*tls.Certificate, error)
 	Config      Config
+	LogDir      string // of the host
 }
 
 // Config is what podrun has of the kubelet's configuration (k8s.io/kubelet/config/v1beta1).
@@ -98,8 +101,10 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)
 	mux.HandleFunc("GET /configz", s.configz)
-	mux.HandleFunc("GET /metrics/resource", s.metrics)
-	mux.HandleFunc("GET /metrics/cadvisor", s.metrics)
+	mux.HandleFunc("GET /metrics", serveMetrics(s.Pods.AgentMetrics))
+	mux.HandleFunc("GET /metrics/resource", serveMetrics(s.Pods.Metrics))
+	mux.HandleFunc("GET /metrics/cadvisor", serveMetrics(s.Pods.Metrics))
+	mux.HandleFunc("GET /logs/", s.nodeLogs)
 	mux.HandleFunc("GET /stats/summary", s.summary)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
 	for _, method := range []string{http.MethodGet, http.MethodPost} { // GET for websockets
@@ -149,15 +154,17 @@ func writeJSON(w http.ResponseWriter, value any) {
 	_ = json.NewEncoder(w).Encode(value) // fails if the client has gone
 }
 
-// metrics writes what the node and its pods use.
-func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
-	text, err := s.Pods.Metrics()
-	if err != nil && len(text) == 0 {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+// serveMetrics returns a handler that writes the metrics that read returns.
+func serveMetrics(read func() ([]byte, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		text, err := read()
+		if err != nil && len(text) == 0 {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		w.Write(text) // resource_scrape_error in it reports what is missing
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	w.Write(text) // resource_scrape_error in it reports what is missing
 }
 
 // summary writes what the node and its pods use, as JSON.

@@ -111,6 +111,8 @@ func (f *fakePods) Find(namespace, name string, uid types.UID) *corev1.Pod {
 
 func (*fakePods) Metrics() ([]byte, error) { return []byte("metrics\n"), nil }
 
+func (*fakePods) AgentMetrics() ([]byte, error) { return []byte("kubelet_running_pods 1\n"), nil }
+
 func (*fakePods) Summary() ([]byte, error) { return []byte("{}"), nil }
 
 func (f *fakePods) Logs(ctx context.Context, _ *corev1.Pod, _ string, o *corev1.PodLogOptions, out io.Writer) error {
@@ -163,18 +165,19 @@ type host struct {
 	url      string
 	reviewer *fakeReviewer
 	pods     *fakePods
+	logs     string // the log directory
 }
 
 // serve starts a server that ends with the test.
 func serve(t *testing.T) *host {
 	t.Helper()
-	h := &host{ca: newCA(t), reviewer: &fakeReviewer{}, pods: &fakePods{}}
+	h := &host{ca: newCA(t), reviewer: &fakeReviewer{}, pods: &fakePods{}, logs: t.TempDir()}
 	own := h.issue(t, "node", time.Now().Add(time.Hour))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Node: "attic", Pods: h.pods, Reviewer: h.reviewer, ClientCA: h.pem(), Certificate: func() (*tls.Certificate, error) { return own, nil }, Config: Config{MaxPods: 20, ClusterDomain: "cluster.local"}}
+	s := &Server{Node: "attic", Pods: h.pods, Reviewer: h.reviewer, ClientCA: h.pem(), Certificate: func() (*tls.Certificate, error) { return own, nil }, LogDir: h.logs, Config: Config{MaxPods: 20, ClusterDomain: "cluster.local"}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -336,9 +339,9 @@ func TestLogs(t *testing.T) {
 		"/exec/default/web/2/main?command=id&output=1":              `404 pod "web" does not exist`,
 		"/exec/default/web/main?output=1":                           "400 the request has no command",
 		"/exec/default/web/main?command=id":                         "400 you must specify at least 1 of stdin, stdout, stderr",
+		"/metrics":                                                  "200 kubelet_running_pods 1",
 		"/metrics/resource":                                         "200 metrics",
 		"/stats/summary":                                            "200 {}",
-		"/logs/":                                                    "404 404 page not found",
 	} {
 		code, text := h.get(t, cert, "", path)
 		if got := fmt.Sprint(code, " ", text); got != want {

@@ -26,13 +26,19 @@ container_cpu_cfs_throttled_periods_total 50
 container_cpu_cfs_throttled_seconds_total 2.5
 container_memory_working_set_bytes 1.048576e+07
 container_memory_usage_bytes 1.1534336e+07
+container_memory_max_usage_bytes 3.3554432e+07
 container_memory_rss 2.097152e+06
 container_memory_cache 3.145728e+06
 container_memory_mapped_file 4096
+container_memory_total_active_file_bytes 2048
+container_memory_total_inactive_file_bytes 1.048576e+06
+container_memory_kernel_usage 65536
 container_memory_swap 8192
 container_oom_events_total 1
 container_fs_reads_bytes_total 512
 container_fs_writes_bytes_total 3.145728e+06
+container_fs_reads_total 1
+container_fs_writes_total 6
 container_threads 3
 container_threads_max 2048
 container_spec_cpu_period 100000
@@ -65,6 +71,7 @@ func TestMetrics(t *testing.T) {
 		`kube_pod_status_phase{namespace="default",pod="web",uid="UID",phase="Running"} 1`,
 		`kube_pod_container_status_running{namespace="default",pod="web",uid="UID",container="log-shipper"} 1`,
 		`kube_pod_init_container_status_terminated_reason{namespace="default",pod="web",uid="UID",container="prepare",reason="Completed"} 1`,
+		`container_memory_failures_total{container="app",namespace="default",pod="web",image="busybox:1",failure_type="pgmajfault",scope="container"} 7`,
 		`resource_scrape_error 0`,
 	} {
 		if !strings.Contains(regexp.MustCompile(`uid="[^"]+"`).ReplaceAllString(got.Out, `uid="UID"`), "\n"+line+"\n") {
@@ -76,7 +83,7 @@ func TestMetrics(t *testing.T) {
 // TestMetricsWithoutCgroupController checks that what the kernel does not measure is left out.
 func TestMetricsWithoutCgroupController(t *testing.T) {
 	h := clitest.NewHost(t)
-	h.UpMeasured("cpu.max", "memory.current", "memory.stat", "memory.max", "memory.events", "memory.swap.current", "io.stat", "pids.current", "pids.max")
+	h.UpMeasured("cpu.max", "memory.current", "memory.stat", "memory.max", "memory.events", "memory.swap.current", "memory.peak", "io.stat", "pids.current", "pids.max")
 	got := h.Run("metrics")
 	want := "container_cpu_usage_seconds_total 5\ncontainer_cpu_user_seconds_total 4\ncontainer_cpu_system_seconds_total 1\n"
 	if got.Code != 0 || series(got.Out, "app") != want || strings.Contains(got.Out, "container_memory_rss") {

@@ -241,6 +241,7 @@ func (o *options) Run(ctx context.Context) error {
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
+	api.LogDir = "/var/log"
 	api.Config = server.Config{Port: o.node.Port, MaxPods: o.maxPods, ClusterDomain: o.cluster.Domain, ClusterDNS: o.cluster.DNS}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)
 	var all sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,33 @@ func (r *reach) Metrics() ([]byte, error) {
 		_, ok := r.uidOf(p)
 		return ok
 	})
+}
+
+// AgentMetrics implements server.Pods.
+func (r *reach) AgentMetrics() ([]byte, error) {
+	k := podmetrics.Kubelet{NodeName: r.Node.Name, Containers: map[string]int{"running": 0, "exited": 0}, Counts: r.Counts()}
+	for _, p := range r.List() {
+		local, err := r.engine.Find(p.Namespace, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		if local == nil || local.UID != p.UID {
+			continue
+		}
+		if local.Alive {
+			k.RunningPods++
+		}
+		st := local.Pod.Status
+		for _, c := range slices.Concat(st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses) {
+			switch {
+			case c.State.Running != nil:
+				k.Containers["running"]++
+			case c.State.Terminated != nil || c.LastTerminationState.Terminated != nil:
+				k.Containers["exited"]++
+			}
+		}
+	}
+	return k.Text(), nil
 }
 
 // Summary implements server.Pods.

@@ -38,9 +38,9 @@ func (h *Host) writeCgroup(dir string, memory int, without []string) {
 	for name, text := range map[string]string{
 		"cpu.stat": "usage_usec 5000000\nuser_usec 4000000\nsystem_usec 1000000\nnr_periods 200\nnr_throttled 50\nthrottled_usec 2500000\n",
 		"cpu.max":  "50000 100000\n", "cpu.pressure": "some avg10=1.50 avg60=0 avg300=0 total=1\n",
-		"memory.current": fmt.Sprintln((memory + 1) << 20), "memory.stat": "anon 2097152\nfile 3145728\nfile_mapped 4096\ninactive_file 1048576\n",
+		"memory.current": fmt.Sprintln((memory + 1) << 20), "memory.stat": "anon 2097152\nfile 3145728\nfile_mapped 4096\nactive_file 2048\ninactive_file 1048576\nkernel 65536\npgfault 70\npgmajfault 7\n", "memory.peak": "33554432\n",
 		"memory.max": "67108864\n", "memory.pressure": "some avg10=0.00 avg60=0 avg300=0 total=1\n", "memory.events": "oom 1\noom_kill 1\n", "memory.swap.current": "8192\n",
-		"pids.current": "3\n", "pids.max": "2048\n", "io.stat": "8:0 rbytes=512 wbytes=3145728\n", "io.pressure": "some avg10=0.25 avg60=0 avg300=0 total=1\n",
+		"pids.current": "3\n", "pids.max": "2048\n", "io.stat": "8:0 rbytes=512 wbytes=3145728 rios=1 wios=6\n", "io.pressure": "some avg10=0.25 avg60=0 avg300=0 total=1\n",
 	} {
 		if slices.Contains(without, name) {
 			continue

@@ -71,7 +71,8 @@ func (c *Collector) Usage(selected func(store.Pod) bool) ([]byte, error) {
 	var out bytes.Buffer
 	n, err := readNode()
 	if err == nil {
-		writeFamilies(&out, []node{n}, nodeUsage(), func(node) []string { return nil })
+		writeFamilies(&out, []machine{n}, nodeUsage(), func(machine) []string { return nil })
+		err = addDisk(&out, c.Dirs.Data)
 	}
 	err = errors.Join(err, c.addUsage(&out, selected))
 	writeError(&out, err)

@@ -39,11 +39,17 @@ func writeFamilies[T any](out *bytes.Buffer, objects []T, families []family[T], 
 
 // one returns a single series; labels are keys, each followed by its value.
 func one(value float64, labels ...string) []*metric.Metric {
-	m := &metric.Metric{Value: value}
-	for i := 0; i < len(labels); i += 2 {
-		m.LabelKeys, m.LabelValues = append(m.LabelKeys, labels[i]), append(m.LabelValues, labels[i+1])
+	return labelled([]*metric.Metric{{Value: value}}, labels...)
+}
+
+// labelled adds labels to series: keys, each followed by its value.
+func labelled(series []*metric.Metric, labels ...string) []*metric.Metric {
+	for _, m := range series {
+		for i := 0; i < len(labels); i += 2 {
+			m.LabelKeys, m.LabelValues = append(m.LabelKeys, labels[i]), append(m.LabelValues, labels[i+1])
+		}
 	}
-	return []*metric.Metric{m}
+	return series
 }
 
 // number returns a single series, or none if the value is not known.

@@ -1,6 +1,7 @@
 package podmetrics
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -12,22 +13,22 @@ import (
 	"github.com/podrun/podrun/internal/host"
 )
 
-// node is the usage of the machine.
-type node struct {
+// machine is the usage of the machine.
+type machine struct {
 	cpu    time.Duration
 	memory int64 // bytes
 }
 
 // nodeUsage are the families of the node in the kubelet's /metrics/resource (pkg/kubelet/metrics/collectors).
-func nodeUsage() []family[node] {
-	return []family[node]{
-		{"node_cpu_usage_seconds_total", metric.Counter, "Cumulative cpu time consumed by the node in core-seconds", func(n node) []*metric.Metric { return one(n.cpu.Seconds()) }},
-		{"node_memory_working_set_bytes", metric.Gauge, "Current working set of the node in bytes", func(n node) []*metric.Metric { return one(float64(n.memory)) }},
+func nodeUsage() []family[machine] {
+	return []family[machine]{
+		{"node_cpu_usage_seconds_total", metric.Counter, "Cumulative cpu time consumed by the node in core-seconds", func(n machine) []*metric.Metric { return one(n.cpu.Seconds()) }},
+		{"node_memory_working_set_bytes", metric.Gauge, "Current working set of the node in bytes", func(n machine) []*metric.Metric { return one(float64(n.memory)) }},
 	}
 }
 
 // readNode reads the usage of the machine.
-func readNode() (n node, err error) {
+func readNode() (n machine, err error) {
 	total, err := host.MemoryTotal()
 	if err != nil {
 		return n, err
@@ -64,4 +65,21 @@ func busyTime(stat string) (time.Duration, error) {
 		}
 	}
 	return busy, nil
+}
+
+// addDisk writes cAdvisor's families of the machine's file systems (metrics/prometheus.go), for the one of podrun's data.
+func addDisk(out *bytes.Buffer, data string) error {
+	disk, err := host.StatFS(data)
+	if err != nil {
+		return err
+	}
+	labels := []string{"container", "", "device", host.DeviceOf(data), "id", "/", "image", "", "namespace", "", "pod", ""}
+	type fs = host.FileSystem
+	writeFamilies(out, []fs{disk}, []family[fs]{
+		{"container_fs_limit_bytes", metric.Gauge, "Number of bytes that can be consumed by the container on this filesystem.", func(d fs) []*metric.Metric { return one(float64(d.Size)) }},
+		{"container_fs_usage_bytes", metric.Gauge, "Number of bytes that are consumed by the container on this filesystem.", func(d fs) []*metric.Metric { return one(float64(d.Size - d.Free)) }},
+		{"container_fs_inodes_total", metric.Gauge, "Number of Inodes", func(d fs) []*metric.Metric { return one(float64(d.Files)) }},
+		{"container_fs_inodes_free", metric.Gauge, "Number of available Inodes", func(d fs) []*metric.Metric { return one(float64(d.FreeFiles)) }},
+	}, func(fs) []string { return labels })
+	return nil
 }
