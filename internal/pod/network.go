@@ -48,6 +48,9 @@ func (p *Plan) Domain() string {
 // user's.
 func (p *Plan) InCluster() bool { return p.Cluster != nil }
 
+// ReachesCluster reports whether the pod reaches the Services of a Kubernetes cluster.
+func (p *Plan) ReachesCluster() bool { return p.InCluster() || p.ClusterServices }
+
 // DefaultClusterDomain is the domain of the names of pods and Services.
 const DefaultClusterDomain = "cluster.local"
 
@@ -70,13 +73,14 @@ func (p *Plan) KernelHostname() string {
 
 // Endpoint is the record that a living pod publishes for names and Services.
 type Endpoint struct {
-	UID       string            `json:"uid"`
-	InCluster bool              `json:"inCluster,omitempty"` // the pod is from a Kubernetes cluster
-	Hostname  string            `json:"hostname"`
-	Subdomain string            `json:"subdomain,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Addresses []string          `json:"addresses,omitempty"`
-	Ready     bool              `json:"ready,omitempty"` // and not being stopped
+	UID            string            `json:"uid"`
+	InCluster      bool              `json:"inCluster,omitempty"`      // the pod is from a Kubernetes cluster
+	ReachesCluster bool              `json:"reachesCluster,omitempty"` // it reaches the Services of a cluster
+	Hostname       string            `json:"hostname"`
+	Subdomain      string            `json:"subdomain,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Addresses      []string          `json:"addresses,omitempty"`
+	Ready          bool              `json:"ready,omitempty"` // and not being stopped
 
 	Terminating bool   `json:"terminating,omitempty"` // it is being deleted
 	Ports       []Port `json:"ports,omitempty"`       // those with names

@@ -68,6 +68,8 @@ type Plan struct {
 
 	// HostLoopback lets the pod reach sockets that listen only on the host's loopback.
 	HostLoopback bool `json:"hostLoopback,omitempty"`
+	// ClusterServices lets a pod of the user reach the Services of a Kubernetes cluster.
+	ClusterServices bool `json:"clusterServices,omitempty"`
 	// Ports are the ports of all containers, in the containers' order.
 	Ports []Port `json:"ports,omitempty"`
 

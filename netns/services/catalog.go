@@ -23,6 +23,7 @@ type Service struct {
 	Ports           []Port
 	PublishNotReady bool // includes pods before they are ready
 	Affinity        bool // a client stays with its pod while the pod is ready
+	OfCluster       bool // only pods that reach the cluster reach its addresses
 }
 
 // Headless reports whether the Service stands for its pods' own addresses.
@@ -50,6 +51,7 @@ type Pod struct {
 	Addresses           []netip.Addr
 	Ready               bool // and not terminating
 	Terminating         bool
+	ReachesCluster      bool // it reaches Services of the cluster
 	UserSpaceStack      bool // its network is a user-space stack, which the router's sockets cannot reach transparently
 	Ports               []NamedPort
 
@@ -164,6 +166,7 @@ type route struct {
 	protocol string
 	to       []netip.AddrPort // in turn; empty: refuse
 	affinity bool
+	cluster  bool // only the visitors of the cluster's Services reach it
 	outside  bool // its endpoints are not in the pods' network: the client's own supervisor connects to them
 }
 
@@ -178,7 +181,7 @@ func (d *Catalog) routes() []route {
 				if protocols[p.Protocol] == 0 {
 					continue
 				}
-				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.Affinity}
+				r := route{from: netip.AddrPortFrom(vip, p.Port), protocol: p.Protocol, affinity: s.Affinity, cluster: s.OfCluster}
 				r.to = p.endpoints(pods, vip.Is4())
 				if to := p.outside(pods, vip.Is4()); len(to) > 0 {
 					r.to, r.outside = to, true
@@ -191,6 +194,21 @@ func (d *Catalog) routes() []route {
 		return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.protocol, b.protocol))
 	})
 	return all
+}
+
+// visitors returns the addresses that reach the Services of the cluster, in a stable order; none without such
+// Services.
+func (d *Catalog) visitors() (all []netip.Addr) {
+	if !slices.ContainsFunc(d.Services, func(s Service) bool { return s.OfCluster }) {
+		return nil
+	}
+	for i := range d.Pods {
+		if d.Pods[i].ReachesCluster {
+			all = append(all, d.Pods[i].Addresses...)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
 }
 
 // outside returns the endpoints outside the pods' network: those of one family, else those of the other,

@@ -92,18 +92,35 @@ func (f family) loadKey() []expr.Any {
 
 // foreignSet returns the addresses of Services that are in none of the ranges.
 func (f family) foreignSet(t *nftables.Table, ranges []netip.Prefix, routes []route) (*nftables.Set, []nftables.SetElement) {
-	set := &nftables.Set{Table: t, Name: map[bool]string{true: "foreign4", false: "foreign6"}[f.AddrSize == v4.AddrSize], KeyType: f.address}
-	var elements []nftables.SetElement
-	seen := map[netip.Addr]bool{}
+	var foreign []netip.Addr
 	for _, r := range routes {
 		a := r.from.Addr()
-		if seen[a] || !f.has(a) || slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
-			continue
+		if !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			foreign = append(foreign, a)
 		}
-		seen[a] = true
-		elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
+	}
+	return f.addressSet(t, "foreign", foreign)
+}
+
+// addressSet returns a set of those of the addresses that are of the family. Its name is prefix with the number of the
+// family.
+func (f family) addressSet(t *nftables.Table, prefix string, addresses []netip.Addr) (*nftables.Set, []nftables.SetElement) {
+	set := &nftables.Set{Table: t, Name: prefix + map[bool]string{true: "4", false: "6"}[f.AddrSize == v4.AddrSize], KeyType: f.address}
+	var elements []nftables.SetElement
+	added := map[netip.Addr]bool{}
+	for _, a := range addresses {
+		if f.has(a) && !added[a] {
+			added[a] = true
+			elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
+		}
 	}
 	return set, elements
+}
+
+// matchStrangers matches packets to an address in a set whose source is not in another set.
+func (f family) matchStrangers(to, visitors *nftables.Set) []expr.Any {
+	return append(f.MatchFamily(), f.load(f.DestinationOffset(), reg), &expr.Lookup{SourceRegister: reg, SetName: to.Name, SetID: to.ID},
+		f.load(f.SourceOffset, reg), &expr.Lookup{SourceRegister: reg, SetName: visitors.Name, SetID: visitors.ID, Invert: true})
 }
 
 // matchForeign matches packets to what is in the set of foreignSet.

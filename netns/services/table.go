@@ -26,15 +26,15 @@ const tableName = "services"
 // nothing and changed is false.
 func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err error) {
 	err = nsthread.Do(func() error {
-		routes := d.routes()
-		mark := digest(ranges, routes)
+		routes, visitors := d.routes(), d.visitors()
+		mark := digest(ranges, routes, visitors)
 		old, never, err := currentDigest()
 		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
 		changed = true
 		return nft.Transact(func(c *nftables.Conn) error {
-			t := &table{Table: nft.Table{Conn: c}, digest: mark, empty: len(routes) == 0 && never}
+			t := &table{Table: nft.Table{Conn: c}, digest: mark, empty: len(routes) == 0 && never, visitors: visitors}
 			return t.build(ranges, routes)
 		})
 	}, router)
@@ -45,9 +45,9 @@ func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err e
 }
 
 // digest identifies the content of a table.
-func digest(ranges []netip.Prefix, routes []route) []byte {
+func digest(ranges []netip.Prefix, routes []route, visitors []netip.Addr) []byte {
 	h := sha256.New()
-	fmt.Fprintln(h, ranges, routes)
+	fmt.Fprintln(h, ranges, routes, visitors)
 	return h.Sum(nil)
 }
 
@@ -69,9 +69,10 @@ func currentDigest() (mark []byte, never bool, err error) {
 // table is a table under construction.
 type table struct {
 	nft.Table
-	digest []byte
-	empty  bool // it has no routes and never had any
-	errs   []error
+	digest   []byte
+	empty    bool         // it has no routes and never had any
+	visitors []netip.Addr // that reach the Services of the cluster
+	errs     []error
 }
 
 // build replaces the content of each chain. The table and the chains stay, which avoids waiting for
@@ -115,6 +116,7 @@ func (t *table) mark(ranges []netip.Prefix, routes []route) (outside, foreign []
 	before := nftables.ChainPriority(int32(*nftables.ChainPriorityMangle) - 1)
 	chain := t.chain("mark", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &before)
 	for _, f := range []family{v4, v6} {
+		t.refuseStrangers(chain, f, routes)
 		if set, elements := f.foreignSet(t.Table.Table, ranges, routes); len(elements) > 0 {
 			t.refill(set, elements)
 			match := f.matchForeign(set)
@@ -129,6 +131,25 @@ func (t *table) mark(ranges []netip.Prefix, routes []route) (outside, foreign []
 		}
 	}
 	return outside, foreign
+}
+
+// refuseStrangers refuses packets to the addresses of the cluster's Services, except those of visitors.
+func (t *table) refuseStrangers(chain *nftables.Chain, f family, routes []route) {
+	ofCluster := slices.DeleteFunc(slices.Clone(routes), func(r route) bool { return !r.cluster })
+	var addresses []netip.Addr
+	for _, r := range ofCluster {
+		addresses = append(addresses, r.from.Addr())
+	}
+	to, elements := f.addressSet(t.Table.Table, "cluster", addresses)
+	if len(elements) == 0 {
+		return
+	}
+	t.refill(to, elements)
+	from, elements := f.addressSet(t.Table.Table, "visitors", t.visitors)
+	t.refill(from, elements)
+	for _, rule := range nft.Reject(f.matchStrangers(to, from), unix.NFT_REJECT_ICMPX_PORT_UNREACH) {
+		t.AddRule(chain, rule)
+	}
 }
 
 // addNAT adds the chains that change addresses. With them the kernel tracks every connection of the

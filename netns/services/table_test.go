@@ -2,6 +2,7 @@ package services
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -165,6 +166,37 @@ func TestOnlyChangesAreMade(t *testing.T) {
 	if _, err := Apply("/proc/self/ns/none", ranges, served(a)); err == nil {
 		t.Error("no error without a router")
 	}
+}
+
+// Only pods that reach the cluster reach the addresses of its Services.
+func TestStrangersAreRefused(t *testing.T) {
+	testenv.NoLeaks(t)
+	stranger, visitor, a := aPod("stranger", 8, func(p *Pod) { p.Labels = nil }), aPod("client", 9, func(p *Pod) { p.Labels, p.ReachesCluster = nil, true }), aPod("a", 2)
+	n := newTestbed(t, stranger, visitor, a)
+	n.serve("a", "TCP", 8080)
+	n.serve("a", "UDP", 5353)
+	d := served(stranger, visitor, a)
+	own := d.Services[0]
+	own.Name = "own"
+	d.Services[0].OfCluster, d.Services[0].Addresses = true, addresses("10.96.0.10", "2001:db8:96::a")
+	d.Services = append(d.Services, own)
+	n.apply(d)
+	ask := func(pod string, reaches bool, list ...string) {
+		t.Helper()
+		for _, q := range list {
+			protocol, address, _ := strings.Cut(q, " ")
+			if answer, err := n.ask(pod, protocol, address); reaches && err != nil || !reaches && !errors.Is(err, unix.ECONNREFUSED) {
+				t.Errorf("%s to %s: %q, %v", pod, q, answer, err)
+			}
+		}
+	}
+	cluster := []string{"TCP 10.96.0.10:80", "TCP [2001:db8:96::a]:80", "UDP 10.96.0.10:53", "UDP [2001:db8:96::a]:53"}
+	ask("client", true, cluster...)
+	ask("stranger", false, cluster...)
+	ask("stranger", true, "TCP 10.88.128.1:80", "UDP [fd88::8001]:53")
+	d.Pods[0].ReachesCluster = true
+	n.apply(d)
+	ask("stranger", true, cluster...)
 }
 
 // Services of a Kubernetes cluster have addresses outside the pods' network.

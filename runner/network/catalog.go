@@ -52,7 +52,7 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
 	var err error
-	if v.Catalog, err = readCatalog(n.store, n.Pool, n.plan.InCluster()); err != nil { // damaged objects are left out
+	if v.Catalog, err = readCatalog(n.store, n.Pool, n.plan); err != nil { // damaged objects are left out
 		fmt.Fprintln(os.Stderr, err)
 	}
 	d.readAt, d.stamp = time.Now(), stamp
@@ -71,15 +71,18 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 }
 
 // readCatalog reads the Services that a pod sees, and the existing pods. A pod of a cluster sees the Services of the
-// cluster. The user's pods see all; of two with the same name, the user's. If Services are damaged, readCatalog
-// returns the others and a store.CorruptError.
-func readCatalog(at store.Pod, pool ipam.Pool, inCluster bool) (services.Catalog, error) {
+// cluster. The user's pods see the user's, and those that reach the cluster all; of two with the same name, the user's.
+// If Services are damaged, readCatalog returns the others and a store.CorruptError.
+func readCatalog(at store.Pod, pool ipam.Pool, plan *pod.Plan) (services.Catalog, error) {
 	objects, damaged := at.AllServices() // the user's first
 	user := map[[2]string]bool{}
 	objects = slices.DeleteFunc(objects, func(o *pod.Object) bool {
 		name := [2]string{o.Namespace, o.Name}
 		user[name] = user[name] || !o.IsFromCluster()
-		return o.IsFromCluster() != inCluster && (inCluster || user[name])
+		if o.IsFromCluster() {
+			return !plan.ReachesCluster() || !plan.InCluster() && user[name]
+		}
+		return plan.InCluster()
 	})
 	return catalogOf(at, pool, objects, damaged)
 }
@@ -249,7 +252,7 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 func toServicePod(n store.Peer) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
-		Labels: n.Labels, Ready: n.Ready, Terminating: n.Terminating, UserSpaceStack: n.Stack, Addresses: parseAddrs(n.Addresses),
+		Labels: n.Labels, Ready: n.Ready, Terminating: n.Terminating, UserSpaceStack: n.Stack, ReachesCluster: n.InCluster || n.ReachesCluster, Addresses: parseAddrs(n.Addresses),
 	}
 	if n.InCluster {
 		p.Labels = nil // no Service of the user selects it; the cluster chooses the endpoints of its own
@@ -261,7 +264,7 @@ func toServicePod(n store.Peer) services.Pod {
 }
 
 func toService(o *pod.Object) services.Service {
-	s := services.Service{Namespace: o.Namespace, Name: o.Name}
+	s := services.Service{Namespace: o.Namespace, Name: o.Name, OfCluster: o.IsFromCluster()}
 	if o.Service == nil {
 		return s
 	}

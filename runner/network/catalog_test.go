@@ -112,7 +112,7 @@ func TestClusterServices(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		d, err := readCatalog(a, ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}, false)
+		d, err := readCatalog(a, ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}, &pod.Plan{ClusterServices: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,6 +123,43 @@ func TestClusterServices(t *testing.T) {
 		}
 		if got := strings.Join(words, " "); got != c.want || len(s.Selector) > 0 {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A pod of a cluster sees the cluster's Services, a pod of the user the user's, and one that reaches the cluster both.
+func TestVisibleServices(t *testing.T) {
+	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	for _, o := range []struct {
+		dirs store.Dirs
+		o    *pod.Object
+	}{
+		{dirs, &pod.Object{Kind: pod.KindService, Namespace: "ns", Name: "web", Service: &pod.Service{ClusterIPs: []string{"10.88.128.1"}}}},
+		{dirs.OfCluster(), &pod.Object{Kind: pod.KindService, Namespace: "ns", Name: "web", Owner: &pod.Owner{Kind: pod.KindNode}, Service: &pod.Service{ClusterIPs: []string{"10.96.0.1"}}}},
+		{dirs.OfCluster(), &pod.Object{Kind: pod.KindService, Namespace: "ns", Name: "db", Owner: &pod.Owner{Kind: pod.KindNode}, Service: &pod.Service{ClusterIPs: []string{"10.96.0.2"}}}},
+	} {
+		if err := o.dirs.PutObject(o.o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		plan pod.Plan
+		want string
+	}{
+		"of the user":                            {pod.Plan{}, "10.88.128.1"},
+		"of the user, which reaches the cluster": {pod.Plan{ClusterServices: true}, "10.88.128.1 10.96.0.2"},
+		"of the cluster":                         {pod.Plan{Cluster: &pod.Cluster{}}, "10.96.0.2 10.96.0.1"},
+	} {
+		d, err := readCatalog(dirs.Pod("ns", "a"), ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}, &c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range d.Services {
+			got = append(got, AddrStrings(s.Addresses)...)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("a pod %s sees %v, want %s", name, got, c.want)
 		}
 	}
 }

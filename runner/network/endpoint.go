@@ -62,7 +62,7 @@ func (n *Network) currentEndpoint(plan *pod.Plan, ready bool) *pod.Endpoint {
 // newEndpoint returns an endpoint with these values.
 func newEndpoint(plan *pod.Plan, addresses []netip.Addr, ready bool) *pod.Endpoint {
 	is := &pod.Endpoint{
-		UID: plan.UID, InCluster: plan.InCluster(), Hostname: plan.Hostname, Subdomain: plan.Subdomain, Labels: plan.Labels,
+		UID: plan.UID, InCluster: plan.InCluster(), ReachesCluster: plan.ReachesCluster(), Hostname: plan.Hostname, Subdomain: plan.Subdomain, Labels: plan.Labels,
 		Addresses: AddrStrings(addresses), Ready: ready,
 	}
 	for _, p := range plan.Ports {

@@ -153,11 +153,16 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 	if err := n.enforceFirst(); err != nil {
 		return err
 	}
-	go func() { // before the first query, concurrently with the rest
+	publish := func() {
 		if err := n.PublishEndpoint(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-	}()
+	}
+	if n.plan.ReachesCluster() && n.store.HadServices() { // until then the router refuses the pod's connections to them
+		publish()
+	} else { // before the first query, concurrently with the rest
+		go publish()
+	}
 	own := n.Slot
 	time.AfterFunc(staleDelay, func() { n.removeStale(own) })
 	return nil

@@ -45,7 +45,7 @@ func TestPeersAreInside(t *testing.T) {
 	if err := n.store.PutService(endpoints); err != nil {
 		t.Fatal(err)
 	}
-	catalog, err := readCatalog(n.store, pool, false)
+	catalog, err := readCatalog(n.store, pool, &pod.Plan{})
 	if err != nil {
 		t.Fatal(err)
 	}

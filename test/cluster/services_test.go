@@ -24,6 +24,7 @@ func TestServices(t *testing.T) {
 	t.Run("API server", func(t *testing.T) { testAPIServer(t, c) })
 	t.Run("environment", func(t *testing.T) { testServiceEnvironment(t, c) })
 	t.Run("local Service", func(t *testing.T) { testLocalService(t, c, n) })
+	t.Run("own pods", func(t *testing.T) { testOwnPods(t, c, n) })
 	t.Run("changes", func(t *testing.T) { testServiceChanges(t, c, n) })
 	t.Run("offline", func(t *testing.T) { testServicesOffline(t, c, n) })
 	t.Run("options", func(t *testing.T) { testDNSOptions(t, c, n) })
@@ -209,6 +210,28 @@ func testLocalService(t *testing.T, c *controlPlane, n *node) {
 	n.podrun(t, "delete", "service", "web")
 }
 
+// testOwnPods: a pod of the user reaches the cluster's Services only with the annotation.
+func testOwnPods(t *testing.T, c *controlPlane, n *node) {
+	address := c.clusterIP(t, "web")
+	for annotations, want := range map[string]string{"{}": "refused unknown", `{podrun.dev/cluster-services: "true"}`: "reached reached"} {
+		cmd := n.command("up", "-f", "-")
+		cmd.Stdin = strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: visitor, annotations: ` + annotations + `}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0,
+			containers: [{name: main, image: "` + image + `", command: [sh, -c, "for host in ` + address + ` web.default.svc.cluster.local; do timeout 20 wget -q -O /dev/null http://$host/name 2>&1 && echo reached; done; true"]}]}}`)
+		var got []string
+		for line := range strings.Lines(run(t, cmd)) {
+			for word, text := range map[string]string{"refused": "refused", "unknown": "bad address", "reached": "reached"} {
+				if strings.Contains(line, text) {
+					got = append(got, word)
+				}
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("a pod with the annotations %s: %q, want %s", annotations, got, want)
+		}
+		n.podrun(t, "down", "visitor")
+	}
+}
+
 // testServiceChanges: a changed Service, changed endpoints and a deleted Service have their effect.
 func testServiceChanges(t *testing.T, c *controlPlane, n *node) {
 	c.kubectl(t, "patch", "service", "web", "--type=json", "-p", `[{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]`)
@@ -239,7 +262,7 @@ func testServicesOffline(t *testing.T, c *controlPlane, n *node) {
 	n.startAgent()
 	c.waitFor(t, "the agent notices that", func() bool { return strings.Contains(readFile(t, n.file("agent.log")), "read the pods of node attic") })
 	cmd := n.command("up", "-f", "-") // a pod that starts now
-	cmd.Stdin = strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: visitor}, spec: {restartPolicy: Never,
+	cmd.Stdin = strings.NewReader(`{apiVersion: v1, kind: Pod, metadata: {name: visitor, annotations: {podrun.dev/cluster-services: "true"}}, spec: {restartPolicy: Never,
 		containers: [{name: main, image: "` + image + `", command: [timeout, "20", wget, -q, -O-, "http://late/name"]}]}}`)
 	if got := run(t, cmd); !strings.Contains(got, "two") {
 		t.Errorf("a Service while the API server is away: %q", got)

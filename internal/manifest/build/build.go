@@ -60,6 +60,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		Sysctls:               sysctls(podSecurity(p)),
 		Network:               podutil.NetworkMode(p),
 		HostLoopback:          p.Annotations[podutil.AnnotationHostLoopback] == "true",
+		ClusterServices:       p.Annotations[podutil.AnnotationClusterServices] == "true",
 		Ports:                 podutil.PlanPorts(&p.Spec),
 		FSGroup:               fsGroup(podSecurity(p)),
 		Storage:               storageLimits(p),

@@ -7,6 +7,10 @@ const AnnotationNetwork = "podrun.dev/network"
 // host.podrun.internal.
 const AnnotationHostLoopback = "podrun.dev/host-loopback"
 
+// AnnotationClusterServices, if "true", lets a pod of the user reach the Services of the Kubernetes cluster of which this
+// host is a node.
+const AnnotationClusterServices = "podrun.dev/cluster-services"
+
 // AnnotationPodLimits selects the rule for a pod's limits: see resources.Rule.
 const AnnotationPodLimits = "podrun.dev/pod-limits"
 

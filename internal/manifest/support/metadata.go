@@ -17,6 +17,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[podrun.dev/log-max-size]", Support: Supported, Note: "at which size a log is rotated, as the kubelet's containerLogMaxSize (default 10Mi)"},
 	{Path: "metadata.annotations[podrun.dev/log-max-files]", Support: Supported, Note: "how many files the log of a container has, as the kubelet's containerLogMaxFiles (default 5)"},
 	{Path: "metadata.annotations[podrun.dev/host-loopback]", Support: Supported, Note: "\"true\": servers on the host's loopback are reachable as host.podrun.internal"},
+	{Path: "metadata.annotations[podrun.dev/cluster-services]", Support: Supported, Note: "\"true\": on a node of a cluster the pod reaches the cluster's Services, which otherwise only the cluster's pods do"},
 	{Path: "metadata.annotations[podrun.dev/network]", Support: Supported, Note: "auto (default), masquerade (root), tproxy, netstack, host or none: the network mode"},
 	{Path: "metadata.annotations[io.containers.autoupdate{,/*}]", Support: Supported, Note: "podman's registry or local, for all containers or one: podrun update --auto updates the pod"},
 	{Path: "metadata.annotations[podrun.dev/start-after]", Support: Supported, Note: "db=Ready,migration=Succeeded,cache=Running,queue=Healthy:30s: podrun up, apply and units start the pod when these pods of its namespace are in these states. Healthy is Ready, but a container that ends, or whose readiness probe fails (after the 30 s), ends the wait"},

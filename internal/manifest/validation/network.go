@@ -26,8 +26,10 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	if annotated && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
 		errs = append(errs, field.Invalid(at, mode, "must be host or unset when `hostNetwork` is true"))
 	}
-	if loopback, ok := p.Annotations[podutil.AnnotationHostLoopback]; ok {
-		errs = append(errs, oneOf(loopback, meta.Child("annotations").Key(podutil.AnnotationHostLoopback), "true", "false")...)
+	for _, name := range []string{podutil.AnnotationHostLoopback, podutil.AnnotationClusterServices} {
+		if value, ok := p.Annotations[name]; ok {
+			errs = append(errs, oneOf(value, meta.Child("annotations").Key(name), "true", "false")...)
+		}
 	}
 	if mode == string(pod.NetworkNone) {
 		podutil.VisitPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, at *field.Path) {
