@@ -134,11 +134,19 @@ func TestModules(t *testing.T) {
 				continue
 			}
 			m, ok := moduleOf(p)
-			imported[m.prefix+" in "+f.dir] = true
+			listed := func(pattern string) bool {
+				below, all := strings.CutSuffix(pattern, "/*")
+				return pattern == f.dir || all && strings.HasPrefix(f.dir, below+"/") || pattern == everywhere && !d.pure
+			}
+			for _, pattern := range m.dirs {
+				if listed(pattern) {
+					imported[m.prefix+" in "+pattern] = true
+				}
+			}
 			switch {
 			case !ok:
 				t.Errorf("%s: %s is no module of this project.\n\tDo: use the standard library, or list it in layout_table_test.go with its directory and the reason.", at(spec.Pos()), p)
-			case slices.Contains(m.dirs, f.dir) || slices.Contains(m.dirs, everywhere) && !d.pure:
+			case slices.ContainsFunc(m.dirs, listed):
 			default:
 				t.Errorf("%s: %s is used by %s, not by %s.\n\tWhy: %s.\n\tDo: call one of those packages.", at(spec.Pos()), p, strings.Join(m.dirs, ", "), f.dir, m.why)
 			}

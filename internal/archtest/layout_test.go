@@ -45,7 +45,7 @@ var layers = []struct {
 	{name: "pod", dirs: []string{"internal/pod"}},
 }
 
-// A module is a third-party module or package, and the directories that use it.
+// A module is a third-party module or package, and the directories that use it; "a/*" are all below a.
 type module struct {
 	prefix string
 	dirs   []string

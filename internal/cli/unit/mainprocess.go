@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -20,8 +19,10 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podstop"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
@@ -222,18 +223,8 @@ func (s *MainProcess) connect(p *podup.Target) error {
 // takeOverTime is how long a supervisor may take to answer the process that takes its pod over.
 const takeOverTime = 10 * time.Second
 
-// Adopt takes over a running pod. It replaces a pod of this unit that was made from another manifest.
-func (s *MainProcess) Adopt(ctx context.Context, l *podup.Run, p *podup.Target) error {
-	err := l.CompareRunning(p)
-	if errors.Is(err, cmdutil.ErrImmutable) && s.owns(p.Pod) {
-		p.Action, err = podup.Replace, nil
-	}
-	if p.ReplacesPending { // this process now pulls its images
-		p.Action, p.AwaitsImages, p.Started = podup.Replace, false, false
-	}
-	if err != nil || !p.RanBefore() {
-		return err
-	}
+// TakeOver makes a running pod one of the unit.
+func (s *MainProcess) TakeOver(ctx context.Context, p *podup.Target) error {
 	if err := s.attach(ctx, p); err != nil {
 		return err
 	}
@@ -252,7 +243,7 @@ func (s *MainProcess) attach(ctx context.Context, p *podup.Target) error {
 		case err == nil || ctx.Err() != nil:
 			return err
 		case errors.Is(err, podclient.ErrNotRunning):
-			p.Action, p.Started = podup.Create, false
+			p.Action, p.Started = upplan.Create, false
 			return nil
 		case attempt == 3:
 			return fmt.Errorf("take over pod %s: %w", p.Pod.Name, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
@@ -85,7 +86,7 @@ func (e *controllerProcess) listen(ctx context.Context, place store.Pod) *podup.
 	if t != nil && t.NotifyConn != nil && !isHungUp(t.NotifyConn) {
 		return t
 	}
-	t = &podup.Target{Pod: place, Action: podup.Keep}
+	t = &podup.Target{Pod: place, Step: upplan.Step{Action: upplan.Keep}}
 	if err := e.attach(ctx, t); err != nil {
 		report.Print(e.env.ErrOut, err)
 		return nil

@@ -268,8 +268,8 @@ func (s *MainProcess) ForgetPods() error {
 	return s.dirs.SetUnitPods(s.unit, nil)
 }
 
-// owns reports whether this unit has started a pod.
-func (s *MainProcess) owns(p store.Pod) bool {
+// Owns reports whether this unit has started a pod.
+func (s *MainProcess) Owns(p store.Pod) bool {
 	if s.unit == "" {
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/cli/internal/tty"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/manifest/workloads"
 	"github.com/podrun/podrun/internal/pod"
@@ -98,7 +99,7 @@ func (f *foregroundHooks) followPods(ctx context.Context, startErr error, signal
 	}
 	for _, p := range running {
 		switch {
-		case p.Action == podup.Change:
+		case p.Action == upplan.Change:
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s was already running and has been changed; podrun shows its output, Ctrl-C leaves it running\n", p.Pod.Name)
 		case p.AwaitsImages && p.RanBefore():
 			fmt.Fprintf(env.ErrOut, "podrun: pod %s is already waiting for its images; podrun waits too, Ctrl-C leaves the pod unchanged\n", p.Pod.Name)

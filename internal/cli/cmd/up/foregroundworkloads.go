@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -112,7 +113,7 @@ func (s *podOutputs) join(ctx context.Context, dirs store.Dirs, w store.Workload
 	for _, p := range v.StoredPods {
 		plan, err := p.Plan()
 		if err == nil && p.Alive() {
-			s.follow(ctx, &podup.Target{Pod: p, Plan: plan, Action: podup.Keep})
+			s.follow(ctx, &podup.Target{Pod: p, Plan: plan, Step: upplan.Step{Action: upplan.Keep}})
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -137,9 +138,9 @@ func (w *fileWatcher) apply(ctx context.Context) error {
 	for _, p := range run.Started() {
 		word := "unchanged"
 		switch p.Action {
-		case podup.Change:
+		case upplan.Change:
 			word = "configured"
-		case podup.Replace:
+		case upplan.Replace:
 			word = "replaced"
 		}
 		_, werr := fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s %s\n", p.Pod.Name, word)
@@ -156,7 +157,7 @@ func runs(p *podup.Target) bool { return p.Pod.Alive() && !podclient.IsEnding(p.
 func (w *fileWatcher) announce(run *podup.Run) map[*podup.Target]*podup.Successor {
 	list := map[*podup.Target]*podup.Successor{}
 	run.Targets = slices.DeleteFunc(run.Targets, func(p *podup.Target) bool {
-		if p.Action != podup.Replace {
+		if p.Action != upplan.Replace {
 			return false
 		}
 		i := slices.IndexFunc(w.shown, func(s *podup.Target) bool { return s.Pod == p.Pod })

@@ -5,15 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/build"
 	"github.com/podrun/podrun/internal/manifest/podutil"
@@ -22,86 +18,9 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// change is the difference between a manifest and the running pod of its name.
-type change struct {
-	*manifest.Difference
-	old *corev1.Pod // the manifest that the running pod was made from
-}
-
-// maxFields is the largest number of fields that an error names.
-const maxFields = 10
-
-// CompareRunning compares a manifest with the pod that runs. The pod stays if the manifest is the same,
-// or differs only in fields that can be changed while it runs. Otherwise --replace is needed, which
-// removes it.
-func (r *Run) CompareRunning(p *Target) error {
-	stored, err := p.Pod.Manifest()
-	if errors.Is(err, os.ErrNotExist) {
-		return busyError(p.Pod)
-	}
-	if err != nil {
-		return err
-	}
-	old, err := manifest.Unmarshal(stored)
-	if err != nil {
-		return fmt.Errorf("read manifest of pod %s: %w", p.Pod.Name, err)
-	}
-	d, err := manifest.Compare(old, p.Object.Pod)
-	if err != nil {
-		return err
-	}
-	if plan, err := p.Pod.Plan(); err == nil && plan.ImagesPending { // nothing has been started yet
-		p.ReplacesPending, p.Plan, p.Action = true, plan, Replace
-		if d.Empty() {
-			p.Action, p.AwaitsImages, p.Started = Keep, true, true
-		}
-		return nil
-	}
-	if refused := refuseChange(p, old, d); refused != nil {
-		if !r.Replace {
-			return refused
-		}
-		p.Action = Replace
-		return nil
-	}
-	action := Keep
-	if !d.Empty() {
-		action, p.change = Change, &change{d, old}
-		if err := r.addEphemeral(p); err != nil {
-			return err
-		}
-	}
-	if p.Plan, err = p.Pod.Plan(); err != nil {
-		return err
-	}
-	p.Action, p.Started = action, true
-	return nil
-}
-
-// refuseChange returns why a running pod cannot be changed to its manifest, or nil.
-func refuseChange(p *Target, old *corev1.Pod, d *manifest.Difference) error {
-	if len(d.Immutable) == 0 {
-		if err := manifest.ValidatePodUpdate(p.Object, old); err != nil {
-			return report.New(report.Failure, replaceHint(p), "%w", err)
-		}
-		return nil
-	}
-	fields := d.Immutable
-	more := ""
-	if n := len(fields) - maxFields; n > 0 {
-		fields, more = fields[:maxFields], fmt.Sprintf(" and %d more", n)
-	}
-	return report.New(report.Failure, replaceHint(p), "pod %s is already running and %w: %s%s",
-		p.Pod.Name, cmdutil.ErrImmutable, strings.Join(fields, ", "), more)
-}
-
-func replaceHint(p *Target) string {
-	return fmt.Sprintf("podrun up --replace stops it and starts the new one; podrun down %s removes it", p.Pod.Name)
-}
-
 // changes reports whether the manifest changes a container's image.
 func (t *Target) changes(container string) bool {
-	return t.Action == Change && slices.Contains(t.change.Images, container)
+	return t.Action == upplan.Change && slices.Contains(t.Change.Images, container)
 }
 
 // ApplyTime is how long a supervisor may take to change a running pod.
@@ -110,9 +29,9 @@ const ApplyTime = 30 * time.Second
 // apply makes the pod's supervisor change the running pod.
 func (r *Run) apply(p *Target) error {
 	next := p.Object.Pod.DeepCopy()
-	podutil.FillSystemFields(next, p.Plan.UID, p.change.old.CreationTimestamp.Time)
-	next.Generation = build.NextGeneration(p.change.old, p.Object.Pod, p.change.Difference)
-	next.Spec.EphemeralContainers = build.MergeEphemeralContainers(p.change.old, next)
+	podutil.FillSystemFields(next, p.Plan.UID, p.Change.Old.CreationTimestamp.Time)
+	next.Generation = build.NextGeneration(p.Change.Old, p.Object.Pod, p.Change.Difference)
+	next.Spec.EphemeralContainers = build.MergeEphemeralContainers(p.Change.Old, next)
 	text, err := manifest.Marshal(next)
 	if err != nil {
 		return err

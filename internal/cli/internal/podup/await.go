@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -29,7 +30,7 @@ func (r *Run) awaitOthers(ctx context.Context, p *Target, list []podutil.StartAf
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	end = func() {}
-	if p.Action == Create {
+	if p.Action == upplan.Create {
 		if end, err = r.recordWaiting(p, list, stop); err != nil {
 			return nil, err
 		}

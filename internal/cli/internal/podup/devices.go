@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
@@ -29,7 +30,7 @@ func (r *Run) assignDevices(p *Target, plan *pod.Plan) error {
 		}
 		held = append(held, r.earlierDevices(p)...)
 	}
-	if p.Action == Change {
+	if p.Action == upplan.Change {
 		return admission.AssignDevices(r.Env, plan, p.Object.Pod, held)
 	}
 	chosen, err := clonePlan(plan)

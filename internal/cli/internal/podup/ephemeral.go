@@ -47,8 +47,8 @@ func (e Ephemeral) AddTo(p *corev1.Pod, plan *pod.Plan) (*corev1.Pod, *pod.Plan,
 
 // addEphemeral adds a manifest's new ephemeral containers to the run.
 func (r *Run) addEphemeral(p *Target) error {
-	for _, i := range p.change.Ephemeral {
-		e, err := r.LoadEphemeral(p.Pod, p.change.old, p.Object.Pod.Spec.EphemeralContainers[i].DeepCopy())
+	for _, i := range p.Change.Ephemeral {
+		e, err := r.LoadEphemeral(p.Pod, p.Change.Old, p.Object.Pod.Spec.EphemeralContainers[i].DeepCopy())
 		if err != nil {
 			return err
 		}

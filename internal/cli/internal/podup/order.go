@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
@@ -89,7 +90,7 @@ func (r *Run) StartInOrder(ctx context.Context, signals <-chan os.Signal) error 
 	}()
 	return r.start(func(p *Target) error {
 		defer p.settle()
-		if list := r.after(p); len(list) > 0 && (p.Action == Create || p.Action == Replace) {
+		if list := r.after(p); len(list) > 0 && (p.Action == upplan.Create || p.Action == upplan.Replace) {
 			end, err := r.awaitOthers(ctx, p, list, inRun)
 			if err != nil {
 				return err

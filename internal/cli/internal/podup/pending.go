@@ -15,6 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/pull"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -41,7 +42,7 @@ func (r *Run) localImages(ctx context.Context) (found map[pull.Request]pod.Image
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		p.LookedAt = began
-		p.AwaitsImages = p.AwaitsImages || (p.Action == Create || p.Action == Replace && p.ReplacesPending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.ImageRequest(i)] })
+		p.AwaitsImages = p.AwaitsImages || (p.Action == upplan.Create || p.Action == upplan.Replace && p.ReplacesPending) && slices.ContainsFunc(manifest.Images(p.Object.Pod), func(i manifest.ImageUse) bool { return lacking[p.ImageRequest(i)] })
 	}
 	return found, !slices.ContainsFunc(r.imageRequests(), func(u pull.Request) bool { return lacking[u] }), nil
 }
@@ -76,7 +77,7 @@ func (r *Run) stillPending(p *Target) error {
 	if plan, err := p.Pod.Plan(); err != nil || plan.ImagesPending || !p.Pod.Alive() {
 		return nil
 	}
-	return report.New(report.Failure, replaceHint(p), "pod %s has started meanwhile and %w", p.Pod.Name, cmdutil.ErrImmutable)
+	return report.New(report.Failure, upplan.ReplaceHint(p.Pod.Name), "pod %s has started meanwhile and %w", p.Pod.Name, cmdutil.ErrImmutable)
 }
 
 // retryPull requests an immediate attempt from the puller of a waiting pod.

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -18,7 +19,7 @@ import (
 // of a pod that is replaced still belong to the old one.
 func (r *Run) openPorts() []error {
 	return r.eachTarget(func(p *Target) error {
-		if p.RanBefore() || p.Action != Create {
+		if p.RanBefore() || p.Action != upplan.Create {
 			return nil
 		}
 		return r.reservePorts(p)

@@ -3,11 +3,12 @@ package podup
 import (
 	"context"
 	"fmt"
-	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"os"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -34,7 +35,7 @@ func loadRecorded(env *cmdutil.Env, dirs store.Dirs, p store.Pod, options cmduti
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
-	up := &Target{Object: object, Pod: p, Plan: plan, Cluster: plan.Cluster, pull: options.Pull, Lock: lock, Resumed: &Resumption{plan.UID, old.CreationTimestamp.Time}}
+	up := &Target{Object: object, Pod: p, Plan: plan, Cluster: plan.Cluster, pull: options.Pull, Lock: lock, Step: upplan.Step{Resumed: &upplan.Resumption{UID: plan.UID, Created: old.CreationTimestamp.Time}}}
 	if plan.InCluster() {
 		dirs = dirs.OfCluster()
 	}

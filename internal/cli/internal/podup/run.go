@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"io"
 	"os"
 	"runtime"
@@ -22,7 +21,8 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/objects"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/progress"
-	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
@@ -61,8 +61,10 @@ type Run struct {
 
 // Unit is what a systemd unit does differently from a terminal.
 type Unit interface {
-	// Adopt takes over a running pod.
-	Adopt(context.Context, *Run, *Target) error
+	// Owns reports whether the unit has made a pod.
+	Owns(store.Pod) bool
+	// TakeOver makes a running pod one of the unit. If the pod has ended meanwhile, it is created.
+	TakeOver(context.Context, *Target) error
 	// PullFailed reports a failed attempt to pull the pods' images.
 	PullFailed(err error, next time.Duration)
 	// AcquireStartSlot waits until the unit may start its pods.
@@ -85,7 +87,7 @@ func (r *Run) Prepare(ctx context.Context) error {
 	}
 	targetErrs := make([]error, len(r.Targets))
 	for i, p := range r.Targets {
-		if p.Action != Keep {
+		if p.Action != upplan.Keep {
 			targetErrs[i] = r.Build(p, found)
 		}
 	}
@@ -127,7 +129,7 @@ func (r *Run) dropFailed(errs []error) error {
 // inspect compares every pod with what runs, and opens the ports of those that do not run.
 func (r *Run) inspect(ctx context.Context) error {
 	for _, check := range []func() []error{
-		func() []error { return r.eachTarget(func(p *Target) error { return r.chooseAction(ctx, p) }) },
+		func() []error { return r.eachTarget(func(p *Target) error { return r.chooseStep(ctx, p) }) },
 		r.refuseVolumes,
 	} {
 		if err := r.dropFailed(check()); err != nil {
@@ -147,32 +149,6 @@ func (r *Run) eachTarget(do func(p *Target) error) []error {
 		errs[i] = do(p)
 	}
 	return errs
-}
-
-// chooseAction compares a pod with what runs.
-func (r *Run) chooseAction(ctx context.Context, p *Target) (err error) {
-	if err := r.pinImages(p); err != nil {
-		return err
-	}
-	if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
-		return err
-	}
-	switch {
-	case p.Recreate:
-		if p.Pod.Alive() {
-			p.Action = Replace
-		}
-	case !p.Pod.Alive():
-		err = r.resume(p)
-	case r.Unit != nil:
-		err = r.Unit.Adopt(ctx, r, p)
-	default:
-		err = r.CompareRunning(p)
-	}
-	if err == nil && !p.RanBefore() {
-		err = RefuseEphemeral(p.Object)
-	}
-	return err
 }
 
 // Release releases the lease on the images' layers, and the ports.
@@ -313,12 +289,12 @@ func (r *Run) Build(p *Target, found map[pull.Request]pod.Image) error {
 		return err
 	}
 	var plan *pod.Plan
-	if p.Action != Change {
+	if p.Action != upplan.Change {
 		if plan, err = manifest.Build(p.Object, images, opt); err == nil {
 			plan.Cluster = p.Cluster
 		}
 	} else {
-		plan, err = manifest.Update(p.Plan, p.change.old, p.Object, p.change.Difference, images, opt)
+		plan, err = manifest.Update(p.Plan, p.Change.Old, p.Object, p.Change.Difference, images, opt)
 	}
 	if err == nil {
 		err = admission.Adapt(r.Env, r.Preparation, plan, p.Object.Pod)
@@ -363,13 +339,13 @@ func (r *Run) start(do func(*Target) error) (err error) {
 // carryOut carries out the action of a pod.
 func (r *Run) carryOut(p *Target) (err error) {
 	switch {
-	case p.Action == Keep && p.AwaitsImages:
+	case p.Action == upplan.Keep && p.AwaitsImages:
 		return retryPull(p)
-	case p.Action == Keep:
+	case p.Action == upplan.Keep:
 		return nil
-	case p.Action == Change:
+	case p.Action == upplan.Change:
 		err = r.apply(p)
-	case p.Action == Replace && r.Replace && !p.AwaitsImages:
+	case p.Action == upplan.Replace && r.Replace && !p.AwaitsImages:
 		err = r.replacePod(p)
 	default:
 		return r.startNew(p)
@@ -380,7 +356,7 @@ func (r *Run) carryOut(p *Target) (err error) {
 
 // startNew starts a pod that does not run, or its puller, after stopping the pod that it replaces.
 func (r *Run) startNew(p *Target) error {
-	if p.Action == Replace {
+	if p.Action == upplan.Replace {
 		if err := r.stillPending(p); err != nil {
 			return err
 		}
@@ -476,7 +452,7 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 		}
 	}
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
-		whole := p.Action != Keep
+		whole := p.Action != upplan.Keep
 		for _, i := range manifest.Images(p.Object.Pod) {
 			_, here := found[p.ImageRequest(i)]
 			whole = whole && (here || p.RanBefore() && !p.changes(i.Container))

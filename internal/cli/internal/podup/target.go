@@ -2,27 +2,16 @@ package podup
 
 import (
 	"context"
-	"fmt"
-	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/pull"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
-)
-
-// Action is what a run does with a pod.
-type Action int
-
-const (
-	Create  Action = iota // the pod does not run: it is created or resumed
-	Keep                  // it stays as it is: it runs and matches its manifest, or has ended for good
-	Change                // it runs, and is changed to match its manifest
-	Replace               // it is created after the running pod of its name was stopped and removed
 )
 
 // Target is one pod of the manifests.
@@ -32,10 +21,9 @@ type Target struct {
 	Cluster *pod.Cluster // nil: that of the resumed pod, if it has one
 	Pod     store.Pod
 	Plan    *pod.Plan
-	Action  Action
+	upplan.Step
 	Started bool // it runs now, or has ended for good
 
-	change        *change           // set for the action Change
 	RestartCounts map[string]int    // restart counts, before the change, of the containers that it restarts
 	ephemeral     []Ephemeral       // ephemeral containers that the change adds
 	Recreate      bool              // create it again even if an equal one runs
@@ -43,15 +31,12 @@ type Target struct {
 	Pinned        map[string]string // image IDs by reference, where names do not determine them
 	images        map[string]string // the image IDs of the Plan, by reference
 	pull          string            // the pull policy for all its images; "": each has its own
-	Resumed       *Resumption       // nil unless a lost pod is resumed
 
-	AwaitsImages    bool          // some images are missing: they are pulled while the pod is pending
-	ReplacesPending bool          // the existing pod waits for its images
-	LookedAt        time.Time     // when this command searched for the images
-	Pending         *pull.Pending // nil unless this process pulls the images, or waits for other pods
-	Lock            *os.File      // the pod's lock, if this process takes it before the start
-	settled         chan struct{} // closed when the pod was started or not; nil in a run without order
-	settleOnce      sync.Once
+	LookedAt   time.Time     // when this command searched for the images
+	Pending    *pull.Pending // nil unless this process pulls the images, or waits for other pods
+	Lock       *os.File      // the pod's lock, if this process takes it before the start
+	settled    chan struct{} // closed when the pod was started or not; nil in a run without order
+	settleOnce sync.Once
 
 	ports     map[string]*os.File // opened host ports, by their names
 	Successor *Successor          // nil unless --watch watches its file
@@ -75,60 +60,6 @@ func ForEach(pods []*Target, do func(i int, p *Target)) {
 	all.Wait()
 }
 
-// Resumption is a pod without processes that will be resumed: it keeps its identity, its volumes on disk,
-// its logs and its restart counts.
-type Resumption struct {
-	UID     string
-	Created time.Time
-}
-
-// resume decides what to do with the remains of a pod that does not run. A pod that was lost, by a reboot
-// or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
-// replaced by a new pod; but in a unit it is kept as it is if the machine was restarted since. A lost pod with the restart policy Never
-// in which a container has run is not resumed either, because a container may not run twice in one pod: like
-// a pod that has ended, it is replaced.
-func (r *Run) resume(p *Target) error {
-	if !p.Pod.Exists() {
-		return nil
-	}
-	text, err := p.Pod.Manifest()
-	if err != nil {
-		return nil // partly removed: it will be replaced
-	}
-	old, err := manifest.Unmarshal(text)
-	if err != nil {
-		return nil
-	}
-	next := p.Object.Pod.DeepCopy()
-	next.Spec.ImagePullSecrets = old.Spec.ImagePullSecrets // for pulls only; those of its ServiceAccount may have changed
-	d, err := manifest.Compare(old, next)
-	if err != nil || !d.Empty() {
-		return err
-	}
-	plan, err := p.Pod.Plan()
-	if err != nil || plan.UID == "" {
-		return nil
-	}
-	st, err := p.Pod.Status()
-	if err == nil && st.Deleting || p.Pod.Removing() {
-		return nil
-	}
-	ended := err == nil && st.Phase.Terminal() && st.Reason != pod.ReasonTerminated
-	mustNotRerun := plan.RestartPolicy == pod.RestartNever && podview.HasRun(p.Pod, plan)
-	switch {
-	case !ended && !mustNotRerun:
-		p.Resumed = &Resumption{plan.UID, old.CreationTimestamp.Time}
-		if p.Cluster == nil {
-			p.Cluster = plan.Cluster
-		}
-		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s is resumed: %s\n", p.Pod.Name, podview.WhyLost(p.Pod))
-	case r.Unit != nil && podview.Rebooted(p.Pod):
-		p.Plan, p.Action, p.Started = plan, Keep, true
-		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s had ended before the machine was restarted: it is not run again\n", p.Pod.Name)
-	}
-	return nil
-}
-
 // Successor hands the pod that --watch recreates to the foreground, which still follows the old one. A nil
 // Successor belongs to a pod that is not watched.
 type Successor struct {
@@ -142,18 +73,18 @@ type Successor struct {
 // Outcome returns the word for what up does with a pod.
 func (t *Target) Outcome() string {
 	switch {
-	case t.Action == Change:
+	case t.Action == upplan.Change:
 		return "configured"
-	case t.Action == Keep:
+	case t.Action == upplan.Keep:
 		return "unchanged"
-	case t.Action == Create && !t.Recreate && t.Pod.Exists(): // the pod was stopped, or has ended
+	case t.Action == upplan.Create && !t.Recreate && t.Pod.Exists(): // the pod was stopped, or has ended
 		return "started"
 	}
 	return "created"
 }
 
 // RanBefore reports whether the pod ran before the command, which keeps or changes it.
-func (t *Target) RanBefore() bool { return t.Action == Keep || t.Action == Change }
+func (t *Target) RanBefore() bool { return t.Action == upplan.Keep || t.Action == upplan.Change }
 
 // CloseNotify closes the descriptors of a pod's connection to systemd.
 func (t *Target) CloseNotify() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/pull"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/wire"
@@ -47,11 +48,11 @@ func (r *Run) pullForUnit(ctx context.Context) (found map[pull.Request]pod.Image
 
 // putPending records a pod that waits for its images.
 func (r *Run) putPending(p *Target, stop context.CancelCauseFunc) (err error) {
-	if p.Action == Replace {
+	if p.Action == upplan.Replace {
 		if err := r.StopOld(p); err != nil {
 			return err
 		}
-		p.Action = Create
+		p.Action = upplan.Create
 	}
 	if p.Lock, err = r.Lock(p); err != nil {
 		return err
@@ -61,7 +62,7 @@ func (r *Run) putPending(p *Target, stop context.CancelCauseFunc) (err error) {
 	}
 	p.AwaitsImages = false // its images are requested now
 	if p.Resumed == nil {
-		p.Resumed = &Resumption{UID: p.Plan.UID, Created: time.Now()}
+		p.Resumed = &upplan.Resumption{UID: p.Plan.UID, Created: time.Now()}
 	}
 	if err := r.WriteRecord(p, p.Resumed.Created); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -47,9 +48,9 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 			}
 			return err
 		}
-	case p.Action == podup.Change:
+	case p.Action == upplan.Change:
 		word = "configured"
-	case p.Action == podup.Keep:
+	case p.Action == upplan.Keep:
 		word = "unchanged"
 	}
 	defer reporter.WatchMounts(p)()
