@@ -32,8 +32,8 @@ func pullEntry(args []string) int {
 	if err == nil {
 		_, err = s.Pull(context.Background(), args[1], api.PullOptions{})
 	}
-	if err == nil && len(args) > 2 {
-		err = errors.Join(printMemory(), printChildren())
+	if len(args) > 2 {
+		err = errors.Join(err, printMemory(), printChildren())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -266,5 +266,9 @@ func readSmall(f files, name string) ([]byte, error) {
 	if size > ingest.MaxJSON {
 		return nil, fmt.Errorf("%s is larger than %d bytes", name, ingest.MaxJSON)
 	}
-	return io.ReadAll(io.LimitReader(rc, ingest.MaxJSON))
+	text, err := io.ReadAll(ingest.LimitDocument(rc))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return text, nil
 }

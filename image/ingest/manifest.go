@@ -18,11 +18,6 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-const (
-	// MaxJSON is the maximum size of manifests, indexes and configs, as in registries.
-	MaxJSON = 4 << 20
-)
-
 // source provides one image. Its results are not verified.
 type source interface {
 	// Manifest returns the manifest with a digest, or for "" the source's own, with its media type or
@@ -125,8 +120,8 @@ var manifestTypes = map[string]bool{
 // CheckManifest returns the media type of raw. A document that two programs may read as different kinds is
 // refused (CVE-2021-41190).
 func CheckManifest(raw []byte, declared string) (string, error) {
-	if len(raw) > MaxJSON {
-		return "", fmt.Errorf("read manifest: it is larger than %d bytes", MaxJSON)
+	if err := checkDocument(raw); err != nil {
+		return "", fmt.Errorf("read manifest: %w", err)
 	}
 	var m struct {
 		MediaType string          `json:"mediaType"`
@@ -178,7 +173,7 @@ func (c *Candidate) readConfig(ctx context.Context, src source, m manifest.Manif
 		return err
 	}
 	defer rc.Close()
-	c.Config, err = io.ReadAll(layer.NewBlobReader(rc, info.Digest, info.Size))
+	c.Config, err = io.ReadAll(LimitDocument(layer.NewBlobReader(rc, info.Digest, info.Size)))
 	return err
 }
 

@@ -189,7 +189,7 @@ func (t limitedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.Transport.RoundTrip(req)
 	if err == nil {
-		resp.Body = limitedBody{io.LimitReader(resp.Body, ingest.MaxJSON), resp.Body}
+		resp.Body = limitedBody{ingest.LimitDocument(resp.Body), resp.Body}
 	}
 	return resp, err
 }

@@ -67,6 +67,7 @@ type server struct {
 // serve runs requests until the connection ends, and then cancels the ones that run.
 func serve(conn net.Conn) {
 	s := &server{conn: conn, stores: map[string]Backend{}, cancels: map[int]context.CancelFunc{}}
+	go s.watchMemory()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for requests := json.NewDecoder(conn); ; {
