@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // Catalog is the set of all Services and pods of a user.
@@ -21,9 +22,9 @@ type Service struct {
 	Selector        map[string]string // empty: selects no pod
 	Fixed           []Pod             // without a selector: its endpoints, whatever else they are
 	Ports           []Port
-	PublishNotReady bool // includes pods before they are ready
-	Affinity        bool // a client stays with its pod while the pod is ready
-	OfCluster       bool // only pods that reach the cluster reach its addresses
+	PublishNotReady bool          // includes pods before they are ready
+	Affinity        time.Duration // so long after its last connection a client stays with its pod, while the pod is ready; 0: no affinity
+	OfCluster       bool          // only pods that reach the cluster reach its addresses
 }
 
 // Headless reports whether the Service stands for its pods' own addresses.
@@ -150,7 +151,7 @@ func (d *Catalog) NodePorts(namespace, name string) []NodePort {
 				continue
 			}
 			if to := p.TargetOn(at); to != 0 {
-				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.Affinity})
+				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.Affinity > 0})
 			}
 		}
 	}
@@ -165,7 +166,7 @@ type route struct {
 	from     netip.AddrPort
 	protocol string
 	to       []netip.AddrPort // in turn; empty: refuse
-	affinity bool
+	affinity time.Duration
 	cluster  bool // only the visitors of the cluster's Services reach it
 	outside  bool // its endpoints are not in the pods' network: the client's own supervisor connects to them
 }
@@ -223,7 +224,7 @@ func (p Port) outside(pods []*Pod, v4 bool) []netip.AddrPort {
 
 // Outside returns the endpoint for a client's connection to the address of a Service whose endpoints are
 // outside the pods' network. turn counts the connections of the client. ok is false for other addresses.
-func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort, turn uint32) (at netip.AddrPort, ok bool) {
+func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort, turn uint32, known Slots) (at netip.AddrPort, ok bool) {
 	for i := range d.Services {
 		s := &d.Services[i]
 		if !slices.Contains(s.Addresses, to.Addr()) {
@@ -237,8 +238,8 @@ func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort,
 			switch {
 			case len(list) == 0:
 				return at, false
-			case s.Affinity:
-				return bySlot(list)[affinitySlot(client)], true
+			case s.Affinity > 0:
+				return bySlot(list)[known.Slot(to.Addr(), client, s.Affinity)], true
 			}
 			return list[turn%uint32(len(list))], true
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -61,7 +62,7 @@ func spelled(d Catalog) string {
 		if r.outside {
 			line += " outside"
 		}
-		if r.affinity {
+		if r.affinity > 0 {
 			line += " with affinity"
 		}
 		lines = append(lines, strings.TrimSpace(line))
@@ -94,7 +95,7 @@ func TestRoutes(t *testing.T) {
 			s.Ports = append(s.Ports, Port{Name: "dns", Protocol: "UDP", Port: 53, TargetName: "dns"})
 		}), []Pod{aPod("a", 2)}, "10.88.128.1:53/UDP → 10.88.0.2:5353\n10.88.128.1:80/TCP → 10.88.0.2:8080\n[fd88::8001]:53/UDP → [fd88::2]:5353\n[fd88::8001]:80/TCP → [fd88::2]:8080"},
 		{"a pod without an address of the family", aService(func(s *Service) { s.Addresses = addresses("fd88::8001") }), []Pod{aPod("a", 2, func(p *Pod) { p.Addresses = p.Addresses[:1] })}, "[fd88::8001]:80/TCP →"},
-		{"affinity", aService(func(s *Service) { s.Affinity = true }), []Pod{aPod("a", 2)}, "10.88.128.1:80/TCP → 10.88.0.2:8080 with affinity"},
+		{"affinity", aService(func(s *Service) { s.Affinity = time.Hour }), []Pod{aPod("a", 2)}, "10.88.128.1:80/TCP → 10.88.0.2:8080 with affinity"},
 		{"endpoints of other hosts, by the port's name; ready ones", fixed("192.0.2.1", "192.0.2.2!", "192.0.2.3"), nil, "10.88.128.1:80/TCP → 192.0.2.1:8080 192.0.2.3:8080 outside"},
 		{"an endpoint of the other family", fixed("2001:db8::1"), nil, "10.88.128.1:80/TCP → [2001:db8::1]:8080 outside"},
 		{"endpoints of pods", fixed("10.88.0.2", "10.88.0.3"), nil, "10.88.128.1:80/TCP → 10.88.0.2:8080 10.88.0.3:8080"},
@@ -114,7 +115,7 @@ func TestOutside(t *testing.T) {
 	client, to := netip.MustParseAddr("10.88.0.9"), netip.MustParseAddrPort("10.88.128.1:80")
 	got := map[string]int{}
 	for turn := range uint32(4) {
-		at, ok := d.Outside(client, "TCP", to, turn)
+		at, ok := d.Outside(client, "TCP", to, turn, fixedSlots{})
 		if !ok {
 			t.Fatal("no endpoint")
 		}
@@ -123,13 +124,13 @@ func TestOutside(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"192.0.2.1:8080": 2, "192.0.2.2:8080": 2}, got); diff != "" {
 		t.Error(diff)
 	}
-	d.Services[0].Affinity = true
-	first, _ := d.Outside(client, "TCP", to, 0)
-	if again, _ := d.Outside(client, "TCP", to, 1); again != first {
+	d.Services[0].Affinity = time.Hour
+	first, _ := d.Outside(client, "TCP", to, 0, fixedSlots{})
+	if again, _ := d.Outside(client, "TCP", to, 1, fixedSlots{}); again != first {
 		t.Errorf("%s, then %s", first, again)
 	}
 	for _, c := range []struct{ protocol, to string }{{"UDP", "10.88.128.1:80"}, {"TCP", "10.88.128.1:81"}, {"TCP", "10.88.128.2:80"}} {
-		if at, ok := d.Outside(client, c.protocol, netip.MustParseAddrPort(c.to), 0); ok {
+		if at, ok := d.Outside(client, c.protocol, netip.MustParseAddrPort(c.to), 0, fixedSlots{}); ok {
 			t.Errorf("%s %s leads to %s", c.protocol, c.to, at)
 		}
 	}

@@ -3,6 +3,7 @@ package services
 import (
 	"reflect"
 	"testing"
+	"time"
 )
 
 // Ports of the host lead to ready pods of their Services, by number or name.
@@ -12,7 +13,7 @@ func TestNodePorts(t *testing.T) {
 		Services: []Service{
 			{Namespace: "default", Name: "web", Selector: web, Ports: []Port{{Protocol: "TCP", Port: 80, Target: 8080, NodePort: 30080}, {Protocol: "TCP", Port: 81, Target: 81}}},
 			{Namespace: "default", Name: "dns", Selector: web, Ports: []Port{{Protocol: "UDP", Port: 53, TargetName: "dns", NodePort: 30053}, {Protocol: "TCP", Port: 53, TargetName: "dns", NodePort: 30053}}},
-			{Namespace: "default", Name: "late", Selector: web, PublishNotReady: true, Affinity: true, Ports: []Port{{Protocol: "TCP", Port: 1, Target: 1, NodePort: 30001}}},
+			{Namespace: "default", Name: "late", Selector: web, PublishNotReady: true, Affinity: time.Hour, Ports: []Port{{Protocol: "TCP", Port: 1, Target: 1, NodePort: 30001}}},
 			{Namespace: "default", Name: "manual", Ports: []Port{{Protocol: "TCP", Port: 2, Target: 2, NodePort: 30002}}},
 			{Namespace: "default", Name: "fixed", Ports: []Port{{Name: "http", Protocol: "TCP", Port: 4, Target: 4, NodePort: 30004}},
 				Fixed: []Pod{{Addresses: addresses("10.88.0.4"), Ready: true, Fixed: true, Ports: []NamedPort{{Name: "http", Protocol: "TCP", Port: 44}}}}},

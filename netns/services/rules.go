@@ -52,12 +52,43 @@ func (r route) toPort() []expr.Any {
 		nft.MatchProtocol(protocols[r.protocol]), nft.MatchDestinationPort(r.from.Port()))
 }
 
-// affinitySlots is the number of parts that clients with affinity are divided into; the seed makes
-// their hash differ from other hashes.
-const (
-	affinitySlots = 61
-	affinitySeed  = 1
-)
+// affinitySlots is the number of parts that clients with affinity are divided into.
+const affinitySlots = 61
+
+// maxClients is the number of clients whose slots the table has. Others have no affinity.
+const maxClients = 65536
+
+// clientSet returns the map from Services and their clients to affinity slots. It keeps its elements when the table is
+// replaced.
+func (f family) clientSet(t *nftables.Table) *nftables.Set {
+	return &nftables.Set{Table: t, Name: map[bool]string{true: "clients4", false: "clients6"}[f.AddrSize == v4.AddrSize], IsMap: true, Concatenation: true,
+		HasTimeout: true, Dynamic: true, Size: maxClients, KeyType: nftables.MustConcatSetType(f.address, f.address), DataType: nftables.TypeInteger}
+}
+
+// slot is the register after a key of clientSet in the first.
+func (f family) slot() uint32 { return 2*f.after - unix.NFT_REG32_00 }
+
+// loadClient loads the destination and the source of a packet as a key of clientSet.
+func (f family) loadClient() []expr.Any {
+	return []expr.Any{f.load(f.DestinationOffset(), reg), f.load(f.SourceOffset, f.after)}
+}
+
+// recordClient records a slot for a client that the set does not have.
+func (r route) recordClient(clients *nftables.Set) []expr.Any {
+	f := familyOf(r.from.Addr())
+	return append(f.loadClient(), &expr.Numgen{Register: f.slot(), Modulus: affinitySlots, Type: unix.NFT_NG_RANDOM}, r.updateClient(clients, unix.NFT_DYNSET_OP_ADD))
+}
+
+// lookupClient loads the slot of a client, which it keeps for the time of the affinity from now.
+func (r route) lookupClient(clients *nftables.Set) []expr.Any {
+	f := familyOf(r.from.Addr())
+	return append(f.loadClient(), &expr.Lookup{SourceRegister: reg, DestRegister: f.slot(), IsDestRegSet: true, SetName: clients.Name, SetID: clients.ID},
+		r.updateClient(clients, unix.NFT_DYNSET_OP_UPDATE))
+}
+
+func (r route) updateClient(clients *nftables.Set, operation uint32) expr.Any {
+	return &expr.Dynset{SrcRegKey: reg, SrcRegData: familyOf(r.from.Addr()).slot(), SetName: clients.Name, SetID: clients.ID, Operation: operation, Timeout: r.affinity}
+}
 
 // singleEndpoints puts the routes with a single endpoint, the usual case on one machine, into one
 // map for each family, keyed by address, protocol and port.
@@ -161,17 +192,8 @@ func (f family) dnat() expr.Any {
 	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: uint32(f.Proto), RegAddrMin: reg, RegProtoMin: f.after, Specified: true}
 }
 
-// slots returns the endpoint for each number that a connection can get: each in turn, or, with
-// affinity, by the client's address, so that only those clients move whose pod has gone, and those
-// that a new pod takes over (rendezvous hashing).
-func (r route) slots() []netip.AddrPort {
-	if !r.affinity {
-		return r.to
-	}
-	return bySlot(r.to)
-}
-
-// bySlot returns the endpoint for each affinity slot; empty if there are no endpoints.
+// bySlot returns the endpoint for each affinity slot; empty if there are no endpoints. Only those clients move whose pod
+// has gone, and those that a new pod takes over (rendezvous hashing).
 func bySlot(to []netip.AddrPort) []netip.AddrPort {
 	if len(to) == 0 {
 		return nil
@@ -201,14 +223,9 @@ func weight(slot int, a netip.Addr) uint64 {
 	return h.Sum64()
 }
 
-// pickSlot gives a connection one of n numbers.
-func (r route) pickSlot(n int) []expr.Any {
-	f := familyOf(r.from.Addr())
-	if !r.affinity {
-		return []expr.Any{&expr.Numgen{Register: reg, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
-	}
-	return []expr.Any{f.load(f.SourceOffset, reg),
-		&expr.Hash{SourceRegister: reg, DestRegister: reg, Length: f.AddrSize, Modulus: uint32(n), Seed: affinitySeed, Type: expr.HashTypeJenkins}}
+// pickInTurn gives a connection one of n numbers.
+func pickInTurn(n int) []expr.Any {
+	return []expr.Any{&expr.Numgen{Register: reg, Modulus: uint32(n), Type: unix.NFT_NG_INCREMENTAL}}
 }
 
 // targets returns the map from numbers to endpoints.
@@ -223,10 +240,10 @@ func (r route) targets(t *nftables.Table, places []netip.AddrPort) (*nftables.Se
 	return set, elements
 }
 
-// dnatBySlot redirects a connection to the endpoint whose number is in the first register.
-func (r route) dnatBySlot(targets *nftables.Set) []expr.Any {
+// dnatByNumber redirects a connection to the endpoint whose number is in a register.
+func (r route) dnatByNumber(register uint32, targets *nftables.Set) []expr.Any {
 	return []expr.Any{
-		&expr.Lookup{SourceRegister: reg, DestRegister: reg, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
+		&expr.Lookup{SourceRegister: register, DestRegister: reg, IsDestRegSet: true, SetName: targets.Name, SetID: targets.ID},
 		familyOf(r.from.Addr()).dnat(),
 	}
 }

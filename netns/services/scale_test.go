@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -26,7 +27,7 @@ func TestManyServices(t *testing.T) {
 				s.Selector = map[string]string{"set": "both"}
 			}
 			if i%24 == 0 {
-				s.Affinity = true
+				s.Affinity = time.Hour
 			}
 		}))
 	}

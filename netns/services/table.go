@@ -162,14 +162,21 @@ func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 		t.refill(set, elements)
 		t.AddRule(pre, f.lookupSingle(set))
 	}
+	clients := t.addClientSets(routes)
 	for _, r := range routes {
 		if len(r.to) < 2 || r.outside {
 			continue
 		}
-		places := r.slots()
-		set, elements := r.targets(t.Table.Table, places)
-		t.set(set, elements)
-		t.AddRule(pre, r.toPort(), r.pickSlot(len(places)), r.dnatBySlot(set))
+		targets := func(places []netip.AddrPort) *nftables.Set {
+			set, elements := r.targets(t.Table.Table, places)
+			t.set(set, elements)
+			return set
+		}
+		if f := familyOf(r.from.Addr()); r.affinity > 0 {
+			t.AddRule(pre, r.toPort(), r.recordClient(clients[f.AddrSize]))
+			t.AddRule(pre, r.toPort(), r.lookupClient(clients[f.AddrSize]), r.dnatByNumber(f.slot(), targets(bySlot(r.to))))
+		}
+		t.AddRule(pre, r.toPort(), pickInTurn(len(r.to)), r.dnatByNumber(reg, targets(r.to)))
 	}
 	for _, p := range ranges {
 		f := familyOf(p.Addr())
@@ -178,6 +185,19 @@ func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 			t.AddRule(post, f.matchHairpin(set), nft.SourceNAT(p.Addr()))
 		}
 	}
+}
+
+// addClientSets adds the sets of clients by the sizes of their addresses, if a Service has affinity. Clients uses them, too.
+func (t *table) addClientSets(routes []route) (sets map[uint32]*nftables.Set) {
+	sets = map[uint32]*nftables.Set{}
+	if !slices.ContainsFunc(routes, func(r route) bool { return r.affinity > 0 }) {
+		return sets
+	}
+	for _, f := range []family{v4, v6} {
+		sets[f.AddrSize] = f.clientSet(t.Table.Table)
+		t.set(sets[f.AddrSize], nil)
+	}
+	return sets
 }
 
 func (t *table) chain(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {

@@ -32,6 +32,15 @@ type serviceView struct {
 	view   *dns.View
 
 	turn atomic.Uint32 // counts connections to endpoints outside, which take turns
+
+	clientsOnce sync.Once
+	clients     *services.Clients // see affinityClients
+}
+
+// affinityClients returns the clients of Services that stay with their pods.
+func (n *Network) affinityClients() *services.Clients {
+	n.services.clientsOnce.Do(func() { n.services.clients = services.NewClients(n.router()) })
+	return n.services.clients
 }
 
 // view returns the current view as this pod sees it, for DNS queries.
@@ -242,7 +251,7 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 		own = n.Pool.Addresses(n.Slot).V6
 	}
 	// Every change of what the result depends on is published, so the view may be of any age.
-	to, ok := n.viewWithin(math.MaxInt64).Outside(own, protocol, dst, n.services.turn.Add(1))
+	to, ok := n.viewWithin(math.MaxInt64).Outside(own, protocol, dst, n.services.turn.Add(1), n.affinityClients())
 	if ok && !n.allowsEgress(protocol, to) {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0), true
 	}
@@ -268,7 +277,7 @@ func toService(o *pod.Object) services.Service {
 	if o.Service == nil {
 		return s
 	}
-	s.Selector, s.PublishNotReady, s.Affinity = o.Service.Selector, o.Service.PublishNotReady, o.Service.AffinitySeconds > 0
+	s.Selector, s.PublishNotReady, s.Affinity = o.Service.Selector, o.Service.PublishNotReady, time.Duration(o.Service.AffinitySeconds)*time.Second
 	if len(o.Service.Families) == 1 {
 		s.Family = 4
 		if o.Service.Families[0] == pod.IPv6 {

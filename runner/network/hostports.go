@@ -337,7 +337,7 @@ func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
 		if v != known {
 			known, stays = v, v.Affinity(to.Protocol, to.Port)
 		}
-		at, shown := stays.Endpoint(client)
+		at, shown := stays.Endpoint(client, n.affinityClients())
 		if slices.Contains(own, at.Addr()) {
 			return netip.AddrPort{}, false
 		}

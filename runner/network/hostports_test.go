@@ -77,7 +77,7 @@ func TestClientsOfOthers(t *testing.T) {
 	know := func(pods ...services.Pod) {
 		s.services.readAt, s.services.stamp = time.Now().Add(time.Hour), s.store.EndpointVersion()
 		s.services.view = &dns.View{Catalog: services.Catalog{Pods: pods, Services: []services.Service{
-			{Namespace: "ns", Name: "web", Selector: web, Affinity: true, Ports: []services.Port{{Protocol: "TCP", Port: 80, Target: 80, NodePort: 30471}}},
+			{Namespace: "ns", Name: "web", Selector: web, Affinity: time.Hour, Ports: []services.Port{{Protocol: "TCP", Port: 80, Target: 80, NodePort: 30471}}},
 		}}}
 	}
 	elsewhere := s.clientOwner(node)

@@ -63,7 +63,7 @@ func TestServiceOfObject(t *testing.T) {
 		Selector: map[string]string{"a": "b"}, AffinitySeconds: 9, PublishNotReady: true,
 		Ports: []pod.ServicePort{{Name: "http", Protocol: "TCP", Port: 80, TargetName: "web"}, {Protocol: "UDP", Port: 53, TargetPort: 5353}}}}
 	s := toService(o)
-	if len(s.Addresses) != 2 || s.Headless() || !s.Affinity || !s.PublishNotReady || s.Selector["a"] != "b" ||
+	if len(s.Addresses) != 2 || s.Headless() || s.Affinity == 0 || !s.PublishNotReady || s.Selector["a"] != "b" ||
 		s.Ports[0].TargetName != "web" || s.Ports[1].Target != 5353 || s.Ports[1].Port != 53 {
 		t.Errorf("%+v", s)
 	}

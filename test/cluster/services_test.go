@@ -142,11 +142,18 @@ func testNodePort(t *testing.T, c *controlPlane) {
 	c.waitForAnswers(t, url, "one", "two")
 }
 
-// testAffinity: all connections of a client reach one pod.
+// testAffinity: all connections of a client reach one pod, until it has not connected for the timeout.
 func testAffinity(t *testing.T, c *controlPlane) {
 	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinity": "ClientIP"}}`)
 	c.waitFor(t, "one pod answers", func() bool { return len(c.answers("http://web/name")) == 1 })
-	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinity": "None"}}`)
+	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 1}}}}`)
+	got := map[string]bool{}
+	c.waitFor(t, "another pod answers after the timeout", func() bool {
+		out, err := c.inClient("sh", "-c", "sleep 2; timeout 20 wget -q -O- http://web/name").Output()
+		got[string(out)] = err == nil
+		return got["one\n"] && got["two\n"]
+	})
+	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinity": "None", "sessionAffinityConfig": null}}`)
 	c.waitForAnswers(t, "http://web/name", "one", "two")
 }
 

@@ -131,7 +131,7 @@ var serviceRows = []Field{
 	{Path: "spec.{clusterIPs,externalName,publishNotReadyAddresses}", Support: Supported},
 	{Path: "spec.sessionAffinity", Support: Supported, Note: "with ClientIP a client keeps its pod while the pod is ready, by the address and by node ports; a connection by a node port ends, at the latest, with the pod that has accepted it, which may be another pod of the Service"},
 	{Path: "spec.sessionAffinityConfig{,.clientIP}", Support: Supported},
-	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Accepted, Note: "ignored: a client keeps its pod while the pod is ready"},
+	{Path: "spec.sessionAffinityConfig.clientIP.timeoutSeconds", Support: Supported, Note: "default: 10800; a client that has not connected for that time may get another pod"},
 	{Path: "spec.ports{,[].name}", Support: Supported},
 	{Path: "spec.ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
 	{Path: "spec.ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
