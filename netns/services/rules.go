@@ -148,6 +148,11 @@ func (f family) addressSet(t *nftables.Table, prefix string, addresses []netip.A
 	return set, elements
 }
 
+// visitorSet returns the set of the visitors.
+func (f family) visitorSet(t *table) (*nftables.Set, []nftables.SetElement) {
+	return f.addressSet(t.Table.Table, "visitors", t.visitors)
+}
+
 // matchStrangers matches packets to an address in a set whose source is not in another set.
 func (f family) matchStrangers(to, visitors *nftables.Set) []expr.Any {
 	return append(f.MatchFamily(), f.load(f.DestinationOffset(), reg), &expr.Lookup{SourceRegister: reg, SetName: to.Name, SetID: to.ID},

@@ -27,7 +27,7 @@ const tableName = "services"
 func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		routes, visitors := d.routes(), d.visitors()
-		mark := digest(ranges, routes, visitors)
+		mark := append(digest(ranges, routes), digest(visitors)...)
 		old, never, err := currentDigest()
 		if err != nil || bytes.Equal(mark, old) {
 			return err
@@ -35,6 +35,9 @@ func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err e
 		changed = true
 		return nft.Transact(func(c *nftables.Conn) error {
 			t := &table{Table: nft.Table{Conn: c}, digest: mark, empty: len(routes) == 0 && never, visitors: visitors}
+			if len(old) == len(mark) && bytes.Equal(mark[:sha256.Size], old[:sha256.Size]) { // each start of a pod changes the visitors
+				return t.replaceVisitors()
+			}
 			return t.build(ranges, routes)
 		})
 	}, router)
@@ -44,10 +47,10 @@ func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err e
 	return changed, nil
 }
 
-// digest identifies the content of a table.
-func digest(ranges []netip.Prefix, routes []route, visitors []netip.Addr) []byte {
+// digest identifies a part of the content of a table.
+func digest(content ...any) []byte {
 	h := sha256.New()
-	fmt.Fprintln(h, ranges, routes, visitors)
+	fmt.Fprintln(h, content...)
 	return h.Sum(nil)
 }
 
@@ -78,7 +81,7 @@ type table struct {
 // build replaces the content of each chain. The table and the chains stay, which avoids waiting for
 // the kernel to release them.
 func (t *table) build(ranges []netip.Prefix, routes []route) error {
-	t.Table.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
+	t.open()
 	after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest) + 1)
 	none := t.chain("refuse", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, &after)
 	out := t.chain("keep", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter)
@@ -100,9 +103,28 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 	if !t.empty {
 		t.addNAT(ranges, routes)
 	}
+	return t.finish()
+}
+
+// open adds the table if it does not exist.
+func (t *table) open() {
+	t.Table.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
+}
+
+// finish stamps the table with its digest.
+func (t *table) finish() error {
 	stamp := t.chain("stamp", "", nil, nil)
 	t.Conn.AddRule(&nftables.Rule{Table: stamp.Table, Chain: stamp, UserData: t.digest, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictReturn}}})
 	return errors.Join(t.errs...)
+}
+
+// replaceVisitors replaces the visitors of an existing table.
+func (t *table) replaceVisitors() error {
+	t.open()
+	for _, f := range []family{v4, v6} {
+		t.refill(f.visitorSet(t))
+	}
+	return t.finish()
 }
 
 // mark marks packets before the pods' own rules, which leave the marked ones as they do other packets: those to
@@ -145,7 +167,7 @@ func (t *table) refuseStrangers(chain *nftables.Chain, f family, routes []route)
 		return
 	}
 	t.refill(to, elements)
-	from, elements := f.addressSet(t.Table.Table, "visitors", t.visitors)
+	from, elements := f.visitorSet(t)
 	t.refill(from, elements)
 	for _, rule := range nft.Reject(f.matchStrangers(to, from), unix.NFT_REJECT_ICMPX_PORT_UNREACH) {
 		t.AddRule(chain, rule)
