@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
 	"github.com/podrun/podrun/internal/host"
@@ -32,8 +33,10 @@ func TestUpRefusals(t *testing.T) {
 		"directory":    {args: []string{"up", "/proc/tty"}, code: 2, err: "podrun: there are no manifests in the directory /proc/tty: no file ends in .yaml, .yml or .json\n"},
 		"started by another": {
 			args: []string{"up", "-"}, stdin: clitest.OneContainer, code: 1,
-			err:  "podrun: pod web is being started or removed by another podrun command\nhint: try again when that is done; podrun ps lists the pods\n",
-			with: func(h *clitest.Host) { h.StartErr = fmt.Errorf("lock pod web: %w", store.ErrLocked) },
+			err: "podrun: pod web is being started or removed by another podrun command\nhint: try again when that is done; podrun ps lists the pods\n",
+			with: func(h *clitest.Host) {
+				h.StartErr, h.GoneTime = fmt.Errorf("lock pod web: %w", store.ErrLocked), time.Millisecond
+			},
 		},
 		"timeout alone":  {args: []string{"up", "--timeout", "1s", "-"}, code: 2, err: "podrun: --timeout requires -d: in the foreground, up ends with the pods\nhint: podrun up --help\n"},
 		"bad manifest":   {args: []string{"up", "-"}, stdin: bad, code: 2, err: manifestError},
@@ -82,6 +85,7 @@ func TestUpRefusals(t *testing.T) {
 // TestUpFailsOnLockedPod checks that up fails with a message if another process holds the pod's lock.
 func TestUpFailsOnLockedPod(t *testing.T) {
 	h := clitest.NewHost(t)
+	h.GoneTime = time.Millisecond
 	p := h.Dirs.Pod("default", "web")
 	if err := os.MkdirAll(filepath.Dir(p.RuntimeDir()), 0o700); err != nil {
 		t.Fatal(err)

@@ -46,8 +46,8 @@ func (h *Host) BeginWith(stdin io.Reader, stdout io.Writer, args ...string) *Pro
 			}
 			return p.Signals, func() {}
 		},
-		WaitHintAfter: cmp.Or(h.WaitHintAfter, time.Hour),
-		PullBackOff:   h.backOff,
+		WaitHintAfter: cmp.Or(h.WaitHintAfter, time.Hour), GoneTime: cmp.Or(h.GoneTime, podclient.GoneTime),
+		PullBackOff: h.backOff,
 	}
 	go func() { p.code <- commandLine(env, append([]string{"podrun"}, args...)) }()
 	return p

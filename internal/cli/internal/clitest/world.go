@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/pod"
@@ -38,6 +39,7 @@ type Host struct {
 	Pruned        image.Pruned      // the result of GarbageCollect
 	Policies      map[string]string // by image; of the last request
 	WaitHintAfter time.Duration     // cmdutil.Env.WaitHintAfter; 0: an hour
+	GoneTime      time.Duration     // cmdutil.Env.GoneTime; 0: podclient.GoneTime
 	Script        func(*Supervisor) // run with each started supervisor
 	StartErr      error
 	ResizeErr     error               // of ResizeScope
@@ -180,7 +182,7 @@ func (h *Host) StartPuller(dirs store.Dirs, p store.Pod, options cmdutil.PullerO
 	if err != nil {
 		return err
 	}
-	env := &cmdutil.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: io.Discard, ErrOut: &h.pullerOutput, Deps: h, PullBackOff: h.backOff}
+	env := &cmdutil.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: io.Discard, ErrOut: &h.pullerOutput, Deps: h, PullBackOff: h.backOff, GoneTime: podclient.GoneTime}
 	h.pullers.Go(func() {
 		if err := podup.PullPod(h.T.Context(), env, dirs, p, options, own); err != nil {
 			h.T.Errorf("the puller of pod %s: %v", p.Name, err)

@@ -51,6 +51,7 @@ type Env struct {
 
 	PullBackOff   func(attempt int) time.Duration
 	WaitHintAfter time.Duration
+	GoneTime      time.Duration // how long an old pod without a Plan may hold its lock
 
 	Namespace     string // for objects without one
 	NamespaceFlag string // the value of -n, "" if not given
@@ -63,7 +64,7 @@ type Env struct {
 
 // New returns the environment of a process of podrun.
 func New(getenv func(string) string, deps Deps, in io.Reader, out, errOut io.Writer) *Env {
-	return &Env{Getenv: getenv, In: in, Out: out, ErrOut: errOut, Deps: deps, Signals: podclient.Signals, PullBackOff: pullBackOff, WaitHintAfter: waitHintAfter}
+	return &Env{Getenv: getenv, In: in, Out: out, ErrOut: errOut, Deps: deps, Signals: podclient.Signals, PullBackOff: pullBackOff, WaitHintAfter: waitHintAfter, GoneTime: podclient.GoneTime}
 }
 
 // Dirs returns podrun's directories.

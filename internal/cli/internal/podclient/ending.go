@@ -26,8 +26,9 @@ func IsEnding(p store.Pod) bool {
 const endInterval = 100 * time.Millisecond
 
 // AwaitEnd waits until a pod that another command stops or removes is gone. It returns at once if the pod runs or
-// has ended. It does not change how long the pod may take, and reports to out which containers still run.
-func AwaitEnd(ctx context.Context, p store.Pod, out io.Writer) error {
+// has ended, and gives up if the pod is locked but has no plan for the time gone. It does not change how long the pod may
+// take, and reports to out which containers still run.
+func AwaitEnd(ctx context.Context, p store.Pod, gone time.Duration, out io.Writer) error {
 	if !IsEnding(p) {
 		return nil
 	}
@@ -38,7 +39,7 @@ func AwaitEnd(ctx context.Context, p store.Pod, out io.Writer) error {
 			lacksPlan = time.Time{}
 		} else if lacksPlan.IsZero() {
 			lacksPlan = time.Now()
-		} else if time.Since(lacksPlan) > GoneTime {
+		} else if time.Since(lacksPlan) > gone {
 			return nil
 		}
 		if err := pollGone(ctx, p, endInterval); err != nil {

@@ -19,7 +19,7 @@ func (r *Run) awaitEnd(ctx context.Context, p *Target) error {
 	if !podclient.IsEnding(p.Pod) {
 		return nil
 	}
-	if err := podclient.AwaitEnd(ctx, p.Pod, r.Env.ErrOut); err != nil {
+	if err := podclient.AwaitEnd(ctx, p.Pod, r.Env.GoneTime, r.Env.ErrOut); err != nil {
 		return err
 	}
 	if record, err := r.Dirs.Replacement(p.Pod); err != nil || record == nil {

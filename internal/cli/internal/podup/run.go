@@ -370,7 +370,7 @@ func (r *Run) startNew(p *Target) error {
 	}
 	err := r.begin(p, start)
 	// Another command may still be removing what is left of an old pod.
-	for deadline := time.Now().Add(podclient.GoneTime); errors.Is(err, store.ErrLocked) && !p.Pod.Exists() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(r.Env.GoneTime); errors.Is(err, store.ErrLocked) && !p.Pod.Exists() && time.Now().Before(deadline); {
 		time.Sleep(podclient.PollTime)
 		err = r.begin(p, start)
 	}
