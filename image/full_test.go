@@ -33,6 +33,7 @@ func TestDiskOfEverySize(t *testing.T) {
 	_, repo := newFake(t, l)
 	for name, from := range map[string]string{"load": l.path(), "pull": repo} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			times := "some"
 			if os.Getenv(fuzzedEnv) != "" {
 				times = "each"

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/image/ingest"
+	"github.com/podrun/podrun/internal/testenv"
 )
 
 // refused loads a file that must be refused, with reason in the error, and must leave nothing behind.
@@ -35,6 +36,7 @@ func refused(t *testing.T, path, reason string) {
 // TestHostileNames unpacks layers that try to reach a canary outside. All files must be inside the layer,
 // and the canary unchanged.
 func TestHostileNames(t *testing.T) {
+	testenv.NoLeaks(t)
 	for name, entries := range map[string][]f{
 		"dots":                   {{Name: "UPCANARY", Content: "evil"}},
 		"dots in the middle":     {{Name: "a/UPCANARY", Content: "evil"}},

@@ -48,6 +48,7 @@ func TestMemoryOfAPull(t *testing.T) {
 		"large index": {[][]byte{layerTar(t, f{Name: "x"})}, nil, 9999},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			fk, repo := newFake(t, newLayout(t).add(img{Layers: tt.layers, Compress: tt.compress}))
 			if tt.others > 0 {
 				fk.index(tt.others)

@@ -34,6 +34,7 @@ func TestUnpackInParts(t *testing.T) {
 	layers := map[string][]byte{"plain": layerTar(t, entries...), "odd": odd(t), "sparse": holes(t)}
 	for name, tarStream := range layers {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var want tree
 			for _, part := range []int{layer.DefaultPartEntries, 1, 2, 3, 7} {
 				s := newStore(t)

@@ -3,7 +3,6 @@ package image
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -14,12 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podrun/podrun/image/api"
-	"github.com/podrun/podrun/image/program"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/testenv"
 )
@@ -170,37 +165,5 @@ func TestShortNamesAreCached(t *testing.T) {
 	}
 	if got := s.candidates("three.example/x"); got != nil || starts != 2 {
 		t.Errorf("%v after %d starts", got, starts)
-	}
-}
-
-// TestImageProgramEndsWithItsParent: a request that waits for ever does not keep the program of a podrun that was killed.
-func TestImageProgramEndsWithItsParent(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "registries.conf")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("CONTAINERS_REGISTRIES_CONF", fifo)
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near, far := os.NewFile(uintptr(ends[0]), "near"), os.NewFile(uintptr(ends[1]), "far")
-	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryImage, Program: "/proc/self/exe", ExtraFiles: []*os.File{far}})
-	cmd.Env = reexec.Environ()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	far.Close()
-	if err := json.NewEncoder(near).Encode(program.Request{ID: 1, Op: program.Registries}); err != nil {
-		t.Fatal(err)
-	}
-	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits until the program reads the file
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Close()
-	near.Close()
-	if err := cmd.Wait(); err == nil {
-		t.Error("the request was answered")
 	}
 }

@@ -44,6 +44,7 @@ func TestSave(t *testing.T) {
 	load(t, s, newLayout(t).add(img{Name: "odd:1", Layers: [][]byte{odd(t)}}).path())
 	for _, o := range []api.SaveOptions{{Format: api.OCIArchive}, {Format: api.DockerArchive}, {Format: api.OCIArchive, Compress: "zstd"}, {Format: api.OCIArchive, Compress: "gzip"}, {Format: api.DockerArchive, Compress: "gzip"}} {
 		t.Run(o.Format+o.Compress, func(t *testing.T) {
+			t.Parallel()
 			path := save(t, s, o, "two:1", "odd:1")
 			a, _ := os.ReadFile(path)
 			if b, _ := os.ReadFile(save(t, s, o, "two:1", "odd:1")); !bytes.Equal(a, b) {

@@ -44,6 +44,7 @@ func TestTransports(t *testing.T) {
 		"oci": "/oci:two:1", "oci-archive": "/oci.tar:two:1", "docker-archive": "/docker.tar:two:1", "dir": "/dir",
 	} {
 		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
 			skopeo(t, "copy", "oci:"+layout+":two", transport+":"+dir+place)
 			s := newStore(t)
 			p, err := api.ParseLocation(transport + ":" + dir + place)

@@ -44,6 +44,7 @@ func TestWhiteouts(t *testing.T) {
 		"the same layer three times": {[][]f{{{Name: ".wh.file"}}, base, {{Name: ".wh.file"}}}, tree{"file": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			layers := [][]byte{layerTar(t, base...)}
 			for _, entries := range tt.upper {
 				layers = append(layers, layerTar(t, entries...))

@@ -50,7 +50,9 @@ func main([]string) int {
 		return 2
 	}
 	file.Close()
-	serve(conn)
+	if !serve(conn, leaveTime) {
+		return 1
+	}
 	return 0
 }
 
@@ -64,8 +66,9 @@ type server struct {
 	cancels map[int]context.CancelFunc
 }
 
-// serve runs requests until the connection ends, and then cancels the ones that run.
-func serve(conn net.Conn) {
+// serve runs requests until the connection ends, and then cancels the ones that run. It reports whether they ended within
+// the time leave.
+func serve(conn net.Conn, leave time.Duration) bool {
 	s := &server{conn: conn, stores: map[string]Backend{}, cancels: map[int]context.CancelFunc{}}
 	go s.watchMemory()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -97,9 +100,14 @@ func serve(conn net.Conn) {
 		})
 	}
 	cancel()
-	// A request that waits for the kernel, as for a FIFO or a network file system, does not end.
-	time.AfterFunc(leaveTime, func() { os.Exit(1) })
-	running.Wait()
+	ended := make(chan struct{})
+	go func() { running.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return true
+	case <-time.After(leave): // a request that waits for the kernel, as for a FIFO or a network file system, does not end
+		return false
+	}
 }
 
 // leaveTime is how long cancelled requests may take.

@@ -5,6 +5,7 @@ package testenv
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -198,12 +199,15 @@ func refuseEntryPoint() {
 // MainOutside is a TestMain for tests from outside any namespace, as users run podrun. It runs the
 // package's tests as an ordinary user and, if root started it, once more as root; it chooses the
 // user as Main does. As with Main, the process must leave nothing behind.
-func MainOutside(m *testing.M) {
+//
+// A test whose name matches asUserOnly, a regular expression as of the flag -skip, does not run as root: what it tests is the
+// same for every user. Without one, all run twice.
+func MainOutside(m *testing.M, asUserOnly ...string) {
 	if fuzzing() {
 		os.Exit(m.Run())
 	}
 	refuseEntryPoint()
-	code, err := runOutside(m)
+	code, err := runOutside(m, asUserOnly)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testenv: %v\n", err)
 		code = 1
@@ -211,10 +215,15 @@ func MainOutside(m *testing.M) {
 	os.Exit(code)
 }
 
-func runOutside(m *testing.M) (int, error) {
+func runOutside(m *testing.M, asUserOnly []string) (int, error) {
 	if os.Getenv(stepEnv) == "" && os.Geteuid() == 0 {
 		if code, err := becomeUser(); err != nil || code != 0 {
 			return code, err
+		}
+		if len(asUserOnly) > 0 {
+			if err := flag.Set("test.skip", strings.Join(asUserOnly, "|")); err != nil {
+				return 0, err
+			}
 		}
 	}
 	os.Unsetenv(stepEnv)
