@@ -70,6 +70,8 @@ func TestConfinementMistakes(t *testing.T) {
 		{"", ", securityContext: {seccompProfile: {type: RuntimeDefault, localhostProfile: a}}", "can only be set when seccomp type is Localhost"},
 		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: /etc/a}}", "must be a relative path"},
 		{"", ", securityContext: {seccompProfile: {type: Localhost, localhostProfile: a/../../b}}", "must not contain '..'"},
+		{"", ", securityContext: {procMount: Unmasked}", "`hostUsers` must be false to use `Unmasked`"},
+		{"  hostUsers: true\n", ", securityContext: {privileged: true, procMount: Unmasked}", "`hostUsers` must be false to use `Unmasked`"},
 		{"  hostPID: true\n  shareProcessNamespace: true\n", "", "ShareProcessNamespace and HostPID cannot both be enabled"},
 		{"", ", securityContext: {appArmorProfile: {type: Localhost}}", "must be set when AppArmor type is Localhost"},
 		{"", ", securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' a'}}", "must not be padded with whitespace"},

@@ -230,6 +230,24 @@ func TestClusterSeesNoObjectOfTheUser(t *testing.T) {
 // endpointPattern matches the line of a Service's page with one endpoint.
 var endpointPattern = regexp.MustCompile(`(?m)^Endpoints: +[0-9.]+:80$`)
 
+// TestClusterObeysTheUser: a standard that a Namespace of the user enforces holds for the pods of a cluster in it.
+func TestClusterObeysTheUser(t *testing.T) {
+	b := startNode(t)
+	file := filepath.Join(b.dir, "namespace.yaml")
+	const text = `{apiVersion: v1, kind: Namespace, metadata: {name: default, labels: {pod-security.kubernetes.io/enforce: baseline}}}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.must(t, "apply", "-f", file)
+	b.api.PutPod(t, clusterPod("thief", func(p *corev1.Pod) {
+		mount(p, corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc"}})
+	}))
+	b.waitFor(t, "the refusal", func() bool {
+		text, err := json.Marshal(b.api.Pod("thief").Status)
+		return err == nil && strings.Contains(string(text)+strings.Join(b.api.Events("thief"), "\n"), "violates PodSecurity")
+	})
+}
+
 // TestClusterUsesNoLoginOfTheUser: a pod of a cluster pulls with the pull secrets of the cluster, not with the user's of
 // the same name.
 func TestClusterUsesNoLoginOfTheUser(t *testing.T) {
