@@ -87,6 +87,7 @@ type Agent struct {
 // Run registers the node and runs its pods until ctx ends. The pods keep running then.
 func (a *Agent) Run(ctx context.Context) error {
 	a.workers, a.mayStart = map[types.UID]*worker{}, make(chan struct{})
+	a.Node.wakeup, a.Node.known = make(chan struct{}, 1), make(chan struct{})
 	recorded, err := a.Records.Load()
 	if err != nil {
 		return err
@@ -100,7 +101,6 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.start(ctx, p, true)
 	}
 	a.mu.Unlock()
-	a.Node.wakeup = make(chan struct{}, 1)
 	a.running.Go(func() { a.Node.run(ctx, a) })
 	a.services.start(ctx)
 	if a.Node.Network != nil {
@@ -221,14 +221,15 @@ func (a *Agent) start(ctx context.Context, p *corev1.Pod, recorded bool) {
 	}
 	a.workers[p.UID] = w
 	a.running.Go(func() {
+		begin := a.Node.known // it is admitted by the node's labels and taints
 		if recorded {
-			select {
-			case <-a.mayStart:
-			case <-ctx.Done():
-				return
-			}
+			begin = a.mayStart
 		}
-		w.run(ctx)
+		select {
+		case <-begin:
+			w.run(ctx)
+		case <-ctx.Done():
+		}
 	})
 }
 

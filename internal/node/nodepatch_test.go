@@ -9,7 +9,26 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podrun/podrun/internal/node/nodetest"
 )
+
+// TestJoinIsQuiet: an agent prints nothing when it registers a node to which a pod is bound already.
+func TestJoinIsQuiet(t *testing.T) {
+	b := newBed(t)
+	b.PutPod(t, nodetest.NewPod("web", uid1))
+	b.SetHook(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/nodes") {
+			waitFor(t, "the agent knows the pod", func() bool { return b.agent.Find("default", "web", uid1) != nil })
+		}
+		return false
+	})
+	b.run(t)
+	b.waitRunning(t, "web")
+	if b.out.String() != "" {
+		t.Errorf("the agent printed %s", b.out)
+	}
+}
 
 // TestNodeIsPatched: what other components change in the node between a read and a report of this host stays, and
 // nothing is printed. Addresses that the host no longer has go.

@@ -45,6 +45,8 @@ type Registration struct {
 	Network   *Network // nil: pods of other nodes are not reached
 
 	wakeup  chan struct{} // see wake
+	known   chan struct{} // closed when the API server has the node
+	once    sync.Once
 	mu      sync.Mutex
 	node    *corev1.Node // as the API server has it; nil until it has answered
 	sent    time.Time    // when the status was last sent
@@ -130,6 +132,7 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	if err != nil {
 		return fmt.Errorf("register node %s: %w", r.Name, err)
 	}
+	r.setObject(n.DeepCopy())
 	if next := n.DeepCopy(); r.setMetadata(next) {
 		if err := patch(ctx, c, nodePath(r.Name), metadataPatch(n, next), n); err != nil {
 			return fmt.Errorf("update the labels and annotations of node %s: %w", r.Name, err)
@@ -171,6 +174,7 @@ func (r *Registration) setObject(n *corev1.Node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.node = n
+	r.once.Do(func() { close(r.known) })
 }
 
 // unchanged reports whether two statuses differ at most in the times of heartbeats.
