@@ -3,6 +3,8 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"os"
 	"os/signal"
@@ -89,6 +91,7 @@ func supervise(args []string) int {
 	runtime.GOMAXPROCS(maxProcs)
 	debug.SetGCPercent(memory.StartPercent)
 	logrus.SetLevel(logrus.ErrorLevel) // its warnings are about known cases: a host without cgroups
+	log.SetOutput(io.Discard)          // net/http logs what a probed server sends unasked, so a container could fill the disk
 	s, l, err := openPod(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "podrun:", err)

@@ -77,7 +77,7 @@ func (p *Prober) grpc(ctx context.Context, g *pod.GRPC, timeout time.Duration) (
 func (p *Prober) call(ctx context.Context, address string, g *pod.GRPC, timeout time.Duration) ([]byte, error) {
 	scheme, transport := "http", p.h2c
 	if g.TLS {
-		scheme, transport = "https", p.crypt
+		scheme, transport = "https", p.general
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+address+healthCheck, bytes.NewReader(encodeRequest(g.Service)))
 	if err != nil {

@@ -94,13 +94,10 @@ func (p *Prober) notify(ctx context.Context, h *pod.HTTPGet, reason string) erro
 }
 
 func (p *Prober) transport(h *pod.HTTPGet) http.RoundTripper {
-	switch {
-	case h.TLS:
-		return p.crypt
-	case h.HTTP2:
+	if h.HTTP2 && !h.TLS {
 		return p.h2c
 	}
-	return p.plain
+	return p.general
 }
 
 // request builds the kubelet's request. A path that cannot be parsed is used literally.

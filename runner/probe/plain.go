@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"strings"
 
@@ -38,11 +39,23 @@ func (p *Prober) within(host string, port int) (netip.AddrPort, bool) {
 // render returns the text of the kubelet's request.
 func (p *Prober) render(h *pod.HTTPGet) (string, bool) {
 	req, err := p.request(context.Background(), h, "kube-probe/"+version)
-	if err != nil || sendable(req.Header) != nil {
+	if err != nil || !sendable(req.Header) {
 		return "", false
 	}
 	req.Close = true
 	var text strings.Builder
 	err = req.Write(&text)
 	return text.String(), err == nil && text.Len() <= maxRequest
+}
+
+// sendable reports whether a header can contain its values (RFC 9110, section 5.5).
+func sendable(header http.Header) bool {
+	for _, values := range header {
+		for _, value := range values {
+			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -23,22 +23,21 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Prober probes the servers of one pod. It keeps no connection between two probes.
 type Prober struct {
-	host       string // the pod's address
-	dial       Dial
-	plain      *exchange
-	h2c, crypt *http.Transport
+	host    string // the pod's address
+	dial    Dial
+	h2c     *http.Transport
+	general *http.Transport // for all but h2c: HTTP may redirect to HTTPS
 }
 
 // New returns a Prober for the pod at the address host.
 func New(host string, dial Dial) *Prober {
-	p := &Prober{host: host, dial: dial, h2c: transport(dial), crypt: transport(dial)}
-	p.plain = &exchange{dial, p.crypt}
+	p := &Prober{host: host, dial: dial, h2c: transport(dial), general: transport(dial)}
 	p.h2c.Protocols = new(http.Protocols)
 	p.h2c.Protocols.SetUnencryptedHTTP2(true)
 	// Like the kubelet the Prober verifies no certificate: a certificate does not show whether the container is
 	// healthy.
-	p.crypt.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-	p.crypt.ForceAttemptHTTP2 = true
+	p.general.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	p.general.ForceAttemptHTTP2 = true
 	return p
 }
 

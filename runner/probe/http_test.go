@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -100,23 +99,5 @@ func TestRedirectToTLS(t *testing.T) {
 	h := &pod.Handler{HTTP: &pod.HTTPGet{Port: port, Path: "/"}}
 	if outcome, message := local().Run(t.Context(), h, time.Minute); outcome != lifecycle.Failure || message != "HTTP probe failed with statuscode: 418" {
 		t.Errorf("%s %q", outcome, message)
-	}
-}
-
-// TestRunUsesOneGoroutine: the calling goroutine alone does a plain HTTP probe: each further goroutine would wake a
-// thread, which is most of a probe's cost.
-func TestRunUsesOneGoroutine(t *testing.T) {
-	port := serve(t, func(http.ResponseWriter, *http.Request) {})
-	var stack string
-	p := New("127.0.0.1", func(ctx context.Context, network, address string) (net.Conn, error) {
-		b := make([]byte, 64<<10)
-		stack = string(b[:runtime.Stack(b, false)])
-		return new(net.Dialer).DialContext(ctx, network, address)
-	})
-	if outcome, message := p.Run(t.Context(), &pod.Handler{HTTP: &pod.HTTPGet{Port: port}}, time.Minute); outcome != lifecycle.Success {
-		t.Fatal(message)
-	}
-	if !strings.Contains(stack, "(*Prober).Run") {
-		t.Errorf("the connection was made by another goroutine:\n%s", stack)
 	}
 }
