@@ -17,7 +17,7 @@ func (p Pod) LostRuntime() (podInit procfs.Process, lost bool) {
 		return podInit, false
 	}
 	h, ok := p.holder()
-	if !ok || !h.serving || p.Removing() {
+	if !ok || !h.serving || p.Removing() || !p.Exists() { // Remove deletes the Plan before the runtime directory
 		return podInit, false
 	}
 	st, ok := procfs.Lookup(h.PodInit.PID)

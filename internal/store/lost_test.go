@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/podrun/podrun/internal/pod"
@@ -65,6 +66,13 @@ func TestLostRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("it is being removed", false)
+	if err := os.RemoveAll(d.Runtime); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(p.data, planFile)); err != nil {
+		t.Fatal(err)
+	}
+	check("it is removed but for its lock", false)
 }
 
 // A pod that an earlier podrun has started has its lock in the runtime directory.
