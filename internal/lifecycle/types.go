@@ -1,8 +1,3 @@
-// Package lifecycle decides what happens to a pod next, as the kubelet would.
-//
-// It is pure: it has no access to processes, files or clocks. The supervisor applies events to an
-// Observed, calls Decide, carries out the actions and applies their results.
-// A run is one instance of a container: it begins with a start and ends with the exit.
 package lifecycle
 
 import (
