@@ -42,8 +42,8 @@ kubelet, until it gets a signal. The pods keep running then, and the next
 podrun node takes them over. Pods that you start with podrun up run beside them;
 the cluster does not see them.
 
-A host joins with podrun node join, once. The cluster's pods reach its Services if
-the node may read EndpointSlices: kubectl create clusterrolebinding
+A host joins with podrun node join, once. The cluster's pods reach its Services
+if the node may read EndpointSlices: kubectl create clusterrolebinding
 podrun-nodes --clusterrole=system:node-proxier --group=system:nodes. Your pods
 reach them with the annotation podrun.dev/cluster-services: "true". Pods of
 other nodes are reached only if both nodes have --pod-network wireguard, which
