@@ -153,8 +153,10 @@ func (e *engine) repairLog(container string, attempt int) error {
 	return nil
 }
 
-// loadFromDisk returns what the disk records of a pod. The number of a container's latest instance is that
-// of its last log (kubelet: calcRestartCountByLogDir). The disk has the exits of containers that have
+// loadFromDisk returns what the disk records of a pod. The number of a container's latest instance is the number of its
+// last log, so a restart of the machine is one restart of every container that runs again (kubelet: startContainer in
+// pkg/kubelet/kuberuntime, which counts one more than the latest status or, without one, than the latest log:
+// calcRestartCountByLogDir). The disk has the exits of containers that have
 // completed; the others get an exit with the cause why.
 func loadFromDisk(e *engine, why string) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
