@@ -211,7 +211,7 @@ func findPod(args []string, inherited *podinit.Inherited) (dirs store.Dirs, p st
 	}
 	if inherited != nil && inherited.PodInitKilled {
 		if p, err = restoreRuntime(dirs, p); err != nil {
-			return dirs, p, nil, unrecoverable{err}
+			return dirs, p, nil, err // it may have been deleted again meanwhile: the monitor starts another pod init
 		}
 	}
 	if plan, err = p.Plan(); err != nil {

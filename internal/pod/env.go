@@ -1,5 +1,7 @@
 package pod
 
+import "slices"
+
 // EnvFrom makes a variable of each key of a ConfigMap or Secret.
 type EnvFrom struct {
 	Kind     ObjectKind `json:"kind"`
@@ -38,6 +40,41 @@ type FileRef struct {
 	Path     string `json:"path"` // in the volume
 	Key      string `json:"key"`
 	Optional bool   `json:"optional,omitempty"` // a missing key gives no variable
+}
+
+// RequiredSecrets returns the Secrets without which some container of the pod, or a volume, cannot be made.
+func (p *Plan) RequiredSecrets() (names []string) {
+	add := func(name string, optional bool) {
+		if !optional && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i := range p.Volumes {
+		for _, s := range p.Volumes[i].Sources {
+			if s.Kind == FromSecret {
+				add(s.Name, s.Optional)
+			}
+		}
+	}
+	for _, list := range p.All() {
+		for i := range list {
+			list[i].eachSecret(add)
+		}
+	}
+	return names
+}
+
+func (c *Container) eachSecret(add func(name string, optional bool)) {
+	for _, from := range c.EnvFrom {
+		if from.Kind == KindSecret {
+			add(from.Name, from.Optional)
+		}
+	}
+	for _, v := range c.Vars {
+		if v.From != nil && v.From.Key != nil && v.From.Key.Kind == KindSecret {
+			add(v.From.Key.Name, v.From.Key.Optional)
+		}
+	}
 }
 
 // Refers reports whether the plan refers to an object, so that a change of the object may affect

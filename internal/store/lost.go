@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/procfs"
 )
 
@@ -22,6 +23,21 @@ func (p Pod) LostRuntime() (podInit procfs.Process, lost bool) {
 	}
 	st, ok := procfs.Lookup(h.PodInit.PID)
 	return h.PodInit, ok && st.Process == h.PodInit
+}
+
+// MissingSecrets returns the Secrets that the pod needs to start its containers, and that do not exist. They are in the
+// runtime directory and are lost with it.
+func (p Pod) MissingSecrets() (names []string) {
+	plan, err := p.Plan()
+	if err != nil || plan.InCluster() { // the node stores a cluster's again
+		return nil
+	}
+	for _, name := range plan.RequiredSecrets() {
+		if _, err := p.Object(pod.KindSecret, name); errors.Is(err, fs.ErrNotExist) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // RestoreRuntime makes the runtime directory of a pod that has lost it, without content.

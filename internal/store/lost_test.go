@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/podrun/podrun/internal/pod"
@@ -73,6 +74,33 @@ func TestLostRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("it is removed but for its lock", false)
+}
+
+// Commands, controllers, units and the pod's own processes find at the same time that the directory is lost.
+func TestRestoreRuntimeTogether(t *testing.T) {
+	p := testDirs(t).Pod("default", "web")
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	for range 20 {
+		if err := os.RemoveAll(filepath.Join(p.DataDir(), protocol.FileRuntime)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(p.dirs.Runtime); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if err := p.RestoreRuntime(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
 }
 
 // A pod that an earlier podrun has started has its lock in the runtime directory.

@@ -121,12 +121,21 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	return p.writePlan(plan)
 }
 
-// linkRuntime makes the link to the runtime directory.
+// linkRuntime makes the link to the runtime directory, if there is not the same one. Several processes may do so at the
+// same time, for a pod that has lost that directory.
 func (p Pod) linkRuntime() error {
 	link := filepath.Join(p.data, protocol.FileRuntime)
-	err := removeExisting(link)
-	if err == nil {
-		err = os.Symlink(p.runtime, link)
+	var err error
+	for range 100 {
+		if target, rerr := os.Readlink(link); rerr == nil && target == p.runtime {
+			return nil
+		}
+		if err = removeExisting(link); err == nil {
+			err = os.Symlink(p.runtime, link)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("create pod directory: %w", err)

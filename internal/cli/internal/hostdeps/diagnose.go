@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/image"
@@ -75,7 +76,11 @@ func processesFinding(s host.Setup) host.Finding {
 	}
 	for _, p := range pods {
 		if _, lost := p.LostRuntime(); lost {
-			return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("the runtime directory of pod %s in namespace %s was deleted: %s", p.Name, p.Namespace, p.RuntimeDir()), Hint: "podrun ps starts its containers again"}
+			hint := "podrun ps starts its containers again"
+			if secrets := p.MissingSecrets(); len(secrets) > 0 {
+				hint = "create its Secrets again (" + strings.Join(secrets, ", ") + "), then " + hint
+			}
+			return host.Finding{Level: host.Warning, Detail: fmt.Sprintf("the runtime directory of pod %s in namespace %s was deleted: %s", p.Name, p.Namespace, p.RuntimeDir()), Hint: hint}
 		}
 	}
 	for _, stray := range podinit.Strays(dirs) {

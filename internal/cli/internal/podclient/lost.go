@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,16 +24,21 @@ import (
 // starts another, with another sandbox. At no time do two copies of the pod run.
 
 // RecoverLost recovers all pods of the user that have lost their runtime directories, and reports them to out. Their
-// number is 0 nearly always.
+// number is 0 nearly always. A pod whose Secrets are lost, too, keeps running instead: it could not start again.
 func RecoverLost(ctx context.Context, dirs store.Dirs, out io.Writer) (int, error) {
 	var lost []store.Pod
 	for p, err := range dirs.EachPod() {
 		if err != nil {
 			return 0, err
 		}
-		if _, is := p.LostRuntime(); is {
-			lost = append(lost, p)
+		if _, is := p.LostRuntime(); !is {
+			continue
 		}
+		if secrets := p.MissingSecrets(); len(secrets) > 0 {
+			fmt.Fprintf(out, "podrun: the runtime directory of pod %s was deleted, and with it its Secrets: the pod keeps running, but no command reaches it; create %s in namespace %s again, then podrun ps starts its containers again\n", p.Name, strings.Join(secrets, ", "), p.Namespace)
+			continue
+		}
+		lost = append(lost, p)
 	}
 	errs := make([]error, len(lost))
 	var all sync.WaitGroup
