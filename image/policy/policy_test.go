@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPolicyFile: the user's file has precedence over those of the machine, and the variable's over all.
+// TestPolicyFile: the user's file has precedence over the machine's, and the file that the variable names over both.
 func TestPolicyFile(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -102,7 +102,7 @@ func (r *registrySource) bundlesAt(ctx context.Context, source sysregistriesv2.P
 	}
 	var found [][]byte
 	list.Manifests = slices.DeleteFunc(list.Manifests, func(d v1.Descriptor) bool {
-		// Old registries have no type of the artifact there, but that of an empty config.
+		// Old registries give the type of an empty config instead of the artifact.
 		isBundle := d.ArtifactType == "" || d.ArtifactType == ociv1.MediaTypeEmptyJSON || strings.HasPrefix(d.ArtifactType, bundleType)
 		return !isBundle || !d.MediaType.IsImage()
 	})

@@ -8,7 +8,7 @@ import (
 )
 
 // HostOf returns the name or the address in a request's Host header, without the port; "" if the header has
-// another form. The port may be any: that of ssh -L is not the server's.
+// another form. Any port is allowed: ssh -L listens on another than the server.
 func HostOf(r *http.Request) string {
 	name := r.Host
 	if h, port, err := net.SplitHostPort(r.Host); err == nil {

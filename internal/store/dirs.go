@@ -31,8 +31,8 @@ type Dirs struct {
 }
 
 // OfCluster returns the same directories with the objects of the Kubernetes cluster whose node this host is, instead of
-// the user's: objects of both may have the same names. Namespaces and NetworkPolicies stay the user's, who restricts
-// the pods of the cluster with them, too.
+// the user's: objects of both may have the same names. Namespaces and NetworkPolicies stay the user's: they restrict
+// the pods of the cluster, too.
 func (d Dirs) OfCluster() Dirs {
 	d.ofCluster = true
 	return d
@@ -44,7 +44,7 @@ func (d Dirs) ofUser() Dirs {
 	return d
 }
 
-// objectsIn returns the directory, below one of the two roots, of what the user or the cluster has.
+// objectsIn returns the directory of the user's or the cluster's objects below one of the two roots.
 func (d Dirs) objectsIn(root string) string {
 	if d.ofCluster {
 		return filepath.Join(root, "cluster")

@@ -151,7 +151,7 @@ func (p Pod) LockServices() (*FileLock, error) {
 	return LockExclusive(filepath.Join(p.dirs.Data, "services.lock"))
 }
 
-// AllServices returns the Services of all namespaces, the user's and those of a cluster.
+// AllServices returns the Services of all namespaces, the user's and the cluster's.
 func (p Pod) AllServices() (all []*pod.Object, damaged error) {
 	for _, d := range []Dirs{p.dirs.ofUser(), p.dirs.OfCluster()} {
 		list, err := d.Objects(pod.KindService, "")

@@ -113,7 +113,7 @@ func (s *sources) followIncludes(f *source, doc *yaml.Node, env types.Mapping, w
 			if err != nil {
 				return err
 			}
-			if dir == "" { // the first one's directory is that of all
+			if dir == "" { // all files have the directory of the first
 				dir = other.dir
 				err = s.checkEnv(filepath.Join(dir, ".env"), env)
 			}

@@ -25,7 +25,7 @@ func Events(p *corev1.Pod, events []pod.Event) []corev1.Event {
 	return out
 }
 
-// WorkloadEvents converts the events of a workload itself, without those of its pods.
+// WorkloadEvents converts the events of a workload, without its pods' events.
 func WorkloadEvents(o *pod.Object, events []pod.Event) []corev1.Event {
 	out := make([]corev1.Event, 0, len(events))
 	for _, e := range events {

@@ -46,7 +46,7 @@ func (o *options) setVariable(c *corev1.Container, word string) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: name, Value: literal(value)})
 }
 
-// maxEnvFile is the largest size of a file of variables: that of a document of a manifest.
+// maxEnvFile is the largest size of a file of variables. A document of a manifest has the same limit.
 const maxEnvFile = 1 << 20
 
 // readEnvFile reads a file of variables in docker's format (docker/cli: pkg/kvfile): NAME=VALUE or NAME on

@@ -155,7 +155,7 @@ func warnOfNamespace(env *cmdutil.Env, docs resource.Documents) {
 	}
 }
 
-// unitName returns the name of the compose project, that of the only pod, or for several pods the file's.
+// unitName returns the name of the compose project, of the only pod or, for several pods, of the file.
 func unitName(pods []manifest.Object, path string) string {
 	if project := pods[0].Pod.Annotations[podutil.AnnotationComposeProject]; project != "" {
 		return strings.Trim(strings.ReplaceAll(project, "_", "-"), "-")

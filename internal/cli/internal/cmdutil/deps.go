@@ -45,7 +45,7 @@ type ImageStore interface {
 type PodLauncher interface {
 	// Start returns a warning for the user, or "".
 	Start(p store.Pod, plan *pod.Plan, with StartOptions) (warning string, err error)
-	// ResizeScope changes the values of the pod's scope, if it has one, from those of a Plan to those of another.
+	// ResizeScope changes the values of the pod's scope, if it has one, from one Plan's to another's.
 	ResizeScope(p store.Pod, from, to *pod.Plan) error
 	Remove(p store.Pod) error
 	// RemoveClaim removes the directory of a claim that no pod uses.

@@ -78,8 +78,7 @@ func scopeValues(r pod.Resources) systemd.ScopeValues {
 	}
 }
 
-// ResizeScope changes the values of a pod's scope, if the pod has one, from those of a Plan to those of
-// another. podrun does not write them to the cgroup, because the service manager would overwrite them.
+// ResizeScope changes the values of a pod's scope, if the pod has one, from one Plan's to another's. podrun does not write them to the cgroup, because the service manager would overwrite them.
 func (k *launcher) ResizeScope(p store.Pod, from, to *pod.Plan) error {
 	st, err := p.Status()
 	if err != nil {

@@ -16,10 +16,10 @@ type Options struct {
 	RequireLimits, Replace bool
 	LogLimited             bool         // --log-max-size or --log-max-files
 	RemoveAtEnd            bool         // the pods remove themselves when they have ended
-	Policy                 string       // the level of the Pod Security Standards; "": that of the namespace
+	Policy                 string       // the level of the Pod Security Standards; "": the namespace's
 	UnsafeSysctls          []string     // --allow-unsafe-sysctl
 	Cluster                *pod.Cluster // of the pods; nil: they are the user's
-	PullPolicy             string       // a key of PullPolicies; "": those of the manifests
+	PullPolicy             string       // a key of PullPolicies; "": the manifests'
 	Pull                   image.PullOptions
 }
 

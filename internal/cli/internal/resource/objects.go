@@ -41,8 +41,8 @@ func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*
 	return o, err
 }
 
-// ListObjects returns the user's objects of a kind in a namespace, or in all namespaces for "", and those of the cluster
-// unless the user has one of the same name.
+// ListObjects returns the user's objects of a kind in a namespace, or in all namespaces for "". It adds the objects
+// of the cluster whose names no object of the user has.
 func ListObjects(dirs store.Dirs, kind pod.ObjectKind, namespace string) ([]*pod.Object, error) {
 	list, err := dirs.Objects(kind, namespace)
 	others, oerr := dirs.OfCluster().Objects(kind, namespace)
