@@ -133,7 +133,7 @@ func (f family) foreignSet(t *nftables.Table, ranges []netip.Prefix, routes []ro
 	return f.addressSet(t, "foreign", foreign)
 }
 
-// addressSet returns a set of those of the addresses that are of the family. Its name is prefix with the number of the
+// addressSet returns a set of the addresses that belong to the family. Its name is prefix with the number of the
 // family.
 func (f family) addressSet(t *nftables.Table, prefix string, addresses []netip.Addr) (*nftables.Set, []nftables.SetElement) {
 	set := &nftables.Set{Table: t, Name: prefix + map[bool]string{true: "4", false: "6"}[f.AddrSize == v4.AddrSize], KeyType: f.address}

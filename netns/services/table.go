@@ -155,7 +155,7 @@ func (t *table) mark(ranges []netip.Prefix, routes []route) (outside, foreign []
 	return outside, foreign
 }
 
-// refuseStrangers refuses packets to the addresses of the cluster's Services, except those of visitors.
+// refuseStrangers refuses packets to the addresses of the cluster's Services, except packets of visitors.
 func (t *table) refuseStrangers(chain *nftables.Chain, f family, routes []route) {
 	ofCluster := slices.DeleteFunc(slices.Clone(routes), func(r route) bool { return !r.cluster })
 	var addresses []netip.Addr

@@ -223,7 +223,7 @@ func (s *MainProcess) connect(p *podup.Target) error {
 // takeOverTime is how long a supervisor may take to answer the process that takes its pod over.
 const takeOverTime = 10 * time.Second
 
-// TakeOver makes a running pod one of the unit.
+// TakeOver makes a running pod a pod of the unit.
 func (s *MainProcess) TakeOver(ctx context.Context, p *podup.Target) error {
 	if err := s.attach(ctx, p); err != nil {
 		return err

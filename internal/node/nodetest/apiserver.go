@@ -222,7 +222,7 @@ func (s *APIServer) handle(r *http.Request, at target, body Object) (int, any) {
 
 func metadata(o Object) Object { return o["metadata"].(Object) }
 
-// merge applies a merge patch or, of the strategic ones, that of a node's status.
+// merge applies a merge patch. Of strategic merge patches it applies only a patch of a node's status.
 func merge(o, patch Object) Object {
 	o = maps.Clone(o)
 	if o == nil {

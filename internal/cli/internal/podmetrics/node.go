@@ -67,7 +67,7 @@ func busyTime(stat string) (time.Duration, error) {
 	return busy, nil
 }
 
-// addDisk writes cAdvisor's families of the machine's file systems (metrics/prometheus.go), for the one of podrun's data.
+// addDisk writes cAdvisor's families of file systems (metrics/prometheus.go), for the file system of podrun's data.
 func addDisk(out *bytes.Buffer, data string) error {
 	disk, err := host.StatFS(data)
 	if err != nil {

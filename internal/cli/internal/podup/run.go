@@ -63,7 +63,7 @@ type Run struct {
 type Unit interface {
 	// Owns reports whether the unit has made a pod.
 	Owns(store.Pod) bool
-	// TakeOver makes a running pod one of the unit. If the pod has ended meanwhile, it is created.
+	// TakeOver makes a running pod a pod of the unit. If the pod has ended meanwhile, it is created.
 	TakeOver(context.Context, *Target) error
 	// PullFailed reports a failed attempt to pull the pods' images.
 	PullFailed(err error, next time.Duration)

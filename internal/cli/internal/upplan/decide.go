@@ -144,7 +144,7 @@ func decideStopped(want *manifest.Object, o *Observed, r Rules) (Step, error) {
 		return Step{}, nil // there is none, or what is left of it is replaced
 	}
 	next := want.Pod.DeepCopy()
-	next.Spec.ImagePullSecrets = o.Manifest.Spec.ImagePullSecrets // for pulls only; those of its ServiceAccount may have changed
+	next.Spec.ImagePullSecrets = o.Manifest.Spec.ImagePullSecrets // for pulls only; its ServiceAccount may have others now
 	d, err := manifest.Compare(o.Manifest, next)
 	if err != nil || !d.Empty() {
 		return Step{}, err

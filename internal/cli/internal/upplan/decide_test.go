@@ -158,7 +158,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Other pull secrets are no other pod: those of a ServiceAccount may have changed since.
+// Other pull secrets make no other pod: its ServiceAccount may have others now.
 func TestDecideWithOtherPullSecrets(t *testing.T) {
 	o := observed(t, "lost")
 	o.Manifest.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
