@@ -88,7 +88,7 @@ func (s *MainProcess) watchAll(ctx context.Context) {
 			}
 			return st.Ready() || st.Phase.Terminal()
 		}
-		_ = podclient.WatchStatus(ctx, p.Pod, seen) // if it fails, the pod has ended
+		_, _ = podclient.Follow(ctx, p.Pod, seen) // if it fails, the pod has ended
 	})
 	if !allUp {
 		s.started()

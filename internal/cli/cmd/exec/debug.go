@@ -337,7 +337,7 @@ func (d *debugOptions) attach(ctx context.Context) error {
 
 // until waits for a state of the container, or the pod's end, and returns the last state.
 func (d *debugOptions) until(ctx context.Context, reached func(pod.State) bool) (last pod.State, err error) {
-	err = podclient.WatchStatus(ctx, d.pod, func(st *pod.Status) bool {
+	_, err = podclient.Follow(ctx, d.pod, func(st *pod.Status) bool {
 		if c, ok := st.Container(d.container.Name); ok {
 			last = c.State
 		}

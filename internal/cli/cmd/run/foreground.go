@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -66,24 +67,9 @@ func (a *attachment) watch(ctx context.Context, untilRunning bool, running func(
 		}
 		return enough || untilRunning && c.State.Running != nil
 	}
-	life := a.target.Pod.Incarnation()
-	err := podclient.WatchStatus(ctx, a.target.Pod, seen)
-	if !errors.Is(err, podclient.ErrNotRunning) {
-		return err
-	}
-	if !(a.detach && a.rm) {
-		st, err := rollout.FinalStatus(ctx, a.target.Pod, life)
-		if err == nil {
-			seen(st)
-		}
-		return err
-	}
-	if gone := podclient.WaitGone(ctx, a.target.Pod, life); gone != nil {
-		return gone
-	}
-	if st, serr := a.target.Pod.Status(); serr == nil { // its container was never started; otherwise it has removed itself
-		seen(st)
-		return nil
+	_, err := podclient.Follow(ctx, a.target.Pod, seen)
+	if a.detach && a.rm && errors.Is(err, fs.ErrNotExist) { // it has ended, and has removed itself
+		return podclient.ErrNotRunning
 	}
 	return err
 }

@@ -148,9 +148,7 @@ func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place st
 		before, restarting := t.RestartCounts[c.Name]
 		return restarting && c.State.Running != nil && c.RestartCount <= before
 	})()
-	var last *pod.Status
-	err = podclient.WatchStatus(ctx, place, func(st *pod.Status) bool {
-		last = st
+	last, err := podclient.Follow(ctx, place, func(st *pod.Status) bool {
 		return o.goal.Reached(st) && t.RestartsDone(st) || st.Phase.Terminal()
 	})
 	switch {

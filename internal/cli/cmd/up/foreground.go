@@ -277,16 +277,11 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 	var watchErr error
 	go func() {
 		defer close(ended)
-		life := p.Pod.Incarnation()
-		watchErr = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+		last, watchErr = podclient.Follow(ctx, p.Pod, func(st *pod.Status) bool {
 			reporter.Status(st)
 			logstream.EndFinished(streams, p.Plan.RestartPolicy, st)
-			last = st
 			return p.Successor != nil && st.Phase.Terminal() // a replacement may exist
 		})
-		if p.Successor == nil && watchErr == nil || errors.Is(watchErr, podclient.ErrNotRunning) {
-			watchErr = podclient.WaitGone(ctx, p.Pod, life)
-		}
 	}()
 	if err := logstream.Follow(ctx, p.Pod, streams, ended); err != nil && ctx.Err() == nil {
 		return report.New(report.Failure, fmt.Sprintf("podrun logs -f %s shows it again, podrun down %s removes the pod", p.Pod.Name, p.Pod.Name),
@@ -298,14 +293,6 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 	}
 	if watchErr != nil {
 		return watchErr
-	}
-	if last == nil || !last.Phase.Terminal() { // it ended before we could connect, or was killed
-		st, err := podview.StatusOf(p.Pod)
-		if err != nil {
-			return err
-		}
-		reporter.Status(st)
-		last = st
 	}
 	p.Last = last
 	return reporter.Failure(p.Pod, last)

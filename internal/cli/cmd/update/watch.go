@@ -29,32 +29,26 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 	defer shown.End()
 	shown.Wait("waiting for pod %s to be ready", p.Name)
 	reporter := rollout.Reporter{Out: shown, Pod: p.Name}
-	var last *pod.Status
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
-	life := p.Incarnation()
-	err := podclient.WatchStatus(within, p, func(st *pod.Status) bool {
+	last, err := podclient.Follow(within, p, func(st *pod.Status) bool {
 		reporter.Status(st)
-		last = st
 		return st.Ready() || st.Phase.Terminal()
 	})
-	if last == nil || !last.Phase.Terminal() && !last.Ready() || errors.Is(err, podclient.ErrNotRunning) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if within.Err() != nil {
-			return fmt.Errorf("pod %s is not ready after %v", p.Name, u.timeout)
-		}
-		if last, err = rollout.FinalStatus(within, p, life); err != nil {
-			return err
-		}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && within.Err() != nil:
+		return fmt.Errorf("pod %s is not ready after %v", p.Name, u.timeout)
+	case err != nil:
+		return err
 	}
 	if !last.Phase.Terminal() && stable > 0 {
 		shown.Wait("pod %s must stay ready for %v", p.Name, stable)
 		restarts := restartsOf(last)
 		stableCtx, cancel := context.WithTimeout(ctx, stable)
 		defer cancel()
-		podclient.WatchStatus(stableCtx, p, func(st *pod.Status) bool { // until the time is over, or a pod fails
+		podclient.Follow(stableCtx, p, func(st *pod.Status) bool { // until the time is over, or a pod fails
 			last = st
 			return st.Phase.Terminal() || !st.Ready() || restartsOf(st) != restarts
 		})

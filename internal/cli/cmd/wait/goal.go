@@ -10,7 +10,6 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
@@ -101,16 +100,9 @@ func (g waitCondition) await(ctx context.Context, p store.Pod, once bool) error 
 			return err
 		}
 	}
-	life := p.Incarnation()
 	st, err := podview.StatusOf(p)
 	if err == nil && !g.met(st) && !once && !st.Phase.Terminal() {
-		err = podclient.WatchStatus(ctx, p, func(now *pod.Status) bool {
-			st = now
-			return g.met(now)
-		})
-		if errors.Is(err, podclient.ErrNotRunning) || err == nil && !g.met(st) && !st.Phase.Terminal() {
-			st, err = rollout.FinalStatus(ctx, p, life) // it ended before the request
-		}
+		st, err = podclient.Follow(ctx, p, g.met)
 	}
 	switch {
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"time"
@@ -124,15 +125,11 @@ func FollowWhile(ctx context.Context, p store.Pod, streams []*Stream, watch func
 // FollowPod follows the streams until the containers, or the pod, have ended.
 func FollowPod(ctx context.Context, p store.Pod, plan *pod.Plan, streams []*Stream) error {
 	return FollowWhile(ctx, p, streams, func(ctx context.Context) error {
-		life := p.Incarnation()
-		err := podclient.WatchStatus(ctx, p, func(st *pod.Status) bool {
+		_, err := podclient.Follow(ctx, p, func(st *pod.Status) bool {
 			EndFinished(streams, plan.RestartPolicy, st)
 			return AllDone(streams)
 		})
-		if err == nil && !AllDone(streams) {
-			err = podclient.WaitGone(ctx, p, life)
-		}
-		if errors.Is(err, podclient.ErrNotRunning) || errors.Is(err, context.Canceled) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, context.Canceled) { // the pod is removed, or all output is printed
 			return nil
 		}
 		return err

@@ -6,11 +6,38 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
+
+// Follow calls seen with every status of the pod until seen returns true, or the pod has ended and its processes are
+// gone, and returns the last status. For a pod that was killed, or has ended before the first request, that is the status
+// of its record.
+func Follow(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) (last *pod.Status, err error) {
+	life, enough := p.Incarnation(), false
+	err = WatchStatus(ctx, p, func(st *pod.Status) bool {
+		last, enough = st, seen(st)
+		return enough
+	})
+	switch {
+	case enough:
+		return last, nil
+	case ctx.Err() != nil:
+		return last, ctx.Err()
+	case err != nil && !errors.Is(err, ErrNotRunning):
+		return last, err
+	}
+	if err := WaitGone(ctx, p, life); err != nil || last != nil && last.Phase.Terminal() {
+		return last, err
+	}
+	if last, err = podview.StatusOf(p); err == nil {
+		seen(last)
+	}
+	return last, err
+}
 
 // WatchStatus calls seen with every status of the pod, until the pod has ended or seen returns true. For
 // a pod that has ended already it first calls seen with the last status.

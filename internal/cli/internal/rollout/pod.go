@@ -70,41 +70,18 @@ func awaitPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, t
 
 // awaitGoal waits until a pod has reached the goal or has ended, and returns its status.
 func (r *Reporter) awaitGoal(ctx context.Context, env *cmdutil.Env, p *podup.Target, to Goal, timeout time.Duration) (last *pod.Status, err error) {
-	reached := func(st *pod.Status) bool { return to.Reached(st) && p.RestartsDone(st) || st.Phase.Terminal() }
-	life := p.Pod.Incarnation()
 	see, end := r.hintWhileWaiting(p, to, env.WaitHintAfter, timeout > 0)
-	err = podclient.WatchStatus(ctx, p.Pod, func(st *pod.Status) bool {
+	last, err = podclient.Follow(ctx, p.Pod, func(st *pod.Status) bool {
 		r.Status(st)
 		see(st)
-		last = st
-		return reached(st)
+		return to.Reached(st) && p.RestartsDone(st)
 	})
 	end()
-	if last == nil || !reached(last) {
-		err = errors.Join(err, ctx.Err())
-	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, report.New(report.Failure, fmt.Sprintf("podrun events %[1]s and podrun logs %[1]s show why; podrun down %[1]s removes it", p.Pod.Name),
 			"pod %s is not %s after %v: it keeps running", p.Pod.Name, to.Word, timeout)
-	case err != nil && !errors.Is(err, podclient.ErrNotRunning):
-		return nil, err
-	case last != nil && to.Reached(last):
-		return last, nil
-	}
-	// It has ended, perhaps before the first request.
-	if last, err = FinalStatus(ctx, p.Pod, life); err == nil {
-		r.Status(last)
 	}
 	return last, err
-}
-
-// FinalStatus returns the status of a pod after the end of an incarnation.
-func FinalStatus(ctx context.Context, p store.Pod, life store.Incarnation) (*pod.Status, error) {
-	if err := podclient.WaitGone(ctx, p, life); err != nil {
-		return nil, err
-	}
-	return podview.StatusOf(p)
 }
 
 // withLastLines adds the last output of the failed container to a pod's failure.
