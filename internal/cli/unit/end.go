@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podstop"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -26,7 +26,7 @@ func (s *MainProcess) finish() error {
 			errs[i] = err
 			continue
 		}
-		reporter := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
+		reporter := follow.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
 		errs[i] = reporter.Failure(p.Pod, st)
 		p.Last = st
 	}

@@ -16,12 +16,12 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podstop"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
@@ -46,7 +46,7 @@ type MainProcess struct {
 	notifier      *systemd.Notifier
 	unit          string // its name; "" where it is unknown
 	run           *podup.Run
-	rule          rollout.ExitCodeFrom
+	rule          follow.ExitCodeFrom
 	relay         *outputPipe     // nil if output is not copied
 	ready         bool            // READY=1 was sent to systemd
 	startSlot     *store.FileLock // the slot for starting pods
@@ -110,7 +110,7 @@ func (s *MainProcess) BeforeLoad(ctx context.Context) error {
 }
 
 // Loaded makes the run one of the unit.
-func (s *MainProcess) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+func (s *MainProcess) Loaded(r *podup.Run, rule follow.ExitCodeFrom) error {
 	s.run, s.launcher, s.rule, s.Pods, r.Unit = r, r.Launcher, rule, r.Targets, s
 	s.notify(systemd.Status("starting"))
 	if len(r.Workloads) > 0 && len(r.Targets) > 0 {

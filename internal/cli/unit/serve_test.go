@@ -5,8 +5,8 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -20,12 +20,12 @@ func TestExitCodeFrom(t *testing.T) {
 	}
 	one, both, none := ended(map[string]int{"app": 3}), ended(map[string]int{"app": 3, "side": 4}), ended(nil)
 	for _, tc := range []struct {
-		rule rollout.ExitCodeFrom
+		rule follow.ExitCodeFrom
 		st   *pod.Status
 		want int
 	}{
 		{"app", one, 3}, {"side", one, 0}, {"side", both, 4},
-		{rollout.ExitAny, one, 1}, {rollout.ExitAny, none, 0}, {rollout.ExitAll, one, 0}, {rollout.ExitAll, both, 1}, {rollout.ExitNone, both, 0},
+		{follow.ExitAny, one, 1}, {follow.ExitAny, none, 0}, {follow.ExitAll, one, 0}, {follow.ExitAll, both, 1}, {follow.ExitNone, both, 0},
 	} {
 		if got := tc.rule.Code([]*podup.Target{{Last: tc.st}}); got != tc.want {
 			t.Errorf("--exit-code-from %s: %d, want %d", tc.rule, got, tc.want)
@@ -34,10 +34,10 @@ func TestExitCodeFrom(t *testing.T) {
 	// Failures other than those of containers remain failures.
 	stoppedByOther := &pod.Status{Phase: pod.Failed, Deleting: true}
 	err := &exitcode.Error{Code: 7}
-	if got := rollout.ExitNone.Result([]*podup.Target{{Last: stoppedByOther}}, []error{err}); exitcode.Of(got) != 7 {
+	if got := follow.ExitNone.Result([]*podup.Target{{Last: stoppedByOther}}, []error{err}); exitcode.Of(got) != 7 {
 		t.Errorf("a pod that somebody else has stopped: %v", got)
 	}
-	if got := rollout.ExitNone.Result([]*podup.Target{{}}, []error{err}); exitcode.Of(got) != 7 {
+	if got := follow.ExitNone.Result([]*podup.Target{{}}, []error{err}); exitcode.Of(got) != 7 {
 		t.Errorf("a pod that could not be watched: %v", got)
 	}
 }
@@ -45,7 +45,7 @@ func TestExitCodeFrom(t *testing.T) {
 // TestExitCodeOfUnstartedContainer checks that a container that was never started counts as failed.
 func TestExitCodeOfUnstartedContainer(t *testing.T) {
 	st := &pod.Status{Phase: pod.Failed, Containers: []pod.ContainerStatus{clitest.WaitingContainer("app", "PodInitializing", "")}}
-	if got := rollout.ExitCodeFrom("app").Code([]*podup.Target{{Last: st}}); got != 1 {
+	if got := follow.ExitCodeFrom("app").Code([]*podup.Target{{Last: st}}); got != 1 {
 		t.Errorf("exit code %d", got)
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/protocol"
@@ -74,7 +74,7 @@ func (s *MainProcess) watchAll(ctx context.Context) {
 	state := make([]*pod.Status, len(s.Pods))
 	allUp := false
 	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
-		reporter := rollout.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
+		reporter := follow.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
 		seen := func(st *pod.Status) bool {
 			reporter.Status(st)
 			mu.Lock()
@@ -173,7 +173,7 @@ func (s *MainProcess) watchRuntime() (wakers []int, err error) {
 
 // Resume continues after the unit loop, which has ended because of why. It does not read the files
 // of the command line, which may have changed.
-func (s *MainProcess) Resume(ctx context.Context, why string, rule rollout.ExitCodeFrom) (err error) {
+func (s *MainProcess) Resume(ctx context.Context, why string, rule follow.ExitCodeFrom) (err error) {
 	if s.launcher, err = s.env.Deps.NewLauncher(s.dirs); err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
@@ -107,8 +107,8 @@ func (e *controllerProcess) run(ctx context.Context) (err error) {
 	go func() { done <- e.c.Run(ctx, func(wakes ...int) error { return e.execUnitLoop(ctx, wakes) }) }()
 	select {
 	case err := <-done:
-		if err == nil && e.rule != rollout.ExitNone {
-			err = rollout.JobFailures(e.env, e.dirs, e.own)
+		if err == nil && e.rule != follow.ExitNone {
+			err = follow.JobFailures(e.env, e.dirs, e.own)
 		}
 		if err == nil && !e.ready {
 			e.notify(systemd.Ready)
@@ -185,11 +185,11 @@ func (e *controllerProcess) reportUntilReady(ctx context.Context) {
 			}
 			now := v.Current()
 			words = append(words, fmt.Sprintf("%s: %d/%d", w.Name, now.Counts.Ready, max(v.Spec.Replicas, now.Counts.Replicas)))
-			word, err := rollout.Reached(v, false)
+			word, err := follow.Reached(v, false)
 			if word != "" || err != nil && exitcode.As(err) != nil {
 				running++
 			}
-			if word, err := rollout.Reached(v, v.Spec.Kind != pod.KindJob); word != "" || err != nil && exitcode.As(err) != nil {
+			if word, err := follow.Reached(v, v.Spec.Kind != pod.KindJob); word != "" || err != nil && exitcode.As(err) != nil {
 				ready++
 			}
 		}

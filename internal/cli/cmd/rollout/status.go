@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
@@ -95,7 +95,7 @@ func (o *statusOptions) await(ctx context.Context, w store.Workload, name string
 		if err := o.checkRevision(&d); err != nil {
 			return err
 		}
-		text, done, err := rollout.Status(v, &d)
+		text, done, err := follow.Status(v, &d)
 		if err != nil {
 			return err
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/attach"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/logstream"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/cli/internal/tty"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/pod"
@@ -44,7 +44,7 @@ type attachment struct {
 // watch calls running when the container runs. It returns when the container has ended once, cannot be created,
 // or with untilRunning when it runs.
 func (a *attachment) watch(ctx context.Context, untilRunning bool, running func()) error {
-	reporter := rollout.Reporter{Out: a.env.ErrOut, Pod: a.target.Pod.Name}
+	reporter := follow.Reporter{Out: a.env.ErrOut, Pod: a.target.Pod.Name}
 	defer reporter.WatchMounts(a.target)()
 	seen := func(st *pod.Status) bool {
 		a.last = st
@@ -87,10 +87,10 @@ func (a *attachment) awaitStart(ctx context.Context) error {
 		err = a.startError(ctx)
 	}
 	if err == nil && a.end == nil && a.last != nil && a.last.Phase == pod.Failed {
-		err = (&rollout.Reporter{}).Failure(a.target.Pod, a.last)
+		err = (&follow.Reporter{}).Failure(a.target.Pod, a.last)
 	}
 	if err == nil {
-		rollout.WarnOfLogout(a.env, a.run.Targets)
+		follow.WarnOfLogout(a.env, a.run.Targets)
 		_, err = fmt.Fprintln(a.env.Out, a.target.Pod.Name)
 	}
 	return err
@@ -153,7 +153,7 @@ func (a *attachment) result(ctx context.Context) error {
 		case sig := <-a.stopped:
 			return exitcode.Interrupted(sig)
 		default:
-			return (&rollout.Reporter{}).Failure(a.target.Pod, a.last)
+			return (&follow.Reporter{}).Failure(a.target.Pod, a.last)
 		}
 	case a.end.ExitCode != 0:
 		return &exitcode.Error{Code: a.end.ExitCode}

@@ -6,10 +6,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podstop"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -80,12 +80,12 @@ func waitFlags() []cli.Flag {
 // waitOptions are the options of a command that waits for pods.
 type waitOptions struct {
 	command string
-	goal    rollout.Goal
+	goal    follow.Goal
 	timeout time.Duration // 0: none
 }
 
 func (o *waitOptions) complete(c *cli.Context) {
-	o.command, o.goal, o.timeout = c.Command.Name, rollout.GoalFor(c.Bool("wait")), c.Duration("timeout")
+	o.command, o.goal, o.timeout = c.Command.Name, follow.GoalFor(c.Bool("wait")), c.Duration("timeout")
 }
 
 func (o *waitOptions) validate() error {

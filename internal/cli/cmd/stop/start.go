@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/build"
 	"github.com/podrun/podrun/internal/store"
@@ -98,5 +98,5 @@ func (o *startOptions) startAgain(ctx context.Context, pods []store.Pod, signals
 	}); err != nil {
 		return err
 	}
-	return errors.Join(l.Start(), rollout.AwaitPods(ctx, o.env, l.Started(), o.goal, o.timeout, signals))
+	return errors.Join(l.Start(), follow.AwaitPods(ctx, o.env, l.Started(), o.goal, o.timeout, signals))
 }

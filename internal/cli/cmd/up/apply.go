@@ -10,9 +10,9 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/printers"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 )
 
 // NewApplyCommand returns the command apply.
@@ -85,7 +85,7 @@ type applyHooks struct {
 }
 
 // Loaded has the run print each outcome on stdout.
-func (a *applyHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+func (a *applyHooks) Loaded(r *podup.Run, rule follow.ExitCodeFrom) error {
 	r.ReportTo, r.Independent = a.env.Out, true
 	return a.commandHooks.Loaded(r, rule)
 }

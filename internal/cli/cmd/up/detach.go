@@ -11,10 +11,10 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
@@ -29,7 +29,7 @@ type detachHooks struct {
 }
 
 // Loaded sets when --timeout begins.
-func (d *detachHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+func (d *detachHooks) Loaded(r *podup.Run, rule follow.ExitCodeFrom) error {
 	d.began, r.Independent = time.Now(), true
 	return d.commandHooks.Loaded(r, rule)
 }
@@ -52,10 +52,10 @@ func (d *detachHooks) AfterStart(ctx context.Context, startErr error) error {
 	if err := errors.Join(errs...); err != nil && len(workloads) > 0 {
 		return err
 	}
-	goal := rollout.GoalFor(d.wait && !isDependencyFailure(startErr)) // the pod that has failed does not become ready
+	goal := follow.GoalFor(d.wait && !isDependencyFailure(startErr)) // the pod that has failed does not become ready
 	goal.FailFast = d.failFast
 	podErr, err := waitForBoth(ctx, d.run, d.signals, func(signals <-chan os.Signal) error {
-		return rollout.AwaitPods(ctx, d.env, d.run.Started(), goal, d.timeout, signals)
+		return follow.AwaitPods(ctx, d.env, d.run.Started(), goal, d.timeout, signals)
 	}, func(signals <-chan os.Signal) error {
 		return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return d.awaitWorkloads(ctx, workloads) })
 	})
@@ -95,7 +95,7 @@ func (d *detachHooks) awaitWorkloads(ctx context.Context, list []store.Workload)
 }
 
 func (d *detachHooks) awaitWorkload(ctx context.Context, w store.Workload) error {
-	reporters := map[string]*rollout.Reporter{}
+	reporters := map[string]*follow.Reporter{}
 	last := ""
 	for {
 		v, err := resource.LoadWorkload(d.run.Dirs, w)
@@ -110,16 +110,16 @@ func (d *detachHooks) awaitWorkload(ctx context.Context, w store.Workload) error
 		}
 		for name, st := range v.Status {
 			if reporters[name] == nil {
-				reporters[name] = &rollout.Reporter{Out: d.env.ErrOut, Pod: name}
+				reporters[name] = &follow.Reporter{Out: d.env.ErrOut, Pod: name}
 			}
 			reporters[name].Status(st)
 		}
-		word, err := rollout.Reached(v, d.wait)
+		word, err := follow.Reached(v, d.wait)
 		if err != nil {
-			return rollout.WithLastOutput(d.env, v, err)
+			return follow.WithLastOutput(d.env, v, err)
 		}
 		if d.wait || word != "" {
-			last = rollout.ReportRollout(d.env, v, last)
+			last = follow.ReportRollout(d.env, v, last)
 		}
 		if word != "" {
 			fmt.Fprintf(d.env.Out, "%s %s\n", v.Name(), word)
@@ -143,7 +143,7 @@ func (d *detachHooks) awaitWorkload(ctx context.Context, w store.Workload) error
 func (d *detachHooks) pullFailure(v *resource.WorkloadInfo) error {
 	for i := range v.Pods {
 		p := &v.Pods[i]
-		if v.State.Generation != v.Object.Revision || !rollout.IsCurrent(v, p) || v.Status[p.Name] == nil {
+		if v.State.Generation != v.Object.Revision || !follow.IsCurrent(v, p) || v.Status[p.Name] == nil {
 			continue
 		}
 		if a := v.Status[p.Name].ImagePull; a != nil && a.Error != "" && (d.failFast || !a.Retryable) {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/logstream"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/cli/internal/tty"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/crilog"
@@ -259,10 +259,10 @@ func followUntilReplaced(ctx context.Context, env *cmdutil.Env, p *podup.Target,
 // succeeded.
 func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams []*logstream.Stream) error {
 	ended := make(chan struct{})
-	reporter := rollout.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
+	reporter := follow.Reporter{Out: env.ErrOut, Pod: p.Pod.Name}
 	if p.AwaitsImages {
 		controlled := workloads.ControllerOf(p.Object.Pod) != nil
-		if err := rollout.AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return !controlled && !a.Retryable }); err != nil {
+		if err := follow.AwaitImages(ctx, env, p, func(a *pod.ImagePull) bool { return !controlled && !a.Retryable }); err != nil {
 			if ctx.Err() != nil {
 				return nil // the foreground no longer follows this pod
 			}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/crilog"
 	"github.com/podrun/podrun/internal/pod"
@@ -57,10 +57,10 @@ func (f *foregroundHooks) followWorkloads(ctx context.Context, own []store.Workl
 	select {
 	case err = <-done:
 		shown.all.Wait()
-		if f.exitRule == rollout.ExitNone {
+		if f.exitRule == follow.ExitNone {
 			return err
 		}
-		return errors.Join(err, rollout.JobFailures(env, dirs, own))
+		return errors.Join(err, follow.JobFailures(env, dirs, own))
 	case sig := <-signals:
 		f.signaled.Store(true)
 		env.EndInterruptLine()

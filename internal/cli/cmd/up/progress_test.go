@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -14,7 +14,7 @@ func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 	crash.LastState = clitest.TerminatedContainer("app", 3, "Error", "").State
 	crash.RestartCount = 2
 	var said strings.Builder
-	reporter := rollout.Reporter{Out: &said, Pod: "web"}
+	reporter := follow.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, crash)
 	reporter.Status(&st)
 	reporter.Status(&st)
@@ -27,7 +27,7 @@ func TestProgressShowsWhyAContainerWaits(t *testing.T) {
 // TestProgressJoinsLines checks that a message of several lines is printed in one, and of a long one the last line.
 func TestProgressJoinsLines(t *testing.T) {
 	var said strings.Builder
-	reporter := rollout.Reporter{Out: &said, Pod: "web"}
+	reporter := follow.Reporter{Out: &said, Pod: "web"}
 	st := clitest.Status(pod.Running, clitest.TerminatedContainer("app", 3, "Error", "no disk\nmount\x1b it\n"))
 	reporter.Status(&st)
 	want := "podrun: pod web: container app exited with code 3: no disk; mount\\u001b it\n"

@@ -8,10 +8,10 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 )
 
 // hooks are called between the steps of a run. The foreground, up -d, apply and a unit of systemd differ
@@ -19,7 +19,7 @@ import (
 type hooks interface {
 	BeforeLoad(context.Context) error
 	// Loaded gets the run, whose manifests are valid.
-	Loaded(*podup.Run, rollout.ExitCodeFrom) error
+	Loaded(*podup.Run, follow.ExitCodeFrom) error
 	// Prepared is called before the first pod is started.
 	Prepared() error
 	// AfterStart follows the started pods as the command requires. startErr is the error of pods that were not
@@ -83,7 +83,7 @@ func awaitEnds(ctx context.Context, r *podup.Run) error {
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.
-func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom, error) {
+func (o *runOptions) load(ctx context.Context) (*podup.Run, follow.ExitCodeFrom, error) {
 	env := o.env
 	docs, err := o.loadManifests()
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, rollout.ExitCodeFrom
 	if err := o.checkNew(r); err != nil {
 		return nil, "", err
 	}
-	rule, err := rollout.ParseExitCodeFrom(o.exitCodeFrom, r.Targets)
+	rule, err := follow.ParseExitCodeFrom(o.exitCodeFrom, r.Targets)
 	return r, rule, err
 }
 
@@ -124,7 +124,7 @@ type commandHooks struct {
 	options    *runOptions
 	retryPulls bool
 	run        *podup.Run
-	exitRule   rollout.ExitCodeFrom // of --exit-code-from
+	exitRule   follow.ExitCodeFrom // of --exit-code-from
 }
 
 // BeforeLoad prespawns the first process of a pod.
@@ -134,7 +134,7 @@ func (h *commandHooks) BeforeLoad(context.Context) error {
 }
 
 // Loaded keeps the run, and has it pull images in the background.
-func (h *commandHooks) Loaded(r *podup.Run, rule rollout.ExitCodeFrom) error {
+func (h *commandHooks) Loaded(r *podup.Run, rule follow.ExitCodeFrom) error {
 	h.run, h.exitRule = r, rule
 	r.RetryPulls, r.Background = h.retryPulls, true
 	return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/printers"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/cli/unit"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
@@ -203,7 +203,7 @@ func (o *upOptions) Run(ctx context.Context) error {
 		s := unit.NewMainProcess(o.env, dirs, nil, n)
 		s.Quiet, s.Signals = o.quiet, signals
 		if o.woken != "" {
-			return s.Resume(ctx, o.woken, rollout.ExitCodeFrom(o.exitCodeFrom))
+			return s.Resume(ctx, o.woken, follow.ExitCodeFrom(o.exitCodeFrom))
 		}
 		return o.run(ctx, signals, s)
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/progress"
-	"github.com/podrun/podrun/internal/cli/internal/rollout"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -28,7 +28,7 @@ func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duratio
 	shown := progress.New(u.env, "")
 	defer shown.End()
 	shown.Wait("waiting for pod %s to be ready", p.Name)
-	reporter := rollout.Reporter{Out: shown, Pod: p.Name}
+	reporter := follow.Reporter{Out: shown, Pod: p.Name}
 	within, cancel := context.WithTimeout(ctx, u.timeout)
 	defer cancel()
 	last, err := podclient.Follow(within, p, func(st *pod.Status) bool {
@@ -71,11 +71,11 @@ func problemSuffix(st *pod.Status) string {
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {
 			c := &list[i]
-			if text := rollout.Problem(c); text != "" {
+			if text := follow.Problem(c); text != "" {
 				return ": " + text
 			}
 			if t := c.LastState.Terminated; t != nil {
-				return ": container " + c.Name + " " + rollout.ExitTextWithMessage(t)
+				return ": container " + c.Name + " " + follow.ExitTextWithMessage(t)
 			}
 		}
 	}

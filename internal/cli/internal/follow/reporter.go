@@ -1,5 +1,5 @@
-// Package rollout waits for pods and workloads, and reports what happens to them meanwhile.
-package rollout
+// Package follow waits for pods and workloads, and reports what happens to them meanwhile.
+package follow
 
 import (
 	"fmt"
