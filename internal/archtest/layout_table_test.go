@@ -21,7 +21,7 @@ var directories = []directory{
 	{dir: "internal/cli/cmd/object", why: "the commands create and delete"},
 	{dir: "internal/cli/cmd/rollout", why: "the commands that change the pods of workloads: rollout, scale, set image"},
 	{dir: "internal/cli/cmd/run", why: "the command run"},
-	{dir: "internal/cli/cmd/stop", why: "the commands for pods that exist: stop, start, restart, down, kill, pause, unpause"},
+	{dir: "internal/cli/cmd/podaction", why: "the commands for pods that exist: stop, start, restart, down, kill, pause, unpause"},
 	{dir: "internal/cli/cmd/system", why: "the commands doctor, version, completion and man"},
 	{dir: "internal/cli/cmd/systemd", why: "the command systemd"},
 	{dir: "internal/cli/cmd/top", why: "the command top"},

@@ -28,9 +28,9 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/metrics"
 	"github.com/podrun/podrun/internal/cli/cmd/node"
 	"github.com/podrun/podrun/internal/cli/cmd/object"
+	"github.com/podrun/podrun/internal/cli/cmd/podaction"
 	"github.com/podrun/podrun/internal/cli/cmd/rollout"
 	"github.com/podrun/podrun/internal/cli/cmd/run"
-	"github.com/podrun/podrun/internal/cli/cmd/stop"
 	"github.com/podrun/podrun/internal/cli/cmd/system"
 	"github.com/podrun/podrun/internal/cli/cmd/systemd"
 	"github.com/podrun/podrun/internal/cli/cmd/top"
@@ -130,17 +130,17 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			run.NewCommand(env),
 			up.NewApplyCommand(env),
 			object.NewCreateCommand(env, up.NewCreateCommand(env)),
-			stop.NewDownCommand(env),
+			podaction.NewDownCommand(env),
 			object.NewDeleteCommand(env),
 			get.NewPsCommand(env),
 			get.NewCommand(env),
 			explain.NewCommand(env),
-			stop.NewStopCommand(env),
-			stop.NewStartCommand(env),
-			stop.NewRestartCommand(env),
-			stop.NewKillCommand(env),
-			stop.NewPauseCommand(env),
-			stop.NewUnpauseCommand(env),
+			podaction.NewStopCommand(env),
+			podaction.NewStartCommand(env),
+			podaction.NewRestartCommand(env),
+			podaction.NewKillCommand(env),
+			podaction.NewPauseCommand(env),
+			podaction.NewUnpauseCommand(env),
 		),
 		group("Deploy",
 			rollout.NewCommand(env),

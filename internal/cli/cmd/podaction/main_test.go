@@ -1,4 +1,4 @@
-package stop_test
+package podaction_test
 
 import (
 	"testing"

@@ -1,6 +1,6 @@
-// Package stop has the commands that stop, start and remove pods that exist: stop, start, restart,
+// Package podaction has the commands that stop, start and remove pods that exist: stop, start, restart,
 // down, kill, pause and unpause.
-package stop
+package podaction
 
 import (
 	"context"
