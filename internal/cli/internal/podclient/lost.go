@@ -105,7 +105,7 @@ func endLost(ctx context.Context, p store.Pod, podInit procfs.Process, grace *in
 			return fmt.Errorf("kill pod %s: %w", p.Name, err)
 		}
 	}
-	return WaitGone(ctx, p, life)
+	return waitGone(ctx, p, life)
 }
 
 // monitorOf returns the monitor of a pod init; the zero Process if it was killed.

@@ -106,8 +106,8 @@ func requestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
 	return err
 }
 
-// WaitGone returns when no process of an incarnation of the pod is left. It does not wait for the next incarnation.
-func WaitGone(ctx context.Context, p store.Pod, life store.Incarnation) error {
+// waitGone returns when no process of an incarnation of the pod is left. It does not wait for the next incarnation.
+func waitGone(ctx context.Context, p store.Pod, life store.Incarnation) error {
 	deadline := time.Now().Add(GoneTime)
 	for p.Lives(life) {
 		if time.Now().After(deadline) {
@@ -147,7 +147,7 @@ func Shutdown(ctx context.Context, p store.Pod, killNow <-chan struct{}) error {
 	if err := request(nil); err != nil {
 		return fmt.Errorf("end pod %s: %w", p.Name, err)
 	}
-	return WaitGone(ctx, p, life)
+	return waitGone(ctx, p, life)
 }
 
 // errReplaced means that another pod of the same name exists.
@@ -207,7 +207,7 @@ func Stop(ctx context.Context, p store.Pod, o StopOptions) error {
 	if err := o.end(ctx, p); err != nil {
 		return err
 	}
-	err = WaitGone(ctx, p, life) // its monitor removes it
+	err = waitGone(ctx, p, life) // its monitor removes it
 	if o.Remove == nil || ctx.Err() != nil {
 		return err
 	}

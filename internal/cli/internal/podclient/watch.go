@@ -30,7 +30,7 @@ func Follow(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough boo
 	case err != nil && !errors.Is(err, ErrNotRunning):
 		return last, err
 	}
-	if err := WaitGone(ctx, p, life); err != nil || last != nil && last.Phase.Terminal() {
+	if err := waitGone(ctx, p, life); err != nil || last != nil && last.Phase.Terminal() {
 		return last, err
 	}
 	if last, err = podview.StatusOf(p); err == nil {
