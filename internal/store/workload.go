@@ -165,9 +165,18 @@ func (w Workload) ControllerKilled() bool {
 	return !alive && boot != "" && boot == BootID()
 }
 
-// Remove deletes the workload's state. The caller holds its lock.
-func (w Workload) Remove() error {
-	err := w.dirs.DeleteObject(w.Kind, w.Namespace, w.Name)
+// Remove removes the workload with this UID: its object, its controller's records and its lock. A workload of the same
+// name that was made since stays; "" is a workload whose object is gone.
+func (w Workload) Remove(uid string) error {
+	lock, err := w.dirs.LockObjects()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if o, err := w.Object(); err == nil && o.UID != uid {
+		return nil
+	}
+	err = w.dirs.DeleteObject(w.Kind, w.Namespace, w.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

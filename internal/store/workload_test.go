@@ -53,7 +53,19 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 	if _, err := w.Lock(); !errors.Is(err, ErrLocked) {
 		t.Errorf("second lock: %v", err)
 	}
-	if err := w.Remove(); err != nil {
+	o, err := w.Object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{"", "of-before"} { // what is made since the removal of another one stays
+		if err := w.Remove(other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Object(); err != nil {
+		t.Errorf("after the removal of one of the same name: %v", err)
+	}
+	if err := w.Remove(o.UID); err != nil {
 		t.Fatal(err)
 	}
 	lock.Close()

@@ -172,7 +172,7 @@ func (c *Controller) reconcileWorkload(ctx context.Context, w store.Workload, r 
 
 // removeRecord removes a workload whose pods are gone.
 func (c *Controller) removeRecord(w store.Workload, v *resource.WorkloadInfo) error {
-	if err := w.Remove(); err != nil {
+	if err := w.Remove(v.Object.UID); err != nil {
 		return err
 	}
 	if c.OnStarted != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -42,7 +43,7 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 		case made:
 			return lock.Close()
 		default:
-			err := removeHere(ctx, env, dirs, launcher, w, how)
+			err := removeHere(ctx, env, dirs, launcher, w, o, how)
 			lock.Close()
 			return err
 		}
@@ -55,7 +56,8 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 	}
 }
 
-func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podclient.StopOptions) error {
+// removeHere is the controller that removes a workload; o is nil if its object is gone.
+func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, o *pod.Object, how podclient.StopOptions) error {
 	c, err := New(env, dirs, launcher, []store.Workload{w})
 	if err != nil {
 		return err
@@ -65,7 +67,11 @@ func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher
 	if err := c.Run(ctx, nil); err != nil {
 		return err
 	}
-	return w.Remove() // taking the lock has created the directory again
+	uid := ""
+	if o != nil {
+		uid = o.UID
+	}
+	return w.Remove(uid) // taking the lock has created the directory again
 }
 
 // MarkDeleting makes the controllers of workloads remove them.
