@@ -26,7 +26,7 @@ func TestWorkloadLivesAndGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := testWorkload(t, d)
-	if err := d.PutObject(&pod.Object{Kind: pod.KindDeployment, Namespace: "default", Name: "web"}); err != nil {
+	if err := d.PutObject(&pod.Object{Kind: pod.KindDeployment, Namespace: "default", Name: "web", UID: "u"}); err != nil {
 		t.Fatal(err)
 	}
 	if list, err := d.Workloads("", pod.Workloads()...); err != nil || len(list) != 1 || list[0] != w {
