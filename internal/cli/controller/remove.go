@@ -43,7 +43,10 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 		case made:
 			return lock.Close()
 		default:
-			err := removeHere(ctx, env, dirs, launcher, w, o, how)
+			err := removeHere(ctx, env, dirs, launcher, w, how)
+			if err == nil {
+				err = w.Remove(uidOf(o)) // taking the lock has created the directory again
+			}
 			lock.Close()
 			return err
 		}
@@ -56,22 +59,23 @@ func RemoveWorkload(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, laun
 	}
 }
 
-// removeHere is the controller that removes a workload; o is nil if its object is gone.
-func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, o *pod.Object, how podclient.StopOptions) error {
+// removeHere is the controller that removes a workload.
+func removeHere(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, launcher cmdutil.PodLauncher, w store.Workload, how podclient.StopOptions) error {
 	c, err := New(env, dirs, launcher, []store.Workload{w})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	c.grace = how.Grace
-	if err := c.Run(ctx, nil); err != nil {
-		return err
+	return c.Run(ctx, nil)
+}
+
+// uidOf returns the UID of an object, or "" if it is gone.
+func uidOf(o *pod.Object) string {
+	if o == nil {
+		return ""
 	}
-	uid := ""
-	if o != nil {
-		uid = o.UID
-	}
-	return w.Remove(uid) // taking the lock has created the directory again
+	return o.UID
 }
 
 // MarkDeleting makes the controllers of workloads remove them.
