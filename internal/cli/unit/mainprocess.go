@@ -23,6 +23,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
@@ -36,9 +37,10 @@ import (
 // stopped. It takes over pods of the same manifest that already run, so this process can be killed and
 // restarted without any effect on the pods.
 type MainProcess struct {
-	Quiet   bool // do not copy the containers' output
-	Signals <-chan os.Signal
-	Pods    []*podup.Target
+	Quiet      bool // do not copy the containers' output
+	Signals    <-chan os.Signal
+	ActiveWhen ActiveWhen
+	Pods       []*podup.Target
 
 	env           *cmdutil.Env
 	dirs          store.Dirs
@@ -56,6 +58,25 @@ type MainProcess struct {
 
 	reporting sync.Mutex
 	lastError string // the last error that was printed
+}
+
+// ActiveWhen is the state of its pods in which a unit becomes active.
+type ActiveWhen string
+
+const (
+	ActiveReady   ActiveWhen = "ready"
+	ActiveRunning ActiveWhen = "running" // their app containers have started
+)
+
+// Known reports whether w is one of the states.
+func (w ActiveWhen) Known() bool { return w == ActiveReady || w == ActiveRunning }
+
+// reached reports whether a pod is in the state.
+func (w ActiveWhen) reached(st *pod.Status) bool {
+	if w == ActiveRunning {
+		return st.AllStarted()
+	}
+	return st.Ready()
 }
 
 // notifyInterval is how often a supervisor sends a keep-alive message to the unit, where no process waits

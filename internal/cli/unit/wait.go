@@ -42,7 +42,7 @@ type statePod struct {
 // After that systemd gives up: a pod that never becomes ready is a unit that fails to start.
 const readyTime = 5 * time.Minute
 
-// waitReady watches the pods until they are ready, notifies systemd, and waits until they end or a signal
+// waitReady watches the pods until the unit is active, notifies systemd, and waits until they end or a signal
 // arrives.
 func (s *MainProcess) waitReady(ctx context.Context) error {
 	within, cancel := context.WithCancel(ctx)
@@ -68,7 +68,7 @@ func (s *MainProcess) waitReady(ctx context.Context) error {
 	return s.finish()
 }
 
-// watchAll returns when every pod is ready or has ended.
+// watchAll returns when every pod is as ActiveWhen demands, or has ended.
 func (s *MainProcess) watchAll(ctx context.Context) {
 	var mu sync.Mutex
 	state := make([]*pod.Status, len(s.Pods))
@@ -86,7 +86,7 @@ func (s *MainProcess) watchAll(ctx context.Context) {
 				s.started()
 				s.notify(systemd.ExtendTimeout(readyTime))
 			}
-			return st.Ready() || st.Phase.Terminal()
+			return s.ActiveWhen.reached(st) || st.Phase.Terminal()
 		}
 		_, _ = podclient.Follow(ctx, p.Pod, seen) // if it fails, the pod has ended
 	})

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/unit"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
@@ -41,6 +43,7 @@ Examples:
 		Flags: append(unitScopeFlags(),
 			&cli.BoolFlag{Name: "now", Usage: "start the pods, or change running ones to match the manifest, with a restart if needed"},
 			&cli.StringFlag{Name: "name", Usage: "name the unit podrun@`NAME`"},
+			&cli.StringFlag{Name: "sdnotify", Value: string(unit.ActiveReady), Usage: "the unit is active when all pods are in this `STATE`: ready, or running (its app containers have started)"},
 			cmdutil.UnsafeSysctlFlag(),
 		),
 		Action: cmdutil.Action(func() cmdutil.Command { return &installOptions{unitOptions: unitOptions{env: env}} }),
@@ -51,17 +54,22 @@ type installOptions struct {
 	unitOptions
 	now           bool
 	name          string
+	sdnotify      unit.ActiveWhen
 	unsafeSysctls []string // --allow-unsafe-sysctl
 }
 
 func (o *installOptions) Complete(c *cli.Context) error {
 	o.now, o.name, o.unsafeSysctls = c.Bool("now"), c.String("name"), c.StringSlice("allow-unsafe-sysctl")
+	o.sdnotify = unit.ActiveWhen(c.String("sdnotify"))
 	return o.unitOptions.Complete(c)
 }
 
 func (o *installOptions) Validate() error {
 	if len(o.words) != 1 {
 		return cmdutil.UsageErrorf("systemd install", "systemd install requires one file")
+	}
+	if !o.sdnotify.Known() {
+		return cmdutil.UsageErrorf("systemd install", "--sdnotify must be ready or running, not %q", o.sdnotify)
 	}
 	return o.unitOptions.Validate()
 }
@@ -77,9 +85,35 @@ func (o *installOptions) Run(ctx context.Context) error {
 	for _, name := range o.unsafeSysctls {
 		u.service.PodOptions = append(u.service.PodOptions, "--allow-unsafe-sysctl", name)
 	}
+	o.setActiveWhen(u)
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.install(ctx, u) })
+}
+
+// setActiveWhen sets when the unit is active. It warns if a pod of a unit that is active when it is ready may not become
+// ready: the unit, and at boot the user's manager, is starting until then.
+func (o *installOptions) setActiveWhen(u *unitFile) {
+	switch waits := podThatMayNotBeReady(u); {
+	case o.sdnotify == unit.ActiveRunning:
+		u.service.Args = append(u.service.Args, "--sdnotify", string(o.sdnotify))
+	case waits != "":
+		fmt.Fprintf(o.env.ErrOut, "podrun: %s is active when pod %s is ready, and starting until then; --sdnotify running makes it active when its containers run\n", u.short(), waits)
+	}
+}
+
+// podThatMayNotBeReady returns the name of a pod that is not ready as soon as it runs, or "".
+func podThatMayNotBeReady(u *unitFile) string {
+	for _, o := range u.docs.Pods {
+		waits := len(o.Pod.Spec.ReadinessGates) > 0
+		for _, c := range slices.Concat(o.Pod.Spec.InitContainers, o.Pod.Spec.Containers) {
+			waits = waits || c.ReadinessProbe != nil || c.StartupProbe != nil
+		}
+		if waits {
+			return o.Pod.Name
+		}
+	}
+	return ""
 }
 
 // managerTime is how long the service manager may take for anything but starting or stopping a pod.

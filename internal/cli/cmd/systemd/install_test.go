@@ -7,7 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/unit"
+	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/systemd"
 )
 
@@ -84,5 +89,30 @@ func TestInstallNodeOptions(t *testing.T) {
 	o.words = []string{"--", "--max-pods", "20", "--"}
 	if err := o.Validate(); err != nil || !slices.Equal(o.words, []string{"--max-pods", "20", "--"}) {
 		t.Errorf("%q, %v", o.words, err)
+	}
+}
+
+// TestInstallSdnotify: a unit is active when its pods are ready, or with --sdnotify running when they run.
+func TestInstallSdnotify(t *testing.T) {
+	plain := corev1.PodSpec{Containers: []corev1.Container{{Name: "app"}}}
+	probed := corev1.PodSpec{Containers: []corev1.Container{{Name: "app", ReadinessProbe: &corev1.Probe{}}}}
+	for _, c := range []struct {
+		spec       corev1.PodSpec
+		when       unit.ActiveWhen
+		args, said string
+	}{
+		{plain, unit.ActiveReady, "", ""},
+		{plain, unit.ActiveRunning, "--sdnotify running", ""},
+		{probed, unit.ActiveRunning, "--sdnotify running", ""},
+		{probed, unit.ActiveReady, "", "podrun: podrun@web is active when pod web is ready, and starting until then; --sdnotify running makes it active when its containers run\n"},
+	} {
+		var said strings.Builder
+		o := &installOptions{unitOptions: unitOptions{env: &cmdutil.Env{ErrOut: &said}}, sdnotify: c.when}
+		u := &unitFile{name: "podrun@web.service"}
+		u.docs.Pods = []manifest.Object{{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: c.spec}}}
+		o.setActiveWhen(u)
+		if args := strings.Join(u.service.Args, " "); args != c.args || said.String() != c.said {
+			t.Errorf("%s: options %q, output %q", c.when, args, said.String())
+		}
 	}
 }

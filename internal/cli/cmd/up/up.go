@@ -81,6 +81,7 @@ Examples:
 			cmdutil.ResultFormatFlag(),
 			cmdutil.DryRunFlag(cmdutil.DryRunUsage),
 			&cli.StringFlag{Name: "exit-code-from", Usage: "end with the exit code of this `CONTAINER`; or: any, all (fail if any or all app containers failed), none (never fail because of them)"},
+			&cli.StringFlag{Name: "sdnotify", Value: string(unit.ActiveReady), Usage: "in a unit of systemd: the unit is active when all pods are in this `STATE`: ready, or running (its app containers have started)"},
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
 			cmdutil.UnsafeSysctlFlag(),
@@ -97,6 +98,7 @@ Examples:
 type upOptions struct {
 	runOptions
 	detach, wait, failFast, watch, quiet bool
+	sdnotify                             unit.ActiveWhen
 	woken                                string // what ended the unit loop, if this process was one before; else ""
 }
 
@@ -106,6 +108,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.detach, o.wait, o.failFast, o.timeout = c.Bool("detach"), c.Bool("wait"), c.Bool("fail-fast"), c.Duration("timeout")
 	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
+	o.sdnotify = unit.ActiveWhen(c.String("sdnotify"))
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
@@ -160,6 +163,9 @@ func (o *upOptions) validateValues() error {
 	if o.network != "" && !slices.Contains(pod.NetworkModes, o.network) {
 		errs = append(errs, cmdutil.UsageErrorf("up", "--network cannot be %q: use %s", o.network, strings.Join(pod.NetworkModes, ", ")))
 	}
+	if !o.sdnotify.Known() {
+		errs = append(errs, cmdutil.UsageErrorf("up", "--sdnotify must be ready or running, not %q", o.sdnotify))
+	}
 	if _, known := podup.PullPolicies[o.pullPolicy]; o.pullPolicy != "" && !known {
 		errs = append(errs, cmdutil.UsageErrorf("up", "--pull must be always, missing, never or newer, not %q", o.pullPolicy))
 	}
@@ -201,7 +207,7 @@ func (o *upOptions) Run(ctx context.Context) error {
 			return err
 		}
 		s := unit.NewMainProcess(o.env, dirs, nil, n)
-		s.Quiet, s.Signals = o.quiet, signals
+		s.Quiet, s.Signals, s.ActiveWhen = o.quiet, signals, o.sdnotify
 		if o.woken != "" {
 			return s.Resume(ctx, o.woken, follow.ExitCodeFrom(o.exitCodeFrom))
 		}
