@@ -72,6 +72,34 @@ func TestPendingPodStarts(t *testing.T) {
 	}
 }
 
+// TestPendingPodHasEachEventOnce checks that a pod whose pull has failed once has each event of that attempt once when
+// it starts.
+func TestPendingPodHasEachEventOnce(t *testing.T) {
+	h := waitsHere(t, unknownManifest(), "up", "-d")
+	web := h.Dirs.Pod("default", "web")
+	clitest.Eventually(t, "the pod backs off", func() bool {
+		st, err := web.Status()
+		return err == nil && st.Containers[0].State.Waiting != nil && st.Containers[0].State.Waiting.Reason == image.ImagePullBackOff
+	})
+	come(h)
+	clitest.CheckResult(t, h.Run("up", "-d", h.File(clitest.OneContainer)), 0, "pod/web running\n", "")
+	events, err := web.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, e := range events {
+		if e.Reason == "BackOff" || e.Reason == "Failed" {
+			if seen++; e.Count != 1 {
+				t.Errorf("%s %q has the count %d", e.Reason, e.Message, e.Count)
+			}
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d events of the failed attempt: %+v", seen, events)
+	}
+}
+
 // TestPendingPodIsReplaced checks that another manifest replaces a pod that was not started yet.
 func TestPendingPodIsReplaced(t *testing.T) {
 	h := waitsHere(t, unknownManifest(), "apply")

@@ -130,6 +130,11 @@ type startError struct {
 func (e *startError) Error() string { return e.err.Error() }
 func (e *startError) Unwrap() error { return e.err }
 
+// isPuller reports whether pods are pending while this process pulls their images.
+func (r *Run) isPuller() bool {
+	return slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Pending != nil })
+}
+
 // EachPending calls do for each pod whose images this process pulls.
 func (r *Run) EachPending(do func(*pull.Pending)) {
 	for _, p := range r.Targets {
@@ -189,7 +194,7 @@ func (r *Run) pullFailed(err error, next time.Duration) {
 	switch {
 	case r.Unit != nil:
 		r.Unit.PullFailed(err, next)
-	case r.Targets[0].Pending == nil: // up in the foreground
+	case !r.isPuller(): // up waits, without a record of the pods
 		report.Print(r.Env.ErrOut, err)
 	}
 	for _, p := range r.Targets {
@@ -242,7 +247,9 @@ func (r *Run) attemptFailed(p *Target, err error, next time.Duration) {
 // backOff publishes that the pods wait for the next attempt to pull their images. The events of pods that do not exist
 // yet are kept for them.
 func (r *Run) backOff() {
-	r.pulls.BackOff()
+	if !r.isPuller() {
+		r.pulls.BackOff()
+	}
 	for _, p := range r.Targets {
 		if p.Pending == nil {
 			continue

@@ -238,7 +238,7 @@ func (r *Run) ensureImage(ctx context.Context, images cmdutil.ImageStore, u pull
 	if u.ID != "" {
 		ref, policy = u.ID, image.Never
 	}
-	if !options.LocalOnly && slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Pending != nil }) {
+	if !options.LocalOnly && r.isPuller() {
 		local := options
 		local.LocalOnly = true
 		if img, err := images.Ensure(ctx, ref, policy, local); !errors.Is(err, image.ErrRegistryNeeded) {

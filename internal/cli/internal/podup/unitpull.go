@@ -3,7 +3,6 @@ package podup
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/podrun/podrun/image"
@@ -75,7 +74,7 @@ func (r *Run) putPending(p *Target, stop context.CancelCauseFunc) (err error) {
 // stay; otherwise it removes the pods whose stop no client has requested.
 func (r *Run) EndPulls(ctx context.Context, keep bool) error {
 	var errs []error
-	if !slices.ContainsFunc(r.Targets, func(p *Target) bool { return p.Pending != nil }) {
+	if !r.isPuller() {
 		return nil
 	}
 	keep = keep || r.Unit.ShuttingDown(ctx)
