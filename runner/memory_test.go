@@ -18,7 +18,9 @@ func TestManyContainersCostLittle(t *testing.T) {
 	testenv.NoLeaks(t)
 	t.Setenv("PODRUN_HIBERNATE_AFTER", "0")
 	l := layer(t)
-	const many, threads, memory = 50, 45, 16 << 10 // kB: about 12 MB were measured at rest
+	// With a thread for each container it has more than 60. It never ends a thread, so on a busy machine, where more system
+	// calls block at the same time, it keeps more than on an idle one: up to 47 were seen.
+	const many, threads, memory = 50, 56, 16 << 10 // kB: about 12 MB were measured at rest
 	var list []pod.Container
 	for i := range many {
 		list = append(list, shell(l, fmt.Sprintf("c%d", i), "exec sleep 1000"))
