@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/cli"
 	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/reexec"
-	_ "github.com/podrun/podrun/internal/reexec/fastexec"
+	_ "github.com/podrun/podrun/internal/reexec/fastpath"
 )
 
 func main() {

@@ -8,7 +8,7 @@ const (
 	supervisorProgram = "internal/programs/supervisor"
 	initProgram       = "internal/programs/init"
 	netstackProgram   = "internal/programs/netstack"
-	fastPathProgram   = "internal/cli/quick"
+	fastPathProgram   = "internal/cli/fastpath"
 	imageProgram      = "internal/programs/image"
 	reexec            = "internal/reexec"
 )

@@ -23,8 +23,8 @@ const (
 	imagePrefix      = "podrun-image-"
 )
 
-// prefixes begin the names of the programs.
-var prefixes = []string{supervisorPrefix, initPrefix, "podrun-netstack-", "podrun-quick-", imagePrefix}
+// prefixes begin the names of the programs. podrun-quick- is the fast path of former versions.
+var prefixes = []string{supervisorPrefix, initPrefix, "podrun-netstack-", "podrun-fastpath-", imagePrefix, "podrun-quick-"}
 
 // inUse takes the shared lock of processes that may execute programs. It returns nil if the lock is
 // unavailable, for example on a full disk, where stopping pods must still work; then nothing is

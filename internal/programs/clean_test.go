@@ -25,7 +25,7 @@ func libexec(t *testing.T, now time.Time) (dir string, own []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"podrun-supervisor-new", "podrun-netstack-new", "podrun-supervisor-old", "podrun-init-old", "podrun-netstack-old", "podrun-quick-old", "podrun-image-old", "others"} {
+	for _, name := range []string{"podrun-supervisor-new", "podrun-netstack-new", "podrun-supervisor-old", "podrun-init-old", "podrun-netstack-old", "podrun-fastpath-old", "podrun-image-old", "podrun-quick-old", "others"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, program, 0o700); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func left(t *testing.T, dir string) (names []string) {
 }
 
 var (
-	all    = []string{"others", "podrun-image-old", "podrun-init-old", "podrun-netstack-new", "podrun-netstack-old", "podrun-quick-old", "podrun-supervisor-new", "podrun-supervisor-old"}
+	all    = []string{"others", "podrun-fastpath-old", "podrun-image-old", "podrun-init-old", "podrun-netstack-new", "podrun-netstack-old", "podrun-quick-old", "podrun-supervisor-new", "podrun-supervisor-old"}
 	remain = []string{"others", "podrun-netstack-new", "podrun-supervisor-new"}
 )
 

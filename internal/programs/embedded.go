@@ -42,10 +42,10 @@ var (
 	//go:embed image.sum
 	imageSum string
 
-	//go:embed quick.zst
-	quick []byte
-	//go:embed quick.sum
-	quickSum string
+	//go:embed fastpath.zst
+	fastpath []byte
+	//go:embed fastpath.sum
+	fastpathSum string
 )
 
 // Libraries lists the modules and the C libraries of the programs: a name and a version in each line.
@@ -75,8 +75,8 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", fromSupervisor(netstack, base), netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
-	// internal/reexec/fastexec finds it there by this name.
-	fastPath, err := unpacked(dirs, "podrun-quick-", fromSupervisor(quick, base), quickSum)
+	// internal/reexec/fastpath finds it there by this name.
+	fastpathPath, err := unpacked(dirs, "podrun-fastpath-", fromSupervisor(fastpath, base), fastpathSum)
 	if err != nil {
 		return p, fmt.Errorf("unpack the fast path: %w", err)
 	}
@@ -86,7 +86,7 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	}
 	if p.InUse != nil {
 		// A failed removal does not prevent a pod.
-		_ = removeUnused(dirs.LibexecDir(), []string{p.Supervisor, initPath, p.Netstack, fastPath, images}, p.InUse, time.Now())
+		_ = removeUnused(dirs.LibexecDir(), []string{p.Supervisor, initPath, p.Netstack, fastpathPath, images}, p.InUse, time.Now())
 	}
 	return p, nil
 }

@@ -56,7 +56,7 @@ const (
 	EnvNotify    = "_PODRUN_NOTIFY"     // CLI → first supervisor: JSON with two descriptors and the notify request of protocol.md, section 8
 	EnvPorts     = "_PODRUN_PORTS"      // CLI → first supervisor: opened host ports, "NAME=FD …"
 	EnvRecord    = "_PODRUN_RECORD"     // CLI → first supervisor: descriptor with one byte when the pod is recorded
-	EnvNetstack  = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the program of the network stack
+	EnvNetstack  = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the netstack program
 	EnvPuller    = "_PODRUN_PULLER"     // CLI → starter of the puller: set: start the puller in a process of its own, and exit
 	EnvUnitLoop  = "_PODRUN_UNITLOOP"   // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
 	EnvUnitState = "_PODRUN_UNIT_STATE" // up, controller → the next up or controller, through the unit loop: its state, in JSON

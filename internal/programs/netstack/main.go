@@ -1,5 +1,5 @@
-// Command netstack has what podrun does with packets in user space, without the rest of podrun: the network
-// stack, and WireGuard. scripts/build builds it and embeds it in the podrun binary.
+// Command netstack contains two processes that handle packets in user space: the network stack of a pod (entry
+// point _netstack), and WireGuard between nodes (entry point _wireguard). scripts/build builds it and embeds it in the podrun binary.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Package podclient is the client of a pod's control socket: it finds the supervisor, sends requests, and
-// runs commands in containers. The fast path (internal/cli/quick) links it, so it must not import flags or
+// runs commands in containers. The fast path (internal/cli/fastpath) links it, so it must not import flags or
 // manifests.
 package podclient
 

@@ -1,5 +1,5 @@
 //go:build embedprograms
 
-package fastexec
+package fastpath
 
 import "C"

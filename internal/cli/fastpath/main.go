@@ -1,6 +1,6 @@
-// Command quick is the fast path: it runs `podrun exec`, `logs`, `ps`, `get pods`, `down` and `stop` in a
+// Command fastpath is the fast path: it runs `podrun exec`, `logs`, `ps`, `get pods`, `down` and `stop` in a
 // program without Kubernetes' types, registries and flags, which starts in a quarter of the time. The podrun
-// binary contains it and executes it before its own Go code starts (internal/reexec/fastexec).
+// binary contains it and executes it before its own Go code starts (internal/reexec/fastpath).
 //
 // It handles only the plain form of a command. For everything else, including wrong arguments and missing
 // pods, it executes the CLI in the same process with the same arguments. So there is a single command

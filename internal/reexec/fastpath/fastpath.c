@@ -1,6 +1,6 @@
 //go:build embedprograms
 
-// This constructor passes commands of the fast path (internal/cli/quick) to its program before the Go
+// This constructor passes commands of the fast path (internal/cli/fastpath) to its program before the Go
 // runtime starts: initialising the packages of the CLI takes longer than such a command. The
 // program lies next to the supervisor's program and is of this very version; if it is missing,
 // nothing happens.
@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 #include "protocol.h"
-#include "quick.h" // PODRUN_QUICK and PODRUN_QUICK_BYTES, its name in libexec and its size; made by scripts/build
+#include "fastpath.h" // PODRUN_FASTPATH and PODRUN_FASTPATH_BYTES, its name in libexec and its size; made by scripts/build
 
-static const char *quick_words[] = {"exec", "logs", "ps", "get", "down", "stop"};
+static const char *fastpath_words[] = {"exec", "logs", "ps", "get", "down", "stop"};
 
-// quick_place writes the path of libexec as internal/store computes it. It returns 0 if there is
+// fastpath_place writes the path of libexec as internal/store computes it. It returns 0 if there is
 // none.
-static int quick_place(char *path, size_t room) {
+static int fastpath_place(char *path, size_t room) {
 	const char *home = getenv("HOME"), *data = getenv("XDG_DATA_HOME");
 	int n;
 	if (getuid() == 0)
@@ -43,29 +43,29 @@ static int ours(const struct stat *st) {
 	return st->st_uid == getuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// quick_libexec opens the directory that contains the complete program. It returns -1 if there is
+// fastpath_libexec opens the directory that contains the complete program. It returns -1 if there is
 // none.
-static int quick_libexec(const char *path) {
+static int fastpath_libexec(const char *path) {
 	struct stat st;
 	int dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	if (fstat(dir, &st) == 0 && ours(&st) && fstatat(dir, PODRUN_QUICK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    ours(&st) && S_ISREG(st.st_mode) && st.st_size == PODRUN_QUICK_BYTES)
+	if (fstat(dir, &st) == 0 && ours(&st) && fstatat(dir, PODRUN_FASTPATH, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    ours(&st) && S_ISREG(st.st_mode) && st.st_size == PODRUN_FASTPATH_BYTES)
 		return dir;
 	close(dir);
 	return -1;
 }
 
-__attribute__((constructor(101))) static void podrun_fastexec(int argc, char **argv) {
+__attribute__((constructor(101))) static void podrun_fastpath(int argc, char **argv) {
 	char path[4096], number[16];
-	size_t i, known = sizeof quick_words / sizeof *quick_words;
+	size_t i, known = sizeof fastpath_words / sizeof *fastpath_words;
 	int exe, dir, self = -1;
 	if (argc < 2 || getenv(ENV_CLI) || getenv(ENV_ENTER) || getauxval(AT_SECURE))
 		return;
-	for (i = 0; i < known && strcmp(argv[1], quick_words[i]); i++)
+	for (i = 0; i < known && strcmp(argv[1], fastpath_words[i]); i++)
 		;
-	if (i == known || !quick_place(path, sizeof path) || (dir = quick_libexec(path)) < 0)
+	if (i == known || !fastpath_place(path, sizeof path) || (dir = fastpath_libexec(path)) < 0)
 		return;
 	if ((exe = open("/proc/self/exe", O_PATH | O_CLOEXEC)) >= 0) {
 		self = fcntl(exe, F_DUPFD, 3); // not at the number of a closed standard stream
@@ -73,7 +73,7 @@ __attribute__((constructor(101))) static void podrun_fastexec(int argc, char **a
 	}
 	snprintf(number, sizeof number, "%d", self);
 	if (self >= 0 && setenv(ENV_CLI, number, 1) == 0) {
-		execveat(dir, PODRUN_QUICK, argv, environ, AT_SYMLINK_NOFOLLOW);
+		execveat(dir, PODRUN_FASTPATH, argv, environ, AT_SYMLINK_NOFOLLOW);
 		unsetenv(ENV_CLI);
 	}
 	if (self >= 0)
