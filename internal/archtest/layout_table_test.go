@@ -115,6 +115,7 @@ var directories = []directory{
 	{dir: "internal/testenv", why: "only tests import it"},
 	{dir: "internal/execshim", why: "the client of the exec shim, a program in C"},
 	{dir: "internal/treetar", why: "both sides of `podrun cp` pack and unpack with the same code"},
+	{dir: "internal/testmanifest", why: "only tests import it: it loads manifests"},
 	{dir: "internal/timerslack", why: "how often the Go runtime's monitor thread wakes"},
 	{dir: "internal/undo", why: "the undo stack"},
 	{dir: "internal/webui", why: "the web page of `podrun ui` and its authorization; it knows neither pods nor files"},

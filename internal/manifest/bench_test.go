@@ -1,8 +1,9 @@
-package manifest
+package manifest_test
 
 import (
 	"testing"
 
+	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -19,11 +20,11 @@ func BenchmarkLoad(b *testing.B) {
 	images := map[string]pod.Image{"init": image, "web": image, "sync": image}
 	b.ReportAllocs()
 	for b.Loop() {
-		objects, err := Load("f", text)
+		objects, err := manifest.Load("f", text)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := Build(&objects[0], images, testOptions); err != nil {
+		if _, err := manifest.Build(&objects[0], images, manifest.BuildOptions{UID: "uid-1", NodeName: "node-1", NodeMemory: gib}); err != nil {
 			b.Fatal(err)
 		}
 	}

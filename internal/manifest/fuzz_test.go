@@ -1,4 +1,4 @@
-package manifest
+package manifest_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/defaulting"
 	"github.com/podrun/podrun/internal/pod"
 )
@@ -25,7 +26,7 @@ func FuzzLoad(f *testing.F) {
 		if len(data) > 1<<14 {
 			return
 		}
-		objects, err := Load("f", data)
+		objects, err := manifest.Load("f", data)
 		if err != nil {
 			if err.Error() == "" {
 				t.Fatal("refused without a word")
@@ -36,16 +37,16 @@ func FuzzLoad(f *testing.F) {
 			if objects[i].Pod == nil {
 				continue
 			}
-			text, err := Marshal(objects[i].Pod)
+			text, err := manifest.Marshal(objects[i].Pod)
 			if err != nil {
 				t.Fatal(err)
 			}
-			stored, err := Unmarshal(text)
+			stored, err := manifest.Unmarshal(text)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defaulting.SetDefaults(stored)
-			if d, err := Compare(stored, objects[i].Pod); err != nil || !d.Empty() && len(d.Ephemeral) == 0 {
+			if d, err := manifest.Compare(stored, objects[i].Pod); err != nil || !d.Empty() && len(d.Ephemeral) == 0 {
 				t.Fatalf("it differs once it was stored: %+v, %v\n%s", d, err, text)
 			}
 		}
@@ -71,11 +72,11 @@ func FuzzBuild(f *testing.F) {
 		if json.Unmarshal(data, &config) != nil {
 			return
 		}
-		objects, err := Load("f", []byte(podYAML(one(""))))
+		objects, err := manifest.Load("f", []byte(podYAML(one(""))))
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := Build(&objects[0], map[string]pod.Image{"c": config}, BuildOptions{})
+		plan, err := manifest.Build(&objects[0], map[string]pod.Image{"c": config}, manifest.BuildOptions{})
 		if err != nil {
 			return
 		}

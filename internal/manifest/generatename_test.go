@@ -1,8 +1,10 @@
-package manifest
+package manifest_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/podrun/podrun/internal/manifest"
 )
 
 // TestGenerateName: an object without a name gets one from its generateName, of at most 63 characters, with
@@ -18,7 +20,7 @@ func TestGenerateName(t *testing.T) {
 		{pod + "metadata: {generateName: web-, name: a}", "a"},
 		{"kind: Job\napiVersion: batch/v1\nmetadata: {generateName: web-}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}", "web-x7k2p"},
 	} {
-		objects, err := LoadInNamespace("f", []byte(c.text), "", func() string { return "x7k2p" })
+		objects, err := manifest.LoadInNamespace("f", []byte(c.text), "", func() string { return "x7k2p" })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,13 +29,13 @@ func TestGenerateName(t *testing.T) {
 			t.Errorf("%s: %s, generated %v, stored %+v", c.text, o.Name(), o.Generated, o.Stored)
 		}
 	}
-	_, err := LoadInNamespace("f", []byte(pod+"metadata: {generateName: a_b-}"), "", func() string { return "x7k2p" })
+	_, err := manifest.LoadInNamespace("f", []byte(pod+"metadata: {generateName: a_b-}"), "", func() string { return "x7k2p" })
 	if err == nil || !strings.Contains(err.Error(), `metadata.generateName: Invalid value: "a_b-"`) {
 		t.Error(err)
 	}
 	// In the stored form of a pod the name alone identifies it.
 	old, next := load(t, pod+"metadata: {generateName: web-, name: a}"), load(t, pod+"metadata: {name: a}")
-	if d, err := Compare(old.Pod, next.Pod); err != nil || !d.Empty() {
+	if d, err := manifest.Compare(old.Pod, next.Pod); err != nil || !d.Empty() {
 		t.Errorf("%+v %v", d, err)
 	}
 }

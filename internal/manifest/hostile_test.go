@@ -1,4 +1,4 @@
-package manifest
+package manifest_test
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/manifest"
 )
 
 // hostileEnv names the hostile input for a child process, so that its memory can be measured alone.
@@ -98,7 +100,7 @@ func mergeBomb() string {
 
 // takeHostile runs in the child: it loads one input and prints the error.
 func takeHostile(name string) {
-	_, err := Load("f", []byte(hostile[name].input()))
+	_, err := manifest.Load("f", []byte(hostile[name].input()))
 	if err != nil {
 		fmt.Print(err)
 	}

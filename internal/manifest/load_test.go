@@ -1,4 +1,4 @@
-package manifest
+package manifest_test
 
 import (
 	"errors"
@@ -10,7 +10,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/internal/manifest"
 )
+
+func TestImages(t *testing.T) {
+	o := load(t, podYAML("{initContainers: [{name: i, image: 'a:1'}], containers: [{name: c, image: b}, {name: d, image: c, imagePullPolicy: Never}], volumes: [{name: v, image: {reference: b, pullPolicy: Always}}]}"))
+	want := []manifest.ImageUse{{Container: "", Volume: "v", Reference: "b", PullPolicy: "Always", PolicyUnset: false}, {Container: "i", Volume: "", Reference: "a:1", PullPolicy: "IfNotPresent", PolicyUnset: true}, {Container: "c", Volume: "", Reference: "b", PullPolicy: "Always", PolicyUnset: true}, {Container: "d", Volume: "", Reference: "c", PullPolicy: "Never", PolicyUnset: false}}
+	if diff := cmp.Diff(want, manifest.Images(o.Pod)); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // TestMistakes compares the messages of all mistakes: each file of testdata/bad has its list of mistakes
 // beside it.
@@ -25,7 +34,7 @@ func TestMistakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := Load(filepath.Base(file), data)
+			objects, err := manifest.Load(filepath.Base(file), data)
 			if err == nil || objects != nil {
 				t.Fatalf("taken: %d objects, error %v", len(objects), err)
 			}
@@ -48,7 +57,7 @@ func TestDecodeTakes(t *testing.T) {
 		{"a list of pods", "apiVersion: v1\nkind: PodList\nmetadata: {resourceVersion: '1'}\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: x}}\n", []string{"x"}, []int{5}},
 		{"what kubectl wrote", pod + "status: {phase: Running}\n", []string{"a"}, []int{1}},
 	} {
-		objects, err := Decode("f", []byte(test.in))
+		objects, err := manifest.Decode("f", []byte(test.in))
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
@@ -66,7 +75,7 @@ func TestDecodeTakes(t *testing.T) {
 
 func TestDecodeOfNothing(t *testing.T) {
 	for _, in := range []string{"", "\n\n", "---\n", "# only a comment\n---\n---\n", "apiVersion: v1\nkind: List\nitems: []\n"} {
-		_, err := Decode("f.yaml", []byte(in))
+		_, err := manifest.Decode("f.yaml", []byte(in))
 		if err == nil || err.Error() != "f.yaml: contains no object" {
 			t.Errorf("%q: %v", in, err)
 		}
@@ -74,19 +83,19 @@ func TestDecodeOfNothing(t *testing.T) {
 }
 
 func TestDecodeOfATab(t *testing.T) {
-	_, err := Decode("f.yaml", []byte("---\napiVersion: v1\nkind: Pod\nspec:\n\tcontainers: []\n"))
+	_, err := manifest.Decode("f.yaml", []byte("---\napiVersion: v1\nkind: Pod\nspec:\n\tcontainers: []\n"))
 	if err == nil || err.Error() != "f.yaml: document 1, line 5: invalid YAML: the line is indented with a tab, where only spaces may be" {
 		t.Error(err)
 	}
 }
 
 func TestErrorsAreFound(t *testing.T) {
-	_, err := Load("web.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: a\n    image: b\n    imagePullPolice: Always\n"))
-	var one *Error
+	_, err := manifest.Load("web.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: a\n    image: b\n    imagePullPolice: Always\n"))
+	var one *manifest.Error
 	if !errors.As(err, &one) {
 		t.Fatalf("no *Error in %v", err)
 	}
-	want := Error{File: "web.yaml", Document: 1, Line: 8, Field: "spec.containers[0].imagePullPolice", Message: "unknown field (did you mean imagePullPolicy?)"}
+	want := manifest.Error{File: "web.yaml", Document: 1, Line: 8, Field: "spec.containers[0].imagePullPolice", Message: "unknown field (did you mean imagePullPolicy?)"}
 	if *one != want {
 		t.Errorf("got %+v", *one)
 	}
@@ -98,7 +107,7 @@ func TestErrorsAreFound(t *testing.T) {
 // TestMistakesDoNotForgeLines: a name from the file cannot end a line or reach a
 // terminal.
 func TestMistakesDoNotForgeLines(t *testing.T) {
-	_, err := Load("f", []byte("apiVersion: v1\nkind: \"Pod\\nf: all is well\\e[2J\"\n"))
+	_, err := manifest.Load("f", []byte("apiVersion: v1\nkind: \"Pod\\nf: all is well\\e[2J\"\n"))
 	if err == nil || strings.ContainsAny(err.Error(), "\n\x1b") {
 		t.Errorf("got %q", err)
 	}

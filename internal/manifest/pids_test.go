@@ -1,10 +1,12 @@
-package manifest
+package manifest_test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podrun/podrun/internal/manifest"
 )
 
 // TestPids: a container's limit of processes is an integer, has no request, and adds up for the pod.
@@ -47,7 +49,7 @@ func TestPodPids(t *testing.T) {
 	if e := load(t, fmt.Sprintf(text, "limits: {memory: 1Gi}")).Effective; e.Pod.Pids != 1900 || e.Pod.PodPids {
 		t.Errorf("without a limit of the pod: %+v", e)
 	}
-	d, err := Compare(o.Pod, load(t, fmt.Sprintf(text, "limits: {pids: 1600}")).Pod)
+	d, err := manifest.Compare(o.Pod, load(t, fmt.Sprintf(text, "limits: {pids: 1600}")).Pod)
 	if err != nil || !slices.Equal(d.Immutable, []string{"spec.resources.limits.pids"}) {
 		t.Errorf("a change: %+v, %v", d, err)
 	}

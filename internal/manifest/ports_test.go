@@ -1,10 +1,11 @@
-package manifest
+package manifest_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 )
@@ -39,7 +40,7 @@ func TestHostPortsThatAreRefused(t *testing.T) {
 		"no network":            {"podrun.dev/network: none", app + "{containerPort: 80, hostPort: 80}]}]", "hostPort: Forbidden: cannot be used with the network none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Load("f", onePod(c.annotations, c.spec)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := manifest.Load("f", onePod(c.annotations, c.spec)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v\nwant %s", err, c.want)
 			}
 		})
@@ -60,7 +61,7 @@ func TestPortsOfThePlan(t *testing.T) {
 		"mapped":      {"", app + "{containerPort: 80, hostPort: 80, hostIP: '::ffff:127.0.0.1'}]}]", nil, []pod.Port{{Container: "c", Protocol: "TCP", Number: 80, HostPort: 80, HostIP: "127.0.0.1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := Load("f", onePod(c.annotations, c.spec))
+			objects, err := manifest.Load("f", onePod(c.annotations, c.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,11 +91,11 @@ func TestAskNetwork(t *testing.T) {
 		"cannot be":    {"", app + "{containerPort: 80, hostPort: 81}]}]", "host", "", "must match `containerPort`"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, err := Load("f", onePod(c.annotations, c.spec))
+			objects, err := manifest.Load("f", onePod(c.annotations, c.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = SetNetwork(&objects[0], c.ask)
+			err = manifest.SetNetwork(&objects[0], c.ask)
 			switch {
 			case c.err != "":
 				if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -109,14 +110,14 @@ func TestAskNetwork(t *testing.T) {
 
 // TestPublishedPort checks the forms of podman's --publish that name a port of the host.
 func TestPublishedPort(t *testing.T) {
-	for text, want := range map[string]PublishedPort{
+	for text, want := range map[string]manifest.PublishedPort{
 		"8080:80":                {"", 8080, 80, 1, "TCP"},
 		":8080:80/tcp":           {"", 8080, 80, 1, "TCP"},
 		"0.0.0.0:53:53/udp":      {"", 53, 53, 1, "UDP"},
 		"127.0.0.1:80-82:90-92":  {"127.0.0.1", 80, 90, 3, "TCP"},
 		"[2001:DB8::23]:80:8080": {"2001:DB8::23", 80, 8080, 1, "TCP"},
 	} {
-		if got, err := ParsePublishedPort(text); err != nil || got != want {
+		if got, err := manifest.ParsePublishedPort(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
@@ -125,7 +126,7 @@ func TestPublishedPort(t *testing.T) {
 		"80:80/sctp": "tcp or udp", "[::1:80:80": "in brackets", "::1:80:80": "write HOSTPORT:PORT", "localhost:80:80": "is no IP address",
 		"0:80": "is no port", "80:65536": "is no port", "9-8:1-2": "is no port", "80:": "is no port", "1-2:1-3": "different lengths", "1-2:1": "different lengths",
 	} {
-		if got, err := ParsePublishedPort(text); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := manifest.ParsePublishedPort(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v, want %s", text, got, err, want)
 		}
 	}

@@ -2,6 +2,7 @@
 package manifesttest
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,4 +30,33 @@ func Decode(t *testing.T, text string) *corev1.Pod {
 		t.Fatal(err)
 	}
 	return &p
+}
+
+// YAML encodes an object.
+func YAML(t *testing.T, object any) string {
+	t.Helper()
+	text, err := kyaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Resizable is the spec of a Pod whose resources, images and command tests change.
+const Resizable = `{
+  initContainers: [
+    {name: prepare, image: b, resources: {limits: {memory: 8Mi}}},
+    {name: side, image: b, restartPolicy: Always, resources: {requests: {cpu: 10m}}}],
+  containers: [
+    {name: web, image: b, command: [run], resources: {requests: {cpu: 100m, memory: 16Mi}, limits: {memory: 32Mi}},
+     resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]},
+    {name: log, image: b}]}`
+
+// Changed returns Resizable with one difference.
+func Changed(t *testing.T, old, new string) string {
+	t.Helper()
+	if strings.Count(Resizable, old) != 1 {
+		t.Fatalf("%q is there %d times", old, strings.Count(Resizable, old))
+	}
+	return strings.Replace(Resizable, old, new, 1)
 }

@@ -1,0 +1,9 @@
+package printers_test
+
+import (
+	"github.com/podrun/podrun/internal/manifest/manifesttest"
+	"github.com/podrun/podrun/internal/testmanifest"
+)
+
+// Short names of the helpers of the tests of manifests.
+var podYAML, one, load = manifesttest.PodYAML, manifesttest.One, testmanifest.Load
