@@ -8,6 +8,7 @@ import (
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/runner/container"
 )
 
@@ -47,7 +48,7 @@ func (e *engine) delegate(probes []lifecycle.SteadyProbe) (err error) {
 			return fmt.Errorf("container %s does not run", s.Container)
 		}
 		planned := lifecycle.PlannedProbe(r.container.Plan, s.Kind)
-		p := podinit.Probe{Next: s.Next, Period: s.Period, Timeout: time.Duration(planned.TimeoutSeconds) * time.Second, HostNet: len(e.sockets.Files) == 0}
+		p := podinit.Probe{Next: s.Next, Period: s.Period, Timeout: time.Duration(planned.TimeoutSeconds) * time.Second, HostNet: len(e.sockets.Files) == 0, Counter: store.ProbeCounter(e.plan, s.Container, string(s.Kind))}
 		if planned.Exec == nil {
 			p.Server, p.Request, _ = e.prober.Plain(&planned.Handler) // isDelegable has made the prober
 			list = append(list, p)
@@ -66,5 +67,5 @@ func (e *engine) delegate(probes []lifecycle.SteadyProbe) (err error) {
 			return err
 		}
 	}
-	return e.handoff.PodInit.KeepProbes(list, shim, targets)
+	return e.handoff.PodInit.KeepProbes(list, e.probeCounters(e.plan), shim, targets)
 }

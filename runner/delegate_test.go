@@ -14,6 +14,7 @@ import (
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 )
 
@@ -111,10 +112,24 @@ func TestExecProbesDuringHibernation(t *testing.T) {
 	c.Readiness = probed(execHandler("exec </dev/null >/v/now 2>&1\ncat /proc/self/cgroup\n" + attributes + `
 mv /v/now /v/seen; echo >> /v/asked; if test -e /v/fail; then echo >> /v/failed; exit 1; fi`))
 	c.Readiness.FailureThreshold = 3
-	p := startProbed(t, newPlan(nil, []pod.Container{c}))
+	plan := newPlan(nil, []pod.Container{c})
+	p := startProbed(t, plan)
 	p.grows("asked")
+	counts := func(notCounted int) func() bool {
+		return func() bool {
+			all, err := p.place.ProbeCounts(plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(all, func(n store.ProbeCount) bool { return n.Container == "a" && n.Kind == "readiness" })
+			failed := p.lines("failed")
+			return i >= 0 && int(all[i].Failed) == failed-notCounted && int(all[i].Successful) == p.lines("asked")-failed
+		}
+	}
+	p.eventually("the prober counts successes", counts(0))
 	p.create("fail")
 	p.status("unready", unready)
+	p.eventually("only the supervisor counts failures", counts(1))
 	first, err := os.ReadFile(p.file("seen")) // the supervisor runs it now
 	if err != nil {
 		t.Fatal(err)

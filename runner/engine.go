@@ -47,6 +47,9 @@ type engine struct {
 	sockets    nsthread.Sockets // the prober's
 	probes     probe.Gate
 
+	countersOnce sync.Once
+	counters     *os.File // see probeCounters
+
 	applying   sync.Mutex // held while another Plan is applied
 	refreshing sync.Mutex // held while the files of volumes are rewritten
 

@@ -1,11 +1,14 @@
 package runner
 
 import (
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/sleep"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/runner/container"
 	"github.com/podrun/podrun/runner/network"
 	"github.com/podrun/podrun/runner/probe"
@@ -60,7 +63,39 @@ func (e *engine) resultOf(a lifecycle.Action) (ev lifecycle.Event, ok bool) {
 	} else {
 		ev.Outcome, ev.Message = e.runProbe(x, lifecycle.PlannedProbe(x.Plan, a.Probe))
 	}
-	return ev, x.Context().Err() == nil
+	ok = x.Context().Err() == nil
+	if ok && ev.Kind == lifecycle.Probed {
+		e.countProbe(ev)
+	}
+	return ev, ok
+}
+
+// probeCounters returns the file that counts the results of probes, or nil if it cannot be opened.
+func (e *engine) probeCounters(plan *pod.Plan) *os.File {
+	e.countersOnce.Do(func() {
+		var err error
+		if e.counters, err = e.pod.OpenProbeCounters(plan); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	})
+	return e.counters
+}
+
+// countProbe counts the result of a probe. One that could not be run is not counted (kubelet: worker.doProbe in
+// pkg/kubelet/prober).
+func (e *engine) countProbe(ev lifecycle.Event) {
+	plan := e.currentPlan()
+	counters := e.probeCounters(plan)
+	if counters == nil || ev.Outcome == lifecycle.Unknown {
+		return
+	}
+	counter := store.ProbeCounter(plan, ev.Container, string(ev.Probe))
+	if ev.Outcome == lifecycle.Failure {
+		counter++
+	}
+	if err := store.CountProbe(counters, counter); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 }
 
 // runProbe runs a probe, and repeats it if it could not be run.

@@ -19,6 +19,7 @@ import (
 type Probe struct {
 	Next            time.Duration // of the next run
 	Period, Timeout time.Duration
+	Counter         int // number of the counter of its successes in the file of KeepProbes
 
 	// A server. The zero Server stands for a command.
 	Server  netip.AddrPort
@@ -34,10 +35,10 @@ type Probe struct {
 
 // record is struct probe of podinit_probe.c.
 type record struct {
-	Next, Last, Period, Timeout   int64
-	Size, Family, NetNS           uint32
-	Port, Text, Args, Env, Unused uint32
-	Address                       [16]byte
+	Next, Last, Period, Timeout    int64
+	Size, Family, NetNS            uint32
+	Port, Text, Args, Env, Counter uint32
+	Address                        [16]byte
 }
 
 const recordAlign = 8
@@ -46,7 +47,7 @@ const recordAlign = 8
 func encodeProbes(probes []Probe) ([]byte, error) {
 	var table []byte
 	for _, p := range probes {
-		r := record{Next: int64(p.Next), Period: int64(p.Period), Timeout: int64(p.Timeout), Port: uint32(p.Server.Port())}
+		r := record{Next: int64(p.Next), Period: int64(p.Period), Timeout: int64(p.Timeout), Port: uint32(p.Server.Port()), Counter: uint32(p.Counter)}
 		text, strs := p.Request, []string(nil)
 		switch a := p.Server.Addr().Unmap(); {
 		case a.Is4():
@@ -92,9 +93,10 @@ func decodeProbes(table []byte) (last []time.Duration, err error) {
 	return last, nil
 }
 
-// KeepProbes makes the pod init hold what its probers need: the table of probes, the exec shim's
-// program, and a pidfd of the first process of each container that has commands.
-func (k *Client) KeepProbes(probes []Probe, shim *os.File, targets map[string]*os.File) error {
+// KeepProbes makes the pod init hold what its probers need: the table of probes, the file with their counters, the exec
+// shim's program, and a pidfd of the first process of each container that has commands. The file may be nil, and so may
+// the program.
+func (k *Client) KeepProbes(probes []Probe, counters, shim *os.File, targets map[string]*os.File) error {
 	table, err := encodeProbes(probes)
 	if err != nil {
 		return err
@@ -114,8 +116,11 @@ func (k *Client) KeepProbes(probes []Probe, shim *os.File, targets map[string]*o
 	if err := k.KeepFD(protocol.KeptProbes, fd); err != nil {
 		return err
 	}
-	if shim != nil {
-		if err := k.Keep(protocol.KeptShim, shim); err != nil {
+	for name, f := range map[string]*os.File{protocol.KeptCounters: counters, protocol.KeptShim: shim} {
+		if f == nil {
+			continue
+		}
+		if err := k.Keep(name, f); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func parsers(t *testing.T) func(kind, input string) string {
 
 var testProbes = []Probe{
 	{Next: 5, Period: 6, Timeout: 7, Server: netip.MustParseAddrPort("127.0.0.1:80"), Request: "GET / HTTP/1.1\r\n\r\n"},
-	{Next: 8, Period: 9, Timeout: 10, Server: netip.MustParseAddrPort("[::1]:65535"), HostNet: true},
+	{Next: 8, Period: 9, Timeout: 10, Counter: 11, Server: netip.MustParseAddrPort("[::1]:65535"), HostNet: true},
 	{Config: []byte("config"), Target: "c", Args: []string{"podrun", "true", ""}, Env: []string{"A=b"}},
 }
 
@@ -46,7 +46,7 @@ func TestTableOfProbes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "5 6 7 2 1 80 text GET / HTTP/1.1\r\n\r\n\n8 9 10 10 0 65535 text\n0 0 0 0 1 0 text config strings 1 podrun true  A=b"
+	want := "5 6 7 2 1 80 0 text GET / HTTP/1.1\r\n\r\n\n8 9 10 10 0 65535 11 text\n0 0 0 0 1 0 0 text config strings 1 podrun true  A=b"
 	if got := strings.ReplaceAll(parse("table", string(table)), "text \n", "text\n"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

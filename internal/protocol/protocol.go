@@ -128,15 +128,16 @@ const (
 
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
 const (
-	KeptControl  = "control"       // supervisor → next supervisor: the listening control socket
-	KeptNotify   = "notify"        // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8
-	KeptOutput   = "notify.output" // supervisor → next supervisor: the pipe to the unit's output
-	KeptPort     = "port:"         // supervisor → next supervisor: the beginning of a host port's name
-	KeptNodePort = "node:"         // supervisor → next supervisor: the beginning of a node port's name
-	KeptTraffic  = "traffic-"      // supervisor → next supervisor: the beginning of the name of a descriptor for traffic
-	KeptProbes   = "probes"        // supervisor → prober, next supervisor: the table of steady probes, in shared memory
-	KeptShim     = "probe.shim"    // supervisor → prober: the exec shim's program
-	KeptTarget   = "probe.target." // supervisor → prober: the beginning of the name of a pidfd of a container's first process
+	KeptControl  = "control"        // supervisor → next supervisor: the listening control socket
+	KeptNotify   = "notify"         // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8
+	KeptOutput   = "notify.output"  // supervisor → next supervisor: the pipe to the unit's output
+	KeptPort     = "port:"          // supervisor → next supervisor: the beginning of a host port's name
+	KeptNodePort = "node:"          // supervisor → next supervisor: the beginning of a node port's name
+	KeptTraffic  = "traffic-"       // supervisor → next supervisor: the beginning of the name of a descriptor for traffic
+	KeptProbes   = "probes"         // supervisor → prober, next supervisor: the table of steady probes, in shared memory
+	KeptCounters = "probe.counters" // supervisor → prober: the file that counts the results of probes
+	KeptShim     = "probe.shim"     // supervisor → prober: the exec shim's program
+	KeptTarget   = "probe.target."  // supervisor → prober: the beginning of the name of a pidfd of a container's first process
 )
 
 // Messages of a supervisor or pod init to the main process of the pod's systemd unit, in the form of sd_notify.

@@ -42,6 +42,8 @@ type Pods interface {
 	Metrics() ([]byte, error)
 	// AgentMetrics returns what the agent counts of itself and the pods, in the same format.
 	AgentMetrics() ([]byte, error)
+	// ProbeMetrics returns how often the pods' probes have succeeded and failed, in the same format.
+	ProbeMetrics() ([]byte, error)
 	// Summary returns what the node and its pods use as JSON, in the format of /stats/summary.
 	Summary() ([]byte, error)
 	// Logs writes the log of a container.
@@ -104,6 +106,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /metrics", serveMetrics(s.Pods.AgentMetrics))
 	mux.HandleFunc("GET /metrics/resource", serveMetrics(s.Pods.Metrics))
 	mux.HandleFunc("GET /metrics/cadvisor", serveMetrics(s.Pods.Metrics))
+	mux.HandleFunc("GET /metrics/probes", serveMetrics(s.Pods.ProbeMetrics))
 	mux.HandleFunc("GET /logs/", s.nodeLogs)
 	mux.HandleFunc("GET /stats/summary", s.summary)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)

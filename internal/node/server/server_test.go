@@ -113,6 +113,8 @@ func (*fakePods) Metrics() ([]byte, error) { return []byte("metrics\n"), nil }
 
 func (*fakePods) AgentMetrics() ([]byte, error) { return []byte("kubelet_running_pods 1\n"), nil }
 
+func (*fakePods) ProbeMetrics() ([]byte, error) { return []byte("prober_probe_total 1\n"), nil }
+
 func (*fakePods) Summary() ([]byte, error) { return []byte("{}"), nil }
 
 func (f *fakePods) Logs(ctx context.Context, _ *corev1.Pod, _ string, o *corev1.PodLogOptions, out io.Writer) error {
@@ -341,6 +343,7 @@ func TestLogs(t *testing.T) {
 		"/exec/default/web/main?command=id":                         "400 you must specify at least 1 of stdin, stdout, stderr",
 		"/metrics":                                                  "200 kubelet_running_pods 1",
 		"/metrics/resource":                                         "200 metrics",
+		"/metrics/probes":                                           "200 prober_probe_total 1",
 		"/stats/summary":                                            "200 {}",
 	} {
 		code, text := h.get(t, cert, "", path)

@@ -25,7 +25,7 @@ static int read_answer(const char *input, size_t size) {
 static int read_table(char *table, size_t size) {
 	struct probe *p;
 	for (int i = 0; (p = find_probe(table, size, i)); i++) {
-		printf("%lld %lld %lld %u %u %u text %.*s", p->next, p->period, p->timeout, p->family, p->netns, p->port, (int)p->text_size, (char *)(p + 1));
+		printf("%lld %lld %lld %u %u %u %u text %.*s", p->next, p->period, p->timeout, p->family, p->netns, p->port, p->counter, (int)p->text_size, (char *)(p + 1));
 		if (!p->family) {
 			struct strings s;
 			printf(" strings %d", read_strings(p, &s));

@@ -5,7 +5,8 @@
 //
 // The supervisor has made everything that needs a decision: the configuration for the exec shim, or
 // an address and a request. A prober judges only whether a result is a success. The table of probes
-// is shared memory, in which a prober records its latest success for the next supervisor.
+// is shared memory, in which a prober records its latest success for the next supervisor. It counts its successes in a
+// file that it shares with supervisors.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -42,7 +43,7 @@ struct probe {
 	unsigned port;
 	unsigned text_size; // bytes of the text
 	unsigned args, env; // numbers of strings
-	unsigned reserved;
+	unsigned counter;   // number of the counter of its successes in the file KEPT_COUNTERS
 	unsigned char address[16];
 };
 
@@ -296,16 +297,35 @@ static int prepare_connections(const struct probe *p) {
 	return p->family == AF_INET || p->family == AF_INET6;
 }
 
+// map_kept maps a kept file and sets its size, or returns NULL.
+static void *map_kept(const char *name, size_t *size) {
+	struct stat st;
+	int fd = podrun_find_kept(name);
+	if (fstat(fd, &st) < 0)
+		return NULL;
+	*size = st.st_size;
+	void *mapped = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+// map_counter returns the counter of a probe's successes. Without the file it is one that nothing reads.
+static unsigned long long *map_counter(const struct probe *p) {
+	static unsigned long long unread;
+	size_t size = 0;
+	unsigned long long *all = map_kept(KEPT_COUNTERS, &size);
+	return all && p->counter < size / sizeof *all ? all + p->counter : &unread;
+}
+
 // run_prober is the main function of a prober.
 static __attribute__((noreturn)) void run_prober(int number) {
 	struct sigaction action = {.sa_handler = stop};
-	struct stat st;
+	size_t size = 0;
 	prctl(PR_SET_NAME, COMM_PROBER, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); // in the host's PID namespace the kernel would not end it with the pod init
 	sigaction(SIGTERM, &action, NULL);
-	int table = podrun_find_kept(KEPT_PROBES);
-	char *mapped = fstat(table, &st) < 0 ? MAP_FAILED : mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, table, 0);
-	struct probe *p = mapped == MAP_FAILED ? NULL : find_probe(mapped, st.st_size, number);
+	char *table = map_kept(KEPT_PROBES, &size);
+	struct probe *p = table ? find_probe(table, size, number) : NULL;
+	unsigned long long *successes = p ? map_counter(p) : NULL;
 	if (!p || !(p->family ? prepare_connections(p) : prepare_command(p)))
 		_exit(1);
 	podrun_close_from(p->family ? 3 : OWN_FDS);
@@ -315,6 +335,7 @@ static __attribute__((noreturn)) void run_prober(int number) {
 		long long started = podrun_now(), deadline = started + p->timeout;
 		if (!(p->family ? probe_server(p, deadline) : probe_command(p, deadline)))
 			_exit(1);
+		++*successes;
 		p->last = started;
 		p->next = started + p->period;
 	}

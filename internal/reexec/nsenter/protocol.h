@@ -71,6 +71,7 @@
 // Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
 #define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8
 #define KEPT_PROBES "probes" // supervisor → prober, next supervisor: the table of steady probes, in shared memory
+#define KEPT_COUNTERS "probe.counters" // supervisor → prober: the file that counts the results of probes
 #define KEPT_SHIM "probe.shim" // supervisor → prober: the exec shim's program
 
 // Messages of a supervisor or pod init to the main process of the pod's systemd unit, in the form of sd_notify.

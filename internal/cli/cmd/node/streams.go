@@ -99,6 +99,9 @@ func (r *reach) AgentMetrics() ([]byte, error) {
 	return k.Text(), nil
 }
 
+// ProbeMetrics implements server.Pods.
+func (r *reach) ProbeMetrics() ([]byte, error) { return r.metrics.Probes(r.uidOf) }
+
 // Summary implements server.Pods.
 func (r *reach) Summary() ([]byte, error) {
 	s, err := r.metrics.Summary(r.Node.Name, r.uidOf)

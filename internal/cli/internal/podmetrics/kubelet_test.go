@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
 )
 
 // TestKubelet checks the metrics of a node agent.
@@ -27,5 +29,36 @@ func TestKubelet(t *testing.T) {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("%s is missing in\n%s", line, text)
 		}
+	}
+}
+
+// TestProbeResults checks the series of a probe: a result that it has not had has none.
+func TestProbeResults(t *testing.T) {
+	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	p := dirs.Pod("default", "web")
+	plan := &pod.Plan{Name: "web", Containers: []pod.Container{{Name: "main"}}}
+	lock, err := p.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := p.Create(plan, nil); err != nil {
+		t.Fatal(err)
+	}
+	counters, err := p.OpenProbeCounters(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counters.Close()
+	for range 2 {
+		if err := store.CountProbe(counters, store.ProbeCounter(plan, "main", "liveness")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := Collector{Dirs: dirs}
+	text, err := c.Probes(func(store.Pod) (string, bool) { return "1", true })
+	const want = `prober_probe_total{container="main",namespace="default",pod="web",pod_uid="1",probe_type="Liveness",result="successful"} 2`
+	if err != nil || strings.Count(string(text), "prober_probe_total{") != 1 || !strings.Contains(string(text), "# TYPE prober_probe_total counter\n"+want+"\n") {
+		t.Errorf("%s, %v", text, err)
 	}
 }
