@@ -63,6 +63,7 @@ func testMetrics(t *testing.T, c *controlPlane) {
 		"metrics/resource": {"\nnode_cpu_usage_seconds_total ", "\nnode_memory_working_set_bytes ", "\ncontainer_start_time_seconds{container=\"main\",namespace=\"default\",pod=\"web-", "\nresource_scrape_error 0\n"},
 		"metrics/cadvisor": {"\ncontainer_fs_limit_bytes{container=\"\",device="},
 		"metrics":          {"\nkubelet_node_name{node=\"attic\"} 1\n", "\nkubelet_running_pods 2\n", "\nkubelet_pod_start_duration_seconds_count "},
+		"metrics/probes":   {"\nprober_probe_total{container=\"main\",namespace=\"default\",pod=\"web-"},
 		"logs/":            {"\n<pre>\n"},
 	} {
 		text := c.kubectl(t, "get", "--raw", "/api/v1/nodes/attic/proxy/"+path)

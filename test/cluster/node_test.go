@@ -152,6 +152,7 @@ spec:
       - name: main
         image: ` + image + `
         command: [sh, -c, 'trap "exit 0" TERM; echo started $PASSWORD; while :; do sleep 1 & wait $!; done']
+        readinessProbe: {exec: {command: ["true"]}}
         env: [{name: PASSWORD, valueFrom: {secretKeyRef: {name: password, key: password}}}]
         volumeMounts: [{name: greeting, mountPath: /greeting}]
       volumes: [{name: greeting, configMap: {name: greeting}}]

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,6 +23,7 @@ func TestServices(t *testing.T) {
 	t.Run("names", func(t *testing.T) { testServiceNames(t, c) })
 	t.Run("node port", func(t *testing.T) { testNodePort(t, c) })
 	t.Run("affinity", func(t *testing.T) { testAffinity(t, c) })
+	t.Run("rollout", func(t *testing.T) { testRollout(t, c) })
 	t.Run("API server", func(t *testing.T) { testAPIServer(t, c) })
 	t.Run("environment", func(t *testing.T) { testServiceEnvironment(t, c) })
 	t.Run("local Service", func(t *testing.T) { testLocalService(t, c, n) })
@@ -155,6 +158,61 @@ func testAffinity(t *testing.T, c *controlPlane) {
 	})
 	c.kubectl(t, "patch", "service", "web", "-p", `{"spec": {"sessionAffinity": "None", "sessionAffinityConfig": null}}`)
 	c.waitForAnswers(t, "http://web/name", "one", "two")
+}
+
+// rolling is a Deployment without preStop hooks. Its server closes its port at SIGTERM, and then ends its requests.
+const rolling = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: rolling}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: rolling}}
+  template:
+    metadata: {labels: {app: rolling}}
+    spec:
+      containers:
+      - name: main
+        image: ` + image + `
+        command: [sh, -c, 'mkdir /www; hostname > /www/name; httpd -f -p 8080 -h /www & trap "kill $!; sleep 5; exit" TERM; wait']
+        readinessProbe: {httpGet: {path: /name, port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: rolling}
+spec:
+  selector: {app: rolling}
+  ports: [{port: 80, targetPort: 8080}]
+`
+
+// testRollout: no request through a Service fails while the pods of a Deployment are replaced.
+func testRollout(t *testing.T, c *controlPlane) {
+	rollout := func() { c.kubectl(t, "rollout", "status", "deployment/rolling", "--timeout="+timeout.String()) }
+	c.apply(t, rolling)
+	rollout()
+	c.waitFor(t, "the Service answers", func() bool {
+		return c.inClient("timeout", "20", "wget", "-q", "-O-", "http://rolling/name").Run() == nil
+	})
+	requests := c.inClient("sh", "-c", "until [ -e /tmp/enough ]; do timeout 20 wget -q -O- http://rolling/name 2>&1 || echo failed; done")
+	var out bytes.Buffer
+	requests.Stdout = &out
+	if err := requests.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		c.kubectl(t, "rollout", "restart", "deployment/rolling")
+		rollout()
+	}
+	run(t, c.inClient("touch", "/tmp/enough"))
+	if err := requests.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	answers := strings.Count(out.String(), "rolling-")
+	t.Logf("%d answers", answers)
+	if failed := strings.Count(out.String(), "failed"); failed > 0 || answers == 0 {
+		t.Errorf("%d requests failed, %d had an answer:\n%s", failed, answers, regexp.MustCompile(`rolling-\S+\n`).ReplaceAllString(out.String(), ""))
+	}
+	c.kubectl(t, "delete", "deployment/rolling", "service/rolling", "--timeout="+timeout.String())
 }
 
 // testAPIServer: a pod reaches the API server by its Service, with the token of its ServiceAccount.
