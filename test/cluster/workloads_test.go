@@ -118,8 +118,10 @@ func testKinds(t *testing.T, c *controlPlane) {
 	if got, want := c.nodesOf(t, "app=everywhere"), []string{"a1", "a2", "b1"}; !slices.Equal(got, want) {
 		t.Errorf("the DaemonSet is on %v, want %v", got, want)
 	}
-	if got := c.kubectl(t, "logs", "job/now", "--all-containers"); got != "before\ndone\n" {
-		t.Errorf("the CronJob's job wrote %q", got)
+	for container, want := range map[string]string{"first": "before\n", "main": "done\n"} {
+		if got := c.kubectl(t, "logs", "job/now", "-c", container); got != want {
+			t.Errorf("the container %s of the CronJob's job wrote %q", container, got)
+		}
 	}
 }
 
