@@ -13,27 +13,6 @@ import (
 	"github.com/podrun/podrun/image/ingest"
 )
 
-func TestParseLocation(t *testing.T) {
-	for word, want := range map[string]api.Location{
-		"busybox":                 {Transport: "docker", Path: "busybox", Name: ""},
-		"host:5000/x:1":           {Transport: "docker", Path: "host:5000/x:1", Name: ""},
-		"oci/x":                   {Transport: "docker", Path: "oci/x", Name: ""},
-		"docker://host/x:1":       {Transport: "docker", Path: "host/x:1", Name: ""},
-		"docker:1":                {Transport: "docker", Path: "docker:1", Name: ""},
-		"oci:/a/b":                {Transport: "oci", Path: "/a/b", Name: ""},
-		"oci:/a/b:host:5000/x:1":  {Transport: "oci", Path: "/a/b", Name: "host:5000/x:1"},
-		"oci-archive:x.tar:y":     {Transport: "oci-archive", Path: "x.tar", Name: "y"},
-		"docker-archive:x.tar:@1": {Transport: "docker-archive", Path: "x.tar", Name: "@1"},
-		"dir:/a:b":                {Transport: "dir", Path: "/a:b", Name: ""},
-	} {
-		if got, err := api.ParseLocation(word); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", word, got, err)
-		}
-	}
-	_, err := api.ParseLocation("containers-storage:x")
-	wantError(t, err, "cannot be pulled from containers-storage")
-}
-
 // TestTransports lets skopeo write an image in every form, and loads it from there.
 func TestTransports(t *testing.T) {
 	here := two(t, "two")

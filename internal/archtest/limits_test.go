@@ -70,6 +70,36 @@ func TestDirectorySize(t *testing.T) {
 	}
 }
 
+// TestPackagesHaveTests: the tests of a package stand in its directory. Packages that only tests import are tried by
+// these.
+func TestPackagesHaveTests(t *testing.T) {
+	lines, tested, helper := map[string]int{}, map[string]bool{}, map[string]bool{}
+	for _, f := range allFiles(t) {
+		switch text := read(t, f.path); {
+		case f.test:
+			tested[f.dir] = true
+		case !strings.HasPrefix(text, "// Code generated "):
+			lines[f.dir] += strings.Count(text, "\n")
+			helper[f.dir] = f.Name.Name != "main"
+		}
+	}
+	for more := true; more; { // a helper may import another
+		more = false
+		for dir := range lines {
+			for p := range imports(t, dir) {
+				if helper[p] && !helper[dir] {
+					helper[p], more = false, true
+				}
+			}
+		}
+	}
+	for dir, n := range lines {
+		if n > maxUntested && !tested[dir] && !helper[dir] {
+			t.Errorf("%s: %d lines, and no test in the directory.\n\tDo: move the tests of the package to it, or write a table for a pure part of it.", dir, n)
+		}
+	}
+}
+
 // TestFunctionLimits bounds lines, cyclomatic complexity and parameters. Functions of tests are bounded in lines
 // alone, of which tables do not count.
 func TestFunctionLimits(t *testing.T) {

@@ -83,14 +83,15 @@ func (s *Client) startProcess() (*process, error) {
 		return nil, err
 	}
 	end := os.NewFile(uintptr(away), "channel")
-	defer end.Close()
 	cmd := exec.Command(s.program, protocol.EntryNetstack)
 	cmd.Args[0] = "podrun"
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{end}
 	p := &process{cmd: cmd, channel: &stackproto.Channel{Conn: here}, replies: make(chan stackproto.Message, 1)}
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	end.Close() // so that the process alone keeps the channel open
+	if err != nil {
 		here.Close()
 		return nil, err
 	}

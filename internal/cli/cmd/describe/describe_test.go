@@ -1,16 +1,8 @@
 package describe
 
 import (
-	"regexp"
-	"strings"
 	"testing"
-	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podrun/podrun/internal/manifest/describe"
-	manifeststatus "github.com/podrun/podrun/internal/manifest/status"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -27,20 +19,5 @@ func TestNetworkText(t *testing.T) {
 		if got := networkText(&pod.Plan{}, &st); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// TestWorkloadEvents: the page of a workload has the workload's own events.
-func TestWorkloadEvents(t *testing.T) {
-	now := time.Date(2026, 1, 1, 0, 5, 0, 0, time.UTC)
-	events := manifeststatus.WorkloadEvents(&pod.Object{Kind: pod.KindCronJob, Name: "nightly"}, []pod.Event{
-		{Type: pod.Warning, Reason: "ClockSetBack", Message: "The clock was ahead", Count: 2, First: now.Add(-time.Hour), Last: now.Add(-time.Minute)}})
-	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}}
-	page := describe.Object(cron, describe.Related{Events: events}, now)
-	if want := regexp.MustCompile(`Warning +ClockSetBack +60s \(x2 over 60m\) +podrun +The clock was ahead\n`); !want.MatchString(page) {
-		t.Errorf("the page lacks the event:\n%s", page)
-	}
-	if page := describe.Object(cron, describe.Related{Events: events, NoEvents: true}, now); strings.Contains(page, "Events:") {
-		t.Errorf("the page has events:\n%s", page)
 	}
 }
