@@ -257,7 +257,7 @@ func TestExportedComments(t *testing.T) {
 	}
 }
 
-// isInterfaceMethod: methods whose meaning is that of their interface, or whose type is not exported.
+// isInterfaceMethod reports whether a method implements an interface, or is of an unexported type.
 func isInterfaceMethod(fn *ast.FuncDecl) bool {
 	if fn.Recv == nil {
 		return false

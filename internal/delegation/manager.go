@@ -56,9 +56,12 @@ func (v hostView) alone() (Subtree, bool, error) {
 	return s, len(s.Controllers) > 0, nil
 }
 
-// Preview returns the cgroup below which a pod that the caller starts now will live: its own, one
-// that the service manager gives, or the nearest one that Find finds. It changes nothing. The error
-// is as for Find.
+// Preview returns the cgroup below which a pod that the caller starts now will live. It is the first of
+//   - the caller's cgroup,
+//   - a new scope of the service manager,
+//   - the nearest cgroup that Find finds.
+//
+// Preview changes nothing. The error is as for Find.
 func Preview() (Subtree, error) {
 	v := host(nil)
 	s, ok, err := v.alone()

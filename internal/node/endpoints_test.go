@@ -84,7 +84,7 @@ func TestEndpointsOf(t *testing.T) {
 	}
 }
 
-// What is known of the Services follows from what the API server sends of both kinds.
+// The agent's Services follow the API server's Services and EndpointSlices.
 func TestCurrentServices(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.7"}}
 	bad := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "../web"}}

@@ -11,7 +11,7 @@ import (
 // lower half and Services the upper.
 type Networks struct{ V4, V6 netip.Prefix }
 
-// DefaultNetworks are the networks of a machine on which they conflict with no others.
+// DefaultNetworks are used unless they overlap with networks of the machine.
 var DefaultNetworks = Networks{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88}), 16), netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0x88}), 64)}
 
 // NetworksOf returns the networks that contain the given addresses, one of each family.

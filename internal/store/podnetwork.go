@@ -12,8 +12,8 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// PodNetwork is the part that this host has in the pod network of a cluster. The zero PodNetwork is that of a
-// host whose pods reach no pods of other hosts.
+// PodNetwork is the part that this host has in the pod network of a cluster. The zero value: its pods
+// reach no pods of other hosts.
 type PodNetwork struct {
 	CIDRs []netip.Prefix   `json:"cidrs"` // of the pods of this host, one or none of each family
 	MTU   int              `json:"mtu"`   // of packets to others than pods of this host

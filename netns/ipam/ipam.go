@@ -101,7 +101,7 @@ func (p Pool) ServiceRanges() []netip.Prefix {
 
 func (p Pool) nth(n uint16) Addresses { return Addresses{nthOf(p.V4, n), nthOf(p.V6, n)} }
 
-// nthOf returns the address of a network whose last bits are those of n.
+// nthOf returns the network's nth address.
 func nthOf(p netip.Prefix, n uint16) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	b[len(b)-2] |= byte(n >> 8)

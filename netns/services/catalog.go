@@ -212,7 +212,7 @@ func (d *Catalog) visitors() (all []netip.Addr) {
 	return slices.Compact(all)
 }
 
-// outside returns the endpoints outside the pods' network: those of one family, else those of the other,
+// outside returns the endpoints outside the pods' network of the client's family; if there are none, of the other family,
 // which a proxy can reach as well.
 func (p Port) outside(pods []*Pod, v4 bool) []netip.AddrPort {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(b *Pod) bool { return !b.Outside })

@@ -216,7 +216,7 @@ type entry struct {
 	Here       bool
 }
 
-// navigation returns the entries of a group of pages: those of a directory, or those that are named.
+// navigation returns the entries of files.
 func (s *site) navigation(from *page, files ...string) []entry {
 	var list []entry
 	for _, file := range files {

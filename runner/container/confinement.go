@@ -28,7 +28,7 @@ import (
 type confinement struct {
 	program   *execshim.Program // nil: libcontainer does it
 	filter    execshim.Filter
-	custom    bool   // the filter is of the user's own profile, which may forbid any system call
+	custom    bool   // the filter comes from a profile of the user, which may forbid any system call
 	filterKey string // key of the stored filter
 	homes     homeDirs
 

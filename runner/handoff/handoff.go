@@ -164,8 +164,8 @@ func (r *Record) Warning() string {
 	return fmt.Sprintf("the pod's state cannot be recorded, its containers may be started again if its supervisor ends: %v", r.err)
 }
 
-// SaveObserved records what is observed of the pod. Instances whose exit is part of that become leftovers. Only
-// the loop calls it.
+// SaveObserved records what is observed of the pod. Instances whose exit is thereby recorded become leftovers. Only the loop
+// calls it.
 func (r *Record) SaveObserved(o *lifecycle.Observed) error {
 	buf := bytes.NewBuffer(r.observed[:0])
 	if err := json.NewEncoder(buf).Encode(o); err != nil {

@@ -270,7 +270,7 @@ const (
 
 // While much is written the pipe is made larger, so that the writer does not wait either. The pipes of a user may
 // have 64 MB together (pipe-user-pages-soft), so the pipe is made small again at the first data after a silence,
-// and when reading is suspended. If the pipe holds too much data for that, that is tried again later.
+// and when reading is suspended. A fuller pipe is made small later.
 const (
 	defaultPipeSize = 64 << 10
 	largePipeSize   = 256 << 10

@@ -14,7 +14,7 @@ const AnnotationClusterServices = "podrun.dev/cluster-services"
 // AnnotationPodLimits selects the rule for a pod's limits: see resources.Rule.
 const AnnotationPodLimits = "podrun.dev/pod-limits"
 
-// AnnotationComposeProject is the compose project that the pod is of: up and down -f of another one refuse it.
+// AnnotationComposeProject names the compose project of the pod: up and down -f of another project refuse to change it.
 const AnnotationComposeProject = "podrun.dev/compose-project"
 
 // AnnotationHookReason, if "true", passes the reason of the call to preStop hooks.

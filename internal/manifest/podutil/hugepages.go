@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// IsHugePagesVolume reports whether an emptyDir is of huge pages.
+// IsHugePagesVolume reports whether an emptyDir uses huge pages.
 func IsHugePagesVolume(e *corev1.EmptyDirVolumeSource) bool {
 	return e != nil && strings.HasPrefix(string(e.Medium), string(corev1.StorageMediumHugePages))
 }

@@ -95,8 +95,7 @@ func (t table) find(path string) (Field, bool) {
 	return Field{}, false
 }
 
-// entry returns the row of a map's key: its own, that of names of devices, its domain's, that of keys with a
-// domain, that of any key, or the map's.
+// entry returns the row of a map's key: the first of the key's own, a device's name, [domain/*], [*/*], [*] and the map.
 func (t table) entry(path, key string) Field {
 	domain, _, grouped := strings.Cut(key, "/")
 	kinds := []string{key, domain + "/*", "*"}

@@ -294,7 +294,7 @@ func (s *APIServer) set(kind string, at target, o Object) {
 	s.changed = make(chan struct{})
 }
 
-// selects reports whether an object is one of those that a request lists or watches.
+// selects reports whether a request selects an object.
 func (s *APIServer) selects(r *http.Request, at, of target, o Object) bool {
 	if of.resource != at.resource || at.namespace != "" && of.namespace != at.namespace {
 		return false

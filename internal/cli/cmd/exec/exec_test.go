@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// execWorld has a running pod of one container whose execs do what do says.
+// execWorld has a running pod of one container; do answers every exec.
 func execWorld(t *testing.T, do func(*clitest.ExecClient)) *clitest.Host {
 	t.Helper()
 	h := clitest.NewHost(t)

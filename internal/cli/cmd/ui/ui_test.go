@@ -97,8 +97,8 @@ func visit(h *clitest.Host, dial func(ctx context.Context, network, address stri
 	}
 }
 
-// heard reads messages of a stream until enough says that one has what is waited for.
-func heard[T any](t *testing.T, stream *bufio.Reader, what string, enough func(T) bool) {
+// readUntil reads a stream until enough returns true for a message.
+func readUntil[T any](t *testing.T, stream *bufio.Reader, what string, enough func(T) bool) {
 	t.Helper()
 	for {
 		line, err := stream.ReadString('\n')
@@ -161,14 +161,14 @@ func TestUIShowsWhatChanges(t *testing.T) {
 	h := clitest.NewHost(t)
 	_, ask := visit(h, nil, "--port", "0", "--address", "localhost")
 	state := ask("/api/state")
-	heard(t, state, "there are no pods", pageState.noPods)
+	readUntil(t, state, "there are no pods", pageState.noPods)
 	s := h.UpDetached(clitest.OneContainer, nil)
-	heard(t, state, "a pod comes", func(s pageState) bool { return s.status("default/web") == "1/1 Running 0 Running" })
+	readUntil(t, state, "a pod comes", func(s pageState) bool { return s.status("default/web") == "1/1 Running 0 Running" })
 
 	if err := s.Pod.WriteEvents(&pod.EventLog{Events: []pod.Event{{Type: "Normal", Reason: "Started", Message: "Container started", Count: 1, First: time.Now(), Last: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
-	heard(t, state, "an event comes", func(s pageState) bool {
+	readUntil(t, state, "an event comes", func(s pageState) bool {
 		for _, e := range s.Objects.Events.Changed {
 			if e.Reason == "Started" && e.Message == "Container started" {
 				return true
@@ -179,13 +179,13 @@ func TestUIShowsWhatChanges(t *testing.T) {
 	crash := clitest.WaitingContainer("app", "CrashLoopBackOff", "")
 	crash.RestartCount = 2
 	s.Publish(clitest.Status(pod.Running, crash))
-	heard(t, state, "a status changes", func(s pageState) bool { return s.status("default/web") == "0/1 CrashLoopBackOff 2 Running" })
+	readUntil(t, state, "a status changes", func(s pageState) bool { return s.status("default/web") == "0/1 CrashLoopBackOff 2 Running" })
 	s.Kill() // of which no file tells
-	heard(t, state, "a pod is killed", func(s pageState) bool { return strings.HasSuffix(s.status("default/web"), " Failed") })
+	readUntil(t, state, "a pod is killed", func(s pageState) bool { return strings.HasSuffix(s.status("default/web"), " Failed") })
 	if got := h.Run("down", "web"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	heard(t, state, "a pod goes", func(s pageState) bool {
+	readUntil(t, state, "a pod goes", func(s pageState) bool {
 		return s.Objects.Pods.Keys != nil && !slices.Contains(s.Objects.Pods.Keys, "default/web")
 	})
 }
@@ -201,7 +201,7 @@ func TestUIShowsTables(t *testing.T) {
 		}
 		return strings.Join(rows.Changed[key].Cells, "|")
 	}
-	heard(t, state, "the columns of all kinds", func(s pageState) bool {
+	readUntil(t, state, "the columns of all kinds", func(s pageState) bool {
 		return len(s.Objects.Tables.Changed) == 11 && strings.Join(s.Objects.Tables.Changed["Deployment"].Columns, "|") == "NAMESPACE|NAME|READY|UP-TO-DATE|AVAILABLE|AGE" &&
 			strings.Join(s.Objects.Tables.Changed["images"].Columns, "|") == "NAME|ID|ADDED|SIZE"
 	})
@@ -213,12 +213,12 @@ func TestUIShowsTables(t *testing.T) {
 		}
 	}
 	apply(service)
-	heard(t, state, "a Service comes", func(s pageState) bool {
+	readUntil(t, state, "a Service comes", func(s pageState) bool {
 		return row(s.Objects.Service, "default/web") == "default|web|ClusterIP|None||80/TCP|" && s.Objects.Service.Changed["default/web"].Labels["app"] == "shop" &&
 			!s.Objects.Service.Changed["default/web"].Since["AGE"].IsZero()
 	})
 	apply(h.File("apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /tmp}}\n"))
-	heard(t, state, "a PersistentVolume comes", func(s pageState) bool {
+	readUntil(t, state, "a PersistentVolume comes", func(s pageState) bool {
 		return row(s.Objects.PersistentVolume, "/disk") == "disk|1Gi|RWO|Retain|Available|||<unset>||"
 	})
 	for query, words := range map[string]string{"kind=Service&key=default/web": "service web", "kind=PersistentVolume&key=/disk": "pv disk"} {
@@ -231,7 +231,7 @@ func TestUIShowsTables(t *testing.T) {
 	if got := h.Run("delete", "-f", service); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	heard(t, state, "a Service goes", func(s pageState) bool { return s.Objects.Service != nil && len(s.Objects.Service.Keys) == 0 })
+	readUntil(t, state, "a Service goes", func(s pageState) bool { return s.Objects.Service != nil && len(s.Objects.Service.Keys) == 0 })
 }
 
 // TestUIConnectsToNoSupervisor checks that the page does not wake hibernating supervisors.
@@ -257,13 +257,13 @@ func TestUIConnectsToNoSupervisor(t *testing.T) {
 	}()
 	_, ask := visit(h, nil, "--port", "0")
 	state, logs := ask("/api/state"), ask("/api/logs?namespace=default&pod=web")
-	heard(t, logs, "a line", func(m pageLines) bool { return strings.Contains(fmt.Sprint(m.Lines), "here") })
-	heard(t, state, "what is used, twice", func(m struct{ Use []any }) bool { return m.Use != nil })
-	heard(t, state, "what is used, twice", func(m struct{ Use []any }) bool { return m.Use != nil })
+	readUntil(t, logs, "a line", func(m pageLines) bool { return strings.Contains(fmt.Sprint(m.Lines), "here") })
+	readUntil(t, state, "what is used, twice", func(m struct{ Use []any }) bool { return m.Use != nil })
+	readUntil(t, state, "what is used, twice", func(m struct{ Use []any }) bool { return m.Use != nil })
 	s.Log("app", 0, "stdout F there")
-	heard(t, logs, "another line", func(m pageLines) bool { return strings.Contains(fmt.Sprint(m.Lines), "there") })
+	readUntil(t, logs, "another line", func(m pageLines) bool { return strings.Contains(fmt.Sprint(m.Lines), "there") })
 	s.Publish(clitest.Status(pod.Running, clitest.TerminatedContainer("app", 1, "Error", "")))
-	heard(t, state, "another status", func(s pageState) bool { return strings.Contains(s.status("default/web"), "Error") })
+	readUntil(t, state, "another status", func(s pageState) bool { return strings.Contains(s.status("default/web"), "Error") })
 	if n := asked.Load(); n > 0 {
 		t.Errorf("the supervisor was asked %d times", n)
 	}
@@ -292,7 +292,7 @@ func TestUILogs(t *testing.T) {
 	s.Publish(st)
 	_, ask := visit(h, nil, "--port", "0")
 	all := func(query string) (lines []string, failed string) {
-		heard(t, ask("/api/logs?namespace=default&"+query), "the end of "+query, func(m pageLines) bool {
+		readUntil(t, ask("/api/logs?namespace=default&"+query), "the end of "+query, func(m pageLines) bool {
 			for _, l := range m.Lines {
 				lines = append(lines, l[0]+" "+l[2]+" "+l[3])
 			}
@@ -319,7 +319,7 @@ func TestUILogs(t *testing.T) {
 	s.Log("app", 1, "stdout F  that ends")
 	s.End(clitest.Status(pod.Succeeded, clitest.TerminatedContainer("app", 0, "Completed", "")))
 	var got []string
-	heard(t, follows, "the end of the pod", func(m pageLines) bool {
+	readUntil(t, follows, "the end of the pod", func(m pageLines) bool {
 		for _, l := range m.Lines {
 			got = append(got, l[0]+" "+l[3])
 		}
@@ -356,6 +356,6 @@ func TestUISocket(t *testing.T) {
 	if !strings.Contains(p.Err.String(), "ssh -L 7633:"+path+" HOST") {
 		t.Errorf("it says %s", p.Err.String())
 	}
-	heard(t, ask("/api/state"), "there are no pods", pageState.noPods)
+	readUntil(t, ask("/api/state"), "there are no pods", pageState.noPods)
 	clitest.CheckResult(t, h.Run("ui", "--socket", path), 1, "", "podrun: cannot serve the page at "+path+": another process listens on it\nhint: choose another path, or use the page that the process serves\n")
 }

@@ -50,7 +50,7 @@ func NeedSubcommand(command, text string) cli.ActionFunc {
 	}
 }
 
-// IfSet returns an action that is action if a flag is set and there are no words, else otherwise.
+// IfSet returns an action that runs action if the flag is set without arguments, and otherwise the other one.
 func IfSet(flag string, action, otherwise cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if c.IsSet(flag) && !c.Args().Present() {

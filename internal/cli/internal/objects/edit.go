@@ -19,9 +19,8 @@ import (
 
 // Edit changes a stored object that the user has named, by a change of its Kubernetes form, with the checks
 // of Apply. With dryRun it stores nothing. changed reports whether the object differs; it is an error if it
-// is being removed. Claims are bound if the change permits it. Pods are notified only of namespaces, whose labels
-// NetworkPolicies select, and of what Services lead to: pods refer to the data of other objects, which Edit
-// does not change.
+// is being removed. Claims are bound if the change permits it. Pods are notified of Namespaces, whose labels
+// NetworkPolicies select, and of endpoints only: of other objects they use the data, which Edit does not change.
 func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmdutil.DryRun, change func(metav1.Object) error) (changed bool, err error) {
 	lock, err := dirs.LockObjects()
 	if err != nil {

@@ -41,7 +41,7 @@ func podState() []family[*corev1.Pod] {
 	})...)
 }
 
-// containerFamilies are the families of a pod's containers of one kind, which of returns with their statuses.
+// containerFamilies are the metric families of one list of a pod's containers; of returns containers and statuses.
 func containerFamilies(prefix, what string, of func(*corev1.Pod) ([]corev1.Container, []corev1.ContainerStatus)) []family[*corev1.Pod] {
 	var all []family[*corev1.Pod]
 	for _, f := range containerState(prefix, what) {

@@ -92,7 +92,7 @@ func networkUsage() []family[network] {
 		trafficFamilies("transmit", "transmitted", "transmitting", func(i stats.Interface) stats.Traffic { return i.Transmit })...)
 }
 
-// trafficFamilies are the families of the traffic that of returns, with the forms of its verb.
+// trafficFamilies are the metric families of received or transmitted traffic; names and texts are made from the forms of the verb.
 func trafficFamilies(verb, participle, gerund string, of func(stats.Interface) stats.Traffic) []family[network] {
 	each := func(value func(stats.Traffic) int64) func(network) []*metric.Metric {
 		return func(n network) (all []*metric.Metric) {

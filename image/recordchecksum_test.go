@@ -13,8 +13,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// TestSeal: every changed byte in a record is detected when the record is read.
-func TestSeal(t *testing.T) {
+// TestChecksums: every changed byte in a record is detected when the record is read.
+func TestChecksums(t *testing.T) {
 	s := newStore(t)
 	got := load(t, s, newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "x"})}}).path())
 	for path, read := range map[string]func(string) error{
