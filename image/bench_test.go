@@ -66,7 +66,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// printMemory prints the peak memory of this process in kB. Its ru_maxrss would be that of the process that
+// printMemory prints the peak memory of this process in kB. Its ru_maxrss would include the process that
 // started it.
 func printMemory() error {
 	status, err := os.ReadFile("/proc/self/status")

@@ -103,7 +103,7 @@ func TestPullOnce(t *testing.T) {
 	noPartials(t, s)
 }
 
-// TestLayersComeInParallel: a registry sends no layer before all were requested, those of two images that
+// TestLayersComeInParallel: a registry sends no layer before all were requested, also for two images that
 // one process pulls.
 func TestLayersComeInParallel(t *testing.T) {
 	s := newStore(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // hostileCorpus are layers that try to reach a canary outside, with methods that worked on other unpackers,
-// in addition to those of TestHostileNames. CANARY stands for its path, CANARYDIR for its directory, UP for
+// in addition to the methods of TestHostileNames. CANARY stands for its path, CANARYDIR for its directory, UP for
 // more ".." than there are directories above.
 var hostileCorpus = map[string][]f{
 	"dots behind a slash":        {{Name: "/UPCANARY", Content: "evil"}},
@@ -52,7 +52,7 @@ var hostileCorpus = map[string][]f{
 	"a name that lies":           {{Name: "a\n/UPCANARY", Content: "evil"}, {Name: "a\\..\\..\\UPCANARY", Content: "evil"}},
 }
 
-// TestHostileCorpus: with those of TestHostileNames there are fifty.
+// TestHostileCorpus: with the layers of TestHostileNames there are fifty.
 func TestHostileCorpus(t *testing.T) {
 	testenv.NoLeaks(t)
 	for name, entries := range hostileCorpus {

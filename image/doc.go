@@ -37,7 +37,7 @@
 // # Unpacking
 //
 // The untrusted tar stream is unpacked by a child process (re-exec entry point _unpack) that sees only the
-// directory it fills: see layer/confine.go. Ids are those of the user namespace in which pods run, so files
+// directory it fills: see layer/confine.go. Ids are mapped as in the user namespace in which pods run, so files
 // belong to the user's subordinate ids. An owner that the namespace does not map becomes 0, the file loses
 // set-id bits and file capabilities, and it is counted in Info.UnmappedOwners. With a single id every file belongs
 // to the user.

@@ -24,7 +24,7 @@ const mostMemory = 64 << 10
 
 // TestMemoryOfAPull pulls images that could fill the memory: layers that are larger than the limit,
 // compressed and unpacked; many files; a zstd window of 8 MiB each; an index of 10,000 images. The peak is
-// the kernel's, and that of the unpackers as reported to their parent.
+// the kernel's figure, and for the unpackers what is reported to their parent.
 func TestMemoryOfAPull(t *testing.T) {
 	random := make([]byte, 1<<20)
 	rnd := rand.New(rand.NewPCG(1, 2))

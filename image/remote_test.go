@@ -51,7 +51,7 @@ func imageProgramPID(t *testing.T) int {
 }
 
 // TestRemote pulls, saves and loads with the image program in another process. Progress, results and
-// errors are those of the work in this process.
+// errors are the same as in this process.
 func TestRemote(t *testing.T) {
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
 	fk, repo := newFake(t, l)

@@ -16,7 +16,7 @@ import (
 	"github.com/xeipuuv/gojsonschema"
 )
 
-// version is that of the packages that the tests make: a pre-release, because each packager has its own form for it.
+// version is the version of the packages that the tests make: a pre-release, because each packager has its own form for it.
 const version = "0.1.0-rc.1"
 
 // arch is this machine's architecture as scripts/build spells it.
@@ -126,7 +126,7 @@ func newRoot(t *testing.T) (root string, files []string) {
 	return root, list(t, root)
 }
 
-// list returns the files and directories below a root, without those of dpkg and rpm.
+// list returns the files and directories below a root, without the files of dpkg and rpm.
 func list(t *testing.T, root string) (names []string) {
 	t.Helper()
 	for name := range strings.FieldsSeq(output(t, "find", root, "-path", root+"/var/lib/*", "-prune", "-o", "-print")) {
@@ -240,7 +240,7 @@ func TestAPK(t *testing.T) {
 }
 
 // TestSBOM: the bill of materials of the built binary lists the libraries of the CLI, of each embedded program, and
-// those of C, and follows the schema.
+// the C libraries, and follows the schema.
 func TestSBOM(t *testing.T) {
 	text, err := os.ReadFile(file(t, "*.cdx.json"))
 	if err != nil {

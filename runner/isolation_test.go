@@ -290,7 +290,7 @@ func TestCrashesLeaveNothing(t *testing.T) {
 	}
 }
 
-// The other process limits are those of the process that started the pod, as with containerd, although
+// The other process limits are inherited from the process that started the pod, as with containerd, although
 // podrun's own programs raise theirs.
 func TestLimitsOfWhoStartsThePod(t *testing.T) {
 	testenv.NoLeaks(t)

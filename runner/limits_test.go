@@ -80,7 +80,7 @@ func TestLimitsOnARealHost(t *testing.T) {
 	}
 }
 
-// A container has its own OOM score on every start, not that of the process that starts it (crun#1357: from
+// A container has its own OOM score on every start, not the score of the process that starts it (crun#1357: from
 // the second start on it was the monitor's).
 func TestOOMScoreOnEveryStart(t *testing.T) {
 	testenv.NoLeaks(t)

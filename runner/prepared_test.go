@@ -299,7 +299,7 @@ func TestFirstContainersAreMadeBesideTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/etc/hosts", got.Instance.PID)); err != nil || string(b) != network.HostsFile(plan, nil) {
-		t.Errorf("the one that waits has hosts %q: %v", b, err)
+		t.Errorf("the waiting pod has hosts %q: %v", b, err)
 	}
 	pid := got.Instance.PID
 	e.abandonSandbox()

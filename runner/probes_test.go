@@ -145,7 +145,7 @@ func TestProbeTimeout(t *testing.T) {
 	c.Readiness.TimeoutSeconds = 1
 	p := start(t, newPlan(nil, []pod.Container{c}))
 	p.said("Unhealthy", "Readiness probe failed: command timed out:")
-	for sleeping("4242") > 2 { // at most those of the next probe
+	for sleeping("4242") > 2 { // at most the processes of the next probe
 		<-time.After(10 * time.Millisecond)
 	}
 }

@@ -222,7 +222,7 @@ func (w wholePod) killSupervisor(supervisor, podInit int) (next int) {
 			return next
 		}
 	}
-	w.t.Fatal("no supervisor follows the one that was killed")
+	w.t.Fatal("no supervisor follows the killed one")
 	return 0
 }
 

@@ -125,8 +125,8 @@ func TestLayersThatKeepTheirLabel(t *testing.T) {
 	})
 }
 
-// Warnings that arise while a sandbox is made, such as those of its network, belong to that sandbox and
-// replace those of the last one.
+// Warnings that arise while a sandbox is made, such as its network's, belong to that sandbox and
+// replace the warnings of the last one.
 func TestAWarningWhileItIsMade(t *testing.T) {
 	plan := newPlan(nil, nil)
 	e := testEngine(plan, store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}.Pod("default", "p"))

@@ -82,8 +82,8 @@ func byGroup(path string, rights uint32) (bool, error) {
 	return false, nil
 }
 
-// namedUser reports whether an access control list names the calling user (acl(5); the format is
-// that of linux/posix_acl_xattr.h). The kernel then does not check groups.
+// namedUser reports whether an access control list names the calling user (acl(5); the format is in
+// linux/posix_acl_xattr.h). The kernel then does not check groups.
 func namedUser(path string) bool {
 	const header, entry, aclUser = 4, 8, 2
 	list := make([]byte, 1<<12)

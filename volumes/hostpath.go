@@ -40,7 +40,7 @@ var hostPathWants = map[HostPathType]struct {
 
 // OpenHostPath opens a path of the host, by O_PATH, and makes it first if its type requires that.
 // host is where MountHost has mounted the host's files, "/" without that. It follows symbolic
-// links. The open file is the one that was checked: it can be bind-mounted even if the path
+// links. The open file is the checked file: it can be bind-mounted even if the path
 // changes. Without a type a missing path becomes a directory, as in containerd and CRI-O. A file of
 // the wrong type gives the kubelet's message.
 func OpenHostPath(host, path string, kind HostPathType) (*os.File, error) {

@@ -47,7 +47,7 @@ func MountRootfs(dir string, layers []string, readOnly bool, label string) (root
 			return "", fmt.Errorf("make root file system: %w", err)
 		}
 	}
-	// The mode of the topmost directory is that of "/", whatever the umask; with a read-only root
+	// The mode of the topmost directory is the same as of "/", whatever the umask; with a read-only root
 	// it is the image's.
 	if !readOnly {
 		if err := os.Chmod(filepath.Join(dir, upperDir), 0o755); err != nil {

@@ -57,7 +57,7 @@ type Throttle struct {
 // percent (PSI "some avg10").
 type Pressure struct{ CPU, Memory, IO *float64 }
 
-// Limits are those of the group itself, not of its parents; nil: none.
+// Limits are set for the group itself, not for its parents; nil: none.
 type Limits struct {
 	CPU       *int64 // thousandths of a processor
 	CPUQuota  *int64 // the same, in microseconds of each period

@@ -54,8 +54,8 @@ func readProcesses(proc string) (*Processes, error) {
 	return all, nil
 }
 
-// Find returns the process of this user that was executed with matching arguments; of several the
-// one that is the others' ancestor.
+// Find returns the process of this user that was executed with matching arguments; of several it
+// returns their common ancestor.
 func (a *Processes) Find(match func(args []string) bool) (pid int, ok bool) {
 	var found []int
 	for pid := range a.byPID {
@@ -89,7 +89,7 @@ func (a *Processes) Below(pid int) []int {
 	return all
 }
 
-// FindInner returns the one of pids that has the number inner in a PID namespace below this one.
+// FindInner returns the process among pids that has the number inner in a PID namespace below this one.
 func (a *Processes) FindInner(pids []int, inner int) (pid int, ok bool) {
 	i := slices.IndexFunc(pids, func(pid int) bool { return a.innerPID(pid) == inner })
 	if i < 0 {
@@ -98,8 +98,8 @@ func (a *Processes) FindInner(pids []int, inner int) (pid int, ok bool) {
 	return pids[i], true
 }
 
-// Inside returns those of pids that share the mount namespace of a process: the processes of the
-// container of which it is the first one, including those that were executed in it later.
+// Inside returns the processes among pids that share the mount namespace of a process: the processes of the
+// container of which it is the first one, including processes that were executed in it later.
 func (a *Processes) Inside(pids []int, first int) []int {
 	space, err := os.Readlink(a.file(first, "ns/mnt"))
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *Processes) Sum(pids []int) Sample {
 	return s
 }
 
-// CPUTime returns the time of processes on processors, with that of children that they have reaped.
+// CPUTime returns the processor time of processes and of the children that they have reaped.
 func (a *Processes) CPUTime(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
 		sum += time.Duration(a.byPID[pid].Ticks) * clockTick

@@ -22,7 +22,7 @@ const (
 
 // Location is where an image is: a registry and a name, or a file or directory.
 type Location struct {
-	Transport string // "docker", or one of those for files; "": detected from the file
+	Transport string // "docker", or a transport for files; "": detected from the file
 	Path      string // the file or directory; of "docker" the name
 	Name      string // selects an image in there, by name or by "@" and a number from 0; "": all
 }

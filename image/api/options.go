@@ -15,8 +15,8 @@ type PullOptions struct {
 	// AuthFile has the credentials; "" means the usual files: $XDG_RUNTIME_DIR/containers/auth.json,
 	// ~/.docker/config.json and so on.
 	AuthFile string
-	// AuthTexts are the contents of auth files. Their credentials for an image are tried before those of
-	// AuthFile.
+	// AuthTexts are the contents of auth files. Their credentials for an image are tried before
+	// AuthFile's.
 	AuthTexts [][]byte
 	// NoName leaves the names unchanged: the image is found by its id.
 	NoName bool

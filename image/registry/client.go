@@ -77,8 +77,8 @@ type registrySource struct {
 	guard       *credentialGuard // of all requests
 }
 
-// openWithLogins opens the registry with the first of the logins for the image that it accepts, else with
-// those of the auth file, else with none.
+// openWithLogins opens the registry with the first login for the image that it accepts, else with
+// the auth file's, else with none.
 func (s *Client) openWithLogins(ctx context.Context, name reference.Name, o api.PullOptions) (*registrySource, error) {
 	for _, login := range credentials.For(name, o.AuthTexts) {
 		as := types.DockerAuthConfig(login)
@@ -210,7 +210,7 @@ func (b *watchedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// Allowed checks by policy the image in a registry whose manifest has this digest; "" is the one that the
+// Allowed checks by policy the image in a registry whose manifest has this digest; "" is the manifest that the
 // name stands for. A bundle may sign either, because the one leads to the other by its digest.
 func (r *registrySource) Allowed(ctx context.Context, d digest.Digest) error {
 	top, _, err := r.Manifest(ctx, "")

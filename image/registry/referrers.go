@@ -147,7 +147,7 @@ func bundleTexts(image v1.Image) (texts [][]byte, err error) {
 	return texts, nil
 }
 
-// login returns the login for a source. The one that was chosen for the image is not a mirror's.
+// login returns the login for a source. The login that was chosen for the image does not count for a mirror.
 func (a *address) login(source reference.Named) (types.DockerAuthConfig, error) {
 	sys := *a.sys
 	if reference.Domain(source) != reference.Domain(a.ref.DockerReference()) {

@@ -15,7 +15,7 @@ import (
 )
 
 // DescribeConfig returns a sentence about how registries.conf(5) resolves the names of images. The error,
-// with its hint, is that of a file with which every pull would fail. It sends no request.
+// with its hint, names a file with which every pull would fail. It sends no request.
 func DescribeConfig() (string, error) {
 	sys := systemConfig()
 	return describeConfig(&sys)

@@ -29,14 +29,14 @@ type Device struct {
 	Block      bool   // otherwise a character device
 }
 
-// Mount is a file or directory of the host. Options are those of mount(8).
+// Mount is a file or directory of the host. Options are as for mount(8).
 type Mount struct {
 	Host, Path string
 	Options    []string
 }
 
-// Hook is a program of the host that runs at a moment of the container's life; the moment's name is
-// that of the OCI runtime specification.
+// Hook is a program of the host that runs at a moment of the container's life; the moment is
+// named as in the OCI runtime specification.
 type Hook struct {
 	Name, Path string
 	Args, Env  []string

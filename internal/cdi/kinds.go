@@ -29,7 +29,7 @@ type Kind struct {
 func (k *Kind) Unit(device string) string { return k.unitOf[device] }
 
 // Kinds returns the kinds of devices that the specifications in dirs describe, by name; a later
-// directory overrides an earlier one. The error joins those of unreadable specifications.
+// directory overrides an earlier one. The error names every unreadable specification.
 func Kinds(dirs []string) ([]Kind, error) {
 	cache, err := cdi.NewCache(cdi.WithSpecDirs(dirs...), cdi.WithAutoRefresh(false))
 	if err != nil {

@@ -242,7 +242,7 @@ func alias(name string, c *cli.Command) *cli.Command {
 }
 
 // useNamespace sets the namespace for names without one: the value of -n among the words of the command,
-// else that of the environment.
+// else $PODRUN_NAMESPACE.
 func useNamespace(env *cmdutil.Env, cmd *cli.Command, words []string) error {
 	env.NamespaceFlag = cmdline.FlagValue(cmd, words, "namespace")
 	if env.NamespaceFlag != "" {

@@ -134,7 +134,7 @@ func (f *Follower) firstSegment(attempt int) (*reader, error) {
 	return newReader(c.files[0], attempt, c.segments[0]), nil
 }
 
-// nextSegment opens the file after the one that has been read, or returns nil if it does not exist
+// nextSegment opens the file after the last file that has been read, or returns nil if it does not exist
 // yet.
 func (f *Follower) nextSegment() (*reader, error) {
 	c, err := openInstance(f.Dir, f.at.attempt)

@@ -11,7 +11,7 @@ import (
 )
 
 // segmentFile is one file of an instance's log. Rotated files are numbered from 1 on, in the order
-// in which they were written; segment 0 is the one that is written to.
+// in which they were written; segment 0 is being written.
 type segmentFile struct{ attempt, segment int }
 
 // name returns "3.log", or "3.log.2" for a rotated file.

@@ -13,7 +13,7 @@ import (
 // one entry (kubelet: containerLogMaxSize, containerLogMaxFiles).
 type Limits struct {
 	MaxBytes int64
-	MaxFiles int // including the one that is written to; at least 2
+	MaxFiles int // including the current file; at least 2
 }
 
 // Writer appends to the log of one instance. It rotates as it writes and not periodically: a
@@ -189,7 +189,7 @@ func (w *Writer) CompletePartial() error {
 	return err
 }
 
-// Prune deletes the logs of all instances but attempt and the one that precedes it: the kubelet keeps
+// Prune deletes the logs of all instances but attempt and the instance before it: the kubelet keeps
 // one dead instance of a container beside the living one (kubelet: pkg/kubelet/kuberuntime,
 // MaxPerPodContainer).
 func Prune(dir string, attempt int) error {

@@ -13,8 +13,8 @@ type Ceiling struct {
 	Memory   int64 // bytes
 }
 
-// FindCeiling returns the smallest limits of the cgroups above the calling process's own: those of the user's slice,
-// for example. The process's own limits are not those of pods.
+// FindCeiling returns the smallest limits of the cgroups above the calling process's own: the limits of the user's slice,
+// for example. The process's own limits do not apply to pods.
 func FindCeiling() Ceiling { return host(nil).ceiling() }
 
 func (v hostView) ceiling() (c Ceiling) {

@@ -55,7 +55,7 @@ func occupied(dir string, foreign int) error {
 	return &NotDelegated{fmt.Sprintf("the cgroup %s holds %d other process(es)", dir, foreign), hintScope}
 }
 
-// Lacks returns a *NotDelegated that names those of the controllers that s does
+// Lacks returns a *NotDelegated that names the controllers that s does
 // not have, or nil.
 func (s Subtree) Lacks(controllers ...string) error { return host(nil).lacks(s, controllers) }
 

@@ -208,7 +208,7 @@ func (v hostView) procs(dir string) (movable []int, foreign int, err error) {
 	return movable, foreign, nil
 }
 
-// controllers returns those of wanted that children of dir can have: dir has them, or an ancestor
+// controllers returns the wanted controllers that children of dir can have: dir has them, or an ancestor
 // has them and every cgroup between permits us to enable them.
 func (v hostView) controllers(dir string) []string {
 	have := v.available(dir)

@@ -1,4 +1,4 @@
-// Package editdistance compares words, to suggest the one that was meant.
+// Package editdistance compares words, to suggest what was meant.
 package editdistance
 
 // Of returns how many letters have to be changed, added, removed or swapped with their neighbour to turn a

@@ -24,7 +24,7 @@ type Environment struct {
 	Env  []string // KEY=value
 	Args []string // the container's argv
 
-	// Vars are the variables for $(VAR): the declared ones and those of Services; not the image's.
+	// Vars are the variables for $(VAR): the declared ones and the variables of Services; not the image's.
 	Vars map[string]string
 
 	// Fixed reports that the environment follows from the Plan alone.
@@ -190,7 +190,7 @@ func (r *resolver) data(kind pod.ObjectKind, name string, optional bool) (map[st
 	return data, nil
 }
 
-// env adds the variables to those of the container and its image.
+// env adds the variables to the environment of the container and its image.
 func (r *resolver) env(base []string) []string {
 	env := slices.Clone(base)
 	at := map[string]int{}

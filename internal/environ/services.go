@@ -9,7 +9,7 @@ import (
 )
 
 // Services returns the variables with the addresses of a namespace's Services: FOO_SERVICE_HOST and
-// the like, and those of Docker's links (kubelet: pkg/kubelet/envvars). A Service without an
+// the like, and the variables of Docker's links (kubelet: pkg/kubelet/envvars). A Service without an
 // address has none.
 func Services(services []*pod.Object) map[string]string {
 	vars := map[string]string{}

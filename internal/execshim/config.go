@@ -24,7 +24,7 @@ type Config struct {
 	Filter          Filter
 	AppArmor        string // the profile that the process changes to at that moment, or ""
 	Label           string // SELinux label of the process from that moment on, or ""; it excludes AppArmor
-	TimerSlack      int    // nanoseconds; 0: that of the process before
+	TimerSlack      int    // nanoseconds; 0: inherited
 
 	// FilterEarly makes Exec load the filter before the process is in the container. The filter
 	// must permit the system calls that make a process (clone, setsid, pipe2, capset). A filter

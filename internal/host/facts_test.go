@@ -52,7 +52,7 @@ func TestThisHost(t *testing.T) {
 	}
 }
 
-// TestForkUserns compares the result of the fork with that of the files. If the files of this host
+// TestForkUserns compares the result of the fork with the result of the files. If the files of this host
 // leave a doubt, the fork is right by definition.
 func TestForkUserns(t *testing.T) {
 	v := newProber(Setup{})

@@ -23,7 +23,7 @@ type SELinux struct {
 	Labels func(options []string) (process, files string, err error)
 	Layers func() string // returns the label of the files of images, which all containers may read
 
-	// Try returns why containers could not have the two labels; noNewPrivileges is that of their
+	// Try returns why containers could not have the two labels; noNewPrivileges is set for their
 	// processes.
 	Try func(process, files string, noNewPrivileges bool) error
 }

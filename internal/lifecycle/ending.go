@@ -109,7 +109,7 @@ func (o *Observed) beginStop(plan *pod.Plan, e Event) {
 }
 
 // endingOfLostSandbox returns the ending of a pod whose sandbox could not be made, or died and is not
-// replaced. The reason of a failed creation is that of the kubelet's event.
+// replaced. The reason of a failed creation is the same as of the kubelet's event.
 func (o *Observed) endingOfLostSandbox(e Event) *Ending {
 	end := &Ending{Cause: EndLost, Since: e.At, GraceEnd: e.At.Boot}
 	if o.Sandbox == SandboxCreating && e.Kind == SandboxFailed {

@@ -6,7 +6,7 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// Status returns the pod's status as the kubelet would compute it. Its times are those of the
+// Status returns the pod's status as the kubelet would compute it. Its times are the times of the
 // events, or now if there was none. The caller adds BootID and Warnings.
 func Status(plan *pod.Plan, o *Observed, now Now) pod.Status {
 	ending := o.currentEnding(plan, now)

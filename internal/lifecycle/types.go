@@ -88,7 +88,7 @@ type OOMLimit string
 const (
 	OOMContainer OOMLimit = "container" // its own limit
 	OOMPod       OOMLimit = "pod"       // the limit of the pod as a whole
-	OOMMachine   OOMLimit = ""          // neither: the machine's, or that of a unit around the pod
+	OOMMachine   OOMLimit = ""          // neither: the machine's, or the limit of a unit around the pod
 )
 
 // ActionKind is the kind of an action. The comments name the events that answer it.

@@ -7,6 +7,6 @@
 //	Render  the Pod and its pod.Status → the Pod with its PodStatus
 //	PodRow  (package printers) the same → one line of `podrun ps`
 //
-// This package and the packages below it translate Kubernetes' types into those of package pod, which the
+// This package and the packages below it translate Kubernetes' types into the types of package pod, which the
 // supervisor program uses. They are pure: they read no file, no clock and no environment.
 package manifest

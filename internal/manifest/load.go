@@ -51,7 +51,7 @@ func LoadInNamespace(file string, data []byte, namespace string, suffix func() s
 }
 
 // finishObject fills in what follows from a decoded object (Findings, Effective, defaults, Stored), and
-// reports mistakes. namespace is that of an object that sets none.
+// reports mistakes. namespace is for an object that sets none.
 func finishObject(o *Object, namespace string, errs *Errors) {
 	switch {
 	case o.Pod != nil:

@@ -57,7 +57,7 @@ func NewObject(kind string, object metav1.Object) (*Object, error) {
 }
 
 // Edit returns a stored object after a change of its Kubernetes form: as Load would return it, with the
-// identity of the stored one. The stored one stays as it is. The error is that of change, or an *Errors.
+// identity of the stored one. The stored one stays as it is. The error is change's, or an *Errors.
 func Edit(stored *pod.Object, change func(metav1.Object) error) (*Object, error) {
 	object, err := editable(stored)
 	if err != nil {

@@ -30,7 +30,7 @@ func Do(t testing.TB, ns string, f func() error) {
 }
 
 // Dial connects from inside a network by "tcp" or "udp" to an address with a port. Timeout bounds
-// the connecting and the traffic on it. The error is that of the system call.
+// the connecting and the traffic on it. The error is the system call's.
 func Dial(ns, network, to string) (net.Conn, error) {
 	return DialFrom(ns, network, "", to, Timeout)
 }

@@ -35,7 +35,7 @@ func TestTransactIsAtomic(t *testing.T) {
 			return nil
 		})
 		if !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "change 2 of 2") || count() != 0 {
-			t.Errorf("error %v, %d tables, want that of the rule and none", err, count())
+			t.Errorf("error %v, %d tables, want the rule's and none", err, count())
 		}
 		for _, want := range []error{nil, unix.EEXIST} {
 			err := Transact(func(c *nftables.Conn) error {

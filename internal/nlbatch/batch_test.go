@@ -27,7 +27,7 @@ func TestBatchReportsTheFirstFailure(t *testing.T) {
 		b.AddRoute("add a way to nobody", Route{Dst: netip.MustParsePrefix("10.2.0.0/16"), Link: 78})
 		b.AddAddress(LoopbackIndex, "lo", netip.MustParsePrefix("10.1.1.2/32"))
 		if err := b.Send(); !errors.Is(err, unix.ENODEV) || !strings.Contains(err.Error(), "bring up nobody") {
-			t.Errorf("error %v, want that of the first that failed", err)
+			t.Errorf("error %v, want the error of the first that failed", err)
 		}
 		addrs, err := (&net.Interface{Index: LoopbackIndex}).Addrs()
 		var all string

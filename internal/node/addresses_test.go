@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/node/nodetest"
 )
 
-// hostRoutesOfTest are the routes of a host: the default one, those of a VPN for everything, and its own network.
+// hostRoutesOfTest are the routes of a host: the default one, a VPN's for everything, and its own network.
 var hostRoutesOfTest = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1"), netip.MustParsePrefix("::/0"),
 	netip.MustParsePrefix("192.168.1.0/24"), netip.MustParsePrefix("192.168.1.7/32"), netip.MustParsePrefix("fd12::/64"),

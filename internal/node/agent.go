@@ -318,7 +318,7 @@ func (a *Agent) admitOn(n *corev1.Node, w *worker, p *corev1.Pod) *rejection {
 }
 
 // Find returns the pod of a namespace and a name, and of uid unless that is empty; nil if the node has none. Of two
-// pods with the same name it returns the one that has not ended.
+// pods with the same name it returns the living one.
 func (a *Agent) Find(namespace, name string, uid types.UID) (found *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // slice returns an EndpointSlice with the port http. Each endpoint is ADDRESS@NODE, or ADDRESS, and the conditions
-// that differ from those of a ready one: "unready", "terminating" for one that still serves, "ended", "unknown".
+// that differ from a ready endpoint's: "unready", "terminating" for one that still serves, "ended", "unknown".
 func slice(name string, endpoints ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8080))}}}

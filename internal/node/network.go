@@ -198,7 +198,7 @@ func (n *Network) condition() corev1.NodeCondition {
 	return c
 }
 
-// withClusterIPs returns the status of a pod with only those of its addresses that are in the node's networks, in the
+// withClusterIPs returns the status of a pod with only the addresses that are in the node's networks, in the
 // order of the networks. The other addresses are not unique in the cluster, and other nodes do not reach them.
 func (n *Network) withClusterIPs(st *corev1.PodStatus) *corev1.PodStatus {
 	if n == nil {

@@ -167,7 +167,7 @@ func TestNetworkUpdate(t *testing.T) {
 	}
 }
 
-// The annotations are those of the network, and go with it.
+// The annotations belong to the network, and go with it.
 func TestAnnotations(t *testing.T) {
 	key, text := testKey(1)
 	r := &Registration{Name: "self", Network: NewNetwork(&testTunnel{}, key, netip.MustParseAddrPort("[2001:db8::1]:51820"))}

@@ -42,7 +42,7 @@ func enterNamespaces(args []string) int {
 
 // probeAll is the inner entry point.
 func probeAll(args []string) int {
-	// The order is that of names. The filter comes last, because it cannot be removed.
+	// They are sorted by name. The filter comes last, because it cannot be removed.
 	ids, root, net := mapped(), overlay(args[0]), network()
 	sandbox := failed(host.Sandbox, errors.Join(mounts(args[0]), filter()))
 	if sandbox.Level == "" {

@@ -1,4 +1,4 @@
-// Package nsprobe tries, in namespaces like those of a pod, what no file of the host shows: whether
+// Package nsprobe tries, in namespaces like a pod's, what no file of the host shows: whether
 // the ids can be mapped, whether the data's file system holds root file systems, whether the kernel
 // lets a pod mount what it needs. Its findings are internal/host's.
 //

@@ -62,7 +62,7 @@ func TestDoEntersAllAndLeavesNoThread(t *testing.T) {
 	all.Wait()
 }
 
-// With one processor the next goroutine runs on the thread of the one that started it, which is the
+// With one processor the next goroutine runs on the thread of the goroutine that started it, which is the
 // main thread often enough for this test.
 func TestDoLeavesTheMainThread(t *testing.T) {
 	testenv.NoLeaks(t)

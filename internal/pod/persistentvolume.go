@@ -16,7 +16,7 @@ type PersistentVolume struct {
 
 	Source   string `json:"source"`             // Kubernetes' name of the kind; podrun mounts "hostPath" and "local"
 	Path     string `json:"path,omitempty"`     // absolute, on the host
-	PathType string `json:"pathType,omitempty"` // that of a hostPath volume
+	PathType string `json:"pathType,omitempty"` // of a hostPath volume
 
 	// OtherNode is whether its nodeAffinity did not match this machine when it was applied.
 	OtherNode bool `json:"otherNode,omitempty"`

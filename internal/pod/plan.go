@@ -183,14 +183,14 @@ type Container struct {
 	Capabilities      []string `json:"capabilities,omitempty"`      // CAP_… of a process with uid 0
 	SeccompUnconfined bool     `json:"seccompUnconfined,omitempty"` // otherwise Seccomp or the runtime's default profile
 
-	// Seccomp is a user's profile, in Docker's format or that of the OCI runtime specification.
+	// Seccomp is a user's profile, in the format of Docker or of the OCI runtime specification.
 	Seccomp json.RawMessage `json:"seccomp,omitempty"`
 
 	// AppArmor is the profile of the container's processes: AppArmorDefault until the host's
 	// default is resolved; "" for none.
 	AppArmor string `json:"appArmor,omitempty"`
 
-	// Label is the SELinux label of its processes, and FileLabel that of its root file system; ""
+	// Label is the SELinux label of its processes, and FileLabel the label of its root file system; ""
 	// if they keep the user's.
 	Label     string `json:"label,omitempty"`
 	FileLabel string `json:"fileLabel,omitempty"`

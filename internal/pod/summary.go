@@ -59,7 +59,7 @@ func Summarize(plan *Plan, st *Status) Summary {
 		}
 	}
 	if !initializing || st.condition("Initialized") {
-		s.Restarts, s.Restarted = sidecars.Restarts, sidecars.Restarted // those of finished init containers no longer count
+		s.Restarts, s.Restarted = sidecars.Restarts, sidecars.Restarted // restarts of finished init containers no longer count
 		s.apps(plan, st)
 	}
 	if st.Phase == Failed && st.Reason == ReasonEvicted {

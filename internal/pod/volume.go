@@ -5,7 +5,7 @@ type Volume struct {
 	Name string     `json:"name"`
 	Kind VolumeKind `json:"kind"`
 
-	// SizeLimit, in bytes, is that of a tmpfs; for others see Plan.Storage.
+	// SizeLimit, in bytes, is for a tmpfs; for others see Plan.Storage.
 	SizeLimit int64  `json:"sizeLimit,omitempty"`
 	Mode      uint32 `json:"mode,omitempty"`     // of an emptyDir; 0: 0777
 	PageSize  int64  `json:"pageSize,omitempty"` // of huge pages, in bytes

@@ -100,7 +100,7 @@ func (p *Prespawn) Stop() {
 	}
 }
 
-// usableFor reports whether the process can become the one that cmd would start. It can if it has
+// usableFor reports whether the process can become the process that cmd would start. It can if it has
 // joined the user namespace that the pods share, or if no pod is alive.
 func (p *Prespawn) usableFor(cmd *exec.Cmd, user *os.File) bool {
 	if p == nil || !p.ready() || !p.alive() || (p.user == nil) != (user == nil) {
@@ -130,7 +130,7 @@ func sameFile(a, b *os.File) bool {
 	return errors.Join(aerr, berr) == nil && os.SameFile(ai, bi)
 }
 
-// message returns what the process must receive to become the one that cmd would start.
+// message returns what the process must receive to become the process that cmd would start.
 func (p *Prespawn) message(cmd *exec.Cmd) string {
 	words := slices.Concat([]string{cmd.Path}, cmd.Args, []string{""})
 	for _, v := range cmd.Env {
@@ -141,7 +141,7 @@ func (p *Prespawn) message(cmd *exec.Cmd) string {
 	return strings.Join(words, "\x00") + "\x00"
 }
 
-// start makes the process become the one that cmd would run, calls started, and waits for its end.
+// start makes the process become the process that cmd would run, calls started, and waits for its end.
 func (p *Prespawn) start(cmd *exec.Cmd, started func()) error {
 	var fds []int
 	for _, f := range append([]*os.File{cmd.Stderr.(*os.File)}, cmd.ExtraFiles...) {

@@ -13,7 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// RemovePod removes what a dead pod has left: its files, including those of subordinate ids, its
+// RemovePod removes what a dead pod has left: its files, including files of subordinate ids, its
 // cgroup and its directories. The caller holds the pod's lock.
 func RemovePod(program string, d store.Dirs, p store.Pod) error {
 	if p.CanRemoveDirectly() {

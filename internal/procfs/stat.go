@@ -56,7 +56,7 @@ type Stat struct {
 	PPID    int
 	Exiting bool // it has exited, or the kernel is ending it
 	Threads int64
-	Ticks   int64 // its time on processors, and that of reaped children, in clock ticks
+	Ticks   int64 // processor time of it and of its reaped children, in clock ticks
 }
 
 // pfExiting is the kernel's PF_EXITING.

@@ -57,7 +57,7 @@ var Libraries string
 func EntryPoints() map[string]func([]string) int { return nil }
 
 // Programs unpacks the programs once per version. They are on disk, not in a memfd, so that all
-// pods of a user share their pages and those of an idle pod can be reclaimed.
+// pods of a user share their pages and the pages of an idle pod can be reclaimed.
 func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if err := os.MkdirAll(dirs.LibexecDir(), 0o700); err != nil {
 		return p, fmt.Errorf("unpack podrun's programs: %w", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/runner"
 )
 
-// Libraries is empty: the modules of the programs are those of this program.
+// Libraries is empty: the programs' modules are part of this program.
 const Libraries = ""
 
 // EntryPoints returns the entry points of the other programs: this program runs them itself.

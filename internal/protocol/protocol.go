@@ -126,7 +126,7 @@ const (
 	MsgStop         = "stop"          // pod init → supervisor: stop the pod gracefully; repeated until stop-recorded
 )
 
-// Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
+// Names of descriptors that the pod init keeps. The containers' streams are ID.STREAM.
 const (
 	KeptControl  = "control"        // supervisor → next supervisor: the listening control socket
 	KeptNotify   = "notify"         // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8

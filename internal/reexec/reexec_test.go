@@ -44,7 +44,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// TestPassFile: the descriptors follow those of the standard streams.
+// TestPassFile: the descriptors follow the standard streams.
 func TestPassFile(t *testing.T) {
 	file, err := os.Open("/dev/null")
 	if err != nil {

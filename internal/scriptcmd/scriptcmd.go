@@ -1,5 +1,5 @@
 // Package scriptcmd provides the commands that the scripts of test/script and test/vm share, in
-// addition to those of testscript.
+// addition to testscript's.
 package scriptcmd
 
 import (

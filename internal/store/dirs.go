@@ -194,7 +194,7 @@ func Trusted(dir string) error {
 
 // trustedAbove refuses a directory in which others could create or replace podrun's own.
 func trustedAbove(dir string) error {
-	if err := trusted(dir, unix.Lstat, func(*unix.Stat_t) bool { return false }); err != nil { // the mode may be that of a link
+	if err := trusted(dir, unix.Lstat, func(*unix.Stat_t) bool { return false }); err != nil { // the mode may be a link's
 		return err
 	}
 	return trusted(dir, unix.Stat, func(st *unix.Stat_t) bool { return writable(st, false) })

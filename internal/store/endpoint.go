@@ -146,7 +146,7 @@ func (d Dirs) Networks(services []*pod.Object) pod.Networks {
 }
 
 // LockServices takes the lock of the process that programs the router for Services and policies. It is on disk
-// like that of LockSharedResources, but separate, so that starting pods need not wait for it.
+// like the lock of LockSharedResources, but separate, so that starting pods need not wait for it.
 func (p Pod) LockServices() (*FileLock, error) {
 	return LockExclusive(filepath.Join(p.dirs.Data, "services.lock"))
 }

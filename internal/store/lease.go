@@ -15,7 +15,7 @@ type Lease struct {
 	Slot      int          `json:"slot"`      // the pod's number
 	Addresses []netip.Addr `json:"addresses"` // derived from the slot
 
-	// Gateway has the router's addresses if the pod's are those of a cluster's node (PodNetwork).
+	// Gateway has the router's addresses if the pod has addresses of a cluster's node (PodNetwork).
 	Gateway []netip.Addr `json:"gateway,omitempty"`
 
 	// Masqueraded means that the pod's outgoing packets are handled by the kernel alone, with the
@@ -78,7 +78,7 @@ func (p Pod) OtherLeases() (all []OtherLease, err error) {
 // BeginSweep records that the caller begins to remove what dead pods have left in the user's router. If another pod
 // has done so less than a time ago, BeginSweep records nothing and returns how long the caller has to wait.
 func (p Pod) BeginSweep(interval time.Duration) (wait time.Duration, err error) {
-	mark := filepath.Join(p.dirs.Runtime, "sweep") // its modification time is that of the last sweep
+	mark := filepath.Join(p.dirs.Runtime, "sweep") // its modification time is the time of the last sweep
 	if st, err := os.Stat(mark); err == nil {
 		if since := time.Since(st.ModTime()); since >= 0 && since < interval {
 			return interval - since, nil

@@ -30,7 +30,7 @@ func TestOneSweepInEachInterval(t *testing.T) {
 	}
 }
 
-// The leases of the user's other pods are listed; that of a dead pod does not count.
+// The leases of the user's other pods are listed; a dead pod's lease does not count.
 func TestOtherLeases(t *testing.T) {
 	dirs := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
 	made := func(name string, slot int) Pod {

@@ -49,7 +49,7 @@ func (d Dirs) PodNetwork() (n PodNetwork, err error) {
 func (p Pod) PodNetwork() (PodNetwork, error) { return p.dirs.PodNetwork() }
 
 // SetPodNetwork changes the host's part in a pod network. The addresses of living pods cannot change: if
-// others than those of the network are in use, it changes nothing and returns the pods that have them.
+// addresses outside the network are in use, it changes nothing and returns the pods that have them.
 func (d Dirs) SetPodNetwork(n PodNetwork) (others []Pod, err error) {
 	lock, err := d.LockSharedResources()
 	if err != nil {
@@ -80,7 +80,7 @@ func (d Dirs) SetPodNetwork(n PodNetwork) (others []Pod, err error) {
 	return nil, d.bumpVersion()
 }
 
-// podsBeyond returns the living pods whose addresses are not those of a network.
+// podsBeyond returns the living pods whose addresses are outside a network.
 func (d Dirs) podsBeyond(n PodNetwork) (others []Pod, err error) {
 	for p, err := range d.EachPod() {
 		if err != nil {
@@ -93,7 +93,7 @@ func (d Dirs) podsBeyond(n PodNetwork) (others []Pod, err error) {
 	return others, nil
 }
 
-// isOf reports whether a pod's addresses are those of a network.
+// isOf reports whether a pod's addresses are from a network.
 func (l Lease) isOf(n PodNetwork) bool {
 	for _, c := range n.CIDRs {
 		if slices.ContainsFunc(l.Addresses, func(a netip.Addr) bool { return a.Is4() == c.Addr().Is4() && !c.Contains(a) }) {

@@ -80,7 +80,7 @@ func (p Pod) OpenProbeCounters(plan *pod.Plan) (*os.File, error) {
 	return f, nil
 }
 
-// ProbeCounter returns the number, in the file, of the counter of a probe's successes. That of its failures follows.
+// ProbeCounter returns the number, in the file, of the counter of a probe's successes. The counter of its failures follows.
 func ProbeCounter(plan *pod.Plan, container, kind string) int {
 	i := slices.IndexFunc(probedContainers(plan), func(c pod.Container) bool { return c.Name == container })
 	return (i*len(probeKinds) + slices.Index(probeKinds, kind)) * countersOfProbe

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// readFile returns what os.ReadFile does, for files of each size around its buffer's, and for those of /proc.
+// readFile returns what os.ReadFile does, for files of each size around its buffer's, and for files of /proc.
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, size := range []int{0, 1, 511, 512, 513, 70_000} {

@@ -19,7 +19,7 @@ type Kube struct {
 	OneShot      bool     // Type=oneshot
 	Extra        map[string][]string
 
-	// Network is the value of --network, host, none or "", and LogMaxSize that of --log-max-size.
+	// Network is the value of --network, host, none or "", and LogMaxSize the value of --log-max-size.
 	Network, LogMaxSize string
 	Publish, AutoUpdate []Assignment // --publish and --auto-update
 	PodsOnly            []Assignment // the keys that set something in Pods

@@ -46,7 +46,7 @@ type state struct {
 	goroutines int
 }
 
-// pidfdDescriptor is Go's descriptor of a process. libcontainer leaves those of processes that it
+// pidfdDescriptor is Go's descriptor of a process. libcontainer leaves the descriptors of processes that it
 // could not wait for to the garbage collector.
 const pidfdDescriptor = "descriptor of anon_inode:[pidfd]"
 

@@ -31,7 +31,7 @@ func ofThread() int {
 }
 
 // OfMain returns the timer slack of the main thread, in nanoseconds. Other threads may have another one, if the monitor
-// thread has made them: a thread and a process have that of the thread that makes them.
+// thread has made them: a thread and a process inherit it from the thread that makes them.
 func OfMain() int { return ofMain }
 
 // WidenMonitor gives the monitor thread a wide timer slack, if the process may do that: it needs CAP_SYS_NICE, before

@@ -37,7 +37,7 @@ func TestMonitorThread(t *testing.T) {
 	}
 }
 
-// The monitor thread gets the wide timer slack, and a process that is made on a thread with another one has that of the
+// The monitor thread gets the wide timer slack, and a process that is made on a thread with another one has the timer slack of the
 // main thread.
 func TestWidenMonitor(t *testing.T) {
 	slackOf := func(pid string) string {

@@ -146,7 +146,7 @@ func TestRoundTripFails(t *testing.T) {
 	}
 }
 
-// Permissions and times are those of the stream; set-id bits do not enter a tree of ours.
+// Permissions and times are from the stream; set-id bits do not enter a tree of ours.
 func TestPermissions(t *testing.T) {
 	source := tree(t, map[string]string{"d/run": "x", "d/shut/": ""})
 	for name, mode := range map[string]uint32{"d/run": 0o4755, "d/shut": 0o555} {

@@ -236,7 +236,7 @@ func (u *unpacker) link(dir int, base string, h *tar.Header) error {
 // tempPrefix begins the name of a file until it is complete.
 const tempPrefix = ".podrun-cp-"
 
-// replace replaces the file of a name by the one that fill makes, in one step, so that no reader
+// replace replaces the file of a name by the file that fill makes, in one step, so that no reader
 // finds a partial file.
 func (u *unpacker) replace(dir int, base string, fill func(name string) error) error {
 	name := tempPrefix + strconv.FormatUint(rand.Uint64(), 36)

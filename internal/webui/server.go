@@ -101,7 +101,7 @@ func (s *Server) Handler() http.Handler {
 	return s.authorize(mux)
 }
 
-// contentTypes are those of the page's files, independent of the machine's table.
+// contentTypes are the types of the page's files, independent of the machine's table.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }

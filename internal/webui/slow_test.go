@@ -110,7 +110,7 @@ func TestClientThatDoesNotAsk(t *testing.T) {
 }
 
 // Connections that are idle, have begun a request, or had one answered do not block new ones: the
-// one that was idle for longest is closed. Streams continue.
+// connection that was idle for longest is closed. Streams continue.
 func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 	source := &fakeSource{}
 	at := serve(t, newServer(source))

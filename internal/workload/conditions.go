@@ -45,7 +45,7 @@ func (s *State) Condition(kind string) (pod.Condition, bool) {
 	return pod.Condition{}, false
 }
 
-// conditions sets those of a Deployment (syncRolloutStatus in
+// conditions sets the conditions of a Deployment (syncRolloutStatus in
 // pkg/controller/deployment/progress.go).
 func (d *decider) conditions() {
 	if d.Counts.Available >= d.spec.Replicas-d.spec.MaxUnavailable {

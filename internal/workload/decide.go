@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// Decide returns what a workload needs now. pods are all existing pods that it has made, jobs those
+// Decide returns what a workload needs now. pods are all existing pods that it has made, jobs the Jobs
 // of a CronJob. It changes none of its arguments.
 func Decide(spec *Spec, state State, pods []Pod, jobs []JobRun, now time.Time) Decision {
 	d := &decider{spec: spec, now: now, pods: slices.Clone(pods), Decision: Decision{State: clone(state)}}

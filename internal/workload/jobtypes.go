@@ -33,7 +33,7 @@ type JobState struct {
 	FailedIndexes []int              `json:"failedIndexes,omitempty"` // given up, ascending
 	Tries         map[int]IndexState `json:"tries,omitempty"`         // of the indexes that have failed
 
-	// Reason and Message are those of a Job that is failing while pods are left.
+	// Reason and Message are set for a Job that is failing while pods are left.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }

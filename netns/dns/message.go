@@ -125,7 +125,7 @@ func (q *query) reply(a answer) []byte {
 	return b
 }
 
-// authority returns the SOA record of the zone of a name; domain is that of the names of pods and Services.
+// authority returns the SOA record of the zone of a name; domain is the domain of the names of pods and Services.
 func authority(name, domain string) dnsmessage.Resource {
 	zone := domain
 	for _, z := range []string{internal, "in-addr.arpa", "ip6.arpa"} {

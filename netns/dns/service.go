@@ -14,7 +14,7 @@ func (v *View) fullName(s *services.Service) string {
 }
 
 // serviceRecords returns the records of a Service (Kubernetes' DNS specification, 2.3 and 2.4). SRV
-// records are those of the ports with a name and a protocol; "": of all.
+// records are of the ports with a name and a protocol; "": of all.
 func (v *View) serviceRecords(s *services.Service, port, protocol string) *records {
 	if s.ExternalName != "" {
 		return &records{alias: strings.ToLower(strings.TrimSuffix(s.ExternalName, "."))}
@@ -47,7 +47,7 @@ func (v *View) serviceRecords(s *services.Service, port, protocol string) *recor
 }
 
 // memberNames returns the names of a pod within a Service: its hostname if its subdomain is the
-// Service, or those of its addresses.
+// Service, or the names of its addresses.
 func memberNames(s *services.Service, p *services.Pod) []string {
 	if p.Subdomain == s.Name && p.Hostname != "" {
 		return []string{p.Hostname}

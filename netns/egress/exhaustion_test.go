@@ -23,7 +23,7 @@ func TestSessionLimit(t *testing.T) {
 		var err error
 		got := make([]byte, 1)
 		for deadline := time.Now().Add(time.Minute); ; {
-			c.Write([]byte{byte(i)}) // those of closed sessions are lost, as any datagram may be
+			c.Write([]byte{byte(i)}) // datagrams of closed sessions are lost, as any datagram may be
 			c.SetReadDeadline(time.Now().Add(time.Second / 4))
 			if _, err = c.Read(got); err == nil || time.Now().After(deadline) {
 				break

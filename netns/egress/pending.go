@@ -22,7 +22,7 @@ type acceptedConn struct {
 const maxPending = reserve / 8
 
 // connectAccepted connects an accepted connection to the far side and joins both, or resets it if
-// that fails. If there are too many flows, the connection waits in pending; if too many wait, the one
+// that fails. If there are too many flows, the connection waits in pending; if too many wait, the connection
 // that has waited longest is reset.
 func (e *Proxy) connectAccepted(t acceptedConn) {
 	e.supersede(t.flow)

@@ -30,7 +30,7 @@ func (w *testbed) packetPod(s ipam.Slot) *testPod {
 	return p
 }
 
-// anySource disables the router's source checks for a pod's device, except those of its rules.
+// anySource disables the router's source checks for a pod's device, except the checks of its rules.
 func (p *testPod) anySource() *testPod {
 	p.t.Helper()
 	err := p.Router.Do(func() error {

@@ -40,7 +40,7 @@ func zoneID(zone string) uint32 {
 	return 0
 }
 
-// replyFrom makes the control messages of answers from those of a datagram: the same address of the
+// replyFrom makes the control messages of answers from a datagram's: the same address of the
 // host, and the same link only if the client's address is link-local.
 func replyFrom(oob []byte, client netip.Addr) string {
 	messages, err := unix.ParseSocketControlMessage(oob)

@@ -16,7 +16,7 @@ type Pool struct {
 	NodeV4, NodeV6 netip.Prefix
 
 	// NodeMTU is the largest size of packets to destinations other than pods and Services of this host,
-	// in bytes; 0: that of the pods' devices.
+	// in bytes; 0: the MTU of the pods' devices.
 	NodeMTU int
 }
 
@@ -133,8 +133,8 @@ func (p Pool) FreeSlot(preferred Slot, taken func(Slot) bool) (Slot, error) {
 	return 0, fmt.Errorf("find an address for the pod: all %d are taken", all)
 }
 
-// maxBroadBits is the maximum length of prefixes that stand for "everything", such as those of
-// VPNs.
+// maxBroadBits is the maximum length of prefixes that stand for "everything", such as
+// VPNs'.
 const maxBroadBits = 4
 
 // ChoosePool returns the first pool that does not overlap the networks that the host reaches.

@@ -58,7 +58,7 @@ func checkChain(c *nftables.Conn, chain *nftables.Chain) error {
 	if chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop {
 		return fmt.Errorf("the host has a firewall: nftables' chain %s drops other packets", name)
 	}
-	if rules, err := c.GetRules(chain.Table, chain); err != nil || len(rules) > 0 { // unreadable rules are those of iptables
+	if rules, err := c.GetRules(chain.Table, chain); err != nil || len(rules) > 0 { // unreadable rules come from iptables
 		return fmt.Errorf("the host has a firewall: there are rules in nftables' chain %s", name)
 	}
 	return nil

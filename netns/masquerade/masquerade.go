@@ -3,7 +3,7 @@
 // router's address there, then the host's own (masquerade). Only a process that administers the
 // host's network can do that: root. It supports IPv4 only.
 //
-// For all functions here the host's network is that of the calling thread.
+// For all functions here the host's network is the calling thread's.
 //
 // The devices disappear with the router, that is with the last pod. The rules in the host's network
 // stay when all processes are killed: they match the device alone, and the process that makes the
@@ -27,7 +27,7 @@ import (
 const maxDevices = 16
 
 // hostDevice returns the name of the device of masquerade device n in the host's network; routerDevice returns
-// that of its other end, in the router.
+// the name of its other end, in the router.
 func hostDevice(n int) string   { return fmt.Sprintf("podrun%d", n) }
 func routerDevice(n int) string { return fmt.Sprintf("uplink%d", n) }
 

@@ -83,7 +83,7 @@ func routerRules(n int, router netip.Addr) error {
 	})
 }
 
-// removeStaleTables removes the rules of masquerade devices that no longer exist and those of older versions.
+// removeStaleTables removes the rules of masquerade devices that no longer exist and of older versions.
 func removeStaleTables() error {
 	tables, err := nft.ListTables(nftables.TableFamilyIPv4, isOwnTable)
 	if err != nil {

@@ -189,8 +189,8 @@ func (t *table) build(all []Isolation, served []nftables.SetElement, stamp []byt
 	base := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority, rules ...[]expr.Any) {
 		t.AddChain(name, nftables.ChainTypeFilter, hook, priority, rules...)
 	}
-	// Sent packets have the destination that a Service leads to, and are not yet those of a transparent
-	// socket, about which the kernel would send no ICMP error.
+	// Sent packets have the destination that a Service leads to, and do not belong to a transparent
+	// socket yet, about which the kernel would send no ICMP error.
 	base("prerouting", nftables.ChainHookPrerouting, nftables.ChainPriorityRef(*nftables.ChainPriorityNATDest+1), markSYN(), sent)
 	base("forward", nftables.ChainHookForward, nftables.ChainPriorityFilter, received)
 	// A reset by the router concerns no policy: it may end a connection whose packets are rejected.

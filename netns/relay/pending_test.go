@@ -184,7 +184,7 @@ func TestProxyPendingWithMuchData(t *testing.T) {
 	await(t, over)
 }
 
-// silentAddr returns an address that never answers: that of a listener whose backlog is full.
+// silentAddr returns an address that never answers: a listener's whose backlog is full.
 func silentAddr(t *testing.T) unix.Sockaddr {
 	t.Helper()
 	socket := func() int {

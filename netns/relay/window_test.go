@@ -100,7 +100,7 @@ func quick(t *testing.T, c *net.TCPConn) (is bool) {
 	return is
 }
 
-// narrow makes the loopback's segments as small as those of most devices until the test ends.
+// narrow makes the loopback's segments as small as on most devices until the test ends.
 func narrow(t *testing.T) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The values are those of the kubelet's own tests (pkg/kubelet/network/dns/dns_test.go).
+// The values are from the kubelet's own tests (pkg/kubelet/network/dns/dns_test.go).
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct {

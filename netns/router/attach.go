@@ -200,7 +200,7 @@ func (r Router) Detach(gone ...ipam.Slot) error {
 	return nil
 }
 
-// deleteRules removes the routing rules that direct a pod's packets to its TUN device, and those of
+// deleteRules removes the routing rules that direct a pod's packets to its TUN device, and the rules of
 // dropSpoofed6.
 func deleteRules(s ipam.Slot) error {
 	for _, rule := range append(spoofRules6(s), egressRule(s, netlink.FAMILY_V4), egressRule(s, netlink.FAMILY_V6)) {

@@ -73,7 +73,7 @@ func TestIncompleteRouterIsNotReady(t *testing.T) {
 		return prepare(ipam.Pool{V4: netip.MustParsePrefix("10.9.1.0/16"), V6: netip.MustParsePrefix("fd99::/64")})
 	})
 	if !errors.Is(err, unix.EINVAL) {
-		t.Fatalf("error %v, want that of a route: this test proves nothing", err)
+		t.Fatalf("error %v, want a route's: this test proves nothing", err)
 	}
 	pool, err := router.CurrentPool()
 	if err != nil || pool.V4.IsValid() {

@@ -69,7 +69,7 @@ const (
 	nobodyPriority = 9999 // of routes to addresses without a pod: after those to pods
 )
 
-// MTU is that of the pods' and the router's devices. The kernel's cost of a stream is mostly a cost
+// MTU is for the pods' and the router's devices. The kernel's cost of a stream is mostly a cost
 // for each packet (docs/decisions/0037), so packets are as large as the 16 bits of IPv4's length
 // allow: with an Ethernet header (14 bytes) at most 65535 bytes, rounded down to a multiple of 16.
 // slirp4netns and pasta use the same value.
@@ -89,7 +89,7 @@ const (
 	tunIndexBase    = 2 << 16 // + slot
 )
 
-// sysctls are those of the router. Its sockets have peers that are microseconds away: a small
+// sysctls are set in the router. Its sockets have peers that are microseconds away: a small
 // window keeps data in flight in the processor's cache.
 var sysctls = [][2]string{
 	{"net/ipv4/ip_forward", "1"},
@@ -229,7 +229,7 @@ func prepare(pool ipam.Pool) error {
 		family := nlbatch.Family(p.Addr())
 		b.AddRoute("add route to local sockets", nlbatch.Route{Dst: anyPrefix(p.Addr()), Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST, Link: nlbatch.LoopbackIndex, Table: localTable})
 		b.AddRule("add rule for local sockets", family, localTable, localPref, nlbatch.Attr(nl.FRA_FWMARK, nl.Uint32Attr(nft.LocalMark)))
-		// Addresses without a pod are unreachable, except those of Services that the proxies handle: see routeToTUN.
+		// Addresses without a pod are unreachable, except addresses of Services that the proxies handle: see routeToTUN.
 		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: nobodyPriority})
 		if p.Addr().Is6() {
 			b.AddAddress(nlbatch.LoopbackIndex, "loopback", nft.HostPrefix(pool.Gateway().V6))

@@ -163,7 +163,7 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	return all
 }
 
-// addSourceCheck drops packets without the pod's address, except those of neighbour discovery. It
+// addSourceCheck drops packets without the pod's address, except neighbour discovery. It
 // sees the packets of the pod's device only.
 func (c *ruleList) addSourceCheck(f nft.Family, own netip.Addr) {
 	other := append(f.MatchFamily(), f.MatchSource(nft.HostPrefix(own), expr.CmpOpNeq)...)

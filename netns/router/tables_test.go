@@ -17,7 +17,7 @@ import (
 	"github.com/podrun/podrun/netns/ipam"
 )
 
-// A pod has one table, that of its current mode; other pods' tables stay.
+// A pod has one table, for its current mode; other pods' tables stay.
 func TestOneTablePerPod(t *testing.T) {
 	err := nsthread.Do(func() error {
 		pool, err := ipam.ChoosePool(nil)

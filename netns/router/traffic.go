@@ -20,7 +20,7 @@ import (
 // below. They are kernel objects: passing them to another process loses nothing.
 type TrafficFDs map[string]*os.File
 
-// Names of TrafficFDs. Those of IPv6 exist only where the kernel supports it.
+// Names of TrafficFDs. The names of IPv6 exist only where the kernel supports it.
 const (
 	TrafficTUN  = "tun"  // packets: the first ones of TCP connections, ICMP
 	TrafficTCP4 = "tcp4" // a listening socket

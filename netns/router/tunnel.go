@@ -96,7 +96,7 @@ func supportedOnly(prefixes []netip.Prefix) []netip.Prefix {
 	return slices.DeleteFunc(slices.Clone(prefixes), func(p netip.Prefix) bool { return !supported(p) })
 }
 
-// routePeers makes the routes, and removes those of former peers.
+// routePeers makes the routes, and removes the routes of former peers.
 func routePeers(peers []netip.Prefix) error {
 	var b nlbatch.Batch
 	for _, p := range peers {

@@ -37,7 +37,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// The routes are those of the current peers, whatever was there before.
+// The routes lead to the current peers, whatever was there before.
 func TestSetPeers(t *testing.T) {
 	r := Open(testenv.Network(t))
 	if _, err := r.Prepare(); err != nil {

@@ -79,7 +79,7 @@ type Slots interface {
 }
 
 // Clients are the Slots that the router's table has. Its rules record the clients of Services' addresses there, and
-// Slot those of node ports and of endpoints outside the pods' network.
+// Slot the clients of node ports and of endpoints outside the pods' network.
 type Clients struct {
 	router string
 	mu     sync.Mutex

@@ -135,7 +135,7 @@ type NodePort struct {
 	Affinity bool // its clients stay with their pods: see Affinity
 }
 
-// NodePorts returns the ports of the host that lead to a pod now, in a stable order: those of the
+// NodePorts returns the ports of the host that lead to a pod now, in a stable order: the ports of the
 // Services whose endpoint it is.
 func (d *Catalog) NodePorts(namespace, name string) []NodePort {
 	var list []NodePort

@@ -1,4 +1,4 @@
-// Package wireguard connects the router with those of other nodes of a cluster: a process with a TUN device
+// Package wireguard connects the router with the routers of other nodes of a cluster: a process with a TUN device
 // in the router's network namespace, and a UDP socket in the host's. It runs WireGuard in user space, because
 // an ordinary user has no device of the kernel whose UDP socket is in the host's network.
 //

@@ -27,7 +27,7 @@ func EntryPoints() map[string]func([]string) int {
 	return map[string]func([]string) int{protocol.EntryWireguard: serve}
 }
 
-// gcPercent is that of the process (GOGC): most of its memory is buffers of 64 KiB, of which a stream leaves many
+// gcPercent is for the process (GOGC): most of its memory is buffers of 64 KiB, of which a stream leaves many
 // behind. With the default it has twice as much, and is not faster.
 const gcPercent = 25
 

@@ -199,7 +199,7 @@ func TestPacketsFitTheTunnel(t *testing.T) {
 	})
 }
 
-// Pods reach those of other nodes whichever way their other packets take.
+// Pods reach pods of other nodes whichever way their other packets take.
 func TestEveryEgressMode(t *testing.T) {
 	p := newPair(t)
 	ways := map[ipam.Slot]func(ns string, s ipam.Slot) (router.TrafficFDs, error){

@@ -38,7 +38,7 @@ type page struct {
 	body  *nethtml.Node
 }
 
-// url returns the path of the page in the site: that of the file, so that relative links stay valid.
+// url returns the path of the page in the site: the file's path, so that relative links stay valid.
 func (p *page) url() string {
 	dir, name := path.Split(p.file)
 	if name == "README.md" {

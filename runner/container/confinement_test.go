@@ -15,7 +15,7 @@ import (
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
-// All processes of a container have its SELinux label: the first one and those of exec, probes and hooks.
+// All processes of a container have its SELinux label: the first one and the processes of exec, probes and hooks.
 // The exec shim sets it, or libcontainer where there is no exec shim.
 func TestLabelsOfProcesses(t *testing.T) {
 	c := &pod.Container{Name: "app", Label: "system_u:system_r:container_t:s0:c1,c2", FileLabel: "system_u:object_r:container_file_t:s0:c1,c2"}

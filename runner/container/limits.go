@@ -64,7 +64,7 @@ func joinUserNamespace(userns string, config *configs.Config) {
 	config.UIDMappings, config.GIDMappings = same, same
 }
 
-// userPids is the number of processes and threads that all pods of a user without a cgroup may have together: those
+// userPids is the number of processes and threads that all pods of a user without a cgroup may have together: the processes
 // of two pods that use up cgroups.DefaultPids, or of 200 that start at once, with 20 each.
 const userPids = 2 * uint64(cgroups.DefaultPids)
 

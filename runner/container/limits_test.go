@@ -25,7 +25,7 @@ func TestWithoutCgroups(t *testing.T) {
 	}
 }
 
-// Where there is no cgroup the limit of processes counts those of all pods. Commands can still stop them.
+// Where there is no cgroup the limit of processes counts all pods' processes. Commands can still stop them.
 func TestProcessLimitIsOfAllPods(t *testing.T) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
@@ -45,7 +45,7 @@ func TestProcessLimitIsOfAllPods(t *testing.T) {
 func TestLibcontainerLogsErrorsOnly(t *testing.T) {
 	c := pod.Container{Name: "a"}
 	if p := New(&sandbox.Sandbox{}, &c, 0).newProcess(nil, nil, "/"); p.LogLevel != "2" {
-		t.Errorf("its log level is %q, want that of errors", p.LogLevel)
+		t.Errorf("its log level is %q, want the level of errors", p.LogLevel)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // withMountPoints adds a layer with the mount points of nearly every container below the layers of an image.
 // Otherwise each container would make a dozen directories and files of its own, of which most images have a few.
-// A layer that cannot be made is left out: the mount points are then made as those of other volumes are.
+// A layer that cannot be made is left out: the mount points are then made as for other volumes.
 func (x *Container) withMountPoints(s *sandbox.Sandbox, layers []string) []string {
 	if s.Plan.Users != nil || s.Plan.LayerLabel != "" { // these need other owners or labels
 		return layers

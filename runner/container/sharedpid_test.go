@@ -55,7 +55,7 @@ func TestMountNamespaceNumbersAreUsedAgain(t *testing.T) {
 	later := handoff.RunningInstance{Process: st.Process, MountNS: ns}
 	x = &Container{Process: procfs.Process{PID: first.Process.Pid, StartTime: x.StartTime}, mntns: ns}
 	if x.findMountNamespace(box, []handoff.RunningInstance{later}); x.mntnsFile != nil {
-		t.Error("a later container's mount namespace is taken for that of one that has ended")
+		t.Error("a later container's mount namespace is taken for an ended container's")
 	}
 	x.killByMountNamespace()
 	if st, ok := procfs.Lookup(young.Process.Pid); !ok || st.Exiting {
@@ -67,7 +67,7 @@ func TestMountNamespaceNumbersAreUsedAgain(t *testing.T) {
 	}
 	x.mntns = own
 	if x.findMountNamespace(box, nil); x.mntnsFile != nil {
-		t.Error("the supervisor's mount namespace is taken for that of a container that has ended")
+		t.Error("the supervisor's mount namespace is taken for an ended container's")
 	}
 	x.mntns = ns
 	x.findMountNamespace(box, nil)

@@ -14,7 +14,7 @@ import (
 )
 
 // A numeric user of an image without a passwd entry gets no identity from an entry whose name is that
-// number. The groups are the requested ones and those of the image's group file, no others (CVE-2023-25173,
+// number. The groups are the requested ones and the groups of the image's group file, no others (CVE-2023-25173,
 // CVE-2022-2989, CVE-2026-46680).
 func TestImagesWithDeceivingUsers(t *testing.T) {
 	root := t.TempDir()

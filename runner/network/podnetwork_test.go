@@ -60,7 +60,7 @@ func TestPeersAreInside(t *testing.T) {
 	}
 }
 
-// The addresses of the router and of Services differ from those of the cluster's pods. A router that is older than
+// The addresses of the router and of Services differ from the addresses of the cluster's pods. A router that is older than
 // the host's part in the cluster may have them; then no pod starts.
 func TestPreparePool(t *testing.T) {
 	n := newNodeNetwork(t, network("10.88.3.0/24", "10.89.1.0/24"))

@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// BenchmarkHTTP measures the processor time of a plain HTTP probe, with that of its server.
+// BenchmarkHTTP measures the processor time of a plain HTTP probe and its server.
 func BenchmarkHTTP(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()

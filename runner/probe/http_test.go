@@ -41,7 +41,7 @@ func answering(t *testing.T, text string) int {
 	return portOf(t, l.Addr().String())
 }
 
-// TestAnswers: a server may answer anything, and the error messages equal those of net/http.
+// TestAnswers: a server may answer anything, and the error messages are the same as of net/http.
 func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name, answer string

@@ -31,7 +31,7 @@ func (s *Sandbox) EnvSources() environ.Sources {
 }
 
 // listServices returns the Services whose addresses the pod has in variables: the Services of its namespace, and
-// in a cluster that of the API server (kubelet: pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). A damaged
+// in a cluster the Service of the API server (kubelet: pkg/kubelet/kubelet_pods.go, getServiceEnvVarMap). A damaged
 // record of a Service does not prevent a start.
 func (s *Sandbox) listServices() (list []*pod.Object, err error) {
 	if s.Plan.Cluster != nil {

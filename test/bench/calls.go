@@ -12,8 +12,8 @@ import (
 // count measures pods that are only made and removed: the processor time of all of it, and once
 // the system calls, whose number does not depend on the machine's load.
 //
-// What an engine does in long-lived processes counts too: an exec's calls are those of the command
-// and those that the pod's processes make meanwhile.
+// What an engine does in long-lived processes counts too: an exec's calls are the calls of the command
+// and what the pod's processes call meanwhile.
 func (b *bench) count(m measured) error {
 	if err := measure.Rounds("bench: processor time", 1, min(b.rounds, 3), func(int) error {
 		for _, s := range shapes {

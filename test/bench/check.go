@@ -207,7 +207,7 @@ func (b *bench) countFaults(found counts) error {
 	return b.user.awaitExit(before)
 }
 
-// countProbe counts from the exec of one probe to that of a later one. Between probes the supervisor
+// countProbe counts from the exec of one probe to the exec of a later one. Between probes the supervisor
 // stays awake.
 func (b *bench) countProbe(found counts) error {
 	manifest, trace := b.manifest(probePod), filepath.Join(b.work, "trace.probe")

@@ -150,7 +150,7 @@ func (e *podman) prepare(rootfs string) error {
 }
 
 // withoutKeyrings makes podman start containers without a keyring of their own: the kernel lets a user have 200,
-// and removes those of ended containers later.
+// and removes keyrings of ended containers later.
 func (e *podman) withoutKeyrings(dir string) error {
 	conf := filepath.Join(dir, "config/containers")
 	if err := os.Mkdir(conf, 0o755); err != nil {

@@ -19,7 +19,7 @@ const idleDelay = 3 * time.Second
 // as the engine takes to log them.
 const outputCommand = "yes 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789 | head -c 100000000 >/proc/1/fd/1"
 
-// figures are those of one engine: a task's times in the order they were taken, the footprints of
+// figures are of one engine: a task's times in the order they were taken, the footprints of
 // each shape, and the system calls of a task.
 type figures struct {
 	times      map[string][]time.Duration

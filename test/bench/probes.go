@@ -121,7 +121,7 @@ func (e *podrun) idling(file string) (pss, written int64, err error) {
 	return e.user.footprint(before).PSS, e.user.written(before) - was, nil
 }
 
-// used returns the processor time of the processes that were not there before, with that of their
+// used returns the processor time of the processes that were not there before, and of their
 // reaped children, but without the containers' own processes.
 func (p *account) used(before map[int]string) time.Duration {
 	var sum time.Duration

@@ -203,7 +203,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return string(b), nil
 }
 
-// startRatios adds podrun's starts relative to those of others.
+// startRatios adds podrun's starts relative to the others'.
 func (r report) startRatios(add func(name string, a, b float64, ours, theirs string)) {
 	for _, kind := range startKinds {
 		for _, other := range []string{"floor", "crun"} {

@@ -23,7 +23,7 @@ func TestOrdersIn(t *testing.T) {
 	}
 }
 
-// A cold start is that of a container that cannot be prepared: it has a volume at /etc. The others
+// A cold start is the start of a container that cannot be prepared: it has a volume at /etc. The others
 // have none.
 func TestStampingPods(t *testing.T) {
 	for _, p := range []startPod{sequentialPod, prestartedPod, coldPod} {

@@ -214,7 +214,7 @@ func encode(t *testing.T, v any) []byte {
 	return data
 }
 
-// A result is that of one of Kubernetes' tests.
+// A result is the outcome of one of Kubernetes' tests.
 type result struct {
 	name, file string
 	passed     bool

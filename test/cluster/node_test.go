@@ -27,7 +27,7 @@ type node struct {
 	agent     *process
 }
 
-// startNode joins a node, and waits until it is ready. args are those of podrun node.
+// startNode joins a node, and waits until it is ready. args are for podrun node.
 func (c *controlPlane) startNode(t *testing.T, name string, args ...string) *node {
 	t.Helper()
 	return c.startNodeOn(t, nil, name, args...)
@@ -289,7 +289,7 @@ func testAdmission(t *testing.T, c *controlPlane) {
 	c.kubectl(t, "delete", "pod/windows", "--timeout="+timeout.String())
 }
 
-// testLocalPods: a pod of the user runs beside those of the cluster, which does not take its name.
+// testLocalPods: a pod of the user runs beside the cluster's pods; the cluster does not take its name.
 func testLocalPods(t *testing.T, c *controlPlane, n *node) {
 	const local = `{apiVersion: v1, kind: Pod, metadata: {name: own}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "` + image + `", command: [sleep, "1000"]}]}}`
 	cmd := n.command("up", "-d", "-f", "-")

@@ -20,8 +20,8 @@ const (
 	pageInstall   = "podrun systemd install-node --now -- "
 )
 
-// twoAuthorities makes the control plane like that of k3s: the certificate authority that clients verify the API server
-// with is not the one of its own client certificate, and it verifies the certificates of nodes.
+// twoAuthorities makes the control plane like k3s's: the certificate authority that clients verify the API server
+// with is not the authority of its own client certificate, and it verifies the certificates of nodes.
 var twoAuthorities = arguments{"kube-apiserver": {"--client-ca-file", "clients.crt", "--kubelet-certificate-authority", "ca.crt",
 	"--kubelet-client-certificate", "clients/apiserver.crt", "--kubelet-client-key", "clients/apiserver.key"}}
 

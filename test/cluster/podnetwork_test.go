@@ -76,7 +76,7 @@ func TestPodNetwork(t *testing.T) {
 	c.waitFor(t, "the next agents use the same processes", func() bool { return reaches() && len(wireguardProcesses(t)) == len(before) })
 	for _, pid := range before {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err) // it is the one that the last agent started
+			t.Error(err) // the last agent started it
 		}
 	}
 	c.waitFor(t, "killed processes are started again", reaches)

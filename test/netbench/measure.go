@@ -193,7 +193,7 @@ func isStarting(trouble string) bool {
 
 // processorTime returns the seconds for which the processes of this run and the kernel's threads have run: the
 // kernel's WireGuard encrypts on such threads. The time of an interrupt, in which the kernel passes a packet on,
-// is that of the process it interrupts. What else the machine does does not count.
+// counts for the process it interrupts. What else the machine does does not count.
 func (w *testbed) processorTime() float64 {
 	const ticksPerSecond, kthreadd = 100, 2
 	list := map[int]procfs.Stat{}
@@ -220,7 +220,7 @@ func (w *testbed) processorTime() float64 {
 	return float64(sum) / ticksPerSecond
 }
 
-// processes returns those of a program, optionally with a given last argument.
+// processes returns the processes of a program, optionally with a given last argument.
 func processes(program, last string) []int {
 	var list []int
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

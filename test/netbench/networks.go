@@ -76,7 +76,7 @@ func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
 	return all, nil
 }
 
-// manifest is that of a pod that sleeps.
+// manifest is of a pod that sleeps.
 const manifest = `apiVersion: v1
 kind: Pod
 metadata: {name: %s}
@@ -117,7 +117,7 @@ func (w *testbed) pod(name string, open bool) (network, error) {
 	return network{}, fmt.Errorf("the pod %s has no pod init", name)
 }
 
-// addresses returns those of eth0: IPv4, then IPv6.
+// addresses returns eth0's addresses: IPv4, then IPv6.
 func addresses(ns string) ([]string, error) {
 	out, err := command(inNamespace(ns, "ip -json address show dev eth0 scope global")).Output()
 	var links []struct {

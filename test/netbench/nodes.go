@@ -23,7 +23,7 @@ const (
 	nodesRoutes = "routes"
 )
 
-// tunnelMTU is that of WireGuard on Ethernet, podrun's and flannel's.
+// tunnelMTU is the MTU of WireGuard on Ethernet, podrun's and flannel's.
 const tunnelMTU = 1420
 
 // node is one of the two hosts.
@@ -121,7 +121,7 @@ func (w *testbed) kernelWireguard(pair []node, i int, to string) error {
 }
 
 // podrunNodes makes a router with a pod for each host, and connects both as their agents do (podrun node). This
-// program is also that of WireGuard.
+// program also runs WireGuard.
 func (w *testbed) podrunNodes(pair []node) (network, error) {
 	const slot, port = 7, 51820
 	var pods, sockets []string

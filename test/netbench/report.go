@@ -77,7 +77,7 @@ func (f figures) nodeTable(title string) measure.Table {
 	return t
 }
 
-// ratio returns the median of the ratios of two networks' figures. Those of one round are compared, because they
+// ratio returns the median of the ratios of two networks' figures. Figures of one round are compared, because they
 // have been measured one after the other.
 func ratio(ours, theirs []float64) string {
 	var each []float64

@@ -49,7 +49,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestTable: quantities are sorted, and those of no shown network have no row.
+// TestTable: quantities are sorted, and a quantity of no shown network has no row.
 func TestTable(t *testing.T) {
 	f := figures{}
 	for _, value := range []float64{1, 7, 3} {

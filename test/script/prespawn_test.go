@@ -129,7 +129,7 @@ func (a *prespawned) manifest(text string) (string, error) {
 	return a.output.String(), err
 }
 
-// session returns the session of a pod's monitor, which is that of its first process.
+// session returns the session of a pod's monitor, the same as of its first process.
 func (h *host) session(t *testing.T, pod string) int {
 	t.Helper()
 	_, _, monitor := h.podInit(t, pod)

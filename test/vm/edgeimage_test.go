@@ -84,7 +84,7 @@ func (m *machine) threePods(t *testing.T) {
 func (m *machine) current(t *testing.T, slot string) {
 	t.Helper()
 	if got := m.must(t, "session", "readlink", "/data/podrun/current"); got != slot+"\n" {
-		t.Errorf("podrun is that of %s, not of %s", got, slot)
+		t.Errorf("podrun is from %s, not from %s", got, slot)
 	}
 	m.must(t, "session", "podrun", "version")
 }

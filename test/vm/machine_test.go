@@ -34,7 +34,7 @@ var machineSlots = func() chan struct{} {
 	return all
 }()
 
-// noSlot are the tests that do not wait for a slot: the longest, and the one that runs alone.
+// noSlot are the tests that do not wait for a slot: the longest, and the test that runs alone.
 var noSlot = []string{"TestMachines/debian", "TestSmoke"}
 
 // boot gives t a machine of its own with podrun, its examples and their image, until t ends.

@@ -26,7 +26,7 @@ func TestPackages(t *testing.T) {
 	// Whole pods and the built binary, which limits, cgroups and systemd affect.
 	pods := []string{"-test.short", "-test.run", "Limits|TestPodOf|KilledPod|ExecShimMakes|ExecProbesDuring"}
 	whole := "evicted|killed"
-	if torture() { // the fork bomb is of up to 4096 processes; that of cgroups has 40
+	if torture() { // the fork bomb is of up to 4096 processes; the cgroup tests' has 40
 		pods = []string{"-test.run", "Limits|TestPodOf|KilledPod|ExecShimMakes|ExecProbesDuring|ForkBomb|StartErrors"}
 		whole += "|down|exhaustion|hostile|sandbox|top|up_one"
 		t.Run("scope/test/examples", func(t *testing.T) {

@@ -56,7 +56,7 @@ func runInSession(kind string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// machines are those of scripts/vm with the directories of their scripts; moreInTorture are
+// machines are the machines of scripts/vm with the directories of their scripts; moreInTorture are
 // directories that only make torture-vm runs there.
 var machines = map[string][]string{
 	"debian":       {"everywhere", "units", "debian"},

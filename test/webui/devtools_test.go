@@ -159,7 +159,7 @@ type tab struct {
 	requests []string // methods and addresses that were requested; b.mu
 }
 
-// open opens a page. prepare, a script, runs before those of the page.
+// open opens a page. prepare, a script, runs before the page's scripts.
 func (b *browser) open(address string, prepare ...string) *tab {
 	b.t.Helper()
 	var target struct{ TargetID string }

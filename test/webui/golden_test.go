@@ -105,7 +105,7 @@ const (
 	block         = 4   // pixels
 	maxDifference = 20  // of 255
 	sameVersion   = 0.5 // percent of the blocks that may differ
-	otherVersion  = 3   // with another main version of Chromium than the one that made the pictures
+	otherVersion  = 3   // with another main version of Chromium than made the pictures
 )
 
 // checkPicture fails the test if a picture differs from the file. With -update it writes the file, else the

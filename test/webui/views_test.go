@@ -120,7 +120,7 @@ func tableDifference(rows [][]string, lines []string) string {
 	return ""
 }
 
-// sameYAML: the YAML of an object is that of get.
+// sameYAML: the YAML of an object is the same as of get.
 func sameYAML(p *tab, m *machine, object ...string) {
 	p.b.t.Helper()
 	p.until("the YAML is shown", `document.querySelector('pre.yaml').textContent`)

@@ -86,7 +86,7 @@ func containers(p *tab) {
 	p.until("the init container has ended", `document.querySelector('[data-container=prepare]').innerText.includes('Completed (exit code 0')`)
 }
 
-// yaml: the YAML of a pod is that of get.
+// yaml: the YAML of a pod is the same as of get.
 func yaml(p *tab, m *machine) {
 	p.click(`.tabs a:nth-child(3)`)
 	sameYAML(p, m, "pod", "sample")

@@ -29,7 +29,7 @@ func Edit(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, ref kindnames.
 		return changed, err
 	}
 	v, err := resource.FindWorkload(dirs, ref.Kind, ref.Namespace, ref.Name)
-	if err != nil || v.Object.Owner != nil { // the controller of a CronJob is that of its Jobs
+	if err != nil || v.Object.Owner != nil { // the controller of a CronJob also runs its Jobs
 		return changed, err
 	}
 	return changed, EnsureRunning(env, dirs, v.Workload)

@@ -38,7 +38,7 @@ func TestPodsInRemovalAreNotSuperfluous(t *testing.T) {
 		{Namespace: "default", Name: "old-1"}: true, {Namespace: "default", Name: "old-2"}: true,
 	}}
 	if d := decide(cut, "old-1", "old-2"); len(d.Make) != 2 || len(d.Remove) != 0 {
-		t.Errorf("while those of before go: %d to make, %v to remove", len(d.Make), d.Remove)
+		t.Errorf("while the pods of before go: %d to make, %v to remove", len(d.Make), d.Remove)
 	}
 	if d := decide(cut, "old-1", "old-2", "new-1", "new-2"); len(d.Make)+len(d.Remove) != 0 {
 		t.Errorf("once others are there: %d to make, %v to remove", len(d.Make), d.Remove)

@@ -31,7 +31,7 @@ func TestExitCodeFrom(t *testing.T) {
 			t.Errorf("--exit-code-from %s: %d, want %d", tc.rule, got, tc.want)
 		}
 	}
-	// Failures other than those of containers remain failures.
+	// Failures that are not a container's remain failures.
 	stoppedByOther := &pod.Status{Phase: pod.Failed, Deleting: true}
 	err := &exitcode.Error{Code: 7}
 	if got := follow.ExitNone.Result([]*podup.Target{{Last: stoppedByOther}}, []error{err}); exitcode.Of(got) != 7 {

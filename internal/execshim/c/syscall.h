@@ -59,7 +59,7 @@ static inline long syscall5(long n, long a, long b, long c, long d, long e) {
 	__asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory");
 	return a0;
 }
-// The linker makes addresses relative to gp, also the one that sets gp, unless this is forbidden.
+// The linker makes addresses relative to gp, also of the instruction that sets gp, unless this is forbidden.
 __asm__(".globl _start\n_start:\n\t.option push\n\t.option norelax\n\tla gp, __global_pointer$\n\t.option pop\n\tmv a0, sp\n\tcall execshim_main\n");
 #else
 #error "the exec shim is written for amd64, arm64, armv7 and riscv64"

@@ -10,7 +10,7 @@ import (
 // FieldCache caches the JSON fields of Go types.
 type FieldCache map[reflect.Type]map[string]reflect.Type
 
-// Fields returns the JSON fields of a struct type with their types, including those of inlined structs.
+// Fields returns the JSON fields of a struct type with their types, including the fields of inlined structs.
 func (s FieldCache) Fields(t reflect.Type) map[string]reflect.Type {
 	if known, ok := s[t]; ok {
 		return known

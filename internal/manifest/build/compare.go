@@ -133,7 +133,7 @@ func isUnusedMetadata(steps []string) bool {
 	return domain != "podrun.dev" && domain != "apps.kruise.io"
 }
 
-// resizable reports whether a path is that of CPU or memory of a container or the pod.
+// resizable reports whether a path leads to CPU or memory of a container or the pod.
 func resizable(steps []string) bool {
 	if len(steps) > 2 && (steps[1] == "containers" || steps[1] == "initContainers") {
 		steps = steps[2:] // [0] resources limits cpu

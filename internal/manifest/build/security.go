@@ -42,7 +42,7 @@ func capabilities(sc *corev1.SecurityContext) []string {
 }
 
 // hasExtraPrivileges reports whether a container has more privileges in its user namespace than others: it
-// must not share that of the user's other pods.
+// must not share the user namespace of the user's other pods.
 func hasExtraPrivileges(c pod.Container) bool {
 	return c.SeccompUnconfined || slices.ContainsFunc(c.Capabilities, func(name string) bool {
 		return !slices.Contains(podutil.DefaultCapabilities, strings.TrimPrefix(name, "CAP_"))

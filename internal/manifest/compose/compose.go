@@ -215,7 +215,7 @@ func (c *converter) read(name string) (text []byte, path string, err error) {
 	return text, path, err
 }
 
-// profiles returns the profiles of a request, or those of the environment.
+// profiles returns the profiles of a request, or the environment's.
 func profiles(request api.Request, env types.Mapping) []string {
 	if len(request.Profiles) > 0 {
 		return request.Profiles
@@ -223,8 +223,8 @@ func profiles(request api.Request, env types.Mapping) []string {
 	return strings.Split(env["COMPOSE_PROFILES"], ",")
 }
 
-// name returns the option that sets the project's name: that of the request or of the environment, or that
-// in a file, or the name of the directory.
+// name returns the option that sets the project's name: from the request, the environment, a file, or the name of the
+// directory.
 func (c *converter) name(options *cli.ProjectOptions) func(*loader.Options) {
 	if options.Name == "" {
 		options.Name = options.Environment["COMPOSE_PROJECT_NAME"]

@@ -306,7 +306,7 @@ func (f *source) find(path []string, extended int) position {
 }
 
 // descend returns the line of the deepest part of a path that exists, and its depth. The line of a key is
-// that of its name.
+// the line of its name.
 func descend(n *yaml.Node, path []string) (line, depth int) {
 	line = n.Line
 	if len(path) == 0 {

@@ -57,7 +57,7 @@ const (
 // annotationProject has the project of a pod, so that podrun does not take it for one of another project.
 const annotationProject = "podrun.dev/compose-project"
 
-// dnsLabel reports whether a name can be that of a Service.
+// dnsLabel reports whether a Service can have a name.
 func dnsLabel(name string) bool {
 	return len(name) <= maxLabel && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(name)
 }

@@ -109,8 +109,8 @@ func (s *service) setLabels() {
 	}
 }
 
-// setCommand sets entrypoint, command and working_dir. An entry point without a command clears that of the
-// image, in both.
+// setCommand sets entrypoint, command and working_dir. An entry point without a command clears the image's
+// command, in both.
 func (s *service) setCommand() {
 	switch {
 	case s.Entrypoint != nil && len(s.Entrypoint) == 0 && len(s.Command) == 0:
@@ -155,7 +155,7 @@ func (s *service) setImage() {
 	}
 }
 
-// setStop sets the signal and the grace period, whose defaults are those of Compose.
+// setStop sets the signal and the grace period, whose defaults are the same as in Compose.
 func (s *service) setStop() {
 	s.spec["terminationGracePeriodSeconds"] = 10
 	if s.StopGracePeriod != nil {
@@ -177,7 +177,7 @@ func seconds(d types.Duration, atLeast int) int {
 	return max(atLeast, int((time.Duration(d)+time.Second-1)/time.Second))
 }
 
-// restartPolicies are the policies of Kubernetes for those of Compose, by restart and by the condition of
+// restartPolicies are the policies of Kubernetes for Compose's, by restart and by the condition of
 // deploy.restart_policy.
 var restartPolicies = map[string]string{
 	"": "Never", "no": "Never", "none": "Never",
@@ -252,7 +252,7 @@ func startGrace(h *types.HealthCheckConfig) string {
 	return fmt.Sprintf(":%ds", seconds(*h.StartPeriod, 0)+interval*retries)
 }
 
-// conditions are the states of a pod, in the annotation, for those of a service.
+// conditions are the states of a pod, in the annotation, for a service's conditions.
 var conditions = map[string]string{
 	types.ServiceConditionStarted:               "Running",
 	types.ServiceConditionHealthy:               "Healthy",

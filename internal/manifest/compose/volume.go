@@ -85,7 +85,7 @@ func (s *service) setVolumes() {
 	}
 }
 
-// propagations are the modes of Kubernetes. Those of docker without r are for the mount alone.
+// propagations are the modes of Kubernetes. Docker's modes without r are for the mount alone.
 var propagations = map[string]string{"": "", "private": "", "rprivate": "", "rslave": "HostToContainer", "rshared": "Bidirectional"}
 
 // setBind mounts a path of the host. What is missing is created as a directory, unless create_host_path is

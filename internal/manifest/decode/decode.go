@@ -105,7 +105,7 @@ func (d *decoder) toJSON() (any, bool) {
 	return root, true
 }
 
-// object decodes one object, or those of a List. A nil path means the whole document.
+// object decodes one object, or the objects of a List. A nil path means the whole document.
 func (d *decoder) object(v any, path *field.Path) []Object {
 	fields, ok := v.(map[string]any)
 	if !ok {

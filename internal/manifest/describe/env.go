@@ -10,7 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 )
 
-// environment writes the sources of values, and never those of a Secret.
+// environment writes the sources of values, and never the values of a Secret.
 func (p *page) environment(pod *corev1.Pod, c *corev1.Container) {
 	if len(c.EnvFrom) > 0 {
 		p.row(2, "Environment Variables from:")

@@ -38,8 +38,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestAnnotations: they are sorted; a long or a multi-line one has lines of its own, which are cut; the one that kubectl
-// apply writes is left out.
+// TestAnnotations: they are sorted; a long or a multi-line one has lines of its own, which are cut; kubectl apply's
+// own is left out.
 func TestAnnotations(t *testing.T) {
 	p := newPage(time.Time{})
 	p.annotations(map[string]string{

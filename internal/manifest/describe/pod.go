@@ -115,7 +115,7 @@ func (p *page) seccomp(level, sub int, profile *corev1.SeccompProfile) {
 	rowIfSet(p, sub, "LocalhostProfile:", profile.LocalhostProfile, "%s")
 }
 
-// conditions writes the conditions, those of the readiness gates first.
+// conditions writes the conditions, the readiness gates' first.
 func (p *page) conditions(pod *corev1.Pod) {
 	if len(pod.Spec.ReadinessGates) > 0 {
 		p.row(0, "Readiness Gates:")

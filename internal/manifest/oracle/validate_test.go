@@ -19,7 +19,7 @@ import (
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 )
 
-// TestDefaults: a stored Pod is equal to the one that the API server would store.
+// TestDefaults: the stored Pod is what the API server would store.
 func TestDefaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ours := draw{t, false}.pod()

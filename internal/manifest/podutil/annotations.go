@@ -37,14 +37,14 @@ const (
 // "/CONTAINER" it is for one container.
 const AnnotationAutoUpdate = "io.containers.autoupdate"
 
-// The policies of automatic updates: the newest image of the registry, or the one that has the name on this
+// The policies of automatic updates: the newest image of the registry, or the image that has the name on this
 // machine.
 const (
 	AutoUpdateRegistry = "registry"
 	AutoUpdateLocal    = "local"
 )
 
-// OpenKruise's names for the start order of app containers: the variable of its releases, that of its
+// OpenKruise's names for the start order of app containers: the variable of its releases, the variable of its
 // proposal, and the key of a label or an annotation.
 const (
 	LaunchPriorityEnv     = "KRUISE_CONTAINER_PRIORITY"

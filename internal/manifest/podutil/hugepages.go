@@ -42,7 +42,7 @@ func HugePagesMediumSize(s *corev1.PodSpec, medium corev1.StorageMedium) (int64,
 	return sizes[0], nil
 }
 
-// HugePageSize returns the size of a page in bytes, if name is that of huge pages.
+// HugePageSize returns the size of a page in bytes, if name is a resource of huge pages.
 func HugePageSize(name corev1.ResourceName) (int64, bool) {
 	text, ok := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix)
 	if !ok {

@@ -41,7 +41,7 @@ func Images(p *corev1.Pod) []ImageUse {
 	return uses
 }
 
-// VisitImages visits the images of a Pod, except those of ephemeral containers.
+// VisitImages visits the images of a Pod, except of its ephemeral containers.
 func VisitImages(s *corev1.PodSpec, visit func(u ImageUse, policy *corev1.PullPolicy)) {
 	for i := range s.Volumes {
 		if v := &s.Volumes[i]; v.Image != nil {

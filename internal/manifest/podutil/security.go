@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// AppArmorProfile returns the effective profile of a container: its own, else that of the old annotation,
+// AppArmorProfile returns the effective profile of a container: its own, else the old annotation's,
 // else the pod's (GetProfile in pkg/security/apparmor); nil is none.
 func AppArmorProfile(p *corev1.Pod, c *corev1.Container) *corev1.AppArmorProfile {
 	if sc := c.SecurityContext; sc != nil && sc.AppArmorProfile != nil {
@@ -74,14 +74,14 @@ func LocalSeccompProfile(p *corev1.Pod, c *corev1.Container) (string, bool) {
 	return *profile.LocalhostProfile, true
 }
 
-// DefaultCapabilities are those of a container in a user namespace that it shares with other pods. They are
+// DefaultCapabilities are for a container in a user namespace that it shares with other pods. They are
 // the 11 of podman, and NET_RAW: the ping of busybox needs a raw socket.
 var DefaultCapabilities = []string{
 	"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL",
 	"NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 }
 
-// AllCapabilities are those of Linux 5.9 and later.
+// AllCapabilities exist since Linux 5.9.
 var AllCapabilities = sets.New(append(slices.Clone(DefaultCapabilities),
 	"AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE",
 	"DAC_READ_SEARCH", "IPC_LOCK", "IPC_OWNER", "LEASE", "LINUX_IMMUTABLE",

@@ -125,7 +125,7 @@ func mountStatuses(mounts []corev1.VolumeMount, recursive bool) []corev1.VolumeM
 	return out
 }
 
-// setAllocated sets a container's allocated resources. They are those of its manifest, because a change is
+// setAllocated sets a container's allocated resources. They are as in its manifest, because a change is
 // recorded once it is applied.
 func setAllocated(s *corev1.ContainerStatus, r *corev1.ResourceRequirements) {
 	if len(r.Requests)+len(r.Limits) > 0 {

@@ -71,7 +71,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].tty", Support: Supported, Note: "a new terminal of the container's own; TERM is xterm unless it is set; logs are one stream"},
 }
 
-// initRows are the fields of an init container that differ from those of others.
+// initRows are the fields of an init container that other containers do not have, or not so.
 var initRows = []Field{
 	{Path: "spec.initContainers", Support: Supported, Note: "run one after another, each until exit code 0; fields as spec.containers but for these"},
 	{Path: "spec.initContainers[].restartPolicy", Support: Supported, Note: "Always makes it a sidecar"},

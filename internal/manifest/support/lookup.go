@@ -8,7 +8,7 @@ type Lookup struct{ rows table }
 // LookupOf returns the Lookup of a supported kind.
 func LookupOf(kind string) Lookup { return Lookup{newTable(tableOf(kind))} }
 
-// Field returns the row of a field by its path, with [] for the items of a list: its own, or that of the
+// Field returns the row of a field by its path, with [] for the items of a list: its own, or the row of the
 // accepted or refused field above it.
 func (l Lookup) Field(path string) Field {
 	for above := path; above != ""; {

@@ -43,7 +43,7 @@ func templateRows(path string) []Field {
 	return rows
 }
 
-// workloadRows returns the fields of a kind of workload, without those of its template.
+// workloadRows returns the fields of a kind of workload, without the fields of its template.
 func workloadRows(kind pod.ObjectKind) []Field {
 	rows := objectRows(string(kind))
 	rows[0].Note = "apps/v1"
@@ -160,7 +160,7 @@ var cronJobRows = []Field{
 	{Path: "spec.failedJobsHistoryLimit", Support: Supported, Note: "default: 1"},
 }
 
-// claimTemplateRows returns the fields of a claim template, which are those of a claim.
+// claimTemplateRows returns the fields of a claim template, the same as of a claim.
 func claimTemplateRows() []Field {
 	const path = "spec.volumeClaimTemplates[]"
 	rows := []Field{{Path: "spec.volumeClaimTemplates", Support: Supported, Note: "each pod has a claim of its own, TEMPLATE-SET-ORDINAL, which remains when the pod is removed"}}

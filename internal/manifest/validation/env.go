@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 )
 
-// envFieldPaths are the field paths that the API accepts in a variable, except those of labels and
+// envFieldPaths are the field paths that the API accepts in a variable, except of labels and
 // annotations. The support table has those that podrun accepts.
 var envFieldPaths = []string{
 	"metadata.name", "metadata.namespace", "metadata.uid",

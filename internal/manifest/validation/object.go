@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The rules are those of pkg/apis/core/validation of Kubernetes.
+// The rules are from pkg/apis/core/validation of Kubernetes.
 
 func validateObjectMeta(meta *metav1.ObjectMeta) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(meta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))

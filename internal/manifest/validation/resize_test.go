@@ -32,7 +32,7 @@ func TestValidateLifetime(t *testing.T) {
 	}
 }
 
-// TestValidateResize: the words are those of the API server.
+// TestValidateResize: the words are the API server's.
 func TestValidateResize(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"more", "limits: {memory: 32Mi}", "limits: {memory: 64Mi, cpu: 1}", ""},

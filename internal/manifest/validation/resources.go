@@ -201,7 +201,7 @@ func validateResourceRef(ref *corev1.ResourceFieldSelector, path *field.Path) fi
 	return append(validateResource(ref.Resource, path.Child("resource")), validateDivisor(ref, path.Child("divisor"))...)
 }
 
-// resourceRefs returns the resources that the API accepts, except those of huge pages.
+// resourceRefs returns the resources that the API accepts, except huge pages.
 func resourceRefs() []string {
 	return []string{"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"}
 }

@@ -73,8 +73,8 @@ func isSysctlName(name string) bool {
 	return true
 }
 
-// sysctlNamespace returns the namespace of a pod that a sysctl belongs to, or UnknownNamespace: that of
-// users is not the pod's own, and its host name has fields of its own.
+// sysctlNamespace returns the namespace of a pod that a sysctl belongs to, or UnknownNamespace: the user namespace
+// is not the pod's own, and its host name has fields of its own.
 func sysctlNamespace(name string) sysctl.Namespace {
 	switch ns, _, _ := sysctl.GetNamespace(name); ns {
 	case sysctl.IPCNamespace, sysctl.NetNamespace:

@@ -12,7 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest/resources"
 )
 
-// ValidateResize checks that the resources of a running Pod may become those of another with the same
+// ValidateResize checks that the resources of a running Pod may become the resources of another with the same
 // containers, as the API server does and in its words (ValidatePodResize in pkg/apis/core/validation of
 // Kubernetes). Both have their defaults.
 func ValidateResize(old, new *corev1.Pod) field.ErrorList {

@@ -47,7 +47,7 @@ func workloadUpdate(old, next *pod.Object) field.ErrorList {
 	return errs
 }
 
-// isElasticJob reports whether a Job's completions may change together with its parallelism: those of an
+// isElasticJob reports whether a Job's completions may change together with its parallelism: as for an
 // Indexed one with equal numbers (Kubernetes' elastic indexed Jobs).
 func isElasticJob(o *pod.Object) bool {
 	var s batchv1.JobSpec

@@ -69,7 +69,7 @@ type ClaimSet struct {
 	first, size int
 
 	DeleteWithSet    bool // they are removed with the set
-	DeleteWhenScaled bool // those of surplus ordinals are removed with their pods
+	DeleteWhenScaled bool // claims of surplus ordinals are removed with their pods
 }
 
 // Ordinal parses a claim's name. wanted reports whether the set has a pod with this ordinal.

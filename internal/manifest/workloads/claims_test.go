@@ -31,7 +31,7 @@ spec:
 `
 
 // TestClaimsOfAStatefulSet: each pod has its own claims, with the labels by which the set selects its pods;
-// their volumes replace those of the same name.
+// their volumes replace volumes of the same name.
 func TestClaimsOfAStatefulSet(t *testing.T) {
 	set := load(t, claimingSet).Stored
 	claims, err := workloads.NewClaims(set, 4)

@@ -69,8 +69,8 @@ func serial(t *testing.T, r *certs.Rotator, before string) *x509.Certificate {
 	}
 }
 
-// TestClientCertificateIsRotated: at 95 % of its life; after the server has denied a request, too. The certificate
-// and its file are the new ones, and so are those of new connections.
+// TestClientCertificateIsRotated: at 95 % of its life; after the server has denied a request, too. The certificate,
+// its file and new connections use the new one.
 func TestClientCertificateIsRotated(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

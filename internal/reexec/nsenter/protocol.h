@@ -68,7 +68,7 @@
 #define MSG_EXIT "exit" // pod init → supervisor: PID START STATUS AT_NS COMM: a process whose parent had died has exited; repeated to each supervisor until forget
 #define MSG_STOP "stop" // pod init → supervisor: stop the pod gracefully; repeated until stop-recorded
 
-// Names of descriptors that the pod init keeps. Those of the containers' streams are ID.STREAM.
+// Names of descriptors that the pod init keeps. The containers' streams are ID.STREAM.
 #define KEPT_NOTIFY "notify" // supervisor → pod init, next supervisor: the notify socket of protocol.md, section 8
 #define KEPT_PROBES "probes" // supervisor → prober, next supervisor: the table of steady probes, in shared memory
 #define KEPT_COUNTERS "probe.counters" // supervisor → prober: the file that counts the results of probes

@@ -20,7 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// Key is a key of Curve25519. Its text is base64, as that of wg(8).
+// Key is a key of Curve25519. Its text is base64, as in wg(8).
 type Key [32]byte
 
 // MarshalText implements encoding.TextMarshaler.
@@ -68,7 +68,7 @@ type Identity struct {
 // String returns the identity as it is in the lock.
 func (i Identity) String() string { return fmt.Sprintf("%d %d %d\n", i.PID, i.StartTime, i.Router) }
 
-// ReadIdentity reads the identity of the process that holds a lock. It is that of an earlier one until the
+// ReadIdentity reads the identity of the process that holds a lock. It is an earlier process's until the
 // process has written its own.
 func ReadIdentity(lock *os.File) (i Identity, err error) {
 	b := make([]byte, 100)

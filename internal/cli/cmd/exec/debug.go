@@ -188,7 +188,7 @@ func (d *debugOptions) make() error {
 	return d.customize(d.custom)
 }
 
-// securityContext returns that of the profile. It omits CAP_SYS_PTRACE if the pod has no user namespace of its own:
+// securityContext returns the security context of the profile. It omits CAP_SYS_PTRACE if the pod has no user namespace of its own:
 // there, a process with that capability can trace libcontainer's init, which is visible in the container
 // before it is confined, and become the user on the host.
 func (d *debugOptions) securityContext(container string) (*corev1.SecurityContext, error) {

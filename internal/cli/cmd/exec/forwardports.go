@@ -103,7 +103,7 @@ func readyPod(dirs store.Dirs, o *pod.Object) (store.Pod, error) {
 	return all[0].Pod, nil
 }
 
-// servicePortWords replaces a Service's ports in LOCAL:REMOTE by those of its pods.
+// servicePortWords replaces a Service's ports in LOCAL:REMOTE by its pods' ports.
 func servicePortWords(o *pod.Object, words []string) ([]string, error) {
 	var list []string
 	for _, word := range words {

@@ -81,7 +81,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestLogsDuringBackOff checks that in back-off the current log and the previous one are those of the last
+// TestLogsDuringBackOff checks that in back-off the current log and the previous one come from the last
 // instance, as with the kubelet.
 func TestLogsDuringBackOff(t *testing.T) {
 	h := clitest.NewHost(t)

@@ -179,7 +179,7 @@ func sizes(s *server.Streams) func() (cols, rows uint16, ok bool) {
 	}
 }
 
-// noSignals is a process without signals: those of the agent are not for commands in containers.
+// noSignals is a process without signals: the agent's signals are not for commands in containers.
 func noSignals(...os.Signal) (<-chan os.Signal, func()) { return nil, func() {} }
 
 // Exec implements server.Pods.

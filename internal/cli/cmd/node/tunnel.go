@@ -35,7 +35,7 @@ const (
 	podNetworkTunnel = "wireguard"
 )
 
-// wireguardPort is that of WireGuard's examples, and of most configurations.
+// wireguardPort is the port in WireGuard's examples, and in most configurations.
 const wireguardPort = 51820
 
 // tunnel runs the WireGuard process of the router.
@@ -187,7 +187,7 @@ func (t *tunnel) connect(c *control.Config) error {
 	return nil
 }
 
-// ensure starts the process of a router, unless it runs. It ends that of another router, whose pods have ended.
+// ensure starts the process of a router, unless it runs. It ends the process of another router, whose pods have ended.
 func (t *tunnel) ensure(user, router *os.File, inode uint64) (started bool, err error) {
 	lock, err := store.OpenFileLock(t.lockFile())
 	if err != nil {

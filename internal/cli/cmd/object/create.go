@@ -170,7 +170,7 @@ type createOptions struct {
 	object func(*createOptions) (metav1.Object, error)
 
 	words             []string
-	namespace, format string // namespace "": that of the environment
+	namespace, format string // namespace "": the environment's
 	dryRun            cmdutil.DryRun
 
 	fromFile, fromLiteral, fromEnvFile []string

@@ -168,7 +168,7 @@ func workloadsOf(o *manifest.Object) []manifest.Object {
 	return nil
 }
 
-// startController ensures that a controller runs the workload. The controller of a CronJob, which is that of
+// startController ensures that a controller runs the workload. The controller of a CronJob, which also runs
 // its Jobs, wakes when the CronJob is stored again.
 func (o *createOptions) startController(made *pod.Object) error {
 	if !kindnames.IsWorkload(made.Kind) {

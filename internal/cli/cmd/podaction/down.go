@@ -143,7 +143,7 @@ func (o *downOptions) existingClaims() ([]objects.ClaimRef, error) {
 }
 
 // targets returns the existing workloads and pods that the user named or selected, and an error about the
-// others. As with kubectl delete, missing ones do not prevent the removal of the others. Those of a file may be gone,
+// others. As with kubectl delete, missing ones do not prevent the removal of the others. Objects of a file may be gone,
 // as with docker compose.
 func (o *downOptions) targets() ([]store.Workload, []store.Pod, error) {
 	if o.chosen != nil {

@@ -116,7 +116,7 @@ func (o *statusOptions) await(ctx context.Context, w store.Workload, name string
 	}
 }
 
-// checkRevision refuses a rollout of another revision than that of --revision.
+// checkRevision refuses a rollout of another revision than --revision names.
 func (o *statusOptions) checkRevision(d *workload.Decision) error {
 	all := d.State.Revisions
 	if n := len(all); o.revision > 0 && n > 0 && all[n-1].Number != o.revision {

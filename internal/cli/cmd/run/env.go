@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// setEnv sets the variables of the files, then those of -e.
+// setEnv sets the variables of the files, then the variables of -e.
 func (o *options) setEnv(_ *corev1.Pod, c *corev1.Container) error {
 	for _, file := range o.files {
 		lines, err := readEnvFile(file)

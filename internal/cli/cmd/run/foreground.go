@@ -198,8 +198,8 @@ func (a *attachment) feed(ctx context.Context) {
 	_, _ = input.Run(ctx) // the log has the output, the status the exit code
 }
 
-// runs reports whether the container runs, by the pod's status. The status is read, because the one that watch
-// saw last may be older than the container's output.
+// runs reports whether the container runs, by the pod's status. The status is read, because watch's last status
+// may be older than the container's output.
 func (a *attachment) runs() bool {
 	st, err := a.target.Pod.Status()
 	if err != nil {

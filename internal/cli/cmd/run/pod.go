@@ -51,7 +51,7 @@ func (o *options) newPod() (p *corev1.Pod, claims []*corev1.PersistentVolumeClai
 	return p, claims, err
 }
 
-// containerName makes a container's name from that of its image.
+// containerName makes a container's name from its image's name.
 func containerName(image string) string {
 	base, _, _ := strings.Cut(path.Base(image), "@")
 	base, _, _ = strings.Cut(base, ":")

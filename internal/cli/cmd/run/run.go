@@ -1,4 +1,4 @@
-// Package run has the command run, which makes a Pod from a command line like that of docker run.
+// Package run has the command run, which makes a Pod from a command line like docker run's.
 package run
 
 import (

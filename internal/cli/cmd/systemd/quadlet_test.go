@@ -9,7 +9,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
 )
 
-// published are the .kube files that podman publishes: the example of podman-kube.unit(5) and those of its tests,
+// published are the .kube files that podman publishes: the example of podman-kube.unit(5) and the files of its tests,
 // test/e2e/quadlet, by their names, without sections that are only copied. A file is run as with podman, with these
 // lines in its unit, or refused with this text.
 var published = []struct {

@@ -32,7 +32,7 @@ type unitFile struct {
 	service  systemd.Service
 	docs     resource.Documents // what it runs
 	manifest []byte             // its text, to be copied to service.Manifest; nil: it stays in its place
-	text     []byte             // of the unit file; nil: that of service
+	text     []byte             // of the unit file; nil: the text of service
 	enable   bool
 	replaces string // the file, now gone, that an existing unit of the name was made from; or ""
 }
@@ -288,7 +288,7 @@ func checkType(kube *systemd.Kube, docs resource.Documents) error {
 	return nil
 }
 
-// kubeFiles reads a .kube file and its drop-ins, in the order of systemd.unit(5): a drop-in hides those
+// kubeFiles reads a .kube file and its drop-ins, in the order of systemd.unit(5): a drop-in hides drop-ins
 // of the same name in less specific directories.
 func kubeFiles(path string) ([]systemd.KubeFile, error) {
 	text, err := os.ReadFile(path)

@@ -26,7 +26,7 @@ import (
 // readPause is the least interval between two reads of all pods for a page.
 const readPause = 250 * time.Millisecond
 
-// pageSource provides the contents of the page: those of get, image ls, events, top and logs, by the
+// pageSource provides the contents of the page: what get, image ls, events, top and logs print, by the
 // same functions. It only reads files, so it wakes no supervisor that hibernates.
 type pageSource struct {
 	dirs   store.Dirs

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// AddPullSecrets gives a pod without imagePullSecrets those of its ServiceAccount: of the objects that are
+// AddPullSecrets gives a pod without imagePullSecrets its ServiceAccount's: of the objects that are
 // about to be stored, else of the stored ones (plugin/pkg/admission/serviceaccount of Kubernetes). An account
 // that does not exist has none.
 func AddPullSecrets(dirs store.Dirs, soon []manifest.Object, p *corev1.Pod) error {
@@ -45,7 +45,7 @@ func AddPullSecrets(dirs store.Dirs, soon []manifest.Object, p *corev1.Pod) erro
 
 // AdmitManifests refuses pods that the policies of their namespaces or this command forbid, and gives the
 // others the pull secrets of their ServiceAccounts. policy is a level of the Pod Security Standards, or "" for
-// that of the namespace; unsafeSysctls are the permitted patterns.
+// the namespace's; unsafeSysctls are the permitted patterns.
 func AdmitManifests(env *cmdutil.Env, dirs store.Dirs, docs resource.Documents, policy string, unsafeSysctls []string) error {
 	return errors.Join(CheckPodSecurity(env, dirs, docs, policy), CheckSysctls(docs, unsafeSysctls), AddAllPullSecrets(dirs, docs))
 }

@@ -26,7 +26,7 @@ type HeldDevice struct {
 }
 
 // AssignDevices chooses the devices that containers request by number, and adds their edits to the Plan. A
-// device belongs to one container, but app containers use those of init containers again, as with the kubelet.
+// device belongs to one container, but app containers use the devices of init containers again, as with the kubelet.
 // The devices that the Plan already has are preferred.
 func AssignDevices(env *cmdutil.Env, plan *pod.Plan, p *corev1.Pod, held []HeldDevice) error {
 	dirs := deviceDirs(env.Getenv)
@@ -99,7 +99,7 @@ func (a *assigner) container(spec *corev1.Container, c *pod.Container) error {
 	return errors.Join(errs...)
 }
 
-// pick returns free units: those of ended init containers first, then those in before.
+// pick returns free units: first the units of ended init containers, then the units in before.
 func (a *assigner) pick(count podutil.DeviceCount, before []string) ([]string, error) {
 	k := a.kinds[count.Kind]
 	if k == nil {

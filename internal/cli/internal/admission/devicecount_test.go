@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 )
 
-// TestAssign checks which devices containers get: app containers those of init containers again, sidecars their
+// TestAssign checks which devices containers get: app containers the devices of init containers again, sidecars their
 // own, and a resumed pod its previous ones.
 func TestAssign(t *testing.T) {
 	counted := func(name, limits string) corev1.Container {

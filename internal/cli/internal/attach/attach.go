@@ -1,4 +1,4 @@
-// Package attach connects the user's streams with those of a running container.
+// Package attach connects the user's streams with a running container's.
 package attach
 
 import (

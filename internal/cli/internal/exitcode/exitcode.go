@@ -117,7 +117,7 @@ func Report(w io.Writer, err error) int {
 	return Of(err)
 }
 
-// InContainer returns the error of a command whose exit code is otherwise that of a program in a
+// InContainer returns the error of a command that otherwise exits with the code of a program in a
 // container: a failure of podrun itself gets another code than 1.
 func InContainer(err error) error {
 	if err != nil && Of(err) == Failure && As(err) == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/internal/workload"
 )
 
-// TestStatus checks that the lines are those of kubectl rollout status.
+// TestStatus checks that the lines are the same as of kubectl rollout status.
 func TestStatus(t *testing.T) {
 	stuck := []pod.Condition{{Type: "Progressing", Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no progress"}}
 	for _, tt := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/podrun/podrun/internal/workload"
 )
 
-// TestRolloutText checks that the text of an unfinished rollout is that of kubectl rollout status.
+// TestRolloutText checks that the text of an unfinished rollout is the same as of kubectl rollout status.
 func TestRolloutText(t *testing.T) {
 	stuck := []pod.Condition{{Type: "Progressing", Status: "False", Reason: "ProgressDeadlineExceeded", Message: "no progress"}}
 	for _, tt := range []struct {

@@ -63,7 +63,7 @@ func TestTryOnce(t *testing.T) {
 	}
 }
 
-// TestTryTogether checks that of commands that start together, as the units after a boot, one tries a pod's
+// TestTryTogether checks that only one of several commands that start together, as the units after a boot, tries a pod's
 // namespaces.
 func TestTryTogether(t *testing.T) {
 	testenv.Need(t, testenv.Pods)

@@ -97,7 +97,7 @@ func (k *launcher) ResizeScope(p store.Pod, from, to *pod.Plan) error {
 	return systemd.ChangeScope(ctx, manager, unit, scopeValues(from.Resources), scopeValues(to.Resources))
 }
 
-// scopeParent returns the unit whose main process this is (a unit of pods, or that of podrun node), if its pod
+// scopeParent returns the unit whose main process this is (a unit of pods, or the unit of podrun node), if its pod
 // has to run next to it in a scope. That is so if the unit's cgroup is not delegated: after a crash systemd
 // starts the main process in that cgroup again, which fails (EBUSY) while the pod has controllers below it. At
 // shutdown the unit ends its pods before systemd ends their scopes.

@@ -123,5 +123,5 @@ func DisplayRef(r ObjectRef) string {
 type Query struct {
 	Kind      pod.ObjectKind // "" for pods
 	Names     []string       // empty: all
-	Namespace string         // of the names; "": that of the command
+	Namespace string         // of the names; "": the command's
 }

@@ -69,7 +69,7 @@ func (s *Stream) isLast(policy pod.RestartPolicy, st *pod.ContainerStatus) bool 
 }
 
 // Follow prints the output of the streams' containers until each has written its last line. The output of
-// an init container comes before that of containers that start after it; the rest is printed as it
+// an init container comes before the output of containers that start after it; the rest is printed as it
 // arrives. The caller ends each stream by EndFinished when the pod's status reports its end; closing ended
 // ends all streams.
 func Follow(ctx context.Context, p store.Pod, streams []*Stream, ended <-chan struct{}) error {

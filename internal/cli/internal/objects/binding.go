@@ -118,7 +118,7 @@ func PreviewBindings(dirs store.Dirs, next []manifest.Object) (volumeOf func(nam
 	}, nil
 }
 
-// overlay returns copies of the stored objects of a kind, as they are once those of manifests are stored.
+// overlay returns copies of the stored objects of a kind, as they are once the objects of manifests are stored.
 func overlay(dirs store.Dirs, kind pod.ObjectKind, next []manifest.Object) ([]*pod.Object, error) {
 	list, err := dirs.Objects(kind, "")
 	for i := range next {

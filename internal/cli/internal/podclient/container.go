@@ -14,7 +14,7 @@ import (
 // defaultContainer is kubectl's annotation with the container that logs and exec use when none is named.
 const defaultContainer = "kubectl.kubernetes.io/default-container"
 
-// ChooseContainer returns the container for a command: the named one, else the one of the pod's
+// ChooseContainer returns the container for a command: the named one, else the container of the pod's
 // annotation, else the first. If it chooses among several containers it reports that, in kubectl's words.
 func ChooseContainer(out io.Writer, p store.Pod, plan *pod.Plan, name string) (*pod.Container, error) {
 	if name != "" {

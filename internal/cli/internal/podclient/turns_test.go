@@ -36,7 +36,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// A turn that has ended by itself does not end that of another stop.
+// A turn that has ended by itself does not end the turn of another stop.
 func TestTurnEndsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := make(turns, 1)

@@ -26,7 +26,7 @@ func podUsage() []family[podstats.Usage] {
 	}
 }
 
-// containerUsage are the families of containers in the kubelet's /metrics/resource, and those of cAdvisor
+// containerUsage are the families of containers in the kubelet's /metrics/resource, and cAdvisor's
 // (metrics/prometheus.go), with its sources in cgroup v2.
 func containerUsage() []family[podstats.Usage] {
 	type use = podstats.Usage

@@ -55,8 +55,8 @@ func (u *Usage) Network() []stats.Interface {
 	return nil
 }
 
-// Sample samples the usage of all pods. It does not connect to supervisors, so those that hibernate
-// continue to do so. The error joins those of pods that cannot be read; the rest is returned too.
+// Sample samples the usage of all pods. It does not connect to supervisors, so hibernating
+// supervisors continue to hibernate. The error names every pod that cannot be read; the rest is returned too.
 func (v *View) Sample() ([]Usage, error) {
 	pods, err := v.pods()
 	if err != nil {

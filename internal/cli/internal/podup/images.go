@@ -141,14 +141,14 @@ func (r *Run) login(namespace, name string) ([]byte, error) {
 	return nil, fmt.Errorf("it is of type %s, not %s", s.Type, corev1.SecretTypeDockerConfigJson)
 }
 
-// PullAs makes all images use one pull policy, instead of those of the manifests.
+// PullAs makes all images use one pull policy, instead of the manifests' policies.
 func (r *Run) PullAs(word string) {
 	for _, p := range slices.Concat(r.Targets, r.Samples) {
 		p.pull = PullPolicies[word]
 	}
 }
 
-// PullPolicies maps the values of --pull, which are those of podman and docker, to policies.
+// PullPolicies maps the values of --pull, the same as podman's and docker's, to policies.
 var PullPolicies = map[string]string{
 	"always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer,
 }

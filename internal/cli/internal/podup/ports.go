@@ -116,8 +116,8 @@ func (r *Run) portOwner(asking store.Pod, port pod.Port) (string, pod.Port) {
 	return "", pod.Port{}
 }
 
-// podArgument returns a pod's name as command-line arguments, with -n if its namespace is not that of the
-// pod here.
+// podArgument returns a pod's name as command-line arguments, with -n if its namespace is not the
+// namespace of the pod here.
 func podArgument(here, p store.Pod) string {
 	if p.Namespace == here.Namespace {
 		return p.Name

@@ -18,7 +18,7 @@ import (
 type Target struct {
 	Object  *manifest.Object
 	UID     string       // of a new pod; "": it gets one
-	Cluster *pod.Cluster // nil: that of the resumed pod, if it has one
+	Cluster *pod.Cluster // nil: the resumed pod's, if it has one
 	Pod     store.Pod
 	Plan    *pod.Plan
 	upplan.Step

@@ -19,7 +19,7 @@ import (
 type PrintOptions struct {
 	Namespace   string
 	All         bool   // all namespaces
-	Format      string // "", wide, json, yaml, name, or that of program
+	Format      string // "", wide, json, yaml, name, or the program's
 	Printer     printers.Printer
 	Labels      printers.Selector
 	Fields      printers.FieldSelector

@@ -189,7 +189,7 @@ func decodeAll(sources []Source, decode func(file string, data []byte, namespace
 	return all, errors.Join(errs...)
 }
 
-// wrongNamespace returns the error for an object whose namespace is not that of -n, or nil.
+// wrongNamespace returns the error for an object in another namespace than -n names, or nil.
 func (s *Source) wrongNamespace(o *manifest.Object) error {
 	if !s.RejectOtherNamespaces || o.Value == nil || o.Value.GetNamespace() == "" || o.Value.GetNamespace() == s.Namespace {
 		return nil

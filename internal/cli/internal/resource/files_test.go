@@ -86,8 +86,8 @@ func TestStandardInputIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestLoad: objects are sorted by how they are handled; the same object in two files, or in another namespace than that
-// of -n, is an error.
+// TestLoad: objects are sorted by how they are handled; the same object in two files, or in another namespace than
+// -n names, is an error.
 func TestLoad(t *testing.T) {
 	const (
 		pods   = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"

@@ -12,7 +12,7 @@ import (
 )
 
 // Targets are the pods and objects that a command changes: named on its command line, described by files, or
-// selected among those of a kind.
+// selected among all of a kind.
 type Targets struct {
 	env          *cmdutil.Env
 	command      string

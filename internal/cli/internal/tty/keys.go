@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DefaultDetachKeys are those of podman and docker.
+// DefaultDetachKeys are the same as podman's and docker's.
 const DefaultDetachKeys = "ctrl-p,ctrl-q"
 
 // ErrDetached is the error of a Detachable after the user has typed its keys.

@@ -48,7 +48,7 @@ func observed(t *testing.T, words string) *upplan.Observed {
 			o.Running, o.Plan.ImagesPending, o.Status.Phase = true, true, pod.Pending
 		case "unrecorded":
 			o.Manifest, o.Plan = nil, nil
-		case "lost": // its processes are gone; its last status is that of a running pod
+		case "lost": // its processes are gone; its last status says that it runs
 		case "nostatus":
 			o.Status = nil
 		case "succeeded":
