@@ -136,7 +136,7 @@ func (e *Proxy) reject(first packet, err error) {
 	}
 }
 
-// errorReply returns the packet that reports a failed connection to the pod: the one that it would
+// errorReply returns the packet that reports a failed connection to the pod: the packet that it would
 // have got without a proxy. For a timeout there is none.
 func (e *Proxy) errorReply(first packet, err error) []byte {
 	switch {

@@ -25,7 +25,7 @@ const (
 	noCgroup  = "only CPU, memory and processes are limited: use deploy.resources"
 	ownNames  = "podrun gives every pod its own addresses"
 	oneKernel = "Windows"
-	fileOwner = "the file is root's, with the mode 0444 or that of mode"
+	fileOwner = "the file is root's, with the mode 0444 or as mode says"
 )
 
 // table returns every attribute of the specification, in the order of the reference page.
@@ -74,7 +74,7 @@ var serviceRows = []attribute{
 	{"services.*.{cpu_count,cpu_percent,credential_spec,isolation}", refused, oneKernel},
 	{"services.*.{cpu_period,cpu_quota,cpu_rt_period,cpu_rt_runtime,cpu_shares,cpuset}", refused, "use cpus or deploy.resources"},
 	{"services.*.cpus", supported, "the limit of CPU"},
-	{"services.*.depends_on", supported, "the annotation podrun.dev/start-after; service_healthy requires a healthcheck in the file, because that of an image is not read"},
+	{"services.*.depends_on", supported, "the annotation podrun.dev/start-after; service_healthy requires a healthcheck in the file, because an image's is not read"},
 	{"services.*.depends_on.*.restart", accepted, "a change of a pod restarts no other"},
 	{"services.*.develop", accepted, "for docker compose watch"},
 	{"services.*.device_cgroup_rules", refused, "name the devices in devices"},
@@ -90,15 +90,15 @@ var serviceRows = []attribute{
 	{"services.*.extra_hosts", supported, "hostAliases; host-gateway is refused: host.podrun.internal is the host, with the label podrun.dev/host-loopback: \"true\""},
 	{"services.*.gpus", refused, "name the devices in devices by their CDI names, as in nvidia.com/gpu=all"},
 	{"services.*.group_add", supported, "ids, no names"},
-	{"services.*.healthcheck", supported, "a readiness probe: a container that is not healthy is not restarted; that of an image is not read"},
+	{"services.*.healthcheck", supported, "a readiness probe: a container that is not healthy is not restarted; an image's is not read"},
 	{"services.*.healthcheck.start_period", supported, "failures in it do not keep a service with depends_on from starting"},
 	{"services.*.healthcheck.start_interval", supported, "no effect is needed: the pod is not ready before the first success"},
 	{"services.*.hostname", supported, ""},
 	{"services.*.image", supported, ""},
 	{"services.*.init", supported, "shareProcessNamespace: the pause process reaps"},
 	{"services.*.ipc", supported, "host, private or shareable"},
-	{"services.*.{labels,label_file}", supported, "annotations of the pod; those of podrun.dev/ set its options"},
-	{"services.*.links", supported, "the alias is another Service; the order is that of depends_on"},
+	{"services.*.{labels,label_file}", supported, "annotations of the pod; podrun.dev/… set its options"},
+	{"services.*.links", supported, "the alias is another Service; the order is as with depends_on"},
 	{"services.*.logging", supported, "the drivers json-file and local with max-size and max-file: annotations of the pod; podrun logs reads them"},
 	{"services.*.mac_address", refused, ownNames},
 	{"services.*.{mem_limit,mem_reservation}", supported, "limit and request of memory"},
@@ -107,7 +107,7 @@ var serviceRows = []attribute{
 	{"services.*.network_mode", supported, "host, none or bridge"},
 	{"services.*.pid", supported, "host"},
 	{"services.*.pids_limit", supported, "the limit of processes and threads"},
-	{"services.*.platform", supported, "that of this machine"},
+	{"services.*.platform", supported, "this machine's"},
 	{"services.*.ports", supported, "host ports; a port without a published one is refused"},
 	{"services.*.ports.[].{app_protocol,mode}", supported, "no effect is needed on one machine"},
 	{"services.*.{post_start,pre_start,pre_stop}", refused, "use hooks and init containers of a Pod: podrun convert prints one to begin with"},

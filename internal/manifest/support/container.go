@@ -38,7 +38,7 @@ var containerRows = []Field{
 	{Path: "spec.containers[].resources.limits[hugepages-{2Mi,1Gi,64Ki,32Mi}]", Support: Supported, Note: noteHugePages},
 	{Path: "spec.containers[].resources.limits[pids]", Support: Supported, Note: "podrun's own: the number of the container's processes and threads"},
 	{Path: "spec.containers[].resources.limits[" + anyDevice + "]", Support: Supported, Note: "a device by its CDI name, vendor.com/class=name: 1"},
-	{Path: "spec.containers[].resources.limits[" + anyDeviceKind + "]", Support: Supported, Note: "vendor.com/class: N, that many devices of the CDI kind, for this container only; app containers use those of init containers again"},
+	{Path: "spec.containers[].resources.limits[" + anyDeviceKind + "]", Support: Supported, Note: "vendor.com/class: N, that many devices of the CDI kind, for this container only; app containers use the devices of init containers again"},
 	{Path: "spec.containers[].resources.limits[*]", Support: Refused, Note: "only cpu, memory, ephemeral-storage, hugepages-…, pids and CDI devices"},
 	{Path: "spec.containers[].resources.requests", Support: Supported, Note: "default: the limit"},
 	{Path: "spec.containers[].resources.requests[{cpu,memory}]", Support: Supported},

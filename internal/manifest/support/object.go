@@ -156,28 +156,28 @@ var endpointsRows = []Field{
 	{Path: "subsets[].notReadyAddresses", Support: Supported, Note: "used only by a Service with publishNotReadyAddresses"},
 	{Path: "subsets[].notReadyAddresses[].{ip,hostname}", Support: Supported},
 	{Path: "subsets[].notReadyAddresses[].{nodeName,targetRef}", Support: Accepted, Note: noteOneNode},
-	{Path: "subsets[].{ports,ports[].name,ports[].port}", Support: Supported, Note: "a port of the Service leads to the one of its name"},
+	{Path: "subsets[].{ports,ports[].name,ports[].port}", Support: Supported, Note: "a port of the Service leads to the port of its name"},
 	{Path: "subsets[].ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
 	{Path: "subsets[].ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
 }
 
 var endpointSliceRows = []Field{
 	{Path: "addressType", Support: Supported, Only: []string{"IPv4", "IPv6"}},
-	{Path: "endpoints", Support: Supported, Note: noteEndpoints + "; the Service is that of the label kubernetes.io/service-name"},
+	{Path: "endpoints", Support: Supported, Note: noteEndpoints + "; the label kubernetes.io/service-name names the Service"},
 	{Path: "endpoints[].addresses", Support: Supported, Note: "the first is used"},
 	{Path: "endpoints[].{hostname,conditions}", Support: Supported},
 	{Path: "endpoints[].conditions.ready", Support: Supported, Note: "default: true; with false used only by a Service with publishNotReadyAddresses"},
 	{Path: "endpoints[].conditions.{serving,terminating}", Support: Accepted, Note: "ready decides"},
 	{Path: "endpoints[].{targetRef,nodeName,zone,hints,deprecatedTopology}", Support: Accepted, Note: noteOneNode},
 	{Path: "ports", Support: Supported},
-	{Path: "ports[].name", Support: Supported, Note: "a port of the Service leads to the one of its name"},
+	{Path: "ports[].name", Support: Supported, Note: "a port of the Service leads to the port of its name"},
 	{Path: "ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
 	{Path: "ports[].port", Support: Supported},
 	{Path: "ports[].appProtocol", Support: Accepted, Note: "a hint for balancers of other layers"},
 }
 
 var serviceAccountRows = []Field{
-	{Path: "imagePullSecrets", Support: Supported, Note: "given to new pods of the account, by default that of the name default, that have none of their own"},
+	{Path: "imagePullSecrets", Support: Supported, Note: "given to new pods of the account, by default the account default, that have none of their own"},
 	{Path: "imagePullSecrets[].name", Support: Supported},
 	{Path: "{secrets,automountServiceAccountToken}", Support: Accepted, Note: "podrun has no API server"},
 }

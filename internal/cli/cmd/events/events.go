@@ -31,7 +31,7 @@ pulled, containers started, killed, backing off, out of memory, a pod evicted.
 Repeated events are counted. podrun keeps up to 100 different events of a pod
 while the pod exists, until a reboot.
 
-With -w it keeps showing new events; those of named pods until the pods are
+With -w it keeps showing new events; events of named pods until the pods are
 removed.
 
 Examples:

@@ -51,7 +51,7 @@ Examples:
 		Flags: []cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringFlag{Name: "container", Aliases: []string{"c"}, Usage: "the `CONTAINER`, instead of the first"},
-			&cli.BoolFlag{Name: "no-preserve", Usage: "into a container: use default permissions and the container's user instead of those of the files"},
+			&cli.BoolFlag{Name: "no-preserve", Usage: "into a container: use default permissions and the container's user instead of the files'"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &cpOptions{env: env} }),
 	}

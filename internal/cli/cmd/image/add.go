@@ -59,8 +59,8 @@ func NewPullCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "fetch images from a registry",
 		ArgsUsage: "IMAGE...",
 		Description: `Pulls images; layers that exist here are not fetched again. An interrupted pull
-resumes. Mirrors, blocked and insecure registries and short names are those of
-registries.conf(5), logins those of podrun login, podman or docker;
+resumes. Mirrors, blocked and insecure registries and short names are from
+registries.conf(5), logins from podrun login, podman or docker;
 policy.json(5) decides which images are allowed. Images can also come from
 files, named as in skopeo and podman: docker-archive:FILE, oci-archive:FILE,
 oci:DIR and dir:DIR.

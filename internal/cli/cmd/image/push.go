@@ -19,7 +19,7 @@ func imagePushCommand(env *cmdutil.Env) *cli.Command {
 		Description: `Writes an image to the registry in its name, or to another name, and prints
 REPOSITORY@DIGEST, by which the image can be pulled. Layers that the repository
 has are not sent again. Layers are compressed again, so the digest may differ
-from that by which the image was pulled; its ID stays. Logins are those of
+from the pulled image's; its ID stays. Logins are from
 podrun login, podman or docker.
 
 Examples:

@@ -40,7 +40,7 @@ Examples:
 // drainFlags are the flags of commands that drain the node.
 func drainFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "kubeconfig", Usage: "the API server and the node's certificate are in this `FILE`, by default that of podrun node join"},
+		&cli.StringFlag{Name: "kubeconfig", Usage: "the API server and the node's certificate are in this `FILE`, by default the file of podrun node join"},
 		&cli.DurationFlag{Name: "timeout", Usage: "give up after this `DURATION` (90s, 5m); by default never"},
 		&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "the pods have this many `SECONDS` to stop, instead of their own grace periods"},
 	}

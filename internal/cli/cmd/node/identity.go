@@ -22,7 +22,7 @@ import (
 )
 
 func nodeNameFlag() cli.Flag {
-	return &cli.StringFlag{Name: "node-name", Usage: "the `NAME` of the node, by default that of the host"}
+	return &cli.StringFlag{Name: "node-name", Usage: "the `NAME` of the node, by default the host's"}
 }
 
 // checkName returns an error if a name that was given is no name of a node.

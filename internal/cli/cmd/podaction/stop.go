@@ -30,7 +30,7 @@ func NewStopCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "POD... | -l SELECTOR | --all",
 		Description: `Stops pods gracefully (stop signal, grace period, SIGKILL). Their status, events
 and logs stay. podrun start runs them again, podrun down removes them.
---selector and --all select running pods, without those of Deployments, Jobs and
+--selector and --all select running pods, without pods of Deployments, Jobs and
 other workloads.
 
 Examples:

@@ -22,7 +22,7 @@ func newUndoCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "undo",
 		Usage:     "go back to an earlier revision",
 		ArgsUsage: usage,
-		Description: `Rolls the template of an earlier revision out again: that of the previous one,
+		Description: `Rolls the template of an earlier revision out again: of the previous one,
 or of --to-revision. It becomes the newest revision, with the next number.
 
 Examples:

@@ -17,7 +17,7 @@ func NewManCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "man",
 		Usage:     "print manual pages",
 		ArgsUsage: "[COMMAND...]",
-		Description: `Prints the manual page of podrun or of a command; --dir writes those of all
+		Description: `Prints the manual page of podrun or of a command; --dir writes the pages of all
 commands into a directory, for man.
 
 Examples:

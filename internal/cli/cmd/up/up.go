@@ -52,8 +52,8 @@ after podrun up has exited, and the pod starts when all of them are present.
 
 For a Deployment, Job or another workload it creates the pods. In the foreground
 it is their controller; with -d a background process is. With --wait a
-Deployment must be rolled out and a Job complete: if it fails, the exit code is
-that of the container that failed last.
+Deployment must be rolled out and a Job complete: if it fails, up exits with the
+code of the container that failed last.
 
 Examples:
   podrun up web.yaml

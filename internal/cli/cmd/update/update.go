@@ -44,7 +44,7 @@ is updated by a restart of the unit, with the other pods of the unit. Pods of a
 Deployment or another workload are not updated: a changed template creates them
 again, with the newest images.
 
-For a name that no registry has, such as that of a loaded image, it uses the
+For a name that no registry has, such as a loaded image's, it uses the
 image that now has the name on this machine: load the new archive, then update.
 Images by digest stay. --rollback restores the images from before the last
 update.

@@ -18,7 +18,7 @@ func NamespaceFlag() cli.Flag {
 
 // ManifestNamespaceFlag returns the flag --namespace for commands that read manifests.
 func ManifestNamespaceFlag() cli.Flag {
-	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); those of another are refused"}
+	return &cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Value: podclient.DefaultNamespace, Usage: "the `NAMESPACE` of objects that name none ($PODRUN_NAMESPACE or \"default\" if not given); objects of another are refused"}
 }
 
 // StrictFlag returns the flag --strict.
