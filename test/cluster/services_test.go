@@ -193,7 +193,7 @@ func testRollout(t *testing.T, c *controlPlane) {
 	c.waitFor(t, "the Service answers", func() bool {
 		return c.inClient("timeout", "20", "wget", "-q", "-O-", "http://rolling/name").Run() == nil
 	})
-	requests := c.inClient("sh", "-c", "until [ -e /tmp/enough ]; do timeout 20 wget -q -O- http://rolling/name 2>&1 || echo failed; done")
+	requests := c.inClient("timeout", "600", "sh", "-c", "until [ -e /tmp/enough ]; do wget -q -O- http://rolling/name 2>&1 || echo failed; done")
 	var out bytes.Buffer
 	requests.Stdout = &out
 	if err := requests.Start(); err != nil {
