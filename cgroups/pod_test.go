@@ -107,8 +107,8 @@ func TestOOM(t *testing.T) {
 				want = OOMPod
 			}
 			for container, want := range map[string]OOM{"web": want, "other": NoOOM, "none": NoOOM} {
-				if why, err := p.OOM(container); why != want || err != nil {
-					t.Errorf("container %s: %q, %v, want %q", container, why, err, want)
+				if reason, err := p.OOM(container); reason != want || err != nil {
+					t.Errorf("container %s: %q, %v, want %q", container, reason, err, want)
 				}
 			}
 			if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {

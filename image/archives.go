@@ -29,12 +29,12 @@ func findArchives(path string) ([]string, error) {
 	}
 	var list []string
 	for _, e := range entries {
-		own := filepath.Join(path, e.Name())
-		st, err := os.Stat(own) // it may be a link
+		file := filepath.Join(path, e.Name())
+		st, err := os.Stat(file) // it may be a link
 		switch {
 		case err != nil || strings.HasPrefix(e.Name(), "."):
-		case st.IsDir() && isLayout(own), st.Mode().IsRegular() && isArchiveName(e.Name()):
-			list = append(list, own)
+		case st.IsDir() && isLayout(file), st.Mode().IsRegular() && isArchiveName(e.Name()):
+			list = append(list, file)
 		}
 	}
 	if len(list) == 0 {

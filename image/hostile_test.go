@@ -163,11 +163,11 @@ func TestHostileBlobs(t *testing.T) {
 				d = tt.which(m)
 			}
 			b := l.read(d)
-			at := bytes.LastIndexByte(b, 'x')
-			if at < 0 {
-				at = len(b) / 2
+			index := bytes.LastIndexByte(b, 'x')
+			if index < 0 {
+				index = len(b) / 2
 			}
-			b[at] ^= 1
+			b[index] ^= 1
 			l.write("blobs/sha256/"+d.Encoded(), b)
 			refused(t, l.path(), tt.want)
 		})

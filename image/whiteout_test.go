@@ -73,8 +73,8 @@ func TestWhiteoutKeepsTimes(t *testing.T) {
 		layerTar(t, f{Name: "d/"}, f{Name: "d/.wh.x"}),
 	}}).path())
 	for _, layer := range got.Layers {
-		if at := modTime(t, layer+"/d"); at != 1700000000 {
-			t.Errorf("%s/d is of %d", layer, at)
+		if moment := modTime(t, layer+"/d"); moment != 1700000000 {
+			t.Errorf("%s/d is of %d", layer, moment)
 		}
 	}
 }

@@ -31,11 +31,11 @@ func BenchmarkStart(b *testing.B) {
 			{"attach", func() error { return r.Attach(ns, pool, 1) }},
 			{"wire", func() (err error) { traffic, err = r.OpenTraffic(pool, 1); return err }},
 		} {
-			at := time.Now()
+			moment := time.Now()
 			if err := step.do(); err != nil {
 				b.Fatal(err)
 			}
-			took[step.name] = append(took[step.name], time.Since(at))
+			took[step.name] = append(took[step.name], time.Since(moment))
 		}
 		traffic.Close()
 	}

@@ -110,11 +110,11 @@ func (e *engine) awaitExit(s *sandbox.Sandbox, x *container.Container) {
 
 // outOfMemory reports whether the OOM killer ended a container, and whose memory limit was reached.
 func outOfMemory(cg *cgroups.Pod, container string) (bool, lifecycle.OOMLimit) {
-	why, err := cg.OOM(container)
+	reason, err := cg.OOM(container)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	switch why {
+	switch reason {
 	case cgroups.NoOOM:
 		return false, ""
 	case cgroups.OOMContainer:

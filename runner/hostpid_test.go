@@ -53,12 +53,12 @@ func TestHostPID(t *testing.T) {
 	testenv.NoLeaks(t)
 	w := hostPIDPod(t, true)
 	_, out := w.ask("b", "/bin/sh", "-c", "readlink /proc/self/ns/pid; cat /proc/"+strconv.Itoa(os.Getpid())+"/comm; kill -0 "+strconv.Itoa(os.Getpid())+" && echo seen; ls /proc/1/root 2>&1; echo x 2>/dev/null >/proc/sys/kernel/core_pattern || echo read-only")
-	own, err := os.Readlink("/proc/self/ns/pid")
+	namespace, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(out, own+"\n") || !strings.Contains(out, "seen\n") || !strings.Contains(out, "read-only\n") {
-		t.Errorf("in %s: %s", own, out)
+	if !strings.HasPrefix(out, namespace+"\n") || !strings.Contains(out, "seen\n") || !strings.Contains(out, "read-only\n") {
+		t.Errorf("in %s: %s", namespace, out)
 	}
 	if _, out := w.ask("b", "/bin/sh", "-c", fmt.Sprintf("ls /proc/%d/root/ 2>&1", os.Getpid())); !strings.Contains(out, "ermission denied") {
 		t.Errorf("files of another's: %s", out)

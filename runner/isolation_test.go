@@ -393,7 +393,7 @@ func TestRefusedSystemCalls(t *testing.T) {
 	if st := p.ended(); st.Phase != pod.Succeeded {
 		t.Fatalf("%+v: %s", st, p.log("a"))
 	}
-	seen := 0
+	count := 0
 	for line := range strings.Lines(p.log("a")) {
 		what, result, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		want := "EPERM"
@@ -404,9 +404,9 @@ func TestRefusedSystemCalls(t *testing.T) {
 		if result != want {
 			t.Errorf("%s: %s, want %s", what, result, want)
 		}
-		seen++
+		count++
 	}
-	if seen != 16 {
-		t.Errorf("%d calls were tried: %s", seen, p.log("a"))
+	if count != 16 {
+		t.Errorf("%d calls were tried: %s", count, p.log("a"))
 	}
 }

@@ -104,9 +104,9 @@ func testPlan(policy pod.RestartPolicy, inits, apps []string) *pod.Plan {
 
 func runLoop(t *testing.T, plan *pod.Plan, k *fakeKernel) (*pod.Status, []pod.Status) {
 	t.Helper()
-	var seen []pod.Status
-	l := loop{plan: plan, executor: k, now: k.now, publish: func(st *pod.Status) { seen = append(seen, *st) }}
-	return l.run(), seen
+	var statuses []pod.Status
+	l := loop{plan: plan, executor: k, now: k.now, publish: func(st *pod.Status) { statuses = append(statuses, *st) }}
+	return l.run(), statuses
 }
 
 func TestLoopRunsInitsInOrderThenAppsTogether(t *testing.T) {
@@ -114,7 +114,7 @@ func TestLoopRunsInitsInOrderThenAppsTogether(t *testing.T) {
 		k := newFakeKernel(map[string]behaviour{
 			"i1": {after: time.Second}, "i2": {after: time.Second}, "a": {after: time.Second}, "b": {after: time.Second},
 		})
-		final, seen := runLoop(t, testPlan(pod.RestartNever, []string{"i1", "i2"}, []string{"a", "b"}), k)
+		final, statuses := runLoop(t, testPlan(pod.RestartNever, []string{"i1", "i2"}, []string{"a", "b"}), k)
 		want := []string{
 			"createSandbox  0", "startContainer i1 0", "startContainer i2 0",
 			"startContainer a 0", "startContainer b 0", "removeSandbox  0",
@@ -128,9 +128,9 @@ func TestLoopRunsInitsInOrderThenAppsTogether(t *testing.T) {
 		if elapsed := time.Since(k.began); elapsed != 3*time.Second {
 			t.Errorf("two inits and two parallel apps of 1 s took %v, want 3 s", elapsed)
 		}
-		for i := 1; i < len(seen); i++ {
-			if seen[i].Phase == pod.Pending && seen[i-1].Phase != pod.Pending {
-				t.Errorf("phase went back to Pending from %s", seen[i-1].Phase)
+		for i := 1; i < len(statuses); i++ {
+			if statuses[i].Phase == pod.Pending && statuses[i-1].Phase != pod.Pending {
+				t.Errorf("phase went back to Pending from %s", statuses[i-1].Phase)
 			}
 		}
 	})
@@ -170,7 +170,7 @@ func TestLoopCrashLoopForAnHour(t *testing.T) {
 			time.Sleep(time.Hour)
 			k.emit(lifecycle.Event{Kind: lifecycle.StopRequested})
 		}()
-		_, seen := runLoop(t, testPlan(pod.RestartAlways, nil, []string{"a"}), k)
+		_, statuses := runLoop(t, testPlan(pod.RestartAlways, nil, []string{"a"}), k)
 		starts := 0
 		for _, a := range k.done {
 			if a[:5] == "start" {
@@ -181,8 +181,8 @@ func TestLoopCrashLoopForAnHour(t *testing.T) {
 		if starts != 17 {
 			t.Errorf("%d starts in an hour, want 17", starts)
 		}
-		if len(seen) > 4*starts+4 {
-			t.Errorf("%d statuses for %d starts", len(seen), starts)
+		if len(statuses) > 4*starts+4 {
+			t.Errorf("%d statuses for %d starts", len(statuses), starts)
 		}
 	})
 }

@@ -75,10 +75,10 @@ func TestSubPaths(t *testing.T) {
 			plan := newPlan(nil, []pod.Container{c})
 			plan.Volumes = []pod.Volume{tt.v}
 			p := start(t, plan)
-			if why, bad := strings.CutPrefix(tt.want, "!"); bad {
+			if reason, bad := strings.CutPrefix(tt.want, "!"); bad {
 				p.until("waiting", func(st pod.Status) bool {
 					w := st.Containers[0].State.Waiting
-					return w != nil && w.Reason == "CreateContainerConfigError" && w.Message == why
+					return w != nil && w.Reason == "CreateContainerConfigError" && w.Message == reason
 				})
 				return
 			}

@@ -159,9 +159,9 @@ func TestNeighbours(t *testing.T) {
 }
 
 // aServer starts a server in this process's network, until the test ends.
-func aServer(t *testing.T, at netip.AddrPort) {
+func aServer(t *testing.T, address netip.AddrPort) {
 	t.Helper()
-	l, err := net.Listen("tcp", at.String())
+	l, err := net.Listen("tcp", address.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,13 @@ const probeTries = 3
 // getProber returns the prober. It connects to the pod's servers from inside the pod's network namespace.
 func (e *engine) getProber() *probe.Prober {
 	e.proberOnce.Do(func() {
-		at := network.FallbackIP
+		address := network.FallbackIP
 		e.mu.Lock()
 		if s := e.sandbox; s != nil && len(s.Addresses()) > 0 {
-			at = s.Addresses()[0].String()
+			address = s.Addresses()[0].String()
 		}
 		e.mu.Unlock()
-		e.prober = probe.New(at, e.sockets.Dial)
+		e.prober = probe.New(address, e.sockets.Dial)
 	})
 	return e.prober
 }

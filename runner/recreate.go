@@ -35,11 +35,11 @@ const (
 )
 
 // exitUnknown returns the message of a container whose exit was not observed because the sandbox was lost.
-func exitUnknown(why string) string {
-	if why != rebooted {
-		why = "the pod's sandbox is gone: " + why
+func exitUnknown(reason string) string {
+	if reason != rebooted {
+		reason = "the pod's sandbox is gone: " + reason
 	}
-	return "the container's exit was not observed: " + why
+	return "the container's exit was not observed: " + reason
 }
 
 // recoverAfterPodInitDeath recovers a pod whose pod init was killed. The caller is the first supervisor of
@@ -78,9 +78,9 @@ func (s *supervisor) newOrLost() (lifecycle.Observed, error) { return s.recreate
 var errEndedWithMachine = errors.New("the pod has ended with the machine")
 
 // recreate returns what is observed of the pod. If the pod ever had a sandbox, recreate records that the
-// sandbox is gone, and removes what is left of it. why is the cause, if the state shows no restart of the
+// sandbox is gone, and removes what is left of it. reason is the cause, if the state shows no restart of the
 // machine.
-func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
+func (s *supervisor) recreate(reason string) (lifecycle.Observed, error) {
 	e := s.engine
 	saved, known, err := e.handoff.Load()
 	if err == nil && known.Ending != nil && known.Ending.Cause == lifecycle.EndShutdown {
@@ -90,12 +90,12 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 		switch gone := errors.Is(err, fs.ErrNotExist) || err == errEndedWithMachine || errors.Is(err, handoff.ErrOtherBoot); {
 		case !gone:
 			fmt.Fprintln(os.Stderr, err) // the state is damaged
-		case why == allKilled:
-			why = rebooted
+		case reason == allKilled:
+			reason = rebooted
 		default:
-			why = runtimeLost
+			reason = runtimeLost
 		}
-		if known, err = loadFromDisk(e, why); err != nil {
+		if known, err = loadFromDisk(e, reason); err != nil {
 			return known, err
 		}
 		saved = e.handoff.Reset()
@@ -110,9 +110,9 @@ func (s *supervisor) recreate(why string) (lifecycle.Observed, error) {
 	e.handoff.Update(func(st *handoff.State) {
 		st.PauseProcess, st.Cgroup, st.Running, st.Leftovers, st.Notify, st.Hibernation = procfs.Process{}, "", nil, nil, nil, handoff.Hibernation{}
 	})
-	at := clock.Now()
-	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.Recovered, Seed: rand.Uint64()})
-	known.Apply(e.plan, lifecycle.Event{At: at, Kind: lifecycle.SandboxKilled, Attempt: known.Attempt, Message: why})
+	moment := clock.Now()
+	known.Apply(e.plan, lifecycle.Event{At: moment, Kind: lifecycle.Recovered, Seed: rand.Uint64()})
+	known.Apply(e.plan, lifecycle.Event{At: moment, Kind: lifecycle.SandboxKilled, Attempt: known.Attempt, Message: reason})
 	return known, nil
 }
 
@@ -138,11 +138,11 @@ func (e *engine) removeLost(saved handoff.State, known *lifecycle.Observed) erro
 
 // repairLog completes a log entry that was written only in part.
 func (e *engine) repairLog(container string, attempt int) error {
-	at := output.NewLogConfig(e.pod, e.plan, container, attempt)
-	if all, err := crilog.Attempts(at.Dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
+	config := output.NewLogConfig(e.pod, e.plan, container, attempt)
+	if all, err := crilog.Attempts(config.Dir); err != nil || len(all) == 0 || all[len(all)-1] != attempt {
 		return err
 	}
-	w, err := crilog.OpenWriter(at.Dir, attempt, at.Limits)
+	w, err := crilog.OpenWriter(config.Dir, attempt, config.Limits)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func (e *engine) repairLog(container string, attempt int) error {
 // last log, so a restart of the machine is one restart of every container that runs again (kubelet: startContainer in
 // pkg/kubelet/kuberuntime, which counts one more than the latest status or, without one, than the latest log:
 // calcRestartCountByLogDir). The disk has the exits of containers that have
-// completed; the others get an exit with the cause why.
-func loadFromDisk(e *engine, why string) (lifecycle.Observed, error) {
+// completed; the others get an exit with the reason.
+func loadFromDisk(e *engine, reason string) (lifecycle.Observed, error) {
 	var known lifecycle.Observed
 	exits, err := e.pod.Exits()
 	if err != nil {
@@ -176,7 +176,7 @@ func loadFromDisk(e *engine, why string) (lifecycle.Observed, error) {
 			}
 			ev := lifecycle.Event{
 				At: clock.Now(), Kind: lifecycle.Restored, Container: name, Attempt: attempts[len(attempts)-1],
-				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: exitUnknown(why),
+				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: exitUnknown(reason),
 			}
 			if end, ok := exits[name]; ok && end.Attempt == ev.Attempt {
 				ev.ExitCode, ev.Reason, ev.Message = end.ExitCode, end.Reason, end.Message

@@ -311,11 +311,11 @@ func TestPodGoesOnWithoutItsRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check := func(restarts int, why string) {
+	check := func(restarts int, reason string) {
 		t.Helper()
 		st := w.untilAgain("running again", func(st *pod.Status) bool { return running(st) && st.Containers[0].RestartCount == restarts })
-		if end := st.Containers[0].LastState.Terminated; end == nil || !strings.Contains(end.Message, why) {
-			t.Errorf("the last end is %+v, want the message %q", end, why)
+		if end := st.Containers[0].LastState.Terminated; end == nil || !strings.Contains(end.Message, reason) {
+			t.Errorf("the last end is %+v, want the message %q", end, reason)
 		}
 	}
 	damage()

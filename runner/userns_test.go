@@ -206,15 +206,15 @@ func TestApartAsAnyOther(t *testing.T) {
 	plan.OwnUserNS, plan.ShareProcessNamespace = true, true
 	w := startWhole(t, plan)
 	w.until(running)
-	own, err := os.Readlink("/proc/self/ns/user")
+	namespace, err := os.Readlink("/proc/self/ns/user")
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func() {
 		t.Helper()
 		_, out := w.ask("a", "/bin/sh", "-c", "cat /proc/self/uid_map; readlink /proc/self/ns/user; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-		if strings.Contains(out, own) || !strings.Contains(out, "sleep 2222") || !strings.Contains(out, "podrun pause") {
-			t.Errorf("in the user namespace %s of all pods, or without the others' processes: %s", own, out)
+		if strings.Contains(out, namespace) || !strings.Contains(out, "sleep 2222") || !strings.Contains(out, "podrun pause") {
+			t.Errorf("in the user namespace %s of all pods, or without the others' processes: %s", namespace, out)
 		}
 		var first, outside int
 		if _, err := fmt.Sscan(out, &first, &outside); err != nil || first != outside {

@@ -147,10 +147,10 @@ func TestFiftyVolumes(t *testing.T) {
 		}
 		p := prepare(t, plan)
 		putObjects(p)
-		at, used := time.Now(), processorTime(t)
+		moment, used := time.Now(), processorTime(t)
 		p.begin()
 		p.running()
-		took, busy = time.Since(at), processorTime(t)-used
+		took, busy = time.Since(moment), processorTime(t)-used
 		if _, got := p.exec("a", "sh", "-c", "grep -c ' /v/' /proc/self/mountinfo"); got != fmt.Sprintln(n) {
 			t.Errorf("the container has %q mounts below /v, want %d", got, n)
 		}

@@ -87,27 +87,27 @@ func TestWriteFilesModesAndOwners(t *testing.T) {
 		"plain": {Mode: 0o644}, "own": {Mode: 0o400, UID: 1000}, "sub/run": {Mode: 0o755}, "none": {Mode: 0}, "all": {Mode: 0o777},
 	}
 	must(t, WriteFiles(dir, files, nil, nil, 0))
-	at := filepath.Join(dir, dataLink)
-	wantOwner(t, at+"/", 0, 0, 0o755)
-	wantOwner(t, filepath.Join(at, "plain"), 0, 0, 0o644)
-	wantOwner(t, filepath.Join(at, "own"), 1000, 0, 0o400)
-	wantOwner(t, filepath.Join(at, "sub"), 0, 0, 0o755)
-	wantOwner(t, filepath.Join(at, "sub", "run"), 0, 0, 0o755)
-	wantOwner(t, filepath.Join(at, "none"), 0, 0, 0)
-	wantOwner(t, filepath.Join(at, "all"), 0, 0, 0o777)
+	place := filepath.Join(dir, dataLink)
+	wantOwner(t, place+"/", 0, 0, 0o755)
+	wantOwner(t, filepath.Join(place, "plain"), 0, 0, 0o644)
+	wantOwner(t, filepath.Join(place, "own"), 1000, 0, 0o400)
+	wantOwner(t, filepath.Join(place, "sub"), 0, 0, 0o755)
+	wantOwner(t, filepath.Join(place, "sub", "run"), 0, 0, 0o755)
+	wantOwner(t, filepath.Join(place, "none"), 0, 0, 0)
+	wantOwner(t, filepath.Join(place, "all"), 0, 0, 0o777)
 
 	// With a group, which may read but not write.
 	files["new"] = File{Mode: 0o600}
 	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}, 0))
-	wantOwner(t, at+"/", 0, 2000, 0o2755)
-	wantOwner(t, filepath.Join(at, "own"), 1000, 2000, 0o440)
-	wantOwner(t, filepath.Join(at, "none"), 0, 2000, 0o440)
-	wantOwner(t, filepath.Join(at, "new"), 0, 2000, 0o640)
-	wantOwner(t, filepath.Join(at, "sub"), 0, 2000, 0o2755)
-	data, err := os.Readlink(at)
+	wantOwner(t, place+"/", 0, 2000, 0o2755)
+	wantOwner(t, filepath.Join(place, "own"), 1000, 2000, 0o440)
+	wantOwner(t, filepath.Join(place, "none"), 0, 2000, 0o440)
+	wantOwner(t, filepath.Join(place, "new"), 0, 2000, 0o640)
+	wantOwner(t, filepath.Join(place, "sub"), 0, 2000, 0o2755)
+	data, err := os.Readlink(place)
 	must(t, err)
 	must(t, WriteFiles(dir, files, nil, &Group{ID: 2000, ReadOnly: true}, 0))
-	if again, _ := os.Readlink(at); again != data {
+	if again, _ := os.Readlink(place); again != data {
 		t.Error("the same files were written again")
 	}
 }
@@ -127,11 +127,11 @@ func TestWriteFilesForAnotherRoot(t *testing.T) {
 			must(t, WriteFiles(dir, files, []string{"sub/for", "beside"}, group, 3000))
 			files["next"] = File{Mode: 0o644, UID: 3000}
 		}
-		at := filepath.Join(dir, dataLink)
-		wantOwner(t, at+"/", 3000, gid, 0o755|setgid)
-		wantOwner(t, filepath.Join(at, "plain"), 3000, gid, 0o644)
-		wantOwner(t, filepath.Join(at, "next"), 3000, gid, 0o644)
-		wantOwner(t, filepath.Join(at, "sub", "for"), 3000, gid, 0o755|setgid)
+		place := filepath.Join(dir, dataLink)
+		wantOwner(t, place+"/", 3000, gid, 0o755|setgid)
+		wantOwner(t, filepath.Join(place, "plain"), 3000, gid, 0o644)
+		wantOwner(t, filepath.Join(place, "next"), 3000, gid, 0o644)
+		wantOwner(t, filepath.Join(place, "sub", "for"), 3000, gid, 0o755|setgid)
 		wantOwner(t, filepath.Join(dir, "beside"), 3000, gid, 0o755|setgid)
 		for _, name := range []string{dataLink, "plain", "next", "sub"} {
 			var st unix.Stat_t

@@ -17,19 +17,19 @@ func sameFiles(dir *os.File, name string, files map[string]File) bool {
 		return false
 	}
 	defer top.Close()
-	seen := 0
-	return sameIn(top, "", files, &seen) && seen == len(files)
+	count := 0
+	return sameIn(top, "", files, &count) && count == len(files)
 }
 
-func sameIn(dir *os.File, prefix string, files map[string]File, seen *int) bool {
+func sameIn(dir *os.File, prefix string, files map[string]File, count *int) bool {
 	names, err := dir.Readdirnames(-1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false
 	}
 	for _, name := range names {
-		at := path.Join(prefix, name)
-		if f, ok := files[at]; ok {
-			*seen++
+		place := path.Join(prefix, name)
+		if f, ok := files[place]; ok {
+			*count++
 			if !sameFile(dir, name, f) {
 				return false
 			}
@@ -39,7 +39,7 @@ func sameIn(dir *os.File, prefix string, files map[string]File, seen *int) bool 
 		if err != nil {
 			return false
 		}
-		same := sameIn(sub, at, files, seen)
+		same := sameIn(sub, place, files, count)
 		sub.Close()
 		if !same {
 			return false

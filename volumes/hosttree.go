@@ -15,13 +15,13 @@ import (
 // in this mount namespace: a pod's /proc over the host's, and those in podrun's own directories,
 // given by their absolute paths. A path that is looked up there leads to the host's file. Later
 // mounts of the host appear there, too.
-func MountHost(path string, own []string) error {
+func MountHost(path string, hidden []string) error {
 	err := os.MkdirAll(path, 0o700)
 	if err == nil {
 		err = unix.Mount("/", path, "", unix.MS_BIND|unix.MS_REC, "")
 	}
 	if err == nil {
-		err = hide(path, own)
+		err = hide(path, hidden)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("mount the host's files on %s: %w", path, err), UnmountTree(path))
@@ -30,7 +30,7 @@ func MountHost(path string, own []string) error {
 }
 
 // hide removes podrun's own mounts from a copy of all mounts.
-func hide(copied string, own []string) error {
+func hide(copied string, hidden []string) error {
 	points, err := mountPoints()
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func hide(copied string, own []string) error {
 		}
 		// The last of several mounts is the pod's.
 		mine := point == "/proc" && i > first && !slices.Contains(points[i+1:], p)
-		for _, dir := range own {
+		for _, dir := range hidden {
 			mine = mine || strings.HasPrefix(point, dir+"/")
 		}
 		if !mine {

@@ -72,13 +72,13 @@ func takesLabels(dir *os.File) error {
 // markLast is eachFile that skips the volume's own directory unless everything in it could be
 // changed.
 func markLast(root *os.File, do change) (left int, err error) {
-	var own unix.Stat_t
-	if err := unix.Fstat(int(root.Fd()), &own); err != nil {
+	var mine unix.Stat_t
+	if err := unix.Fstat(int(root.Fd()), &mine); err != nil {
 		return 0, err
 	}
 	whole := true
 	return eachFile(root, func(fd int, st *unix.Stat_t) (bool, error) {
-		if !whole && st.Ino == own.Ino && st.Dev == own.Dev {
+		if !whole && st.Ino == mine.Ino && st.Dev == mine.Dev {
 			return true, nil
 		}
 		ok, err := do(fd, st)

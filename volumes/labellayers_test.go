@@ -74,7 +74,7 @@ func TestLayersMark(t *testing.T) {
 		if (left == 0) != want || left > 1 {
 			t.Errorf("with %q refused %d are left", refused, left)
 		}
-		if at := slices.Index(done, "."); want && at != 4 || !want && at >= 0 {
+		if index := slices.Index(done, "."); want && index != 4 || !want && index >= 0 {
 			t.Errorf("with %q refused it does %q", refused, done)
 		}
 	}

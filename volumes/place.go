@@ -69,25 +69,25 @@ func placeOne(root *os.File, owner int, p *Placement) error {
 // setAttributes makes a tree of mounts private and sets the requested attributes at its top.
 func setAttributes(tree *os.File, p *Placement) error {
 	all := unix.MountAttr{Propagation: unix.MS_PRIVATE}
-	one := unix.MountAttr{}
+	attr := unix.MountAttr{}
 	if p.Recursive {
 		all.Attr_set = unix.MOUNT_ATTR_RDONLY
 	}
 	if p.ReadOnly {
-		one.Attr_set = unix.MOUNT_ATTR_RDONLY
+		attr.Attr_set = unix.MOUNT_ATTR_RDONLY
 	}
 	for word, flag := range map[string]uint64{"nosuid": unix.MOUNT_ATTR_NOSUID, "nodev": unix.MOUNT_ATTR_NODEV, "noexec": unix.MOUNT_ATTR_NOEXEC} {
 		if slices.Contains(p.Options, word) {
-			one.Attr_set |= flag
+			attr.Attr_set |= flag
 		}
 	}
 	if err := unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &all); err != nil {
 		return err
 	}
-	if one.Attr_set == 0 {
+	if attr.Attr_set == 0 {
 		return nil
 	}
-	return unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &one)
+	return unix.MountSetattr(int(tree.Fd()), "", unix.AT_EMPTY_PATH, &attr)
 }
 
 // openOrMake opens a path in a root file system and makes it if it is missing: a file, or a

@@ -109,13 +109,13 @@ func TestPlaceOptions(t *testing.T) {
 		if n := Place(root, 0, []Placement{test.p}); n != 1 {
 			t.Fatal(test.p.Target)
 		}
-		at := filepath.Join(root, test.p.Target)
+		place := filepath.Join(root, test.p.Target)
 		var st unix.Statfs_t
-		must(t, unix.Statfs(at, &st))
+		must(t, unix.Statfs(place, &st))
 		if all := harmlessStat | unix.ST_RDONLY; int64(st.Flags)&all&^test.flags&^unix.ST_NODEV != 0 || int64(st.Flags)&test.flags != test.flags {
 			t.Errorf("%s has flags %#x, want %#x", test.p.Target, st.Flags, test.flags)
 		}
-		for dir, want := range map[string]bool{at: test.top, filepath.Join(at, "below"): test.below} {
+		for dir, want := range map[string]bool{place: test.top, filepath.Join(place, "below"): test.below} {
 			if err := os.WriteFile(filepath.Join(dir, "w"), nil, 0o600); (err == nil) != want {
 				t.Errorf("writing to %s: %v", dir, err)
 			}

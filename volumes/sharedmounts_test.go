@@ -108,11 +108,11 @@ func TestDev(t *testing.T) {
 	})
 
 	for _, name := range devNodes {
-		var host, own unix.Stat_t
+		var host, mine unix.Stat_t
 		must(t, unix.Stat("/dev/"+name, &host))
-		must(t, unix.Stat(filepath.Join(dev, name), &own))
-		if own.Rdev != host.Rdev || own.Mode != host.Mode {
-			t.Errorf("%s is device %#x mode %o, want %#x %o", name, own.Rdev, own.Mode, host.Rdev, host.Mode)
+		must(t, unix.Stat(filepath.Join(dev, name), &mine))
+		if mine.Rdev != host.Rdev || mine.Mode != host.Mode {
+			t.Errorf("%s is device %#x mode %o, want %#x %o", name, mine.Rdev, mine.Mode, host.Rdev, host.Mode)
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(dev, "null"), []byte("x"), 0))

@@ -108,18 +108,18 @@ func FuzzParse(f *testing.F) {
 
 func TestCPUBetween(t *testing.T) {
 	began := time.Now()
-	at := func(after, used time.Duration) Sample { return Sample{At: began.Add(after), CPU: &used} }
+	moment := func(after, used time.Duration) Sample { return Sample{At: began.Add(after), CPU: &used} }
 	for _, tt := range []struct {
 		name          string
 		before, after Sample
 		want          *int64
 	}{
-		{"one processor", at(0, time.Second), at(time.Second, 2*time.Second), new(int64(1000))},
-		{"next to nothing", at(0, 0), at(time.Second, time.Microsecond), new(int64(1))},
-		{"nothing", at(0, 5), at(time.Second, 5), new(int64(0))},
-		{"a new group", at(0, time.Hour), at(time.Second, 500*time.Millisecond), new(int64(500))},
-		{"no time", at(0, 0), at(0, 0), nil},
-		{"not known", Sample{At: began}, at(time.Second, 5), nil},
+		{"one processor", moment(0, time.Second), moment(time.Second, 2*time.Second), new(int64(1000))},
+		{"next to nothing", moment(0, 0), moment(time.Second, time.Microsecond), new(int64(1))},
+		{"nothing", moment(0, 5), moment(time.Second, 5), new(int64(0))},
+		{"a new group", moment(0, time.Hour), moment(time.Second, 500*time.Millisecond), new(int64(500))},
+		{"no time", moment(0, 0), moment(0, 0), nil},
+		{"not known", Sample{At: began}, moment(time.Second, 5), nil},
 	} {
 		if diff := cmp.Diff(tt.want, CPUBetween(tt.before, tt.after)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)

@@ -26,11 +26,11 @@ func Read(dir string) (Sample, error) {
 			return Sample{}, fmt.Errorf("read what is used: %w", err)
 		}
 	}
-	at := time.Now()
+	moment := time.Now()
 	if len(files) == 0 {
 		return Sample{}, fmt.Errorf("read what %s uses: %w", dir, fs.ErrNotExist)
 	}
 	s, err := parse(files)
-	s.At = at
+	s.At = moment
 	return s, err
 }

@@ -79,11 +79,11 @@ func timeOf(hdr *tar.Header) unix.Timespec {
 	if hdr.ModTime.Before(time.Unix(0, 0)) || hdr.ModTime.After(time.Unix(0, math.MaxInt64)) {
 		return unix.Timespec{}
 	}
-	at, err := unix.TimeToTimespec(hdr.ModTime)
+	moment, err := unix.TimeToTimespec(hdr.ModTime)
 	if err != nil {
 		return unix.Timespec{}
 	}
-	return at
+	return moment
 }
 
 // restoreDirTimes restores the directories' times after several parts, as Apply does after one.

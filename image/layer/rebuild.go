@@ -176,8 +176,8 @@ func (c *comparer) compare(f *filter, out io.Writer) error {
 			other := CleanName(hdr.Linkname)
 			c.result.Changed = slices.DeleteFunc(c.result.Changed, func(b ChangedFile) bool { return b.Meta && b.Name == other })
 		}
-		if why, meta := compareMetadata(hdr); why != "" {
-			c.reportChanged(hdr.Name, why, meta)
+		if reason, meta := compareMetadata(hdr); reason != "" {
+			c.reportChanged(hdr.Name, reason, meta)
 		}
 	}
 	_, err := io.Copy(io.Discard, stream)
@@ -263,9 +263,9 @@ func (r fileContent) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *comparer) reportChanged(name, why string, meta bool) {
+func (c *comparer) reportChanged(name, reason string, meta bool) {
 	if n := len(c.result.Changed); n < maxChanged && (n == 0 || c.result.Changed[n-1].Name != CleanName(name)) {
-		c.result.Changed = append(c.result.Changed, ChangedFile{CleanName(name), why, meta})
+		c.result.Changed = append(c.result.Changed, ChangedFile{CleanName(name), reason, meta})
 	}
 }
 
@@ -293,7 +293,7 @@ func lstatProblem(err error) string {
 
 // compareMetadata returns how a file differs from its header, without its content, and whether only owner or
 // mode differ.
-func compareMetadata(hdr *tar.Header) (why string, meta bool) {
+func compareMetadata(hdr *tar.Header) (reason string, meta bool) {
 	name := "/" + CleanName(hdr.Name)
 	var st unix.Stat_t
 	if err := unix.Lstat(name, &st); err != nil {

@@ -87,8 +87,8 @@ func (s *Store) damagedFile(diffID digest.Digest) string {
 }
 
 // MarkDamaged prevents the use of a damaged layer.
-func (s *Store) MarkDamaged(id digest.Digest, why string) error {
-	return store.WriteFile(s.damagedFile(id), []byte(why))
+func (s *Store) MarkDamaged(id digest.Digest, reason string) error {
+	return store.WriteFile(s.damagedFile(id), []byte(reason))
 }
 
 // ClearDamaged allows the use of a layer that was found to be undamaged.

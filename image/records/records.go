@@ -143,8 +143,8 @@ func (s *Store) ReadLayer(diffID digest.Digest) (*Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read layer %s: %w", diffID, err)
 	}
-	if why, err := os.ReadFile(s.damagedFile(diffID)); err == nil {
-		return nil, fmt.Errorf("layer %s is damaged: %s", diffID, why)
+	if reason, err := os.ReadFile(s.damagedFile(diffID)); err == nil {
+		return nil, fmt.Errorf("layer %s is damaged: %s", diffID, reason)
 	}
 	return r, nil
 }

@@ -259,7 +259,7 @@ func (c *call) check(token bool) error {
 
 // refusal returns the error of a credential that the target must not get.
 func (c *call) refusal() error {
-	registry, scheme, why := c.known[c.current], "https", "its scheme, host or port is another"
+	registry, scheme, reason := c.known[c.current], "https", "its scheme, host or port is another"
 	if registry == nil {
 		return &refusedLogin{errors.New("refused to send credentials before the registry's challenge")}
 	}
@@ -267,10 +267,10 @@ func (c *call) refusal() error {
 		scheme = "http"
 	}
 	if registry.secure && !c.secure {
-		why = "the connection has no TLS"
+		reason = "the connection has no TLS"
 	}
 	return &refusedLogin{report.New(report.Failure, "use the registry's own address in the image's name, or log out: podrun logout "+c.current,
-		"refused to send the login of registry %s to %s://%s: %s", c.current, scheme, c.target, why)}
+		"refused to send the login of registry %s to %s://%s: %s", c.current, scheme, c.target, reason)}
 }
 
 // maxManifestBytes bounds what a registry may send until an image's manifest, config and signatures are

@@ -36,11 +36,11 @@ func (s *Client) Push(ctx context.Context, ref, to string, o api.PullOptions) (s
 		return "", err
 	}
 	defer hold.Close()
-	id, own, err := s.Find(ref)
+	id, stored, err := s.Find(ref)
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", ref, err)
 	}
-	name, err := pushName(own, to)
+	name, err := pushName(stored, to)
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", ref, err)
 	}
@@ -67,13 +67,13 @@ func (s *Client) Push(ctx context.Context, ref, to string, o api.PullOptions) (s
 	return "", fmt.Errorf("push %s to %s: %w", ref, name.Familiar(), err)
 }
 
-// pushName returns the name to push to; own is the image's name, or "".
-func pushName(own, to string) (reference.Name, error) {
-	if to == "" && own == "" {
+// pushName returns the name to push to; stored is the image's name, or "".
+func pushName(stored, to string) (reference.Name, error) {
+	if to == "" && stored == "" {
 		return reference.Name{}, report.New(report.Usage, "podrun image push ID REGISTRY/NAME:TAG", "an image id needs a name to be pushed to")
 	}
 	if to == "" {
-		to = own
+		to = stored
 	}
 	name, err := records.ParseName(strings.TrimPrefix(to, "docker://"))
 	switch {

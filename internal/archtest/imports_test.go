@@ -177,9 +177,9 @@ func TestPurePackages(t *testing.T) {
 	}
 	for _, f := range allFiles(t) {
 		d, _ := entryOf(f.dir)
-		why, pure := d.why, d.pure
+		reason, pure := d.why, d.pure
 		if w, ok := pureFiles[f.path]; ok {
-			why, pure = w, true
+			reason, pure = w, true
 		}
 		if !pure || f.test {
 			continue
@@ -187,12 +187,12 @@ func TestPurePackages(t *testing.T) {
 		for _, spec := range f.Imports {
 			p := strings.Trim(spec.Path.Value, `"`)
 			if slices.ContainsFunc(impure, func(i string) bool { return p == i || i != "log" && within(p, i) && p != "net/netip" && p != "net/url" }) {
-				t.Errorf("%s: a pure package may not import %s.\n\tWhy: %s.\n\tDo: take what you need as an argument.", at(spec.Pos()), p, why)
+				t.Errorf("%s: a pure package may not import %s.\n\tWhy: %s.\n\tDo: take what you need as an argument.", at(spec.Pos()), p, reason)
 			}
 		}
 		f.calls(func(pos token.Pos, pkg, name string) {
 			if slices.Contains(impureCalls[pkg], name) {
-				t.Errorf("%s: a pure package may not call %s.%s.\n\tWhy: %s.\n\tDo: take the time or the path as an argument.", at(pos), pkg, name, why)
+				t.Errorf("%s: a pure package may not call %s.%s.\n\tWhy: %s.\n\tDo: take the time or the path as an argument.", at(pos), pkg, name, reason)
 			}
 		})
 	}

@@ -125,11 +125,11 @@ func (e *Edits) add(from *specs.ContainerEdits) error {
 		e.Mounts = append(e.Mounts, Mount{Host: m.HostPath, Path: m.ContainerPath, Options: m.Options})
 	}
 	for _, h := range from.Hooks {
-		one := Hook{Name: h.HookName, Path: h.Path, Args: h.Args, Env: h.Env}
+		hook := Hook{Name: h.HookName, Path: h.Path, Args: h.Args, Env: h.Env}
 		if h.Timeout != nil {
-			one.Timeout = *h.Timeout
+			hook.Timeout = *h.Timeout
 		}
-		e.Hooks = append(e.Hooks, one)
+		e.Hooks = append(e.Hooks, hook)
 	}
 	return nil
 }

@@ -202,13 +202,13 @@ func group(category string, cmds ...*cli.Command) []*cli.Command {
 // namespace.
 func setDefaults(env *cmdutil.Env, cmds []*cli.Command, path string) {
 	for _, c := range cmds {
-		own := path + " " + c.Name
+		full := path + " " + c.Name
 		c.HideHelp = true
-		c.OnUsageError = cmdline.UsageError(own, c)
+		c.OnUsageError = cmdline.UsageError(full, c)
 		if flag, ok := cmdline.FindFlag(c, "namespace").(*cli.StringFlag); ok {
 			flag.Value = env.Namespace
 		}
-		setDefaults(env, c.Subcommands, own)
+		setDefaults(env, c.Subcommands, full)
 	}
 }
 

@@ -19,9 +19,9 @@ func everyCommand(app *cli.App, visit func(path []string, cmd *cli.Command)) {
 	var walk func(path []string, cmds []*cli.Command)
 	walk = func(path []string, cmds []*cli.Command) {
 		for _, c := range cmds {
-			own := append(path[:len(path):len(path)], c.Name)
-			visit(own, c)
-			walk(own, c.Subcommands)
+			full := append(path[:len(path):len(path)], c.Name)
+			visit(full, c)
+			walk(full, c.Subcommands)
 		}
 	}
 	walk(nil, app.Commands)

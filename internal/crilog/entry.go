@@ -49,8 +49,8 @@ func parse(line []byte) (Entry, error) {
 }
 
 // FormatTime formats the time of an entry.
-func FormatTime(at time.Time) []byte {
-	return at.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000000Z07:00")
+func FormatTime(moment time.Time) []byte {
+	return moment.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000000Z07:00")
 }
 
 // Append appends an entry to out, in the format that parse reads.

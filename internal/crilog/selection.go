@@ -25,8 +25,8 @@ func since(from time.Time, sink Sink) Sink {
 func (s *sinceSink) Entry(e Entry) error {
 	skip := s.skip[e.Stream]
 	if !skip && !s.open[e.Stream] {
-		at, err := time.Parse(time.RFC3339Nano, string(e.Time))
-		skip = err == nil && at.Before(s.from)
+		moment, err := time.Parse(time.RFC3339Nano, string(e.Time))
+		skip = err == nil && moment.Before(s.from)
 	}
 	s.skip[e.Stream], s.open[e.Stream] = skip && e.Partial, !skip && e.Partial
 	if skip {
@@ -43,7 +43,7 @@ func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
 	}
 	const block = 64 << 10
 	var window []byte // the log from position pos on, as far as it is not counted yet
-	pos, start, seen := size, size, 0
+	pos, start, count := size, size, 0
 	for pos > 0 {
 		step := min(pos, block)
 		pos -= step
@@ -63,10 +63,10 @@ func lastLines(log io.ReaderAt, size int64, n int) (int64, error) {
 				break
 			}
 			if e, err := parse(trimNewline(line)); err != nil || !e.Partial || start == size {
-				if seen == n {
+				if count == n {
 					return start, nil
 				}
-				seen++
+				count++
 			}
 			start = pos + int64(begin)
 			window = window[:begin]

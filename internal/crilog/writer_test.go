@@ -259,8 +259,8 @@ func TestFollowOfAStalledReader(t *testing.T) {
 func TestReadSince(t *testing.T) {
 	dir := t.TempDir()
 	w := writer(t, dir, 0, Limits{MaxBytes: 100, MaxFiles: 9})
-	at := func(s int) time.Time { return time.Date(2026, 1, 2, 12, 0, s, 0, time.UTC) }
-	stamp := func(s int) []byte { return FormatTime(at(s)) }
+	moment := func(s int) time.Time { return time.Date(2026, 1, 2, 12, 0, s, 0, time.UTC) }
+	stamp := func(s int) []byte { return FormatTime(moment(s)) }
 	var b []byte
 	b = Append(b, stamp(0), "stdout", false, []byte("old"))
 	b = Append(b, stamp(1), "stdout", true, []byte("begun before"))
@@ -274,7 +274,7 @@ func TestReadSince(t *testing.T) {
 	}
 	w.Close()
 	var k keep
-	if err := Read(dir, 0, Selection{Tail: -1, Since: at(2)}, &k); err != nil {
+	if err := Read(dir, 0, Selection{Tail: -1, Since: moment(2)}, &k); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"stderr P begun ", "stderr F and ended when the clock was set back", "stdout F new"}

@@ -43,13 +43,13 @@ func find(v hostView) (Subtree, error) {
 	if err != nil {
 		return Subtree{}, err
 	}
-	var why error
+	var cause error
 	for ; ; dir = filepath.Dir(dir) {
 		if !v.manageable(dir) {
-			if why == nil {
-				why = v.foreign(dir)
+			if cause == nil {
+				cause = v.foreign(dir)
 			}
-			return Subtree{}, why
+			return Subtree{}, cause
 		}
 		free, foreign, err := v.free(dir)
 		if err != nil {
@@ -62,11 +62,11 @@ func find(v hostView) (Subtree, error) {
 			}
 			return s, nil
 		}
-		if why == nil {
-			why = occupied(dir, foreign)
+		if cause == nil {
+			cause = occupied(dir, foreign)
 		}
 		if dir == Mount {
-			return Subtree{}, why
+			return Subtree{}, cause
 		}
 	}
 }

@@ -40,16 +40,16 @@ func tryLabels(process, files string, noNewPrivileges bool) error {
 			return fmt.Errorf("the policy has no label %s", l)
 		}
 	}
-	own, err := selinux.CurrentLabel()
+	label, err := selinux.CurrentLabel()
 	if err != nil {
 		return fmt.Errorf("read this program's label: %w", err)
 	}
 	if selinux.EnforceMode() != selinux.Enforcing {
 		return nil
 	}
-	may, err := allowed(own, process, "process", "transition")
+	may, err := allowed(label, process, "process", "transition")
 	if err == nil && !may {
-		return fmt.Errorf("the policy does not let processes change from %s to %s", own, process)
+		return fmt.Errorf("the policy does not let processes change from %s to %s", label, process)
 	}
 	if err == nil {
 		may, err = allowed(process, files, "file", "entrypoint")
@@ -61,9 +61,9 @@ func tryLabels(process, files string, noNewPrivileges bool) error {
 		if knows, kerr := knowsNoNewPrivileges(policyFiles); kerr != nil || !knows {
 			return errors.Join(fmt.Errorf("the policy lets no processes that gain no privileges (allowPrivilegeEscalation: false) change their label: it lacks nnp_nosuid_transition"), kerr)
 		}
-		may, err = allowed(own, process, "process2", "nnp_transition")
+		may, err = allowed(label, process, "process2", "nnp_transition")
 		if err == nil && !may {
-			return fmt.Errorf("the policy does not let processes that gain no privileges (allowPrivilegeEscalation: false) change from %s to %s", own, process)
+			return fmt.Errorf("the policy does not let processes that gain no privileges (allowPrivilegeEscalation: false) change from %s to %s", label, process)
 		}
 	}
 	return err

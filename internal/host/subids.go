@@ -75,15 +75,15 @@ func (v prober) subids() Finding {
 	least := uint64(1 << 32)
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
 		text, _ := v.read(file)
-		own := ranges(text, v.user, v.uid)
-		for i, r := range own {
-			for _, o := range own[:i] {
+		userRanges := ranges(text, v.user, v.uid)
+		for i, r := range userRanges {
+			for _, o := range userRanges[:i] {
 				if r.overlaps(o) {
 					return failureFinding(fmt.Sprintf("%s gives %s ids twice: %s overlaps %s, and the kernel maps neither", file, v.name(), r, o), "remove one of the two lines from "+file+" as root")
 				}
 			}
 		}
-		switch n := count(own); {
+		switch n := count(userRanges); {
 		case n == 0:
 			return warningFinding(fmt.Sprintf("%s gives %s no ids: a pod has a single one, and images with more users are refused", file, v.name()), v.addIDs())
 		case n < wantedSubIDs:
@@ -91,7 +91,7 @@ func (v prober) subids() Finding {
 		default:
 			least = min(least, n)
 		}
-		if r, other, shared := v.shared(text, own); shared {
+		if r, other, shared := v.shared(text, userRanges); shared {
 			return warningFinding(fmt.Sprintf("%s gives %s and %s the same ids (%s): each can write the files of the other's pods", file, v.name(), other, r),
 				fmt.Sprintf("remove the line of one of them from %s as root; for new ids: %s", file, strings.TrimPrefix(v.addIDs(), "as root: ")))
 		}
@@ -113,14 +113,14 @@ func (v prober) addIDs() string {
 	return fmt.Sprintf("as root: usermod --add-subuids %d-%d --add-subgids %[1]d-%[2]d %s", first, first+wantedSubIDs-1, v.name())
 }
 
-// shared returns a range of another user that overlaps one of own.
-func (v prober) shared(text string, own []Range) (_ Range, owner string, _ bool) {
+// shared returns a range of another user that overlaps one of userRanges.
+func (v prober) shared(text string, userRanges []Range) (_ Range, owner string, _ bool) {
 	for line := range strings.Lines(text) {
 		owner, r, ok := parseRange(line)
 		if !ok || owner == v.user || owner == strconv.Itoa(v.uid) {
 			continue
 		}
-		for _, o := range own {
+		for _, o := range userRanges {
 			if r.overlaps(o) {
 				return r, owner, true
 			}

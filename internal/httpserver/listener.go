@@ -24,7 +24,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &limitedConn{Conn: c, of: l}
+	limited := &limitedConn{Conn: c, of: l}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.conns) >= MaxConns {
@@ -33,8 +33,8 @@ func (l *limitListener) Accept() (net.Conn, error) {
 			l.conns = slices.Delete(l.conns, i, i+1)
 		}
 	}
-	l.conns = append(l.conns, own)
-	return own, nil
+	l.conns = append(l.conns, limited)
+	return limited, nil
 }
 
 type limitedConn struct {

@@ -11,8 +11,8 @@ import (
 // and a supervisor that recovers the pod does not need the event.
 func (o *Observed) Apply(plan *pod.Plan, e Event) (statusChanged bool) {
 	if o.StartTime == nil {
-		at := e.At
-		o.StartTime = &at
+		now := e.At
+		o.StartTime = &now
 	}
 	was := o.moment(e.Container)
 	// The deadline is applied before the event, so that a deadline in the past wins.
@@ -117,7 +117,7 @@ func (o *Observed) resetInFlight(plan *pod.Plan, e Event) {
 }
 
 // issued records the intent to carry out an action.
-func (o *Observed) issued(plan *pod.Plan, at Now, a *Action) {
+func (o *Observed) issued(plan *pod.Plan, now Now, a *Action) {
 	if a == nil {
 		return
 	}
@@ -136,23 +136,23 @@ func (o *Observed) issued(plan *pod.Plan, at Now, a *Action) {
 		o.Storage.Issued = true
 	case StartContainer:
 		if planned, ok := plan.Container(a.Container); ok {
-			o.issuedStart(planned, at, *a)
+			o.issuedStart(planned, now, *a)
 		}
 	case StopContainer, KillContainer:
 		if c, ok := o.Containers[a.Container]; ok && c.Attempt == a.Attempt {
-			c.issuedSignal(at, a.Kind)
+			c.issuedSignal(now, a.Kind)
 		}
 	case RunProbe, RunHook:
 		c, ok := o.Containers[a.Container]
 		if planned, known := plan.Container(a.Container); known && ok && c.Attempt == a.Attempt {
-			c.issuedProbe(planned, at, a.Probe)
-			c.issuedHook(planned, at, a.Hook)
+			c.issuedProbe(planned, now, a.Probe)
+			c.issuedHook(planned, now, a.Hook)
 		}
 	}
 }
 
 // issuedStart begins a container's next run.
-func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
+func (o *Observed) issuedStart(planned *pod.Container, now Now, a Action) {
 	c, ok := o.Containers[a.Container]
 	if !ok {
 		c = &Container{}
@@ -172,7 +172,7 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 		c.Backoff = c.nextBackoff()
 	}
 	*c = Container{
-		State: RunStarting, Attempt: a.Attempt, Revision: planned.Revision, Issued: at,
+		State: RunStarting, Attempt: a.Attempt, Revision: planned.Revision, Issued: now,
 		Image: planned.Image, ImageID: planned.ImageID,
 		ID: c.ID, User: c.User, End: c.End, PrevEnd: c.PrevEnd, Backoff: c.Backoff,
 	}
@@ -181,12 +181,12 @@ func (o *Observed) issuedStart(planned *pod.Container, at Now, a Action) {
 // issuedSignal records a stop signal to a running container. A signal to a container that is still
 // starting may find no process, so it does not count: Decide issues the stop again once the
 // container runs.
-func (c *Container) issuedSignal(at Now, kind ActionKind) {
+func (c *Container) issuedSignal(now Now, kind ActionKind) {
 	switch {
 	case kind == KillContainer && c.live():
 		c.KillIssued = true
 	case kind == StopContainer && c.State == RunRunning && c.StopIssued == nil:
-		boot := at.Boot
+		boot := now.Boot
 		c.StopIssued = &boot
 	}
 }

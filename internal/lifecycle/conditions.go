@@ -191,8 +191,8 @@ func (o *Observed) transition(kind string) (Transition, bool) {
 }
 
 // noteConditions records which conditions an event has changed.
-func (o *Observed) noteConditions(plan *pod.Plan, at Now) {
-	o.Conditions = transitions(o.conditionsWithTimes(plan, at))
+func (o *Observed) noteConditions(plan *pod.Plan, now Now) {
+	o.Conditions = transitions(o.conditionsWithTimes(plan, now))
 }
 
 func transitions(list []pod.Condition) []Transition {

@@ -46,8 +46,8 @@ func (d *decision) decide() {
 		d.issueProbesAndHooks()
 	}
 	if d.ending == nil {
-		if at, ok := o.deadline(plan, now); ok {
-			d.wakeAt(at)
+		if deadline, ok := o.deadline(plan, now); ok {
+			d.wakeAt(deadline)
 		}
 	}
 }
@@ -70,13 +70,13 @@ func (d *decision) issueProbesAndHooks() {
 	for _, list := range [][]pod.Container{d.plan.InitContainers, d.plan.Containers} {
 		for i := range list {
 			c := &list[i]
-			seen := d.seen.container(c.Name)
-			if seen.State != RunRunning || seen.KillIssued || d.isKilled(c.Name) {
+			observed := d.seen.container(c.Name)
+			if observed.State != RunRunning || observed.KillIssued || d.isKilled(c.Name) {
 				continue
 			}
-			stopping := d.ending != nil || seen.Kill != nil
+			stopping := d.ending != nil || observed.Kill != nil
 			if !stopping {
-				d.hook(c, seen, PostStart)
+				d.hook(c, observed, PostStart)
 			}
 			d.probes(c, stopping)
 		}
@@ -100,8 +100,8 @@ func (d *decision) act(a Action) {
 }
 
 // wakeAt requests another decision at a CLOCK_BOOTTIME in the future.
-func (d *decision) wakeAt(at time.Duration) {
-	if d.Wake == 0 || at < d.Wake {
-		d.Wake = at
+func (d *decision) wakeAt(moment time.Duration) {
+	if d.Wake == 0 || moment < d.Wake {
+		d.Wake = moment
 	}
 }

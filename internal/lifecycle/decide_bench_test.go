@@ -51,13 +51,13 @@ func BenchmarkDecide(b *testing.B) {
 
 func BenchmarkDecideStart(b *testing.B) {
 	w := benchPod(b)
-	seen := Observed{Sandbox: SandboxUp}
+	observed := Observed{Sandbox: SandboxUp}
 	plan := w.plan
 	plan.InitContainers = nil
 	now := w.now()
 	b.ReportAllocs()
 	for b.Loop() {
-		Decide(&plan, &seen, now)
+		Decide(&plan, &observed, now)
 	}
 }
 

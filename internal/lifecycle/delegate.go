@@ -34,9 +34,9 @@ func Delegate(plan *pod.Plan, o *Observed, now Now, delegable func(*pod.Containe
 
 // isSteady reports whether a success of a probe would change nothing. While the container or the pod
 // is being stopped no probe is steady.
-func (d *decision) isSteady(c *pod.Container, seen *Container, kind ProbeKind) bool {
-	run := seen.probe(kind)
-	return d.ending == nil && seen.Kill == nil && run.Result == Success && run.Last == Success &&
+func (d *decision) isSteady(c *pod.Container, observed *Container, kind ProbeKind) bool {
+	run := observed.probe(kind)
+	return d.ending == nil && observed.Kill == nil && run.Result == Success && run.Last == Success &&
 		run.InARow >= max(PlannedProbe(c, kind).SuccessThreshold, 1)
 }
 
@@ -48,8 +48,8 @@ func (o *Observed) ApplyDelegated(plan *pod.Plan, probes []SteadyProbe, last []t
 		if i >= len(last) || last[i] == 0 {
 			continue
 		}
-		at := Now{Boot: last[i]}
-		o.Apply(plan, Event{At: at, Kind: Issued, Action: &Action{Kind: RunProbe, Container: p.Container, Attempt: p.Attempt, Probe: p.Kind}})
-		o.Apply(plan, Event{At: at, Kind: Probed, Container: p.Container, Attempt: p.Attempt, Probe: p.Kind, Outcome: Success})
+		now := Now{Boot: last[i]}
+		o.Apply(plan, Event{At: now, Kind: Issued, Action: &Action{Kind: RunProbe, Container: p.Container, Attempt: p.Attempt, Probe: p.Kind}})
+		o.Apply(plan, Event{At: now, Kind: Probed, Container: p.Container, Attempt: p.Attempt, Probe: p.Kind, Outcome: Success})
 	}
 }

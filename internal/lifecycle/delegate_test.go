@@ -79,11 +79,11 @@ func TestDelegate(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			plan := &pod.Plan{RestartPolicy: pod.RestartAlways, Containers: []pod.Container{{Name: "a", Readiness: &pod.Probe{PeriodSeconds: 1}}}}
-			seen := &Observed{Sandbox: SandboxUp, StartTime: &Now{}, Containers: map[string]*Container{"a": {State: RunRunning, Readiness: steady}}}
+			observed := &Observed{Sandbox: SandboxUp, StartTime: &Now{}, Containers: map[string]*Container{"a": {State: RunRunning, Readiness: steady}}}
 			if test.change != nil {
-				test.change(plan, seen)
+				test.change(plan, observed)
 			}
-			left, ok := Delegate(plan, seen, Now{Boot: now}, func(c *pod.Container, kind ProbeKind) bool { return PlannedProbe(c, kind).GRPC == nil })
+			left, ok := Delegate(plan, observed, Now{Boot: now}, func(c *pod.Container, kind ProbeKind) bool { return PlannedProbe(c, kind).GRPC == nil })
 			got := ""
 			for _, p := range left.Probes {
 				got += fmt.Sprintf(" %s %s %v every %v", p.Container, p.Kind, p.Next-now, p.Period)
@@ -106,12 +106,12 @@ func TestDelegate(t *testing.T) {
 func TestApplyDelegated(t *testing.T) {
 	steady := ProbeRun{Next: 5 * time.Second, Last: Success, InARow: 1, Result: Success}
 	plan := &pod.Plan{Containers: []pod.Container{{Name: "a", Readiness: &pod.Probe{PeriodSeconds: 10}, Liveness: &pod.Probe{PeriodSeconds: 10}}}}
-	seen := &Observed{Sandbox: SandboxUp, StartTime: &Now{}, Containers: map[string]*Container{"a": {State: RunRunning, Attempt: 3, Readiness: steady, Liveness: steady}}}
+	observed := &Observed{Sandbox: SandboxUp, StartTime: &Now{}, Containers: map[string]*Container{"a": {State: RunRunning, Attempt: 3, Readiness: steady, Liveness: steady}}}
 	probes := []SteadyProbe{{Container: "a", Attempt: 3, Kind: Readiness}, {Container: "a", Attempt: 3, Kind: Liveness}, {Container: "a", Attempt: 2, Kind: Liveness}}
-	seen.ApplyDelegated(plan, probes, []time.Duration{42 * time.Second, 0, 50 * time.Second})
+	observed.ApplyDelegated(plan, probes, []time.Duration{42 * time.Second, 0, 50 * time.Second})
 	want := steady
 	want.Next = 52 * time.Second
-	if c := seen.Containers["a"]; c.Readiness != want || c.Liveness != steady {
+	if c := observed.Containers["a"]; c.Readiness != want || c.Liveness != steady {
 		t.Errorf("readiness %+v, liveness %+v", c.Readiness, c.Liveness)
 	}
 }

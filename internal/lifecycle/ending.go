@@ -35,8 +35,8 @@ type Ending struct {
 }
 
 // newEnding returns an ending with the plan's grace.
-func newEnding(plan *pod.Plan, cause Cause, at Now) *Ending {
-	return &Ending{Cause: cause, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
+func newEnding(plan *pod.Plan, cause Cause, now Now) *Ending {
+	return &Ending{Cause: cause, Since: now, GraceEnd: now.Boot + grace(plan.GraceSeconds)}
 }
 
 // currentEnding returns the ending of the pod at a time, or nil.
@@ -44,7 +44,7 @@ func (o *Observed) currentEnding(plan *pod.Plan, now Now) *Ending {
 	if o.Ending != nil {
 		return o.Ending
 	}
-	if at, ok := o.deadline(plan, now); ok && now.Boot >= at {
+	if deadline, ok := o.deadline(plan, now); ok && now.Boot >= deadline {
 		e := newEnding(plan, EndDeadline, now)
 		e.Reason = reasonDeadline
 		e.Message = "Pod was active on the node longer than the specified deadline"
@@ -54,7 +54,7 @@ func (o *Observed) currentEnding(plan *pod.Plan, now Now) *Ending {
 }
 
 // deadline returns the CLOCK_BOOTTIME at which activeDeadlineSeconds have passed. Initialization counts.
-func (o *Observed) deadline(plan *pod.Plan, now Now) (at time.Duration, ok bool) {
+func (o *Observed) deadline(plan *pod.Plan, now Now) (end time.Duration, ok bool) {
 	if plan.ActiveDeadlineSeconds <= 0 {
 		return 0, false
 	}
@@ -66,13 +66,13 @@ func (o *Observed) deadline(plan *pod.Plan, now Now) (at time.Duration, ok bool)
 }
 
 // endingByContainers returns the ending of a pod whose containers end it, or nil.
-func (o *Observed) endingByContainers(plan *pod.Plan, at Now) *Ending {
+func (o *Observed) endingByContainers(plan *pod.Plan, now Now) *Ending {
 	for i := range plan.InitContainers {
 		c := &plan.InitContainers[i]
 		if r := initRole(c); r == roleInit {
-			seen := o.container(c.Name)
-			if finished(plan, c, r, seen) && !succeeded(r, seen.End) {
-				return newEnding(plan, EndInitFailed, at)
+			observed := o.container(c.Name)
+			if finished(plan, c, r, observed) && !succeeded(r, observed.End) {
+				return newEnding(plan, EndInitFailed, now)
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (o *Observed) endingByContainers(plan *pod.Plan, at Now) *Ending {
 			return nil
 		}
 	}
-	return newEnding(plan, EndCompleted, at)
+	return newEnding(plan, EndCompleted, now)
 }
 
 // beginStop begins the teardown, or shortens the current one: a later request never gives a container
@@ -100,8 +100,8 @@ func (o *Observed) beginStop(plan *pod.Plan, e Event) {
 		}
 	}
 	o.Ending.GraceEnd = min(o.Ending.GraceEnd, end)
-	if at := e.At.Wall.Add(grace(requested)); o.Deleting && (o.Deletion == nil || at.Before(o.Deletion.At)) {
-		o.Deletion = &pod.Deletion{At: at, GraceSeconds: int64(grace(requested) / time.Second)}
+	if now := e.At.Wall.Add(grace(requested)); o.Deleting && (o.Deletion == nil || now.Before(o.Deletion.At)) {
+		o.Deletion = &pod.Deletion{At: now, GraceSeconds: int64(grace(requested) / time.Second)}
 	}
 	if e.GraceSeconds != nil && requested == 0 {
 		o.Ending.AtOnce = true

@@ -52,8 +52,8 @@ func (was moment) onlyProbeRoutine(o *Observed, e Event) bool {
 }
 
 // note adds to the pod's events; container is "" for an event of the whole pod.
-func (o *Observed) note(at Now, kind pod.EventType, reason, container, message string) {
-	o.Events.Add(pod.Event{Type: kind, Reason: reason, Container: container, Message: message, Last: at.Wall})
+func (o *Observed) note(now Now, kind pod.EventType, reason, container, message string) {
+	o.Events.Add(pod.Event{Type: kind, Reason: reason, Container: container, Message: message, Last: now.Wall})
 }
 
 // noteEvents records what an applied event has changed.
@@ -148,8 +148,8 @@ func (o *Observed) backingOff(plan *pod.Plan, e Event) bool {
 	return ok && c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
 }
 
-func (o *Observed) noteKilling(at Now, name string) {
-	o.note(at, pod.Normal, eventKilling, name, stoppingContainer+name)
+func (o *Observed) noteKilling(now Now, name string) {
+	o.note(now, pod.Normal, eventKilling, name, stoppingContainer+name)
 }
 
 // outOfMemory returns a message that names the exhausted memory limit.

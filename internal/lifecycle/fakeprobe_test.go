@@ -122,8 +122,8 @@ func (f *fake) answerOne() {
 		e.Kind = Hooked
 	}
 	e.Outcome = []Outcome{Success, Success, Success, Failure, Failure, Unknown}[f.draw("outcome", 0, 5)]
-	p, seen := f.proc(q.container), f.seen.container(q.container)
-	if e.Outcome == Success && q.attempt == p.attempt && seen.State == RunRunning && f.seen.Ending == nil {
+	p, observed := f.proc(q.container), f.seen.container(q.container)
+	if e.Outcome == Success && q.attempt == p.attempt && observed.State == RunRunning && f.seen.Ending == nil {
 		p.note(q.hook)
 		if q.probe == Startup {
 			p.startupDone, p.everStartup = true, true

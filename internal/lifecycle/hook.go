@@ -47,15 +47,15 @@ func (c *Container) hook(kind HookKind) *HookRun {
 
 // hook issues a container's hook once, and reports whether the hook is over; without a hook it
 // reports true.
-func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over bool) {
-	run := seen.hook(kind)
+func (d *decision) hook(c *pod.Container, observed *Container, kind HookKind) (over bool) {
+	run := observed.hook(kind)
 	if PlannedHook(c, kind) == nil || run.Outcome != "" {
 		return true
 	}
 	if run.Issued == nil {
-		a := Action{Kind: RunHook, Container: c.Name, Attempt: seen.Attempt, Hook: kind}
+		a := Action{Kind: RunHook, Container: c.Name, Attempt: observed.Attempt, Hook: kind}
 		if d.plan.HookReason && kind == PreStop {
-			a.Reason = d.stopReason(seen)
+			a.Reason = d.stopReason(observed)
 		}
 		d.act(a)
 	}
@@ -64,23 +64,23 @@ func (d *decision) hook(c *pod.Container, seen *Container, kind HookKind) (over 
 
 // stopReason returns the reason of a container's stop, spelled as in the container-environment
 // proposal.
-func (d *decision) stopReason(seen *Container) string {
+func (d *decision) stopReason(observed *Container) string {
 	switch {
-	case d.ending != nil && d.ending.Cause == EndRequested, d.ending == nil && seen.Kill.Why == KillReplaced:
+	case d.ending != nil && d.ending.Cause == EndRequested, d.ending == nil && observed.Kill.Why == KillReplaced:
 		return reasonDelete
-	case d.ending == nil && seen.Kill.Why != KillPostStart:
+	case d.ending == nil && observed.Kill.Why != KillPostStart:
 		return reasonHealth
 	}
 	return reasonDependency
 }
 
 // issuedHook records the intent to run a hook.
-func (c *Container) issuedHook(planned *pod.Container, at Now, kind HookKind) {
+func (c *Container) issuedHook(planned *pod.Container, now Now, kind HookKind) {
 	if PlannedHook(planned, kind) == nil || c.State != RunRunning {
 		return
 	}
 	if run := c.hook(kind); run.Issued == nil {
-		boot := at.Boot
+		boot := now.Boot
 		run.Issued = &boot
 	}
 }

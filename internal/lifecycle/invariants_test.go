@@ -229,8 +229,8 @@ func (f *fake) carryOut(a Action) {
 	case RunProbe, RunHook:
 		f.begin(a)
 	case StopContainer:
-		at := f.boot
-		p.term = &at
+		now := f.boot
+		p.term = &now
 	case KillContainer:
 		if p.state == RunRunning {
 			f.exit(a.Container, 137, false)

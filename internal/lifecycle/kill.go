@@ -27,8 +27,8 @@ type Kill struct {
 func (d *decision) endKilledRuns() {
 	for _, list := range d.plan.All() {
 		for i := range list {
-			if seen := d.seen.container(list[i].Name); seen.Kill != nil {
-				d.end(&list[i], seen, true)
+			if observed := d.seen.container(list[i].Name); observed.Kill != nil {
+				d.end(&list[i], observed, true)
 			}
 		}
 	}
@@ -36,12 +36,12 @@ func (d *decision) endKilledRuns() {
 
 // graceEnd returns since when a container is to end and when its grace ends. Of two reasons to end
 // it the shorter grace counts.
-func (d *decision) graceEnd(seen *Container) (since, end time.Duration) {
+func (d *decision) graceEnd(observed *Container) (since, end time.Duration) {
 	switch {
 	case d.ending == nil:
-		return seen.Kill.Since.Boot, seen.Kill.GraceEnd
-	case seen.Kill == nil:
+		return observed.Kill.Since.Boot, observed.Kill.GraceEnd
+	case observed.Kill == nil:
 		return d.ending.Since.Boot, d.ending.GraceEnd
 	}
-	return min(seen.Kill.Since.Boot, d.ending.Since.Boot), min(seen.Kill.GraceEnd, d.ending.GraceEnd)
+	return min(observed.Kill.Since.Boot, d.ending.Since.Boot), min(observed.Kill.GraceEnd, d.ending.GraceEnd)
 }

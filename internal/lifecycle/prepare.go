@@ -112,14 +112,14 @@ func (d *decision) prepareApps() {
 
 // prepareRestart prepares a container near the end of its back-off.
 func (d *decision) prepareRestart(c *pod.Container, r role) {
-	seen := d.seen.container(c.Name)
-	at := seen.restartAt()
+	observed := d.seen.container(c.Name)
+	moment := observed.restartAt()
 	switch {
-	case seen.State != RunEnded, finished(d.plan, c, r, seen), at <= d.now.Boot:
-	case d.now.Boot < at-prepareBefore:
-		d.wakeAt(at - prepareBefore)
+	case observed.State != RunEnded, finished(d.plan, c, r, observed), moment <= d.now.Boot:
+	case d.now.Boot < moment-prepareBefore:
+		d.wakeAt(moment - prepareBefore)
 	default:
-		d.do(StartContainer, c.Name, seen.Attempt+1)
+		d.do(StartContainer, c.Name, observed.Attempt+1)
 	}
 }
 

@@ -70,43 +70,43 @@ func (c *Container) probe(kind ProbeKind) *ProbeRun {
 // The kubelet waits up to one period for the next tick of a worker that started earlier; podrun
 // does not.
 func (d *decision) probes(c *pod.Container, stopping bool) {
-	seen := d.seen.container(c.Name)
-	if !isRunning(c, seen) {
+	observed := d.seen.container(c.Name)
+	if !isRunning(c, observed) {
 		return
 	}
-	if c.Startup != nil && seen.Startup.Result != Success {
-		if !stopping && seen.Startup.Result == "" {
-			d.probe(c, seen, Startup)
+	if c.Startup != nil && observed.Startup.Result != Success {
+		if !stopping && observed.Startup.Result == "" {
+			d.probe(c, observed, Startup)
 		}
 		return
 	}
-	if !stopping && c.Liveness != nil && seen.Liveness.Result != Failure {
-		d.probe(c, seen, Liveness)
+	if !stopping && c.Liveness != nil && observed.Liveness.Result != Failure {
+		d.probe(c, observed, Liveness)
 	}
 	if c.Readiness != nil {
-		d.probe(c, seen, Readiness)
+		d.probe(c, observed, Readiness)
 	}
 }
 
-func (d *decision) probe(c *pod.Container, seen *Container, kind ProbeKind) {
-	run := seen.probe(kind)
+func (d *decision) probe(c *pod.Container, observed *Container, kind ProbeKind) {
+	run := observed.probe(kind)
 	if run.UnderWay {
 		d.underWay = true
 		return
 	}
-	if d.isSteady(c, seen, kind) && d.delegable != nil && d.delegable(c, kind) {
-		d.steady = append(d.steady, SteadyProbe{Container: c.Name, Attempt: seen.Attempt, Kind: kind, Next: run.Next, Period: period(PlannedProbe(c, kind))})
+	if d.isSteady(c, observed, kind) && d.delegable != nil && d.delegable(c, kind) {
+		d.steady = append(d.steady, SteadyProbe{Container: c.Name, Attempt: observed.Attempt, Kind: kind, Next: run.Next, Period: period(PlannedProbe(c, kind))})
 		return
 	}
-	at := run.Next
-	if at == 0 {
-		at = seen.StartedBoot + seconds(PlannedProbe(c, kind).InitialDelaySeconds)
+	moment := run.Next
+	if moment == 0 {
+		moment = observed.StartedBoot + seconds(PlannedProbe(c, kind).InitialDelaySeconds)
 	}
-	if d.now.Boot < at {
-		d.wakeAt(at)
+	if d.now.Boot < moment {
+		d.wakeAt(moment)
 		return
 	}
-	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: seen.Attempt, Probe: kind})
+	d.act(Action{Kind: RunProbe, Container: c.Name, Attempt: observed.Attempt, Probe: kind})
 }
 
 // reset ends a probe that was under way with an earlier supervisor, and its count, for a run that
@@ -124,13 +124,13 @@ func (r *ProbeRun) reset(up time.Duration, planned *pod.Container, kind ProbeKin
 }
 
 // issuedProbe records the intent to probe.
-func (c *Container) issuedProbe(planned *pod.Container, at Now, kind ProbeKind) {
+func (c *Container) issuedProbe(planned *pod.Container, now Now, kind ProbeKind) {
 	spec := PlannedProbe(planned, kind)
 	if spec == nil || c.State != RunRunning {
 		return
 	}
 	run := c.probe(kind)
-	run.UnderWay, run.Next = true, at.Boot+period(spec)
+	run.UnderWay, run.Next = true, now.Boot+period(spec)
 }
 
 // probed applies a probe's outcome and applies the thresholds: a failed startup or liveness probe
@@ -159,15 +159,15 @@ func (c *Container) probed(plan *pod.Plan, planned *pod.Container, e Event) {
 	if e.Outcome == Success || e.Probe == Readiness || c.Kill != nil {
 		return
 	}
-	why := KillLiveness
+	reason := KillLiveness
 	if e.Probe == Startup {
-		why = KillStartup
+		reason = KillStartup
 	}
 	g := plan.GraceSeconds
 	if spec.GraceSeconds != nil {
 		g = *spec.GraceSeconds
 	}
-	c.Kill = &Kill{Why: why, Since: e.At, GraceEnd: e.At.Boot + grace(g)}
+	c.Kill = &Kill{Why: reason, Since: e.At, GraceEnd: e.At.Boot + grace(g)}
 }
 
 // The kubelet's reasons of events about probes and hooks.
@@ -216,12 +216,12 @@ func (o *Observed) noteProbe(e Event) {
 
 // killing returns the message of a container that is ended while the pod continues (kubelet:
 // computePodActions in pkg/kubelet/kuberuntime).
-func killing(plan *pod.Plan, planned *pod.Container, why KillReason) string {
-	if why == KillPostStart {
+func killing(plan *pod.Plan, planned *pod.Container, reason KillReason) string {
+	if reason == KillPostStart {
 		return eventPostStart
 	}
 	probe := Liveness
-	if why == KillStartup {
+	if reason == KillStartup {
 		probe = Startup
 	}
 	if planned.Sidecar {

@@ -93,8 +93,8 @@ func TestApplyToleratesAnything(t *testing.T) {
 		n := func(label string, low, high int) int { return rapid.IntRange(low, high).Draw(t, label) }
 		name := func() string { return []string{"", "i1", "i2", "a1", "a2", "nobody"}[n("name", 0, 5)] }
 		for i := n("events", 0, 30); i > 0; i-- {
-			at := Now{Boot: time.Duration(n("boot", 0, 1000)) * time.Second, Wall: wallBegin}
-			e := Event{At: at, Kind: kinds[n("kind", 0, len(kinds)-1)], Container: name(), Attempt: n("attempt", -1, 2), Seed: uint64(n("seed", 0, 3))}
+			now := Now{Boot: time.Duration(n("boot", 0, 1000)) * time.Second, Wall: wallBegin}
+			e := Event{At: now, Kind: kinds[n("kind", 0, len(kinds)-1)], Container: name(), Attempt: n("attempt", -1, 2), Seed: uint64(n("seed", 0, 3))}
 			e.Probe = []ProbeKind{"", Startup, Liveness, Readiness, "unheard"}[n("probe", 0, 4)]
 			e.Hook = []HookKind{"", PostStart, PreStop, "unheard"}[n("hook", 0, 3)]
 			e.Outcome = []Outcome{"", Success, Failure, Unknown, "unheard"}[n("outcome", 0, 4)]
@@ -102,8 +102,8 @@ func TestApplyToleratesAnything(t *testing.T) {
 				e.Action = &Action{Kind: actions[n("action", 0, len(actions)-1)], Container: name(), Attempt: n("attempt", -1, 2), Probe: e.Probe, Hook: e.Hook}
 			}
 			o.Apply(plan, e)
-			Decide(plan, &o, at)
-			Status(plan, &o, at)
+			Decide(plan, &o, now)
+			Status(plan, &o, now)
 		}
 	})
 }

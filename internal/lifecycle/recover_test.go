@@ -14,10 +14,10 @@ func TestRecoveredRepeatsMeasurement(t *testing.T) {
 		Containers: []pod.Container{{Name: "a"}},
 		Storage:    []pod.Limit{{Kind: pod.VolumeLimit, Name: "v", Bytes: 1}},
 	}
-	at := Now{Boot: time.Minute}
+	now := Now{Boot: time.Minute}
 	o := &Observed{Sandbox: SandboxUp, Storage: Storage{Issued: true}}
 	measures := func() (n int) {
-		for _, a := range Decide(plan, o, at).Actions {
+		for _, a := range Decide(plan, o, now).Actions {
 			if a.Kind == MeasureStorage {
 				n++
 			}
@@ -27,7 +27,7 @@ func TestRecoveredRepeatsMeasurement(t *testing.T) {
 	if n := measures(); n != 0 {
 		t.Errorf("it is measured %d times at once", n+1)
 	}
-	o.Apply(plan, Event{At: at, Kind: Recovered})
+	o.Apply(plan, Event{At: now, Kind: Recovered})
 	if n := measures(); n != 1 {
 		t.Errorf("after the recovery it is measured %d times", n)
 	}

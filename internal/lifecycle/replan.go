@@ -9,7 +9,7 @@ import (
 // endOutdatedRuns ends the runs of app containers and sidecars that have another revision in the changed
 // plan. A plain init container uses the new revision in its next run, if there is one (kubelet:
 // computePodActions). A new definition starts without a back-off.
-func (o *Observed) endOutdatedRuns(plan *pod.Plan, at Now) {
+func (o *Observed) endOutdatedRuns(plan *pod.Plan, now Now) {
 	if o.Ending != nil {
 		return
 	}
@@ -24,12 +24,12 @@ func (o *Observed) endOutdatedRuns(plan *pod.Plan, at Now) {
 			if !c.live() || c.Kill != nil {
 				continue
 			}
-			c.Kill = &Kill{Why: KillReplaced, Since: at, GraceEnd: at.Boot + grace(plan.GraceSeconds)}
-			why := "definition changed" // the kubelet's message
+			c.Kill = &Kill{Why: KillReplaced, Since: now, GraceEnd: now.Boot + grace(plan.GraceSeconds)}
+			reason := "definition changed" // the kubelet's message
 			if planned.RestartRequested {
-				why = "restart requested"
+				reason = "restart requested"
 			}
-			o.note(at, pod.Normal, eventKilling, planned.Name, fmt.Sprintf("Container %s %s, will be restarted", planned.Name, why))
+			o.note(now, pod.Normal, eventKilling, planned.Name, fmt.Sprintf("Container %s %s, will be restarted", planned.Name, reason))
 		}
 	}
 }

@@ -69,12 +69,12 @@ func restartsAll(planned *pod.Container, c *Container) bool {
 }
 
 // killAll ends every run at once.
-func (o *Observed) killAll(plan *pod.Plan, at Now, why KillReason) {
+func (o *Observed) killAll(plan *pod.Plan, now Now, reason KillReason) {
 	for _, list := range [][]pod.Container{plan.Containers, plan.InitContainers, plan.Ephemeral} {
 		for i := range list {
 			if c := o.container(list[i].Name); c.live() {
-				c.Kill = &Kill{Why: why, Since: at, GraceEnd: at.Boot, AtOnce: true}
-				o.note(at, pod.Normal, eventKilling, list[i].Name, fmt.Sprintf("Container %s is killed, %s", list[i].Name, killingAll[why]))
+				c.Kill = &Kill{Why: reason, Since: now, GraceEnd: now.Boot, AtOnce: true}
+				o.note(now, pod.Normal, eventKilling, list[i].Name, fmt.Sprintf("Container %s is killed, %s", list[i].Name, killingAll[reason]))
 			}
 		}
 	}

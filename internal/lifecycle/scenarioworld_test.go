@@ -233,8 +233,8 @@ func (w *world) stop(args map[string]string) error {
 		}
 		e.GraceSeconds = &g
 	}
-	if why, ok := args["for"]; ok {
-		e.Reason = why
+	if reason, ok := args["for"]; ok {
+		e.Reason = reason
 	}
 	w.seen.Apply(&w.plan, e)
 	return nil

@@ -82,8 +82,8 @@ func (d *decision) starting(c *pod.Container) bool {
 	if n := len(d.Actions); n > 0 && d.Actions[n-1].Kind == StartContainer && d.Actions[n-1].Container == c.Name {
 		return true
 	}
-	seen := d.seen.container(c.Name)
-	return seen.live() && !isRunning(c, seen)
+	observed := d.seen.container(c.Name)
+	return observed.live() && !isRunning(c, observed)
 }
 
 // priority returns the highest priority of the app containers that are not ready and may still
@@ -91,8 +91,8 @@ func (d *decision) starting(c *pod.Container) bool {
 func (d *decision) priority() (highest int, ordered bool) {
 	for i := range d.plan.Containers {
 		c := &d.plan.Containers[i]
-		seen := d.seen.container(c.Name)
-		if !ready(c, roleApp, seen) && !finished(d.plan, c, roleApp, seen) && (!ordered || c.Priority > highest) {
+		observed := d.seen.container(c.Name)
+		if !ready(c, roleApp, observed) && !finished(d.plan, c, roleApp, observed) && (!ordered || c.Priority > highest) {
 			highest, ordered = c.Priority, true
 		}
 	}
@@ -111,18 +111,18 @@ func neverMade(reason string) bool {
 
 // start issues a container's next run, or waits for its back-off.
 func (d *decision) start(c *pod.Container, r role) {
-	seen := d.seen.container(c.Name)
+	observed := d.seen.container(c.Name)
 	switch {
-	case seen.State == RunNone:
+	case observed.State == RunNone:
 		d.do(StartContainer, c.Name, 0)
-	case seen.State == RunNotCreated && d.now.Boot < seen.Ended+createRetry:
-		d.wakeAt(seen.Ended + createRetry)
-	case seen.State == RunNotCreated:
-		d.do(StartContainer, c.Name, seen.Attempt)
-	case seen.live(), finished(d.plan, c, r, seen):
-	case d.now.Boot < seen.restartAt():
-		d.wakeAt(seen.restartAt())
+	case observed.State == RunNotCreated && d.now.Boot < observed.Ended+createRetry:
+		d.wakeAt(observed.Ended + createRetry)
+	case observed.State == RunNotCreated:
+		d.do(StartContainer, c.Name, observed.Attempt)
+	case observed.live(), finished(d.plan, c, r, observed):
+	case d.now.Boot < observed.restartAt():
+		d.wakeAt(observed.restartAt())
 	default:
-		d.do(StartContainer, c.Name, seen.Attempt+1)
+		d.do(StartContainer, c.Name, observed.Attempt+1)
 	}
 }

@@ -49,26 +49,26 @@ func containerStatuses(plan *pod.Plan, o *Observed, ending *Ending, list []pod.C
 	return out
 }
 
-func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Container, r role, seen *Container) pod.ContainerStatus {
+func containerStatus(plan *pod.Plan, o *Observed, ending *Ending, c *pod.Container, r role, observed *Container) pod.ContainerStatus {
 	s := pod.ContainerStatus{
-		Name: c.Name, Image: cmp.Or(seen.Image, c.Image), ImageID: cmp.Or(seen.ImageID, c.ImageID), User: seen.User,
-		RestartCount: seen.shownAttempt(), ContainerID: containerID(seen.ID),
-		Started: started(c, seen), Ready: ready(c, r, seen),
+		Name: c.Name, Image: cmp.Or(observed.Image, c.Image), ImageID: cmp.Or(observed.ImageID, c.ImageID), User: observed.User,
+		RestartCount: observed.shownAttempt(), ContainerID: containerID(observed.ID),
+		Started: started(c, observed), Ready: ready(c, r, observed),
 	}
 	switch {
-	case isRunning(c, seen):
-		s.State.Running = &pod.RunningAt{StartedAt: seen.Started}
-		s.Unhealthy = c.Readiness != nil && seen.Readiness.Result == Failure
-		s.LastState = terminated(seen.End)
-	case o.Restarting && seen.State == RunEnded:
+	case isRunning(c, observed):
+		s.State.Running = &pod.RunningAt{StartedAt: observed.Started}
+		s.Unhealthy = c.Readiness != nil && observed.Readiness.Result == Failure
+		s.LastState = terminated(observed.End)
+	case o.Restarting && observed.State == RunEnded:
 		s.State.Waiting = &pod.Waiting{Reason: reasonRestartingAll, Message: messageRestartingAll}
-		s.LastState = terminated(seen.End)
-	case seen.State == RunEnded && !seen.willRunAgain(ending) && !crashLooping(plan, c, ending, r, seen):
-		s.State = terminated(seen.End)
-		s.LastState = terminated(seen.PrevEnd)
+		s.LastState = terminated(observed.End)
+	case observed.State == RunEnded && !observed.willRunAgain(ending) && !crashLooping(plan, c, ending, r, observed):
+		s.State = terminated(observed.End)
+		s.LastState = terminated(observed.PrevEnd)
 	default:
-		s.State.Waiting = waiting(plan, r, c.Name, seen)
-		s.LastState = terminated(seen.End)
+		s.State.Waiting = waiting(plan, r, c.Name, observed)
+		s.LastState = terminated(observed.End)
 	}
 	return s
 }
@@ -97,8 +97,8 @@ func crashLooping(plan *pod.Plan, planned *pod.Container, ending *Ending, r role
 func waiting(plan *pod.Plan, r role, name string, c *Container) *pod.Waiting {
 	switch {
 	case c.State == RunNotCreated:
-		why := *c.NotCreated
-		return &why
+		reason := *c.NotCreated
+		return &reason
 	case c.State == RunEnded && c.delay() > 0:
 		return &pod.Waiting{Reason: "CrashLoopBackOff", Message: backoffMessage(plan, name, c.delay())}
 	case len(plan.InitContainers) > 0 && (c.End == nil || r == roleInit || c.FreshStart != FreshNone):

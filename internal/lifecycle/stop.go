@@ -50,22 +50,22 @@ func (d *decision) stopContainer(c *pod.Container, turn bool) {
 // end ends the run of a container: its preStop hook, regardless of turn, then the stop signal
 // when its turn has come, then SIGKILL. All steps share one grace, except the minimum after the
 // stop signal (kubelet: killContainer in pkg/kubelet/kuberuntime).
-func (d *decision) end(c *pod.Container, seen *Container, turn bool) {
-	since, end := d.graceEnd(seen)
+func (d *decision) end(c *pod.Container, observed *Container, turn bool) {
+	since, end := d.graceEnd(observed)
 	switch {
-	case !seen.live() || seen.KillIssued:
-	case d.ending != nil && d.ending.AtOnce, seen.Kill != nil && seen.Kill.AtOnce:
-		d.do(KillContainer, c.Name, seen.Attempt)
-	case seen.State == RunStarting:
+	case !observed.live() || observed.KillIssued:
+	case d.ending != nil && d.ending.AtOnce, observed.Kill != nil && observed.Kill.AtOnce:
+		d.do(KillContainer, c.Name, observed.Attempt)
+	case observed.State == RunStarting:
 		// There is no process to signal yet: the signal follows once it runs. If the start hangs,
 		// the grace still ends.
-		d.killAt(c, seen, max(end, since+minimumGrace))
-	case seen.StopIssued != nil:
-		d.killAt(c, seen, max(end, *seen.StopIssued+minimumGrace))
-	case d.now.Boot < end && !d.hook(c, seen, PreStop):
+		d.killAt(c, observed, max(end, since+minimumGrace))
+	case observed.StopIssued != nil:
+		d.killAt(c, observed, max(end, *observed.StopIssued+minimumGrace))
+	case d.now.Boot < end && !d.hook(c, observed, PreStop):
 		d.wakeAt(end)
 	case turn || d.now.Boot >= end:
-		d.do(StopContainer, c.Name, seen.Attempt)
+		d.do(StopContainer, c.Name, observed.Attempt)
 		d.wakeAt(max(end, d.now.Boot+minimumGrace))
 	default:
 		d.wakeAt(end)
@@ -73,10 +73,10 @@ func (d *decision) end(c *pod.Container, seen *Container, turn bool) {
 }
 
 // killAt kills a container at a CLOCK_BOOTTIME, or waits for it.
-func (d *decision) killAt(c *pod.Container, seen *Container, at time.Duration) {
-	if d.now.Boot < at {
-		d.wakeAt(at)
+func (d *decision) killAt(c *pod.Container, observed *Container, moment time.Duration) {
+	if d.now.Boot < moment {
+		d.wakeAt(moment)
 		return
 	}
-	d.do(KillContainer, c.Name, seen.Attempt)
+	d.do(KillContainer, c.Name, observed.Attempt)
 }

@@ -94,12 +94,12 @@ func mergeList(base, patch any, key string) any {
 			m, _ := v.(map[string]any)
 			return m[key]
 		}
-		at := slices.IndexFunc(list, func(o any) bool { return of(o) == of(item) })
-		if at < 0 {
+		index := slices.IndexFunc(list, func(o any) bool { return of(o) == of(item) })
+		if index < 0 {
 			list = append(list, item)
 			continue
 		}
-		list[at] = mergeCustom(list[at], item)
+		list[index] = mergeCustom(list[index], item)
 	}
 	return list
 }

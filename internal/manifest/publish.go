@@ -94,16 +94,16 @@ func Publish(pods []Object, ports []PublishedPort) error {
 	var errs []error
 	for _, p := range ports {
 		for i := range p.Count {
-			one := corev1.ContainerPort{ContainerPort: int32(p.ContainerPort + i), HostPort: int32(p.HostPort + i), HostIP: p.HostIP, Protocol: p.Protocol}
-			if publishListed(pods, one) {
+			port := corev1.ContainerPort{ContainerPort: int32(p.ContainerPort + i), HostPort: int32(p.HostPort + i), HostIP: p.HostIP, Protocol: p.Protocol}
+			if publishListed(pods, port) {
 				continue
 			}
 			if len(pods) != 1 {
-				errs = append(errs, fmt.Errorf("no container of the %d pods lists the port %d/%s: add it to the ports of the one that has it", len(pods), one.ContainerPort, strings.ToLower(string(one.Protocol))))
+				errs = append(errs, fmt.Errorf("no container of the %d pods lists the port %d/%s: add it to the ports of the one that has it", len(pods), port.ContainerPort, strings.ToLower(string(port.Protocol))))
 				continue
 			}
 			c := &pods[0].Pod.Spec.Containers[0]
-			c.Ports = append(c.Ports, one)
+			c.Ports = append(c.Ports, port)
 		}
 	}
 	if len(ports) == 0 {

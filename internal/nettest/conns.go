@@ -50,9 +50,9 @@ func DialHere(network, to string) (net.Conn, error) { return dialHere(network, "
 
 // dialHere replaces net.Dial, which may use other threads and interprets some addresses itself.
 func dialHere(network, from, to string, within time.Duration) (net.Conn, error) {
-	at := netip.MustParseAddrPort(to)
+	address := netip.MustParseAddrPort(to)
 	family, kind := unix.AF_INET, unix.SOCK_STREAM
-	if at.Addr().Is6() {
+	if address.Addr().Is6() {
 		family = unix.AF_INET6
 	}
 	if network == "udp" {
@@ -70,7 +70,7 @@ func dialHere(network, from, to string, within time.Duration) (net.Conn, error) 
 		err = unix.Bind(fd, rawsys.Sockaddr(netip.AddrPortFrom(netip.MustParseAddr(from), 0)))
 	}
 	if err == nil {
-		err = unix.Connect(fd, rawsys.Sockaddr(at))
+		err = unix.Connect(fd, rawsys.Sockaddr(address))
 	}
 	if err != nil {
 		return nil, err
@@ -94,28 +94,28 @@ func Connect(t testing.TB, ns, network, to string) net.Conn {
 }
 
 // Listen listens inside a network for TCP connections.
-func Listen(t testing.TB, ns, at string) net.Listener {
+func Listen(t testing.TB, ns, address string) net.Listener {
 	t.Helper()
 	var l net.Listener
-	Do(t, ns, func() (err error) { l, err = net.Listen("tcp", at); return err })
+	Do(t, ns, func() (err error) { l, err = net.Listen("tcp", address); return err })
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 // ListenPacket listens inside a network for datagrams.
-func ListenPacket(t testing.TB, ns, at string) *net.UDPConn {
+func ListenPacket(t testing.TB, ns, address string) *net.UDPConn {
 	t.Helper()
 	var c net.PacketConn
-	Do(t, ns, func() (err error) { c, err = net.ListenPacket("udp", at); return err })
+	Do(t, ns, func() (err error) { c, err = net.ListenPacket("udp", address); return err })
 	t.Cleanup(func() { c.Close() })
 	return c.(*net.UDPConn)
 }
 
 // Serve listens inside a network, passes every connection to f, and closes it afterwards, until the
 // test has ended.
-func Serve(t testing.TB, ns, at string, f func(*net.TCPConn)) net.Listener {
+func Serve(t testing.TB, ns, address string, f func(*net.TCPConn)) net.Listener {
 	t.Helper()
-	l := Listen(t, ns, at)
+	l := Listen(t, ns, address)
 	var open sync.Map
 	var answering sync.WaitGroup
 	accepting := make(chan struct{})
@@ -145,9 +145,9 @@ func Serve(t testing.TB, ns, at string, f func(*net.TCPConn)) net.Listener {
 
 // ServePacket listens inside a network and answers every datagram with the result of f, until the
 // test has ended.
-func ServePacket(t testing.TB, ns, at string, f func(from net.Addr, text []byte) []byte) {
+func ServePacket(t testing.TB, ns, address string, f func(from net.Addr, text []byte) []byte) {
 	t.Helper()
-	c := ListenPacket(t, ns, at)
+	c := ListenPacket(t, ns, address)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

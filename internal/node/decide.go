@@ -42,38 +42,38 @@ const (
 // decide returns the next step for a pod (kubelet: pkg/kubelet/pod_workers.go, syncPod, SyncTerminatingPod and
 // SyncTerminatedPod).
 func decide(v *view) action {
-	own := v.local != nil && v.local.UID == v.pod.UID
+	isCurrent := v.local != nil && v.local.UID == v.pod.UID
 	if v.orphaned || v.pod.DeletionTimestamp != nil {
-		return decideEnd(v, own)
+		return decideEnd(v, isCurrent)
 	}
 	ended := hasEnded(&v.pod.Status)
 	switch {
 	case ended && v.applying:
 		return actCancelApply
-	case ended && own && v.local.Alive && v.stopping == nil:
+	case ended && isCurrent && v.local.Alive && v.stopping == nil:
 		return actStop
-	case v.applying, v.rejected, ended, own && v.local.Ended:
+	case v.applying, v.rejected, ended, isCurrent && v.local.Ended:
 		return actWait
-	case v.local != nil && !own:
+	case v.local != nil && !isCurrent:
 		return actWaitForEnd
-	case !own, !v.local.Alive, !v.applied:
+	case !isCurrent, !v.local.Alive, !v.applied:
 		return actApply
 	}
 	return actWait
 }
 
-// decideEnd returns the next step for a pod that is to end. own reports whether it is on this host.
-func decideEnd(v *view, own bool) action {
+// decideEnd returns the next step for a pod that is to end. isCurrent reports whether it is on this host.
+func decideEnd(v *view, isCurrent bool) action {
 	switch {
 	case v.applying:
 		return actCancelApply
-	case own && v.local.Alive && (v.stopping == nil || gracePeriod(v.pod) < *v.stopping):
+	case isCurrent && v.local.Alive && (v.stopping == nil || gracePeriod(v.pod) < *v.stopping):
 		return actStop
-	case own && v.local.Alive:
+	case isCurrent && v.local.Alive:
 		return actWait
-	case own && (v.orphaned || v.reported):
+	case isCurrent && (v.orphaned || v.reported):
 		return actRemove
-	case own:
+	case isCurrent:
 		return actWait
 	case v.orphaned:
 		return actForget

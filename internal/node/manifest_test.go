@@ -111,12 +111,14 @@ func TestMergeStatus(t *testing.T) {
 
 // TestEqualStatus checks that times are compared as the API server stores them.
 func TestEqualStatus(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	st := func(at time.Time) *corev1.PodStatus { return &corev1.PodStatus{StartTime: new(metav1.NewTime(at))} }
-	if !equalStatus(st(at), st(at.Truncate(time.Second))) {
+	moment := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	st := func(moment time.Time) *corev1.PodStatus {
+		return &corev1.PodStatus{StartTime: new(metav1.NewTime(moment))}
+	}
+	if !equalStatus(st(moment), st(moment.Truncate(time.Second))) {
 		t.Error("nanoseconds make a difference")
 	}
-	if equalStatus(st(at), st(at.Add(time.Second))) {
+	if equalStatus(st(moment), st(moment.Add(time.Second))) {
 		t.Error("a second makes no difference")
 	}
 }

@@ -22,11 +22,11 @@ import (
 
 // Tunnel carries packets between the pods of this host and the pods of other nodes.
 type Tunnel interface {
-	// Set gives new pods addresses of the networks own, and makes the peers reachable. While pods with other
+	// Set gives new pods addresses of the networks, and makes the peers reachable. While pods with other
 	// addresses are running it returns an error.
-	Set(own []netip.Prefix, peers []control.Peer) error
+	Set(networks []netip.Prefix, peers []control.Peer) error
 	// Last returns what was set last, also by an earlier process.
-	Last() (own []netip.Prefix, peers []control.Peer, err error)
+	Last() (networks []netip.Prefix, peers []control.Peer, err error)
 }
 
 // Network is the node's part in the pod network of the cluster.
@@ -96,7 +96,7 @@ func (n *Network) print(a *Agent, node string, err error) {
 // update sets the networks and the peers from the nodes of the cluster. While these are not known, what was set last
 // stays.
 func (n *Network) update(a *Agent) error {
-	own, peers, err := n.Tunnel.Last()
+	networks, peers, err := n.Tunnel.Last()
 	if err != nil {
 		return err
 	}
@@ -112,11 +112,11 @@ func (n *Network) update(a *Agent) error {
 		return err
 	}
 	if self != nil {
-		last := own
-		if own, err = podCIDRs(self); err != nil {
+		last := networks
+		if networks, err = podCIDRs(self); err != nil {
 			return n.finish(a, nil, err)
 		}
-		for _, p := range own {
+		for _, p := range networks {
 			if slices.Contains(last, p) {
 				continue // the host may have a route to its pods
 			}
@@ -127,34 +127,34 @@ func (n *Network) update(a *Agent) error {
 	}
 	if listed {
 		var problems map[string]error
-		peers, problems = peersOf(nodes, a.Node.Name, n.Key, own, routes)
+		peers, problems = peersOf(nodes, a.Node.Name, n.Key, networks, routes)
 		for _, name := range slices.Sorted(maps.Keys(problems)) {
 			n.print(a, name, fmt.Errorf("pods of node %s are not reached: %w", name, problems[name]))
 		}
 		maps.DeleteFunc(n.printed, func(name, _ string) bool { return name != "" && problems[name] == nil })
 	}
-	if len(own) == 0 {
+	if len(networks) == 0 {
 		return n.finish(a, nil, errNoCIDR)
 	}
-	if err := n.Tunnel.Set(own, peers); err != nil {
+	if err := n.Tunnel.Set(networks, peers); err != nil {
 		return n.finish(a, nil, err)
 	}
-	return n.finish(a, own, denied)
+	return n.finish(a, networks, denied)
 }
 
 var errNoCIDR = report.New(report.Failure, "kube-controller-manager has --allocate-node-cidrs and --cluster-cidr, or kubeadm init --pod-network-cidr", "the cluster has given this node no addresses for pods")
 
-// finish records the result of an update, from which the node's condition follows. own are the networks of the node's
+// finish records the result of an update, from which the node's condition follows. networks are the networks of the node's
 // pods; nil if pods may not start.
-func (n *Network) finish(a *Agent, own []netip.Prefix, problem error) error {
+func (n *Network) finish(a *Agent, networks []netip.Prefix, problem error) error {
 	n.mu.Lock()
-	changed := (n.problem == nil) != (problem == nil) || n.own == nil && own != nil
+	changed := (n.problem == nil) != (problem == nil) || n.own == nil && networks != nil
 	n.problem = problem
-	if own != nil {
+	if networks != nil {
 		if n.own == nil {
 			close(n.assigned)
 		}
-		n.own = own
+		n.own = networks
 	}
 	n.mu.Unlock()
 	if changed {

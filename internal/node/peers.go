@@ -57,9 +57,9 @@ func podCIDRs(n *corev1.Node) (all []netip.Prefix, err error) {
 }
 
 // peersOf returns the nodes with which this node exchanges packets of pods, and why other nodes are no peers. Of
-// two nodes that exclude each other it takes the older one. key and own are this node's public key and networks, routes
+// two nodes that exclude each other it takes the older one. key and networks are this node's public key and networks, routes
 // the destinations of the host's routes.
-func peersOf(nodes []*corev1.Node, self string, key control.Key, own, routes []netip.Prefix) (peers []control.Peer, problems map[string]error) {
+func peersOf(nodes []*corev1.Node, self string, key control.Key, networks, routes []netip.Prefix) (peers []control.Peer, problems map[string]error) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -68,7 +68,7 @@ func peersOf(nodes []*corev1.Node, self string, key control.Key, own, routes []n
 		return strings.Compare(a.Name, b.Name)
 	})
 	problems = map[string]error{}
-	taken, keys := slices.Clone(own), map[control.Key]bool{key: true}
+	taken, keys := slices.Clone(networks), map[control.Key]bool{key: true}
 	for _, n := range nodes {
 		if n.Name == self || n.Annotations[annotationKey] == "" && n.Annotations[annotationEndpoint] == "" {
 			continue // it has another network, or none

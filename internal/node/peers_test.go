@@ -36,7 +36,7 @@ func peerNode(name string, key byte, endpoint string, cidrs ...string) *corev1.N
 
 // Peers are the other nodes with valid annotations and networks of their own.
 func TestPeersOf(t *testing.T) {
-	own := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:1::/64")}
+	ownNetworks := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:1::/64")}
 	self, _ := testKey(1)
 	without := peerNode("without", 9, "")
 	without.Annotations = nil
@@ -69,7 +69,7 @@ func TestPeersOf(t *testing.T) {
 			peerNode("e", 5, "0.0.0.0:1", "10.244.5.0/24"), peerNode("f", 6, "192.0.2.6:0", "10.244.6.0/24"), peerNode("g", 7, "[fe80::1%eth0]:1", "10.244.7.0/24")}, "",
 			strings.Join(slices.Repeat([]string{": annotation podrun.dev/wireguard-endpoint: it is not the address and the port of a host"}, 6), "; ")},
 	} {
-		peers, problems := peersOf(c.nodes, "self", self, own, nil)
+		peers, problems := peersOf(c.nodes, "self", self, ownNetworks, nil)
 		var got, bad []string
 		for _, p := range peers {
 			var networks []string
@@ -97,9 +97,9 @@ type testTunnel struct {
 	refused error
 }
 
-func (t *testTunnel) Set(own []netip.Prefix, peers []control.Peer) error {
+func (t *testTunnel) Set(networks []netip.Prefix, peers []control.Peer) error {
 	if t.refused == nil {
-		t.own, t.peers = own, peers
+		t.own, t.peers = networks, peers
 	}
 	return t.refused
 }

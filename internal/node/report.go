@@ -20,7 +20,7 @@ import (
 // nothing runs, has ended.
 func (w *worker) statusOf(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	st := w.reportedStatus(p, local)
-	if own := local != nil && local.UID == w.uid; p.DeletionTimestamp != nil && !w.applyTask.running && !(own && local.Alive) {
+	if isCurrent := local != nil && local.UID == w.uid; p.DeletionTimestamp != nil && !w.applyTask.running && !(isCurrent && local.Alive) {
 		st = endedStatus(st)
 	}
 	return st
@@ -32,11 +32,11 @@ func (w *worker) reportedStatus(p *corev1.Pod, local *Local) *corev1.PodStatus {
 	if startTime == nil {
 		startTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
-	own := local != nil && local.UID == w.uid
+	isCurrent := local != nil && local.UID == w.uid
 	switch {
-	case own && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
+	case isCurrent && !local.Alive && !local.Ended && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning:
 		return &p.Status // its processes are lost: it is resumed
-	case own && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
+	case isCurrent && (local.Alive || local.Ended || p.DeletionTimestamp != nil):
 		return mergeStatus(p, w.withRefused(w.agent.Node.Network.withClusterIPs(&local.Pod.Status)), addresses)
 	case hasEnded(&p.Status), p.DeletionTimestamp != nil:
 		return &p.Status

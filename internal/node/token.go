@@ -41,9 +41,9 @@ func (w *worker) requestTokens(ctx context.Context, p *corev1.Pod) (refresh time
 		if err := w.agent.Engine.PutSecret(ctx, secret); err != nil {
 			return refresh, err
 		}
-		at := asked.Add(refreshIn(answer.Status.ExpirationTimestamp.Sub(asked)))
-		if refresh.IsZero() || at.Before(refresh) {
-			refresh = at
+		moment := asked.Add(refreshIn(answer.Status.ExpirationTimestamp.Sub(asked)))
+		if refresh.IsZero() || moment.Before(refresh) {
+			refresh = moment
 		}
 	}
 	return refresh, nil

@@ -213,9 +213,9 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	own := local != nil && local.UID == w.uid
+	isCurrent := local != nil && local.UID == w.uid
 	ending := orphaned || p.DeletionTimestamp != nil
-	if !ending && !own && w.rejected == nil && !hasEnded(&p.Status) && !w.isAdmitted() {
+	if !ending && !isCurrent && w.rejected == nil && !hasEnded(&p.Status) && !w.isAdmitted() {
 		if w.rejected, err = w.agent.admit(ctx, w, p); err != nil {
 			return false, err
 		}
@@ -235,7 +235,7 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 	if !orphaned {
 		w.beginReport(ctx, p, st, local)
 	}
-	if own && local.Alive && !ending && !w.applyTask.running { // a start requests the tokens
+	if isCurrent && local.Alive && !ending && !w.applyTask.running { // a start requests the tokens
 		w.maintain(ctx, p)
 	}
 	return false, nil
@@ -378,8 +378,8 @@ func (w *worker) reportConflict(p *corev1.Pod) {
 func (w *worker) beginStop(ctx context.Context, grace int64) {
 	w.stopping = &grace
 	w.stops++
-	var one task
-	w.begin(ctx, &one, func(ctx context.Context) error { return w.agent.Engine.Stop(ctx, w.namespace, w.name, grace) }, func(err error) {
+	var next task
+	w.begin(ctx, &next, func(ctx context.Context) error { return w.agent.Engine.Stop(ctx, w.namespace, w.name, grace) }, func(err error) {
 		if w.stops--; w.stops == 0 {
 			w.stopping = nil
 			w.finishTask(&w.stopTask, err)

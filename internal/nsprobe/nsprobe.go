@@ -130,10 +130,10 @@ func read(stdout []byte, stderr string, ended error) []host.Finding {
 }
 
 // notTried returns the findings for a run that could try nothing.
-func notTried(why error) []host.Finding {
+func notTried(cause error) []host.Finding {
 	var findings []host.Finding
 	for _, name := range names() {
-		findings = append(findings, host.Finding{Name: name, Level: host.Warning, Detail: "not tried: " + why.Error(), Hint: "see the other findings first"})
+		findings = append(findings, host.Finding{Name: name, Level: host.Warning, Detail: "not tried: " + cause.Error(), Hint: "see the other findings first"})
 	}
 	return findings
 }

@@ -69,10 +69,10 @@ func TestDoLeavesTheMainThread(t *testing.T) {
 	proc := testenv.NewNamespaces(t, unix.CLONE_NEWUTS)
 	old := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(old)
-	seen := 0
+	count := 0
 	for range 2000 {
 		if unix.Gettid() == unix.Getpid() {
-			seen++
+			count++
 		}
 		err := Do(func() error {
 			if unix.Gettid() == unix.Getpid() {
@@ -84,7 +84,7 @@ func TestDoLeavesTheMainThread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("started from the main thread %d times", seen)
+	t.Logf("started from the main thread %d times", count)
 }
 
 func TestDoFails(t *testing.T) {

@@ -40,12 +40,12 @@ func (s *Sockets) replace(fd int, network string) error {
 		if network == "tcp6" {
 			family = unix.AF_INET6
 		}
-		own, err := s.take(family)
+		thread, err := s.take(family)
 		if err != nil {
 			return fmt.Errorf("make a socket in the pod's network: %w", err)
 		}
-		err = unix.Dup3(own, fd, unix.O_CLOEXEC)
-		unix.Close(own)
+		err = unix.Dup3(thread, fd, unix.O_CLOEXEC)
+		unix.Close(thread)
 		if err != nil {
 			return fmt.Errorf("take a socket of the pod's network: %w", err)
 		}

@@ -95,8 +95,8 @@ func TestBindClaims(t *testing.T) {
 // TestBindClaimsInOrder: a claim that names a volume gets it, then the oldest claim; a claim with a
 // directory gets none.
 func TestBindClaimsInOrder(t *testing.T) {
-	at := func(o *Object, second int) *Object { o.CreatedAt = time.Unix(int64(second), 0); return o }
-	provisioned, young, old, naming := claimOf("provisioned", nil), at(claimOf("young", nil), 2), at(claimOf("old", nil), 1), at(claimOf("naming", byName("a")), 3)
+	moment := func(o *Object, second int) *Object { o.CreatedAt = time.Unix(int64(second), 0); return o }
+	provisioned, young, old, naming := claimOf("provisioned", nil), moment(claimOf("young", nil), 2), moment(claimOf("old", nil), 1), moment(claimOf("naming", byName("a")), 3)
 	a, b := volumeOf("a", nil), volumeOf("b", nil)
 	changed := BindClaims([]*Object{provisioned, young, old, naming}, []*Object{a, b}, func(o *Object) bool { return o == provisioned })
 	if len(changed) != 2 || !a.PersistentVolume.IsBoundTo(naming) || !b.PersistentVolume.IsBoundTo(old) {

@@ -87,22 +87,24 @@ func Shutdown(fd, how int) error {
 }
 
 // Bind is bind(2) to an address of the socket's family, with an IPv6 zone if that is not 0.
-func Bind(fd int, at netip.AddrPort, zone uint32) error { return name(unix.SYS_BIND, fd, at, zone) }
+func Bind(fd int, address netip.AddrPort, zone uint32) error {
+	return name(unix.SYS_BIND, fd, address, zone)
+}
 
 // Connect is connect(2).
 func Connect(fd int, to netip.AddrPort, zone uint32) error {
 	return name(unix.SYS_CONNECT, fd, to, zone)
 }
 
-func name(number uintptr, fd int, at netip.AddrPort, zone uint32) error {
+func name(number uintptr, fd int, address netip.AddrPort, zone uint32) error {
 	raw := unix.RawSockaddrInet6{Family: unix.AF_INET6, Scope_id: zone}
 	size := unsafe.Sizeof(raw)
-	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:], at.Port())
-	if at.Addr().Is4() {
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:], address.Port())
+	if address.Addr().Is4() {
 		four := (*unix.RawSockaddrInet4)(unsafe.Pointer(&raw))
-		four.Family, four.Addr, size = unix.AF_INET, at.Addr().As4(), unsafe.Sizeof(*four)
+		four.Family, four.Addr, size = unix.AF_INET, address.Addr().As4(), unsafe.Sizeof(*four)
 	} else {
-		raw.Addr = at.Addr().As16()
+		raw.Addr = address.Addr().As16()
 	}
 	_, err := call(number, fd, unsafe.Pointer(&raw), size, 0)
 	return err

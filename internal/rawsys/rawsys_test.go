@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // listen returns a non-blocking listening socket and its address.
-func listen(t *testing.T, family int, at string) (fd int, own netip.AddrPort) {
+func listen(t *testing.T, family int, address string) (fd int, own netip.AddrPort) {
 	t.Helper()
 	fd, err := rawsys.Socket(family, unix.SOCK_STREAM)
 	if err != nil {
@@ -28,7 +28,7 @@ func listen(t *testing.T, family int, at string) (fd int, own netip.AddrPort) {
 	if n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR); err != nil || n == 0 {
 		t.Fatalf("the option is %d: %v", n, err)
 	}
-	if err := rawsys.Bind(fd, netip.MustParseAddrPort(at), 0); err != nil {
+	if err := rawsys.Bind(fd, netip.MustParseAddrPort(address), 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Listen(fd, 1); err != nil {
@@ -60,10 +60,10 @@ func wait(t *testing.T, fd int, events int16) {
 func TestConnectionOfEachFamily(t *testing.T) {
 	testenv.NoLeaks(t)
 	testenv.LoopbackUp(t)
-	for family, at := range map[int]string{unix.AF_INET: "127.0.0.1:0", unix.AF_INET6: "[::1]:0"} {
-		t.Run(at, func(t *testing.T) {
-			listener, to := listen(t, family, at)
-			if to.Addr() != netip.MustParseAddrPort(at).Addr() || to.Port() == 0 {
+	for family, address := range map[int]string{unix.AF_INET: "127.0.0.1:0", unix.AF_INET6: "[::1]:0"} {
+		t.Run(address, func(t *testing.T) {
+			listener, to := listen(t, family, address)
+			if to.Addr() != netip.MustParseAddrPort(address).Addr() || to.Port() == 0 {
 				t.Fatalf("it listens to %v", to)
 			}
 			client, err := rawsys.Socket(family, unix.SOCK_STREAM)

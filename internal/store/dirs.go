@@ -213,8 +213,8 @@ func trusted(path string, stat func(string, *unix.Stat_t) error, open func(*unix
 
 // writable reports whether others could create and replace entries of a directory. In the directory
 // above podrun's own they may if it is sticky. The user's own group may in any case.
-func writable(st *unix.Stat_t, own bool) bool {
-	if own {
+func writable(st *unix.Stat_t, mine bool) bool {
+	if mine {
 		return st.Mode&0o022 != 0
 	}
 	group := st.Mode&0o020 != 0 && st.Gid != uint32(os.Getegid()) && st.Gid != 0

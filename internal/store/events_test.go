@@ -19,14 +19,14 @@ func TestEventsOfBothSides(t *testing.T) {
 	if err := os.MkdirAll(p.RuntimeDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
+	moment := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
 	var log pod.EventLog
-	log.Add(pod.Event{Reason: "Created", Last: at(2)})
-	log.Add(pod.Event{Reason: "Started", Last: at(2)})
+	log.Add(pod.Event{Reason: "Created", Last: moment(2)})
+	log.Add(pod.Event{Reason: "Started", Last: moment(2)})
 	if err := p.WriteEvents(&log); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.AddEvents(pod.Event{Reason: "Pulling", Last: at(0)}, pod.Event{Reason: "Pulled", Last: at(1)}); err != nil {
+	if err := p.AddEvents(pod.Event{Reason: "Pulling", Last: moment(0)}, pod.Event{Reason: "Pulled", Last: moment(1)}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := p.Events()

@@ -273,9 +273,9 @@ func (d Dirs) kindDir(kind pod.ObjectKind) (string, error) {
 func (d Dirs) secretsLink() string { return filepath.Join(d.objectsRoot(d.Data), "secrets") }
 
 func (d Dirs) secretsDir() (string, error) {
-	if at, err := os.Readlink(d.secretsLink()); err == nil && isDir(at) && !d.ofOtherBoot(at) {
+	if target, err := os.Readlink(d.secretsLink()); err == nil && isDir(target) && !d.ofOtherBoot(target) {
 		// After a reboot another user may have created what the link names.
-		return at, Trusted(filepath.Dir(at))
+		return target, Trusted(filepath.Dir(target))
 	}
 	return filepath.Join(d.objectsRoot(d.Runtime), "secrets"), nil
 }
@@ -289,7 +289,7 @@ func (d Dirs) linkSecrets() error {
 		return err
 	}
 	link := d.secretsLink()
-	if at, err := os.Readlink(link); err == nil && at == dir {
+	if target, err := os.Readlink(link); err == nil && target == dir {
 		return nil
 	}
 	if err := makeDirs(filepath.Dir(link)); err != nil {

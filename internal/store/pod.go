@@ -38,8 +38,8 @@ func (d Dirs) Pod(namespace, name string) Pod {
 	}
 	// A pod stays where it was started: XDG_RUNTIME_DIR may have changed, after a login that
 	// followed su or cron. A directory that a reboot has removed does not count.
-	if at, err := os.Readlink(filepath.Join(p.data, protocol.FileRuntime)); err == nil && isDir(at) && !d.ofOtherBoot(at) {
-		p.runtime = at
+	if target, err := os.Readlink(filepath.Join(p.data, protocol.FileRuntime)); err == nil && isDir(target) && !d.ofOtherBoot(target) {
+		p.runtime = target
 	}
 	return p
 }

@@ -199,13 +199,13 @@ func (p *kubeParser) values(key string) (list []Assignment) {
 // network returns podrun's mode for a network of podman; "" is podrun's own network.
 func (p *kubeParser) network(a Assignment) string {
 	name, _, options := strings.Cut(a.Value, ":")
-	own := slices.Contains([]string{"", "bridge", "pasta", "private", "slirp4netns"}, name)
+	isPodNetwork := slices.Contains([]string{"", "bridge", "pasta", "private", "slirp4netns"}, name)
 	switch {
-	case name == "ns" || name == "container" || !own && name != "host" && name != "none":
+	case name == "ns" || name == "container" || !isPodNetwork && name != "host" && name != "none":
 		p.fail(a, "podrun has no network %q: use host or none; without it the pod reaches other networks and the user's other pods, also by name", a.Value)
 	case options:
 		p.fail(a, "podrun has no network options; write %s=%s", a.Key, name)
-	case !own:
+	case !isPodNetwork:
 		return name
 	}
 	return ""

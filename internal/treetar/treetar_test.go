@@ -17,17 +17,17 @@ func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
-		at := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		place := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		var err error
 		if target, is := strings.CutPrefix(text, "->"); is {
-			err = os.Symlink(target, at)
+			err = os.Symlink(target, place)
 		} else if strings.HasSuffix(name, "/") {
-			err = os.MkdirAll(at, 0o755)
+			err = os.MkdirAll(place, 0o755)
 		} else {
-			err = os.WriteFile(at, []byte(text), 0o640)
+			err = os.WriteFile(place, []byte(text), 0o640)
 		}
 		if err != nil {
 			t.Fatal(err)

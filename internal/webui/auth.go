@@ -61,8 +61,8 @@ func (s *Server) hasToken(r *http.Request) bool {
 }
 
 // httpError answers with an error.
-func httpError(w http.ResponseWriter, code int, why string) {
-	text, err := json.Marshal(map[string]string{"error": why})
+func httpError(w http.ResponseWriter, code int, reason string) {
+	text, err := json.Marshal(map[string]string{"error": reason})
 	if err != nil {
 		panic(err) // a string cannot fail
 	}

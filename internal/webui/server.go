@@ -27,9 +27,9 @@ import (
 
 // Source is the source of the page's data. Several goroutines use it at once.
 type Source interface {
-	// Watch calls seen with all objects, and again after every change, until ctx ends. problem is
+	// Watch calls onChange with all objects, and again after every change, until ctx ends. problem is
 	// an error text for users.
-	Watch(ctx context.Context, seen func(all []Object, problem string))
+	Watch(ctx context.Context, onChange func(all []Object, problem string))
 	// Use returns the usage of what runs, since the last call.
 	Use() ([]Usage, error)
 	// Logs passes on the existing lines, and new ones, until there will be no more or ctx ends. The

@@ -24,7 +24,7 @@ func TestLogs(t *testing.T) {
 		}
 		return nil
 	}}
-	at := serve(t, newServer(source))
+	address := serve(t, newServer(source))
 	for query, want := range map[string]string{
 		"namespace=default&pod=web":                                 `[[app noon stderr {Namespace:default Pod:web Container: Previous:false Tail:1000}]] `,
 		"namespace=n&pod=web&container=app&previous=1&tail=5":       `[[app noon stderr {Namespace:n Pod:web Container:app Previous:true Tail:5}]] `,
@@ -32,7 +32,7 @@ func TestLogs(t *testing.T) {
 		"namespace=n&pod=gone&tail=-1":                              `[[app noon stderr {Namespace:n Pod:gone Container: Previous:false Tail:1000}]] there is no such pod`,
 		"namespace=n&pod=gone&tail=1000000000000000000000000000000": `[[app noon stderr {Namespace:n Pod:gone Container: Previous:false Tail:1000}]] there is no such pod`,
 	} {
-		c := open(t, at, "/api/logs?"+query)
+		c := open(t, address, "/api/logs?"+query)
 		var all logBatch
 		for !all.End {
 			var m logBatch
@@ -72,9 +72,9 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	source := &fakeSource{}
 	s := newServer(source)
 	s.Stall = 100 * time.Millisecond
-	at := serve(t, s).String()
+	address := serve(t, s).String()
 	eventually(t, "it is served", func() bool { // at once, or it was too slow to ask
-		conn, err := net.Dial("tcp", at)
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestClientThatDoesNotAsk(t *testing.T) {
 // connection that was idle for longest is closed. Streams continue.
 func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 	source := &fakeSource{}
-	at := serve(t, newServer(source))
+	address := serve(t, newServer(source))
 	ask := func(c net.Conn) error {
 		c.SetDeadline(time.Now().Add(bound))
 		fmt.Fprint(c, "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -125,10 +125,10 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 	}
 	for name, first := range map[string]string{"silent": "", "half a request": "GET / HTTP/1.1\r\nHost: loc", "a request": "HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			stream := open(t, at, "/api/state")
+			stream := open(t, address, "/api/state")
 			var all []net.Conn
 			for range 2 * httpserver.MaxConns {
-				c, err := net.Dial("tcp", at.String())
+				c, err := net.Dial("tcp", address.String())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +136,7 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 				fmt.Fprint(c, first)
 				all = append(all, c)
 			}
-			c, err := net.Dial("tcp", at.String())
+			c, err := net.Dial("tcp", address.String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,11 +167,11 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	at := serve(t, newServer(&fakeSource{}))
+	address := serve(t, newServer(&fakeSource{}))
 	for range maxStreams {
-		open(t, at, "/api/state")
+		open(t, address, "/api/state")
 	}
-	r, err := http.NewRequest("GET", "http://"+at.String()+"/api/state", nil)
+	r, err := http.NewRequest("GET", "http://"+address.String()+"/api/state", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,10 +30,10 @@ type fakeSource struct {
 	use     []Usage
 }
 
-func (s *fakeSource) Watch(ctx context.Context, seen func([]Object, string)) {
+func (s *fakeSource) Watch(ctx context.Context, onChange func([]Object, string)) {
 	s.mu.Lock()
-	s.seen = seen
-	seen(s.things, s.problem)
+	s.seen = onChange
+	onChange(s.things, s.problem)
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
@@ -110,11 +110,11 @@ type client struct {
 	end  func()
 }
 
-func open(t *testing.T, at net.Addr, path string) *client {
+func open(t *testing.T, address net.Addr, path string) *client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, "GET", "http://"+at.String()+path, nil)
+	r, err := http.NewRequestWithContext(ctx, "GET", "http://"+address.String()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,11 +238,11 @@ func TestLooksOnlyForPages(t *testing.T) {
 	source := &fakeSource{things: []Object{podOf("a", `1`)}, use: []Usage{{Key: "default/a", CPU: new(int64(7)), Memory: nil, Detail: "detail"}}}
 	s := newServer(source)
 	s.Every = time.Millisecond
-	at := serve(t, s)
+	address := serve(t, s)
 	if source.watched() || source.used != 0 {
 		t.Fatal("it looks before a page is open")
 	}
-	one, two := open(t, at, "/api/state"), open(t, at, "/api/state")
+	one, two := open(t, address, "/api/state"), open(t, address, "/api/state")
 	var u received
 	for u.Use == nil {
 		one.next(&u)
@@ -259,7 +259,7 @@ func TestLooksOnlyForPages(t *testing.T) {
 	source.mu.Lock()
 	source.use = nil
 	source.mu.Unlock()
-	three := open(t, at, "/api/state")
+	three := open(t, address, "/api/state")
 	u = received{}
 	three.next(&u)
 	if points := u.History["default/a"]; len(points) == 0 || *points[0][1] != 7 || points[0][2] != nil {
@@ -267,7 +267,7 @@ func TestLooksOnlyForPages(t *testing.T) {
 	}
 	source.show("") // a pod's history goes with the pod
 	three.end()
-	four := open(t, at, "/api/state")
+	four := open(t, address, "/api/state")
 	u = received{}
 	if four.next(&u); len(u.History) > 0 {
 		t.Errorf("of a pod that is gone there is %v", u.History)

@@ -123,11 +123,11 @@ func (d *decider) runName(jobs []JobRun, due time.Time) string {
 
 // runNumber returns the number in a run's name: minutes, as in Kubernetes, or a finer number for
 // runs less than a minute apart.
-func runNumber(at time.Time) int64 {
-	if at.Unix()%60 == 0 {
-		return at.Unix() / 60
+func runNumber(moment time.Time) int64 {
+	if moment.Unix()%60 == 0 {
+		return moment.Unix() / 60
 	}
-	return at.Unix()
+	return moment.Unix()
 }
 
 // earliest returns the time from which missed runs count.

@@ -152,10 +152,10 @@ func (d *decider) count() {
 		if p.Ready {
 			d.Counts.Ready++
 		}
-		if ok, at := p.available(d.spec.MinReady, d.now); ok {
+		if ok, moment := p.available(d.spec.MinReady, d.now); ok {
 			d.Counts.Available++
 		} else {
-			d.wakeAt(at)
+			d.wakeAt(moment)
 		}
 	}
 }

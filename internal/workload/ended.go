@@ -85,8 +85,8 @@ func after(t time.Time, wait time.Duration) time.Time {
 }
 
 // RecordCreateFailure records why a pod could not be made: the delay before the next attempt grows.
-func (s *State) RecordCreateFailure(why string, now time.Time) {
-	s.CreateError, s.CreateFailedAt = why, now
+func (s *State) RecordCreateFailure(reason string, now time.Time) {
+	s.CreateError, s.CreateFailedAt = reason, now
 	s.CreateFailures++
 }
 

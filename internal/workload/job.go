@@ -252,9 +252,9 @@ func (d *decider) afterEnd() {
 		d.Done = true
 		return
 	}
-	at := d.State.Job.Completed.Add(ttl)
-	if d.now.Before(at) {
-		d.wakeAt(at)
+	moment := d.State.Job.Completed.Add(ttl)
+	if d.now.Before(moment) {
+		d.wakeAt(moment)
 		return
 	}
 	for i := range d.pods {

@@ -52,7 +52,7 @@ type IndexState struct {
 // (matchPodFailurePolicy in pkg/controller/job/pod_failure_policy.go).
 func (s *JobSpec) failure(p *Pod, namespace string) (FailureAction, string) {
 	for i, r := range s.FailureRules {
-		why := ""
+		reason := ""
 		if r.Codes != nil {
 			j := slices.IndexFunc(p.Ends, func(e End) bool {
 				return e.Code != 0 && (r.Container == "" || r.Container == e.Container) && slices.Contains(r.Codes, e.Code) != r.NotIn
@@ -60,15 +60,15 @@ func (s *JobSpec) failure(p *Pod, namespace string) (FailureAction, string) {
 			if j < 0 {
 				continue
 			}
-			why = fmt.Sprintf("Container %s for pod %s/%s failed with exit code %d matching %s rule at index %d", p.Ends[j].Container, namespace, p.Name, p.Ends[j].Code, r.Action, i)
+			reason = fmt.Sprintf("Container %s for pod %s/%s failed with exit code %d matching %s rule at index %d", p.Ends[j].Container, namespace, p.Name, p.Ends[j].Code, r.Action, i)
 		} else {
 			j := slices.IndexFunc(p.Conditions, func(c FailureCondition) bool { return slices.Contains(r.Conditions, c) })
 			if j < 0 {
 				continue
 			}
-			why = fmt.Sprintf("Pod %s/%s has condition %s matching %s rule at index %d", namespace, p.Name, p.Conditions[j].Type, r.Action, i)
+			reason = fmt.Sprintf("Pod %s/%s has condition %s matching %s rule at index %d", namespace, p.Name, p.Conditions[j].Type, r.Action, i)
 		}
-		return r.Action, why
+		return r.Action, reason
 	}
 	return Count, ""
 }
@@ -76,22 +76,22 @@ func (s *JobSpec) failure(p *Pod, namespace string) (FailureAction, string) {
 // tallyFailure counts a failed pod.
 func (d *decider) tallyFailure(p *Pod) {
 	j, s := &d.State.Job, &d.spec.Job
-	at := d.now
+	moment := d.now
 	if !p.Ended.IsZero() {
-		at = p.Ended
+		moment = p.Ended
 	}
 	j.InARow++
 	j.ExitCode = p.ExitCode
-	d.State.FailedAt = at
-	action, why := s.failure(p, d.spec.Namespace)
+	d.State.FailedAt = moment
+	action, reason := s.failure(p, d.spec.Namespace)
 	if action != Ignore {
 		j.Failed++
 	}
 	if action == FailJob && j.Reason == "" {
-		j.Reason, j.Message = "PodFailurePolicy", why
+		j.Reason, j.Message = "PodFailurePolicy", reason
 	}
 	if s.perIndex() && p.Index >= 0 && p.Index < s.Completions {
-		d.tallyIndex(p.Index, action, at)
+		d.tallyIndex(p.Index, action, moment)
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *JobSpec) perIndex() bool { return s.Indexed && s.BackoffPerIndex >= 0 }
 
 // tallyIndex counts a failure of an index (isIndexFailed in
 // pkg/controller/job/indexed_job_utils.go).
-func (d *decider) tallyIndex(index int, action FailureAction, at time.Time) {
+func (d *decider) tallyIndex(index int, action FailureAction, moment time.Time) {
 	j := &d.State.Job
 	was := j.Tries[index]
 	over := action == FailIndex || action != Ignore && was.Failures >= d.spec.Job.BackoffPerIndex
@@ -108,7 +108,7 @@ func (d *decider) tallyIndex(index int, action FailureAction, at time.Time) {
 		j.FailedIndexes = append(j.FailedIndexes, index)
 		slices.Sort(j.FailedIndexes)
 	}
-	was.FailedAt = at
+	was.FailedAt = moment
 	if action == Ignore {
 		was.Ignored++
 	} else {

@@ -128,11 +128,11 @@ func (w *world) step(line string) error {
 			}
 		}
 	case "clock":
-		at, err := time.Parse(time.DateTime, words[1]+" "+words[2])
+		moment, err := time.Parse(time.DateTime, words[1]+" "+words[2])
 		if err != nil {
 			return err
 		}
-		w.now = at
+		w.now = moment
 	case "status":
 		w.log("%s", w.status())
 		return nil

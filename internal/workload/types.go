@@ -76,8 +76,8 @@ func (p *Pod) available(min time.Duration, now time.Time) (bool, time.Time) {
 	if !p.Ready || !p.active() {
 		return false, time.Time{}
 	}
-	at := p.ReadyAt.Add(min)
-	return !now.Before(at), at
+	moment := p.ReadyAt.Add(min)
+	return !now.Before(moment), moment
 }
 
 // State is the saved state of a workload. It outlives reboots.

@@ -41,8 +41,8 @@ func (w *world) settle() error {
 	for range 1000 {
 		for i := range w.pods { // time passes for the pods too
 			p := &w.pods[i]
-			if at := p.Created.Add(w.ready); p.active() && !p.Ready && p.Alive && !w.bad[p.Revision] && !w.now.Before(at) {
-				p.Ready, p.ReadyAt, p.Phase = true, at, pod.Running
+			if moment := p.Created.Add(w.ready); p.active() && !p.Ready && p.Alive && !w.bad[p.Revision] && !w.now.Before(moment) {
+				p.Ready, p.ReadyAt, p.Phase = true, moment, pod.Running
 			}
 		}
 		d := Decide(&w.spec, w.state, w.pods, w.jobs, w.now)
@@ -100,8 +100,8 @@ func (w *world) pass(d time.Duration) error {
 	for {
 		next := end
 		for _, p := range w.pods {
-			if at := p.Created.Add(w.ready); p.active() && !p.Ready && !w.bad[p.Revision] && at.After(w.now) && at.Before(next) {
-				next = at
+			if moment := p.Created.Add(w.ready); p.active() && !p.Ready && !w.bad[p.Revision] && moment.After(w.now) && moment.Before(next) {
+				next = moment
 			}
 		}
 		if wake := w.last.Wake; wake.After(w.now) && wake.Before(next) {

@@ -41,9 +41,9 @@ func BenchmarkConnect(b *testing.B) {
 }
 
 // stream measures the throughput of a connection from a namespace to a server in another.
-func stream(b *testing.B, from, in string, at netip.AddrPort) {
-	nettest.Serve(b, in, at.String(), func(c *net.TCPConn) { io.Copy(io.Discard, c) })
-	c := nettest.Connect(b, from, "tcp", at.String())
+func stream(b *testing.B, from, in string, address netip.AddrPort) {
+	nettest.Serve(b, in, address.String(), func(c *net.TCPConn) { io.Copy(io.Discard, c) })
+	c := nettest.Connect(b, from, "tcp", address.String())
 	chunk := make([]byte, 128<<10)
 	b.SetBytes(int64(len(chunk)))
 	c.SetDeadline(time.Time{})
@@ -92,14 +92,14 @@ func BenchmarkStreamBack(b *testing.B) {
 }
 
 // turns measures a round trip of one byte.
-func turns(b *testing.B, from, in string, at netip.AddrPort) {
-	nettest.Serve(b, in, at.String(), nettest.Echo)
-	c := nettest.Connect(b, from, "tcp", at.String())
+func turns(b *testing.B, from, in string, address netip.AddrPort) {
+	nettest.Serve(b, in, address.String(), nettest.Echo)
+	c := nettest.Connect(b, from, "tcp", address.String())
 	c.SetDeadline(time.Time{})
-	one := make([]byte, 1)
+	buf := make([]byte, 1)
 	for b.Loop() {
-		c.Write(one)
-		if _, err := io.ReadFull(c, one); err != nil {
+		c.Write(buf)
+		if _, err := io.ReadFull(c, buf); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -53,10 +53,10 @@ func (p *testPod) late() (n int) {
 
 // burst starts connections to a server that has just answered; none if too much time has passed
 // since.
-func (p *testPod) burst(at string, number int) (all []net.Conn) {
+func (p *testPod) burst(address string, number int) (all []net.Conn) {
 	p.t.Helper()
 	for range number {
-		c, err := nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
+		c, err := nettest.DialFrom(p.ns, "tcp", "", address, 50*time.Millisecond)
 		if err != nil {
 			closeAll(all)
 			return nil
@@ -78,14 +78,14 @@ func closeAll(all []net.Conn) {
 func tooMany(t *testing.T, number int, then func(p *testPod, waiting []net.Conn, room func())) *testPod {
 	t.Helper()
 	w := newTestbed(t)
-	at := bothFamilies[0]
-	nettest.Serve(t, w.Remote, at, nettest.Echo)
+	address := bothFamilies[0]
+	nettest.Serve(t, w.Remote, address, nettest.Echo)
 	p := w.pod(1)
 	nettest.Await(t, "more are taken by the kernel", func() bool {
 		p.limit(2)
-		active := []net.Conn{nettest.Connect(t, p.ns, "tcp", at), nettest.Connect(t, p.ns, "tcp", at)}
+		active := []net.Conn{nettest.Connect(t, p.ns, "tcp", address), nettest.Connect(t, p.ns, "tcp", address)}
 		defer closeAll(active)
-		waiting := p.burst(at, number)
+		waiting := p.burst(address, number)
 		defer closeAll(waiting)
 		if waiting == nil {
 			p.limit(maxFlows)

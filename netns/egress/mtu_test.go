@@ -27,24 +27,24 @@ func TestNarrowLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	for _, at := range []string{nettest.RemoteAddr, "[" + nettest.RemoteAddr6 + "]"} {
-		nettest.Serve(t, w.Remote, at+":80", nettest.Echo)
-		c, err := nettest.Dial(p.ns, "tcp", at+":80")
+	for _, address := range []string{nettest.RemoteAddr, "[" + nettest.RemoteAddr6 + "]"} {
+		nettest.Serve(t, w.Remote, address+":80", nettest.Echo)
+		c, err := nettest.Dial(p.ns, "tcp", address+":80")
 		if err == nil {
 			err = nettest.RoundTrip(c, text)
 			c.Close()
 		}
 		if err != nil {
-			t.Errorf("a stream to %s: %v", at, err)
+			t.Errorf("a stream to %s: %v", address, err)
 		}
-		nettest.ServePacket(t, w.Remote, at+":53", nettest.EchoPacket)
-		d, err := nettest.Dial(p.ns, "udp", at+":53")
+		nettest.ServePacket(t, w.Remote, address+":53", nettest.EchoPacket)
+		d, err := nettest.Dial(p.ns, "udp", address+":53")
 		if err == nil {
 			err = nettest.RoundTrip(d, text[:8000])
 			d.Close()
 		}
 		if err != nil {
-			t.Errorf("datagrams to %s: %v", at, err)
+			t.Errorf("datagrams to %s: %v", address, err)
 		}
 	}
 }

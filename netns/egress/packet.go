@@ -95,14 +95,14 @@ var (
 )
 
 // icmpUnreachable returns the error that reports to the sender that a packet was not delivered.
-func icmpUnreachable(p packet, from netip.Addr, why icmpCode) []byte {
+func icmpUnreachable(p packet, from netip.Addr, reason icmpCode) []byte {
 	quoted := p.raw[:min(len(p.raw), len(p.raw)-len(p.payload)+8)]
 	if p.src.Is4() {
-		m := append([]byte{3, why.v4, 0, 0, 0, 0, 0, 0}, quoted...)
+		m := append([]byte{3, reason.v4, 0, 0, 0, 0, 0, 0}, quoted...)
 		binary.BigEndian.PutUint16(m[2:], checksum(addWords(0, m)))
 		return ipPacket(from, p.src, protoICMP, m)
 	}
-	m := append([]byte{1, why.v6, 0, 0, 0, 0, 0, 0}, quoted...)
+	m := append([]byte{1, reason.v6, 0, 0, 0, 0, 0, 0}, quoted...)
 	putChecksum(m[2:], from, p.src, protoICMPv6, m)
 	return ipPacket(from, p.src, protoICMPv6, m)
 }

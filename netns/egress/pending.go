@@ -87,9 +87,9 @@ func (e *Proxy) retryPending() {
 
 // isReset reports whether the other end of a connection has reset it.
 func isReset(fd int) bool {
-	at := []unix.PollFd{{Fd: int32(fd)}}
-	n, err := unix.Poll(at, 0)
-	return err == nil && n > 0 && at[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+	polled := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(polled, 0)
+	return err == nil && n > 0 && polled[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 // isExhausted reports whether an error is temporary, until other connections end.

@@ -21,11 +21,11 @@ var bothFamilies = []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr
 
 // unasked connects to a server that has just answered, while the process is stopped; nil if too
 // much time has passed since.
-func (p *testPod) unasked(at string) (c net.Conn) {
+func (p *testPod) unasked(address string) (c net.Conn) {
 	p.t.Helper()
-	nettest.Connect(p.t, p.ns, "tcp", at).Close()
+	nettest.Connect(p.t, p.ns, "tcp", address).Close()
 	err := p.egress.loop.Do(func() error {
-		c, _ = nettest.DialFrom(p.ns, "tcp", "", at, 50*time.Millisecond)
+		c, _ = nettest.DialFrom(p.ns, "tcp", "", address, 50*time.Millisecond)
 		return nil
 	})
 	if err != nil {
@@ -39,19 +39,19 @@ func (p *testPod) unasked(at string) (c net.Conn) {
 func TestAnsweredRecently(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
-	for _, at := range bothFamilies {
-		nettest.Serve(t, w.Remote, at, func(c *net.TCPConn) { io.WriteString(c, "hello"); nettest.Echo(c) })
-		nettest.Await(t, at+" is connected to at once", func() bool {
-			c := p.unasked(at)
+	for _, address := range bothFamilies {
+		nettest.Serve(t, w.Remote, address, func(c *net.TCPConn) { io.WriteString(c, "hello"); nettest.Echo(c) })
+		nettest.Await(t, address+" is connected to at once", func() bool {
+			c := p.unasked(address)
 			if c == nil {
 				return false
 			}
 			defer c.Close()
 			c.SetDeadline(time.Now().Add(time.Minute))
 			if _, err := io.ReadFull(c, make([]byte, len("hello"))); err != nil {
-				t.Errorf("%s: the server's first word: %v", at, err)
+				t.Errorf("%s: the server's first word: %v", address, err)
 			} else if err := nettest.RoundTrip(c, []byte("word")); err != nil {
-				t.Errorf("%s: %v", at, err)
+				t.Errorf("%s: %v", address, err)
 			}
 			return true
 		})
@@ -64,28 +64,28 @@ func TestAnsweredRecently(t *testing.T) {
 func TestAnsweredThenGone(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
-	for _, at := range bothFamilies {
-		nettest.Await(t, at+" is connected to in vain", func() bool {
-			l := nettest.Serve(t, w.Remote, at, nettest.Echo)
-			nettest.Connect(t, p.ns, "tcp", at).Close()
+	for _, address := range bothFamilies {
+		nettest.Await(t, address+" is connected to in vain", func() bool {
+			l := nettest.Serve(t, w.Remote, address, nettest.Echo)
+			nettest.Connect(t, p.ns, "tcp", address).Close()
 			l.Close()
-			c, err := nettest.Dial(p.ns, "tcp", at)
+			c, err := nettest.Dial(p.ns, "tcp", address)
 			if errors.Is(err, unix.ECONNREFUSED) {
 				return false // too much time has passed
 			}
 			if err != nil {
-				t.Fatalf("%s: %v", at, err)
+				t.Fatalf("%s: %v", address, err)
 			}
 			defer c.Close()
 			c.SetDeadline(time.Now().Add(time.Minute))
 			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
-				t.Errorf("%s: %v, want a reset", at, err)
+				t.Errorf("%s: %v, want a reset", address, err)
 			}
 			return true
 		})
 		nettest.Await(t, "that is forgotten", func() bool { return !p.trusts() })
-		if c, err := nettest.Dial(p.ns, "tcp", at); !errors.Is(err, unix.ECONNREFUSED) {
-			t.Errorf("%s: %v, want that it is refused", at, err)
+		if c, err := nettest.Dial(p.ns, "tcp", address); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("%s: %v, want that it is refused", address, err)
 			if err == nil {
 				c.Close()
 			}
@@ -137,14 +137,14 @@ func TestAcceptedBySuccessor(t *testing.T) {
 	}
 	kept := serve()
 	defer func() { p.egress.Close(); kept.Close() }()
-	at := bothFamilies[0]
-	nettest.Serve(t, w.Remote, at, nettest.Echo)
+	address := bothFamilies[0]
+	nettest.Serve(t, w.Remote, address, nettest.Echo)
 	nettest.Await(t, "the kernel takes a connection", func() bool {
-		nettest.Connect(t, p.ns, "tcp", at).Close()
+		nettest.Connect(t, p.ns, "tcp", address).Close()
 		p.egress.Close()
 		received := make(chan error, 1)
 		go func() {
-			c, err := nettest.Dial(p.ns, "tcp", at)
+			c, err := nettest.Dial(p.ns, "tcp", address)
 			if err == nil {
 				err = nettest.RoundTrip(c, []byte("word"))
 				c.Close()
@@ -181,7 +181,7 @@ func copies(t *testing.T, traffic router.TrafficFDs) router.TrafficFDs {
 }
 
 func isReadable(file *os.File) bool {
-	at := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}
-	n, err := unix.Poll(at, 0)
+	polled := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(polled, 0)
 	return err == nil && n > 0
 }

@@ -48,33 +48,33 @@ func TestSpoofedPackets(t *testing.T) {
 	p, to := w.pod(1), w.pod(4)
 	impostors := []*testPod{w.pod(2).anySource(), w.packetPod(3).anySource()}
 	sources := [][]netip.Addr{{p.own.V4}, {p.own.V6, mustAddr("fe80::5"), netip.IPv6Unspecified()}}
-	for i, at := range []netip.AddrPort{netipPort(to.own.V4, 53), netipPort(to.own.V6, 53), netip.MustParseAddrPort(nettest.RemoteAddr + ":53"), netip.MustParseAddrPort("[" + nettest.RemoteAddr6 + "]:53")} {
+	for i, address := range []netip.AddrPort{netipPort(to.own.V4, 53), netipPort(to.own.V6, 53), netip.MustParseAddrPort(nettest.RemoteAddr + ":53"), netip.MustParseAddrPort("[" + nettest.RemoteAddr6 + "]:53")} {
 		ns := to.ns
 		if i > 1 {
 			ns = w.Remote
 		}
-		received := nettest.ListenPacket(t, ns, at.String())
+		received := nettest.ListenPacket(t, ns, address.String())
 		received.SetDeadline(time.Now().Add(time.Minute))
 		hears := func(want string) {
 			t.Helper()
 			b := make([]byte, 100)
 			n, from, err := received.ReadFrom(b)
 			if err != nil || string(b[:n]) != want {
-				t.Errorf("%s hears %q from %v (%v), want %q", at, b[:n], from, err, want)
+				t.Errorf("%s hears %q from %v (%v), want %q", address, b[:n], from, err, want)
 			}
 		}
 		self := netipPort(p.own.V4, 4000)
-		if at.Addr().Is6() {
+		if address.Addr().Is6() {
 			self = netipPort(p.own.V6, 4000)
 		}
-		sendRaw(t, p.ns, says(self, at, "first"))
+		sendRaw(t, p.ns, says(self, address, "first"))
 		hears("first")
 		for _, impostor := range impostors {
 			for _, source := range sources[i%2] {
-				sendRaw(t, impostor.ns, says(netip.AddrPortFrom(source, 4000), at, "false"))
+				sendRaw(t, impostor.ns, says(netip.AddrPortFrom(source, 4000), address, "false"))
 			}
 		}
-		sendRaw(t, p.ns, says(self, at, "true"))
+		sendRaw(t, p.ns, says(self, address, "true"))
 		hears("true")
 	}
 }
@@ -162,14 +162,14 @@ func TestFlowWithoutSource(t *testing.T) {
 func TestSpoofedSources(t *testing.T) {
 	w := newTestbed(t)
 	p, others := w.pod(1), []*testPod{w.pod(2).anySource(), w.packetPod(3).anySource()}
-	for _, at := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
-		nettest.Serve(t, w.Remote, at, nettest.Echo)
-		c, err := nettest.Dial(p.ns, "tcp", at)
+	for _, address := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
+		nettest.Serve(t, w.Remote, address, nettest.Echo)
+		c, err := nettest.Dial(p.ns, "tcp", address)
 		if err == nil {
 			err = nettest.RoundTrip(c, []byte("word"))
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", at, err)
+			t.Fatalf("%s: %v", address, err)
 		}
 		defer c.Close()
 		end := resetOf(t, c)
@@ -177,11 +177,11 @@ func TestSpoofedSources(t *testing.T) {
 			sendRaw(t, other.ns, end)
 		}
 		if err := nettest.RoundTrip(c, []byte("word")); err != nil {
-			t.Errorf("%s: another pod has ended the connection: %v", at, err)
+			t.Errorf("%s: another pod has ended the connection: %v", address, err)
 		}
 		sendRaw(t, p.ns, resetOf(t, c))
 		if nettest.RoundTrip(c, []byte("word")) == nil {
-			t.Errorf("%s: the pod's own reset does not end the connection: this test proves nothing", at)
+			t.Errorf("%s: the pod's own reset does not end the connection: this test proves nothing", address)
 		}
 	}
 }

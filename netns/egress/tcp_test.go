@@ -26,18 +26,18 @@ import (
 func TestTCP(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
-	for _, at := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
-		nettest.Serve(t, w.Remote, at, nettest.Echo)
-		c, err := nettest.Dial(p.ns, "tcp", at)
+	for _, address := range []string{nettest.RemoteAddr + ":80", "[" + nettest.RemoteAddr6 + "]:80"} {
+		nettest.Serve(t, w.Remote, address, nettest.Echo)
+		c, err := nettest.Dial(p.ns, "tcp", address)
 		if err != nil {
-			t.Errorf("%s: %v", at, err)
+			t.Errorf("%s: %v", address, err)
 			continue
 		}
 		if err := nettest.RoundTrip(c, []byte("word")); err != nil {
-			t.Errorf("%s: %v", at, err)
+			t.Errorf("%s: %v", address, err)
 		}
 		if err := nettest.RoundTrip(c, bytes.Repeat([]byte("stream"), 1<<20)); err != nil {
-			t.Errorf("%s: %v", at, err)
+			t.Errorf("%s: %v", address, err)
 		}
 		c.Close()
 	}
@@ -73,8 +73,8 @@ func TestRefusals(t *testing.T) {
 // A pod reaches no loopback but its own, however it spells the address.
 func TestLoopbackIsOutOfReach(t *testing.T) {
 	w := newTestbed(t)
-	for _, at := range []string{"127.0.0.1:8000", "[::1]:8000"} {
-		nettest.Serve(t, nettest.HostNetNS, at, nettest.Echo)
+	for _, address := range []string{"127.0.0.1:8000", "[::1]:8000"} {
+		nettest.Serve(t, nettest.HostNetNS, address, nettest.Echo)
 	}
 	for _, allowed := range []bool{false, true} {
 		p := w.pod(1+ipam.Slot(bit(allowed)), func(c *Config) { c.HostLoopback = allowed })
@@ -176,15 +176,15 @@ func TestManyConnections(t *testing.T) {
 func TestPodToPod(t *testing.T) {
 	w := newTestbed(t)
 	a, b := w.pod(1), w.pod(300)
-	for _, at := range []netip.Addr{b.own.V4, b.own.V6} {
-		l := nettest.Serve(t, b.ns, netip.AddrPortFrom(at, 80).String(), func(c *net.TCPConn) { io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().String()) })
+	for _, address := range []netip.Addr{b.own.V4, b.own.V6} {
+		l := nettest.Serve(t, b.ns, netip.AddrPortFrom(address, 80).String(), func(c *net.TCPConn) { io.WriteString(c, c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().String()) })
 		c, err := nettest.Dial(a.ns, "tcp", l.Addr().String())
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		if who, err := io.ReadAll(c); err != nil || string(who) != a.own.V4.String() && string(who) != a.own.V6.String() {
-			t.Errorf("%s: the client is %q, %v", at, who, err)
+			t.Errorf("%s: the client is %q, %v", address, who, err)
 		}
 		c.Close()
 	}

@@ -21,19 +21,19 @@ import (
 func TestUDP(t *testing.T) {
 	w := newTestbed(t)
 	p := w.pod(1)
-	for _, at := range []string{nettest.RemoteAddr + ":53", "[" + nettest.RemoteAddr6 + "]:53"} {
-		nettest.ServePacket(t, w.Remote, at, nettest.EchoPacket)
-		c := nettest.Connect(t, p.ns, "udp", at)
+	for _, address := range []string{nettest.RemoteAddr + ":53", "[" + nettest.RemoteAddr6 + "]:53"} {
+		nettest.ServePacket(t, w.Remote, address, nettest.EchoPacket)
+		c := nettest.Connect(t, p.ns, "udp", address)
 		for _, size := range []int{0, 1, 1472, 1473, 9000, 40000, 65000, 65507 - 20} {
 			want := bytes.Repeat([]byte{byte(size)}, size)
 			if _, err := c.Write(want); err != nil {
-				t.Errorf("%s: %d bytes: %v", at, size, err)
+				t.Errorf("%s: %d bytes: %v", address, size, err)
 				continue
 			}
 			got := make([]byte, 1<<16)
 			n, err := c.Read(got)
 			if err != nil || !bytes.Equal(got[:n], want) {
-				t.Errorf("%s: of %d bytes %d came back: %v", at, size, n, err)
+				t.Errorf("%s: of %d bytes %d came back: %v", address, size, n, err)
 			}
 		}
 		c.Close()

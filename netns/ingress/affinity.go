@@ -53,13 +53,13 @@ func (t target) resolve(d *NetnsDialer, client netip.Addr) (to netip.AddrPort, s
 	return d.podTarget(client, t.port)
 }
 
-// forward forwards one connection. own connects to the own pod.
-func (t target) forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, own Forwarder) {
+// forward forwards one connection. local connects to the pod of this process.
+func (t target) forward(ctx context.Context, client *net.TCPConn, from netip.AddrPort, local Forwarder) {
 	if to, shown := t.redirect(from.Addr()); to.IsValid() {
 		t.dialer.forward(ctx, client, from, to, shown)
 		return
 	}
-	own.Forward(ctx, client, from, t.port)
+	local.Forward(ctx, client, from, t.port)
 }
 
 // forward is Forward of Forwarder for a resolved address.

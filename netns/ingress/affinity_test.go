@@ -17,7 +17,7 @@ func TestAffinity(t *testing.T) {
 	s.open(0, s.pods[0].inside)
 	s.open(1, s.pods[1].inside)
 	used := map[string]bool{} // a datagram from the same port belongs to the same flow, which moves later: TestFlowsMove
-	expect := func(why string, to func(client netip.Addr) int) {
+	expect := func(reason string, to func(client netip.Addr) int) {
 		t.Helper()
 		for _, client := range clients {
 			for _, network := range []string{"tcp", "udp"} {
@@ -31,7 +31,7 @@ func TestAffinity(t *testing.T) {
 					pod, as := s.reply(c)
 					c.Close()
 					if local := netip.MustParseAddrPort(c.LocalAddr().String()); pod != to(client) || as != local {
-						t.Fatalf("%s: %s %s comes to pod %d as %s, want %d", why, network, local, pod, as, to(client))
+						t.Fatalf("%s: %s %s comes to pod %d as %s, want %d", reason, network, local, pod, as, to(client))
 					}
 				}
 			}
@@ -58,19 +58,19 @@ func TestFlowsMove(t *testing.T) {
 	for _, client := range clients {
 		flows = append(flows, s.dial("udp", client))
 	}
-	until := func(why string, to func(client netip.Addr) int) {
+	until := func(reason string, to func(client netip.Addr) int) {
 		t.Helper()
 		for i, c := range flows {
 			for deadline := time.Now().Add(time.Minute); ; {
 				pod, as := s.reply(c)
 				if as.Addr() != clients[i] {
-					t.Fatalf("%s: %s is seen as %s", why, clients[i], as)
+					t.Fatalf("%s: %s is seen as %s", reason, clients[i], as)
 				}
 				if pod == to(clients[i]) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("%s: %s stays with pod %d", why, clients[i], pod)
+					t.Fatalf("%s: %s stays with pod %d", reason, clients[i], pod)
 				}
 			}
 		}

@@ -68,10 +68,10 @@ func BenchmarkTurn(b *testing.B) {
 	ways(b, func(c *net.TCPConn) { io.Copy(c, c) }, func(b *testing.B, w *world, to string) error {
 		c := nettest.Connect(b, w.Remote, "tcp", to)
 		c.SetDeadline(time.Now().Add(10 * time.Second))
-		one := make([]byte, 1)
+		buf := make([]byte, 1)
 		for b.Loop() {
-			c.Write(one)
-			if _, err := io.ReadFull(c, one); err != nil {
+			c.Write(buf)
+			if _, err := io.ReadFull(c, buf); err != nil {
 				return err
 			}
 		}

@@ -114,11 +114,11 @@ func (p *udpPort) receiveOne() error {
 	if err = errors.Join(rerr, err); err != nil {
 		return err
 	}
-	at, ok := parseRoute(from, oob[:oobn])
+	route, ok := parseRoute(from, oob[:oobn])
 	if !ok {
 		return nil
 	}
-	f, err := p.flowFor(at)
+	f, err := p.flowFor(route)
 	if f == nil || err != nil {
 		return err
 	}
@@ -151,15 +151,15 @@ func parseRoute(from unix.Sockaddr, oob []byte) (clientRoute, bool) {
 }
 
 // sendReplies forwards the pod's answers to the client until the flow is idle.
-func (p *udpPort) sendReplies(at clientRoute, f *udpFlow) {
-	to := sockaddrFor(at.client, at.six)
+func (p *udpPort) sendReplies(route clientRoute, f *udpFlow) {
+	to := sockaddrFor(route.client, route.six)
 	for {
 		f.pod.SetReadDeadline(f.expiry())
 		held, n, err := readPooled(f.pod)
 		if held != nil {
 			if err == nil {
 				f.touch(answeredTimeout)
-				p.sendReply(held[:n], at.replyControl, to)
+				p.sendReply(held[:n], route.replyControl, to)
 			}
 			datagrams.Put(held)
 		}

@@ -30,27 +30,27 @@ type udpFlow struct {
 
 // flowFor returns the flow of a route and makes it if it is new; nil if there are too many, or the
 // port is closed.
-func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
+func (p *udpPort) flowFor(route clientRoute) (*udpFlow, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, nil
 	}
-	f := p.flows[at]
-	if f != nil && !p.moved(at, f) {
+	f := p.flows[route]
+	if f != nil && !p.moved(route, f) {
 		return f, nil
 	}
-	of := p.to.infoOf(at.client.Addr(), "UDP")
+	of := p.to.infoOf(route.client.Addr(), "UDP")
 	if len(p.flows) >= maxFlows || !p.server.allows(of) {
 		return nil, nil
 	}
 	f = &udpFlow{checked: time.Now(), last: time.Now(), lifetime: unansweredTimeout}
 	var shown bool
 	var err error
-	if f.to, shown = p.to.redirect(at.client.Addr()); f.to.IsValid() {
-		f.pod, err = p.to.dialer.dialUDP(at.client, f.to, shown)
+	if f.to, shown = p.to.redirect(route.client.Addr()); f.to.IsValid() {
+		f.pod, err = p.to.dialer.dialUDP(route.client, f.to, shown)
 	} else {
-		f.pod, err = p.server.dial.DialUDP(at.client, p.to.port)
+		f.pod, err = p.server.dial.DialUDP(route.client, p.to.port)
 	}
 	if err != nil {
 		return nil, err
@@ -59,12 +59,12 @@ func (p *udpPort) flowFor(at clientRoute) (*udpFlow, error) {
 		f.pod.Close()
 		return nil, nil
 	}
-	p.flows[at] = f
+	p.flows[route] = f
 	p.server.all.Go(func() {
-		p.sendReplies(at, f)
+		p.sendReplies(route, f)
 		p.mu.Lock()
-		if p.flows[at] == f {
-			delete(p.flows, at)
+		if p.flows[route] == f {
+			delete(p.flows, route)
 		}
 		p.mu.Unlock()
 		p.server.release(f.pod)
@@ -78,15 +78,15 @@ const affinityInterval = time.Second
 
 // moved reports whether a flow's client belongs to another pod now, and then ends the flow. The
 // caller holds mu.
-func (p *udpPort) moved(at clientRoute, f *udpFlow) bool {
+func (p *udpPort) moved(route clientRoute, f *udpFlow) bool {
 	if p.to.affinity == nil || time.Since(f.checked) < affinityInterval {
 		return false
 	}
 	f.checked = time.Now()
-	if to, _ := p.to.redirect(at.client.Addr()); to == f.to {
+	if to, _ := p.to.redirect(route.client.Addr()); to == f.to {
 		return false
 	}
-	delete(p.flows, at)
+	delete(p.flows, route)
 	f.pod.Close()
 	return true
 }

@@ -77,8 +77,8 @@ func mayAdminister() error {
 		return errOthers
 	}
 	defer unix.Close(owner)
-	var its, own unix.Stat_t
-	if err := errors.Join(unix.Fstat(owner, &its), unix.Stat("/proc/self/ns/user", &own)); err != nil {
+	var its, mine unix.Stat_t
+	if err := errors.Join(unix.Fstat(owner, &its), unix.Stat("/proc/self/ns/user", &mine)); err != nil {
 		return err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -87,7 +87,7 @@ func mayAdminister() error {
 		return err
 	}
 	switch lacks := data[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0; {
-	case its.Ino != own.Ino || lacks && os.Geteuid() != 0:
+	case its.Ino != mine.Ino || lacks && os.Geteuid() != 0:
 		return errOthers
 	case lacks:
 		return errors.New("this process may not change the host's network: it lacks the capability NET_ADMIN")

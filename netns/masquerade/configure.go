@@ -34,8 +34,8 @@ func configure(r router.Router, n int) error {
 	return err
 }
 
-// setUp brings up one end of the veth pair, in the calling thread's network, with the address own.
-func setUp(device string, own netip.Addr) error {
+// setUp brings up one end of the veth pair, in the calling thread's network, with the address podAddress.
+func setUp(device string, podAddress netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
 		return fmt.Errorf("find the device %s: %w", device, err)
@@ -50,9 +50,9 @@ func setUp(device string, own netip.Addr) error {
 		}
 	}
 	// The address has link scope: the host does not advertise it as its own.
-	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(own, bits)), Scope: unix.RT_SCOPE_LINK}
+	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(podAddress, bits)), Scope: unix.RT_SCOPE_LINK}
 	if err := netlink.AddrReplace(link, address); err != nil {
-		return fmt.Errorf("add address %s to %s: %w", own, device, err)
+		return fmt.Errorf("add address %s to %s: %w", podAddress, device, err)
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("bring up %s: %w", device, err)

@@ -200,10 +200,10 @@ func (p *testPod) idle() bool {
 
 // echoServer starts a server in a network that echoes each connection and sends the clients'
 // addresses to a channel.
-func echoServer(t testing.TB, ns, at string) (to string, clients <-chan netip.Addr) {
+func echoServer(t testing.TB, ns, address string) (to string, clients <-chan netip.Addr) {
 	t.Helper()
 	reported := make(chan netip.Addr, 100)
-	l := nettest.Serve(t, ns, at, func(c *net.TCPConn) {
+	l := nettest.Serve(t, ns, address, func(c *net.TCPConn) {
 		reported <- c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 		nettest.Echo(c)
 	})

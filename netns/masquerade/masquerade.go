@@ -34,8 +34,8 @@ func routerDevice(n int) string { return fmt.Sprintf("uplink%d", n) }
 // linkAddresses returns the addresses of a masquerade device in the host's network and in the router. They
 // are link-local.
 func linkAddresses(n int) (host, router netip.Addr) {
-	at := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 88, byte(4*n + i)}) }
-	return at(1), at(2)
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 88, byte(4*n + i)}) }
+	return address(1), address(2)
 }
 
 // Ensure makes the masquerade device of a prepared router, or its missing parts, unless Check returns an
@@ -170,13 +170,13 @@ func inUse(n int) (bool, error) {
 		return false, fmt.Errorf("list the host's routes: %w", err)
 	}
 	host, _ := linkAddresses(n)
-	own := netip.PrefixFrom(host, bits).Masked()
+	networks := netip.PrefixFrom(host, bits).Masked()
 	for _, r := range routes {
 		if r.Dst == nil {
 			continue
 		}
 		to, ok := netip.AddrFromSlice(r.Dst.IP.To4())
-		if long, _ := r.Dst.Mask.Size(); ok && long > 16 && netip.PrefixFrom(to, long).Overlaps(own) {
+		if long, _ := r.Dst.Mask.Size(); ok && long > 16 && netip.PrefixFrom(to, long).Overlaps(networks) {
 			return true, nil
 		}
 	}

@@ -18,10 +18,10 @@ func TestPolicies(t *testing.T) {
 	p := w.pod(1)
 	server, _ := echoServer(t, w.Remote, nettest.RemoteAddr+":0")
 	nettest.ServePacket(t, w.Remote, server, nettest.EchoPacket)
-	own := w.Pool.Addresses(1)
+	addresses := w.Pool.Addresses(1)
 	apply := func(cidr string) {
 		t.Helper()
-		is := netpolicy.Isolation{Device: router.DeviceIndex(1), Own: []netip.Addr{own.V4, own.V6}, Node: []netip.Addr{w.Pool.Gateway().V4}, Egress: netpolicy.Filter{Isolated: true, Allowed: []netpolicy.Allow{
+		is := netpolicy.Isolation{Device: router.DeviceIndex(1), Own: []netip.Addr{addresses.V4, addresses.V6}, Node: []netip.Addr{w.Pool.Gateway().V4}, Egress: netpolicy.Filter{Isolated: true, Allowed: []netpolicy.Allow{
 			{Blocks: []netpolicy.Block{{CIDR: netip.MustParsePrefix(cidr)}}},
 		}}}
 		if _, err := netpolicy.Apply(w.RouterNS, []netpolicy.Isolation{is}, is.Device, func() ([]uint16, error) { return netpolicy.ListeningPorts(p.ns) }); err != nil {

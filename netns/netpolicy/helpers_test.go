@@ -43,9 +43,9 @@ func newTestbed(t *testing.T, names ...string) *testbed {
 	w := &testbed{t, nettest.NewTestbed(t, nettest.HostNetNS), &Catalog{}, map[string]string{}}
 	for i, name := range names {
 		s := ipam.Slot(i + 1)
-		own := w.Pool.Addresses(s)
+		addresses := w.Pool.Addresses(s)
 		w.catalog.Pods = append(w.catalog.Pods, Pod{
-			Namespace: "default", Name: name, Labels: labels("name", name), Addresses: []netip.Addr{own.V4, own.V6}, Device: router.DeviceIndex(s),
+			Namespace: "default", Name: name, Labels: labels("name", name), Addresses: []netip.Addr{addresses.V4, addresses.V6}, Device: router.DeviceIndex(s),
 			Node: []netip.Addr{w.Pool.Gateway().V4, w.Pool.Gateway().V6},
 		})
 		w.pods[name] = w.NewPod(t, s)
@@ -108,9 +108,9 @@ func (w *testbed) network(name string) string {
 func (w *testbed) serve(name string, ports ...int) {
 	w.t.Helper()
 	for _, port := range ports {
-		at := fmt.Sprintf(":%d", port)
-		nettest.Serve(w.t, w.network(name), at, nettest.Echo)
-		nettest.ServePacket(w.t, w.network(name), at, nettest.EchoPacket)
+		address := fmt.Sprintf(":%d", port)
+		nettest.Serve(w.t, w.network(name), address, nettest.Echo)
+		nettest.ServePacket(w.t, w.network(name), address, nettest.EchoPacket)
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 // Each end sees how the other end closed, in both directions: after a half-close it still answers;
 // a reset arrives as a reset.
 func TestEnds(t *testing.T) {
-	ns, own, s := newPod(t, nil)
+	ns, addresses, s := newPod(t, nil)
 	outside := nettest.Listen(t, nettest.HostNetNS, nettest.HostAddr+":5304")
-	inside := nettest.Listen(t, ns, own.V4.String()+":5305")
+	inside := nettest.Listen(t, ns, addresses.V4.String()+":5305")
 	accept := func(l net.Listener) *net.TCPConn {
 		c, err := l.Accept()
 		if err != nil {

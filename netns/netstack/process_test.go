@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // newPod makes a pod whose traffic a stack in a process of its own handles.
-func newPod(t *testing.T, names egress.Resolver) (podNS string, own ipam.Addresses, s *stackclient.Client) {
+func newPod(t *testing.T, names egress.Resolver) (podNS string, addresses ipam.Addresses, s *stackclient.Client) {
 	t.Helper()
 	w := nettest.NewTestbed(t, nettest.HostNetNS)
 	podNS = w.NewPod(t, 1)
@@ -60,11 +60,11 @@ func returns(t *testing.T, c net.Conn) {
 
 // Datagrams of all sizes pass in both directions; a client's datagrams have its own address.
 func TestDatagrams(t *testing.T) {
-	ns, own, s := newPod(t, nil)
+	ns, addresses, s := newPod(t, nil)
 	nettest.ServePacket(t, nettest.HostNetNS, nettest.HostAddr+":5300", nettest.EchoPacket)
 	returns(t, nettest.Connect(t, ns, "udp", nettest.HostAddr+":5300"))
 	client := netip.MustParseAddrPort("203.0.113.7:4242")
-	nettest.ServePacket(t, ns, own.V4.String()+":5301", func(from net.Addr, text []byte) []byte {
+	nettest.ServePacket(t, ns, addresses.V4.String()+":5301", func(from net.Addr, text []byte) []byte {
 		if from.String() != client.String() {
 			t.Errorf("a datagram of %s came from %s", client, from)
 		}
@@ -82,7 +82,7 @@ func TestDatagrams(t *testing.T) {
 // Connections pass in both directions and deliver what one end sends after the other's half-close.
 // A connection ends when its client's context does.
 func TestConnections(t *testing.T) {
-	ns, own, s := newPod(t, nil)
+	ns, addresses, s := newPod(t, nil)
 	far := nettest.Listen(t, nettest.HostNetNS, nettest.HostAddr+":5302")
 	c := nettest.Connect(t, ns, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
 	other, err := far.Accept()
@@ -101,7 +101,7 @@ func TestConnections(t *testing.T) {
 	}
 	nettest.WaitIdle(t, s)
 
-	l := nettest.Listen(t, ns, own.V4.String()+":5303")
+	l := nettest.Listen(t, ns, addresses.V4.String()+":5303")
 	near := nettest.Connect(t, nettest.HostNetNS, "tcp", nettest.HostAddr+":5302").(*net.TCPConn)
 	accepted, err := far.Accept()
 	if err != nil {
@@ -151,8 +151,8 @@ func (shouting) ServeConn(c net.Conn) {
 // DNS queries reach the resolver of the other process.
 func TestNames(t *testing.T) {
 	ns, _, _ := newPod(t, shouting{})
-	at := stackproto.ResolverAddr.String() + ":53"
-	c := nettest.Connect(t, ns, "udp", at)
+	address := stackproto.ResolverAddr.String() + ":53"
+	c := nettest.Connect(t, ns, "udp", address)
 	b := make([]byte, 100)
 	for _, q := range []string{"a", "bc"} {
 		io.WriteString(c, q)
@@ -161,7 +161,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	c.Close()
-	stream := nettest.Connect(t, ns, "tcp", at).(*net.TCPConn)
+	stream := nettest.Connect(t, ns, "tcp", address).(*net.TCPConn)
 	io.WriteString(stream, "long")
 	stream.CloseWrite()
 	if got, err := io.ReadAll(stream); err != nil || string(got) != "LONG" {

@@ -91,9 +91,9 @@ func (s *Stack) start() error {
 
 // intercept answers echo requests and drops packets that do not have the pod's own address.
 func (s *Stack) intercept(b []byte) bool {
-	own := s.config.Pool.Addresses(s.config.Slot)
+	addresses := s.config.Pool.Addresses(s.config.Slot)
 	src, ok := source(b)
-	return !ok || src != own.V4 && src != own.V6 || s.policy.Echo(b)
+	return !ok || src != addresses.V4 && src != addresses.V6 || s.policy.Echo(b)
 }
 
 func source(b []byte) (netip.Addr, bool) {

@@ -134,8 +134,8 @@ func (s *Stack) dialTCP(ctx context.Context, from netip.AddrPort, port int) (pod
 // stackproto.UnknownClientAddr for others. Connections to the router's
 // addresses do not come here.
 func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, sources []netip.AddrPort) {
-	own, a := s.config.Pool.Addresses(s.config.Slot), from.Addr()
-	to = netip.AddrPortFrom(own.V4, uint16(port))
+	addresses, a := s.config.Pool.Addresses(s.config.Slot), from.Addr()
+	to = netip.AddrPortFrom(addresses.V4, uint16(port))
 	if !a.IsGlobalUnicast() || a.Zone() != "" || s.config.Pool.Contains(a) {
 		shown := stackproto.UnknownClientAddr
 		if a.IsLoopback() {
@@ -144,7 +144,7 @@ func (s *Stack) clientTarget(from netip.AddrPort, port int) (to netip.AddrPort, 
 		return to, []netip.AddrPort{netip.AddrPortFrom(shown, 0)}
 	}
 	if a.Is6() {
-		to = netip.AddrPortFrom(own.V6, uint16(port))
+		to = netip.AddrPortFrom(addresses.V6, uint16(port))
 	}
 	return to, []netip.AddrPort{from, netip.AddrPortFrom(from.Addr(), 0)}
 }

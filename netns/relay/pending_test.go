@@ -203,12 +203,12 @@ func silentAddr(t *testing.T) unix.Sockaddr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, err := unix.Getsockname(listener)
+	address, err := unix.Getsockname(listener)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
-		unix.Connect(socket(), at)
+		unix.Connect(socket(), address)
 	}
-	return at
+	return address
 }

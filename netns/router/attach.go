@@ -22,11 +22,11 @@ import (
 // the addresses of its slot and the router as its gateway. From then on pods reach each other. It
 // replaces what an earlier attempt has left.
 func (r Router) Attach(podNS string, pool ipam.Pool, s ipam.Slot) error {
-	own := pool.Addresses(s)
+	addresses := pool.Addresses(s)
 	err := r.Do(func() error {
-		err := attachRouterSide(podNS, pool, s, own)
+		err := attachRouterSide(podNS, pool, s, addresses)
 		if err == nil {
-			err = nsthread.DoInNetwork(podNS, func() error { return attachPodSide(pool, s, own) })
+			err = nsthread.DoInNetwork(podNS, func() error { return attachPodSide(pool, s, addresses) })
 		}
 		if err == nil {
 			err = waitForCarrier(s)
@@ -39,7 +39,7 @@ func (r Router) Attach(podNS string, pool ipam.Pool, s ipam.Slot) error {
 	return nil
 }
 
-func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
+func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, addresses ipam.Addresses) error {
 	ns, err := unix.Open(podNS, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open namespace %s: %w", podNS, err)
@@ -53,7 +53,7 @@ func attachRouterSide(podNS string, pool ipam.Pool, s ipam.Slot, own ipam.Addres
 	for _, p := range nodeNetworks(pool) {
 		b.AddRoute("add route to nobody", nlbatch.Route{Dst: p, Type: unix.RTN_UNREACHABLE, Priority: nobodyPriority})
 	}
-	for _, a := range usable(own, pool) {
+	for _, a := range usable(addresses, pool) {
 		b.AddRoute(fmt.Sprintf("add route to %s", a), nlbatch.Route{Dst: nft.HostPrefix(a), Link: routerIndexBase + int(s), Scope: unix.RT_SCOPE_LINK})
 		b.AddNeighbour(routerIndexBase+int(s), a, podMAC(s))
 	}
@@ -115,13 +115,13 @@ func usable(a ipam.Addresses, p ipam.Pool) []netip.Addr {
 	return []netip.Addr{a.V4}
 }
 
-func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
+func attachPodSide(pool ipam.Pool, s ipam.Slot, addresses ipam.Addresses) error {
 	if err := procfs.WriteSysctl("net/ipv6/conf/eth0/accept_dad", "0"); err != nil {
 		return err
 	}
 	useReno()
 	var b nlbatch.Batch
-	for _, a := range usable(own, pool) {
+	for _, a := range usable(addresses, pool) {
 		b.AddAddress(podIndex, "eth0", nft.HostPrefix(a))
 	}
 	var size []nl.NetlinkRequestData
@@ -129,7 +129,7 @@ func attachPodSide(pool ipam.Pool, s ipam.Slot, own ipam.Addresses) error {
 		size = append(size, hostGSOSize()) // larger packets would be cut before the tunnel to other nodes
 	}
 	b.SetUp(podIndex, "eth0", size...)
-	for _, a := range usable(own, pool) {
+	for _, a := range usable(addresses, pool) {
 		gateway := pool.Gateway().V4
 		if a.Is6() {
 			gateway = netip.MustParseAddr(linkGateway)

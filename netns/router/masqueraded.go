@@ -47,9 +47,9 @@ func (r Router) OpenMasqueraded(podNS string, pool ipam.Pool, s ipam.Slot, mtu i
 		}
 		var b nlbatch.Batch
 		b.SetUp(podIndex, "eth0", hostGSOSize())
-		own, gateway := pool.Addresses(s).V4, pool.Gateway().V4
-		addRoutesToPods(&b, pool, own, gateway)
-		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(own), Link: podIndex, Gateway: gateway, Src: own, MTU: mtu})
+		addresses, gateway := pool.Addresses(s).V4, pool.Gateway().V4
+		addRoutesToPods(&b, pool, addresses, gateway)
+		b.AddRoute(fmt.Sprintf("add the default route by %s", gateway), nlbatch.Route{Dst: anyPrefix(addresses), Link: podIndex, Gateway: gateway, Src: addresses, MTU: mtu})
 		return b.Send()
 	}, podNS)
 	if err != nil {

@@ -77,8 +77,8 @@ func dropSpoofed6(pool ipam.Pool, s ipam.Slot) error {
 	}
 	for _, r := range spoofRules6(s) {
 		if r.Goto >= 0 {
-			own := pool.Addresses(s).V6
-			r.Src = &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(own.BitLen(), own.BitLen())}
+			addresses := pool.Addresses(s).V6
+			r.Src = &net.IPNet{IP: addresses.AsSlice(), Mask: net.CIDRMask(addresses.BitLen(), addresses.BitLen())}
 		}
 		if err := netlink.RuleAdd(r); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add a rule for what comes from %s: %w", podLink(s), err)

@@ -37,9 +37,9 @@ func TestSpoofingIsDroppedWithoutNFTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at := netip.AddrPortFrom(pool.Addresses(2).V6, 5000)
+	address := netip.AddrPortFrom(pool.Addresses(2).V6, 5000)
 	var received net.PacketConn
-	err = nsthread.Do(func() (err error) { received, err = net.ListenPacket("udp", at.String()); return err }, pods[2])
+	err = nsthread.Do(func() (err error) { received, err = net.ListenPacket("udp", address.String()); return err }, pods[2])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestSpoofingIsDroppedWithoutNFTables(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			err = unix.Sendto(fd, []byte("word"), 0, rawsys.Sockaddr(at))
+			err = unix.Sendto(fd, []byte("word"), 0, rawsys.Sockaddr(address))
 			unix.Close(fd)
 			if err != nil {
 				return err

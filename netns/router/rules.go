@@ -107,7 +107,7 @@ type ruleList [][]expr.Any
 func (c *ruleList) add(parts ...[]expr.Any) { *c = append(*c, slices.Concat(parts...)) }
 
 // podRules returns the rules of a pod's only chain.
-func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ruleList {
+func podRules(s ipam.Slot, pool ipam.Pool, addresses ipam.Addresses, by egressMode) ruleList {
 	var all ruleList
 	add := all.add
 	// Packets of devices other than the pod's two pass this chain too. They leave it as early as
@@ -119,7 +119,7 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	}
 	add(nft.MatchOtherInputIndex(routerIndexBase+int(s)), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
-		all.addSourceCheck(f, addrOf(f, own))
+		all.addSourceCheck(f, addrOf(f, addresses))
 		for _, p := range prefixesOf(f, pool) {
 			add(f.MatchDestination(p), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
 		}
@@ -133,12 +133,12 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 	for _, f := range nft.Families {
 		if by != viaProcess && f.AddrSize == nft.IPv4.AddrSize { // ICMP errors leave through the kernel, as their connections do
 			if by == viaMasquerade {
-				all.addTransparentErrors(f, own.V4)
+				all.addTransparentErrors(f, addresses.V4)
 			}
-			all.addOwnErrors(f, f.MatchDestination(nft.HostPrefix(pool.Gateway().V4)), own.V4)
+			all.addOwnErrors(f, f.MatchDestination(nft.HostPrefix(pool.Gateway().V4)), addresses.V4)
 			continue
 		}
-		all.addOwnErrors(f, f.MatchFamily(), addrOf(f, own))
+		all.addOwnErrors(f, f.MatchFamily(), addrOf(f, addresses))
 	}
 	add(nft.IPv6.MatchDestination(linkScope), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
@@ -165,8 +165,8 @@ func podRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses, by egressMode) ru
 
 // addSourceCheck drops packets without the pod's address, except neighbour discovery. It
 // sees the packets of the pod's device only.
-func (c *ruleList) addSourceCheck(f nft.Family, own netip.Addr) {
-	other := append(f.MatchFamily(), f.MatchSource(nft.HostPrefix(own), expr.CmpOpNeq)...)
+func (c *ruleList) addSourceCheck(f nft.Family, address netip.Addr) {
+	other := append(f.MatchFamily(), f.MatchSource(nft.HostPrefix(address), expr.CmpOpNeq)...)
 	if f.AddrSize == nft.IPv6.AddrSize {
 		c.add(other, f.MatchAddress(f.DestinationOffset(), linkScope, expr.CmpOpNeq), nft.Verdict(expr.VerdictDrop))
 		other = slices.Concat(other, f.MatchSource(linkLocal, expr.CmpOpNeq), f.MatchSource(nft.HostPrefix(netip.IPv6Unspecified()), expr.CmpOpNeq))
@@ -176,34 +176,34 @@ func (c *ruleList) addSourceCheck(f nft.Family, own netip.Addr) {
 
 // addOwnErrors delivers, of the matching packets, ICMP errors that quote packets to the pod, and
 // drops other ICMP errors.
-func (c *ruleList) addOwnErrors(f nft.Family, match []expr.Any, own netip.Addr) {
+func (c *ruleList) addOwnErrors(f nft.Family, match []expr.Any, address netip.Addr) {
 	for _, these := range f.MatchICMPErrors() {
-		c.add(match, these, f.MatchQuotedDestination(own), deliverLocally())
+		c.add(match, these, f.MatchQuotedDestination(address), deliverLocally())
 		c.add(match, these, nft.Verdict(expr.VerdictDrop))
 	}
 }
 
 // addTransparentErrors delivers ICMP errors that quote a packet from a transparent socket of the router
 // to the pod. Other errors continue.
-func (c *ruleList) addTransparentErrors(f nft.Family, own netip.Addr) {
+func (c *ruleList) addTransparentErrors(f nft.Family, address netip.Addr) {
 	for _, these := range f.MatchICMPErrors() {
-		c.add(f.MatchFamily(), these, f.MatchQuotedDestination(own), nft.MatchQuotedTransparent(), deliverLocally())
+		c.add(f.MatchFamily(), these, f.MatchQuotedDestination(address), nft.MatchQuotedTransparent(), deliverLocally())
 	}
 }
 
 // packetModeRules returns the rules of a pod in packet mode. Packets with foreign source addresses
 // are dropped there too.
-func packetModeRules(s ipam.Slot, pool ipam.Pool, own ipam.Addresses) ruleList {
+func packetModeRules(s ipam.Slot, pool ipam.Pool, addresses ipam.Addresses) ruleList {
 	var all ruleList
 	all.add(matchOtherSlot(s), nft.Verdict(expr.VerdictAccept))
 	all.add(nft.MatchOtherInputIndex(routerIndexBase+int(s)), nft.Verdict(expr.VerdictAccept))
 	for _, f := range nft.Families {
-		all.addSourceCheck(f, addrOf(f, own))
+		all.addSourceCheck(f, addrOf(f, addresses))
 	}
 	// The process handles errors to others, like all other packets.
-	all.addOwnErrors(nft.IPv4, nft.IPv4.MatchDestination(nft.HostPrefix(pool.Gateway().V4)), own.V4)
-	all.addOwnErrors(nft.IPv6, nft.IPv6.MatchDestination(nft.HostPrefix(pool.Gateway().V6)), own.V6)
-	all.addOwnErrors(nft.IPv6, nft.IPv6.MatchDestination(linkScope), own.V6)
+	all.addOwnErrors(nft.IPv4, nft.IPv4.MatchDestination(nft.HostPrefix(pool.Gateway().V4)), addresses.V4)
+	all.addOwnErrors(nft.IPv6, nft.IPv6.MatchDestination(nft.HostPrefix(pool.Gateway().V6)), addresses.V6)
+	all.addOwnErrors(nft.IPv6, nft.IPv6.MatchDestination(linkScope), addresses.V6)
 	return all
 }
 

@@ -129,7 +129,7 @@ func makeTUN(name string, index int, flags uint16) (*os.File, error) {
 const backlog = 4096
 
 // transparentSocket makes a socket that accepts traffic for any address.
-func transparentSocket(f nft.Family, kind int, at netip.AddrPort) (int, error) {
+func transparentSocket(f nft.Family, kind int, address netip.AddrPort) (int, error) {
 	domain, level, transparent, original := unix.AF_INET, unix.SOL_IP, unix.IP_TRANSPARENT, unix.IP_RECVORIGDSTADDR
 	if f.AddrSize == nft.IPv6.AddrSize {
 		domain, level, transparent, original = unix.AF_INET6, unix.SOL_IPV6, unix.IPV6_TRANSPARENT, unix.IPV6_RECVORIGDSTADDR
@@ -149,7 +149,7 @@ func transparentSocket(f nft.Family, kind int, at netip.AddrPort) (int, error) {
 		err = unix.SetsockoptInt(fd, level, original, 1)
 	}
 	if err == nil {
-		err = unix.Bind(fd, rawsys.Sockaddr(at))
+		err = unix.Bind(fd, rawsys.Sockaddr(address))
 	}
 	if err == nil && kind == unix.SOCK_STREAM {
 		err = unix.Listen(fd, backlog)

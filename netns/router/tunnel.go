@@ -49,13 +49,13 @@ func (r Router) OpenTunnel(mtu int) (tun *os.File, err error) {
 	return tun, nil
 }
 
-// SetPeers routes packets to the networks of other nodes through the tunnel, which must be open. own are
+// SetPeers routes packets to the networks of other nodes through the tunnel, which must be open. networks are
 // the networks of this node: nothing else is reached from the tunnel. While no process has the tunnel open,
 // other nodes are unreachable.
-func (r Router) SetPeers(own, peers []netip.Prefix) error {
+func (r Router) SetPeers(networks, peers []netip.Prefix) error {
 	err := r.Do(func() error {
-		own, peers := supportedOnly(own), supportedOnly(peers)
-		if err := createPeersTable(own, peers); err != nil {
+		networks, peers := supportedOnly(networks), supportedOnly(peers)
+		if err := createPeersTable(networks, peers); err != nil {
 			return err
 		}
 		return routePeers(peers)
@@ -68,16 +68,16 @@ func (r Router) SetPeers(own, peers []netip.Prefix) error {
 
 // RefusePeers is SetPeers before there is a tunnel: other nodes are unreachable. It does nothing after
 // SetPeers.
-func (r Router) RefusePeers(own, peers []netip.Prefix) error {
+func (r Router) RefusePeers(networks, peers []netip.Prefix) error {
 	err := r.Do(func() error {
-		own, peers := supportedOnly(own), supportedOnly(peers)
+		networks, peers := supportedOnly(networks), supportedOnly(peers)
 		tables, err := nft.ListTables(nftables.TableFamilyINet, func(name string) bool { return name == peersTable })
 		if err != nil || len(tables) > 0 {
 			return nil // on a kernel without nf_tables, the routes lead there
 		}
 		var b nlbatch.Batch
 		addUnreachable(&b, peers)
-		return errors.Join(b.Send(), createPeersTable(own, peers))
+		return errors.Join(b.Send(), createPeersTable(networks, peers))
 	})
 	if err != nil {
 		return fmt.Errorf("refuse packets to other nodes: %w", err)
@@ -128,12 +128,12 @@ func toPrefix(n *net.IPNet) netip.Prefix {
 
 // createPeersTable makes the rules that mark packets to peers, and drop packets from the tunnel to others
 // than this node's pods.
-func createPeersTable(own, peers []netip.Prefix) error {
+func createPeersTable(networks, peers []netip.Prefix) error {
 	return nft.Transact(func(c *nftables.Conn) error {
 		t := nft.Table{Conn: c, Table: c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: peersTable})}
 		from := t.AddChain("from", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw)
 		c.FlushChain(from)
-		for _, p := range own {
+		for _, p := range networks {
 			t.AddRule(from, nft.MatchInputIndex(tunnelIndex), familyOf(p).MatchDestination(p), nft.Verdict(expr.VerdictAccept))
 		}
 		t.AddRule(from, nft.MatchInputIndex(tunnelIndex), nft.Verdict(expr.VerdictDrop))

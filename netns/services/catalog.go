@@ -224,7 +224,7 @@ func (p Port) outside(pods []*Pod, v4 bool) []netip.AddrPort {
 
 // Outside returns the endpoint for a client's connection to the address of a Service whose endpoints are
 // outside the pods' network. turn counts the connections of the client. ok is false for other addresses.
-func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort, turn uint32, known Slots) (at netip.AddrPort, ok bool) {
+func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort, turn uint32, known Slots) (address netip.AddrPort, ok bool) {
 	for i := range d.Services {
 		s := &d.Services[i]
 		if !slices.Contains(s.Addresses, to.Addr()) {
@@ -237,14 +237,14 @@ func (d *Catalog) Outside(client netip.Addr, protocol string, to netip.AddrPort,
 			list := p.outside(d.Endpoints(s), to.Addr().Is4())
 			switch {
 			case len(list) == 0:
-				return at, false
+				return address, false
 			case s.Affinity > 0:
 				return bySlot(list)[known.Slot(to.Addr(), client, s.Affinity)], true
 			}
 			return list[turn%uint32(len(list))], true
 		}
 	}
-	return at, false
+	return address, false
 }
 
 // endpoints returns the endpoints of pods of one family; a pod has one address of each.

@@ -115,11 +115,11 @@ func TestOutside(t *testing.T) {
 	client, to := netip.MustParseAddr("10.88.0.9"), netip.MustParseAddrPort("10.88.128.1:80")
 	got := map[string]int{}
 	for turn := range uint32(4) {
-		at, ok := d.Outside(client, "TCP", to, turn, fixedSlots{})
+		address, ok := d.Outside(client, "TCP", to, turn, fixedSlots{})
 		if !ok {
 			t.Fatal("no endpoint")
 		}
-		got[at.String()]++
+		got[address.String()]++
 	}
 	if diff := cmp.Diff(map[string]int{"192.0.2.1:8080": 2, "192.0.2.2:8080": 2}, got); diff != "" {
 		t.Error(diff)
@@ -130,8 +130,8 @@ func TestOutside(t *testing.T) {
 		t.Errorf("%s, then %s", first, again)
 	}
 	for _, c := range []struct{ protocol, to string }{{"UDP", "10.88.128.1:80"}, {"TCP", "10.88.128.1:81"}, {"TCP", "10.88.128.2:80"}} {
-		if at, ok := d.Outside(client, c.protocol, netip.MustParseAddrPort(c.to), 0, fixedSlots{}); ok {
-			t.Errorf("%s %s leads to %s", c.protocol, c.to, at)
+		if address, ok := d.Outside(client, c.protocol, netip.MustParseAddrPort(c.to), 0, fixedSlots{}); ok {
+			t.Errorf("%s %s leads to %s", c.protocol, c.to, address)
 		}
 	}
 }

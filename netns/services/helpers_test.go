@@ -50,14 +50,14 @@ func (n *testbed) add(p Pod) {
 // address.
 func (n *testbed) serve(pod, protocol string, port int) {
 	n.t.Helper()
-	ns, at := n.pods[pod], fmt.Sprintf(":%d", port)
+	ns, address := n.pods[pod], fmt.Sprintf(":%d", port)
 	if protocol == "UDP" {
-		nettest.ServePacket(n.t, ns, at, func(from net.Addr, _ []byte) []byte {
+		nettest.ServePacket(n.t, ns, address, func(from net.Addr, _ []byte) []byte {
 			return []byte(pod + " " + from.(*net.UDPAddr).IP.String())
 		})
 		return
 	}
-	nettest.Serve(n.t, ns, at, func(c *net.TCPConn) {
+	nettest.Serve(n.t, ns, address, func(c *net.TCPConn) {
 		c.Write([]byte(pod + " " + c.RemoteAddr().(*net.TCPAddr).IP.String()))
 	})
 }

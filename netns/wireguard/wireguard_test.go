@@ -161,27 +161,27 @@ func TestPodsOfTwoNodes(t *testing.T) {
 	stream := make([]byte, 10<<20)
 	rand.Read(stream)
 	clients := p.a.addresses(0)
-	for i, at := range p.b.addresses(5300) {
+	for i, address := range p.b.addresses(5300) {
 		want := netip.MustParseAddrPort(clients[i]).Addr()
 		seen := func(from net.Addr) {
 			if got := netip.MustParseAddrPort(from.String()).Addr(); got != want {
-				t.Errorf("the server at %s sees the client %s, want %s", at, got, want)
+				t.Errorf("the server at %s sees the client %s, want %s", address, got, want)
 			}
 		}
-		nettest.ServePacket(t, p.podB, at, func(from net.Addr, text []byte) []byte { seen(from); return text })
-		nettest.Serve(t, p.podB, at, func(c *net.TCPConn) { seen(c.RemoteAddr()); nettest.Echo(c) })
-		c := nettest.Connect(t, p.podA, "udp", at)
+		nettest.ServePacket(t, p.podB, address, func(from net.Addr, text []byte) []byte { seen(from); return text })
+		nettest.Serve(t, p.podB, address, func(c *net.TCPConn) { seen(c.RemoteAddr()); nettest.Echo(c) })
+		c := nettest.Connect(t, p.podA, "udp", address)
 		for _, size := range []int{1, mtu - 48, mtu, 4096, 4096, 20000} {
 			text, got := bytes.Repeat([]byte{byte(size)}, size), make([]byte, 1<<16)
 			if _, err := c.Write(text); err != nil {
-				t.Fatalf("send %d bytes to %s: %v", size, at, err)
+				t.Fatalf("send %d bytes to %s: %v", size, address, err)
 			}
 			if n, err := c.Read(got); err != nil || !bytes.Equal(got[:n], text) {
-				t.Fatalf("of %d bytes to %s %d came back: %v", size, at, n, err)
+				t.Fatalf("of %d bytes to %s %d came back: %v", size, address, n, err)
 			}
 		}
-		if err := nettest.RoundTrip(nettest.Connect(t, p.podA, "tcp", at), stream); err != nil {
-			t.Errorf("a stream to %s: %v", at, err)
+		if err := nettest.RoundTrip(nettest.Connect(t, p.podA, "tcp", address), stream); err != nil {
+			t.Errorf("a stream to %s: %v", address, err)
 		}
 	}
 }
@@ -215,20 +215,20 @@ func TestEveryEgressMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer traffic.Close()
-		for i, at := range p.b.addresses(5300 + int(s)) {
+		for i, address := range p.b.addresses(5300 + int(s)) {
 			client := router.UsableAddresses(p.a.Pool, s)[i]
-			nettest.ServePacket(t, p.podB, at, func(from net.Addr, text []byte) []byte {
+			nettest.ServePacket(t, p.podB, address, func(from net.Addr, text []byte) []byte {
 				if got := netip.MustParseAddrPort(from.String()).Addr(); got != client {
 					t.Errorf("slot %d: the server sees the client %s, want %s", s, got, client)
 				}
 				return text
 			})
-			c, got := nettest.Connect(t, ns, "udp", at), make([]byte, 5000)
+			c, got := nettest.Connect(t, ns, "udp", address), make([]byte, 5000)
 			if _, err := c.Write(make([]byte, 4096)); err != nil {
 				t.Fatal(err)
 			}
 			if n, err := c.Read(got); err != nil || n != 4096 {
-				t.Errorf("slot %d: of 4096 bytes to %s %d came back: %v", s, at, n, err)
+				t.Errorf("slot %d: of 4096 bytes to %s %d came back: %v", s, address, n, err)
 			}
 		}
 	}
@@ -238,12 +238,12 @@ func TestEveryEgressMode(t *testing.T) {
 // keeps its address.
 func TestServicesAndPolicies(t *testing.T) {
 	p := newPair(t)
-	at := netip.MustParseAddrPort(p.b.addresses(5300)[0])
-	nettest.Serve(t, p.podB, at.String(), nettest.Echo)
+	address := netip.MustParseAddrPort(p.b.addresses(5300)[0])
+	nettest.Serve(t, p.podB, address.String(), nettest.Echo)
 	vip := p.a.Pool.ServiceAddresses(5).V4
 	catalog := services.Catalog{Services: []services.Service{{
 		Namespace: "default", Name: "echo", Addresses: []netip.Addr{vip}, Ports: []services.Port{{Protocol: "TCP", Port: 80}},
-		Fixed: []services.Pod{{Addresses: []netip.Addr{at.Addr()}, Ready: true, Fixed: true, Ports: []services.NamedPort{{Protocol: "TCP", Port: at.Port()}}}},
+		Fixed: []services.Pod{{Addresses: []netip.Addr{address.Addr()}, Ready: true, Fixed: true, Ports: []services.NamedPort{{Protocol: "TCP", Port: address.Port()}}}},
 	}}}
 	if _, err := services.Apply(p.a.RouterNS, p.a.Pool.ServiceRanges(), catalog); err != nil {
 		t.Fatal(err)
@@ -252,12 +252,12 @@ func TestServicesAndPolicies(t *testing.T) {
 	if err := reaches(p.podA, to, nettest.Timeout); err != nil {
 		t.Fatalf("by the Service: %v", err)
 	}
-	own, gateway := p.b.Pool.Addresses(7), p.b.Pool.Gateway()
+	addresses, gateway := p.b.Pool.Addresses(7), p.b.Pool.Gateway()
 	isolate := func(allowed netip.Prefix) {
 		t.Helper()
-		is := netpolicy.Isolation{Device: router.DeviceIndex(7), Own: []netip.Addr{own.V4, own.V6}, Node: []netip.Addr{gateway.V4, gateway.V6},
+		is := netpolicy.Isolation{Device: router.DeviceIndex(7), Own: []netip.Addr{addresses.V4, addresses.V6}, Node: []netip.Addr{gateway.V4, gateway.V6},
 			Ingress: netpolicy.Filter{Isolated: true, Allowed: []netpolicy.Allow{{Blocks: []netpolicy.Block{{CIDR: allowed}}}}}}
-		listening := func() ([]uint16, error) { return []uint16{at.Port()}, nil }
+		listening := func() ([]uint16, error) { return []uint16{address.Port()}, nil }
 		if _, err := netpolicy.Apply(p.b.RouterNS, []netpolicy.Isolation{is}, is.Device, listening); err != nil {
 			t.Fatal(err)
 		}
@@ -276,11 +276,11 @@ func TestServicesAndPolicies(t *testing.T) {
 // reached there.
 func TestPeersChange(t *testing.T) {
 	p := newPair(t)
-	at := p.b.addresses(5300)[0]
-	nettest.Serve(t, p.podB, at, nettest.Echo)
+	address := p.b.addresses(5300)[0]
+	nettest.Serve(t, p.podB, address, nettest.Echo)
 	back := p.a.addresses(5300)[0]
 	nettest.Serve(t, p.podA, back, nettest.Echo)
-	if err := reaches(p.podA, at, nettest.Timeout); err != nil {
+	if err := reaches(p.podA, address, nettest.Timeout); err != nil {
 		t.Fatal(err)
 	}
 	open := nettest.Connect(t, p.podB, "tcp", back)
@@ -301,12 +301,12 @@ func TestPeersChange(t *testing.T) {
 	p.b.config.Port = 51999
 	p.b.connect(t, p.a.peer(nettest.HostAddr))
 	p.a.connect(t, p.b.peer(nettest.RemoteAddr))
-	if err := reaches(p.podA, at, nettest.Timeout); err != nil {
+	if err := reaches(p.podA, address, nettest.Timeout); err != nil {
 		t.Errorf("at another port: %v", err)
 	}
 	nettest.Do(t, p.b.ns, func() error { return nettest.AddAddresses(nettest.RemoteLink, "10.77.0.3/24") })
 	p.a.connect(t, p.b.peer("10.77.0.3"))
-	if err := reaches(p.podA, at, nettest.Timeout); err != nil {
+	if err := reaches(p.podA, address, nettest.Timeout); err != nil {
 		t.Errorf("at another address: %v", err)
 	}
 }
@@ -315,16 +315,16 @@ func TestPeersChange(t *testing.T) {
 // router by another way. The next process continues; a connection survives.
 func TestProcessIsKilled(t *testing.T) {
 	p := newPair(t)
-	at := p.b.addresses(5300)
-	for _, a := range at {
+	address := p.b.addresses(5300)
+	for _, a := range address {
 		nettest.Serve(t, p.podB, a, nettest.Echo)
 	}
-	c := nettest.Connect(t, p.podA, "tcp", at[0])
+	c := nettest.Connect(t, p.podA, "tcp", address[0])
 	if err := nettest.RoundTrip(c, []byte("before")); err != nil {
 		t.Fatal(err)
 	}
 	p.a.kill()
-	for _, a := range at {
+	for _, a := range address {
 		if err := reaches(p.podA, a, nettest.Timeout); !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.ENETUNREACH) {
 			t.Errorf("connect to %s without a process: %v", a, err)
 		}
@@ -385,8 +385,8 @@ func TestEndsWithThePods(t *testing.T) {
 // A configuration that the device does not accept is reported; the next one is complete.
 func TestBadConfiguration(t *testing.T) {
 	p := newPair(t)
-	at := p.b.addresses(5300)[0]
-	nettest.Serve(t, p.podB, at, nettest.Echo)
+	address := p.b.addresses(5300)[0]
+	nettest.Serve(t, p.podB, address, nettest.Echo)
 	good := p.a.config
 	taken := nettest.ListenPacket(t, p.a.ns, ":51900")
 	defer taken.Close()
@@ -397,7 +397,7 @@ func TestBadConfiguration(t *testing.T) {
 	}
 	p.a.config = good
 	p.a.connect(t, p.b.peer(nettest.RemoteAddr))
-	if err := reaches(p.podA, at, nettest.Timeout); err != nil {
+	if err := reaches(p.podA, address, nettest.Timeout); err != nil {
 		t.Error(err)
 	}
 	// A client that sends nothing, or nonsense, does not end the process.

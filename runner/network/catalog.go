@@ -82,8 +82,8 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 // readCatalog reads the Services that a pod sees, and the existing pods. A pod of a cluster sees the Services of the
 // cluster. The user's pods see the user's, and those that reach the cluster all; of two with the same name, the user's.
 // If Services are damaged, readCatalog returns the others and a store.CorruptError.
-func readCatalog(at store.Pod, pool ipam.Pool, plan *pod.Plan) (services.Catalog, error) {
-	objects, damaged := at.AllServices() // the user's first
+func readCatalog(p store.Pod, pool ipam.Pool, plan *pod.Plan) (services.Catalog, error) {
+	objects, damaged := p.AllServices() // the user's first
 	user := map[[2]string]bool{}
 	objects = slices.DeleteFunc(objects, func(o *pod.Object) bool {
 		name := [2]string{o.Namespace, o.Name}
@@ -93,33 +93,33 @@ func readCatalog(at store.Pod, pool ipam.Pool, plan *pod.Plan) (services.Catalog
 		}
 		return plan.InCluster()
 	})
-	return catalogOf(at, pool, objects, damaged)
+	return catalogOf(p, pool, objects, damaged)
 }
 
 // readServiceTargets is readCatalog for the publisher of connections to Services: without a Service it
 // does not read the user's pods, which may be many.
-func readServiceTargets(at store.Pod, pool ipam.Pool) (services.Catalog, error) {
-	objects, damaged := at.AllServices()
+func readServiceTargets(p store.Pod, pool ipam.Pool) (services.Catalog, error) {
+	objects, damaged := p.AllServices()
 	if len(objects) == 0 {
 		return services.Catalog{}, damaged
 	}
-	return catalogOf(at, pool, objects, damaged)
+	return catalogOf(p, pool, objects, damaged)
 }
 
 // OnlyDamaged reports whether everything but damaged objects was read.
 func OnlyDamaged(err error) bool { return err == nil || errors.As(err, new(store.CorruptError)) }
 
 // catalogOf returns the catalog of Services and the user's pods, from which Services select theirs.
-func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged error) (services.Catalog, error) {
+func catalogOf(p store.Pod, pool ipam.Pool, objects []*pod.Object, damaged error) (services.Catalog, error) {
 	var d services.Catalog
-	neighbours, err := at.Peers()
+	neighbours, err := p.Peers()
 	if err != nil {
 		return d, err
 	}
 	for _, n := range neighbours {
 		d.Pods = append(d.Pods, toServicePod(n))
 	}
-	cluster, err := at.PodNetwork()
+	cluster, err := p.PodNetwork()
 	damaged = errors.Join(damaged, err)
 	peers := cluster.Others()
 	inside := func(a netip.Addr) bool { return pool.Contains(a) || isIn(peers, a) }
@@ -134,7 +134,7 @@ func catalogOf(at store.Pod, pool ipam.Pool, objects []*pod.Object, damaged erro
 		d.Services = append(d.Services, s)
 	}
 	if fixed {
-		damaged = errors.Join(damaged, addFixed(&d, objects, at, inside))
+		damaged = errors.Join(damaged, addFixed(&d, objects, p, inside))
 	}
 	return d, damaged
 }
@@ -181,8 +181,8 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 // moveToPod gives an endpoint that is a pod of this host the pod's current address: it may have changed while the API
 // server could not be reached. moveToPod returns the pod, and whether it is alive.
 func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, inside func(netip.Addr) bool) (local *services.Pod, lives bool) {
-	at, err := netip.ParseAddr(e.Address)
-	if e.Pod == "" || err != nil || !inside(at) { // it is no pod, or a pod in the host's network
+	address, err := netip.ParseAddr(e.Address)
+	if e.Pod == "" || err != nil || !inside(address) { // it is no pod, or a pod in the host's network
 		return nil, true
 	}
 	i := slices.IndexFunc(pods, func(p services.Pod) bool { return p.Namespace == namespace && p.Name == e.Pod })
@@ -190,7 +190,7 @@ func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, in
 		return nil, false
 	}
 	for _, a := range pods[i].Addresses {
-		if a.Is4() == at.Is4() {
+		if a.Is4() == address.Is4() {
 			e.Address = a.String()
 		}
 	}
@@ -198,8 +198,8 @@ func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, in
 }
 
 // addFixed adds the endpoints that objects name to the Services without a selector. stored are the Services.
-func addFixed(d *services.Catalog, stored []*pod.Object, at store.Pod, inside func(netip.Addr) bool) error {
-	objects, damaged := at.AllEndpoints()
+func addFixed(d *services.Catalog, stored []*pod.Object, p store.Pod, inside func(netip.Addr) bool) error {
+	objects, damaged := p.AllEndpoints()
 	for i := range d.Services {
 		s := &d.Services[i]
 		for _, o := range objects {
@@ -246,12 +246,12 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 	if !n.store.HadServices() {
 		return netip.AddrPort{}, false
 	}
-	own := n.Pool.Addresses(n.Slot).V4
+	addresses := n.Pool.Addresses(n.Slot).V4
 	if dst.Addr().Is6() {
-		own = n.Pool.Addresses(n.Slot).V6
+		addresses = n.Pool.Addresses(n.Slot).V6
 	}
 	// Every change of what the result depends on is published, so the view may be of any age.
-	to, ok := n.viewWithin(math.MaxInt64).Outside(own, protocol, dst, n.services.turn.Add(1), n.affinityClients())
+	to, ok := n.viewWithin(math.MaxInt64).Outside(addresses, protocol, dst, n.services.turn.Add(1), n.affinityClients())
 	if ok && !n.allowsEgress(protocol, to) {
 		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0), true
 	}

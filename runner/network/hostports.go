@@ -326,7 +326,7 @@ func (p *HostPorts) serveNodePort(via *Network, file *os.File, protocol string, 
 
 // clientOwner returns the function that maps clients of a port to other pods.
 func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
-	own := n.Addresses()
+	addresses := n.Addresses()
 	var mu sync.Mutex
 	var known *dns.View
 	var stays services.Affinity
@@ -338,7 +338,7 @@ func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
 			known, stays = v, v.Affinity(to.Protocol, to.Port)
 		}
 		at, shown := stays.Endpoint(client, n.affinityClients())
-		if slices.Contains(own, at.Addr()) {
+		if slices.Contains(addresses, at.Addr()) {
 			return netip.AddrPort{}, false
 		}
 		return at, shown

@@ -56,8 +56,8 @@ type Network struct {
 }
 
 // New returns the network of a pod that is not set up yet. netns is the path of its namespace.
-func New(plan *pod.Plan, at store.Pod, netns string, podInit *podinit.Client, ports *HostPorts) Network {
-	return Network{plan: plan, store: at, netns: netns, podInit: podInit, Ports: ports, host: plan.Network == pod.NetworkHost}
+func New(plan *pod.Plan, p store.Pod, netns string, podInit *podinit.Client, ports *HostPorts) Network {
+	return Network{plan: plan, store: p, netns: netns, podInit: podInit, Ports: ports, host: plan.Network == pod.NetworkHost}
 }
 
 // egressServer forwards what the pod sends to addresses outside the router.

@@ -60,25 +60,25 @@ func (n *Network) applyPolicies(served func() ([]uint16, error)) error {
 		return fmt.Errorf("read network policies: %w", err)
 	}
 	all := c.Isolate()
-	own := n.isolation(all)
+	isolation := n.isolation(all)
 	if _, err := netpolicy.Apply(n.router(), all, router.DeviceIndex(n.Slot), served); err != nil {
-		if (own.Ingress.Isolated || own.Egress.Isolated) && !store.IsExhausted(err) {
+		if (isolation.Ingress.Isolated || isolation.Egress.Isolated) && !store.IsExhausted(err) {
 			err = errors.Join(err, n.cutOff(err))
 		}
 		return err
 	}
-	n.filterConnections(&own)
+	n.filterConnections(&isolation)
 	return nil
 }
 
 // isolation returns the pod's Isolation; if no policy selects the pod, it isolates nothing.
-func (n *Network) isolation(all []netpolicy.Isolation) (own netpolicy.Isolation) {
+func (n *Network) isolation(all []netpolicy.Isolation) (podIsolation netpolicy.Isolation) {
 	for _, is := range all {
 		if is.Device == router.DeviceIndex(n.Slot) {
-			own = is
+			podIsolation = is
 		}
 	}
-	return own
+	return podIsolation
 }
 
 // allowsEgress reports whether the current NetworkPolicies allow a connection of the pod to a destination. It
@@ -92,8 +92,8 @@ func (n *Network) allowsEgress(protocol string, to netip.AddrPort) bool {
 		fmt.Fprintln(os.Stderr, "read network policies:", err)
 		return false
 	}
-	own := n.isolation(c.Isolate())
-	return own.Egress.Allows(to.Addr(), protocol, to.Port())
+	isolation := n.isolation(c.Isolate())
+	return isolation.Egress.Allows(to.Addr(), protocol, to.Port())
 }
 
 // cutOff disconnects the pod from the router, because its policies cannot be enforced.
@@ -106,13 +106,13 @@ func (n *Network) cutOff(because error) error {
 
 // filterConnections ends the connections of this process that the pod's policies do not allow. The router's
 // rules stop their packets, but notify only the pod.
-func (n *Network) filterConnections(own *netpolicy.Isolation) {
+func (n *Network) filterConnections(isolation *netpolicy.Isolation) {
 	n.Ports.setFilter(func(client netip.Addr, protocol string, port int) bool {
 		client = client.WithZone("") // no prefix contains an address with a zone
-		return client.IsLoopback() || own.Ingress.Allows(client, protocol, uint16(port))
+		return client.IsLoopback() || isolation.Ingress.Allows(client, protocol, uint16(port))
 	})
 	if proxy := n.proxy.Load(); proxy != nil {
-		proxy.Cut(func(to netip.AddrPort) bool { return own.Egress.Allows(to.Addr(), "TCP", to.Port()) })
+		proxy.Cut(func(to netip.AddrPort) bool { return isolation.Egress.Allows(to.Addr(), "TCP", to.Port()) })
 	}
 }
 

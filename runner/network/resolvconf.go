@@ -33,8 +33,8 @@ func (n *Network) ResolvConf() (string, []resolvconf.Event) {
 func HostsFile(plan *pod.Plan, addresses []netip.Addr) string {
 	var b strings.Builder
 	if plan.Network == pod.NetworkHost {
-		own, _ := os.ReadFile("/etc/hosts") // if missing, only the aliases have names
-		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + string(own))
+		hosts, _ := os.ReadFile("/etc/hosts") // if missing, only the aliases have names
+		b.WriteString("# Kubernetes-managed hosts file (host network).\n" + string(hosts))
 		writeAliases(&b, plan)
 		return b.String()
 	}
@@ -45,11 +45,11 @@ func HostsFile(plan *pod.Plan, addresses []netip.Addr) string {
 		"fe00::0\tip6-mcastprefix\n" +
 		"fe00::1\tip6-allnodes\n" +
 		"fe00::2\tip6-allrouters\n")
-	own := AddrStrings(addresses)
-	if len(own) == 0 {
-		own = []string{FallbackIP}
+	podAddresses := AddrStrings(addresses)
+	if len(podAddresses) == 0 {
+		podAddresses = []string{FallbackIP}
 	}
-	for _, a := range own {
+	for _, a := range podAddresses {
 		b.WriteString(a)
 		if d := plan.Domain(); d != "" {
 			b.WriteString("\t" + plan.Hostname + "." + d)

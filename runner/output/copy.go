@@ -287,9 +287,9 @@ type batching struct {
 
 // next records a batch of n bytes. delay is how long not to read the stream; size, unless 0, is the new
 // size of the pipe.
-func (g *batching) next(n int, at time.Duration) (delay time.Duration, size int) {
-	pause := at - g.lastBatch
-	g.lastBatch = at
+func (g *batching) next(n int, moment time.Duration) (delay time.Duration, size int) {
+	pause := moment - g.lastBatch
+	g.lastBatch = moment
 	if pause >= quietTime {
 		g.bytes = 0
 		size = g.narrow()

@@ -51,7 +51,7 @@ func TestLogSurvivesKills(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs++
 		dir := filepath.Join(root, fmt.Sprint(runs))
-		at := LogConfig{
+		config := LogConfig{
 			Dir: dir, inFlight: filepath.Join(root, "flight"),
 			Limits: crilog.Limits{MaxBytes: int64(rapid.IntRange(1, 3000).Draw(t, "max")), MaxFiles: 1000},
 		}
@@ -74,7 +74,7 @@ func TestLogSurvivesKills(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "kills") {
 			write()
-			l, err := OpenLog(at, func([]byte) {})
+			l, err := OpenLog(config, func([]byte) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestLogSurvivesKills(t *testing.T) {
 			abandon(l)
 		}
 		write()
-		l, err := OpenLog(at, func([]byte) {})
+		l, err := OpenLog(config, func([]byte) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,14 +109,14 @@ func TestLogOfTheSameTextAgain(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
 			dir := t.TempDir()
-			at := LogConfig{Dir: dir, inFlight: filepath.Join(dir, "flight"), Limits: crilog.Limits{MaxBytes: 1 << 20, MaxFiles: 2}}
+			config := LogConfig{Dir: dir, inFlight: filepath.Join(dir, "flight"), Limits: crilog.Limits{MaxBytes: 1 << 20, MaxFiles: 2}}
 			var ends [2]int
 			if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 				t.Fatal(err)
 			}
 			r, w := os.NewFile(uintptr(ends[0]), "r"), os.NewFile(uintptr(ends[1]), "w")
 			defer w.Close()
-			l, err := OpenLog(at, func([]byte) {})
+			l, err := OpenLog(config, func([]byte) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestLogOfTheSameTextAgain(t *testing.T) {
 			}
 			abandon(l)
 			fmt.Fprint(w, "tick\n")
-			if l, err = OpenLog(at, func([]byte) {}); err != nil {
+			if l, err = OpenLog(config, func([]byte) {}); err != nil {
 				t.Fatal(err)
 			}
 			if err := l.Recover(&Stream{Name: "stdout", Pipe: r}); err != nil {

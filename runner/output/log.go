@@ -79,13 +79,13 @@ type Stream struct {
 }
 
 // OpenLog opens the log of an instance to append to it. show gets the lines of each write.
-func OpenLog(at LogConfig, show func(lines []byte)) (*Log, error) {
-	l := &Log{config: at, onLines: show, LineTimeout: lineTimeout}
+func OpenLog(config LogConfig, show func(lines []byte)) (*Log, error) {
+	l := &Log{config: config, onLines: show, LineTimeout: lineTimeout}
 	var err error
-	if l.file, err = crilog.OpenWriter(at.Dir, at.attempt, at.Limits); err != nil {
+	if l.file, err = crilog.OpenWriter(config.Dir, config.attempt, config.Limits); err != nil {
 		return nil, err
 	}
-	if l.inFlight, err = openInFlight(at.inFlight, at.attempt); err != nil {
+	if l.inFlight, err = openInFlight(config.inFlight, config.attempt); err != nil {
 		l.file.Close()
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func OpenLog(at LogConfig, show func(lines []byte)) (*Log, error) {
 		return nil, fmt.Errorf("make pipe for the log: %w", err)
 	}
 	// If removal fails, logs of earlier instances only take up disk space.
-	if err := crilog.Prune(at.Dir, at.attempt); err != nil {
+	if err := crilog.Prune(config.Dir, config.attempt); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return l, nil
@@ -278,10 +278,10 @@ func (l *Log) WroteWithin(d time.Duration) bool {
 }
 
 // NewLogConfig returns the LogConfig of an instance, with the pod's size limits.
-func NewLogConfig(at store.Pod, plan *pod.Plan, container string, attempt int) LogConfig {
+func NewLogConfig(config store.Pod, plan *pod.Plan, container string, attempt int) LogConfig {
 	return LogConfig{
-		Dir: at.LogDir(container), attempt: attempt, Limits: limits(plan),
-		inFlight: filepath.Join(at.RuntimeDir(), "log-"+container),
+		Dir: config.LogDir(container), attempt: attempt, Limits: limits(plan),
+		inFlight: filepath.Join(config.RuntimeDir(), "log-"+container),
 	}
 }
 

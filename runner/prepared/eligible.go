@@ -46,16 +46,16 @@ func stableMount(plan *pod.Plan, m pod.Mount) bool {
 // So the mount must not contain another mount's target, the working directory, the file of the termination message,
 // or anything of /etc (the files with its users), /dev, /proc and /sys.
 func independentOfMount(c *pod.Container, i int) bool {
-	at := c.Mounts[i].Path
+	place := c.Mounts[i].Path
 	for _, other := range []string{"/etc", "/dev", "/proc", "/sys"} {
-		if container.Within(at, other) || container.Within(other, at) {
+		if container.Within(place, other) || container.Within(other, place) {
 			return false
 		}
 	}
 	for j, m := range c.Mounts {
-		if i != j && container.Within(m.Path, at) {
+		if i != j && container.Within(m.Path, place) {
 			return false
 		}
 	}
-	return at != "/" && !strings.HasPrefix(c.Cwd, at+"/") && !container.Within(c.TerminationMessagePath, at)
+	return place != "/" && !strings.HasPrefix(c.Cwd, place+"/") && !container.Within(c.TerminationMessagePath, place)
 }

@@ -24,10 +24,10 @@ var OOMScoreFloor = sync.OnceValue(findOOMScoreFloor)
 // (__set_oom_adj in fs/proc/base.c). No file shows it. In a unit of a user it is systemd's value for the user's
 // manager.
 func findOOMScoreFloor() int {
-	own := OwnOOMScore()
-	floor := minOOMScore + sort.Search(own-minOOMScore, func(n int) bool { return writeOOMScore(minOOMScore+n) == nil })
-	if writeOOMScore(own) != nil {
-		return own
+	score := OwnOOMScore()
+	floor := minOOMScore + sort.Search(score-minOOMScore, func(n int) bool { return writeOOMScore(minOOMScore+n) == nil })
+	if writeOOMScore(score) != nil {
+		return score
 	}
 	return floor
 }

@@ -26,14 +26,14 @@ func TestRaisedOOMScoresAreSaidOnce(t *testing.T) {
 // A process whose own score is above the floor, as in a unit of a user, finds the floor and keeps its score.
 func TestFindOOMScoreFloor(t *testing.T) {
 	before := OwnOOMScore()
-	own := before + 100
-	if err := writeOOMScore(own); err != nil {
+	score := before + 100
+	if err := writeOOMScore(score); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = writeOOMScore(before) })
 	floor := findOOMScoreFloor()
-	if now := OwnOOMScore(); now != own {
-		t.Errorf("the probe changed the score from %d to %d", own, now)
+	if now := OwnOOMScore(); now != score {
+		t.Errorf("the probe changed the score from %d to %d", score, now)
 	}
 	if err := writeOOMScore(floor); err != nil {
 		t.Errorf("the floor %d cannot be set: %v", floor, err)

@@ -91,7 +91,7 @@ func New(o Options, attempt int) *Sandbox {
 }
 
 // DirOf returns the directory of a pod's sandbox.
-func DirOf(at store.Pod) string { return filepath.Join(at.RuntimeDir(), "sandbox") }
+func DirOf(p store.Pod) string { return filepath.Join(p.RuntimeDir(), "sandbox") }
 
 // step is one part of a sandbox. Its undo accepts a part that is made in part or not at all.
 type step struct {

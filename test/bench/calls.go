@@ -85,9 +85,9 @@ func (b *bench) countCalls(f *figures, e engine, s shape) (err error) {
 		return err
 	}
 	f.calls["up, "+s.title] = ofPod
-	for _, one := range []command{{execTask, e.exec(s.name, "/bin/true")}, {"logs", e.logs(s.name)}, {psTask(1), e.ps()}, {"down, " + s.title, e.down(s.name, file)}} {
+	for _, measured := range []command{{execTask, e.exec(s.name, "/bin/true")}, {"logs", e.logs(s.name)}, {psTask(1), e.ps()}, {"down, " + s.title, e.down(s.name, file)}} {
 		own := trace("command")
-		traced, err := b.user.traced(one.cmd, everyCall, own)
+		traced, err := b.user.traced(measured.cmd, everyCall, own)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (b *bench) countCalls(f *figures, e engine, s shape) (err error) {
 		if err := cmp.Or(err1, err2); err != nil {
 			return err
 		}
-		f.calls[one.task] = n + now - ofPod
+		f.calls[measured.task] = n + now - ofPod
 		ofPod = now
 	}
 	return b.user.awaitExit(before)

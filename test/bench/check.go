@@ -137,7 +137,7 @@ func (b *bench) countCommands(found counts) (err error) {
 			timed(b.ours.down(s.name, manifest))
 		}
 	}()
-	seen := 0
+	n := 0
 	// settled returns the calls of the pod's processes since the last call, the supervisor's hibernation
 	// included: whether it is awake decides what the next command does.
 	settled := func() ([]string, error) {
@@ -148,8 +148,8 @@ func (b *bench) countCommands(found counts) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		fresh := all[seen:]
-		seen = len(all)
+		fresh := all[n:]
+		n = len(all)
 		return fresh, nil
 	}
 	if err := b.user.atRest(before); err != nil {
@@ -160,15 +160,15 @@ func (b *bench) countCommands(found counts) (err error) {
 		return err
 	}
 	found.add("up", count(lines).measures())
-	for _, one := range []command{{"exec", b.ours.exec(s.name, "/bin/true")}, {"ps", b.ours.ps()}, {"down", b.ours.down(s.name, manifest)}} {
-		traced, err := b.watched(one.cmd, own)
+	for _, measured := range []command{{"exec", b.ours.exec(s.name, "/bin/true")}, {"ps", b.ours.ps()}, {"down", b.ours.down(s.name, manifest)}} {
+		traced, err := b.watched(measured.cmd, own)
 		if err != nil {
 			return err
 		}
 		if _, err := timed(traced); err != nil {
 			return err
 		}
-		if one.task == "down" {
+		if measured.task == "down" {
 			if err := b.user.awaitExit(before); err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (b *bench) countCommands(found counts) (err error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		found.add(one.task, count(append(lines, more...)).measures())
+		found.add(measured.task, count(append(lines, more...)).measures())
 	}
 	return nil
 }
@@ -188,14 +188,14 @@ func (b *bench) countCommands(found counts) (err error) {
 func (b *bench) countFaults(found counts) error {
 	s := shapes[0]
 	manifest, before := b.manifest(s.name), b.user.processes()
-	for _, one := range []command{{"up", b.ours.up(s.name, manifest)}, {"exec", b.ours.exec(s.name, "/bin/true")}, {"ps", b.ours.ps()}, {"down", b.ours.down(s.name, manifest)}} {
-		if _, err := timed(one.cmd); err != nil {
+	for _, measured := range []command{{"up", b.ours.up(s.name, manifest)}, {"exec", b.ours.exec(s.name, "/bin/true")}, {"ps", b.ours.ps()}, {"down", b.ours.down(s.name, manifest)}} {
+		if _, err := timed(measured.cmd); err != nil {
 			return err
 		}
-		if use, ok := one.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			found.add(one.task, map[string]float64{"faults": float64(use.Minflt)})
+		if use, ok := measured.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			found.add(measured.task, map[string]float64{"faults": float64(use.Minflt)})
 		}
-		if one.task == "up" {
+		if measured.task == "up" {
 			if err := b.user.atRest(before); err != nil {
 				return err
 			}

@@ -98,12 +98,12 @@ func (b *bench) runOnce(f *figures, e engine, s shape, round int) error {
 		f.footprints[s.title+", idle"] = b.user.footprint(before)
 	}
 	times := map[string]time.Duration{"up, " + s.title: up}
-	for _, one := range commands(e, s, file) {
-		if times[one.task], err = timed(one.cmd); err != nil {
+	for _, command := range commands(e, s, file) {
+		if times[command.task], err = timed(command.cmd); err != nil {
 			return err
 		}
-		if one.task == execTask {
-			times[execTask+", processor of the command"] = one.cmd.ProcessState.UserTime() + one.cmd.ProcessState.SystemTime()
+		if command.task == execTask {
+			times[execTask+", processor of the command"] = command.cmd.ProcessState.UserTime() + command.cmd.ProcessState.SystemTime()
 		}
 	}
 	if err := b.user.awaitExit(before); err != nil || round == 0 {

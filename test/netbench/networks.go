@@ -50,13 +50,13 @@ func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := addresses(b.ns)
+	podAddresses, err := addresses(b.ns)
 	if err != nil {
 		return nil, err
 	}
 	p4, p6 := a, a
-	p4.name, p4.out, p4.reachable = "pod to pod", own[0], false
-	p6.name, p6.out, p6.reachable = "pod to pod, IPv6", own[1], false
+	p4.name, p4.out, p4.reachable = "pod to pod", podAddresses[0], false
+	p6.name, p6.out, p6.reachable = "pod to pod, IPv6", podAddresses[1], false
 	a.name = "podrun"
 	all := []network{plain, a, p4, p6}
 	for _, f := range []func(ns string) (network, error){w.pasta, w.slirp} {
@@ -154,14 +154,14 @@ func (w *testbed) pasta(ns string) (network, error) {
 	}
 	w.undo = append(w.undo, func() { unix.Unmount(file, unix.MNT_DETACH) })
 	ports := fmt.Sprintf("%d:%d,%d:%d,%d:%d", iperfPort+2*published, iperfPort, echoPort+2*published, echoPort, shortPort+2*published, shortPort)
-	one := network{name: "pasta", ns: ns, out: remoteAddrs.pasta, reachable: true, portOffset: 2 * published, pids: func() []int { return processes("pasta", "") }}
-	return one, w.startConnector(ns, command("pasta -f --netns-only --netns "+file+" --no-netns-quit --quiet --runas 0 --config-net -I tap0 -u none -T none -U none -t "+ports))
+	measured := network{name: "pasta", ns: ns, out: remoteAddrs.pasta, reachable: true, portOffset: 2 * published, pids: func() []int { return processes("pasta", "") }}
+	return measured, w.startConnector(ns, command("pasta -f --netns-only --netns "+file+" --no-netns-quit --quiet --runas 0 --config-net -I tap0 -u none -T none -U none -t "+ports))
 }
 
 // slirp connects a namespace with slirp4netns, which takes ports through a socket.
 func (w *testbed) slirp(ns string) (network, error) {
 	socket := filepath.Join(w.dir, "slirp")
-	one := network{name: "slirp4netns", ns: ns, out: remoteAddrs.slirp, reachable: true, portOffset: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
+	measured := network{name: "slirp4netns", ns: ns, out: remoteAddrs.slirp, reachable: true, portOffset: 3 * published, pids: func() []int { return processes("slirp4netns", "") }}
 	err := w.startConnector(ns, command("slirp4netns --configure --mtu=65520 --disable-host-loopback --netns-type=path --api-socket "+socket+" "+ns+" tap0"))
 	for _, p := range []int{iperfPort, echoPort, shortPort} {
 		if err != nil {
@@ -169,7 +169,7 @@ func (w *testbed) slirp(ns string) (network, error) {
 		}
 		err = sendRequest(socket, fmt.Sprintf(`{"execute": "add_hostfwd", "arguments": {"proto": "tcp", "host_addr": "0.0.0.0", "host_port": %d, "guest_port": %d}}`, p+3*published, p))
 	}
-	return one, err
+	return measured, err
 }
 
 // sendRequest sends a request to slirp4netns' socket, which may not exist yet when the namespace is

@@ -147,9 +147,9 @@ func (w *testbed) podrunNodes(pair []node) (network, error) {
 		if err != nil {
 			return network{}, err
 		}
-		own := []netip.Prefix{pool.NodeV4}
-		peers = append(peers, control.Peer{PublicKey: control.Key(n.private.PublicKey().Bytes()), Endpoint: netip.AddrPortFrom(netip.MustParseAddr(n.address), port), Networks: own})
-		configs = append(configs, control.Config{PrivateKey: control.Key(n.private.Bytes()), Port: port, MTU: tunnelMTU, Own: own})
+		networks := []netip.Prefix{pool.NodeV4}
+		peers = append(peers, control.Peer{PublicKey: control.Key(n.private.PublicKey().Bytes()), Endpoint: netip.AddrPortFrom(netip.MustParseAddr(n.address), port), Networks: networks})
+		configs = append(configs, control.Config{PrivateKey: control.Key(n.private.Bytes()), Port: port, MTU: tunnelMTU, Own: networks})
 		pods, sockets, address = append(pods, pod), append(sockets, socket), pool.Addresses(slot).V4
 	}
 	for i := range pair {

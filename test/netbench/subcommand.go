@@ -49,9 +49,9 @@ func serveAll() error {
 	for port, f := range map[int]func(net.Conn){
 		echoPort: func(c net.Conn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) },
 		shortPort: func(c net.Conn) {
-			one := make([]byte, 1)
-			if _, err := c.Read(one); err == nil {
-				c.Write(one)
+			buf := make([]byte, 1)
+			if _, err := c.Read(buf); err == nil {
+				c.Write(buf)
 			}
 		},
 	} {
@@ -106,13 +106,13 @@ func roundTrips(to string, n int) error {
 	}
 	defer c.Close()
 	took := make([]float64, n)
-	one := make([]byte, 1)
+	buf := make([]byte, 1)
 	for i := range took {
 		start := time.Now()
-		if _, err := c.Write(one); err != nil {
+		if _, err := c.Write(buf); err != nil {
 			return err
 		}
-		if _, err := io.ReadFull(c, one); err != nil {
+		if _, err := io.ReadFull(c, buf); err != nil {
 			return err
 		}
 		took[i] = float64(time.Since(start).Nanoseconds()) / 1000
@@ -147,9 +147,9 @@ func oneByte(to string) error {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(5 * time.Second))
-	one := make([]byte, 1)
-	if _, err = c.Write(one); err == nil {
-		_, err = io.ReadFull(c, one)
+	buf := make([]byte, 1)
+	if _, err = c.Write(buf); err == nil {
+		_, err = io.ReadFull(c, buf)
 	}
 	return err
 }

@@ -115,11 +115,11 @@ func (h *host) firstProcess() int {
 
 // isWaiting reports whether a process waits for a message in its user namespace.
 func isWaiting(pid int) bool {
-	own, err := os.Readlink("/proc/self/ns/user")
+	namespace, err := os.Readlink("/proc/self/ns/user")
 	theirs, terr := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", pid))
 	children, cerr := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	ids, ierr := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
-	return errors.Join(err, terr, cerr, ierr) == nil && own != theirs && len(children) == 0 && len(ids) > 0
+	return errors.Join(err, terr, cerr, ierr) == nil && namespace != theirs && len(children) == 0 && len(ids) > 0
 }
 
 // manifest sends the command a manifest, and returns its error and its output.

@@ -36,8 +36,8 @@ func ago(d time.Duration) string {
 	return fixedStart.Add(fixedSamples*2*time.Second - d).Format(time.RFC3339)
 }
 
-func (s *fixedSource) Watch(ctx context.Context, seen func([]webui.Object, string)) {
-	seen(fixedObjects(), "")
+func (s *fixedSource) Watch(ctx context.Context, onChange func([]webui.Object, string)) {
+	onChange(fixedObjects(), "")
 	<-ctx.Done()
 }
 

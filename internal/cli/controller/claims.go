@@ -77,8 +77,8 @@ func (c *Controller) removeClaims(v *resource.WorkloadInfo, gone bool) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range idle {
-		if err := objects.RemoveVolume(c.env, c.dirs, all, one); err != nil {
+	for _, claim := range idle {
+		if err := objects.RemoveVolume(c.env, c.dirs, all, claim); err != nil {
 			report.Print(c.env.ErrOut, err) // the set is removed nevertheless, and the claim stays
 		}
 	}

@@ -31,9 +31,9 @@ func runProcess(env *cmdutil.Env, args []string) error {
 	if len(args) != 5 {
 		return report.New(report.Internal, "", "a controller requires five arguments")
 	}
-	why := os.Getenv(protocol.EnvWokenBy)
+	reason := os.Getenv(protocol.EnvWokenBy)
 	os.Unsetenv(protocol.EnvWokenBy)
-	if why != "" && why != protocol.WokenByGone {
+	if reason != "" && reason != protocol.WokenByGone {
 		return nil
 	}
 	lock, err := store.InheritedFileLock(protocol.FDLock) // its pods must not inherit it

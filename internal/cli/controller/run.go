@@ -102,12 +102,12 @@ func (c *Controller) waitInUnitLoop(r pass, execUnitLoop func(wakes ...int) erro
 
 // wallTimer returns a descriptor that becomes readable at a time of the wall clock, or when the clock is
 // set: a board without a battery gets the time only after boot.
-func wallTimer(at time.Time) (fd int, err error) {
+func wallTimer(moment time.Time) (fd int, err error) {
 	fd, err = unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return -1, fmt.Errorf("make a timer: %w", err)
 	}
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(at.UnixNano())}
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(moment.UnixNano())}
 	if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &spec, nil); err != nil {
 		unix.Close(fd)
 		return -1, fmt.Errorf("set a timer: %w", err)
@@ -116,18 +116,18 @@ func wallTimer(at time.Time) (fd int, err error) {
 }
 
 // LockUncontrolled makes this process the controller of those workloads that have none.
-func LockUncontrolled(workloads []store.Workload) (own []store.Workload, locks []*store.FileLock, err error) {
+func LockUncontrolled(workloads []store.Workload) (locked []store.Workload, locks []*store.FileLock, err error) {
 	for _, w := range workloads {
 		l, err := w.Lock()
 		if errors.Is(err, store.ErrLocked) {
 			continue
 		}
 		if err != nil {
-			return own, locks, err
+			return locked, locks, err
 		}
-		own, locks = append(own, w), append(locks, l)
+		locked, locks = append(locked, w), append(locks, l)
 	}
-	return own, locks, nil
+	return locked, locks, nil
 }
 
 // loadWatched is LoadWorkload that starts to watch the files before it reads them. Pods that have lost their runtime

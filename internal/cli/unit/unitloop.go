@@ -100,17 +100,17 @@ func (e *controllerProcess) listen(ctx context.Context, place store.Pod) *podup.
 
 // resumeControllers continues a controllerProcess after the unit loop, which execUnitLoop has
 // started.
-func (s *MainProcess) resumeControllers(ctx context.Context, workloads []stateWorkload, why string) error {
+func (s *MainProcess) resumeControllers(ctx context.Context, workloads []stateWorkload, reason string) error {
 	e := newControllerProcess(s)
-	for _, one := range workloads {
-		w, err := s.dirs.Workload(one.Kind, one.Namespace, one.Name)
+	for _, workload := range workloads {
+		w, err := s.dirs.Workload(workload.Kind, workload.Namespace, workload.Name)
 		if err != nil {
 			return err
 		}
-		unix.CloseOnExec(one.Lock)
-		e.own, e.locks = append(e.own, w), append(e.locks, os.NewFile(uintptr(one.Lock), "lock"))
+		unix.CloseOnExec(workload.Lock)
+		e.own, e.locks = append(e.own, w), append(e.locks, os.NewFile(uintptr(workload.Lock), "lock"))
 	}
-	if why != protocol.WokenByGone {
+	if reason != protocol.WokenByGone {
 		signals, withStop := s.Signals, make(chan os.Signal, 2)
 		withStop <- unix.SIGTERM
 		go func() {

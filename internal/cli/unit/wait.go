@@ -75,7 +75,7 @@ func (s *MainProcess) watchAll(ctx context.Context) {
 	allUp := false
 	podup.ForEach(s.Pods, func(i int, p *podup.Target) {
 		reporter := follow.Reporter{Out: s.env.ErrOut, Pod: p.Pod.Name}
-		seen := func(st *pod.Status) bool {
+		onStatus := func(st *pod.Status) bool {
 			reporter.Status(st)
 			mu.Lock()
 			defer mu.Unlock()
@@ -88,7 +88,7 @@ func (s *MainProcess) watchAll(ctx context.Context) {
 			}
 			return s.ActiveWhen.reached(st) || st.Phase.Terminal()
 		}
-		_, _ = podclient.Follow(ctx, p.Pod, seen) // if it fails, the pod has ended
+		_, _ = podclient.Follow(ctx, p.Pod, onStatus) // if it fails, the pod has ended
 	})
 	if !allUp {
 		s.started()
@@ -125,13 +125,13 @@ func (s *MainProcess) wait() error {
 	state := savedState{Output: -1}
 	var sockets []int
 	for _, p := range s.Pods {
-		one := statePod{p.Pod.Namespace, p.Pod.Name, -1}
+		entry := statePod{p.Pod.Namespace, p.Pod.Name, -1}
 		if p.NotifyConn != nil {
 			p.NotifyTarget.Socket.Close() // the supervisor has it; a copy here would hide its end
-			one.Socket = int(p.NotifyConn.Fd())
-			sockets = append(sockets, one.Socket)
+			entry.Socket = int(p.NotifyConn.Fd())
+			sockets = append(sockets, entry.Socket)
 		}
-		state.Pods = append(state.Pods, one)
+		state.Pods = append(state.Pods, entry)
 	}
 	s.ReleaseStartSlot()
 	wakers, err := s.watchRuntime()
@@ -171,9 +171,9 @@ func (s *MainProcess) watchRuntime() (wakers []int, err error) {
 	return []int{watch.FD()}, nil
 }
 
-// Resume continues after the unit loop, which has ended because of why. It does not read the files
+// Resume continues after the unit loop, which has ended for a reason. It does not read the files
 // of the command line, which may have changed.
-func (s *MainProcess) Resume(ctx context.Context, why string, rule follow.ExitCodeFrom) (err error) {
+func (s *MainProcess) Resume(ctx context.Context, reason string, rule follow.ExitCodeFrom) (err error) {
 	if s.launcher, err = s.env.Deps.NewLauncher(s.dirs); err != nil {
 		return err
 	}
@@ -191,23 +191,23 @@ func (s *MainProcess) Resume(ctx context.Context, why string, rule follow.ExitCo
 		}
 		defer s.relay.finish()
 	}
-	for _, one := range state.Pods {
-		p := &podup.Target{Pod: s.dirs.Pod(one.Namespace, one.Name), Started: true}
-		if one.Socket >= 0 {
-			unix.CloseOnExec(one.Socket)
-			p.NotifyConn, p.NotifyTarget = os.NewFile(uintptr(one.Socket), "our end"), &podinit.NotifyTarget{}
+	for _, entry := range state.Pods {
+		p := &podup.Target{Pod: s.dirs.Pod(entry.Namespace, entry.Name), Started: true}
+		if entry.Socket >= 0 {
+			unix.CloseOnExec(entry.Socket)
+			p.NotifyConn, p.NotifyTarget = os.NewFile(uintptr(entry.Socket), "our end"), &podinit.NotifyTarget{}
 		}
 		s.Pods = append(s.Pods, p)
 	}
 	if len(state.Workloads) > 0 {
-		return s.resumeControllers(ctx, state.Workloads, why)
+		return s.resumeControllers(ctx, state.Workloads, reason)
 	}
 	for _, p := range s.Pods {
 		if p.Plan, err = p.Pod.Plan(); err != nil { // removed by another podrun
 			p.Plan = &pod.Plan{Namespace: p.Pod.Namespace, Name: p.Pod.Name}
 		}
 	}
-	if why == protocol.WokenByGone {
+	if reason == protocol.WokenByGone {
 		return s.reattach(ctx)
 	}
 	return s.end(ctx) // a signal

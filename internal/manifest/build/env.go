@@ -47,14 +47,14 @@ func setEnv(env []string, kv string) []string {
 func (b *builder) envFrom() []pod.EnvFrom {
 	var list []pod.EnvFrom
 	for _, f := range b.c.EnvFrom {
-		one := pod.EnvFrom{Prefix: f.Prefix}
+		source := pod.EnvFrom{Prefix: f.Prefix}
 		if c := f.ConfigMapRef; c != nil {
-			one.Kind, one.Name, one.Optional = pod.KindConfigMap, c.Name, ptr.Deref(c.Optional, false)
+			source.Kind, source.Name, source.Optional = pod.KindConfigMap, c.Name, ptr.Deref(c.Optional, false)
 		}
 		if s := f.SecretRef; s != nil {
-			one.Kind, one.Name, one.Optional = pod.KindSecret, s.Name, ptr.Deref(s.Optional, false)
+			source.Kind, source.Name, source.Optional = pod.KindSecret, s.Name, ptr.Deref(s.Optional, false)
 		}
-		list = append(list, one)
+		list = append(list, source)
 	}
 	return list
 }

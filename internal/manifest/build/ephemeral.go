@@ -15,11 +15,11 @@ import (
 // not have it.
 func (d *Difference) addEphemeral(old, new []corev1.EphemeralContainer) {
 	for i, c := range new {
-		at := slices.IndexFunc(old, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+		index := slices.IndexFunc(old, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
 		switch {
-		case at < 0:
+		case index < 0:
 			d.Ephemeral = append(d.Ephemeral, i)
-		case !reflect.DeepEqual(old[at], c):
+		case !reflect.DeepEqual(old[index], c):
 			d.Immutable = append(d.Immutable, fmt.Sprintf("spec.ephemeralContainers[%d]", i))
 		}
 	}
@@ -30,12 +30,12 @@ func (d *Difference) addEphemeral(old, new []corev1.EphemeralContainer) {
 func MergeEphemeralContainers(old, new *corev1.Pod) []corev1.EphemeralContainer {
 	list := slices.Clone(old.Spec.EphemeralContainers)
 	for _, c := range new.Spec.EphemeralContainers {
-		at := slices.IndexFunc(list, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
-		if at < 0 {
+		index := slices.IndexFunc(list, func(o corev1.EphemeralContainer) bool { return o.Name == c.Name })
+		if index < 0 {
 			list = append(list, c)
 			continue
 		}
-		list[at] = c
+		list[index] = c
 	}
 	return list
 }

@@ -18,14 +18,14 @@ import (
 func (b *builder) mounts() []pod.Mount {
 	var sorted []pod.Mount
 	for _, m := range b.c.VolumeMounts {
-		one := pod.Mount{Volume: m.Name, Path: podutil.MountPoint(m.MountPath), ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr, Options: m.BindMountOptions}
+		mount := pod.Mount{Volume: m.Name, Path: podutil.MountPoint(m.MountPath), ReadOnly: m.ReadOnly, SubPath: m.SubPath, SubPathExpr: m.SubPathExpr, Options: m.BindMountOptions}
 		if p := ptr.Deref(m.MountPropagation, corev1.MountPropagationNone); p != corev1.MountPropagationNone {
-			one.Propagation = pod.Propagation(p)
+			mount.Propagation = pod.Propagation(p)
 		}
 		if r := ptr.Deref(m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled); r != corev1.RecursiveReadOnlyDisabled {
-			one.Recursive = pod.RecursiveReadOnly(r)
+			mount.Recursive = pod.RecursiveReadOnly(r)
 		}
-		sorted = append(sorted, one)
+		sorted = append(sorted, mount)
 	}
 	if account := b.account(); account != nil {
 		sorted = append(sorted, *account)

@@ -30,27 +30,27 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 	var list []pod.Volume
 	for i := range b.pod.Spec.Volumes {
 		v := &b.pod.Spec.Volumes[i]
-		one := pod.Volume{Name: v.Name}
+		volume := pod.Volume{Name: v.Name}
 		var err error
 		switch {
 		case v.EmptyDir != nil:
-			err = b.emptyDir(v.EmptyDir, &one)
+			err = b.emptyDir(v.EmptyDir, &volume)
 		case v.HostPath != nil:
-			one.Kind, one.Path, one.PathType = pod.HostPath, path.Clean(v.HostPath.Path), string(ptr.Deref(v.HostPath.Type, ""))
+			volume.Kind, volume.Path, volume.PathType = pod.HostPath, path.Clean(v.HostPath.Path), string(ptr.Deref(v.HostPath.Type, ""))
 		case v.PersistentVolumeClaim != nil:
-			one.Kind, one.Claim, one.ReadOnly = pod.ClaimVolume, v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly
+			volume.Kind, volume.Claim, volume.ReadOnly = pod.ClaimVolume, v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly
 		case v.Ephemeral != nil:
-			one.Kind = pod.Ephemeral
+			volume.Kind = pod.Ephemeral
 		case v.Image != nil:
-			one.Kind, one.Image, one.Layers = pod.ImageVolume, v.Image.Reference, b.images[podutil.VolumeImageKey(v.Name)].Layers
+			volume.Kind, volume.Image, volume.Layers = pod.ImageVolume, v.Image.Reference, b.images[podutil.VolumeImageKey(v.Name)].Layers
 		default:
-			one.Kind, one.Dirs = pod.Files, nestedMountPoints(b.pod, v.Name)
-			one.Sources, err = b.sources(v)
+			volume.Kind, volume.Dirs = pod.Files, nestedMountPoints(b.pod, v.Name)
+			volume.Sources, err = b.sources(v)
 		}
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, one)
+		list = append(list, volume)
 	}
 	if automountServiceAccount(b.pod) {
 		list = append(list, serviceAccountFiles(b.pod))
@@ -60,20 +60,20 @@ func (b *volumeBuilder) volumes() ([]pod.Volume, error) {
 
 // emptyDir builds an emptyDir volume. One in memory is no larger than the pod's limit or the machine's
 // memory.
-func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, one *pod.Volume) (err error) {
-	one.Kind, one.Mode = pod.EmptyDir, uint32(ptr.Deref(e.Mode, 0))
+func (b *volumeBuilder) emptyDir(e *corev1.EmptyDirVolumeSource, volume *pod.Volume) (err error) {
+	volume.Kind, volume.Mode = pod.EmptyDir, uint32(ptr.Deref(e.Mode, 0))
 	switch {
 	case podutil.IsHugePagesVolume(e):
-		one.Kind = pod.EmptyDirHugePages
-		one.PageSize, err = podutil.HugePagesMediumSize(&b.pod.Spec, e.Medium)
+		volume.Kind = pod.EmptyDirHugePages
+		volume.PageSize, err = podutil.HugePagesMediumSize(&b.pod.Spec, e.Medium)
 		return err
 	case e.Medium != corev1.StorageMediumMemory:
 		return nil
 	}
-	one.Kind = pod.EmptyDirMemory
-	one.SizeLimit = minNonZero(b.limit, b.machine.Memory)
+	volume.Kind = pod.EmptyDirMemory
+	volume.SizeLimit = minNonZero(b.limit, b.machine.Memory)
 	if e.SizeLimit != nil {
-		one.SizeLimit = minNonZero(e.SizeLimit.Value(), one.SizeLimit)
+		volume.SizeLimit = minNonZero(e.SizeLimit.Value(), volume.SizeLimit)
 	}
 	return nil
 }
@@ -109,8 +109,8 @@ func (b *volumeBuilder) sources(v *corev1.Volume) ([]pod.FileSource, error) {
 		s := v.Secret
 		return []pod.FileSource{fromObject(pod.FromSecret, s.SecretName, s.Optional, s.Items, s.DefaultMode, s.DefaultUser)}, nil
 	case v.DownwardAPI != nil:
-		one, err := b.downward(v.DownwardAPI.Items, v.DownwardAPI.DefaultMode, v.DownwardAPI.DefaultUser)
-		return []pod.FileSource{one}, err
+		source, err := b.downward(v.DownwardAPI.Items, v.DownwardAPI.DefaultMode, v.DownwardAPI.DefaultUser)
+		return []pod.FileSource{source}, err
 	case v.Projected == nil:
 		return nil, nil
 	}
@@ -123,11 +123,11 @@ func (b *volumeBuilder) sources(v *corev1.Volume) ([]pod.FileSource, error) {
 		case s.Secret != nil:
 			list = append(list, fromObject(pod.FromSecret, s.Secret.Name, s.Secret.Optional, s.Secret.Items, p.DefaultMode, p.DefaultUser))
 		case s.DownwardAPI != nil:
-			one, err := b.downward(s.DownwardAPI.Items, p.DefaultMode, p.DefaultUser)
+			source, err := b.downward(s.DownwardAPI.Items, p.DefaultMode, p.DefaultUser)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, one)
+			list = append(list, source)
 		}
 	}
 	return list, nil

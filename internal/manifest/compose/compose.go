@@ -285,8 +285,8 @@ func (c *converter) warn(path []string, format string, args ...any) {
 }
 
 func (c *converter) message(path []string, format string, args ...any) api.Message {
-	at := c.files.find(path...)
-	return api.Message{File: at.file, Line: at.line, Path: strings.Join(path, "."), Text: fmt.Sprintf(format, args...)}
+	position := c.files.find(path...)
+	return api.Message{File: position.file, Line: position.line, Path: strings.Join(path, "."), Text: fmt.Sprintf(format, args...)}
 }
 
 // located returns an error of the library with the position of the attribute that it names.
@@ -309,8 +309,8 @@ func (c *converter) located(err error) api.Message {
 	if words[1] == "" {
 		path = strings.Split(words[2], ".")
 	}
-	at := c.files.find(path...)
-	m.File, m.Line = at.file, at.line
+	position := c.files.find(path...)
+	m.File, m.Line = position.file, position.line
 	return m
 }
 

@@ -196,18 +196,18 @@ func (s *service) setLogging() {
 		s.refuse(s.at("logging", "driver"), "is refused: podrun writes logs to files, as json-file and local do; it has no driver %s", l.Driver)
 	}
 	for key, value := range l.Options {
-		at := s.at("logging", "options", key)
+		keyPath := s.at("logging", "options", key)
 		switch key {
 		case "max-size":
 			n, err := units.RAMInBytes(value)
 			if err != nil {
-				s.refuse(at, "%v", err)
+				s.refuse(keyPath, "%v", err)
 			}
 			s.annotations.set(annotationLogMaxSize, bytesOf(types.UnitBytes(n)))
 		case "max-file":
 			s.annotations[annotationLogMaxFiles] = value
 		default:
-			s.refuse(at, "is refused: podrun has max-size and max-file")
+			s.refuse(keyPath, "is refused: podrun has max-size and max-file")
 		}
 	}
 }

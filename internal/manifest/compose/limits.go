@@ -122,7 +122,7 @@ func (c *converter) resolveFiles() error {
 	before := len(c.problems)
 	for _, name := range c.project.ServiceNames() {
 		s := c.project.Services[name]
-		at := []string{"services", name}
+		keyPath := []string{"services", name}
 		vars := s.Environment.Resolve(c.project.Environment.Resolve).ToMapping()
 		for _, file := range s.EnvFiles {
 			err := c.reader.readEnv(file.Path, file.Format, vars, func(key string) (string, bool) {
@@ -135,18 +135,18 @@ func (c *converter) resolveFiles() error {
 				return "", false
 			})
 			if err != nil && (bool(file.Required) || !errors.Is(err, os.ErrNotExist)) {
-				c.refuse(append(at, "env_file"), "cannot be read: %v", err)
+				c.refuse(append(keyPath, "env_file"), "cannot be read: %v", err)
 			}
 		}
 		labels := map[string]string{}
 		for _, file := range s.LabelFiles {
 			if err := c.reader.readEnv(file, "", labels, func(string) (string, bool) { return "", false }); err != nil {
-				c.refuse(append(at, "label_file"), "cannot be read: %v", err)
+				c.refuse(append(keyPath, "label_file"), "cannot be read: %v", err)
 			}
 		}
 		for key, value := range s.Environment {
 			if value == nil && c.withheld(key) {
-				c.refuse(append(at, "environment"), "%s", withheldText(key))
+				c.refuse(append(keyPath, "environment"), "%s", withheldText(key))
 			}
 		}
 	}

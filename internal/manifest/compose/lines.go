@@ -94,14 +94,14 @@ func (s *sources) follow(f *source, env types.Mapping, within []string) error {
 }
 
 func (s *sources) followIncludes(f *source, doc *yaml.Node, env types.Mapping, within []string) error {
-	for _, one := range items(child(doc, "include")) {
-		paths := items(one)
-		if one.Kind == yaml.MappingNode {
-			paths = items(child(one, "path"))
-			if s.reader.root != "" && (child(one, "env_file") != nil || child(one, "project_directory") != nil) {
+	for _, node := range items(child(doc, "include")) {
+		paths := items(node)
+		if node.Kind == yaml.MappingNode {
+			paths = items(child(node, "path"))
+			if s.reader.root != "" && (child(node, "env_file") != nil || child(node, "project_directory") != nil) {
 				return errors.New("env_file and project_directory are refused: a policy is in force")
 			}
-			for _, file := range items(child(one, "env_file")) {
+			for _, file := range items(child(node, "env_file")) {
 				if err := s.checkEnv(f.beside(expandName(file.Value, env)), env); err != nil {
 					return err
 				}
@@ -387,8 +387,8 @@ func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 			}
 			continue
 		}
-		for _, one := range merged.Content {
-			if key, value := entry(resolve(one), name); value != nil {
+		for _, node := range merged.Content {
+			if key, value := entry(resolve(node), name); value != nil {
 				return key, value
 			}
 		}

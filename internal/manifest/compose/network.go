@@ -44,34 +44,34 @@ func (c *converter) names(s types.ServiceConfig, taken map[string]string) {
 	if !onNetwork(s) {
 		return
 	}
-	at := map[string][]string{s.Name: {"services", s.Name}}
+	keyPath := map[string][]string{s.Name: {"services", s.Name}}
 	if s.ContainerName != "" {
-		at[s.ContainerName] = []string{"services", s.Name, "container_name"}
+		keyPath[s.ContainerName] = []string{"services", s.Name, "container_name"}
 	}
 	for network, config := range s.Networks {
 		if config != nil {
 			for i, alias := range config.Aliases {
-				at[alias] = []string{"services", s.Name, "networks", network, "aliases", strconv.Itoa(i)}
+				keyPath[alias] = []string{"services", s.Name, "networks", network, "aliases", strconv.Itoa(i)}
 			}
 		}
 	}
 	for _, other := range c.project.Services {
 		for i, link := range other.Links {
 			if target, alias, ok := strings.Cut(link, ":"); ok && target == s.Name {
-				at[alias] = []string{"services", other.Name, "links", strconv.Itoa(i)}
+				keyPath[alias] = []string{"services", other.Name, "links", strconv.Itoa(i)}
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(at)) {
+	for _, name := range slices.Sorted(maps.Keys(keyPath)) {
 		owner, isTaken := taken[name]
 		if _, isService := c.project.Services[name]; isService && name != s.Name {
 			owner, isTaken = name, true
 		}
 		switch {
 		case isTaken && owner != s.Name:
-			c.refuse(at[name], "is refused: %s is also a name of the service %s", name, owner)
+			c.refuse(keyPath[name], "is refused: %s is also a name of the service %s", name, owner)
 		case !dnsLabel(name) && name != s.Name: // pods reports the name of the service
-			c.refuse(at[name], "is refused: %s cannot be the name of a Service: use lower case letters, digits and -", name)
+			c.refuse(keyPath[name], "is refused: %s cannot be the name of a Service: use lower case letters, digits and -", name)
 		case dnsLabel(name):
 			taken[name] = s.Name
 			c.add("v1", "Service", name, object{"spec": object{
@@ -136,11 +136,11 @@ func (s *service) setNetwork() {
 func dnsOptions(list []string) (out []object) {
 	for _, option := range list {
 		name, value, ok := strings.Cut(option, ":")
-		one := object{"name": name}
+		port := object{"name": name}
 		if ok {
-			one["value"] = value
+			port["value"] = value
 		}
-		out = append(out, one)
+		out = append(out, port)
 	}
 	return out
 }
@@ -168,15 +168,15 @@ func (s *service) setHosts() {
 func (s *service) setPorts() {
 	var list []object
 	for i, p := range s.Ports {
-		at := s.at("ports", strconv.Itoa(i))
+		keyPath := s.at("ports", strconv.Itoa(i))
 		published, err := strconv.ParseUint(p.Published, 10, 16)
 		switch {
 		case p.Published == "" || published == 0 && err == nil: // Kubernetes publishes no port 0
-			s.refuse(at, "is refused without a port of the host: write %d:%[1]d, or expose to reach it from other services only", p.Target)
+			s.refuse(keyPath, "is refused without a port of the host: write %d:%[1]d, or expose to reach it from other services only", p.Target)
 		case err != nil:
-			s.refuse(at, "is refused: name one port of the host, not %s", p.Published)
+			s.refuse(keyPath, "is refused: name one port of the host, not %s", p.Published)
 		case s.NetworkMode == "host" && uint32(published) != p.Target:
-			s.refuse(at, "is refused: with network_mode: host the port of the host is the container's, %d", p.Target)
+			s.refuse(keyPath, "is refused: with network_mode: host the port of the host is the container's, %d", p.Target)
 		}
 		port := object{"containerPort": p.Target, "hostPort": published}
 		port.set("name", p.Name)

@@ -186,16 +186,16 @@ var restartPolicies = map[string]string{
 }
 
 func (s *service) setRestart() {
-	word, at := s.Restart, s.at("restart")
+	word, keyPath := s.Restart, s.at("restart")
 	if s.Deploy != nil && s.Deploy.RestartPolicy != nil {
-		at = s.at("deploy", "restart_policy", "condition")
+		keyPath = s.at("deploy", "restart_policy", "condition")
 		if word = s.Deploy.RestartPolicy.Condition; word == "" {
 			word = "any"
 		}
 	}
 	policy, ok := restartPolicies[word]
 	if !ok {
-		s.refuse(at, "is refused: use no, on-failure, always or unless-stopped, not %s; a number of attempts has no counterpart", word)
+		s.refuse(keyPath, "is refused: use no, on-failure, always or unless-stopped, not %s; a number of attempts has no counterpart", word)
 	}
 	s.spec.set("restartPolicy", policy)
 }

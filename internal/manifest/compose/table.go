@@ -42,8 +42,8 @@ func expand(rows []attribute) (out []attribute) {
 	for _, r := range rows {
 		before, rest, _ := strings.Cut(r.path, "{")
 		list, after, _ := strings.Cut(rest, "}")
-		for one := range strings.SplitSeq(list, ",") {
-			r.path = before + one + after
+		for word := range strings.SplitSeq(list, ",") {
+			r.path = before + word + after
 			out = append(out, r)
 		}
 	}
@@ -193,8 +193,8 @@ func newRows() rows {
 
 // find returns the row of the attribute of a model, or of the nearest one above it.
 func (r rows) find(path string) (attribute, bool) {
-	for at := strings.Split(path, "."); len(at) > 0; at = at[:len(at)-1] {
-		if a, ok := r[pattern(at)]; ok {
+	for keyPath := strings.Split(path, "."); len(keyPath) > 0; keyPath = keyPath[:len(keyPath)-1] {
+		if a, ok := r[pattern(keyPath)]; ok {
 			return a, true
 		}
 	}

@@ -46,16 +46,16 @@ func (s *service) mount(target string, volume, options object) {
 
 func (s *service) setVolumes() {
 	for i, v := range s.Volumes {
-		at := s.at("volumes", strconv.Itoa(i))
+		keyPath := s.at("volumes", strconv.Itoa(i))
 		options := object{}
 		options.set("readOnly", v.ReadOnly)
 		switch v.Type {
 		case types.VolumeTypeBind:
-			s.setBind(v, options, at)
+			s.setBind(v, options, keyPath)
 		case types.VolumeTypeVolume:
 			volume := object{"emptyDir": object{}}
 			if v.Source == "" {
-				s.warn(at, "is removed with the pod: a volume with a name stays")
+				s.warn(keyPath, "is removed with the pod: a volume with a name stays")
 			} else {
 				volume = object{"persistentVolumeClaim": object{"claimName": toName(s.project.Volumes[v.Source].Name)}}
 			}
@@ -76,7 +76,7 @@ func (s *service) setVolumes() {
 			}
 			s.mount(v.Target, object{"image": object{"reference": v.Source, "pullPolicy": "IfNotPresent"}}, options)
 		default:
-			s.refuse(at, "is refused: use volume, bind, tmpfs or image, not %s", v.Type)
+			s.refuse(keyPath, "is refused: use volume, bind, tmpfs or image, not %s", v.Type)
 		}
 	}
 	for i, t := range s.Tmpfs {
@@ -90,14 +90,14 @@ var propagations = map[string]string{"": "", "private": "", "rprivate": "", "rsl
 
 // setBind mounts a path of the host. What is missing is created as a directory, unless create_host_path is
 // false.
-func (s *service) setBind(v types.ServiceVolumeConfig, options object, at []string) {
+func (s *service) setBind(v types.ServiceVolumeConfig, options object, keyPath []string) {
 	create, propagation := true, ""
 	if v.Bind != nil {
 		create, propagation = bool(v.Bind.CreateHostPath), v.Bind.Propagation
 	}
 	mode, ok := propagations[propagation]
 	if !ok {
-		s.refuse(at, "is refused: the propagation is rprivate, rslave or rshared, not %s", propagation)
+		s.refuse(keyPath, "is refused: the propagation is rprivate, rslave or rshared, not %s", propagation)
 	}
 	options.set("mountPropagation", mode)
 	source := object{"path": v.Source}
@@ -111,7 +111,7 @@ func (s *service) setBind(v types.ServiceVolumeConfig, options object, at []stri
 }
 
 // tmpfs returns an emptyDir for the options of a tmpfs.
-func (s *service) tmpfs(options string, at []string) object {
+func (s *service) tmpfs(options string, keyPath []string) object {
 	memory := object{"medium": "Memory"}
 	for option := range strings.SplitSeq(options, ",") {
 		key, value, _ := strings.Cut(option, "=")
@@ -120,17 +120,17 @@ func (s *service) tmpfs(options string, at []string) object {
 		case "size":
 			n, err := units.RAMInBytes(value)
 			if err != nil {
-				s.refuse(at, "is refused: %v", err)
+				s.refuse(keyPath, "is refused: %v", err)
 			}
 			memory.set("sizeLimit", bytesOf(types.UnitBytes(n)))
 		case "mode":
 			n, err := strconv.ParseInt(value, 8, 32)
 			if err != nil {
-				s.refuse(at, "is refused: %v", err)
+				s.refuse(keyPath, "is refused: %v", err)
 			}
 			memory.set("mode", n)
 		default:
-			s.refuse(at, "is refused: the option %s has no counterpart; podrun has size and mode", option)
+			s.refuse(keyPath, "is refused: the option %s has no counterpart; podrun has size and mode", option)
 		}
 	}
 	return memory
@@ -156,21 +156,21 @@ func (c *converter) objectOfFile(attribute, key string, f types.FileObjectConfig
 	if f.External {
 		return
 	}
-	at := []string{attribute, key}
+	keyPath := []string{attribute, key}
 	text := []byte(f.Content)
 	switch {
 	case f.File != "":
 		var err error
 		if text, err = c.reader.read(f.File); err != nil {
-			c.refuse(append(at, "file"), "cannot be read: %v", err)
+			c.refuse(append(keyPath, "file"), "cannot be read: %v", err)
 		}
 	case f.Environment != "":
 		value, ok := c.project.Environment[f.Environment]
 		switch {
 		case c.withheld(f.Environment):
-			c.refuse(append(at, "environment"), "%s", withheldText(f.Environment))
+			c.refuse(append(keyPath, "environment"), "%s", withheldText(f.Environment))
 		case !ok:
-			c.refuse(append(at, "environment"), "cannot be read: the variable %s is not set", f.Environment)
+			c.refuse(append(keyPath, "environment"), "cannot be read: the variable %s is not set", f.Environment)
 		}
 		text = []byte(value)
 	}

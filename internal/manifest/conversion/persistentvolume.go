@@ -99,6 +99,6 @@ func isMet(r *corev1.NodeSelectorRequirement, labels map[string]string) bool {
 		order := cmp.Compare(a, b)
 		return has && aerr == nil && berr == nil && (order > 0 && r.Operator == corev1.NodeSelectorOpGt || order < 0 && r.Operator == corev1.NodeSelectorOpLt)
 	}
-	one := pod.Selector{Requirements: []pod.Requirement{{Key: r.Key, Operator: string(r.Operator), Values: r.Values}}}
-	return one.Matches(labels)
+	selector := pod.Selector{Requirements: []pod.Requirement{{Key: r.Key, Operator: string(r.Operator), Values: r.Values}}}
+	return selector.Matches(labels)
 }

@@ -24,10 +24,10 @@ func Parse(file string, data []byte) ([]Object, *Errors) {
 	errs := &Errors{}
 	docs, err := split(data)
 	if err != nil {
-		var one *Error
-		if errors.As(err, &one) {
-			one.File = file
-			errs.Add(one)
+		var mistake *Error
+		if errors.As(err, &mistake) {
+			mistake.File = file
+			errs.Add(mistake)
 		}
 		return nil, errs
 	}
@@ -119,8 +119,8 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 	if kind == "List" || kind == "PodList" {
 		return d.list(fields, path)
 	}
-	if why := ignoredKind(apiVersion, kind); why != "" {
-		return []Object{d.ignoredObject(fields, kind, why, path)}
+	if reason := ignoredKind(apiVersion, kind); reason != "" {
+		return []Object{d.ignoredObject(fields, kind, reason, path)}
 	}
 	if group, own := foreignGroup(apiVersion); own {
 		d.failAt(path.Child("kind"), unsupportedKind(apiutil.Truncate(kind, 60)+" of "+apiutil.Truncate(group, 60), ""))
@@ -175,9 +175,9 @@ func (d *decoder) list(fields map[string]any, path *field.Path) []Object {
 
 // ignoredObject returns an object that has no meaning here: only its name, and the handler of a RuntimeClass,
 // is read.
-func (d *decoder) ignoredObject(fields map[string]any, kind, why string, path *field.Path) Object {
+func (d *decoder) ignoredObject(fields map[string]any, kind, reason string, path *field.Path) Object {
 	o := d.newObject(kind, path)
-	o.Ignored = why
+	o.Ignored = reason
 	if meta, ok := fields["metadata"].(map[string]any); ok {
 		o.name, _ = meta["name"].(string)
 	}

@@ -51,8 +51,8 @@ type Errors struct {
 // Error returns one line per mistake.
 func (e *Errors) Error() string {
 	lines := make([]string, 0, len(e.List)+1)
-	for _, one := range e.List {
-		lines = append(lines, one.Error())
+	for _, mistake := range e.List {
+		lines = append(lines, mistake.Error())
 	}
 	if e.Truncated {
 		lines = append(lines, fmt.Sprintf("and more; these are the first %d", len(e.List)))
@@ -63,8 +63,8 @@ func (e *Errors) Error() string {
 // Unwrap returns every mistake, for errors.As.
 func (e *Errors) Unwrap() []error {
 	errs := make([]error, len(e.List))
-	for i, one := range e.List {
-		errs[i] = one
+	for i, mistake := range e.List {
+		errs[i] = mistake
 	}
 	return errs
 }
@@ -72,12 +72,12 @@ func (e *Errors) Unwrap() []error {
 func (e *Errors) full() bool { return len(e.List) >= maxErrors }
 
 // Add appends a mistake, unless there are too many.
-func (e *Errors) Add(one *Error) {
+func (e *Errors) Add(mistake *Error) {
 	if e.full() {
 		e.Truncated = true
 		return
 	}
-	e.List = append(e.List, one)
+	e.List = append(e.List, mistake)
 }
 
 // Err sorts the mistakes, removes duplicates, and returns nil if there are none.

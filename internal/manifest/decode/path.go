@@ -137,11 +137,11 @@ func lookupMerged(merged *yaml.Node, step string) (int, *yaml.Node) {
 	if merged.Kind == yaml.SequenceNode {
 		maps = merged.Content
 	}
-	for _, one := range maps {
-		if one = resolveAlias(one); one.Kind != yaml.MappingNode {
+	for _, node := range maps {
+		if node = resolveAlias(node); node.Kind != yaml.MappingNode {
 			continue
 		}
-		if line, found := lookupKey(one, step); found != nil {
+		if line, found := lookupKey(node, step); found != nil {
 			return line, found
 		}
 	}

@@ -65,9 +65,9 @@ func sameAsKubernetes(t *testing.T, data []byte, kube func([]byte) (*corev1.Pod,
 	if kubeErr != nil {
 		return
 	}
-	for _, one := range strings.Split(err.Error(), "\n") {
-		for _, why := range ours {
-			if strings.Contains(one, why) {
+	for _, line := range strings.Split(err.Error(), "\n") {
+		for _, reason := range ours {
+			if strings.Contains(line, reason) {
 				return
 			}
 		}

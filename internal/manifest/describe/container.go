@@ -20,10 +20,10 @@ func (p *page) containers(pod *corev1.Pod, title string, list []corev1.Container
 	p.row(0, title)
 	for i := range list {
 		c := &list[i]
-		at := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
+		index := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 		var status *corev1.ContainerStatus
-		if at >= 0 {
-			status = &statuses[at]
+		if index >= 0 {
+			status = &statuses[index]
 		}
 		p.identity(c, status)
 		p.lines(2, "Command:", c.Command)

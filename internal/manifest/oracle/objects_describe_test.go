@@ -128,12 +128,12 @@ func drawKind(d draw, kind string) metav1.Object {
 	case "Job":
 		o := &batchv1.Job{ObjectMeta: meta, Spec: d.jobSpec()}
 		o.Spec.Selector = chosen
-		at := metav1.NewTime(time.Now().Add(-time.Hour))
+		moment := metav1.NewTime(time.Now().Add(-time.Hour))
 		if d.maybe() {
-			o.Status.StartTime = &at
+			o.Status.StartTime = &moment
 		}
 		if d.maybe() {
-			o.Status.CompletionTime = &metav1.Time{Time: at.Add(3 * time.Minute)}
+			o.Status.CompletionTime = &metav1.Time{Time: moment.Add(3 * time.Minute)}
 		}
 		o.Status.Active, o.Status.Succeeded, o.Status.Failed = *n(), *n(), *n()
 		if d.maybe() {

@@ -25,7 +25,7 @@ func ResolveContainerPort(c *corev1.Container, p intstr.IntOrString) (n int, ok 
 
 // VisitPorts calls f for each port of the pod. beside reports whether its container runs at the same time as
 // the others.
-func VisitPorts(s *corev1.PodSpec, path *field.Path, f func(c *corev1.Container, p *corev1.ContainerPort, concurrent bool, at *field.Path)) {
+func VisitPorts(s *corev1.PodSpec, path *field.Path, f func(c *corev1.Container, p *corev1.ContainerPort, concurrent bool, fieldPath *field.Path)) {
 	each := func(list string, containers []corev1.Container, init bool) {
 		for i := range containers {
 			c := &containers[i]

@@ -28,8 +28,8 @@ type StartAfter struct {
 
 // ParseStartAfter reads the value of AnnotationStartAfter. Its error continues the sentence "it …".
 func ParseStartAfter(value string) (list []StartAfter, err error) {
-	for one := range strings.SplitSeq(value, ",") {
-		name, state, _ := strings.Cut(strings.TrimSpace(one), "=")
+	for word := range strings.SplitSeq(value, ",") {
+		name, state, _ := strings.Cut(strings.TrimSpace(word), "=")
 		state, grace, err := cutGrace(state)
 		switch state {
 		case AfterRunning, AfterReady, AfterSucceeded, AfterHealthy:

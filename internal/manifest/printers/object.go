@@ -143,11 +143,11 @@ func externalIP(s *pod.Service) string {
 func servicePorts(s *pod.Service) string {
 	var list []string
 	for _, p := range s.Ports {
-		one := fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+		text := fmt.Sprintf("%d/%s", p.Port, p.Protocol)
 		if p.NodePort > 0 {
-			one = fmt.Sprintf("%d:%d/%s", p.Port, p.NodePort, p.Protocol)
+			text = fmt.Sprintf("%d:%d/%s", p.Port, p.NodePort, p.Protocol)
 		}
-		list = append(list, one)
+		list = append(list, text)
 	}
 	return strings.Join(list, ",")
 }

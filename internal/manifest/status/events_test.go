@@ -16,11 +16,11 @@ import (
 func TestEvents(t *testing.T) {
 	p := testmanifest.ThreePod(t).Pod
 	p.UID = "u-1"
-	at := func(d time.Duration) time.Time { return testmanifest.Noon.Add(-d) }
+	moment := func(d time.Duration) time.Time { return testmanifest.Noon.Add(-d) }
 	events := status.Events(p, []pod.Event{
-		{Type: pod.Warning, Reason: "Evicted", Message: "Usage. ", Count: 1, First: at(90 * time.Second), Last: at(90 * time.Second)},
-		{Type: pod.Normal, Reason: "Started", Container: "a", Message: "Container started", Count: 5, First: at(time.Hour), Last: at(7 * time.Second)},
-		{Type: pod.Normal, Reason: "Started", Container: "init", Message: "Container started", Count: 1, First: at(time.Hour), Last: at(time.Hour)},
+		{Type: pod.Warning, Reason: "Evicted", Message: "Usage. ", Count: 1, First: moment(90 * time.Second), Last: moment(90 * time.Second)},
+		{Type: pod.Normal, Reason: "Started", Container: "a", Message: "Container started", Count: 5, First: moment(time.Hour), Last: moment(7 * time.Second)},
+		{Type: pod.Normal, Reason: "Started", Container: "init", Message: "Container started", Count: 1, First: moment(time.Hour), Last: moment(time.Hour)},
 	})
 	want := []printers.EventColumns{
 		{LastSeen: "90s", Type: "Warning", Reason: "Evicted", Object: "Pod/p", Message: "Usage.", Source: "podrun", FirstSeen: "90s", Count: "1"},

@@ -113,14 +113,14 @@ func containerUser(u *pod.User) *corev1.ContainerUser {
 func mountStatuses(mounts []corev1.VolumeMount, recursive bool) []corev1.VolumeMountStatus {
 	var out []corev1.VolumeMountStatus
 	for _, m := range mounts {
-		one := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		mount := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
-			one.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
+			mount.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
 			if r := m.RecursiveReadOnly; r != nil && *r != corev1.RecursiveReadOnlyDisabled && recursive {
-				*one.RecursiveReadOnly = corev1.RecursiveReadOnlyEnabled
+				*mount.RecursiveReadOnly = corev1.RecursiveReadOnlyEnabled
 			}
 		}
-		out = append(out, one)
+		out = append(out, mount)
 	}
 	return out
 }

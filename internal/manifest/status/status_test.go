@@ -17,19 +17,19 @@ import (
 
 // TestRender compares a whole Pod with its status as users see it.
 func TestRender(t *testing.T) {
-	at := func(minutes int) time.Time { return testmanifest.Noon.Add(time.Duration(minutes) * time.Minute) }
-	failed := &pod.Terminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled", Message: "out of memory", StartedAt: at(-5), FinishedAt: at(-4), ContainerID: "podrun://b0"}
+	moment := func(minutes int) time.Time { return testmanifest.Noon.Add(time.Duration(minutes) * time.Minute) }
+	failed := &pod.Terminated{ExitCode: 137, Signal: 9, Reason: "OOMKilled", Message: "out of memory", StartedAt: moment(-5), FinishedAt: moment(-4), ContainerID: "podrun://b0"}
 	st := &pod.Status{
-		Phase: pod.Running, StartTime: at(-12), Reason: "Why", Message: "because",
-		Deleting: true, Deletion: &pod.Deletion{At: at(1), GraceSeconds: 30},
+		Phase: pod.Running, StartTime: moment(-12), Reason: "Why", Message: "because",
+		Deleting: true, Deletion: &pod.Deletion{At: moment(1), GraceSeconds: 30},
 		Conditions: []pod.Condition{
-			{Type: "Initialized", Status: "True", LastTransition: at(-10)},
-			{Type: "Ready", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [b]", LastTransition: at(-4)},
+			{Type: "Initialized", Status: "True", LastTransition: moment(-10)},
+			{Type: "Ready", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [b]", LastTransition: moment(-4)},
 		},
 		InitContainers: []pod.ContainerStatus{
 			{Name: "init", Ready: true, Image: "docker.io/library/i:latest", ImageID: "sha256:1", ContainerID: "podrun://i0",
-				State: pod.State{Terminated: &pod.Terminated{Reason: "Completed", StartedAt: at(-12), FinishedAt: at(-11), ContainerID: "podrun://i0"}}},
-			{Name: "side", Ready: true, Started: true, RestartCount: 1, State: pod.State{Running: &pod.RunningAt{StartedAt: at(-10)}}},
+				State: pod.State{Terminated: &pod.Terminated{Reason: "Completed", StartedAt: moment(-12), FinishedAt: moment(-11), ContainerID: "podrun://i0"}}},
+			{Name: "side", Ready: true, Started: true, RestartCount: 1, State: pod.State{Running: &pod.RunningAt{StartedAt: moment(-10)}}},
 		},
 		Containers: []pod.ContainerStatus{
 			{Name: "b", RestartCount: 3, User: &pod.User{UID: 1000, GID: 50, Groups: []int{50, 60000}}, State: pod.State{Waiting: &pod.Waiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}}, LastState: pod.State{Terminated: failed}},

@@ -46,9 +46,9 @@ func PodConflicts(p *corev1.Pod) []Finding {
 	for list, containers := range map[string][]corev1.Container{"initContainers": p.Spec.InitContainers, "containers": p.Spec.Containers} {
 		found = append(found, badPriorities(list, containers)...)
 		for i := range containers {
-			at := fmt.Sprintf("spec.%s[%d]", list, i)
-			found = append(found, missingPorts(at, &containers[i])...)
-			found = append(found, missingContainers(p, at, &containers[i])...)
+			prefix := fmt.Sprintf("spec.%s[%d]", list, i)
+			found = append(found, missingPorts(prefix, &containers[i])...)
+			found = append(found, missingContainers(p, prefix, &containers[i])...)
 		}
 	}
 	return found
@@ -56,11 +56,11 @@ func PodConflicts(p *corev1.Pod) []Finding {
 
 // missingPorts finds probes and hooks that name a port which the container does not have. A kubelet reports
 // this only when it probes.
-func missingPorts(at string, c *corev1.Container) []Finding {
+func missingPorts(prefix string, c *corev1.Container) []Finding {
 	var found []Finding
 	check := func(path string, p intstr.IntOrString) {
 		if _, ok := podutil.ResolveContainerPort(c, p); !ok {
-			found = append(found, Finding{Path: at + path, Support: Refused,
+			found = append(found, Finding{Path: prefix + path, Support: Refused,
 				Note: fmt.Sprintf("no port of this container has the name %q", apiutil.Truncate(p.StrVal, 60))})
 		}
 	}
@@ -82,7 +82,7 @@ func missingPorts(at string, c *corev1.Container) []Finding {
 
 // missingContainers finds variables that refer to a container which the pod does not have. A kubelet reports
 // this only when it creates the container.
-func missingContainers(p *corev1.Pod, at string, c *corev1.Container) []Finding {
+func missingContainers(p *corev1.Pod, prefix string, c *corev1.Container) []Finding {
 	var found []Finding
 	for i, e := range c.Env {
 		if e.ValueFrom == nil || e.ValueFrom.ResourceFieldRef == nil || e.ValueFrom.ResourceFieldRef.ContainerName == "" {
@@ -91,7 +91,7 @@ func missingContainers(p *corev1.Pod, at string, c *corev1.Container) []Finding 
 		name := e.ValueFrom.ResourceFieldRef.ContainerName
 		named := func(c corev1.Container) bool { return c.Name == name }
 		if !slices.ContainsFunc(p.Spec.InitContainers, named) && !slices.ContainsFunc(p.Spec.Containers, named) {
-			found = append(found, Finding{Path: fmt.Sprintf("%s.env[%d].valueFrom.resourceFieldRef.containerName", at, i), Support: Refused,
+			found = append(found, Finding{Path: fmt.Sprintf("%s.env[%d].valueFrom.resourceFieldRef.containerName", prefix, i), Support: Refused,
 				Note: fmt.Sprintf("no container of this pod has the name %q", apiutil.Truncate(name, 60))})
 		}
 	}

@@ -197,13 +197,13 @@ var networkPolicyRows = slices.Concat([]Field{
 
 // policyRuleRows returns the fields of the rules of one direction of a NetworkPolicy.
 func policyRuleRows(traffic, peers string) []Field {
-	at := "spec." + traffic
-	peer := at + "[]." + peers + "[]"
+	prefix := "spec." + traffic
+	peer := prefix + "[]." + peers + "[]"
 	rows := []Field{
-		{Path: at + "{,[].ports}", Support: Supported},
-		{Path: at + "[].ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
-		{Path: at + "[].ports[]{.port,.endPort}", Support: Supported},
-		{Path: at + "[]." + peers, Support: Supported},
+		{Path: prefix + "{,[].ports}", Support: Supported},
+		{Path: prefix + "[].ports[].protocol", Support: Supported, Only: []string{"TCP", "UDP"}, Note: "default: TCP"},
+		{Path: prefix + "[].ports[]{.port,.endPort}", Support: Supported},
+		{Path: prefix + "[]." + peers, Support: Supported},
 		{Path: peer + ".ipBlock{,.cidr,.except}", Support: Supported},
 	}
 	for _, selector := range []string{".podSelector", ".namespaceSelector"} {

@@ -43,8 +43,8 @@ func expand(rows []Field) []Field {
 	for _, r := range rows {
 		before, rest, _ := strings.Cut(r.Path, "{")
 		list, after, _ := strings.Cut(rest, "}")
-		for one := range strings.SplitSeq(list, ",") {
-			r.Path = before + one + after
+		for word := range strings.SplitSeq(list, ",") {
+			r.Path = before + word + after
 			out = append(out, r)
 		}
 	}
@@ -118,8 +118,8 @@ func (r Field) levelFor(value string) Level {
 	if len(r.Only) == 0 {
 		return r.Support
 	}
-	for _, one := range r.Only {
-		if before, ok := strings.CutSuffix(one, "['*']"); ok && strings.HasPrefix(value, before+"['") && strings.HasSuffix(value, "']") || one == value {
+	for _, allowed := range r.Only {
+		if before, ok := strings.CutSuffix(allowed, "['*']"); ok && strings.HasPrefix(value, before+"['") && strings.HasSuffix(value, "']") || allowed == value {
 			return r.Support
 		}
 	}

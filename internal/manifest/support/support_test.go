@@ -34,15 +34,15 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 	var visit func(typ reflect.Type, path string)
 	visit = func(typ reflect.Type, path string) {
 		for name, ft := range s.Fields(typ) {
-			at := dot(path, name)
-			r, ok := rows.find(at)
+			prefix := dot(path, name)
+			r, ok := rows.find(prefix)
 			if !ok {
-				t.Errorf("%s has no row: give it one in support_*.go", at)
+				t.Errorf("%s has no row: give it one in support_*.go", prefix)
 				continue
 			}
 			visited[r.Path] = true
-			if _, own := rows[at]; own {
-				visited[at] = true
+			if _, own := rows[prefix]; own {
+				visited[prefix] = true
 			}
 			if r.Support != Supported {
 				continue // applies to everything below
@@ -50,9 +50,9 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 			switch ft = apiutil.DerefType(ft); {
 			case apiutil.UnmarshalsItself(ft):
 			case ft.Kind() == reflect.Struct:
-				visit(ft, at)
+				visit(ft, prefix)
 			case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Struct:
-				visit(ft.Elem(), at+"[]")
+				visit(ft.Elem(), prefix+"[]")
 			}
 		}
 	}

@@ -26,13 +26,13 @@ func validateContainers(s *corev1.PodSpec, volumes map[string]*corev1.Volume, pa
 		errs = append(errs, validateProbesAndHooks(&s.Containers[i], s, apps.Index(i))...)
 	}
 	for i := range s.InitContainers {
-		c, at := &s.InitContainers[i], path.Child("initContainers").Index(i)
-		errs = append(errs, validateContainer(c, volumes, names, at)...)
-		errs = append(errs, validateRestart(c, true, at)...)
+		c, fieldPath := &s.InitContainers[i], path.Child("initContainers").Index(i)
+		errs = append(errs, validateContainer(c, volumes, names, fieldPath)...)
+		errs = append(errs, validateRestart(c, true, fieldPath)...)
 		if podutil.IsSidecar(c) {
-			errs = append(errs, validateProbesAndHooks(c, s, at)...)
+			errs = append(errs, validateProbesAndHooks(c, s, fieldPath)...)
 		} else {
-			errs = append(errs, validateInitContainer(c, at)...)
+			errs = append(errs, validateInitContainer(c, fieldPath)...)
 		}
 	}
 	for i := range s.EphemeralContainers {
@@ -107,32 +107,32 @@ const (
 // are not checked.
 func validateRestart(c *corev1.Container, init bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	at, rules := path.Child("restartPolicy"), path.Child("restartPolicyRules")
+	fieldPath, rules := path.Child("restartPolicy"), path.Child("restartPolicyRules")
 	switch {
 	case c.RestartPolicy == nil && len(c.RestartPolicyRules) > 0:
-		errs = append(errs, field.Required(at, "must specify restartPolicy when restart rules are used"))
+		errs = append(errs, field.Required(fieldPath, "must specify restartPolicy when restart rules are used"))
 		if init {
 			return errs
 		}
 	case c.RestartPolicy == nil:
 		return nil
 	default:
-		errs = append(errs, enumerated(*c.RestartPolicy, at, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
+		errs = append(errs, enumerated(*c.RestartPolicy, fieldPath, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
 	}
 	if n := len(c.RestartPolicyRules); n > maxRestartRules {
 		errs = append(errs, field.TooMany(rules, n, maxRestartRules))
 	}
 	for i, r := range c.RestartPolicyRules {
-		at := rules.Index(i)
-		errs = append(errs, enumerated(r.Action, at.Child("action"), corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)...)
+		fieldPath := rules.Index(i)
+		errs = append(errs, enumerated(r.Action, fieldPath.Child("action"), corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)...)
 		if r.ExitCodes == nil {
-			errs = append(errs, field.Required(at.Child("exitCodes"), "must be specified"))
+			errs = append(errs, field.Required(fieldPath.Child("exitCodes"), "must be specified"))
 			continue
 		}
-		at = at.Child("exitCodes")
-		errs = append(errs, enumerated(r.ExitCodes.Operator, at.Child("operator"), corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)...)
+		fieldPath = fieldPath.Child("exitCodes")
+		errs = append(errs, enumerated(r.ExitCodes.Operator, fieldPath.Child("operator"), corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)...)
 		if n := len(r.ExitCodes.Values); n > maxRestartCodes {
-			errs = append(errs, field.TooMany(at.Child("values"), n, maxRestartCodes))
+			errs = append(errs, field.TooMany(fieldPath.Child("values"), n, maxRestartCodes))
 		}
 	}
 	return errs

@@ -19,17 +19,17 @@ func validateHostname(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if o == nil {
 		return errs
 	}
-	at := path.Child("hostnameOverride")
+	fieldPath := path.Child("hostnameOverride")
 	if ptr.Deref(s.SetHostnameAsFQDN, false) {
-		errs = append(errs, field.Forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
+		errs = append(errs, field.Forbidden(fieldPath, "may not be specified when setHostnameAsFQDN is true"))
 	}
 	if s.HostNetwork {
-		errs = append(errs, field.Forbidden(at, "may not be specified when hostNetwork is true"))
+		errs = append(errs, field.Forbidden(fieldPath, "may not be specified when hostNetwork is true"))
 	}
 	if len(*o) > maxKernelHostname {
-		errs = append(errs, field.TooLong(at, "", maxKernelHostname))
+		errs = append(errs, field.TooLong(fieldPath, "", maxKernelHostname))
 	}
-	return append(errs, checkRule(*o, at, validation.IsDNS1123Subdomain)...)
+	return append(errs, checkRule(*o, fieldPath, validation.IsDNS1123Subdomain)...)
 }
 
 // Limits of dnsConfig (pkg/apis/core/validation of Kubernetes).
@@ -47,10 +47,10 @@ func validateDNS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validateDNSConfig(s.DNSConfig, s.DNSPolicy, path.Child("dnsConfig"))...)
 	errs = append(errs, checkOptional(s.Subdomain, path.Child("subdomain"), validation.IsDNS1123Label)...)
 	for i, a := range s.HostAliases {
-		at := path.Child("hostAliases").Index(i)
-		errs = append(errs, validateAddress(a.IP, at.Child("ip"))...)
+		fieldPath := path.Child("hostAliases").Index(i)
+		errs = append(errs, validateAddress(a.IP, fieldPath.Child("ip"))...)
 		for j, name := range a.Hostnames {
-			errs = append(errs, checkRule(name, at.Child("hostnames").Index(j), validation.IsDNS1123Subdomain)...)
+			errs = append(errs, checkRule(name, fieldPath.Child("hostnames").Index(j), validation.IsDNS1123Subdomain)...)
 		}
 	}
 	return errs
@@ -70,11 +70,11 @@ func validateAddress(ip string, path *field.Path) field.ErrorList {
 func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if policy == corev1.DNSNone && (c == nil || len(c.Nameservers) == 0) {
-		at := path
+		fieldPath := path
 		if c != nil {
-			at = path.Child("nameservers")
+			fieldPath = path.Child("nameservers")
 		}
-		return append(errs, field.Required(at, "must provide at least one DNS nameserver when `dnsPolicy` is None"))
+		return append(errs, field.Required(fieldPath, "must provide at least one DNS nameserver when `dnsPolicy` is None"))
 	}
 	if c == nil {
 		return nil
@@ -85,26 +85,26 @@ func validateDNSConfig(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *fi
 	for i, ns := range c.Nameservers {
 		errs = append(errs, validateAddress(ns, path.Child("nameservers").Index(i))...)
 	}
-	at := path.Child("searches")
+	fieldPath := path.Child("searches")
 	if len(c.Searches) > maxSearches {
-		errs = append(errs, field.Invalid(at, c.Searches, "must not have more than 32 search paths"))
+		errs = append(errs, field.Invalid(fieldPath, c.Searches, "must not have more than 32 search paths"))
 	}
 	if len(strings.Join(c.Searches, " ")) > maxSearchChars {
-		errs = append(errs, field.Invalid(at, c.Searches, "must not have more than 2048 characters (including spaces) in the search list"))
+		errs = append(errs, field.Invalid(fieldPath, c.Searches, "must not have more than 2048 characters (including spaces) in the search list"))
 	}
 	for i, search := range c.Searches {
 		if search != "." {
-			errs = append(errs, checkRule(trimDot(search), at.Index(i), validation.IsDNS1123SubdomainWithUnderscore)...)
+			errs = append(errs, checkRule(trimDot(search), fieldPath.Index(i), validation.IsDNS1123SubdomainWithUnderscore)...)
 		}
 	}
 	for i, o := range c.Options {
-		at := path.Child("options").Index(i)
+		fieldPath := path.Child("options").Index(i)
 		if o.Name == "" {
-			errs = append(errs, field.Required(at, "must not be empty"))
+			errs = append(errs, field.Required(fieldPath, "must not be empty"))
 		}
 		// podrun's own rule: the file has one line for all options.
 		if text := o.Name + ptr.Deref(o.Value, ""); strings.ContainsAny(text, " \t\r\n\x00") {
-			errs = append(errs, field.Invalid(at, text, "must not contain white space"))
+			errs = append(errs, field.Invalid(fieldPath, text, "must not contain white space"))
 		}
 	}
 	return errs

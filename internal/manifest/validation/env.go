@@ -23,11 +23,11 @@ var envFieldPaths = []string{
 func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, e := range env {
-		at := path.Index(i)
-		errs = append(errs, checkRequired(e.Name, at.Child("name"), validation.IsRelaxedEnvVarName)...)
-		errs = append(errs, validateNoNUL(e.Value, at.Child("value"))...)
+		fieldPath := path.Index(i)
+		errs = append(errs, checkRequired(e.Name, fieldPath.Child("name"), validation.IsRelaxedEnvVarName)...)
+		errs = append(errs, validateNoNUL(e.Value, fieldPath.Child("value"))...)
 		if e.ValueFrom != nil {
-			errs = append(errs, validateEnvSource(e, at.Child("valueFrom"))...)
+			errs = append(errs, validateEnvSource(e, fieldPath.Child("valueFrom"))...)
 		}
 	}
 	return errs
@@ -74,12 +74,12 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, path *field.Path) field.E
 // validateFieldRefOf checks a reference to one of the paths, or to a label or an
 // annotation.
 func validateFieldRefOf(ref *corev1.ObjectFieldSelector, paths []string, path *field.Path) field.ErrorList {
-	at := path.Child("fieldPath")
+	fieldPath := path.Child("fieldPath")
 	switch {
 	case ref.FieldPath == "":
-		return field.ErrorList{field.Required(at, "")}
+		return field.ErrorList{field.Required(fieldPath, "")}
 	case ref.APIVersion != "v1":
-		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
+		return field.ErrorList{field.Invalid(fieldPath, ref.FieldPath, "error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
 	}
 	if of, key, ok := podutil.SplitSubscriptedPath(ref.FieldPath); ok {
 		switch of {
@@ -88,10 +88,10 @@ func validateFieldRefOf(ref *corev1.ObjectFieldSelector, paths []string, path *f
 		case "metadata.annotations":
 			return checkRule(strings.ToLower(key), path, validation.IsQualifiedName)
 		}
-		return field.ErrorList{field.Invalid(at, ref.FieldPath, "error converting fieldPath: field label does not support subscript: "+ref.FieldPath)}
+		return field.ErrorList{field.Invalid(fieldPath, ref.FieldPath, "error converting fieldPath: field label does not support subscript: "+ref.FieldPath)}
 	}
 	if !slices.Contains(paths, ref.FieldPath) {
-		return field.ErrorList{field.NotSupported(at, ref.FieldPath, append(slices.Clone(paths), "metadata.labels['KEY']", "metadata.annotations['KEY']"))}
+		return field.ErrorList{field.NotSupported(fieldPath, ref.FieldPath, append(slices.Clone(paths), "metadata.labels['KEY']", "metadata.annotations['KEY']"))}
 	}
 	return nil
 }
@@ -107,14 +107,14 @@ func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 func validateFileRef(r *corev1.FileKeySelector, path *field.Path) field.ErrorList {
 	errs := checkRequired(r.Key, path.Child("key"), validation.IsRelaxedEnvVarName)
 	errs = append(errs, checkRequired(r.VolumeName, path.Child("volumeName"), validation.IsDNS1123Label)...)
-	at := path.Child("path")
+	fieldPath := path.Child("path")
 	if r.Path == "" {
-		return append(errs, field.Required(at, ""))
+		return append(errs, field.Required(fieldPath, ""))
 	}
-	if bad := validateNoDotDot(r.Path, at); len(bad) > 0 {
+	if bad := validateNoDotDot(r.Path, fieldPath); len(bad) > 0 {
 		return append(errs, bad...)
 	}
-	return append(errs, validateNoControl(r.Path, at)...)
+	return append(errs, validateNoControl(r.Path, fieldPath)...)
 }
 
 // validateFileVolumes checks that files of variables lie in emptyDir volumes.
@@ -127,12 +127,12 @@ func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 					continue
 				}
 				name := e.ValueFrom.FileKeyRef.VolumeName
-				at := path.Child(list).Index(i).Child("env").Index(j).Child("valueFrom", "fileKeyRef", "volumeName")
+				fieldPath := path.Child(list).Index(i).Child("env").Index(j).Child("valueFrom", "fileKeyRef", "volumeName")
 				switch k := slices.IndexFunc(s.Volumes, func(v corev1.Volume) bool { return v.Name == name }); {
 				case k < 0:
-					errs = append(errs, field.NotFound(at, name))
+					errs = append(errs, field.NotFound(fieldPath, name))
 				case s.Volumes[k].EmptyDir == nil:
-					errs = append(errs, field.Invalid(at, name, "referenced volume must be of type emptyDir"))
+					errs = append(errs, field.Invalid(fieldPath, name, "referenced volume must be of type emptyDir"))
 				}
 			}
 		}
@@ -143,15 +143,15 @@ func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 func validateEnvFrom(list []corev1.EnvFromSource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, f := range list {
-		at, sources := path.Index(i), 0
-		errs = append(errs, checkOptional(f.Prefix, at.Child("prefix"), validation.IsRelaxedEnvVarName)...)
+		fieldPath, sources := path.Index(i), 0
+		errs = append(errs, checkOptional(f.Prefix, fieldPath.Child("prefix"), validation.IsRelaxedEnvVarName)...)
 		if f.ConfigMapRef != nil {
 			sources++
-			errs = append(errs, checkRequired(f.ConfigMapRef.Name, at.Child("configMapRef", "name"), isObjectName)...)
+			errs = append(errs, checkRequired(f.ConfigMapRef.Name, fieldPath.Child("configMapRef", "name"), isObjectName)...)
 		}
 		if f.SecretRef != nil {
 			sources++
-			errs = append(errs, checkRequired(f.SecretRef.Name, at.Child("secretRef", "name"), isObjectName)...)
+			errs = append(errs, checkRequired(f.SecretRef.Name, fieldPath.Child("secretRef", "name"), isObjectName)...)
 		}
 		switch sources {
 		case 0:

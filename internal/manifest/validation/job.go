@@ -132,9 +132,9 @@ func validateFailurePolicy(s *batchv1.JobSpec, spec *field.Path) field.ErrorList
 	return errs
 }
 
-func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, at *field.Path) field.ErrorList {
+func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	action := at.Child("action")
+	action := fieldPath.Child("action")
 	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionCount, batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionIgnore}
 	switch {
 	case r.Action == "":
@@ -145,40 +145,40 @@ func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, at
 		errs = append(errs, oneOf(r.Action, action, actions...)...)
 	}
 	if r.OnExitCodes != nil {
-		errs = append(errs, validateExitCodes(s, r.OnExitCodes, at.Child("onExitCodes"))...)
+		errs = append(errs, validateExitCodes(s, r.OnExitCodes, fieldPath.Child("onExitCodes"))...)
 	}
 	if n := len(r.OnPodConditions); n > maxRules {
-		errs = append(errs, field.TooMany(at.Child("onPodConditions"), n, maxRules))
+		errs = append(errs, field.TooMany(fieldPath.Child("onPodConditions"), n, maxRules))
 	}
 	for i, c := range r.OnPodConditions {
-		one := at.Child("onPodConditions").Index(i)
-		errs = append(errs, checkRule(string(c.Type), one.Child("type"), validation.IsQualifiedName)...)
-		errs = append(errs, oneOf(c.Status, one.Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
+		itemPath := fieldPath.Child("onPodConditions").Index(i)
+		errs = append(errs, checkRule(string(c.Type), itemPath.Child("type"), validation.IsQualifiedName)...)
+		errs = append(errs, oneOf(c.Status, itemPath.Child("status"), corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
 	}
 	switch codes, conditions := r.OnExitCodes != nil, len(r.OnPodConditions) > 0; {
 	case codes && conditions:
-		errs = append(errs, field.Invalid(at, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
+		errs = append(errs, field.Invalid(fieldPath, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
 	case !codes && !conditions:
-		errs = append(errs, field.Invalid(at, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
+		errs = append(errs, field.Invalid(fieldPath, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
 	}
 	return errs
 }
 
-func validateExitCodes(s *batchv1.JobSpec, c *batchv1.PodFailurePolicyOnExitCodesRequirement, at *field.Path) field.ErrorList {
+func validateExitCodes(s *batchv1.JobSpec, c *batchv1.PodFailurePolicyOnExitCodesRequirement, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	operators := []batchv1.PodFailurePolicyOnExitCodesOperator{batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn}
 	if c.Operator == "" {
-		errs = append(errs, field.Required(at.Child("operator"), fmt.Sprintf("valid values: %q", operators)))
+		errs = append(errs, field.Required(fieldPath.Child("operator"), fmt.Sprintf("valid values: %q", operators)))
 	} else {
-		errs = append(errs, oneOf(c.Operator, at.Child("operator"), operators...)...)
+		errs = append(errs, oneOf(c.Operator, fieldPath.Child("operator"), operators...)...)
 	}
 	known := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(k corev1.Container) bool { return k.Name == *c.ContainerName })
 	}
 	if c.ContainerName != nil && !known(s.Template.Spec.Containers) && !known(s.Template.Spec.InitContainers) {
-		errs = append(errs, field.Invalid(at.Child("containerName"), *c.ContainerName, "must be one of the container or initContainer names in the pod template"))
+		errs = append(errs, field.Invalid(fieldPath.Child("containerName"), *c.ContainerName, "must be one of the container or initContainer names in the pod template"))
 	}
-	values := at.Child("values")
+	values := fieldPath.Child("values")
 	switch n := len(c.Values); {
 	case n == 0:
 		errs = append(errs, field.Invalid(values, c.Values, "at least one value is required"))
@@ -208,27 +208,27 @@ func validateSuccessPolicy(s *batchv1.JobSpec, rules *field.Path) field.ErrorLis
 		errs = append(errs, field.TooMany(rules, n, maxRules))
 	}
 	for i, r := range s.SuccessPolicy.Rules {
-		at := rules.Index(i)
+		fieldPath := rules.Index(i)
 		if r.SucceededCount == nil && r.SucceededIndexes == nil {
-			errs = append(errs, field.Required(at, "at least one of succeededCount or succeededIndexes must be specified"))
+			errs = append(errs, field.Required(fieldPath, "at least one of succeededCount or succeededIndexes must be specified"))
 		}
 		total := int(*s.Completions)
 		if n := r.SucceededCount; n != nil && int(*n) > total {
-			errs = append(errs, field.Invalid(at.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", total)))
+			errs = append(errs, field.Invalid(fieldPath.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", total)))
 		}
 		if text := r.SucceededIndexes; text != nil {
 			list, err := podutil.ParseIndexes(*text, total)
 			switch {
 			case len(*text) > maxIndexText:
-				errs = append(errs, field.TooLong(at.Child("succeededIndexes"), "", maxIndexText))
+				errs = append(errs, field.TooLong(fieldPath.Child("succeededIndexes"), "", maxIndexText))
 			case err != nil:
-				errs = append(errs, field.Invalid(at.Child("succeededIndexes"), *text, "error parsing succeededIndexes: "+err.Error()))
+				errs = append(errs, field.Invalid(fieldPath.Child("succeededIndexes"), *text, "error parsing succeededIndexes: "+err.Error()))
 			}
 			if n := r.SucceededCount; n != nil && int(*n) > len(list) {
-				errs = append(errs, field.Invalid(at.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", len(list))))
+				errs = append(errs, field.Invalid(fieldPath.Child("succeededCount"), *n, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", len(list))))
 			}
 		}
-		errs = append(errs, validateCount(r.SucceededCount, at.Child("succeededCount"))...)
+		errs = append(errs, validateCount(r.SucceededCount, fieldPath.Child("succeededCount"))...)
 	}
 	return errs
 }

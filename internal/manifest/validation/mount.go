@@ -11,20 +11,20 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 )
 
-func validateMounts(c *corev1.Container, volumes map[string]*corev1.Volume, at *field.Path) field.ErrorList {
+func validateMounts(c *corev1.Container, volumes map[string]*corev1.Volume, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	points := sets.New[string]()
 	for i := range c.VolumeMounts {
-		m, one := &c.VolumeMounts[i], at.Index(i)
+		m, itemPath := &c.VolumeMounts[i], fieldPath.Index(i)
 		if m.Name == "" {
-			errs = append(errs, field.Required(one.Child("name"), ""))
+			errs = append(errs, field.Required(itemPath.Child("name"), ""))
 		}
 		if volumes[m.Name] == nil {
-			errs = append(errs, field.NotFound(one.Child("name"), m.Name))
+			errs = append(errs, field.NotFound(itemPath.Child("name"), m.Name))
 		}
 		// Refusing two spellings of one path, and the root itself, are podrun's own rules.
 		clean := podutil.MountPoint(m.MountPath)
-		switch point := one.Child("mountPath"); {
+		switch point := itemPath.Child("mountPath"); {
 		case m.MountPath == "":
 			errs = append(errs, field.Required(point, ""))
 		case clean == "/":
@@ -33,16 +33,16 @@ func validateMounts(c *corev1.Container, volumes map[string]*corev1.Volume, at *
 			errs = append(errs, field.Invalid(point, m.MountPath, "must be unique"))
 		}
 		points.Insert(clean)
-		errs = append(errs, validateNoControl(m.MountPath, one.Child("mountPath"))...)
-		errs = append(errs, validateSubPath(m, one)...)
-		errs = append(errs, validatePropagation(m, c, one)...)
-		errs = append(errs, validateBindOptions(m, volumes[m.Name], one.Child("bindMountOptions"))...)
+		errs = append(errs, validateNoControl(m.MountPath, itemPath.Child("mountPath"))...)
+		errs = append(errs, validateSubPath(m, itemPath)...)
+		errs = append(errs, validatePropagation(m, c, itemPath)...)
+		errs = append(errs, validateBindOptions(m, volumes[m.Name], itemPath.Child("bindMountOptions"))...)
 	}
 	return errs
 }
 
-func validateSubPath(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
-	path, expr := at.Child("subPath"), at.Child("subPathExpr")
+func validateSubPath(m *corev1.VolumeMount, fieldPath *field.Path) field.ErrorList {
+	path, expr := fieldPath.Child("subPath"), fieldPath.Child("subPathExpr")
 	errs := append(validateRelativePath(m.SubPath, path), validateNoControl(m.SubPath, path)...)
 	if m.SubPathExpr != "" && m.SubPath != "" {
 		errs = append(errs, field.Invalid(expr, m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
@@ -53,16 +53,16 @@ func validateSubPath(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 
 var recursions = []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}
 
-func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, at *field.Path) field.ErrorList {
+func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p := m.MountPropagation; p != nil {
-		path := at.Child("mountPropagation")
+		path := fieldPath.Child("mountPropagation")
 		errs = append(errs, enumerated(*p, path, corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)...)
 		if *p == corev1.MountPropagationBidirectional && (c.SecurityContext == nil || !ptr.Deref(c.SecurityContext.Privileged, false)) {
 			errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 		}
 	}
-	path := at.Child("recursiveReadOnly")
+	path := fieldPath.Child("recursiveReadOnly")
 	switch r := m.RecursiveReadOnly; {
 	case r == nil, *r == corev1.RecursiveReadOnlyDisabled:
 	case !slices.Contains(recursions, *r):
@@ -78,16 +78,16 @@ func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, at *field.P
 	return errs
 }
 
-func validateBindOptions(m *corev1.VolumeMount, v *corev1.Volume, at *field.Path) field.ErrorList {
+func validateBindOptions(m *corev1.VolumeMount, v *corev1.Volume, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, option := range m.BindMountOptions {
-		errs = append(errs, oneOf(corev1.BindMountOption(option), at.Index(i), corev1.BindMountOptionNoDev, corev1.BindMountOptionNoExec, corev1.BindMountOptionNoSUID)...)
+		errs = append(errs, oneOf(corev1.BindMountOption(option), fieldPath.Index(i), corev1.BindMountOptionNoDev, corev1.BindMountOptionNoExec, corev1.BindMountOptionNoSUID)...)
 		if slices.Index(m.BindMountOptions, option) < i {
-			errs = append(errs, field.Duplicate(at.Index(i), option))
+			errs = append(errs, field.Duplicate(fieldPath.Index(i), option))
 		}
 	}
 	if len(m.BindMountOptions) > 0 && v != nil && v.Image != nil {
-		errs = append(errs, field.Invalid(at, m.BindMountOptions, "bindMountOptions may not be used with image volumes"))
+		errs = append(errs, field.Invalid(fieldPath, m.BindMountOptions, "bindMountOptions may not be used with image volumes"))
 	}
 	return errs
 }

@@ -19,12 +19,12 @@ import (
 func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	mode, annotated := p.Annotations[podutil.AnnotationNetwork]
-	at := meta.Child("annotations").Key(podutil.AnnotationNetwork)
+	fieldPath := meta.Child("annotations").Key(podutil.AnnotationNetwork)
 	if annotated {
-		errs = append(errs, oneOf(mode, at, pod.NetworkModes...)...)
+		errs = append(errs, oneOf(mode, fieldPath, pod.NetworkModes...)...)
 	}
 	if annotated && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
-		errs = append(errs, field.Invalid(at, mode, "must be host or unset when `hostNetwork` is true"))
+		errs = append(errs, field.Invalid(fieldPath, mode, "must be host or unset when `hostNetwork` is true"))
 	}
 	for _, name := range []string{podutil.AnnotationHostLoopback, podutil.AnnotationClusterServices} {
 		if value, ok := p.Annotations[name]; ok {
@@ -32,9 +32,9 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 		}
 	}
 	if mode == string(pod.NetworkNone) {
-		podutil.VisitPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, at *field.Path) {
+		podutil.VisitPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, fieldPath *field.Path) {
 			if p.HostPort != 0 {
-				errs = append(errs, field.Forbidden(at.Child("hostPort"), fmt.Sprintf("cannot be used with the network %s", pod.NetworkNone)))
+				errs = append(errs, field.Forbidden(fieldPath.Child("hostPort"), fmt.Sprintf("cannot be used with the network %s", pod.NetworkNone)))
 			}
 		})
 	}
@@ -52,33 +52,33 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 	var errs field.ErrorList
 	names := sets.New[string]()
 	for i, p := range ports {
-		at := path.Index(i)
+		fieldPath := path.Index(i)
 		switch msgs := validation.IsValidPortName(p.Name); {
 		case p.Name == "":
 		case len(msgs) > 0:
-			errs = append(errs, checkRule(p.Name, at.Child("name"), validation.IsValidPortName)...)
+			errs = append(errs, checkRule(p.Name, fieldPath.Child("name"), validation.IsValidPortName)...)
 		case names.Has(p.Name):
-			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+			errs = append(errs, field.Duplicate(fieldPath.Child("name"), p.Name))
 		default:
 			names.Insert(p.Name)
 		}
 		if p.ContainerPort == 0 {
-			errs = append(errs, field.Required(at.Child("containerPort"), ""))
+			errs = append(errs, field.Required(fieldPath.Child("containerPort"), ""))
 		} else {
-			errs = append(errs, validatePort(p.ContainerPort, at.Child("containerPort"))...)
+			errs = append(errs, validatePort(p.ContainerPort, fieldPath.Child("containerPort"))...)
 		}
 		if p.HostPort != 0 {
-			errs = append(errs, validatePort(p.HostPort, at.Child("hostPort"))...)
+			errs = append(errs, validatePort(p.HostPort, fieldPath.Child("hostPort"))...)
 			if p.Protocol == corev1.ProtocolSCTP {
-				errs = append(errs, field.Forbidden(at.Child("hostPort"), "supports TCP and UDP only"))
+				errs = append(errs, field.Forbidden(fieldPath.Child("hostPort"), "supports TCP and UDP only"))
 			}
 		}
 		if p.HostIP != "" {
 			if _, err := netip.ParseAddr(p.HostIP); err != nil {
-				errs = append(errs, field.Invalid(at.Child("hostIP"), p.HostIP, badAddress))
+				errs = append(errs, field.Invalid(fieldPath.Child("hostIP"), p.HostIP, badAddress))
 			}
 		}
-		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+		errs = append(errs, oneOf(p.Protocol, fieldPath.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
 	}
 	return errs
 }
@@ -93,20 +93,20 @@ func validateHostPorts(s *corev1.PodSpec, hostNetwork bool, path *field.Path) fi
 		at         *field.Path
 	}
 	var before []taken
-	podutil.VisitPorts(s, path, func(c *corev1.Container, p *corev1.ContainerPort, concurrent bool, at *field.Path) {
+	podutil.VisitPorts(s, path, func(c *corev1.Container, p *corev1.ContainerPort, concurrent bool, fieldPath *field.Path) {
 		if hostNetwork && p.HostPort != p.ContainerPort {
-			errs = append(errs, field.Invalid(at.Child("hostPort"), p.HostPort, "must match `containerPort` when `hostNetwork` is true"))
+			errs = append(errs, field.Invalid(fieldPath.Child("hostPort"), p.HostPort, "must match `containerPort` when `hostNetwork` is true"))
 			return
 		}
 		this := podutil.PlanPort(c, p)
 		for _, b := range before {
 			// A container that has ended may leave its port to a later one.
 			if same := b.HostIP == this.HostIP && b.Number == this.Number; this.Clashes(b.Port) && (concurrent && b.concurrent || !same) {
-				errs = append(errs, field.Duplicate(at.Child("hostPort"), fmt.Sprintf("%s/%s/%d", p.Protocol, p.HostIP, p.HostPort)))
+				errs = append(errs, field.Duplicate(fieldPath.Child("hostPort"), fmt.Sprintf("%s/%s/%d", p.Protocol, p.HostIP, p.HostPort)))
 				break
 			}
 		}
-		before = append(before, taken{this, concurrent, at})
+		before = append(before, taken{this, concurrent, fieldPath})
 	})
 	return errs
 }

@@ -18,14 +18,14 @@ func validateNetworkPolicy(n *networkingv1.NetworkPolicy) field.ErrorList {
 	errs, spec := validateObjectMeta(&n.ObjectMeta), field.NewPath("spec")
 	errs = append(errs, validateLabelSelector(&n.Spec.PodSelector, spec.Child("podSelector"))...)
 	for i, rule := range n.Spec.Ingress {
-		at := spec.Child("ingress").Index(i)
-		errs = append(errs, validatePolicyPorts(rule.Ports, at.Child("ports"))...)
-		errs = append(errs, validatePolicyPeers(rule.From, at.Child("from"))...)
+		fieldPath := spec.Child("ingress").Index(i)
+		errs = append(errs, validatePolicyPorts(rule.Ports, fieldPath.Child("ports"))...)
+		errs = append(errs, validatePolicyPeers(rule.From, fieldPath.Child("from"))...)
 	}
 	for i, rule := range n.Spec.Egress {
-		at := spec.Child("egress").Index(i)
-		errs = append(errs, validatePolicyPorts(rule.Ports, at.Child("ports"))...)
-		errs = append(errs, validatePolicyPeers(rule.To, at.Child("to"))...)
+		fieldPath := spec.Child("egress").Index(i)
+		errs = append(errs, validatePolicyPorts(rule.Ports, fieldPath.Child("ports"))...)
+		errs = append(errs, validatePolicyPeers(rule.To, fieldPath.Child("to"))...)
 	}
 	types := spec.Child("policyTypes")
 	if len(n.Spec.PolicyTypes) > 2 {
@@ -44,9 +44,9 @@ func validateLabelSelector(s *metav1.LabelSelector, path *field.Path) field.Erro
 func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range ports {
-		p, at := &ports[i], path.Index(i)
-		errs = append(errs, optionalOneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
-		end := at.Child("endPort")
+		p, fieldPath := &ports[i], path.Index(i)
+		errs = append(errs, optionalOneOf(p.Protocol, fieldPath.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+		end := fieldPath.Child("endPort")
 		switch {
 		case p.Port == nil && p.EndPort != nil:
 			errs = append(errs, field.Invalid(end, *p.EndPort, "may not be specified when `port` is not specified"))
@@ -55,9 +55,9 @@ func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Pat
 			errs = append(errs, field.Invalid(end, *p.EndPort, "may not be specified when `port` is non-numeric"))
 			fallthrough
 		case p.EndPort == nil:
-			errs = append(errs, validatePortOrName(*p.Port, at.Child("port"))...)
+			errs = append(errs, validatePortOrName(*p.Port, fieldPath.Child("port"))...)
 		default:
-			errs = append(errs, validatePort(p.Port.IntVal, at.Child("port"))...)
+			errs = append(errs, validatePort(p.Port.IntVal, fieldPath.Child("port"))...)
 			if *p.EndPort < p.Port.IntVal {
 				errs = append(errs, field.Invalid(end, p.Port.IntVal, "must be greater than or equal to `port`"))
 			}
@@ -70,42 +70,42 @@ func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Pat
 func validatePolicyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range peers {
-		p, at := &peers[i], path.Index(i)
-		errs = append(errs, validateLabelSelector(p.PodSelector, at.Child("podSelector"))...)
-		errs = append(errs, validateLabelSelector(p.NamespaceSelector, at.Child("namespaceSelector"))...)
+		p, fieldPath := &peers[i], path.Index(i)
+		errs = append(errs, validateLabelSelector(p.PodSelector, fieldPath.Child("podSelector"))...)
+		errs = append(errs, validateLabelSelector(p.NamespaceSelector, fieldPath.Child("namespaceSelector"))...)
 		pods := p.PodSelector != nil || p.NamespaceSelector != nil
 		if p.IPBlock != nil {
-			errs = append(errs, validateIPBlock(p.IPBlock, at.Child("ipBlock"))...)
+			errs = append(errs, validateIPBlock(p.IPBlock, fieldPath.Child("ipBlock"))...)
 		}
 		switch {
 		case !pods && p.IPBlock == nil:
-			errs = append(errs, field.Required(at, "must specify a peer"))
+			errs = append(errs, field.Required(fieldPath, "must specify a peer"))
 		case pods && p.IPBlock != nil:
-			errs = append(errs, field.Forbidden(at, "may not specify both ipBlock and another peer"))
+			errs = append(errs, field.Forbidden(fieldPath, "may not specify both ipBlock and another peer"))
 		}
 	}
 	return errs
 }
 
 func validateIPBlock(b *networkingv1.IPBlock, path *field.Path) field.ErrorList {
-	at := path.Child("cidr")
+	fieldPath := path.Child("cidr")
 	if b.CIDR == "" {
-		return field.ErrorList{field.Required(at, "")}
+		return field.ErrorList{field.Required(fieldPath, "")}
 	}
-	errs := validateCIDR(b.CIDR, at)
+	errs := validateCIDR(b.CIDR, fieldPath)
 	if len(errs) > 0 {
 		return errs
 	}
 	whole := netip.MustParsePrefix(b.CIDR)
 	for i, text := range b.Except {
-		at := path.Child("except").Index(i)
-		bad := validateCIDR(text, at)
+		fieldPath := path.Child("except").Index(i)
+		bad := validateCIDR(text, fieldPath)
 		errs = append(errs, bad...)
 		if len(bad) > 0 {
 			continue
 		}
 		if part := netip.MustParsePrefix(text); !whole.Contains(part.Addr()) || whole.Bits() >= part.Bits() {
-			errs = append(errs, field.Invalid(at, text, "must be a strict subset of `cidr`"))
+			errs = append(errs, field.Invalid(fieldPath, text, "must be a strict subset of `cidr`"))
 		}
 	}
 	return errs

@@ -25,10 +25,10 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	errs := validateObjectMeta(&c.ObjectMeta)
 	size := 0
 	for key, value := range c.Data {
-		at := field.NewPath("data").Key(key)
-		errs = append(errs, checkRule(key, at, validation.IsConfigMapKey)...)
+		fieldPath := field.NewPath("data").Key(key)
+		errs = append(errs, checkRule(key, fieldPath, validation.IsConfigMapKey)...)
 		if _, twice := c.BinaryData[key]; twice {
-			errs = append(errs, field.Invalid(at, key, "duplicate of key present in binaryData"))
+			errs = append(errs, field.Invalid(fieldPath, key, "duplicate of key present in binaryData"))
 		}
 		size += len(value)
 	}
@@ -106,29 +106,29 @@ func validateClaimSpec(s *corev1.PersistentVolumeClaimSpec, spec *field.Path) fi
 	if s.Selector != nil {
 		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, spec.Child("selector"))...)
 	}
-	at := spec.Child("resources").Key(string(corev1.ResourceStorage))
+	fieldPath := spec.Child("resources").Key(string(corev1.ResourceStorage))
 	if q, ok := s.Resources.Requests[corev1.ResourceStorage]; !ok {
-		errs = append(errs, field.Required(at, ""))
+		errs = append(errs, field.Required(fieldPath, ""))
 	} else if q.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at, q.String(), "must be greater than zero"))
+		errs = append(errs, field.Invalid(fieldPath, q.String(), "must be greater than zero"))
 	}
 	errs = append(errs, checkOptional(ptr.Deref(s.StorageClassName, ""), spec.Child("storageClassName"), validation.IsDNS1123Subdomain)...)
 	return append(errs, optionalOneOf(s.VolumeMode, spec.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 }
 
-func validateAccessModes(list []corev1.PersistentVolumeAccessMode, at *field.Path) field.ErrorList {
+func validateAccessModes(list []corev1.PersistentVolumeAccessMode, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
 	others := false
 	for _, m := range list {
 		known := slices.Contains(modes, m)
 		if !known {
-			errs = append(errs, field.NotSupported(at, m, modes))
+			errs = append(errs, field.NotSupported(fieldPath, m, modes))
 		}
 		others = others || known && m != corev1.ReadWriteOncePod
 	}
 	if others && slices.Contains(list, corev1.ReadWriteOncePod) {
-		errs = append(errs, field.Forbidden(at, "may not use ReadWriteOncePod with other access modes"))
+		errs = append(errs, field.Forbidden(fieldPath, "may not use ReadWriteOncePod with other access modes"))
 	}
 	return errs
 }

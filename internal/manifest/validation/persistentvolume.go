@@ -35,9 +35,9 @@ func validatePersistentVolume(o *corev1.PersistentVolume) field.ErrorList {
 	errs = append(errs, checkOptional(s.StorageClassName, spec.Child("storageClassName"), validation.IsDNS1123Subdomain)...)
 	errs = append(errs, optionalOneOf(s.VolumeMode, spec.Child("volumeMode"), corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	if c := s.ClaimRef; c != nil { // podrun's own rule: without both it reserves nothing
-		at := spec.Child("claimRef")
-		errs = append(errs, checkRequired(c.Namespace, at.Child("namespace"), validation.IsDNS1123Label)...)
-		errs = append(errs, checkRequired(c.Name, at.Child("name"), validation.IsDNS1123Subdomain)...)
+		fieldPath := spec.Child("claimRef")
+		errs = append(errs, checkRequired(c.Namespace, fieldPath.Child("namespace"), validation.IsDNS1123Label)...)
+		errs = append(errs, checkRequired(c.Name, fieldPath.Child("name"), validation.IsDNS1123Subdomain)...)
 	}
 	return errs
 }
@@ -56,14 +56,14 @@ func validateVolumeSource(s *corev1.PersistentVolumeSpec, spec *field.Path) fiel
 	case s.HostPath != nil:
 		errs = append(errs, validateHostPath(s.HostPath, spec.Child("hostPath"))...)
 	case s.Local != nil:
-		at := spec.Child("local", "path")
+		fieldPath := spec.Child("local", "path")
 		if s.Local.Path == "" {
-			return append(errs, field.Required(at, ""))
+			return append(errs, field.Required(fieldPath, ""))
 		}
-		errs = append(errs, validateNoDotDot(s.Local.Path, at)...)
-		errs = append(errs, validateNoControl(s.Local.Path, at)...)
+		errs = append(errs, validateNoDotDot(s.Local.Path, fieldPath)...)
+		errs = append(errs, validateNoControl(s.Local.Path, fieldPath)...)
 		if !path.IsAbs(s.Local.Path) { // podrun's own rule, as for hostPath
-			errs = append(errs, field.Invalid(at, s.Local.Path, "must be an absolute path"))
+			errs = append(errs, field.Invalid(fieldPath, s.Local.Path, "must be an absolute path"))
 		}
 		if s.NodeAffinity == nil || s.NodeAffinity.Required == nil {
 			errs = append(errs, field.Required(spec.Child("nodeAffinity"), "Local volume requires node affinity"))
@@ -73,41 +73,41 @@ func validateVolumeSource(s *corev1.PersistentVolumeSpec, spec *field.Path) fiel
 }
 
 // validateVolumeNodeAffinity checks which nodes have a volume (validateVolumeNodeAffinity, ValidateNodeSelector).
-func validateVolumeNodeAffinity(a *corev1.VolumeNodeAffinity, at *field.Path) field.ErrorList {
-	switch at = at.Child("required"); {
+func validateVolumeNodeAffinity(a *corev1.VolumeNodeAffinity, fieldPath *field.Path) field.ErrorList {
+	switch fieldPath = fieldPath.Child("required"); {
 	case a == nil:
 		return nil
 	case a.Required == nil:
-		return field.ErrorList{field.Required(at, "must specify required node constraints")}
+		return field.ErrorList{field.Required(fieldPath, "must specify required node constraints")}
 	}
-	at = at.Child("nodeSelectorTerms")
+	fieldPath = fieldPath.Child("nodeSelectorTerms")
 	if len(a.Required.NodeSelectorTerms) == 0 {
-		return field.ErrorList{field.Required(at, "must have at least one node selector term")}
+		return field.ErrorList{field.Required(fieldPath, "must have at least one node selector term")}
 	}
 	var errs field.ErrorList
 	for i, t := range a.Required.NodeSelectorTerms {
 		for j := range t.MatchExpressions {
-			one := at.Index(i).Child("matchExpressions").Index(j)
-			errs = append(errs, validateNodeRequirement(&t.MatchExpressions[j], one)...)
-			errs = append(errs, metavalidation.ValidateLabelName(t.MatchExpressions[j].Key, one.Child("key"))...)
+			itemPath := fieldPath.Index(i).Child("matchExpressions").Index(j)
+			errs = append(errs, validateNodeRequirement(&t.MatchExpressions[j], itemPath)...)
+			errs = append(errs, metavalidation.ValidateLabelName(t.MatchExpressions[j].Key, itemPath.Child("key"))...)
 		}
 		for j := range t.MatchFields {
-			r, one := &t.MatchFields[j], at.Index(i).Child("matchFields").Index(j)
+			r, itemPath := &t.MatchFields[j], fieldPath.Index(i).Child("matchFields").Index(j)
 			if r.Operator != corev1.NodeSelectorOpIn && r.Operator != corev1.NodeSelectorOpNotIn {
-				errs = append(errs, field.Invalid(one.Child("operator"), r.Operator, "not a valid selector operator"))
+				errs = append(errs, field.Invalid(itemPath.Child("operator"), r.Operator, "not a valid selector operator"))
 			} else if len(r.Values) != 1 {
-				errs = append(errs, field.Required(one.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+				errs = append(errs, field.Required(itemPath.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 			}
 			if r.Key != "metadata.name" {
-				errs = append(errs, field.Invalid(one.Child("key"), r.Key, "not a valid field selector key"))
+				errs = append(errs, field.Invalid(itemPath.Child("key"), r.Key, "not a valid field selector key"))
 			}
 		}
 	}
 	return errs
 }
 
-func validateNodeRequirement(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorList {
-	values := at.Child("values")
+func validateNodeRequirement(r *corev1.NodeSelectorRequirement, fieldPath *field.Path) field.ErrorList {
+	values := fieldPath.Child("values")
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) == 0 {
@@ -122,7 +122,7 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, at *field.Path) 
 			return field.ErrorList{field.Required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'")}
 		}
 	default:
-		return field.ErrorList{field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator")}
+		return field.ErrorList{field.Invalid(fieldPath.Child("operator"), r.Operator, "not a valid selector operator")}
 	}
 	return nil
 }

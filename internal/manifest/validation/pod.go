@@ -125,11 +125,11 @@ type setField struct {
 }
 
 // forbidFields refuses the fields that are set.
-func forbidFields(path *field.Path, why string, fields ...setField) field.ErrorList {
+func forbidFields(path *field.Path, reason string, fields ...setField) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range fields {
 		if f.set {
-			errs = append(errs, field.Forbidden(path.Child(f.name), why))
+			errs = append(errs, field.Forbidden(path.Child(f.name), reason))
 		}
 	}
 	return errs

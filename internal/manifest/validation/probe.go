@@ -23,28 +23,28 @@ func validateProbesAndHooks(c *corev1.Container, s *corev1.PodSpec, path *field.
 		if p.probe == nil {
 			continue
 		}
-		at := path.Child(p.name)
-		errs = append(errs, validateProbe(p.probe, grace, at)...)
+		fieldPath := path.Child(p.name)
+		errs = append(errs, validateProbe(p.probe, grace, fieldPath)...)
 		switch {
 		case p.name != "readinessProbe" && p.probe.SuccessThreshold != 1:
-			errs = append(errs, field.Invalid(at.Child("successThreshold"), p.probe.SuccessThreshold, "must be 1"))
+			errs = append(errs, field.Invalid(fieldPath.Child("successThreshold"), p.probe.SuccessThreshold, "must be 1"))
 		case p.name == "readinessProbe" && p.probe.TerminationGracePeriodSeconds != nil:
-			errs = append(errs, field.Invalid(at.Child("terminationGracePeriodSeconds"), p.probe.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+			errs = append(errs, field.Invalid(fieldPath.Child("terminationGracePeriodSeconds"), p.probe.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
 		}
 	}
 	l := c.Lifecycle
 	if l == nil {
 		return errs
 	}
-	at := path.Child("lifecycle")
+	fieldPath := path.Child("lifecycle")
 	if l.PostStart != nil {
-		errs = append(errs, validateHook(l.PostStart, grace, at.Child("postStart"))...)
+		errs = append(errs, validateHook(l.PostStart, grace, fieldPath.Child("postStart"))...)
 	}
 	if l.PreStop != nil {
-		errs = append(errs, validateHook(l.PreStop, grace, at.Child("preStop"))...)
+		errs = append(errs, validateHook(l.PreStop, grace, fieldPath.Child("preStop"))...)
 	}
 	if l.StopSignal != nil {
-		errs = append(errs, validateStopSignal(*l.StopSignal, s.OS, at.Child("stopSignal"))...)
+		errs = append(errs, validateStopSignal(*l.StopSignal, s.OS, fieldPath.Child("stopSignal"))...)
 	}
 	return errs
 }
@@ -92,25 +92,27 @@ func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList 
 		}
 		errs = append(errs, check(path.Child(name))...)
 	}
-	one("exec", h.exec != nil, func(at *field.Path) field.ErrorList {
+	one("exec", h.exec != nil, func(fieldPath *field.Path) field.ErrorList {
 		if len(h.exec.Command) == 0 {
-			return field.ErrorList{field.Required(at.Child("command"), "")}
+			return field.ErrorList{field.Required(fieldPath.Child("command"), "")}
 		}
 		var errs field.ErrorList
 		for i, arg := range h.exec.Command {
-			errs = append(errs, validateNoNUL(arg, at.Child("command").Index(i))...)
+			errs = append(errs, validateNoNUL(arg, fieldPath.Child("command").Index(i))...)
 		}
 		return errs
 	})
-	one("httpGet", h.http != nil, func(at *field.Path) field.ErrorList { return validateHTTPGet(h.http, at) })
-	one("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList { return validatePortOrName(h.tcp.Port, at.Child("port")) })
-	one("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList {
-		errs := validatePort(h.grpc.Port, at.Child("port"))
-		return append(errs, enumerated(ptr.Deref(h.grpc.Mode, corev1.GRPCProbeModePlaintext), at.Child("mode"), corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)...)
+	one("httpGet", h.http != nil, func(fieldPath *field.Path) field.ErrorList { return validateHTTPGet(h.http, fieldPath) })
+	one("tcpSocket", h.tcp != nil, func(fieldPath *field.Path) field.ErrorList {
+		return validatePortOrName(h.tcp.Port, fieldPath.Child("port"))
 	})
-	one("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList {
+	one("grpc", h.grpc != nil, func(fieldPath *field.Path) field.ErrorList {
+		errs := validatePort(h.grpc.Port, fieldPath.Child("port"))
+		return append(errs, enumerated(ptr.Deref(h.grpc.Mode, corev1.GRPCProbeModePlaintext), fieldPath.Child("mode"), corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)...)
+	})
+	one("sleep", h.sleep != nil, func(fieldPath *field.Path) field.ErrorList {
 		if grace != nil && (h.sleep.Seconds < 0 || h.sleep.Seconds > *grace) {
-			return field.ErrorList{field.Invalid(at, h.sleep.Seconds, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", *grace))}
+			return field.ErrorList{field.Invalid(fieldPath, h.sleep.Seconds, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", *grace))}
 		}
 		return nil
 	})

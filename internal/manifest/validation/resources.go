@@ -49,22 +49,22 @@ func validateResources(r *corev1.ResourceRequirements, pids pidsRange, path *fie
 func validateQuantities(list corev1.ResourceList, pids pidsRange, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range podutil.SortedResourceNames(list) {
-		q, at := list[name], path.Key(string(name))
+		q, fieldPath := list[name], path.Key(string(name))
 		if podutil.IsDeviceName(name) {
-			errs = append(errs, validateDevice(name, list, at)...)
+			errs = append(errs, validateDevice(name, list, fieldPath)...)
 			continue
 		}
 		if name == podutil.ResourcePids && (q.CmpInt64(pids.least) < 0 || q.CmpInt64(pids.most) > 0 || q.MilliValue()%1000 != 0) {
-			errs = append(errs, field.Invalid(at, q.String(), "must be an integer, "+validation.InclusiveRangeError(int(pids.least), int(pids.most))))
+			errs = append(errs, field.Invalid(fieldPath, q.String(), "must be an integer, "+validation.InclusiveRangeError(int(pids.least), int(pids.most))))
 			continue
 		}
-		errs = append(errs, checkRule(string(name), at, validation.IsQualifiedName)...)
-		errs = append(errs, validateDeviceKind(name, q, at)...)
+		errs = append(errs, checkRule(string(name), fieldPath, validation.IsQualifiedName)...)
+		errs = append(errs, validateDeviceKind(name, q, fieldPath)...)
 		if q.Sign() < 0 {
-			errs = append(errs, field.Invalid(at, q.String(), apivalidation.IsNegativeErrorMsg))
+			errs = append(errs, field.Invalid(fieldPath, q.String(), apivalidation.IsNegativeErrorMsg))
 		}
 		if name == corev1.ResourceCPU && q.CmpInt64(maxCPU) > 0 {
-			errs = append(errs, field.Invalid(at, q.String(), fmt.Sprintf("must be less than or equal to %d", int64(maxCPU))))
+			errs = append(errs, field.Invalid(fieldPath, q.String(), fmt.Sprintf("must be less than or equal to %d", int64(maxCPU))))
 		}
 	}
 	return errs
@@ -88,8 +88,8 @@ func validatePodResources(p *corev1.Pod, path *field.Path) field.ErrorList {
 		for _, name := range podutil.SortedResourceNames(c.Resources.Limits) {
 			limit := c.Resources.Limits[name]
 			if has, ok := r.Limits[name]; ok && less(has, limit) {
-				at := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
-				errs = append(errs, field.Invalid(at, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", has.String())))
+				fieldPath := field.NewPath("spec", "containers").Index(i).Child("resources", "limits").Key(string(name))
+				errs = append(errs, field.Invalid(fieldPath, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", has.String())))
 			}
 		}
 	}
@@ -108,29 +108,29 @@ var deviceName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // validateDevice checks a device among the resources.
-func validateDevice(name corev1.ResourceName, list corev1.ResourceList, at *field.Path) field.ErrorList {
+func validateDevice(name corev1.ResourceName, list corev1.ResourceList, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !deviceName().MatchString(string(name)) {
-		errs = append(errs, field.Invalid(at, string(name), "a device's name is vendor.com/class=name"))
+		errs = append(errs, field.Invalid(fieldPath, string(name), "a device's name is vendor.com/class=name"))
 	}
 	if q := list[name]; q.CmpInt64(1) != 0 {
-		errs = append(errs, field.Invalid(at, q.String(), "must be 1: a CDI device cannot be requested more than once"))
+		errs = append(errs, field.Invalid(fieldPath, q.String(), "must be 1: a CDI device cannot be requested more than once"))
 	}
 	return errs
 }
 
 // validateDeviceKind checks a kind of devices, requested by number (validateContainerResourceName and
 // ValidateResourceQuantityValue in pkg/apis/core/validation). CDI allows fewer names than Kubernetes.
-func validateDeviceKind(name corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
+func validateDeviceKind(name corev1.ResourceName, q resource.Quantity, fieldPath *field.Path) field.ErrorList {
 	switch {
 	case !strings.Contains(string(name), "/"):
 		return nil
 	case !podutil.IsDeviceKind(name):
-		return field.ErrorList{field.Invalid(at, string(name), "doesn't follow extended resource name standard")}
+		return field.ErrorList{field.Invalid(fieldPath, string(name), "doesn't follow extended resource name standard")}
 	case !deviceName().MatchString(string(name) + "=0"):
-		return field.ErrorList{field.Invalid(at, string(name), "a kind of devices is vendor.com/class; both begin with a letter")}
+		return field.ErrorList{field.Invalid(fieldPath, string(name), "a kind of devices is vendor.com/class; both begin with a letter")}
 	case q.MilliValue()%1000 != 0:
-		return field.ErrorList{field.Invalid(at, q.String(), "must be an integer")}
+		return field.ErrorList{field.Invalid(fieldPath, q.String(), "must be an integer")}
 	}
 	return nil
 }
@@ -180,9 +180,9 @@ func validateHugePages(r *corev1.ResourceRequirements, path *field.Path) field.E
 				continue
 			}
 			any = true
-			q, at := l.list[name], path.Child(l.name).Key(string(name))
+			q, fieldPath := l.list[name], path.Child(l.name).Key(string(name))
 			if q.Value()%size != 0 {
-				errs = append(errs, field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name)))
+				errs = append(errs, field.Invalid(fieldPath, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name)))
 			}
 			if l.name == "requests" {
 				errs = append(errs, validateNotOvercommitted(r, name, path)...)
@@ -223,11 +223,11 @@ func validateDivisor(ref *corev1.ResourceFieldSelector, path *field.Path) field.
 		return nil
 	}
 	_, of, _ := strings.Cut(ref.Resource, ".")
-	one := " " + ref.Divisor.String() + " "
+	divisor := " " + ref.Divisor.String() + " "
 	switch {
-	case of == "cpu" && !strings.Contains(" 1m 1 ", one):
+	case of == "cpu" && !strings.Contains(" 1m 1 ", divisor):
 		return field.ErrorList{field.Invalid(path, ref.Resource, "only divisor's values 1m and 1 are supported with the cpu resource")}
-	case of == "cpu" || strings.Contains(sizes, one):
+	case of == "cpu" || strings.Contains(sizes, divisor):
 		return nil
 	case of == "memory":
 		of = "memory"

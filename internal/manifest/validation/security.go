@@ -56,9 +56,9 @@ func validateProcMount(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	check := func(sc *corev1.SecurityContext, at *field.Path) {
+	check := func(sc *corev1.SecurityContext, fieldPath *field.Path) {
 		if sc != nil && ptr.Deref(sc.ProcMount, "") == corev1.UnmaskedProcMount {
-			errs = append(errs, field.Invalid(at.Child("securityContext", "procMount"), *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
+			errs = append(errs, field.Invalid(fieldPath.Child("securityContext", "procMount"), *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
 		}
 	}
 	for i := range s.Containers {
@@ -120,12 +120,12 @@ func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateAppArmor is ValidateAppArmorProfileField of pkg/apis/core/validation.
-func validateAppArmor(profile *corev1.AppArmorProfile, at *field.Path) field.ErrorList {
+func validateAppArmor(profile *corev1.AppArmorProfile, fieldPath *field.Path) field.ErrorList {
 	if profile == nil {
 		return nil
 	}
 	const maxName = 4095
-	kind, name := at.Child("type"), at.Child("localhostProfile")
+	kind, name := fieldPath.Child("type"), fieldPath.Child("localhostProfile")
 	if profile.Type == "" {
 		return field.ErrorList{field.Required(kind, "type is required when appArmorProfile is set")}
 	}
@@ -156,22 +156,22 @@ func validateAppArmorAnnotations(p *corev1.Pod) field.ErrorList {
 		if !ok {
 			continue
 		}
-		at := field.NewPath("metadata", "annotations").Key(key)
+		fieldPath := field.NewPath("metadata", "annotations").Key(key)
 		all := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
 		i := slices.IndexFunc(all, func(c corev1.Container) bool { return c.Name == name })
 		if i < 0 {
-			errs = append(errs, field.Invalid(at, name, "container not found"))
+			errs = append(errs, field.Invalid(fieldPath, name, "container not found"))
 			continue
 		}
 		annotated := podutil.AppArmorFromAnnotation(p, name)
 		if local := annotated != nil && annotated.LocalhostProfile != nil; annotated == nil && value != "" || local && strings.TrimSpace(*annotated.LocalhostProfile) == "" {
-			errs = append(errs, field.Invalid(at, value, fmt.Sprintf("invalid AppArmor profile name: %q", value)))
+			errs = append(errs, field.Invalid(fieldPath, value, fmt.Sprintf("invalid AppArmor profile name: %q", value)))
 			continue
 		}
 		bare := *p
 		bare.Annotations = nil
 		if set := podutil.AppArmorProfile(&bare, &all[i]); set != nil && annotated != nil && appArmorText(set) != appArmorText(annotated) {
-			errs = append(errs, field.Forbidden(at, "apparmor type in annotation and field must match"))
+			errs = append(errs, field.Forbidden(fieldPath, "apparmor type in annotation and field must match"))
 		}
 	}
 	return errs
@@ -182,11 +182,11 @@ func appArmorText(p *corev1.AppArmorProfile) string {
 }
 
 // validateSeccomp is validateSeccompProfileField of pkg/apis/core/validation.
-func validateSeccomp(s *corev1.SeccompProfile, at *field.Path) field.ErrorList {
+func validateSeccomp(s *corev1.SeccompProfile, fieldPath *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
-	kind, file := at.Child("type"), at.Child("localhostProfile")
+	kind, file := fieldPath.Child("type"), fieldPath.Child("localhostProfile")
 	if s.Type == "" {
 		return field.ErrorList{field.Required(kind, "type is required when seccompProfile is set")}
 	}

@@ -25,8 +25,8 @@ func validateService(s *corev1.Service) field.ErrorList {
 	}
 	switch {
 	case external:
-		at := spec.Child("externalName")
-		errs = append(errs, checkRequired(trimDot(s.Spec.ExternalName), at, validation.IsDNS1123Subdomain)...)
+		fieldPath := spec.Child("externalName")
+		errs = append(errs, checkRequired(trimDot(s.Spec.ExternalName), fieldPath, validation.IsDNS1123Subdomain)...)
 		if s.Spec.ClusterIP != "" {
 			errs = append(errs, field.Forbidden(spec.Child("clusterIP"), "may not be set when `type` is 'ExternalName'"))
 		}
@@ -53,25 +53,25 @@ func trimDot(name string) string {
 
 func validateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	at := path.Child("clusterIPs")
+	fieldPath := path.Child("clusterIPs")
 	switch {
 	case s.ClusterIP == "" && len(s.ClusterIPs) > 0:
-		errs = append(errs, field.Invalid(at, s.ClusterIPs, "must be empty when `clusterIP` is not specified"))
+		errs = append(errs, field.Invalid(fieldPath, s.ClusterIPs, "must be empty when `clusterIP` is not specified"))
 	case s.ClusterIP != "" && s.ClusterIPs[0] != s.ClusterIP:
-		errs = append(errs, field.Invalid(at, s.ClusterIPs, "first value must match `clusterIP`"))
+		errs = append(errs, field.Invalid(fieldPath, s.ClusterIPs, "first value must match `clusterIP`"))
 	}
 	families := map[bool]bool{}
 	for i, ip := range s.ClusterIPs {
 		if ip == corev1.ClusterIPNone && len(s.ClusterIPs) == 1 {
 			continue
 		}
-		if bad := validateAddress(ip, at.Index(i)); bad != nil {
+		if bad := validateAddress(ip, fieldPath.Index(i)); bad != nil {
 			errs = append(errs, bad...)
 			continue
 		}
 		is4 := netip.MustParseAddr(ip).Is4()
 		if families[is4] {
-			errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
+			errs = append(errs, field.Invalid(fieldPath, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 		}
 		families[is4] = true
 	}
@@ -144,22 +144,22 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 	}
 	names, ports, nodes := map[string]bool{}, map[number]bool{}, map[number]bool{}
 	for i, p := range s.Ports {
-		at := path.Index(i)
+		fieldPath := path.Index(i)
 		switch {
 		case p.Name == "" && len(s.Ports) > 1:
-			errs = append(errs, field.Required(at.Child("name"), ""))
+			errs = append(errs, field.Required(fieldPath.Child("name"), ""))
 		case p.Name != "":
-			errs = append(errs, checkRule(p.Name, at.Child("name"), validation.IsDNS1123Label)...)
+			errs = append(errs, checkRule(p.Name, fieldPath.Child("name"), validation.IsDNS1123Label)...)
 			if names[p.Name] {
-				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
+				errs = append(errs, field.Duplicate(fieldPath.Child("name"), p.Name))
 			}
 			names[p.Name] = true
 		}
-		errs = append(errs, validatePort(p.Port, at.Child("port"))...)
-		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
-		errs = append(errs, validatePortOrName(p.TargetPort, at.Child("targetPort"))...)
+		errs = append(errs, validatePort(p.Port, fieldPath.Child("port"))...)
+		errs = append(errs, oneOf(p.Protocol, fieldPath.Child("protocol"), corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+		errs = append(errs, validatePortOrName(p.TargetPort, fieldPath.Child("targetPort"))...)
 		if key := (number{p.Protocol, p.Port}); ports[key] {
-			errs = append(errs, field.Duplicate(at, p.Port))
+			errs = append(errs, field.Duplicate(fieldPath, p.Port))
 		} else {
 			ports[key] = true
 		}
@@ -167,14 +167,14 @@ func validateServicePorts(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 			continue
 		}
 		if pod.ServiceType(s.Type).OpensPorts() && (p.NodePort < pod.FirstNodePort || p.NodePort > pod.LastNodePort) {
-			errs = append(errs, field.Invalid(at.Child("nodePort"), p.NodePort, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", pod.FirstNodePort, pod.LastNodePort)))
+			errs = append(errs, field.Invalid(fieldPath.Child("nodePort"), p.NodePort, fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", pod.FirstNodePort, pod.LastNodePort)))
 		}
 		if s.Type == corev1.ServiceTypeClusterIP {
-			errs = append(errs, field.Forbidden(at.Child("nodePort"), "may not be used when `type` is '"+string(s.Type)+"'"))
+			errs = append(errs, field.Forbidden(fieldPath.Child("nodePort"), "may not be used when `type` is '"+string(s.Type)+"'"))
 		}
-		errs = append(errs, validatePort(p.NodePort, at.Child("nodePort"))...)
+		errs = append(errs, validatePort(p.NodePort, fieldPath.Child("nodePort"))...)
 		if key := (number{p.Protocol, p.NodePort}); nodes[key] {
-			errs = append(errs, field.Duplicate(at.Child("nodePort"), p.NodePort))
+			errs = append(errs, field.Duplicate(fieldPath.Child("nodePort"), p.NodePort))
 		} else {
 			nodes[key] = true
 		}

@@ -39,23 +39,23 @@ func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) fi
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, s := range sysctls {
-		at, name := path.Index(i), sysctl.NormalizeName(s.Name)
+		fieldPath, name := path.Index(i), sysctl.NormalizeName(s.Name)
 		safe := safeSysctls.Has(name)
 		switch {
 		case s.Name == "":
-			errs = append(errs, field.Required(at.Child("name"), ""))
+			errs = append(errs, field.Required(fieldPath.Child("name"), ""))
 		case !safe && (!isSysctlName(name) || sysctlNamespace(name) == sysctl.UnknownNamespace):
-			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is neither on the kubelet's list of safe sysctls nor known to be namespaced", s.Name)))
+			errs = append(errs, field.Forbidden(fieldPath.Child("name"), fmt.Sprintf("%q is neither on the kubelet's list of safe sysctls nor known to be namespaced", s.Name)))
 		case hostIPC && sysctlNamespace(name) == sysctl.IPCNamespace: // kubelet: pkg/kubelet/sysctl/allowlist.go
-			errs = append(errs, field.Forbidden(at.Child("name"), fmt.Sprintf("%q is not allowed with the host's IPC", s.Name)))
+			errs = append(errs, field.Forbidden(fieldPath.Child("name"), fmt.Sprintf("%q is not allowed with the host's IPC", s.Name)))
 		case seen.Has(name):
-			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+			errs = append(errs, field.Duplicate(fieldPath.Child("name"), s.Name))
 		}
 		seen.Insert(name)
 		if safe && strings.Trim(s.Value, sysctlCharacters) != "" {
-			errs = append(errs, field.Invalid(at.Child("value"), s.Value, "must be made of numbers"))
+			errs = append(errs, field.Invalid(fieldPath.Child("value"), s.Value, "must be made of numbers"))
 		} else {
-			errs = append(errs, validateNoControl(strings.ReplaceAll(s.Value, "\t", " "), at.Child("value"))...)
+			errs = append(errs, validateNoControl(strings.ReplaceAll(s.Value, "\t", " "), fieldPath.Child("value"))...)
 		}
 	}
 	return errs

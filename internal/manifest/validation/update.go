@@ -37,13 +37,13 @@ func ValidateResize(old, new *corev1.Pod) field.ErrorList {
 // the API server (ValidatePodUpdate).
 func ValidateMutableFields(old, new *corev1.PodSpec) field.ErrorList {
 	var errs field.ErrorList
-	at := field.NewPath("spec", "activeDeadlineSeconds")
+	fieldPath := field.NewPath("spec", "activeDeadlineSeconds")
 	switch was, is := old.ActiveDeadlineSeconds, new.ActiveDeadlineSeconds; {
 	case was == nil:
 	case is == nil:
-		errs = append(errs, field.Invalid(at, is, "must not update from a positive integer to nil value"))
+		errs = append(errs, field.Invalid(fieldPath, is, "must not update from a positive integer to nil value"))
 	case *is > *was:
-		errs = append(errs, field.Invalid(at, *is, "must be less than or equal to previous value"))
+		errs = append(errs, field.Invalid(fieldPath, *is, "must be less than or equal to previous value"))
 	}
 	for _, had := range old.Tolerations {
 		if !slices.ContainsFunc(new.Tolerations, func(has corev1.Toleration) bool {
@@ -91,11 +91,11 @@ func validateResizePolicies(s *corev1.PodSpec, path *field.Path) field.ErrorList
 		errs = append(errs, validateResizePolicy(s.Containers[i].ResizePolicy, path.Child("containers").Index(i).Child("resizePolicy"), s.RestartPolicy)...)
 	}
 	for i := range s.InitContainers {
-		c, at := &s.InitContainers[i], path.Child("initContainers").Index(i).Child("resizePolicy")
-		errs = append(errs, validateResizePolicy(c.ResizePolicy, at, s.RestartPolicy)...)
+		c, fieldPath := &s.InitContainers[i], path.Child("initContainers").Index(i).Child("resizePolicy")
+		errs = append(errs, validateResizePolicy(c.ResizePolicy, fieldPath, s.RestartPolicy)...)
 		for j, p := range c.ResizePolicy {
 			if p.RestartPolicy == corev1.RestartContainer && !podutil.IsSidecar(c) {
-				errs = append(errs, field.Invalid(at.Index(j).Child("restartPolicy"), p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
+				errs = append(errs, field.Invalid(fieldPath.Index(j).Child("restartPolicy"), p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
 			}
 		}
 	}

@@ -105,13 +105,13 @@ func validateReplicationController(s *corev1.ReplicationControllerSpec, spec *fi
 }
 
 // validateEndlessPods refuses fields of pods that end, for a workload that never does.
-func validateEndlessPods(s *corev1.PodSpec, at *field.Path) field.ErrorList {
+func validateEndlessPods(s *corev1.PodSpec, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p := s.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(errs, field.NotSupported(fieldPath.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if s.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(at.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in such an object is not Supported"))
+		errs = append(errs, field.Forbidden(fieldPath.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in such an object is not Supported"))
 	}
 	return errs
 }
@@ -154,15 +154,15 @@ func validateRollingUpdate(unavailable, surge *intstr.IntOrString, path *field.P
 
 // validateIntOrPercent checks a number of pods or a percentage, which may exceed 100 % unless bounded. It
 // also returns the value scaled to 100 pods.
-func validateIntOrPercent(v *intstr.IntOrString, bounded bool, at *field.Path) (int, field.ErrorList) {
+func validateIntOrPercent(v *intstr.IntOrString, bounded bool, fieldPath *field.Path) (int, field.ErrorList) {
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
 	switch {
 	case err != nil:
-		return 0, field.ErrorList{field.Invalid(at, v, "must be an integer or percentage (e.g '5%')")}
+		return 0, field.ErrorList{field.Invalid(fieldPath, v, "must be an integer or percentage (e.g '5%')")}
 	case n < 0:
-		return 0, field.ErrorList{field.Invalid(at, v, apivalidation.IsNegativeErrorMsg)}
+		return 0, field.ErrorList{field.Invalid(fieldPath, v, apivalidation.IsNegativeErrorMsg)}
 	case bounded && v.Type == intstr.String && n > 100:
-		return 0, field.ErrorList{field.Invalid(at, v, "must not be greater than 100%")}
+		return 0, field.ErrorList{field.Invalid(fieldPath, v, "must not be greater than 100%")}
 	}
 	return n, nil
 }
@@ -184,10 +184,10 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec, spec *field.Path) field.Erro
 		}
 		errs = append(errs, validateCount(roll.Partition, path.Child("rollingUpdate", "partition"))...)
 		if v := roll.MaxUnavailable; v != nil {
-			at := path.Child("rollingUpdate", "maxUnavailable")
-			n, wrong := validateIntOrPercent(v, true, at)
+			fieldPath := path.Child("rollingUpdate", "maxUnavailable")
+			n, wrong := validateIntOrPercent(v, true, fieldPath)
 			if errs = append(errs, wrong...); len(wrong) == 0 && n == 0 {
-				errs = append(errs, field.Invalid(at, v, "cannot be 0"))
+				errs = append(errs, field.Invalid(fieldPath, v, "cannot be 0"))
 			}
 		}
 	}
@@ -212,8 +212,8 @@ func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) fie
 	seen := map[string]bool{}
 	for i := range s.VolumeClaimTemplates {
 		c := &s.VolumeClaimTemplates[i]
-		at := spec.Child("volumeClaimTemplates").Index(i)
-		name := at.Child("metadata", "name")
+		fieldPath := spec.Child("volumeClaimTemplates").Index(i)
+		name := fieldPath.Child("metadata", "name")
 		switch {
 		case c.Name == "":
 			errs = append(errs, field.Required(name, ""))
@@ -226,10 +226,10 @@ func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) fie
 		for _, text := range validation.IsDNS1123Subdomain(podutil.StatefulSetClaimName(c.Name, set, maxPods)) {
 			errs = append(errs, field.Invalid(name, c.Name, fmt.Sprintf("PVC name %q: %s", podutil.StatefulSetClaimName(c.Name, set, maxPods), text)))
 		}
-		errs = append(errs, validateClaimSpec(&c.Spec, at.Child("spec"))...)
+		errs = append(errs, validateClaimSpec(&c.Spec, fieldPath.Child("spec"))...)
 	}
-	p, at := s.PersistentVolumeClaimRetentionPolicy, spec.Child("persistentVolumeClaimRetentionPolicy")
+	p, fieldPath := s.PersistentVolumeClaimRetentionPolicy, spec.Child("persistentVolumeClaimRetentionPolicy")
 	const retain, drop = appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	errs = append(errs, oneOf(p.WhenDeleted, at.Child("whenDeleted"), retain, drop)...)
-	return append(errs, oneOf(p.WhenScaled, at.Child("whenScaled"), retain, drop)...)
+	errs = append(errs, oneOf(p.WhenDeleted, fieldPath.Child("whenDeleted"), retain, drop)...)
+	return append(errs, oneOf(p.WhenScaled, fieldPath.Child("whenScaled"), retain, drop)...)
 }

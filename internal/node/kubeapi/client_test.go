@@ -19,10 +19,10 @@ import (
 )
 
 func TestRequests(t *testing.T) {
-	seen := make(chan string, 2)
+	received := make(chan string, 2)
 	config := newAuthority(t).serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		seen <- fmt.Sprintf("%s %s %s %s %s %s", r.Proto, r.Method, r.RequestURI, r.Header.Get("Content-Type"), r.Header.Get("Authorization"), body)
+		received <- fmt.Sprintf("%s %s %s %s %s %s", r.Proto, r.Method, r.RequestURI, r.Header.Get("Content-Type"), r.Header.Get("Authorization"), body)
 		io.WriteString(w, `{"kind":"Node","metadata":{"name":"answer"},"unknown":{"a":1}}`)
 	})
 	config.Token = "secret"
@@ -47,7 +47,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 			continue
 		}
-		if got := receive(t, seen); !strings.HasPrefix(got, "HTTP/2.0 "+want) {
+		if got := receive(t, received); !strings.HasPrefix(got, "HTTP/2.0 "+want) {
 			t.Errorf("the server received %q, want %q", got, want)
 		}
 		if !strings.HasPrefix(want, "DELETE") && answer.Name != "answer" {
@@ -58,7 +58,7 @@ func TestRequests(t *testing.T) {
 		"no result":  c.Create(ctx, "/x", node, nil),
 		"no options": c.Delete(ctx, "/x", nil),
 	} {
-		if receive(t, seen); err != nil {
+		if receive(t, received); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -48,13 +48,13 @@ preferences: {}
 // TestKubeconfigFields connects with each way to authenticate.
 func TestKubeconfigFields(t *testing.T) {
 	a := newAuthority(t)
-	seen := make(chan string, 1)
+	received := make(chan string, 1)
 	server := a.serve(t, true, func(w http.ResponseWriter, r *http.Request) {
 		text := r.Header.Get("Authorization")
 		for _, c := range r.TLS.PeerCertificates {
 			text += " certificate of " + c.Subject.CommonName
 		}
-		seen <- strings.TrimSpace(text)
+		received <- strings.TrimSpace(text)
 		io.WriteString(w, "{}")
 	})
 	cert, key := a.client(t, "files")
@@ -83,7 +83,7 @@ func TestKubeconfigFields(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if got := receive(t, seen); got != c.want {
+		if got := receive(t, received); got != c.want {
 			t.Errorf("%s: the server received %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -138,9 +138,9 @@ func TestKubeconfigErrors(t *testing.T) {
 // TestWrittenKubeconfig: a kubeconfig that was written is read back; a certificate that is replaced later is used.
 func TestWrittenKubeconfig(t *testing.T) {
 	a := newAuthority(t)
-	seen := make(chan string, 1)
+	received := make(chan string, 1)
 	config := a.serve(t, true, func(w http.ResponseWriter, r *http.Request) {
-		seen <- r.TLS.PeerCertificates[0].Subject.CommonName
+		received <- r.TLS.PeerCertificates[0].Subject.CommonName
 		io.WriteString(w, "{}")
 	})
 	config.ServerName = "api.test"
@@ -173,7 +173,7 @@ func TestWrittenKubeconfig(t *testing.T) {
 		if err := c.Get(testContext(t), "/", &corev1.Node{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := receive(t, seen); got != name {
+		if got := receive(t, received); got != name {
 			t.Errorf("the server saw %s, want %s", got, name)
 		}
 	}

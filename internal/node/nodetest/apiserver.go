@@ -128,7 +128,7 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if hook != nil && hook(w, r) {
 		return
 	}
-	at := parseTarget(r.URL.Path)
+	wanted := parseTarget(r.URL.Path)
 	if strings.Contains(r.URL.Path, "/events") {
 		var e corev1.Event
 		if json.NewDecoder(r.Body).Decode(&e) == nil {
@@ -140,7 +140,7 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("watch") == "true" {
-		s.watch(w, r, at, gone)
+		s.watch(w, r, wanted, gone)
 		return
 	}
 	var body Object
@@ -150,7 +150,7 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	code, result := s.handle(r, at, body)
+	code, result := s.handle(r, wanted, body)
 	Respond(w, code, result)
 }
 
@@ -172,50 +172,50 @@ func statusOf(err *apierrors.StatusError) any {
 }
 
 // handle carries out a request.
-func (s *APIServer) handle(r *http.Request, at target, body Object) (int, any) {
+func (s *APIServer) handle(r *http.Request, wanted target, body Object) (int, any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	has := s.objects[at.key()]
-	if at.name == "" {
+	has := s.objects[wanted.key()]
+	if wanted.name == "" {
 		if r.Method == http.MethodPost {
 			name, ok := metadata(body)["name"].(string)
 			if !ok {
 				name = fmt.Sprint(metadata(body)["generateName"], s.version)
 				metadata(body)["name"] = name
 			}
-			at.name = name
-			if s.objects[at.key()] != nil {
-				return http.StatusConflict, statusOf(apierrors.NewAlreadyExists(corev1.Resource(at.resource), at.name))
+			wanted.name = name
+			if s.objects[wanted.key()] != nil {
+				return http.StatusConflict, statusOf(apierrors.NewAlreadyExists(corev1.Resource(wanted.resource), wanted.name))
 			}
-			s.set("ADDED", at, body)
+			s.set("ADDED", wanted, body)
 			return http.StatusCreated, clone(body)
 		}
-		return http.StatusOK, s.list(r, at)
+		return http.StatusOK, s.list(r, wanted)
 	}
 	if has == nil {
-		return http.StatusNotFound, statusOf(apierrors.NewNotFound(corev1.Resource(at.resource), at.name))
+		return http.StatusNotFound, statusOf(apierrors.NewNotFound(corev1.Resource(wanted.resource), wanted.name))
 	}
 	switch {
-	case at.sub == "eviction":
+	case wanted.sub == "eviction":
 		metadata(has)["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-		s.set("MODIFIED", at, has)
+		s.set("MODIFIED", wanted, has)
 	case r.Method == http.MethodPut:
 		if v := metadata(body)["resourceVersion"]; v != nil && v != metadata(has)["resourceVersion"] {
-			return http.StatusConflict, statusOf(apierrors.NewConflict(corev1.Resource(at.resource), at.name, fmt.Errorf("it has changed")))
+			return http.StatusConflict, statusOf(apierrors.NewConflict(corev1.Resource(wanted.resource), wanted.name, fmt.Errorf("it has changed")))
 		}
-		if at.sub == "status" {
+		if wanted.sub == "status" {
 			next := maps.Clone(has)
 			next["metadata"] = maps.Clone(metadata(has))
 			next["status"], body = body["status"], next
 		}
-		s.set("MODIFIED", at, body)
+		s.set("MODIFIED", wanted, body)
 		return http.StatusOK, clone(body)
 	case r.Method == http.MethodPatch:
 		next := merge(has, body)
-		s.set("MODIFIED", at, next)
+		s.set("MODIFIED", wanted, next)
 		return http.StatusOK, clone(next)
 	case r.Method == http.MethodDelete:
-		s.set("DELETED", at, has)
+		s.set("DELETED", wanted, has)
 	}
 	return http.StatusOK, clone(has)
 }
@@ -279,24 +279,24 @@ func clone(o Object) (copied Object) {
 }
 
 // set stores an object, or removes it, for the watches. The caller holds mu.
-func (s *APIServer) set(kind string, at target, o Object) {
+func (s *APIServer) set(kind string, wanted target, o Object) {
 	s.version++
 	if kind == "DELETED" {
-		delete(s.objects, at.key())
+		delete(s.objects, wanted.key())
 		o = merge(o, Object{"metadata": Object{}})
 		o["metadata"] = maps.Clone(metadata(o))
 	} else {
-		s.objects[at.key()] = o
+		s.objects[wanted.key()] = o
 	}
 	metadata(o)["resourceVersion"] = strconv.Itoa(s.version)
-	s.changes = append(s.changes, change{s.version, kind, at, clone(o)})
+	s.changes = append(s.changes, change{s.version, kind, wanted, clone(o)})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // selects reports whether a request selects an object.
-func (s *APIServer) selects(r *http.Request, at, of target, o Object) bool {
-	if of.resource != at.resource || at.namespace != "" && of.namespace != at.namespace {
+func (s *APIServer) selects(r *http.Request, wanted, of target, o Object) bool {
+	if of.resource != wanted.resource || wanted.namespace != "" && of.namespace != wanted.namespace {
 		return false
 	}
 	field, value, ok := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
@@ -308,11 +308,11 @@ func (s *APIServer) selects(r *http.Request, at, of target, o Object) bool {
 	return part[inner] == value
 }
 
-func (s *APIServer) list(r *http.Request, at target) any {
+func (s *APIServer) list(r *http.Request, wanted target) any {
 	items := []Object{}
 	for _, key := range slices.Sorted(maps.Keys(s.objects)) {
 		words := strings.Split(key, "/")
-		if o := s.objects[key]; s.selects(r, at, target{resource: words[0], namespace: words[1]}, o) {
+		if o := s.objects[key]; s.selects(r, wanted, target{resource: words[0], namespace: words[1]}, o) {
 			items = append(items, clone(o))
 		}
 	}
@@ -320,7 +320,7 @@ func (s *APIServer) list(r *http.Request, at target) any {
 }
 
 // watch sends the changes after a version until the client leaves or the server goes away.
-func (s *APIServer) watch(w http.ResponseWriter, r *http.Request, at target, gone <-chan struct{}) {
+func (s *APIServer) watch(w http.ResponseWriter, r *http.Request, wanted target, gone <-chan struct{}) {
 	after, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if err != nil {
 		Respond(w, http.StatusBadRequest, statusOf(apierrors.NewBadRequest(err.Error())))
@@ -334,7 +334,7 @@ func (s *APIServer) watch(w http.ResponseWriter, r *http.Request, at target, gon
 		changed := s.changed
 		var due []change
 		for _, c := range s.changes {
-			if c.version > after && s.selects(r, at, c.target, c.object) {
+			if c.version > after && s.selects(r, wanted, c.target, c.object) {
 				due = append(due, c)
 			}
 		}
@@ -379,20 +379,20 @@ func (s *APIServer) Put(t *testing.T, path string, o any) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := parseTarget(path)
+	wanted := parseTarget(path)
 	kind := "ADDED"
-	if s.objects[at.key()] != nil {
+	if s.objects[wanted.key()] != nil {
 		kind = "MODIFIED"
 	}
-	s.set(kind, at, generic)
+	s.set(kind, wanted, generic)
 }
 
 // Remove deletes an object.
 func (s *APIServer) Remove(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := parseTarget(path)
-	s.set("DELETED", at, s.objects[at.key()])
+	wanted := parseTarget(path)
+	s.set("DELETED", wanted, s.objects[wanted.key()])
 }
 
 // Pod returns a pod of the default namespace; nil if there is none.

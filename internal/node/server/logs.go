@@ -70,9 +70,9 @@ func logOptions(query url.Values) (o *corev1.PodLogOptions, err error) {
 		case "limitBytes":
 			o.LimitBytes, err = parseNumber(value, 1)
 		case "sinceTime":
-			var at time.Time
-			at, err = time.Parse(time.RFC3339Nano, value)
-			o.SinceTime = new(metav1.NewTime(at))
+			var moment time.Time
+			moment, err = time.Parse(time.RFC3339Nano, value)
+			o.SinceTime = new(metav1.NewTime(moment))
 		case "stream":
 			o.Stream = &value
 			if value != corev1.LogStreamAll && value != corev1.LogStreamStdout && value != corev1.LogStreamStderr {

@@ -108,11 +108,11 @@ func (o *attachOptions) Run(ctx context.Context) error {
 func (o *attachOptions) attach(ctx context.Context, p store.Pod, ct *pod.Container) error {
 	a := &attach.Session{Env: o.env, Pod: p, Container: ct, Stdin: o.stdin, FromStart: o.fromStart, Keys: o.keys, Quiet: o.quiet}
 	if a.Terminal = terminalFor(o.env, ct, a.Stdin); a.Terminal == nil && o.tty {
-		why := "input is not a terminal or the right kind of file"
+		reason := "input is not a terminal or the right kind of file"
 		if !ct.TTY {
-			why = "container " + ct.Name + " did not allocate one"
+			reason = "container " + ct.Name + " did not allocate one"
 		}
-		fmt.Fprintln(o.env.ErrOut, "Unable to use a TTY - "+why) // as kubectl: a message, then go on without
+		fmt.Fprintln(o.env.ErrOut, "Unable to use a TTY - "+reason) // as kubectl: a message, then go on without
 	}
 	code, err := a.Run(ctx)
 	return podclient.ExitError("attach to", p, code, err)

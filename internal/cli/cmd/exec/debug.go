@@ -197,12 +197,12 @@ func (d *debugOptions) securityContext(container string) (*corev1.SecurityContex
 	if err != nil || d.profile != "general" || d.plan.OwnUserNS && !root {
 		return security, err
 	}
-	why := fmt.Sprintf("pod %s shares its user namespace with other pods; if a container of its manifest adds SYS_PTRACE, the pod has a user namespace of its own", d.pod.Name)
+	reason := fmt.Sprintf("pod %s shares its user namespace with other pods; if a container of its manifest adds SYS_PTRACE, the pod has a user namespace of its own", d.pod.Name)
 	if root {
-		why = "root's pods use the host's user namespace; with --profile=sysadmin the container is root of the host"
+		reason = "root's pods use the host's user namespace; with --profile=sysadmin the container is root of the host"
 	}
 	if !d.quiet {
-		fmt.Fprintf(d.env.ErrOut, "warning: container %s does not get SYS_PTRACE: %s\n", container, why)
+		fmt.Fprintf(d.env.ErrOut, "warning: container %s does not get SYS_PTRACE: %s\n", container, reason)
 	}
 	return nil, nil
 }
@@ -310,8 +310,8 @@ func (d *debugOptions) attach(ctx context.Context) error {
 	case last.Terminated != nil:
 		return d.ended(ctx, last.Terminated)
 	case last.Running == nil:
-		why := cmp.Or(last.Waiting, &pod.Waiting{Reason: "the pod ends"})
-		return report.New(report.Failure, "podrun describe pod "+d.pod.Name+" shows more", "container %s does not start: %s %s", name, why.Reason, why.Message)
+		reason := cmp.Or(last.Waiting, &pod.Waiting{Reason: "the pod ends"})
+		return report.New(report.Failure, "podrun describe pod "+d.pod.Name+" shows more", "container %s does not start: %s %s", name, reason.Reason, reason.Message)
 	}
 	plan, err := d.pod.Plan()
 	if err != nil {

@@ -21,20 +21,20 @@ func forwardedPorts(plan *pod.Plan, words []string) ([]forwardedPort, error) {
 		if !both {
 			remote = local
 		}
-		var one forwardedPort
+		var port forwardedPort
 		var err error
-		if one.remote, err = remotePort(plan, remote); err != nil {
+		if port.remote, err = remotePort(plan, remote); err != nil {
 			return nil, err
 		}
 		switch {
 		case !both: // the same number on both sides, also for a name
-			one.local = one.remote
+			port.local = port.remote
 		case local != "":
-			if one.local, err = strconv.Atoi(local); err != nil || one.local < 0 || one.local > 65535 {
+			if port.local, err = strconv.Atoi(local); err != nil || port.local < 0 || port.local > 65535 {
 				return nil, cmdutil.UsageErrorf("port-forward", "%q is not [LOCAL:]REMOTE: the local port must be from 0 to 65535", word)
 			}
 		}
-		list = append(list, one)
+		list = append(list, port)
 	}
 	return list, nil
 }

@@ -55,11 +55,11 @@ func (o *portOptions) Run(context.Context) error {
 		return err
 	}
 	for _, port := range plan.Published() {
-		at, _, _ := strings.Cut(podup.HostPortOf(port).String(), "/")
+		address, _, _ := strings.Cut(podup.HostPortOf(port).String(), "/")
 		if !port.HostAddr().IsValid() {
-			at = "*:" + at
+			address = "*:" + address
 		}
-		fmt.Fprintf(o.env.Out, "%d/%s -> %s\n", port.Number, strings.ToLower(port.Protocol), at)
+		fmt.Fprintf(o.env.Out, "%d/%s -> %s\n", port.Number, strings.ToLower(port.Protocol), address)
 	}
 	return nil
 }

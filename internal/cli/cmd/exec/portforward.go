@@ -85,8 +85,8 @@ func (o *portForwardOptions) Run(ctx context.Context) error {
 	}
 	w := &forwarder{env: o.env, pod: p, loop: loop}
 	defer w.close()
-	for _, one := range ports {
-		if err := w.listen(o.addresses, one); err != nil {
+	for _, port := range ports {
+		if err := w.listen(o.addresses, port); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func (w *forwarder) listen(addresses []listenAddress, port forwardedPort) error 
 			continue
 		}
 		opened[a.word] = true
-		if at, ok := l.Addr().(*net.TCPAddr); ok {
-			port.local = at.Port // use the same free port on all addresses
+		if address, ok := l.Addr().(*net.TCPAddr); ok {
+			port.local = address.Port // use the same free port on all addresses
 		}
 		fmt.Fprintf(w.env.Out, "Forwarding from %s -> %d\n", l.Addr(), port.remote)
 		w.listeners = append(w.listeners, l)

@@ -101,8 +101,8 @@ func formatImages(env *cmdutil.Env, list []image.Info, now time.Time, format str
 // splitName splits a full name into repository and tag.
 func splitName(name string) (repository, tag string) {
 	repository, _, digested := strings.Cut(name, "@")
-	if at := strings.LastIndex(name, ":"); !digested && at > strings.LastIndex(name, "/") {
-		return name[:at], name[at+1:]
+	if index := strings.LastIndex(name, ":"); !digested && index > strings.LastIndex(name, "/") {
+		return name[:index], name[index+1:]
 	}
 	return repository, printers.NoImageName
 }

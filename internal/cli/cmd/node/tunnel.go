@@ -111,7 +111,7 @@ func tunnelMTU(address netip.Addr) int {
 }
 
 // Last implements node.Tunnel.
-func (t *tunnel) Last() (own []netip.Prefix, peers []control.Peer, err error) {
+func (t *tunnel) Last() (networks []netip.Prefix, peers []control.Peer, err error) {
 	n, err := t.dirs.PodNetwork()
 	for _, p := range n.Peers {
 		peer := control.Peer{Endpoint: p.Endpoint, Networks: p.CIDRs}
@@ -123,8 +123,8 @@ func (t *tunnel) Last() (own []netip.Prefix, peers []control.Peer, err error) {
 }
 
 // Set implements node.Tunnel.
-func (t *tunnel) Set(own []netip.Prefix, peers []control.Peer) error {
-	n := store.PodNetwork{CIDRs: own, MTU: t.mtu}
+func (t *tunnel) Set(networks []netip.Prefix, peers []control.Peer) error {
+	n := store.PodNetwork{CIDRs: networks, MTU: t.mtu}
 	for _, p := range peers {
 		key, _ := p.PublicKey.MarshalText() // cannot fail
 		n.Peers = append(n.Peers, store.PodNetworkPeer{Key: string(key), Endpoint: p.Endpoint, CIDRs: p.Networks})
@@ -135,9 +135,9 @@ func (t *tunnel) Set(own []netip.Prefix, peers []control.Peer) error {
 	}
 	if len(others) > 0 {
 		return report.New(report.Failure, "kubectl drain, or podrun down, ends them; pods of the cluster start then",
-			"pods with other addresses than the cluster's %s are running: %s", own[0], names(others))
+			"pods with other addresses than the cluster's %s are running: %s", networks[0], names(others))
 	}
-	return t.connect(&control.Config{PrivateKey: control.Key(t.key.Bytes()), Port: t.port, MTU: t.mtu, Own: own, Peers: peers})
+	return t.connect(&control.Config{PrivateKey: control.Key(t.key.Bytes()), Port: t.port, MTU: t.mtu, Own: networks, Peers: peers})
 }
 
 // names returns the names of pods, the first few of many.

@@ -42,16 +42,16 @@ func TestTunnelRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	tun := &tunnel{dirs: store.Dirs{Data: dir, Runtime: dir}, state: s, key: key, port: 1, mtu: 1420}
-	if own, peers, err := tun.Last(); len(own) > 0 || len(peers) > 0 || err != nil {
-		t.Errorf("at first: %v, %v, %v", own, peers, err)
+	if networks, peers, err := tun.Last(); len(networks) > 0 || len(peers) > 0 || err != nil {
+		t.Errorf("at first: %v, %v, %v", networks, peers, err)
 	}
-	own := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
+	networks := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
 	peers := []control.Peer{{PublicKey: control.Key{1}, Endpoint: netip.MustParseAddrPort("192.0.2.2:51820"), Networks: []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}}}
-	if err := tun.Set(own, peers); err != nil {
+	if err := tun.Set(networks, peers); err != nil {
 		t.Fatal(err)
 	}
 	gotOwn, gotPeers, err := tun.Last()
-	if err != nil || !reflect.DeepEqual(gotOwn, own) || !reflect.DeepEqual(gotPeers, peers) {
+	if err != nil || !reflect.DeepEqual(gotOwn, networks) || !reflect.DeepEqual(gotPeers, peers) {
 		t.Errorf("%v, %v, %v", gotOwn, gotPeers, err)
 	}
 	if _, err := os.Stat(tun.socket()); err == nil {
@@ -60,8 +60,8 @@ func TestTunnelRemembers(t *testing.T) {
 	if err := tun.leave(&options{}); err != nil {
 		t.Fatal(err)
 	}
-	if own, peers, err := tun.Last(); len(own) > 0 || len(peers) > 0 || err != nil {
-		t.Errorf("after leaving: %v, %v, %v", own, peers, err)
+	if networks, peers, err := tun.Last(); len(networks) > 0 || len(peers) > 0 || err != nil {
+		t.Errorf("after leaving: %v, %v, %v", networks, peers, err)
 	}
 }
 

@@ -46,7 +46,7 @@ type attachment struct {
 func (a *attachment) watch(ctx context.Context, untilRunning bool, running func()) error {
 	reporter := follow.Reporter{Out: a.env.ErrOut, Pod: a.target.Pod.Name}
 	defer reporter.WatchMounts(a.target)()
-	seen := func(st *pod.Status) bool {
+	onStatus := func(st *pod.Status) bool {
 		a.last = st
 		c, ok := st.Container(a.container.Name)
 		if !ok {
@@ -67,7 +67,7 @@ func (a *attachment) watch(ctx context.Context, untilRunning bool, running func(
 		}
 		return enough || untilRunning && c.State.Running != nil
 	}
-	_, err := podclient.Follow(ctx, a.target.Pod, seen)
+	_, err := podclient.Follow(ctx, a.target.Pod, onStatus)
 	if a.detach && a.rm && errors.Is(err, fs.ErrNotExist) { // it has ended, and has removed itself
 		return podclient.ErrNotRunning
 	}
@@ -255,9 +255,9 @@ func (a *attachment) terminal(ctx context.Context) (detached bool, err error) {
 	}
 	if a.end == nil && a.failure == nil {
 		keys, _ := tty.ParseKeys(tty.DefaultDetachKeys)
-		own := *a.env
-		own.Signals = a.resizeSignals
-		session := attach.Session{Env: &own, Pod: a.target.Pod, Container: a.container, Stdin: a.stdin, FromStart: true, Keys: keys, Quiet: true}
+		copied := *a.env
+		copied.Signals = a.resizeSignals
+		session := attach.Session{Env: &copied, Pod: a.target.Pod, Container: a.container, Stdin: a.stdin, FromStart: true, Keys: keys, Quiet: true}
 		if a.stdin {
 			session.Terminal, _ = tty.File(a.env.In)
 		}

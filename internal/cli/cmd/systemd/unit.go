@@ -131,8 +131,8 @@ func manifestUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, file, pa
 	if name == "" {
 		name = unitName(pods, path)
 	}
-	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
-		return report.New(report.Usage, "--name NAME sets another", "%q cannot be the unit's name: %s", name, why[0])
+	if reason := validation.IsDNS1123Subdomain(name); len(reason) > 0 {
+		return report.New(report.Usage, "--name NAME sets another", "%q cannot be the unit's name: %s", name, reason[0])
 	}
 	u.name, u.enable = "podrun@"+name+".service", true
 	u.service.Name = name

@@ -99,11 +99,11 @@ func percent(n *float64) string {
 func (o *options) printLines(uses []podstats.Usage, now time.Time) error {
 	rows := o.table(uses, !o.headed)
 	for i := range rows {
-		at := now.Format(time.TimeOnly)
+		moment := now.Format(time.TimeOnly)
 		if i == 0 && !o.headed {
-			at = "TIME"
+			moment = "TIME"
 		}
-		rows[i] = append([]string{at}, rows[i]...)
+		rows[i] = append([]string{moment}, rows[i]...)
 	}
 	o.headed = true
 	return o.printer.Print(o.Env.Out, rows)

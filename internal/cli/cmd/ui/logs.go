@@ -29,13 +29,13 @@ func (s *pageSource) Logs(ctx context.Context, of webui.LogRequest, line func(we
 	}
 	view := func(ct *pod.Container) crilog.Sink { return newPageSink(ct.Name, line) }
 	var streams []*logstream.Stream
-	for _, one := range logstream.New(plan, view) {
-		if of.Container == "" || one.Container.Name == of.Container {
-			one.Tail = of.Tail
-			one.Missed = func() {
-				line(webui.Line{Container: one.Container.Name, Stream: "podrun", Text: "lines are missing here: the log was rotated before they were read"})
+	for _, stream := range logstream.New(plan, view) {
+		if of.Container == "" || stream.Container.Name == of.Container {
+			stream.Tail = of.Tail
+			stream.Missed = func() {
+				line(webui.Line{Container: stream.Container.Name, Stream: "podrun", Text: "lines are missing here: the log was rotated before they were read"})
 			}
-			streams = append(streams, one)
+			streams = append(streams, stream)
 		}
 	}
 	if of.Previous {
@@ -51,10 +51,10 @@ func readPrevious(p store.Pod, streams []*logstream.Stream) error {
 		return err
 	}
 	var missing []string
-	for _, one := range streams {
+	for _, stream := range streams {
 		var waits *podview.NotWritten
-		if err := one.Print(p, st, true); errors.As(err, &waits) {
-			missing = append(missing, one.Container.Name)
+		if err := stream.Print(p, st, true); errors.As(err, &waits) {
+			missing = append(missing, stream.Container.Name)
 		} else if err != nil {
 			return err
 		}

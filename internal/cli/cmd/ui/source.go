@@ -59,16 +59,16 @@ type podRow struct {
 // podTable is the page's kind for pods.
 const podTable = "pods"
 
-// Watch calls seen with all objects, whenever get -w would read pods, and when other objects or images
+// Watch calls onChange with all objects, whenever get -w would read pods, and when other objects or images
 // change.
-func (s *pageSource) Watch(ctx context.Context, seen func(all []webui.Object, problem string)) {
+func (s *pageSource) Watch(ctx context.Context, onChange func(all []webui.Object, problem string)) {
 	report := func() (bool, error) {
-		seen(s.read())
+		onChange(s.read())
 		return true, sleep.For(ctx, readPause)
 	}
 	for ctx.Err() == nil {
 		if err := dirwatch.While(ctx, s.watched, s.lives.Changed, report); err != nil && ctx.Err() == nil {
-			seen(nil, err.Error())
+			onChange(nil, err.Error())
 			sleep.For(ctx, podstats.TopInterval)
 		}
 	}

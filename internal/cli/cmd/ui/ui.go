@@ -129,11 +129,11 @@ func (o *options) Run(ctx context.Context) error {
 }
 
 // printAddress prints the URL of the page. The token is after the #, which a browser does not send.
-func (o *options) printAddress(at net.Addr, token string) error {
-	where := at.String()
-	if at.Network() == "unix" {
+func (o *options) printAddress(address net.Addr, token string) error {
+	where := address.String()
+	if address.Network() == "unix" {
 		where = "localhost:" + strconv.Itoa(uiPort)
-		fmt.Fprintf(o.env.ErrOut, "podrun: serving on socket %s; on the machine with the browser run ssh -L %d:%s HOST, then open:\n", report.Escape(at.String()), uiPort, report.Escape(at.String()))
+		fmt.Fprintf(o.env.ErrOut, "podrun: serving on socket %s; on the machine with the browser run ssh -L %d:%s HOST, then open:\n", report.Escape(address.String()), uiPort, report.Escape(address.String()))
 	}
 	_, err := fmt.Fprintf(o.env.Out, "http://%s/#token=%s\n", where, token)
 	return err

@@ -53,7 +53,7 @@ func (f *foregroundHooks) AfterStart(ctx context.Context, startErr error) error 
 		}
 		defer end()
 	}
-	own, locks, err := f.lockWorkloads()
+	locked, locks, err := f.lockWorkloads()
 	defer func() {
 		for _, lock := range locks {
 			lock.Close()
@@ -65,7 +65,7 @@ func (f *foregroundHooks) AfterStart(ctx context.Context, startErr error) error 
 	podErr, err := waitForBoth(ctx, f.run, f.signals, func(signals <-chan os.Signal) error {
 		return f.followPods(ctx, startErr, signals)
 	}, func(signals <-chan os.Signal) error {
-		return f.followWorkloads(ctx, own, signals)
+		return f.followWorkloads(ctx, locked, signals)
 	})
 	return errors.Join(startErr, err, podErr)
 }

@@ -22,32 +22,32 @@ import (
 )
 
 // lockWorkloads makes this process the controller of those workloads that have none.
-func (f *foregroundHooks) lockWorkloads() (own []store.Workload, locks []*store.FileLock, err error) {
+func (f *foregroundHooks) lockWorkloads() (locked []store.Workload, locks []*store.FileLock, err error) {
 	if len(f.run.Workloads) == 0 {
 		return nil, nil, nil
 	}
-	own, locks, err = controller.LockUncontrolled(f.run.WorkloadRefs())
-	if n := len(f.run.Workloads) - len(own); n > 0 && err == nil {
+	locked, locks, err = controller.LockUncontrolled(f.run.WorkloadRefs())
+	if n := len(f.run.Workloads) - len(locked); n > 0 && err == nil {
 		fmt.Fprintf(f.env.ErrOut, "podrun: %d of the workloads already have a controller, which keeps running\n", n)
 	}
-	return own, locks, err
+	return locked, locks, err
 }
 
 // followWorkloads runs the controller of workloads, and prints the output of their pods, until the
 // workloads are over or removed. At the first signal it removes them.
-func (f *foregroundHooks) followWorkloads(ctx context.Context, own []store.Workload, signals <-chan os.Signal) error {
-	if len(own) == 0 {
+func (f *foregroundHooks) followWorkloads(ctx context.Context, locked []store.Workload, signals <-chan os.Signal) error {
+	if len(locked) == 0 {
 		return nil
 	}
 	env, dirs := f.env, f.run.Dirs
-	c, err := controller.New(env, dirs, f.run.Launcher, own)
+	c, err := controller.New(env, dirs, f.run.Launcher, locked)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	shown := &podOutputs{foregroundHooks: f, view: podview.NewLogWriter(env.Out, env.Getenv, false, false)}
 	c.OnStarted = func(p *podup.Target) { shown.follow(ctx, p) }
-	for _, w := range own {
+	for _, w := range locked {
 		shown.join(ctx, dirs, w)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -60,15 +60,15 @@ func (f *foregroundHooks) followWorkloads(ctx context.Context, own []store.Workl
 		if f.exitRule == follow.ExitNone {
 			return err
 		}
-		return errors.Join(err, follow.JobFailures(env, dirs, own))
+		return errors.Join(err, follow.JobFailures(env, dirs, locked))
 	case sig := <-signals:
 		f.signaled.Store(true)
 		env.EndInterruptLine()
 		fmt.Fprintln(env.ErrOut, "podrun: stopping; Ctrl-C again stops at once")
-		if err := controller.MarkDeleting(env, dirs, own); err != nil {
+		if err := controller.MarkDeleting(env, dirs, locked); err != nil {
 			return err
 		}
-		for _, w := range own {
+		for _, w := range locked {
 			if v, err := resource.LoadWorkload(dirs, w); err == nil { // otherwise it is gone
 				for _, p := range v.StoredPods {
 					defer podclient.ReportWaiting(env.ErrOut, "stopping", p, nil, nil)()

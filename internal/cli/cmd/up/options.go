@@ -58,10 +58,10 @@ func (o *manifestOptions) loadManifests() (resource.Documents, error) {
 
 // unmountable returns the PersistentVolumes of kinds that podrun does not mount.
 func unmountable(stored []manifest.Object) (list []manifest.Object) {
-	for _, one := range stored {
-		if v := one.Stored.PersistentVolume; v != nil && !v.Mountable() {
-			one.Ignored = fmt.Sprintf("podrun does not mount volumes of kind %s; a pod that needs it is an error", v.Source)
-			list = append(list, one)
+	for _, object := range stored {
+		if v := object.Stored.PersistentVolume; v != nil && !v.Mountable() {
+			object.Ignored = fmt.Sprintf("podrun does not mount volumes of kind %s; a pod that needs it is an error", v.Source)
+			list = append(list, object)
 		}
 	}
 	return list
@@ -78,12 +78,12 @@ func (o *manifestOptions) reportIgnored(ignored []manifest.Object) error {
 	reported := map[string]bool{}
 	var errs []error
 	for i := range ignored {
-		one := &ignored[i]
-		if reported[one.Kind+one.Ignored] {
+		object := &ignored[i]
+		if reported[object.Kind+object.Ignored] {
 			continue
 		}
-		reported[one.Kind+one.Ignored] = true
-		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(one), one.Kind, one.Name(), one.Ignored); o.strict {
+		reported[object.Kind+object.Ignored] = true
+		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(object), object.Kind, object.Name(), object.Ignored); o.strict {
 			errs = append(errs, report.New(report.Usage, "remove it, or omit --strict", "%s", text))
 		} else {
 			fmt.Fprintln(o.env.ErrOut, report.Escape("podrun: warning: "+text))

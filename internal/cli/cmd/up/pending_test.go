@@ -87,16 +87,16 @@ func TestPendingPodHasEachEventOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	count := 0
 	for _, e := range events {
 		if e.Reason == "BackOff" || e.Reason == "Failed" {
-			if seen++; e.Count != 1 {
+			if count++; e.Count != 1 {
 				t.Errorf("%s %q has the count %d", e.Reason, e.Message, e.Count)
 			}
 		}
 	}
-	if seen != 4 {
-		t.Errorf("%d events of the failed attempt: %+v", seen, events)
+	if count != 4 {
+		t.Errorf("%d events of the failed attempt: %+v", count, events)
 	}
 }
 

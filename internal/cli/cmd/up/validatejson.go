@@ -85,8 +85,8 @@ func validationErrors(err error) []validationError {
 		switch {
 		case err == nil:
 		case several && !whole:
-			for _, one := range joined.Unwrap() {
-				walk(one)
+			for _, mistake := range joined.Unwrap() {
+				walk(mistake)
 			}
 		case errors.As(err, &all):
 			for _, e := range all.List {

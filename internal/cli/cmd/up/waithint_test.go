@@ -13,11 +13,11 @@ import (
 func TestUpPrintsWaitHint(t *testing.T) {
 	h := clitest.NewHost(t)
 	h.WaitHintAfter = time.Millisecond
-	lacks := func(kind, why string) pod.Status {
+	lacks := func(kind, reason string) pod.Status {
 		st := clitest.Status(pod.Running, clitest.RunningContainer("app"))
-		st.Conditions = []pod.Condition{{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "False", Message: why}}
+		st.Conditions = []pod.Condition{{Type: "Initialized", Status: "True"}, {Type: "Ready", Status: "False", Message: reason}}
 		if kind == "Initialized" {
-			st.Conditions[0] = pod.Condition{Type: kind, Status: "False", Message: why}
+			st.Conditions[0] = pod.Condition{Type: kind, Status: "False", Message: reason}
 		}
 		return st
 	}

@@ -128,19 +128,19 @@ func applyEdits(plan *pod.Plan, c *pod.Container, e *cdi.Edits) error {
 		addHostFile(plan, c, d.Host, kind, pod.Mount{Path: path.Clean(d.Path)})
 	}
 	for _, m := range e.Mounts {
-		one := pod.Mount{Path: path.Clean(m.Path)}
+		mount := pod.Mount{Path: path.Clean(m.Path)}
 		for _, option := range m.Options {
 			switch option {
 			case "ro":
-				one.ReadOnly = true
+				mount.ReadOnly = true
 			case "nosuid", "nodev", "noexec":
-				one.Options = append(one.Options, option)
+				mount.Options = append(mount.Options, option)
 			case "rw", "bind", "rbind", "private", "rprivate", "suid", "dev", "exec", "relatime":
 			default:
 				return fmt.Errorf("the mount of %s has the unknown option %s", m.Host, option)
 			}
 		}
-		addHostFile(plan, c, m.Host, "", one)
+		addHostFile(plan, c, m.Host, "", mount)
 	}
 	for _, kv := range e.Env {
 		name, value, _ := strings.Cut(kv, "=")

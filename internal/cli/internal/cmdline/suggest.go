@@ -218,15 +218,15 @@ var badValue = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // UsageError rewrites the flag parser's errors for the command cmd.
-func UsageError(own string, cmd *cli.Command) cli.OnUsageErrorFunc {
+func UsageError(command string, cmd *cli.Command) cli.OnUsageErrorFunc {
 	return func(_ *cli.Context, err error, _ bool) error {
-		text, hint := err.Error(), own+" --help"
+		text, hint := err.Error(), command+" --help"
 		if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 			text = "unknown option " + dashed(name)
 			if meant := nearestOption(cmd, name); meant != "" {
 				hint = "did you mean " + meant + "? " + hint + " lists the options"
 			}
-			if there := foreignOption(own, name); there != "" {
+			if there := foreignOption(command, name); there != "" {
 				hint = there
 			}
 		}

@@ -38,9 +38,9 @@ func readerGone(out io.Writer) <-chan struct{} {
 	}
 	go func() {
 		// No events are requested, so only errors and hang-ups end the poll.
-		at := []unix.PollFd{{Fd: int32(file.Fd())}}
+		polled := []unix.PollFd{{Fd: int32(file.Fd())}}
 		for {
-			switch _, err := unix.Poll(at, -1); err {
+			switch _, err := unix.Poll(polled, -1); err {
 			case nil:
 				close(gone)
 				return

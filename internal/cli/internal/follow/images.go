@@ -22,7 +22,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 	bars := progress.New(env, "fetching")
 	defer bars.End()
 	var failed *pod.ImagePull // the failure that ends the wait
-	why, reported := "they are being pulled", 0
+	reason, reported := "they are being pulled", 0
 	err := podclient.WatchStatusAndLayers(ctx, p.Pod, func(st *pod.Status) bool {
 		now := st.ImagePull
 		switch {
@@ -31,7 +31,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 		case now.Error == "":
 			return false
 		}
-		if why = now.Error; giveUp(now) {
+		if reason = now.Error; giveUp(now) {
 			failed = now
 			return true
 		}
@@ -49,7 +49,7 @@ func AwaitImages(ctx context.Context, env *cmdutil.Env, p *podup.Target, giveUp 
 	})
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return report.New(report.Failure, "podrun events "+p.Pod.Name+" shows the progress", "not all images of pod %s were pulled within the --timeout: %s", p.Pod.Name, why)
+		return report.New(report.Failure, "podrun events "+p.Pod.Name+" shows the progress", "not all images of pod %s were pulled within the --timeout: %s", p.Pod.Name, reason)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case failed != nil:

@@ -147,16 +147,16 @@ func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
 	case st.Phase == pod.Succeeded:
 		return nil
 	}
-	why := withReason(st.Reason, st.Message)
-	if c := podview.FailedContainer(st); c != nil && why == "" {
+	reason := withReason(st.Reason, st.Message)
+	if c := podview.FailedContainer(st); c != nil && reason == "" {
 		how := ExitTextWithMessage
 		if r.hasReported(Problem(c)) {
 			how = podview.ExitText
 		}
-		why = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))
+		reason = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))
 	}
 	return report.New(report.Failure, fmt.Sprintf("podrun logs %s shows its output, podrun down %s removes it", p.Name, p.Name),
-		"pod %s failed: %s", p.Name, why)
+		"pod %s failed: %s", p.Name, reason)
 }
 
 // failedMount is the reason of events about volumes that are not available (kubelet: pkg/kubelet/events).

@@ -32,13 +32,13 @@ func (r *Reporter) hintWhileWaiting(p *podup.Target, to Goal, after time.Duratio
 			case <-tick.C:
 			}
 			mu.Lock()
-			why := missingFor(last, to)
+			reason := missingFor(last, to)
 			mu.Unlock()
-			if why == "" || why == lastReason {
+			if reason == "" || reason == lastReason {
 				continue
 			}
-			lastReason = why
-			r.report(fmt.Sprintf("it is not %s yet: %s%s%s", to.Word, why, lastProbeFailure(p, why), more))
+			lastReason = reason
+			r.report(fmt.Sprintf("it is not %s yet: %s%s%s", to.Word, reason, lastProbeFailure(p, reason), more))
 			more = ""
 		}
 	}()
@@ -64,11 +64,11 @@ func missingFor(st *pod.Status, to Goal) string {
 }
 
 // lastProbeFailure returns the last probe message of a missing container, or "".
-func lastProbeFailure(p *podup.Target, why string) string {
+func lastProbeFailure(p *podup.Target, reason string) string {
 	events, _ := p.Pod.Events() // without events there is nothing to add
 	var last pod.Event
 	for _, e := range events {
-		if e.Reason == "Unhealthy" && !e.Last.Before(last.Last) && slices.Contains(strings.FieldsFunc(why, isNameSeparator), e.Container) {
+		if e.Reason == "Unhealthy" && !e.Last.Before(last.Last) && slices.Contains(strings.FieldsFunc(reason, isNameSeparator), e.Container) {
 			last = e
 		}
 	}

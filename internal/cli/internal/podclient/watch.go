@@ -13,13 +13,13 @@ import (
 	"github.com/podrun/podrun/internal/wire"
 )
 
-// Follow calls seen with every status of the pod until seen returns true, or the pod has ended and its processes are
+// Follow calls onChange with every status of the pod until onChange returns true, or the pod has ended and its processes are
 // gone, and returns the last status. For a pod that was killed, or has ended before the first request, that is the status
 // of its record.
-func Follow(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) (last *pod.Status, err error) {
+func Follow(ctx context.Context, p store.Pod, onChange func(*pod.Status) (enough bool)) (last *pod.Status, err error) {
 	life, enough := p.Incarnation(), false
 	err = WatchStatus(ctx, p, func(st *pod.Status) bool {
-		last, enough = st, seen(st)
+		last, enough = st, onChange(st)
 		return enough
 	})
 	switch {
@@ -34,24 +34,24 @@ func Follow(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough boo
 		return last, err
 	}
 	if last, err = podview.StatusOf(p); err == nil {
-		seen(last)
+		onChange(last)
 	}
 	return last, err
 }
 
-// WatchStatus calls seen with every status of the pod, until the pod has ended or seen returns true. For
-// a pod that has ended already it first calls seen with the last status.
-func WatchStatus(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool)) error {
-	return WatchStatusAndLayers(ctx, p, seen, func(wire.LayerProgress) {})
+// WatchStatus calls onChange with every status of the pod, until the pod has ended or onChange returns true. For
+// a pod that has ended already it first calls onChange with the last status.
+func WatchStatus(ctx context.Context, p store.Pod, onChange func(*pod.Status) (enough bool)) error {
+	return WatchStatusAndLayers(ctx, p, onChange, func(wire.LayerProgress) {})
 }
 
 // WatchStatusAndLayers is WatchStatus that also passes on the progress of image layers.
-func WatchStatusAndLayers(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
+func WatchStatusAndLayers(ctx context.Context, p store.Pod, onChange func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
 	begun := false
 	err := Retry(ctx, p, func() error {
 		return watchOnce(ctx, p, func(st *pod.Status) bool {
 			begun = true
-			return seen(st)
+			return onChange(st)
 		}, layer)
 	})
 	if begun && errors.Is(err, ErrNotRunning) {
@@ -60,7 +60,7 @@ func WatchStatusAndLayers(ctx context.Context, p store.Pod, seen func(*pod.Statu
 	return err
 }
 
-func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
+func watchOnce(ctx context.Context, p store.Pod, onChange func(*pod.Status) (enough bool), layer func(wire.LayerProgress)) error {
 	conn, err := Send(ctx, p, wire.Request{Verb: wire.Watch})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func watchOnce(ctx context.Context, p store.Pod, seen func(*pod.Status) (enough 
 		case frame.Layer != nil:
 			layer(*frame.Layer)
 		case frame.Status != nil:
-			if seen(frame.Status) {
+			if onChange(frame.Status) {
 				return nil
 			}
 		}

@@ -32,11 +32,11 @@ func containerUsage() []family[podstats.Usage] {
 	type use = podstats.Usage
 	return []family[use]{
 		{"container_start_time_seconds", metric.Gauge, "Start time of the container since unix epoch in seconds", func(u use) []*metric.Metric {
-			at := u.Status.State.Running.StartedAt
-			if at.IsZero() {
+			moment := u.Status.State.Running.StartedAt
+			if moment.IsZero() {
 				return nil
 			}
-			return one(float64(at.UnixMilli()) / 1000)
+			return one(float64(moment.UnixMilli()) / 1000)
 		}},
 		{"container_cpu_usage_seconds_total", metric.Counter, "Cumulative cpu time consumed by the container in core-seconds", func(u use) []*metric.Metric { return seconds(u.CPUTotal) }},
 		{"container_cpu_user_seconds_total", metric.Counter, "Cumulative user cpu time consumed in seconds.", func(u use) []*metric.Metric { return seconds(u.Sample.User) }},

@@ -145,11 +145,11 @@ func (v *View) byProcesses(u *Usage, st *pod.Status, all *stats.Processes) {
 		if !running {
 			continue
 		}
-		own := all.Inside(below, first)
-		pids = append(pids, own...)
+		inside := all.Inside(below, first)
+		pids = append(pids, inside...)
 		// Processes of exec are left out: their time is lost when they end.
 		total := all.CPUTime(append(all.Below(first), first))
-		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(own), CPUTotal: &total, Status: &c, findProcess: func() (int, bool) { return first, true }})
+		u.Containers = append(u.Containers, Usage{Pod: u.Pod, Name: c.Name, Sample: all.Sum(inside), CPUTotal: &total, Status: &c, findProcess: func() (int, bool) { return first, true }})
 	}
 	u.Sample = all.Sum(pids)
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // used is the usage of a pod with a container of the same name.
-func used(name string, at time.Time, cpu time.Duration, memory int64) Usage {
-	sample := stats.Sample{At: at, CPU: &cpu, Memory: &memory}
+func used(name string, moment time.Time, cpu time.Duration, memory int64) Usage {
+	sample := stats.Sample{At: moment, CPU: &cpu, Memory: &memory}
 	p := store.Pod{Namespace: "default", Name: name}
 	return Usage{Pod: p, Sample: sample, Containers: []Usage{{Pod: p, Name: name, Sample: sample}}}
 }
@@ -53,10 +53,10 @@ func TestRates(t *testing.T) {
 
 // TestJSON: unknown values are left out; the pod has its namespace and the time, a container its name alone.
 func TestJSON(t *testing.T) {
-	at := time.Date(2026, 1, 1, 1, 0, 0, 0, time.FixedZone("", 3600))
-	u := used("web", at, 1500*time.Millisecond, 7)
+	moment := time.Date(2026, 1, 1, 1, 0, 0, 0, time.FixedZone("", 3600))
+	u := used("web", moment, 1500*time.Millisecond, 7)
 	got := u.JSON()
-	if got.Namespace != "default" || got.Name != "web" || !got.Time.Equal(at) || got.Time.Location() != time.UTC || *got.CPUTotal != 1.5 || *got.Memory != 7 {
+	if got.Namespace != "default" || got.Name != "web" || !got.Time.Equal(moment) || got.Time.Location() != time.UTC || *got.CPUTotal != 1.5 || *got.Memory != 7 {
 		t.Errorf("%+v", got)
 	}
 	if got.CPU != nil || got.Pids != nil || got.Pressure != nil || got.Limits != nil {

@@ -108,9 +108,9 @@ const stateInterval = 10 * podclient.PollTime
 // awaitState waits until another pod has reached a state. target is that pod if this run starts it, or nil.
 func (r *Run) awaitState(ctx context.Context, p *Target, other podutil.StartAfter, target *Target) error {
 	of := r.Dirs.Pod(p.Pod.Namespace, other.Pod)
-	notStarted := func(why string, err error) error {
+	notStarted := func(reason string, err error) error {
 		hint := fmt.Sprintf("podrun describe %s and podrun logs %[1]s show why", other.Pod)
-		err = report.New(report.Failure, hint, "pod %s is not started: pod %s %s: %w", p.Pod.Name, other.Pod, why, err)
+		err = report.New(report.Failure, hint, "pod %s is not started: pod %s %s: %w", p.Pod.Name, other.Pod, reason, err)
 		if errors.Is(err, ErrInterrupted) {
 			return err
 		}

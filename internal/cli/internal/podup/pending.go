@@ -163,16 +163,16 @@ func (r *Run) pulling(u pull.Request) {
 }
 
 // noteLocalCopy adds an event that the local copy is used, because the registry cannot be reached.
-func (r *Run) noteLocalCopy(u pull.Request, why error) {
-	r.pulls.NoteLocalCopy(u, why)
+func (r *Run) noteLocalCopy(u pull.Request, cause error) {
+	r.pulls.NoteLocalCopy(u, cause)
 	for _, p := range r.Targets {
 		for _, i := range manifest.Images(p.Object.Pod) {
 			if p.Pending != nil && p.ImageRequest(i) == u {
-				r.addEvents(p, pod.Event{Type: pod.Warning, Reason: pull.LocalImageUsed, Container: i.Container, Last: time.Now(), Message: why.Error()})
+				r.addEvents(p, pod.Event{Type: pod.Warning, Reason: pull.LocalImageUsed, Container: i.Container, Last: time.Now(), Message: cause.Error()})
 			}
 		}
 	}
-	r.Env.Warn(why)
+	r.Env.Warn(cause)
 }
 
 // pullLoop returns the loop of attempts to pull the run's images.

@@ -49,9 +49,9 @@ func (e *Entry) Key() string { return e.Namespace + "/" + e.Name }
 // List reads the requested objects. The error joins those that are not found; the rest is returned too.
 func List(env *cmdutil.Env, dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing, error) {
 	if a.Namespace != "" {
-		own := *w
-		own.Namespace = a.Namespace
-		w = &own
+		copied := *w
+		copied.Namespace = a.Namespace
+		w = &copied
 	}
 	switch {
 	case a.Kind == "":
@@ -136,7 +136,7 @@ func listWorkloads(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listin
 		}
 		l.Entries = append(l.Entries, Entry{
 			Namespace: v.Object.Namespace, Name: v.Object.Name, Labels: v.Object.Labels, Since: withoutZero(since),
-			Row: func(wide bool, at time.Time) ([]string, error) { return printers.WorkloadRow(now, wide, at) }, Object: func() (any, error) { return now.Render() },
+			Row: func(wide bool, moment time.Time) ([]string, error) { return printers.WorkloadRow(now, wide, moment) }, Object: func() (any, error) { return now.Render() },
 		})
 	}
 	if len(a.Names) == 0 {

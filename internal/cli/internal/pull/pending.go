@@ -170,19 +170,19 @@ const layerTime = 100 * time.Millisecond
 
 // serveWatch sends a client the status and the layers, now and at every change.
 func (w *Pending) serveWatch(conn *net.UnixConn, over <-chan struct{}) {
-	seen, last := 0, false
+	count, last := 0, false
 	var shown *pod.Status
 	for {
 		w.mu.Lock()
 		st, changed, changes := w.status, w.changed, w.changes
 		var news []wire.LayerProgress
 		for _, l := range w.layers {
-			if l.change > seen {
+			if l.change > count {
 				news = append(news, l.LayerProgress)
 			}
 		}
 		w.mu.Unlock()
-		seen = changes
+		count = changes
 		for i := range news {
 			if wire.WriteFrame(conn, wire.Frame{Layer: &news[i]}) != nil {
 				return

@@ -62,12 +62,12 @@ func (r *Record) NotePull(u Request) {
 }
 
 // NoteLocalCopy records why a local copy is used although the registry should have been contacted.
-func (r *Record) NoteLocalCopy(u Request, why error) {
+func (r *Record) NoteLocalCopy(u Request, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	got := r.byRequest[u]
 	got.pulled = false
-	got.events = append(got.events, pod.Event{Type: pod.Warning, Reason: LocalImageUsed, Last: time.Now(), Message: why.Error()})
+	got.events = append(got.events, pod.Event{Type: pod.Warning, Reason: LocalImageUsed, Last: time.Now(), Message: cause.Error()})
 }
 
 // Cause returns why an image could not be pulled, or nil.

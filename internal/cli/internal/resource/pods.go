@@ -116,9 +116,9 @@ func UniquePods(pods []store.Pod) []store.Pod {
 	return out
 }
 
-// PodNames replaces workloads among words by the names of their pods, the newest first; with one, by the
+// PodNames replaces workloads among words by the names of their pods, the newest first; with single, by the
 // newest running pod.
-func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string, one bool) ([]string, error) {
+func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []string, single bool) ([]string, error) {
 	found, rest, err := SplitWorkloads(dirs, namespace, words)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func PodNames(env *cmdutil.Env, dirs store.Dirs, namespace string, words []strin
 			}
 			return b.Created.Compare(a.Created)
 		})
-		if one {
+		if single {
 			if len(pods) > 1 {
 				fmt.Fprintf(env.ErrOut, "podrun: %s has %d pods, using pod/%s\n", v.Name(), len(pods), pods[0].Name)
 			}
