@@ -79,7 +79,7 @@ func TestPolicy(t *testing.T) {
 		return true
 	})
 	if asked != 2 {
-		t.Errorf("%d blobs were fetched, want 2: those of what was accepted", asked)
+		t.Errorf("%d blobs were fetched, want 2: only what was accepted", asked)
 	}
 }
 

@@ -62,8 +62,8 @@ func (s *Store) LoadAll(ctx context.Context, path string, onProgress func(api.Pr
 	}
 	var images []pod.Image
 	var errs []error
-	for _, own := range list {
-		some, err := s.loadFrom(ctx, api.Location{Path: own}, onProgress)
+	for _, name := range list {
+		some, err := s.loadFrom(ctx, api.Location{Path: name}, onProgress)
 		images, errs = append(images, some...), append(errs, err)
 		if ctx.Err() != nil {
 			break

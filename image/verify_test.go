@@ -114,16 +114,16 @@ func TestVerify(t *testing.T) {
 	path := newLayout(t).add(img{Name: "x:1", Layers: [][]byte{layerTar(t, f{Name: "base", Content: "b"}), tarStream}}).path()
 	s := newStore(t)
 	image := load(t, s, path)
-	flip := func(name string, at int64) {
+	flip := func(name string, offset int64) {
 		file, err := os.OpenFile(layerPath(image, 1, name), os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
 		b := make([]byte, 1)
-		file.ReadAt(b, at)
+		file.ReadAt(b, offset)
 		b[0] ^= 0x10
-		file.WriteAt(b, at)
+		file.WriteAt(b, offset)
 	}
 	cases := map[string]struct {
 		do   func()

@@ -100,8 +100,8 @@ func TestTheGatewayIsTheClient(t *testing.T) {
 	if err != nil || len(st.PodIPs) == 0 {
 		t.Fatalf("the pod has no address: %v", err)
 	}
-	own := netip.MustParseAddr(st.PodIPs[0]).As4()
-	gateway := netip.AddrFrom4([4]byte{own[0], own[1], 0, 1}).String()
+	podAddr := netip.MustParseAddr(st.PodIPs[0]).As4()
+	gateway := netip.AddrFrom4([4]byte{podAddr[0], podAddr[1], 0, 1}).String()
 	var said string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if said, err = get("/cgi-bin/who"); err == nil {

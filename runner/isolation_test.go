@@ -34,10 +34,10 @@ func TestWhatContainersSeeOfOthers(t *testing.T) {
 		if shared { // a process has no command line while it executes a program
 			waitFor += "until cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -q 'sleep [1]111'; do usleep 1000; done; "
 		}
-		_, seen := p.exec("b", "/bin/sh", "-c", waitFor+"cat /dev/shm/mine; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+		_, output := p.exec("b", "/bin/sh", "-c", waitFor+"cat /dev/shm/mine; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
 		for word, want := range map[string]bool{"mine": true, "sleep 2222": true, "sleep 1111": shared, "sleep 3333": false, "_supervisor": false} {
-			if strings.Contains(seen, word) != want {
-				t.Errorf("shared %v: %q is seen: %v, in %q", shared, word, !want, seen)
+			if strings.Contains(output, word) != want {
+				t.Errorf("shared %v: %q is seen: %v, in %q", shared, word, !want, output)
 			}
 		}
 		_, far := other.exec("c", "/bin/sh", "-c", "ls /dev/shm; cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
@@ -378,9 +378,9 @@ func TestRefusedSystemCalls(t *testing.T) {
 	}
 	c := shell(layer(t), "a", "exec /test "+caller)
 	plan := newPlan(nil, nil)
-	share := func(name, path, at string) {
+	share := func(name, path, place string) {
 		plan.Volumes = append(plan.Volumes, pod.Volume{Name: name, Kind: pod.HostPath, Path: path})
-		c.Mounts = append(c.Mounts, pod.Mount{Volume: name, Path: at, ReadOnly: true})
+		c.Mounts = append(c.Mounts, pod.Mount{Volume: name, Path: place, ReadOnly: true})
 	}
 	share("test", self, "/test")
 	for _, lib := range []string{"lib", "lib64"} { // unless it is static

@@ -374,20 +374,20 @@ func TestLoopIsIdleWithSteadyProbes(t *testing.T) {
 			plan := testPlan(pod.RestartNever, nil, []string{"a"})
 			plan.Containers[0].Readiness = &pod.Probe{Handler: pod.Handler{Exec: []string{"true"}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 			k := &recorder{fakeKernel: newFakeKernel(map[string]behaviour{"a": {after: time.Minute}})}
-			var at []time.Duration
+			var moments []time.Duration
 			l := loop{
 				plan: plan, executor: k, now: k.now, publish: func(*pod.Status) {}, quiet: func() time.Duration { return 2500 * time.Millisecond },
 				delegable: func(*pod.Container, lifecycle.ProbeKind) bool { return delegable },
 				onIdle: func(left lifecycle.Delegation) {
-					at = append(at, time.Since(k.began))
+					moments = append(moments, time.Since(k.began))
 					if len(left.Probes) != 1 || left.Wake != 0 {
 						t.Errorf("left to do: %+v", left)
 					}
 				},
 			}
 			l.run()
-			if delegable && (len(at) < 20 || at[0] != 2500*time.Millisecond || at[1] != 5*time.Second) || !delegable && len(at) > 0 {
-				t.Errorf("delegable %t: idle at %v", delegable, at)
+			if delegable && (len(moments) < 20 || moments[0] != 2500*time.Millisecond || moments[1] != 5*time.Second) || !delegable && len(moments) > 0 {
+				t.Errorf("delegable %t: idle at %v", delegable, moments)
 			}
 		})
 	}

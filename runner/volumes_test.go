@@ -95,20 +95,20 @@ func TestVolumes(t *testing.T) {
 					for name := range all {
 						out := strings.Split(strings.TrimSpace(p.log(strings.ToLower(name))), "\n")
 						mode := map[string]string{"memory": "1777"}[name]
-						access, own := "ro", "0:0 "+cmp.Or(mode, "777")
+						access, owner := "ro", "0:0 "+cmp.Or(mode, "777")
 						if slices.Contains(writable, name) && !readOnly && (user == "0" || name != "hostPath") {
 							access = "rw"
 						}
 						switch {
 						case name == "hostPath" || name == "image":
-							own = "0:0 755"
+							owner = "0:0 755"
 						case group != 0 && name == "memory":
-							own = fmt.Sprintf("0:%d 3777", group)
+							owner = fmt.Sprintf("0:%d 3777", group)
 						case group != 0 && slices.Contains(grouped, name):
-							own = fmt.Sprintf("0:%d 2777", group)
+							owner = fmt.Sprintf("0:%d 2777", group)
 						}
-						if out[0] != own || out[2] != access || !strings.HasSuffix(out[len(out)-1], "listed") {
-							t.Errorf("%s: %q, want %q and %s", name, out, own, access)
+						if out[0] != owner || out[2] != access || !strings.HasSuffix(out[len(out)-1], "listed") {
+							t.Errorf("%s: %q, want %q and %s", name, out, owner, access)
 						}
 						content := map[string]string{"configMap": "1", "pod": `a="b"`}[name]
 						if name == "secret" && (user == "0" || group != 0) {
@@ -303,9 +303,9 @@ func noneHas(t *testing.T, dir, text string) {
 		}
 		return st.Dev
 	}
-	own := device(dir)
+	dirDevice := device(dir)
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() && device(path) != own {
+		if err == nil && d.IsDir() && device(path) != dirDevice {
 			return filepath.SkipDir
 		}
 		if err != nil || !d.Type().IsRegular() {

@@ -91,8 +91,8 @@ func namedUser(path string) bool {
 	if err != nil { // most files have none
 		return false
 	}
-	for at := header; at+entry <= n; at += entry {
-		e := list[at : at+entry]
+	for offset := header; offset+entry <= n; offset += entry {
+		e := list[offset : offset+entry]
 		if binary.LittleEndian.Uint16(e) == aclUser && int(binary.LittleEndian.Uint32(e[4:])) == unix.Geteuid() {
 			return true
 		}

@@ -12,19 +12,19 @@ import (
 
 // link replaces name in dir by a symbolic link to target that root owns.
 func link(dir *os.File, target, temporary, name string, root int) error {
-	at := int(dir.Fd())
+	fd := int(dir.Fd())
 	if err := removeBelow(dir, temporary); err != nil {
 		return err
 	}
-	if err := unix.Symlinkat(target, at, temporary); err != nil {
+	if err := unix.Symlinkat(target, fd, temporary); err != nil {
 		return err
 	}
 	if root != 0 {
-		if err := unix.Fchownat(at, temporary, root, root, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if err := unix.Fchownat(fd, temporary, root, root, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return err
 		}
 	}
-	return unix.Renameat(at, temporary, at, name)
+	return unix.Renameat(fd, temporary, fd, name)
 }
 
 // giveTo returns a change that gives files whose user or group is 0 to root.

@@ -244,26 +244,26 @@ func makeDirs(dir *os.File, stamp string, files map[string]File, dirs []string) 
 
 // walkTo opens a directory below top and makes its missing parts.
 func walkTo(top *os.File, parts []string) (*os.File, error) {
-	at, err := openBelow(top, ".")
+	current, err := openBelow(top, ".")
 	for _, part := range parts {
 		if err == nil {
-			err = makeIn(at, part, 0o755)
+			err = makeIn(current, part, 0o755)
 		}
 		var next *os.File
 		if err == nil {
-			next, err = openBelow(at, part)
+			next, err = openBelow(current, part)
 		}
 		if err != nil {
 			break
 		}
-		at.Close()
-		at = next
+		current.Close()
+		current = next
 	}
-	if err != nil && at != nil {
-		at.Close()
+	if err != nil && current != nil {
+		current.Close()
 		return nil, err
 	}
-	return at, err
+	return current, err
 }
 
 func fillFile(top *os.File, name string, f File) error {

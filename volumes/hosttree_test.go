@@ -34,12 +34,12 @@ func TestMountHost(t *testing.T) {
 		if p == "/proc" { // all but the pod's must be there
 			procs--
 		}
-		at, ok := strings.CutPrefix(p, host)
-		if ok && at == "/proc" {
+		rest, ok := strings.CutPrefix(p, host)
+		if ok && rest == "/proc" {
 			procs++
 		}
-		if ok && strings.HasPrefix(at, own+"/") {
-			t.Errorf("%s is seen", at)
+		if ok && strings.HasPrefix(rest, own+"/") {
+			t.Errorf("%s is seen", rest)
 		}
 	}
 	if procs != -1 {

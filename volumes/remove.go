@@ -134,10 +134,10 @@ func openBelow(dir *os.File, name string) (*os.File, error) {
 	return openDir(int(dir.Fd()), name, unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_BENEATH)
 }
 
-func openDir(at int, name string, resolve uint64) (*os.File, error) {
+func openDir(dirFD int, name string, resolve uint64) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: resolve}
 	for {
-		fd, err := unix.Openat2(at, name, &how)
+		fd, err := unix.Openat2(dirFD, name, &how)
 		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) {
 			continue
 		}

@@ -90,14 +90,14 @@ func TestRemoveTreeStaysInside(t *testing.T) {
 
 // Without this check a leftover bind mount in a pod's directory would cost the host a directory.
 func TestRemoveTreeEntersNoMount(t *testing.T) {
-	for _, at := range []string{".", "m", "a/m", "a/b/c/m"} {
-		t.Run(at, func(t *testing.T) {
+	for _, place := range []string{".", "m", "a/m", "a/b/c/m"} {
+		t.Run(place, func(t *testing.T) {
 			testenv.NoLeaks(t)
 			dir := t.TempDir()
 			outside := filepath.Join(dir, "outside", "sub", "f")
 			write(t, outside, "canary")
 			tree := filepath.Join(dir, "tree")
-			target := filepath.Join(tree, at)
+			target := filepath.Join(tree, place)
 			mkdir(t, target)
 			must(t, unix.Mount(filepath.Join(dir, "outside"), target, "", unix.MS_BIND, ""))
 			t.Cleanup(func() { must(t, unmountBelow(dir)) })
@@ -122,16 +122,16 @@ func TestRemoveTreeOfAnyDepth(t *testing.T) {
 
 	top := filepath.Join(t.TempDir(), "top")
 	mkdir(t, top)
-	at, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	topFD, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	must(t, err)
 	for range 5000 {
-		must(t, unix.Mkdirat(at, "directory", 0o700))
-		next, err := unix.Openat(at, "directory", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		must(t, unix.Mkdirat(topFD, "directory", 0o700))
+		next, err := unix.Openat(topFD, "directory", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		must(t, err)
-		unix.Close(at)
-		at = next
+		unix.Close(topFD)
+		topFD = next
 	}
-	unix.Close(at)
+	unix.Close(topFD)
 	must(t, RemoveTree(top))
 	wantMissing(t, top)
 }

@@ -54,9 +54,9 @@ func makeBeneath(volume *os.File, sub string) error {
 		return err
 	}
 	mode := st.Mode & 0o7777
-	at := "."
+	reached := "."
 	for _, part := range strings.Split(sub, "/") {
-		parent, err := openBeneath(volume, at, unix.O_PATH|unix.O_DIRECTORY)
+		parent, err := openBeneath(volume, reached, unix.O_PATH|unix.O_DIRECTORY)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func makeBeneath(volume *os.File, sub string) error {
 		if err != nil {
 			return err
 		}
-		at = path.Join(at, part)
+		reached = path.Join(reached, part)
 	}
 	return nil
 }

@@ -39,14 +39,14 @@ func TestFindInCgroup(t *testing.T) {
 	if _, ok := FindInCgroup(dir, 1); ok {
 		t.Error("found in no cgroup")
 	}
-	own := os.Getpid()
-	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0\n"+strconv.Itoa(own)+"\n"), 0o600); err != nil {
+	self := os.Getpid()
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0\n"+strconv.Itoa(self)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if pid, ok := FindInCgroup(dir, own); !ok || pid != own {
-		t.Errorf("found %d, %v instead of %d", pid, ok, own)
+	if pid, ok := FindInCgroup(dir, self); !ok || pid != self {
+		t.Errorf("found %d, %v instead of %d", pid, ok, self)
 	}
-	if pid, ok := FindInCgroup(dir, own+1); ok {
+	if pid, ok := FindInCgroup(dir, self+1); ok {
 		t.Errorf("found %d, which is another process", pid)
 	}
 }

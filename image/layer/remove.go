@@ -30,13 +30,13 @@ func RemoveTrees(dirs []string) error {
 
 // dropEnviron removes the user's environment from a child, which does not need it.
 func dropEnviron(cmd *exec.Cmd) {
-	var own []string
+	var removable []string
 	for _, kv := range cmd.Env {
 		if strings.HasPrefix(kv, protocol.EnvPrefix) {
-			own = append(own, kv)
+			removable = append(removable, kv)
 		}
 	}
-	cmd.Env = own
+	cmd.Env = removable
 }
 
 // removeMain removes the directories named by its arguments. Their files belong to ids that exist only in

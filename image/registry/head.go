@@ -29,12 +29,12 @@ func (s *Client) Head(ctx context.Context, ref string, o api.PullOptions) (strin
 			as := types.DockerAuthConfig(login)
 			logins = append(logins, &as)
 		}
-		var at *address
-		if at, err = s.address(name, o); err != nil {
+		var registryAddress *address
+		if registryAddress, err = s.address(name, o); err != nil {
 			return "", err
 		}
 		var d digest.Digest
-		if d, err = at.head(ctx, append(logins, nil)); err == nil { // nil: the auth file's
+		if d, err = registryAddress.head(ctx, append(logins, nil)); err == nil { // nil: the auth file's
 			return d.String(), nil
 		}
 	}

@@ -100,15 +100,15 @@ type pusher struct {
 
 // push returns the digest of the manifest that it writes.
 func (s *Client) push(ctx context.Context, requested string, image *records.Image, name reference.Name, o api.PullOptions) (top digest.Digest, err error) {
-	at, err := s.address(name, o)
+	destination, err := s.address(name, o)
 	if err != nil {
 		return "", err
 	}
-	guard := newGuard(at.hosts)
+	guard := newGuard(destination.hosts)
 	guard.unlimit()
 	ctx, cancel := guard.watch(ctx)
 	defer cancel(nil)
-	to, err := at.ref.NewImageDestination(ctx, at.sys)
+	to, err := destination.ref.NewImageDestination(ctx, destination.sys)
 	if err != nil {
 		return "", err
 	}

@@ -80,7 +80,7 @@ func TestFindRefuses(t *testing.T) {
 
 // Kinds orders devices by number. Names of the same device nodes are one unit; "all" is none.
 func TestKinds(t *testing.T) {
-	one := func(name string, nodes ...string) string {
+	device := func(name string, nodes ...string) string {
 		var list []string
 		for _, n := range nodes {
 			list = append(list, "{path: "+n+"}")
@@ -88,8 +88,8 @@ func TestKinds(t *testing.T) {
 		return "- {name: \"" + name + "\", containerEdits: {env: [A=b], deviceNodes: [" + strings.Join(list, ", ") + "]}}\n"
 	}
 	dir := describe(t, t.TempDir(), "cdiVersion: \"0.6.0\"\nkind: n.example/gpu\ndevices:\n"+
-		one("10", "/dev/10")+one("9", "/dev/9", "/dev/c")+one("GPU-1f", "/dev/c", "/dev/9")+one("9:2", "/dev/9", "/dev/2")+one("all", "/dev/9", "/dev/10", "/dev/c"))
-	only := describe(t, t.TempDir(), "cdiVersion: \"0.6.0\"\nkind: w.example/gpu\ndevices:\n"+one("all", "/dev/dxg"))
+		device("10", "/dev/10")+device("9", "/dev/9", "/dev/c")+device("GPU-1f", "/dev/c", "/dev/9")+device("9:2", "/dev/9", "/dev/2")+device("all", "/dev/9", "/dev/10", "/dev/c"))
+	only := describe(t, t.TempDir(), "cdiVersion: \"0.6.0\"\nkind: w.example/gpu\ndevices:\n"+device("all", "/dev/dxg"))
 	bad := describe(t, t.TempDir(), "kind: toys.example/kite\ndevices: [")
 	got, err := Kinds([]string{dir, only, bad})
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(bad, "spec.yaml")) {

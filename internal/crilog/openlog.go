@@ -84,8 +84,8 @@ func hasName(f *os.File, path string) bool {
 	if f == nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	own, oerr := f.Stat()
-	return err == nil && oerr == nil && os.SameFile(own, now)
+	opened, oerr := f.Stat()
+	return err == nil && oerr == nil && os.SameFile(opened, now)
 }
 
 func (c *openLog) add(f *os.File, segment int) {

@@ -50,7 +50,7 @@ func NewInMemory(program []byte) (*Program, error) {
 	return p, f.Close()
 }
 
-// open returns a file of the program, which the caller must close. files are those of the process
+// open returns a file of the program, which the caller must close. files are open in the process
 // that will execute it, by the number of their descriptors there. Before the child executes the
 // program, package syscall duplicates descriptors to the numbers after the highest of files,
 // whether they are in use or not. The file's own descriptor is above these.

@@ -19,7 +19,7 @@ func findCgroupPlace() (cgroupPlace, error) {
 	if err != nil {
 		return cgroupPlace{}, err
 	}
-	if own, alone, _ := delegation.Own(); alone && own.Path == s.Path {
+	if current, alone, _ := delegation.Own(); alone && current.Path == s.Path {
 		return cgroupPlace{s, "in the cgroup of the unit that starts it, " + s.Path}, nil
 	}
 	if m, ok := delegation.FindManager(); ok && m.Cgroup == s.Path {

@@ -110,9 +110,9 @@ func mountIn(text, path string) string {
 		if len(f) < 6 {
 			continue
 		}
-		at := unescapeMount.Replace(f[4])
-		if len(at) >= len(best) && (path == at || strings.HasPrefix(path, at+"/")) {
-			best = at
+		mountPoint := unescapeMount.Replace(f[4])
+		if len(mountPoint) >= len(best) && (path == mountPoint || strings.HasPrefix(path, mountPoint+"/")) {
+			best = mountPoint
 		}
 	}
 	return best

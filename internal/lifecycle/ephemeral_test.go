@@ -16,13 +16,13 @@ func TestEphemeral(t *testing.T) {
 	}
 	o := &Observed{}
 	boot := time.Second
-	at := func() Now {
+	clock := func() Now {
 		boot += time.Second
 		return Now{Boot: boot, Wall: time.Unix(0, 0).Add(boot)}
 	}
 	decide := func(want ...string) {
 		t.Helper()
-		now := at()
+		now := clock()
 		d := Decide(plan, o, now)
 		var got []string
 		for _, a := range d.Actions {
@@ -39,34 +39,34 @@ func TestEphemeral(t *testing.T) {
 		}
 	}
 	decide(string(CreateSandbox) + " ")
-	o.Apply(plan, Event{At: at(), Kind: SandboxReady})
+	o.Apply(plan, Event{At: clock(), Kind: SandboxReady})
 	decide(string(StartContainer) + " i")
 	next := *plan
 	next.Ephemeral = []pod.Container{{Name: "e", RestartPolicy: pod.RestartNever}}
 	plan = &next
 	decide(string(StartContainer) + " e")
-	o.Apply(plan, Event{At: at(), Kind: Started, Container: "i", ContainerID: "i"})
-	o.Apply(plan, Event{At: at(), Kind: Started, Container: "e", ContainerID: "e"})
-	if st := Status(plan, o, at()); st.Phase != pod.Pending || len(st.Ephemeral) != 1 || st.Ephemeral[0].State.Running == nil || st.Ephemeral[0].Ready {
+	o.Apply(plan, Event{At: clock(), Kind: Started, Container: "i", ContainerID: "i"})
+	o.Apply(plan, Event{At: clock(), Kind: Started, Container: "e", ContainerID: "e"})
+	if st := Status(plan, o, clock()); st.Phase != pod.Pending || len(st.Ephemeral) != 1 || st.Ephemeral[0].State.Running == nil || st.Ephemeral[0].Ready {
 		t.Errorf("%+v", st)
 	}
-	o.Apply(plan, Event{At: at(), Kind: Exited, Container: "i"})
+	o.Apply(plan, Event{At: clock(), Kind: Exited, Container: "i"})
 	decide(string(StartContainer) + " a")
-	o.Apply(plan, Event{At: at(), Kind: Started, Container: "a", ContainerID: "a"})
-	o.Apply(plan, Event{At: at(), Kind: Exited, Container: "e", ExitCode: 3})
+	o.Apply(plan, Event{At: clock(), Kind: Started, Container: "a", ContainerID: "a"})
+	o.Apply(plan, Event{At: clock(), Kind: Exited, Container: "e", ExitCode: 3})
 	decide()
-	if st := Status(plan, o, at()); st.Phase != pod.Running || st.Ephemeral[0].State.Terminated == nil || st.Ephemeral[0].RestartCount != 0 {
+	if st := Status(plan, o, clock()); st.Phase != pod.Running || st.Ephemeral[0].State.Terminated == nil || st.Ephemeral[0].RestartCount != 0 {
 		t.Errorf("%+v", st)
 	}
 	more := *plan
 	more.Ephemeral = append(more.Ephemeral, pod.Container{Name: "f", RestartPolicy: pod.RestartNever})
 	plan = &more
 	decide(string(StartContainer) + " f")
-	o.Apply(plan, Event{At: at(), Kind: Started, Container: "f", ContainerID: "f"})
-	o.Apply(plan, Event{At: at(), Kind: StopRequested})
+	o.Apply(plan, Event{At: clock(), Kind: Started, Container: "f", ContainerID: "f"})
+	o.Apply(plan, Event{At: clock(), Kind: StopRequested})
 	decide(string(StopContainer)+" a", string(StopContainer)+" f")
-	o.Apply(plan, Event{At: at(), Kind: Exited, Container: "a"})
+	o.Apply(plan, Event{At: clock(), Kind: Exited, Container: "a"})
 	decide()
-	o.Apply(plan, Event{At: at(), Kind: Exited, Container: "f", ExitCode: 143})
+	o.Apply(plan, Event{At: clock(), Kind: Exited, Container: "f", ExitCode: 143})
 	decide(string(RemoveSandbox) + " ")
 }

@@ -113,8 +113,8 @@ func terminated(t *pod.Terminated) pod.State {
 	if t == nil {
 		return pod.State{}
 	}
-	own := *t
-	return pod.State{Terminated: &own}
+	copied := *t
+	return pod.State{Terminated: &copied}
 }
 
 // phase follows the kubelet's getPhase, and its rule that a pod that is over, or whose containers

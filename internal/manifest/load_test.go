@@ -91,15 +91,15 @@ func TestDecodeOfATab(t *testing.T) {
 
 func TestErrorsAreFound(t *testing.T) {
 	_, err := manifest.Load("web.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - name: a\n    image: b\n    imagePullPolice: Always\n"))
-	var one *manifest.Error
-	if !errors.As(err, &one) {
+	var mistake *manifest.Error
+	if !errors.As(err, &mistake) {
 		t.Fatalf("no *Error in %v", err)
 	}
 	want := manifest.Error{File: "web.yaml", Document: 1, Line: 8, Field: "spec.containers[0].imagePullPolice", Message: "unknown field (did you mean imagePullPolicy?)"}
-	if *one != want {
-		t.Errorf("got %+v", *one)
+	if *mistake != want {
+		t.Errorf("got %+v", *mistake)
 	}
-	if got, want := one.Error(), "web.yaml: document 1, line 8: spec.containers[0].imagePullPolice: unknown field (did you mean imagePullPolicy?)"; got != want {
+	if got, want := mistake.Error(), "web.yaml: document 1, line 8: spec.containers[0].imagePullPolice: unknown field (did you mean imagePullPolicy?)"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -30,7 +30,7 @@ func resolveRuntimeClasses(objects []Object, errs *Errors) []Object {
 	used := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]
-		spec, at := podSpec(o)
+		spec, specPath := podSpec(o)
 		if spec == nil || spec.RuntimeClassName == nil {
 			continue
 		}
@@ -41,9 +41,9 @@ func resolveRuntimeClasses(objects []Object, errs *Errors) []Object {
 		case slices.Contains(podutil.RuntimeHandlers(), handler):
 			spec.RuntimeClassName, used[name] = &handler, true
 		case known:
-			o.Fail(errs, at, fmt.Sprintf("the RuntimeClass %q has the handler %q: podrun has only %s", text, apiutil.Truncate(handler, 60), strings.Join(podutil.RuntimeHandlers(), ", ")))
+			o.Fail(errs, specPath, fmt.Sprintf("the RuntimeClass %q has the handler %q: podrun has only %s", text, apiutil.Truncate(handler, 60), strings.Join(podutil.RuntimeHandlers(), ", ")))
 		default:
-			o.Fail(errs, at, fmt.Sprintf("unknown runtime class %q: known are %s, and the RuntimeClasses of this file", text, strings.Join(podutil.RuntimeHandlers(), ", ")))
+			o.Fail(errs, specPath, fmt.Sprintf("unknown runtime class %q: known are %s, and the RuntimeClasses of this file", text, strings.Join(podutil.RuntimeHandlers(), ", ")))
 		}
 	}
 	return slices.DeleteFunc(objects, func(o Object) bool { return isRuntimeClass(&o) && used[o.Name()] })

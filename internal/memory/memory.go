@@ -103,8 +103,8 @@ func (p *ownProgram) find() {
 // flags, so every second one gets MADV_DONTDUMP; core dumps contain no program text anyway.
 func (p *ownProgram) split() {
 	for _, m := range p.clean {
-		for at := m.start - m.start%(2*p.grain); at < m.end; at += 2 * p.grain {
-			from, to := max(at, m.start), min(at+p.grain, m.end)
+		for address := m.start - m.start%(2*p.grain); address < m.end; address += 2 * p.grain {
+			from, to := max(address, m.start), min(address+p.grain, m.end)
 			if from < to {
 				unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTDUMP)
 			}

@@ -39,9 +39,9 @@ func TestCleanMappings(t *testing.T) {
 // The program continues after its pages were released, and no mapping of it is larger than a grain.
 func TestShrink(t *testing.T) {
 	const grain = 32 << 10
-	own := ownProgram{grain: grain}
-	own.shrink()
-	own.shrink()
+	program := ownProgram{grain: grain}
+	program.shrink()
+	program.shrink()
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

@@ -95,8 +95,8 @@ func (n Networks) AssignClusterIPs(o *Object, others []*Object) error {
 	h.Write([]byte(o.Namespace + "/" + o.Name))
 	preferred := int(h.Sum32() % ServiceAddresses)
 	for i := range ServiceAddresses {
-		if at := (preferred + i) % ServiceAddresses; taken[at] == nil {
-			s.ClusterIPs = n.addressesOf(s, at)
+		if index := (preferred + i) % ServiceAddresses; taken[index] == nil {
+			s.ClusterIPs = n.addressesOf(s, index)
 			return nil
 		}
 	}

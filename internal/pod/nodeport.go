@@ -50,9 +50,9 @@ func (o *Object) AssignNodePorts(others []*Object, free func(protocol string, po
 		fmt.Fprintf(h, "%s/%s/%d/%s", o.Namespace, o.Name, p.Port, p.Protocol)
 		const all = LastNodePort - FirstNodePort + 1
 		for n := range uint32(all) {
-			at := key{p.Protocol, FirstNodePort + int32((h.Sum32()+n)%all)}
-			if taken[at] == "" && free(p.Protocol, int(at.port)) == nil {
-				p.NodePort, taken[at] = at.port, o.Name
+			candidate := key{p.Protocol, FirstNodePort + int32((h.Sum32()+n)%all)}
+			if taken[candidate] == "" && free(p.Protocol, int(candidate.port)) == nil {
+				p.NodePort, taken[candidate] = candidate.port, o.Name
 				break
 			}
 		}

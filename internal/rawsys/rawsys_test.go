@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // listen returns a non-blocking listening socket and its address.
-func listen(t *testing.T, family int, address string) (fd int, own netip.AddrPort) {
+func listen(t *testing.T, family int, address string) (fd int, bound netip.AddrPort) {
 	t.Helper()
 	fd, err := rawsys.Socket(family, unix.SOCK_STREAM)
 	if err != nil {

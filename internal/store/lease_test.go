@@ -46,7 +46,7 @@ func TestOtherLeases(t *testing.T) {
 		}
 		return p
 	}
-	own := made("own", 1)
+	lease := made("own", 1)
 	made("none", 0)
 	made("dead", 2)
 	lock, err := made("alive", 3).Lock()
@@ -59,7 +59,7 @@ func TestOtherLeases(t *testing.T) {
 		Masqueraded, Alive bool
 	}
 	var got []row
-	others, err := own.OtherLeases()
+	others, err := lease.OtherLeases()
 	for _, l := range others {
 		got = append(got, row{l.Slot, l.Masqueraded, l.Alive()})
 	}

@@ -41,8 +41,8 @@ func TestObjectsAreKept(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Name != long || all[1].ConfigMap.Data["k"] != "v" {
 		t.Errorf("all: %v %v", all, err)
 	}
-	if one, err := d.Objects(pod.KindConfigMap, "b"); err != nil || len(one) != 1 {
-		t.Errorf("of b: %v %v", one, err)
+	if list, err := d.Objects(pod.KindConfigMap, "b"); err != nil || len(list) != 1 {
+		t.Errorf("of b: %v %v", list, err)
 	}
 	if none, err := d.Objects(pod.KindService, ""); err != nil || len(none) != 0 {
 		t.Errorf("services: %v %v", none, err)
@@ -159,12 +159,12 @@ func TestObjectsAreNotSeen(t *testing.T) {
 	if err := d.PutObject(&pod.Object{Kind: pod.KindConfigMap, Namespace: "n", Name: "a", ConfigMap: &pod.ConfigMap{}}); err != nil {
 		t.Fatal(err)
 	}
-	var one, all error
+	var oneErr, all error
 	withoutDescriptors(t, func() {
-		_, one = d.Object(pod.KindConfigMap, "n", "a")
+		_, oneErr = d.Object(pod.KindConfigMap, "n", "a")
 		_, all = d.Objects(pod.KindConfigMap, "n")
 	})
-	for _, err := range []error{one, all} {
+	for _, err := range []error{oneErr, all} {
 		if !IsExhausted(err) || errors.As(err, new(CorruptError)) || report.Hint(err) != "" {
 			t.Errorf("%v, hint %q", err, report.Hint(err))
 		}

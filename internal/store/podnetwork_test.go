@@ -46,15 +46,15 @@ func TestLeaseIsOfNetwork(t *testing.T) {
 
 func TestSetPodNetwork(t *testing.T) {
 	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
-	one := PodNetwork{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, MTU: 1420}
-	peers := one
+	network := PodNetwork{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, MTU: 1420}
+	peers := network
 	peers.Peers = []PodNetworkPeer{{Key: "k", Endpoint: netip.MustParseAddrPort("192.0.2.2:51820"), CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}}}
 	p := d.Pod("default", "a")
 	stamp := p.EndpointVersion()
 	for _, c := range []struct {
 		to      PodNetwork
 		changes bool
-	}{{PodNetwork{}, false}, {one, true}, {one, false}, {peers, true}, {one, true}, {PodNetwork{}, true}} {
+	}{{PodNetwork{}, false}, {network, true}, {network, false}, {peers, true}, {network, true}, {PodNetwork{}, true}} {
 		others, err := d.SetPodNetwork(c.to)
 		if err != nil || len(others) > 0 {
 			t.Fatalf("%v: %v, %v", c.to, others, err)

@@ -90,11 +90,11 @@ func ProbeCounter(plan *pod.Plan, container, kind string) int {
 // the same probe.
 func CountProbe(counters *os.File, counter int) error {
 	var b [counterSize]byte
-	at := int64(counter) * counterSize
-	_, err := counters.ReadAt(b[:], at)
+	offset := int64(counter) * counterSize
+	_, err := counters.ReadAt(b[:], offset)
 	if err == nil {
 		binary.NativeEndian.PutUint64(b[:], binary.NativeEndian.Uint64(b[:])+1)
-		_, err = counters.WriteAt(b[:], at)
+		_, err = counters.WriteAt(b[:], offset)
 	}
 	if err != nil {
 		return fmt.Errorf("count the result of a probe: %w", err)

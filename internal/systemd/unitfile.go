@@ -176,8 +176,8 @@ func SourceOf(text []byte) string { return stored(text, "Source=") }
 
 // stored returns a value of a unit file's section for podrun.
 func stored(text []byte, key string) string {
-	_, own, _ := bytes.Cut(text, []byte("\n["+ownSection+"]\n"))
-	for line := range strings.Lines(string(own)) {
+	_, section, _ := bytes.Cut(text, []byte("\n["+ownSection+"]\n"))
+	for line := range strings.Lines(string(section)) {
 		if path, ok := strings.CutPrefix(line, key); ok {
 			return strings.ReplaceAll(strings.TrimSuffix(path, "\n"), "%%", "%")
 		}

@@ -63,10 +63,10 @@ func (d *decider) conditions() {
 
 // progress sets the condition Progressing of a roll-out. Without a deadline there is none.
 func (d *decider) progress() {
-	s, seen := &d.State, d.State.Seen
+	s, last := &d.State, d.State.Seen
 	c := d.Counts
-	better := c.Updated > seen.Updated || c.Ready > seen.Ready || c.Available > seen.Available ||
-		c.Replicas-c.Updated < seen.Replicas-seen.Updated
+	better := c.Updated > last.Updated || c.Ready > last.Ready || c.Available > last.Available ||
+		c.Replicas-c.Updated < last.Replicas-last.Updated
 	s.Seen = c
 	if d.spec.ProgressDeadline == 0 {
 		d.dropCondition("Progressing")

@@ -24,7 +24,7 @@ func (e *Proxy) dialHost(to netip.AddrPort) (fd int, err error) {
 	}
 	err = rawsys.Connect(fd, to, 0)
 	if to.Port() >= e.firstEphemeral && (err == nil || err == unix.EINPROGRESS) {
-		if own, nerr := relay.LocalAddr(fd); nerr == nil && own == to {
+		if local, nerr := relay.LocalAddr(fd); nerr == nil && local == to {
 			err = unix.ECONNREFUSED
 		}
 	}

@@ -120,8 +120,8 @@ func TestICMPErrorsOnlyForOwnPackets(t *testing.T) {
 			if far.Addr().Is6() {
 				to = append(to, mustAddr("fe80::1"))
 			}
-			for _, at := range to {
-				sendRaw(t, impostor.ns, complaint(sent, of(impostor.own), at))
+			for _, address := range to {
+				sendRaw(t, impostor.ns, complaint(sent, of(impostor.own), address))
 			}
 		}
 		sendRaw(t, p.ns, says(pod, far, "answer"))

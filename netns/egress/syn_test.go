@@ -16,15 +16,15 @@ import (
 // take as long for other reasons, so a few retransmissions are tolerated.
 func TestFirstDatagramArrives(t *testing.T) {
 	w := newTestbed(t)
-	one := w.attach(1)
+	p := w.attach(1)
 	again := 0
 	const pods, few = 40, 4
 	for slot := ipam.Slot(2); slot < 2+pods; slot++ {
-		to := netip.AddrPortFrom(one.own.V4, 8000+uint16(slot))
+		to := netip.AddrPortFrom(p.own.V4, 8000+uint16(slot))
 		if slot%2 == 1 {
-			to = netip.AddrPortFrom(one.own.V6, to.Port())
+			to = netip.AddrPortFrom(p.own.V6, to.Port())
 		}
-		nettest.Listen(t, one.ns, to.String())
+		nettest.Listen(t, p.ns, to.String())
 		pod := w.attach(slot)
 		c := nettest.Connect(t, pod.ns, "tcp", to.String())
 		if retransmitted(t, c) {

@@ -98,16 +98,16 @@ func TestNames(t *testing.T) {
 	p := w.pod(1, func(c *Config) { c.Names = names{} })
 	g := w.Pool.Gateway()
 	for _, network := range []string{"udp", "tcp"} {
-		for _, at := range []string{g.V4.String() + ":53", "[" + g.V6.String() + "]:53"} {
-			c, err := nettest.Dial(p.ns, network, at)
+		for _, address := range []string{g.V4.String() + ":53", "[" + g.V6.String() + "]:53"} {
+			c, err := nettest.Dial(p.ns, network, address)
 			if err != nil {
-				t.Errorf("%s %s: %v", network, at, err)
+				t.Errorf("%s %s: %v", network, address, err)
 				continue
 			}
 			c.Write([]byte("a query"))
 			b := make([]byte, 100)
 			if n, err := c.Read(b); err != nil || string(b[:n]) != "answer to a query" {
-				t.Errorf("%s %s: %q, %v", network, at, b[:n], err)
+				t.Errorf("%s %s: %q, %v", network, address, b[:n], err)
 			}
 			c.Close()
 		}

@@ -55,14 +55,14 @@ func (d *NetnsDialer) podTarget(client netip.Addr, port int) (to netip.AddrPort,
 	if len(d.Addrs) == 0 {
 		return netip.AddrPort{}, false
 	}
-	at := d.Addrs[0]
+	address := d.Addrs[0]
 	for _, a := range d.Addrs {
 		if a.Is4() == client.Is4() {
-			at = a
+			address = a
 			break
 		}
 	}
-	return netip.AddrPortFrom(at, uint16(port)), d.mayShowClient(client, at)
+	return netip.AddrPortFrom(address, uint16(port)), d.mayShowClient(client, address)
 }
 
 // mayShowClient reports whether a client's address means the client itself at the destination.

@@ -21,8 +21,8 @@ func TestAcceptOnTheLoop(t *testing.T) {
 	s.mu.Lock()
 	s.limit = 1
 	s.mu.Unlock()
-	one := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
-	must(t, nettest.RoundTrip(one, []byte("x")))
+	c := nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080")
+	must(t, nettest.RoundTrip(c, []byte("x")))
 	must(t, d.loop.Do(func() error {
 		for near := range s.proxied {
 			for name, want := range map[[2]int]int{{unix.SOL_SOCKET, unix.SO_KEEPALIVE}: 1, {unix.SOL_TCP, unix.TCP_KEEPIDLE}: 60, {unix.SOL_TCP, unix.TCP_KEEPINTVL}: 30, {unix.SOL_TCP, unix.TCP_KEEPCNT}: 4} {
@@ -52,7 +52,7 @@ func TestAcceptOnTheLoop(t *testing.T) {
 	if err := unix.Close(next); err != nil {
 		t.Errorf("a second Close has closed what is not the server's: %v", err)
 	}
-	if err := nettest.RoundTrip(one, []byte("x")); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+	if err := nettest.RoundTrip(c, []byte("x")); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("after the end of the server: %v", err)
 	}
 	s.mu.Lock()

@@ -146,9 +146,9 @@ func createPair(r router.Router) (int, error) {
 		}
 		host, _ := linkAddresses(n)
 		// udev would replace an address that the kernel has chosen.
-		own := append(net.HardwareAddr{2, 88}, host.AsSlice()...)
+		hardware := append(net.HardwareAddr{2, 88}, host.AsSlice()...)
 		err := netlink.LinkAdd(&netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: hostDevice(n), MTU: router.MTU, HardwareAddr: own, TxQLen: 0},
+			LinkAttrs: netlink.LinkAttrs{Name: hostDevice(n), MTU: router.MTU, HardwareAddr: hardware, TxQLen: 0},
 			PeerName:  routerDevice(n), PeerNamespace: netlink.NsFd(ns.Fd()), PeerTxQLen: -1,
 		})
 		if errors.Is(err, unix.EEXIST) {
@@ -198,8 +198,8 @@ func smallestMTU() (int, error) {
 	mtu := 0
 	for _, d := range devices {
 		var n int
-		own, _ := fmt.Sscanf(d.Name, "podrun%d", &n)
-		if own == 1 || d.Flags&net.FlagUp == 0 || d.Flags&net.FlagLoopback != 0 || d.MTU < smallest {
+		matched, _ := fmt.Sscanf(d.Name, "podrun%d", &n)
+		if matched == 1 || d.Flags&net.FlagUp == 0 || d.Flags&net.FlagLoopback != 0 || d.MTU < smallest {
 			continue
 		}
 		if mtu == 0 || d.MTU < mtu {

@@ -87,14 +87,14 @@ func (w *testbed) apply(policies ...Policy) (changed bool) {
 
 // address returns an address of a pod, or of the other host.
 func (w *testbed) address(name string, six bool, port int) string {
-	own := []netip.Addr{netip.MustParseAddr(nettest.RemoteAddr), netip.MustParseAddr(nettest.RemoteAddr6)}
+	hostAddrs := []netip.Addr{netip.MustParseAddr(nettest.RemoteAddr), netip.MustParseAddr(nettest.RemoteAddr6)}
 	if name != "remote" {
-		own = w.catalog.find(name)
+		hostAddrs = w.catalog.find(name)
 	}
 	if six {
-		return netip.AddrPortFrom(own[1], uint16(port)).String()
+		return netip.AddrPortFrom(hostAddrs[1], uint16(port)).String()
 	}
-	return netip.AddrPortFrom(own[0], uint16(port)).String()
+	return netip.AddrPortFrom(hostAddrs[0], uint16(port)).String()
 }
 
 func (w *testbed) network(name string) string {

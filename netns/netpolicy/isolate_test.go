@@ -41,8 +41,8 @@ func tcp(port uint16) Port { return Port{"TCP", "", port, port} }
 // cluster returns pods of three namespaces: db, web and other in default, alice and bob in people,
 // which has the label team=x, and mallory in evil.
 func cluster() *Catalog {
-	add := func(namespace, name, at string, device int, pairs ...string) Pod {
-		return Pod{Namespace: namespace, Name: name, Labels: labels(pairs...), Addresses: addresses("10.88.0."+at, "fd88::"+at), Device: device}
+	add := func(namespace, name, address string, device int, pairs ...string) Pod {
+		return Pod{Namespace: namespace, Name: name, Labels: labels(pairs...), Addresses: addresses("10.88.0."+address, "fd88::"+address), Device: device}
 	}
 	c := &Catalog{Namespaces: map[string]map[string]string{"people": labels("team", "x")}, Pods: []Pod{
 		add("default", "db", "2", 2, "role", "db"),
@@ -73,7 +73,7 @@ func (c *Catalog) find(name string) []netip.Addr {
 // connects reports whether a connection is allowed by both ends.
 func (c *Catalog) connects(from, to, protocol string, port uint16) bool {
 	all := c.Isolate()
-	at := func(name string) *Isolation {
+	isolationOf := func(name string) *Isolation {
 		for i := range all {
 			if all[i].Own[0] == c.find(name)[0] {
 				return &all[i]
@@ -81,7 +81,7 @@ func (c *Catalog) connects(from, to, protocol string, port uint16) bool {
 		}
 		return &Isolation{}
 	}
-	return at(from).Egress.Allows(c.find(to)[0], protocol, port) && at(to).Ingress.Allows(c.find(from)[0], protocol, port)
+	return isolationOf(from).Egress.Allows(c.find(to)[0], protocol, port) && isolationOf(to).Ingress.Allows(c.find(from)[0], protocol, port)
 }
 
 // The semantics of Kubernetes' documentation of network policies

@@ -63,7 +63,7 @@ var (
 )
 
 func TestPolicies(t *testing.T) {
-	own := Config{Nameservers: []string{"203.0.113.1", "10.88.0.1"}, Searches: []string{"own.example", "cluster.local"}, Options: []string{"ndots:2", "debug"}}
+	config := Config{Nameservers: []string{"203.0.113.1", "10.88.0.1"}, Searches: []string{"own.example", "cluster.local"}, Options: []string{"ndots:2", "debug"}}
 	for _, c := range []struct {
 		name string
 		pod  Pod
@@ -73,7 +73,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		{"ClusterFirst", Pod{Resolver: podruns}, host,
 			Config{podruns, append(slices.Clone(cluster), "example.com"), []string{"ndots:5"}}, ""},
-		{"ClusterFirst with its own", Pod{Policy: ClusterFirst, Resolver: podruns, DNSConfig: own}, host,
+		{"ClusterFirst with its own", Pod{Policy: ClusterFirst, Resolver: podruns, DNSConfig: config}, host,
 			Config{[]string{"10.88.0.1", "203.0.113.1"}, append(slices.Clone(cluster), "example.com", "own.example"), []string{"ndots:2", "debug"}}, ""},
 		{"ClusterFirst on the host's network", Pod{Policy: ClusterFirst, Resolver: podruns, HostNetwork: true}, stub, stub, ""},
 		{"ClusterFirstWithHostNet on the host's network", Pod{Policy: ClusterFirstWithHostNet, HostNetwork: true}, stub, stub,
@@ -92,7 +92,7 @@ func TestPolicies(t *testing.T) {
 		{"a cluster's servers, for a pod of the host's network that requests them", Pod{Policy: ClusterFirstWithHostNet, ClusterDNS: []string{"192.0.2.10"}, HostNetwork: true}, Config{},
 			Config{[]string{"192.0.2.10"}, cluster, []string{"ndots:5"}}, ""},
 		{"Default in a cluster with servers", Pod{Policy: Default, ClusterDNS: []string{"192.0.2.10"}, Resolver: podruns}, host, host, ""},
-		{"None", Pod{Policy: None, Resolver: podruns, DNSConfig: own}, host, own, ""},
+		{"None", Pod{Policy: None, Resolver: podruns, DNSConfig: config}, host, config, ""},
 	} {
 		c.pod.Namespace = "ns"
 		if c.pod.Domain == "" {

@@ -145,12 +145,12 @@ func (d *Catalog) NodePorts(namespace, name string) []NodePort {
 		if i < 0 {
 			continue
 		}
-		at := s.endpointOn(&d.Pods[i])
+		endpoint := s.endpointOn(&d.Pods[i])
 		for _, p := range s.Ports {
-			if at == nil || p.NodePort == 0 {
+			if endpoint == nil || p.NodePort == 0 {
 				continue
 			}
-			if to := p.TargetOn(at); to != 0 {
+			if to := p.TargetOn(endpoint); to != 0 {
 				list = append(list, NodePort{p.Protocol, p.NodePort, to, s.Affinity > 0})
 			}
 		}

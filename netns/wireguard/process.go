@@ -62,12 +62,12 @@ func run() error {
 // identify writes into the lock which process this is, and of which router. The descriptor stays open: it is
 // the lock.
 func identify() error {
-	own, ok := procfs.Lookup(os.Getpid())
+	identity, ok := procfs.Lookup(os.Getpid())
 	var st unix.Stat_t
 	if err := unix.Fstat(protocol.FDWireguardRouter, &st); err != nil || !ok {
 		return fmt.Errorf("find this process and the router: %w", err)
 	}
-	text := control.Identity{Process: own.Process, Router: st.Ino}.String()
+	text := control.Identity{Process: identity.Process, Router: st.Ino}.String()
 	_, err := unix.Pwrite(protocol.FDLock, []byte(text), 0)
 	if err == nil {
 		err = unix.Ftruncate(protocol.FDLock, int64(len(text)))

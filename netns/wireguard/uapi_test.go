@@ -21,24 +21,24 @@ func TestChanges(t *testing.T) {
 		}
 		return p
 	}
-	one := control.Config{PrivateKey: key(1), Port: 51820, Peers: []control.Peer{peer(2, "192.0.2.2:51820", "10.244.2.0/24"), peer(3, "[2001:db8::3]:1", "10.244.3.0/24", "fd00::/64")}}
-	moved, next, port := one, one, one
-	moved.Peers = []control.Peer{peer(2, "192.0.2.9:51820", "10.244.2.0/24"), one.Peers[1]}
-	next.Peers = []control.Peer{one.Peers[1], peer(4, "192.0.2.4:51820", "10.244.2.0/24")}
+	config := control.Config{PrivateKey: key(1), Port: 51820, Peers: []control.Peer{peer(2, "192.0.2.2:51820", "10.244.2.0/24"), peer(3, "[2001:db8::3]:1", "10.244.3.0/24", "fd00::/64")}}
+	moved, next, port := config, config, config
+	moved.Peers = []control.Peer{peer(2, "192.0.2.9:51820", "10.244.2.0/24"), config.Peers[1]}
+	next.Peers = []control.Peer{config.Peers[1], peer(4, "192.0.2.4:51820", "10.244.2.0/24")}
 	port.Port = 1
 	for _, c := range []struct {
 		name     string
 		from, to control.Config
 		want     []string
 	}{
-		{"from nothing", control.Config{}, one, []string{"private_key=01" + strings.Repeat("0", 62), "listen_port=51820",
+		{"from nothing", control.Config{}, config, []string{"private_key=01" + strings.Repeat("0", 62), "listen_port=51820",
 			name("02"), "persistent_keepalive_interval=25", "endpoint=192.0.2.2:51820", "replace_allowed_ips=true", "allowed_ip=10.244.2.0/24",
 			name("03"), "persistent_keepalive_interval=25", "endpoint=[2001:db8::3]:1", "replace_allowed_ips=true", "allowed_ip=10.244.3.0/24", "allowed_ip=fd00::/64"}},
-		{"nothing", one, one, nil},
-		{"an endpoint", one, moved, []string{name("02"), "endpoint=192.0.2.9:51820", "replace_allowed_ips=true", "allowed_ip=10.244.2.0/24"}},
-		{"a node that replaces another", one, next, []string{name("02"), "remove=true",
+		{"nothing", config, config, nil},
+		{"an endpoint", config, moved, []string{name("02"), "endpoint=192.0.2.9:51820", "replace_allowed_ips=true", "allowed_ip=10.244.2.0/24"}},
+		{"a node that replaces another", config, next, []string{name("02"), "remove=true",
 			name("04"), "persistent_keepalive_interval=25", "endpoint=192.0.2.4:51820", "replace_allowed_ips=true", "allowed_ip=10.244.2.0/24"}},
-		{"the port", one, port, []string{"listen_port=1"}},
+		{"the port", config, port, []string{"listen_port=1"}},
 	} {
 		if diff := cmp.Diff(c.want, strings.Fields(changes(&c.from, &c.to)), cmp.Transformer("nil", func(s []string) string { return strings.Join(s, "\n") })); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

@@ -337,11 +337,11 @@ func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
 		if v != known {
 			known, stays = v, v.Affinity(to.Protocol, to.Port)
 		}
-		at, shown := stays.Endpoint(client, n.affinityClients())
-		if slices.Contains(addresses, at.Addr()) {
+		endpoint, shown := stays.Endpoint(client, n.affinityClients())
+		if slices.Contains(addresses, endpoint.Addr()) {
 			return netip.AddrPort{}, false
 		}
-		return at, shown
+		return endpoint, shown
 	}
 }
 

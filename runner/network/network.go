@@ -163,8 +163,8 @@ func (n *Network) attach(mode pod.NetworkMode) error {
 	} else { // before the first query, concurrently with the rest
 		go publish()
 	}
-	own := n.Slot
-	time.AfterFunc(staleDelay, func() { n.removeStale(own) })
+	slot := n.Slot
+	time.AfterFunc(staleDelay, func() { n.removeStale(slot) })
 	return nil
 }
 

@@ -212,8 +212,8 @@ func completeLines(b []byte) int {
 
 // formatEntries appends b's lines, and pieces of lines, to out in the format of the file. The result
 // depends only on the arguments: see inFlight.
-func formatEntries(out []byte, stream string, at int64, b []byte) []byte {
-	when := crilog.FormatTime(time.Unix(0, at))
+func formatEntries(out []byte, stream string, nanos int64, b []byte) []byte {
+	when := crilog.FormatTime(time.Unix(0, nanos))
 	head := crilog.Append(nil, when, stream, false, nil) // of every whole line
 	head = head[:len(head)-1]
 	for len(b) > 0 {

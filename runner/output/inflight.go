@@ -65,9 +65,9 @@ func (f *inFlight) close() {
 func (f *inFlight) set(field int, v int64) { binary.NativeEndian.PutUint64(f.page[field:], uint64(v)) }
 func (f *inFlight) get(field int) int64    { return int64(binary.NativeEndian.Uint64(f.page[field:])) }
 
-func (f *inFlight) begin(w *crilog.Writer, stream string, at int64, b []byte) {
+func (f *inFlight) begin(w *crilog.Writer, stream string, nanos int64, b []byte) {
 	segment, offset := w.Position()
-	f.set(inFlightTime, at)
+	f.set(inFlightTime, nanos)
 	f.set(inFlightSegment, int64(segment))
 	f.set(inFlightOffset, offset)
 	f.set(inFlightAttempt, int64(f.attempt))

@@ -54,9 +54,9 @@ func TestPreparable(t *testing.T) {
 		}, false},
 	} {
 		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "files", Kind: pod.Files}, {Name: "host", Kind: pod.HostPath}}}
-		one := &pod.Container{Name: "a", Cwd: "/", TerminationMessagePath: "/dev/termination-log"}
-		c.change(plan, one)
-		if got := eligible(plan, one, false, false); got != c.want {
+		container := &pod.Container{Name: "a", Cwd: "/", TerminationMessagePath: "/dev/termination-log"}
+		c.change(plan, container)
+		if got := eligible(plan, container, false, false); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -82,9 +82,9 @@ func TestPreparableFirst(t *testing.T) {
 		"processes seen by all": {func(p *pod.Plan, _ *pod.Container) { p.ShareProcessNamespace = true }, false},
 	} {
 		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}, {Name: "host", Kind: pod.HostPath}}}
-		one := &pod.Container{Name: "a", Cwd: "/"}
-		c.change(plan, one)
-		if got := eligible(plan, one, true, true); got != c.want {
+		container := &pod.Container{Name: "a", Cwd: "/"}
+		c.change(plan, container)
+		if got := eligible(plan, container, true, true); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -102,9 +102,9 @@ func TestPreparableAfterTheFirst(t *testing.T) {
 		"the pod's address": {func(c *pod.Container) { c.Vars = []pod.EnvVar{{Name: "V", From: &pod.EnvRef{Field: "status.podIP"}}} }, false},
 	} {
 		plan := &pod.Plan{Volumes: []pod.Volume{{Name: "dir", Kind: pod.EmptyDir}}}
-		one := &pod.Container{Name: "a", Cwd: "/"}
-		c.change(one)
-		if got := eligible(plan, one, false, true); got != c.want {
+		container := &pod.Container{Name: "a", Cwd: "/"}
+		c.change(container)
+		if got := eligible(plan, container, false, true); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

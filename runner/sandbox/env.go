@@ -45,14 +45,14 @@ func (s *Sandbox) listServices() (list []*pod.Object, err error) {
 	if !s.Plan.ServiceLinks {
 		return list, nil
 	}
-	own, err := s.Pod.Services()
+	services, err := s.Pod.Services()
 	if !network.OnlyDamaged(err) {
 		return nil, err
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	return append(list, own...), nil
+	return append(list, services...), nil
 }
 
 // podField returns the value of a pod field that is known once the pod has its network.

@@ -122,7 +122,7 @@ func (b *bench) watched(cmd *exec.Cmd, file string) (*exec.Cmd, error) {
 // meanwhile.
 func (b *bench) countCommands(found counts) (err error) {
 	s := shapes[0]
-	manifest, trace, own := b.manifest(s.name), filepath.Join(b.work, "trace.pod"), filepath.Join(b.work, "trace.command")
+	manifest, trace, commandTrace := b.manifest(s.name), filepath.Join(b.work, "trace.pod"), filepath.Join(b.work, "trace.command")
 	before := b.user.processes()
 	up, err := b.watched(b.ours.up(s.name, manifest), trace)
 	if err != nil {
@@ -161,7 +161,7 @@ func (b *bench) countCommands(found counts) (err error) {
 	}
 	found.add("up", count(lines).measures())
 	for _, measured := range []command{{"exec", b.ours.exec(s.name, "/bin/true")}, {"ps", b.ours.ps()}, {"down", b.ours.down(s.name, manifest)}} {
-		traced, err := b.watched(measured.cmd, own)
+		traced, err := b.watched(measured.cmd, commandTrace)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (b *bench) countCommands(found counts) (err error) {
 				return err
 			}
 		}
-		lines, err1 := completed(own)
+		lines, err1 := completed(commandTrace)
 		more, err2 := settled()
 		if err := errors.Join(err1, err2); err != nil {
 			return err
@@ -234,17 +234,17 @@ func (b *bench) countProbe(found counts) error {
 		if err != nil {
 			return err
 		}
-		var at []int
+		var places []int
 		for i, line := range lines {
 			if strings.HasPrefix(line, `execve("/bin/true"`) {
-				at = append(at, i)
+				places = append(places, i)
 			}
 		}
 		const first = 2 // those before are near the start of the pod
-		if len(at) <= first+probesWanted {
-			return fmt.Errorf("only %d probes ran", len(at))
+		if len(places) <= first+probesWanted {
+			return fmt.Errorf("only %d probes ran", len(places))
 		}
-		values := count(lines[at[first]:at[first+probesWanted]]).measures()
+		values := count(lines[places[first]:places[first+probesWanted]]).measures()
 		for name := range values {
 			values[name] /= probesWanted
 		}

@@ -199,5 +199,5 @@ func (r report) memoryPart() string {
 	if len(table.Rows) == 0 {
 		return ""
 	}
-	return "\n## Memory by process\n\nThe engine's own processes of one pod, without those of its containers. PSS counts shared memory once.\n\n" + table.Markdown()
+	return "\n## Memory by process\n\nThe engine's own processes of one pod, without its containers' processes. PSS counts shared memory once.\n\n" + table.Markdown()
 }

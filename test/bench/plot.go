@@ -29,10 +29,10 @@ func plot(title string, list []ratio) string {
 	height := plotTop + plotRow*len(list) + 30
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", plotLeft+plotRight+70, height)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="10" y="20" font-size="15">%s</text>`+"\n", html.EscapeString(title))
-	for _, at := range []float64{1. / 100, 1. / 10, 1, 10} {
-		x := plotX(at)
+	for _, tick := range []float64{1. / 100, 1. / 10, 1, 10} {
+		x := plotX(tick)
 		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%d" y2="%d" stroke="#ccc"/><text x="%.0f" y="%d" text-anchor="middle" fill="#666">%s</text>`+"\n",
-			x, x, plotTop-8, height-20, x, plotTop-14, fraction(at))
+			x, x, plotTop-8, height-20, x, plotTop-14, fraction(tick))
 	}
 	for i, r := range list {
 		y := plotTop + plotRow*i

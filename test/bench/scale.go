@@ -279,9 +279,9 @@ func (s *scale) lines() []string {
 		fmt.Sprintf("up of pod %d / of pod 2, ms\t%s\t%s\t%s\t", s.Pods+1, s.Many, s.Few, quotient(s.Many.Median, s.Few.Median)),
 		fmt.Sprintf("CPU of %d pods, each probed every 10 s, %% of one\t%s\t\t\t", s.Pods, s.idleText()),
 	}
-	for _, at := range psAt {
-		if pss, ok := s.PSS[at]; ok {
-			lines = append(lines, fmt.Sprintf("PSS in KiB, %d pods\t%d\t\t\t", at, pss))
+	for _, count := range psAt {
+		if pss, ok := s.PSS[count]; ok {
+			lines = append(lines, fmt.Sprintf("PSS in KiB, %d pods\t%d\t\t\t", count, pss))
 		}
 	}
 	return lines

@@ -51,7 +51,7 @@ func run() error {
 	out := flag.String("json", "", "where all figures go")
 	page := flag.String("page", "", "write the tables, as Markdown, into this file")
 	onlyNodes := flag.Bool("nodes", false, "measure only the network between pods of two nodes")
-	proc := flag.String("proc", "/proc", "the /proc in which processor time is read; only that of the first PID namespace has the kernel's threads")
+	proc := flag.String("proc", "/proc", "the /proc in which processor time is read; only the /proc of the first PID namespace has the kernel's threads")
 	flag.Parse()
 	tools := []string{"ip", "nsenter", "iperf3", "sysctl"}
 	if !*onlyNodes {

@@ -64,14 +64,14 @@ func (w *testbed) networks(podrun, rootfs string) ([]network, error) {
 		if err != nil {
 			return nil, err
 		}
-		one, err := f(ns)
+		measured, err := f(ns)
 		if err == nil {
 			err = w.serve(ns)
 		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		all = append(all, measured)
 	}
 	return all, nil
 }

@@ -146,10 +146,10 @@ func (f figures) verdicts() (list []verdict) {
 // page returns the same as Markdown.
 func (f figures) page() string {
 	medians, met, nodes := f.table("", podColumns), f.targetTable(), f.nodeTable("")
-	return "Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of round trips and connections, those of slices that each network has in alternation.\n\n" +
+	return "Between a pod and a second host on a pair of devices; *veth* is such a pair alone, what the kernel\ncan do. Medians; of round trips and connections, medians of slices that each network has in alternation.\n\n" +
 		medians.Markdown() + "\n" + met.Markdown() +
 		"\nBetween pods of two nodes, the same two hosts: podrun's WireGuard (`podrun node --pod-network wireguard`), the kernel's (as\n" +
 		"flannel's backend wireguard), if this kernel has it, and routes without encapsulation (as flannel's backend host-gw), for which a\n" +
-		"pair of devices passes 64 KiB at once. Processor time is that of both ends' programs and of the kernel's threads. Ratios are medians of each round's.\n\n" +
+		"pair of devices passes 64 KiB at once. Processor time is of both ends' programs and of the kernel's threads. Ratios are medians of each round's.\n\n" +
 		nodes.Markdown()
 }

@@ -157,31 +157,31 @@ func mount(p *corev1.Pod, source corev1.VolumeSource) {
 func TestClusterSeesNoObjectOfTheUser(t *testing.T) {
 	b := startNode(t)
 	b.startUser(t, "registry.test")
-	own := corev1.LocalObjectReference{Name: "own"}
+	reference := corev1.LocalObjectReference{Name: "own"}
 	missing := map[string]struct {
 		change  func(*corev1.Pod)
 		message string // in the status, or in an event
 	}{
 		"env-configmap": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: own, Key: "key"}}}}
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: reference, Key: "key"}}}}
 		}, `configmap "own" not found`},
 		"env-secret": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: own, Key: "key"}}}}
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: reference, Key: "key"}}}}
 		}, `secret "own" not found`},
 		"from-configmap": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: own}}}
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: reference}}}
 		}, `configmap "own" not found`},
 		"from-secret": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: own}}}
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: reference}}}
 		}, `secret "own" not found`},
 		"volume-configmap": {func(p *corev1.Pod) {
-			mount(p, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: own}})
+			mount(p, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: reference}})
 		}, `configmap "own" not found`},
 		"volume-secret": {func(p *corev1.Pod) {
 			mount(p, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "own"}})
 		}, `secret "own" not found`},
 		"projected": {func(p *corev1.Pod) {
-			mount(p, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: own}}}}})
+			mount(p, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: reference}}}}})
 		}, `secret "own" not found`},
 		"claim": {func(p *corev1.Pod) {
 			mount(p, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "own"}})
@@ -194,12 +194,12 @@ func TestClusterSeesNoObjectOfTheUser(t *testing.T) {
 	optional := clusterPod("optional", func(p *corev1.Pod) {
 		c := &p.Spec.Containers[0]
 		c.Env = []corev1.EnvVar{
-			{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: own, Key: "key", Optional: yes}}},
-			{Name: "Y", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: own, Key: "key", Optional: yes}}},
+			{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: reference, Key: "key", Optional: yes}}},
+			{Name: "Y", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: reference, Key: "key", Optional: yes}}},
 		}
-		c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: own, Optional: yes}}, {SecretRef: &corev1.SecretEnvSource{LocalObjectReference: own, Optional: yes}}}
+		c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: reference, Optional: yes}}, {SecretRef: &corev1.SecretEnvSource{LocalObjectReference: reference, Optional: yes}}}
 		mount(p, corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: own, Optional: yes}}, {Secret: &corev1.SecretProjection{LocalObjectReference: own, Optional: yes}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: reference, Optional: yes}}, {Secret: &corev1.SecretProjection{LocalObjectReference: reference, Optional: yes}},
 		}}})
 		p.Labels = map[string]string{"app": "user"} // the user's Service does not select it
 	})

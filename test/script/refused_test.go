@@ -90,15 +90,15 @@ func mutate(r *rand.Rand, text string) string {
 	tokens := []string{"..", "/", "a/b", `"\0"`, "-1", "99999999999999999999", "null", "[]", "{}", "*x", "&x y", "!!binary x", `"$(X)"`, "true", "'", "\t", strings.Repeat("x", 300), "{a: b}", "\xff\xfe", "---"}
 	token := tokens[r.IntN(len(tokens))]
 	lines := strings.SplitAfter(text, "\n")
-	at := r.IntN(len(lines))
+	index := r.IntN(len(lines))
 	switch r.IntN(5) {
 	case 0:
-		lines = slices.Delete(lines, at, at+1)
+		lines = slices.Delete(lines, index, index+1)
 	case 1:
-		lines = slices.Insert(lines, at, lines[r.IntN(len(lines))])
+		lines = slices.Insert(lines, index, lines[r.IntN(len(lines))])
 	case 2:
-		if key, _, ok := strings.Cut(lines[at], ": "); ok {
-			lines[at] = key + ": " + token + "\n"
+		if key, _, ok := strings.Cut(lines[index], ": "); ok {
+			lines[index] = key + ": " + token + "\n"
 		}
 	case 3:
 		n := r.IntN(len(text))

@@ -88,9 +88,9 @@ func charts(p *tab, pod string) {
 	p.until("a key reads the point before", reads("12:14:38  111Mi"))
 	p.eval(`document.activeElement.blur()`, nil)
 	p.until("nothing is read any more", reads(""))
-	var at struct{ X, Y float64 }
-	p.b.must(p.eval(`(() => { const b = `+memory+`.querySelector('.plot').getBoundingClientRect(); return { x: b.left + b.width / 2, y: b.top + 20 } })()`, &at))
-	p.do("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": at.X, "y": at.Y})
+	var position struct{ X, Y float64 }
+	p.b.must(p.eval(`(() => { const b = `+memory+`.querySelector('.plot').getBoundingClientRect(); return { x: b.left + b.width / 2, y: b.top + 20 } })()`, &position))
+	p.do("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": position.X, "y": position.Y})
 	p.until("the mouse reads the point below it", `/^12:07:[0-9]{2}  [0-9]+Mi$/.test(`+memory+`.querySelector('.readout').innerText)`)
 	p.open("#/pods/default/postgres-0")
 	p.until("a limit that is missing is named", cpu+`.querySelector('.range').innerText.endsWith('no limit enforced') && `+cpu+`.querySelector('path.limit').getAttribute('d') === ''`)

@@ -106,8 +106,8 @@ func (b *builder) user() (string, error) {
 
 // ids returns runAsUser and runAsGroup: the container's have precedence over the pod's.
 func (b *builder) ids() (user, group *int64) {
-	own, sc := b.security(), podSecurity(b.pod)
-	return cmp.Or(own.RunAsUser, sc.RunAsUser), cmp.Or(own.RunAsGroup, sc.RunAsGroup)
+	container, sc := b.security(), podSecurity(b.pod)
+	return cmp.Or(container.RunAsUser, sc.RunAsUser), cmp.Or(container.RunAsGroup, sc.RunAsGroup)
 }
 
 func (b *builder) nonRoot() bool {

@@ -181,10 +181,10 @@ func keyValueLines(m map[string]string) string {
 	return strings.Join(list, "\n")
 }
 
-func modeOf(own, fallback *int32) uint32 {
-	return uint32(ptr.Deref(cmp.Or(own, fallback), 0o644))
+func modeOf(set, fallback *int32) uint32 {
+	return uint32(ptr.Deref(cmp.Or(set, fallback), 0o644))
 }
 
-func userOf(own, fallback *int64) int {
-	return int(ptr.Deref(cmp.Or(own, fallback), 0))
+func userOf(set, fallback *int64) int {
+	return int(ptr.Deref(cmp.Or(set, fallback), 0))
 }

@@ -118,7 +118,7 @@ func (s *service) setCommand() {
 	case len(s.Entrypoint) == 0 && s.Entrypoint != nil:
 		s.container.set("command", literals(s.Command))
 	case s.Command != nil && len(s.Command) == 0 && len(s.Entrypoint) == 0:
-		s.refuse(s.at("command"), "cannot be empty without entrypoint: Kubernetes would use that of the image")
+		s.refuse(s.at("command"), "cannot be empty without entrypoint: Kubernetes would use the image's")
 	default:
 		s.container.set("command", literals(s.Entrypoint))
 		s.container.set("args", literals(s.Command))

@@ -196,8 +196,8 @@ func describeValue(v any) string {
 // redactSecret removes a Secret's values from messages about them.
 func redactSecret(report func(*field.Path, string)) func(*field.Path, string) {
 	return func(path *field.Path, msg string) {
-		at := "." + pathString(path)
-		if value := strings.Contains(at, ".data[") || strings.Contains(at, ".stringData["); value && strings.Contains(msg, ", not ") {
+		suffix := "." + pathString(path)
+		if value := strings.Contains(suffix, ".data[") || strings.Contains(suffix, ".stringData["); value && strings.Contains(msg, ", not ") {
 			_, want, _ := strings.Cut(msg, ", not ")
 			want, _, _ = strings.Cut(want, ":")
 			msg = "is not " + want + ": quote it"

@@ -71,11 +71,11 @@ func lineOf(root *yaml.Node, path string) int {
 	}
 	node, line := root, root.Line
 	for _, step := range SplitPath(path) {
-		at, next := lookupStep(node, step)
+		found, next := lookupStep(node, step)
 		if next == nil {
 			break
 		}
-		node, line = next, at
+		node, line = next, found
 	}
 	return line
 }

@@ -31,16 +31,16 @@ func Page(kind string, path []string, recursive bool) (string, error) {
 		version = group
 	}
 	fmt.Fprintf(w, "KIND:       %s\nVERSION:    %s\n\n", kind, version)
-	at := member{typ: reflect.TypeOf(k.New()).Elem()}
+	current := member{typ: reflect.TypeOf(k.New()).Elem()}
 	for i, name := range path {
-		next, ok := at.find(name)
+		next, ok := current.find(name)
 		if !ok {
 			parent := strings.Join(append([]string{strings.ToLower(kind)}, path[:i]...), ".")
 			return "", report.New(report.Usage, "podrun explain "+parent+" lists the fields", "field %q does not exist", name)
 		}
-		at = next
+		current = next
 	}
-	w.page(&at)
+	w.page(&current)
 	return w.String(), nil
 }
 

@@ -222,8 +222,8 @@ func (d draw) fields() []corev1.DownwardAPIVolumeFile {
 // apart removes files of the same path, which the API server checks in projected volumes only.
 func apart[T any](list []T, path func(T) string) []T {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(list, func(one T) bool {
-		p := path(one)
+	return slices.DeleteFunc(list, func(item T) bool {
+		p := path(item)
 		defer func() { seen[p] = true }()
 		return seen[p]
 	})

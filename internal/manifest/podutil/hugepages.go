@@ -26,9 +26,9 @@ func HugePagesMediumSize(s *corev1.PodSpec, medium corev1.StorageMedium) (int64,
 			}
 		}
 	}
-	text, own := strings.CutPrefix(string(medium), string(corev1.StorageMediumHugePagesPrefix))
+	text, sized := strings.CutPrefix(string(medium), string(corev1.StorageMediumHugePagesPrefix))
 	switch {
-	case own:
+	case sized:
 		size, ok := HugePageSize(corev1.ResourceName(corev1.ResourceHugePagesPrefix + text))
 		if !ok || !slices.Contains(sizes, size) {
 			return 0, fmt.Errorf("no container has a limit of hugepages-%s", text)

@@ -25,16 +25,16 @@ type EventColumns struct {
 
 // EventRow returns an event as one line (EventPrinter in k8s.io/kubectl/pkg/cmd/events).
 func EventRow(e *corev1.Event, now time.Time) EventColumns {
-	seen := podrow.Age(e.FirstTimestamp.Time, now)
+	lastSeen := podrow.Age(e.FirstTimestamp.Time, now)
 	if e.Count > 1 {
-		seen = fmt.Sprintf("%s (x%d over %s)", podrow.Age(e.LastTimestamp.Time, now), e.Count, seen)
+		lastSeen = fmt.Sprintf("%s (x%d over %s)", podrow.Age(e.LastTimestamp.Time, now), e.Count, lastSeen)
 	}
 	object := e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name
 	if i := strings.IndexByte(e.InvolvedObject.FieldPath, '{'); i >= 0 {
 		object += e.InvolvedObject.FieldPath[i:]
 	}
 	return EventColumns{
-		LastSeen: seen, Type: e.Type, Reason: e.Reason, Object: object, Message: strings.TrimSpace(e.Message),
+		LastSeen: lastSeen, Type: e.Type, Reason: e.Reason, Object: object, Message: strings.TrimSpace(e.Message),
 		Subobject: e.InvolvedObject.FieldPath, Source: cmp.Or(e.Source.Component, status.EventSource),
 		FirstSeen: podrow.Age(e.FirstTimestamp.Time, now), Count: strconv.Itoa(int(e.Count)), Name: e.Name,
 	}

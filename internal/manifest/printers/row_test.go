@@ -74,7 +74,7 @@ func TestRow(t *testing.T) {
 		{"deadline", pod.Status{Phase: pod.Failed, Reason: "DeadlineExceeded"}, all{running(false), creating}, nil, [3]string{"0/3", "Init:0/2", "0"}},
 		{"deadline, no word of containers", pod.Status{Phase: pod.Failed, Reason: "DeadlineExceeded"}, all{done, done}, all{running(false), running(false)}, [3]string{"0/3", "DeadlineExceeded", "0"}},
 		{"unknown", pod.Status{Phase: pod.Unknown}, all{done, running(true)}, all{running(false), running(false)}, [3]string{"1/3", "Unknown", "0"}},
-		{"restarts of done inits do not count, those of sidecars do", pod.Status{Phase: pod.Running, Conditions: []pod.Condition{initialized, ready}},
+		{"restarts of done inits do not count, restarts of sidecars do", pod.Status{Phase: pod.Running, Conditions: []pod.Condition{initialized, ready}},
 			all{again(done, 5, time.Second), again(running(true), 1, 2*time.Hour)}, all{again(running(true), 2, time.Hour), running(true)}, [3]string{"3/3", "Running", "3 (60m ago)"}},
 		{"once initialised, the apps are looked at too", pod.Status{Phase: pod.Running, Conditions: []pod.Condition{initialized}},
 			all{done, waiting("CrashLoopBackOff")}, all{running(true), running(true)}, [3]string{"2/3", "Init:CrashLoopBackOff", "0"}},

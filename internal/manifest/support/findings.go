@@ -89,18 +89,18 @@ func (f *finder) entries(v reflect.Value, path, row string) {
 		keys = append(keys, k.String())
 	}
 	slices.Sort(keys)
-	own := f.rows.row(row)
+	field := f.rows.row(row)
 	whole := false
 	for _, k := range keys {
 		r := f.rows.entry(row, k)
-		if r.Path == own.Path {
+		if r.Path == field.Path {
 			whole = true
 			continue
 		}
 		f.add(r, path+"["+k+"]", "")
 	}
 	if whole {
-		f.add(own, path, "")
+		f.add(field, path, "")
 	}
 }
 

@@ -41,7 +41,7 @@ func everyFieldHasARow(t *testing.T, typ reflect.Type) {
 				continue
 			}
 			visited[r.Path] = true
-			if _, own := rows[prefix]; own {
+			if _, listed := rows[prefix]; listed {
 				visited[prefix] = true
 			}
 			if r.Support != Supported {

@@ -37,7 +37,7 @@ const sysctlCharacters = "-0123456789, \t"
 // unless they are permitted.
 func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[string]()
+	names := sets.New[string]()
 	for i, s := range sysctls {
 		fieldPath, name := path.Index(i), sysctl.NormalizeName(s.Name)
 		safe := safeSysctls.Has(name)
@@ -48,10 +48,10 @@ func validateSysctls(sysctls []corev1.Sysctl, hostIPC bool, path *field.Path) fi
 			errs = append(errs, field.Forbidden(fieldPath.Child("name"), fmt.Sprintf("%q is neither on the kubelet's list of safe sysctls nor known to be namespaced", s.Name)))
 		case hostIPC && sysctlNamespace(name) == sysctl.IPCNamespace: // kubelet: pkg/kubelet/sysctl/allowlist.go
 			errs = append(errs, field.Forbidden(fieldPath.Child("name"), fmt.Sprintf("%q is not allowed with the host's IPC", s.Name)))
-		case seen.Has(name):
+		case names.Has(name):
 			errs = append(errs, field.Duplicate(fieldPath.Child("name"), s.Name))
 		}
-		seen.Insert(name)
+		names.Insert(name)
 		if safe && strings.Trim(s.Value, sysctlCharacters) != "" {
 			errs = append(errs, field.Invalid(fieldPath.Child("value"), s.Value, "must be made of numbers"))
 		} else {

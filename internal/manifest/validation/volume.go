@@ -182,7 +182,7 @@ type source struct {
 // checked.
 func validateSource(pod string, v *corev1.Volume, fieldPath *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := false
+	found := false
 	for _, s := range []source{
 		{"emptyDir", v.EmptyDir != nil, func(fieldPath *field.Path) field.ErrorList { return validateEmptyDir(v.EmptyDir, fieldPath) }},
 		{"hostPath", v.HostPath != nil, func(fieldPath *field.Path) field.ErrorList { return validateHostPath(v.HostPath, fieldPath) }},
@@ -198,10 +198,10 @@ func validateSource(pod string, v *corev1.Volume, fieldPath *field.Path) field.E
 	} {
 		switch {
 		case !s.set:
-		case seen:
+		case found:
 			errs = append(errs, field.Forbidden(fieldPath.Child(s.name), "may not specify more than 1 volume type"))
 		default:
-			seen = true
+			found = true
 			errs = append(errs, s.check(fieldPath.Child(s.name))...)
 		}
 	}

@@ -118,18 +118,18 @@ func (o *options) endpoints(e *printers.Entry) (map[string][]string, error) {
 		return nil, err
 	}
 	for _, p := range service.Service.Ports {
-		for _, at := range fixed {
-			for _, port := range at.Ports {
+		for _, endpoint := range fixed {
+			for _, port := range endpoint.Ports {
 				if port.Name == p.Name && port.Protocol == p.Protocol {
-					all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Address, strconv.Itoa(int(port.Port))))
+					all[p.Name] = append(all[p.Name], net.JoinHostPort(endpoint.Address, strconv.Itoa(int(port.Port))))
 				}
 			}
 		}
 	}
 	for _, p := range service.Service.Ports {
-		for _, at := range pods {
-			if port := targetOf(p, at.Endpoint); port != 0 && len(at.Endpoint.Addresses) > 0 {
-				all[p.Name] = append(all[p.Name], net.JoinHostPort(at.Endpoint.Addresses[0], strconv.Itoa(port)))
+		for _, endpoint := range pods {
+			if port := targetOf(p, endpoint.Endpoint); port != 0 && len(endpoint.Endpoint.Addresses) > 0 {
+				all[p.Name] = append(all[p.Name], net.JoinHostPort(endpoint.Endpoint.Addresses[0], strconv.Itoa(port)))
 			}
 		}
 	}

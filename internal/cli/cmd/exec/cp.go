@@ -124,12 +124,12 @@ type copyJob struct {
 	req wire.CopyRequest
 }
 
-func (o *cpOptions) newJob(at copyLocation) (*copyJob, error) {
+func (o *cpOptions) newJob(location copyLocation) (*copyJob, error) {
 	dirs, err := o.env.Dirs()
 	if err != nil {
 		return nil, err
 	}
-	p, err := resource.FindPod(o.env, dirs, at.namespace, at.pod)
+	p, err := resource.FindPod(o.env, dirs, location.namespace, location.pod)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (o *cpOptions) newJob(at copyLocation) (*copyJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &copyJob{env: o.env, pod: p, req: wire.CopyRequest{Container: ct.Name, Path: at.path}}, nil
+	return &copyJob{env: o.env, pod: p, req: wire.CopyRequest{Container: ct.Name, Path: location.path}}, nil
 }
 
 func (o *cpOptions) copyIn(ctx context.Context) error {

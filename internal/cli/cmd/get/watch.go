@@ -93,12 +93,12 @@ func (v *podWatch) changes(l *internalprinters.Listing) ([]podChange, error) {
 		}
 		key := e.Key()
 		current[key] = watchedPod{e, state}
-		was, seen := v.shown[key]
+		was, shown := v.shown[key]
 		switch {
-		case seen && was.Pod.Manifest.UID != e.Pod.Manifest.UID:
+		case shown && was.Pod.Manifest.UID != e.Pod.Manifest.UID:
 			gone = append(gone, was.gone())
 			changed = append(changed, podChange{podAdded, e})
-		case !seen:
+		case !shown:
 			changed = append(changed, podChange{podAdded, e})
 		case was.state != state:
 			changed = append(changed, podChange{podModified, e})

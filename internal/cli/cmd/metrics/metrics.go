@@ -62,7 +62,7 @@ Examples:
 type options struct {
 	env      *cmdutil.Env
 	words    []string
-	given    []string // those of the flags below that are given
+	given    []string // the given ones of the flags below
 	listen   string
 	socket   string
 	textfile string

@@ -13,10 +13,10 @@ import (
 func TestClientAuthorities(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
-	own := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	serverCA := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	for name, tt := range map[string]struct{ text, want, err string }{
 		"none":           {"", "of the API server", ""},
-		"an authority":   {own, own, ""},
+		"an authority":   {serverCA, serverCA, ""},
 		"no certificate": {"rubbish", "", "has no certificate in PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -205,14 +205,14 @@ func (u *unitFile) write(dirs systemd.UnitDirs) (changed bool, err error) {
 	if text == nil {
 		text = u.service.File(u.name)
 	}
-	if own := u.service.Manifest; u.manifest != nil {
-		before, err := os.ReadFile(own)
+	if stored := u.service.Manifest; u.manifest != nil {
+		before, err := os.ReadFile(stored)
 		if err == nil && old == nil && !bytes.Equal(before, u.manifest) {
-			return false, report.New(report.Failure, "podrun systemd install "+own+" creates its unit; or choose another name with --name", "%s already exists and does not belong to a unit of podrun", own)
+			return false, report.New(report.Failure, "podrun systemd install "+stored+" creates its unit; or choose another name with --name", "%s already exists and does not belong to a unit of podrun", stored)
 		}
 		if !bytes.Equal(before, u.manifest) {
 			changed = true
-			if err := put(own, u.manifest, store.WriteFile); err != nil { // mode 0600: it may have secrets
+			if err := put(stored, u.manifest, store.WriteFile); err != nil { // mode 0600: it may have secrets
 				return false, fmt.Errorf("cannot store the manifest: %w", err)
 			}
 		}

@@ -186,23 +186,23 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 		return nil
 	case first = <-signals:
 	}
-	var own []*podup.Target
+	var foreground []*podup.Target
 	for _, p := range running {
 		if !p.RanBefore() {
-			own = append(own, p)
+			foreground = append(foreground, p)
 		}
 	}
-	if len(own) == 0 {
+	if len(foreground) == 0 {
 		env.EndInterruptLine()
 		leave()
 		return first
 	}
 	env.EndInterruptLine()
-	for _, p := range own {
+	for _, p := range foreground {
 		fmt.Fprintf(env.ErrOut, "podrun: stopping pod %s, for up to %d s; Ctrl-C again stops it at once\n", p.Pod.Name, p.Plan.GraceSeconds)
 	}
-	stopAll(ctx, env, own, nil)
-	for _, p := range own {
+	stopAll(ctx, env, foreground, nil)
+	for _, p := range foreground {
 		end := podclient.ReportWaiting(env.ErrOut, "stopping", p.Pod, nil, nil)
 		go func() { <-ended; end() }()
 	}
@@ -212,12 +212,12 @@ func handleSignals(ctx context.Context, env *cmdutil.Env, leave func(), running 
 		case <-signals:
 			env.EndInterruptLine()
 			fmt.Fprintln(env.ErrOut, "podrun: stopping at once")
-			stopAll(ctx, env, own, new(int64))
+			stopAll(ctx, env, foreground, new(int64))
 		}
 	}()
 	for _, p := range running {
 		if p.RanBefore() { // it ran before this command
-			go func() { waitAllGone(ctx, own); leave() }()
+			go func() { waitAllGone(ctx, foreground); leave() }()
 			break
 		}
 	}

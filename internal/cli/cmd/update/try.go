@@ -32,13 +32,13 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 		return u.findOldImages(p)
 	}
 	running := runningImages(p.pod)
-	var seen []string
+	var failures []string
 	for _, i := range manifest.Images(p.object.Pod) {
 		unwanted := u.auto && podutil.AutoUpdatePolicy(p.object.Pod, i.Container) == ""
-		if slices.Contains(seen, i.Reference) || image.IsPinned(i.Reference) || unwanted {
+		if slices.Contains(failures, i.Reference) || image.IsPinned(i.Reference) || unwanted {
 			continue
 		}
-		seen = append(seen, i.Reference)
+		failures = append(failures, i.Reference)
 		named, _ := u.store.Resolve(i.Reference) // fails if the running image has lost its name
 		newest, err := u.newest(ctx, p, i)
 		switch {

@@ -178,13 +178,13 @@ func (h *Host) Ensure(_ context.Context, ref, policy string, o image.PullOptions
 
 // StartPuller runs a puller in this process.
 func (h *Host) StartPuller(dirs store.Dirs, p store.Pod, options cmdutil.PullerOptions, lock *os.File) error {
-	own, err := podup.Dup(lock)
+	duplicate, err := podup.Dup(lock)
 	if err != nil {
 		return err
 	}
 	env := &cmdutil.Env{Getenv: func(string) string { return "" }, In: strings.NewReader(""), Out: io.Discard, ErrOut: &h.pullerOutput, Deps: h, PullBackOff: h.backOff, GoneTime: podclient.GoneTime}
 	h.pullers.Go(func() {
-		if err := podup.PullPod(h.T.Context(), env, dirs, p, options, own); err != nil {
+		if err := podup.PullPod(h.T.Context(), env, dirs, p, options, duplicate); err != nil {
 			h.T.Errorf("the puller of pod %s: %v", p.Name, err)
 		}
 	})

@@ -41,7 +41,7 @@ func ListVolumes(dirs store.Dirs) ([]*Volume, error) {
 	}
 	byClaim := map[ClaimRef]*Volume{}
 	var list []*Volume
-	at := func(c ClaimRef) *Volume {
+	volumeOf := func(c ClaimRef) *Volume {
 		if byClaim[c] == nil {
 			byClaim[c] = &Volume{Namespace: c.Namespace, Name: c.Name}
 			list = append(list, byClaim[c])
@@ -49,14 +49,14 @@ func ListVolumes(dirs store.Dirs) ([]*Volume, error) {
 		return byClaim[c]
 	}
 	for _, v := range found {
-		at(ClaimRef{v.Namespace, v.Name}).Path = v.Dir
+		volumeOf(ClaimRef{v.Namespace, v.Name}).Path = v.Dir
 	}
 	persistent, err := dirs.Objects(pod.KindVolume, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range objects {
-		v := at(ClaimRef{o.Namespace, o.Name})
+		v := volumeOf(ClaimRef{o.Namespace, o.Name})
 		v.Claimed, v.AccessModes, v.Request = true, o.Claim.AccessModes, o.Claim.Request
 		if bound := pod.BoundVolume(o, persistent); bound != nil {
 			v.Path = bound.PersistentVolume.Path

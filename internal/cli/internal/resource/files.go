@@ -139,7 +139,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Source, error) {
 	var request api.Request
 	var rest []Source
-	at := 0
+	index := 0
 	for _, s := range sources {
 		if !api.IsComposeFile(s.Data) {
 			rest = append(rest, s)
@@ -152,7 +152,7 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Sourc
 			return rest, report.New(report.Usage, "name the compose files, the base first: podrun up compose.yaml compose.override.yaml", "%s is a compose file in a directory", s.Name)
 		}
 		if len(request.Files) == 0 {
-			at = len(rest)
+			index = len(rest)
 		}
 		request.Files = append(request.Files, s.Name)
 	}
@@ -168,7 +168,7 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Sourc
 		return rest, err
 	}
 	converted := Source{Name: DisplayName(request.Files[0]) + " as a manifest", Data: []byte(result.Manifest), Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != "", Warnings: result.Warnings}
-	return slices.Insert(rest, at, converted), nil
+	return slices.Insert(rest, index, converted), nil
 }
 
 // decodeAll decodes sources with one of manifest's functions, and joins the errors of all.

@@ -198,9 +198,9 @@ func FixedEndpoints(dirs store.Dirs, o *pod.Object) (list []pod.ServiceEndpoint,
 			return nil, err
 		}
 		for _, e := range objects {
-			for _, at := range e.Endpoints.List {
-				if e.Endpoints.Service == o.Name && (!at.NotReady || o.Service.PublishNotReady) {
-					list = append(list, at)
+			for _, endpoint := range e.Endpoints.List {
+				if e.Endpoints.Service == o.Name && (!endpoint.NotReady || o.Service.PublishNotReady) {
+					list = append(list, endpoint)
 				}
 			}
 		}

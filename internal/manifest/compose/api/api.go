@@ -36,17 +36,17 @@ type Message struct {
 
 // String returns the message with its position.
 func (m Message) String() string {
-	at := m.File
+	place := m.File
 	if m.Line > 0 {
-		at = fmt.Sprintf("%s, line %d", m.File, m.Line)
+		place = fmt.Sprintf("%s, line %d", m.File, m.Line)
 	}
 	for _, part := range []string{m.Path, m.Text} {
-		if at != "" && part != "" {
-			at += ": "
+		if place != "" && part != "" {
+			place += ": "
 		}
-		at += part
+		place += part
 	}
-	return at
+	return place
 }
 
 // IsComposeFile reports whether a text is a compose file: it has the key services or include at the top,
