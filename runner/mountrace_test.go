@@ -229,7 +229,9 @@ func hostilePairs(t *testing.T, shared, link string) (pairs [][2]string) {
 // the termination message, configMaps, parts of volumes (CVE-2019-19921, CVE-2023-27561, CVE-2025-31133,
 // CVE-2025-52565, CVE-2025-52881). Every container that is made has the same /proc as without interference
 // and sees nothing of the host, on which nothing is created, changed or mounted.
-func TestOwnMountPathRaces(t *testing.T) {
+func TestOwnMountPathRaces(t *testing.T) { byEachInit(t, raceOwnMounts) }
+
+func raceOwnMounts(t *testing.T, start func(t *testing.T, plan *pod.Plan) *testPod) {
 	testenv.NoLeaks(t)
 	l, dir := layer(t), t.TempDir()
 	for _, name := range []string{"canary", "hosts", "self/attr/current", "sys/kernel/core_pattern"} {

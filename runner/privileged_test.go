@@ -123,7 +123,9 @@ func TestHostIPC(t *testing.T) {
 // An image in which a mount target of podrun's is a link, a file or a directory of another kind gains
 // nothing: its container is not made, or has the kernel's own /proc, masked and read-only where it must be,
 // and nothing outside is touched (CVE-2019-19921, CVE-2025-31133, CVE-2025-52565, CVE-2026-41579).
-func TestImagesWithLinksForPodrunsMounts(t *testing.T) {
+func TestImagesWithLinksForPodrunsMounts(t *testing.T) { byEachInit(t, startLinkedImages) }
+
+func startLinkedImages(t *testing.T, start func(t *testing.T, plan *pod.Plan) *testPod) {
 	testenv.NoLeaks(t)
 	for name, spoil := range map[string]func(root, outside string) error{
 		"/dev leads out": func(root, outside string) error { return os.Symlink(outside, filepath.Join(root, "dev")) },

@@ -83,6 +83,20 @@ func start(t *testing.T, plan *pod.Plan) *testPod {
 	return p
 }
 
+// byEachInit runs a test with the pods that start returns: with the init in C, as in a release, and with libcontainer's.
+func byEachInit(t *testing.T, run func(t *testing.T, start func(t *testing.T, plan *pod.Plan) *testPod)) {
+	t.Run("in C", func(t *testing.T) { run(t, start) })
+	t.Run("libcontainer's", func(t *testing.T) {
+		run(t, func(t *testing.T, plan *pod.Plan) *testPod {
+			t.Helper()
+			p := prepare(t, plan)
+			p.alone = true
+			p.begin()
+			return p
+		})
+	})
+}
+
 // dirs returns the roots of the pod's store.
 func (p *testPod) dirs() store.Dirs {
 	return store.Dirs{Data: filepath.Join(p.root, "data"), Runtime: filepath.Join(p.root, "run")}

@@ -6,7 +6,6 @@ const modulePath = "github.com/podrun/podrun"
 const (
 	programs          = "internal/programs"
 	supervisorProgram = "internal/programs/supervisor"
-	initProgram       = "internal/programs/init"
 	netstackProgram   = "internal/programs/netstack"
 	fastPathProgram   = "internal/cli/fastpath"
 	imageProgram      = "internal/programs/image"
@@ -30,7 +29,7 @@ var layers = []struct {
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "internal/manifest/oracle", "internal/archtest"}, flat: true},
 	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "internal/testmanifest", "internal/node/nodetest", "test/internal/*"}},
-	{name: "programs", dirs: []string{".", supervisorProgram, initProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
+	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
 	{name: "command tree", dirs: []string{"internal/cli"}},
 	{name: "commands", dirs: []string{"internal/cli/cmd/*"}, flat: true},
 	{name: "controller", dirs: []string{"internal/cli/controller", "internal/cli/unit"}},

@@ -27,11 +27,6 @@ var (
 	//go:embed supervisor.sum
 	supervisorSum string
 
-	//go:embed init.zst
-	initProgram []byte
-	//go:embed init.sum
-	initSum string
-
 	//go:embed netstack.zst
 	netstack []byte
 	//go:embed netstack.sum
@@ -67,11 +62,6 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, func(int64) ([]byte, error) { return base() }, supervisorSum); err != nil {
 		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
-	// libcontainer finds it there by this name.
-	initPath, err := unpacked(dirs, initPrefix, fromSupervisor(initProgram, base), initSum)
-	if err != nil {
-		return p, fmt.Errorf("unpack the init of containers: %w", err)
-	}
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", fromSupervisor(netstack, base), netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
@@ -86,7 +76,7 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	}
 	if p.InUse != nil {
 		// A failed removal does not prevent a pod.
-		_ = removeUnused(dirs.LibexecDir(), []string{p.Supervisor, initPath, p.Netstack, fastpathPath, images}, p.InUse, time.Now())
+		_ = removeUnused(dirs.LibexecDir(), []string{p.Supervisor, p.Netstack, fastpathPath, images}, p.InUse, time.Now())
 	}
 	return p, nil
 }

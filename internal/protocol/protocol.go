@@ -74,6 +74,11 @@ const (
 	EnterUnitLoop  = "unitloop"   // up, controller → C constructor: the process becomes the unit loop
 )
 
+// Values of _LIBCONTAINER_LOGLEVEL, which are levels for libcontainer, too.
+const (
+	PlainLogLevel = "+2" // supervisor → C constructor: libcontainer logs errors; the container is plain, and its init is the one in C
+)
+
 // Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place, so both must have the same length.
 const (
 	AfterNothing     = "nothing"     // CLI → supervisor: it is the pod's first

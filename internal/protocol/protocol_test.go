@@ -18,7 +18,7 @@ import (
 const page = "../../docs/explanation/protocol.md"
 
 // headers are the C headers that are written. Each has the names that the C files of its directory use.
-var headers = []string{"../reexec/nsenter/protocol.h", "../reexec/fastpath/protocol.h", "../execshim/c/protocol.h"}
+var headers = []string{"../reexec/nsenter/protocol.h", "../reexec/fastpath/protocol.h", "../execshim/c/protocol.h", "../containerinit/protocol.h"}
 
 // A line is one constant of protocol.go.
 type line struct {

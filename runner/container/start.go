@@ -17,8 +17,10 @@ import (
 	"github.com/podrun/podrun/internal/environ"
 	"github.com/podrun/podrun/internal/execshim"
 	"github.com/podrun/podrun/internal/procfs"
+	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/runner/handoff"
 	"github.com/podrun/podrun/runner/sandbox"
+	"github.com/podrun/podrun/volumes"
 )
 
 // pendingInit is a container's first process that waits to execute its program.
@@ -51,6 +53,10 @@ func (x *Container) startInit(s *sandbox.Sandbox, p *specs.Process) (err error) 
 	}
 	if w.shim, err = x.confinement.wrapInit(w.init); err != nil {
 		return err
+	}
+	config := x.Libcontainer.Config()
+	if isPlain(&config, w.init, plainHost{cgroup2Only: cgroup2Only(), mountAttrs: volumes.RecursiveReadOnly()}) {
+		w.init.LogLevel = protocol.PlainLogLevel
 	}
 	if err := startWrapped(w.shim, func() error { return x.Libcontainer.Start(w.init) }); err != nil {
 		w.init = nil // nothing is left of it

@@ -66,6 +66,31 @@ static void namespaces(void) {
 	}
 }
 
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+// mounts prints where what is mounted how, without the numbers and paths that differ from one container to the next.
+static void mounts(void) {
+	char line[8192], *list[512];
+	int n = 0;
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	while (f && n < 512 && fgets(line, sizeof line, f)) {
+		char root[1024], where[1024], how[256], rest[4096], optional[256] = "", kind[64], options[2048];
+		if (sscanf(line, "%*d %*d %*s %1023s %1023s %255s %4095[^\n]", root, where, how, rest) != 4)
+			abort();
+		char *dash = strstr(rest, "- ");
+		for (char *word = rest; word < dash; word += strcspn(word, " ") + 1)
+			strncat(strcat(optional, " "), word, strcspn(word, ": "));
+		if (sscanf(dash, "- %63s %*s %2047s", kind, options) != 2)
+			abort();
+		int own = strcspn(root, "0123456789"); // files whose names have a container's
+		if (asprintf(&list[n++], "%s %.*s %s%s %s %.9s", where, own, strncmp(kind, "overlay", 7) ? root : "", how, optional, kind, strcmp(kind, "overlay") ? options : "") < 0)
+			abort();
+	}
+	qsort(list, n, sizeof *list, by_text);
+	for (int i = 0; i < n; i++)
+		printf("mount %s\n", list[i]);
+}
+
 static void tell(const char *name, long result) { printf("call %s %s\n", name, result < 0 ? strerror(errno) : "done"); }
 
 #define TRY(name, ...) tell(#name, syscall(SYS_##name, ##__VA_ARGS__))
@@ -122,6 +147,7 @@ int main(int argc, char **argv) {
 	file("/proc/self/cgroup", "cgroup ", none);
 	file("/proc/self/attr/current", "label ", none);
 	namespaces();
+	mounts();
 	printf("securebits %d\n", prctl(PR_GET_SECUREBITS));
 	printf("keepcaps %d\n", prctl(PR_GET_KEEPCAPS));
 	printf("dumpable %d\n", prctl(PR_GET_DUMPABLE));

@@ -205,21 +205,12 @@ static void wait_gate(const char *number) {
 	close(fd);
 }
 
-// widen_timer_slack makes the Go runtime's monitor thread in libcontainer's init wake less often (see internal/timerslack),
-// by a slack of 4 ms for all its threads, if the exec shim follows, which sets the slack of the container's process.
-// libcontainer gives the exec shim's descriptors lower numbers than its own.
-static void widen_timer_slack(const char *libcontainer_pipe) {
-	if (atoi(libcontainer_pipe) > FD_SHIM_CHANNEL)
-		prctl(PR_SET_TIMERSLACK, 4000000);
-}
-
 __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **argv) {
 	(void)argc;
 	mallopt(M_ARENA_MAX, 1); // Go does not use malloc; without this each of its threads maps 128 MB for it
-	const char *what = env(ENV_ENTER), *libcontainer_pipe = getenv("_LIBCONTAINER_INITPIPE");
-	if (libcontainer_pipe) {
+	const char *what = env(ENV_ENTER);
+	if (getenv("_LIBCONTAINER_INITPIPE")) {
 		reset_signals();
-		widen_timer_slack(libcontainer_pipe);
 		return;
 	}
 	if (!*what)

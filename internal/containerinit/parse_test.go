@@ -1,0 +1,270 @@
+package containerinit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/sys/user"
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/runc/libcontainer/configs"
+	"golang.org/x/sys/unix"
+)
+
+// parser runs the parsers of the init in a process of their own, with checks of every access to memory.
+type parser struct {
+	in     io.Writer
+	out    *bufio.Reader
+	errors bytes.Buffer
+}
+
+func newParser(t testing.TB) *parser {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "parse")
+	out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-D_FILE_OFFSET_BITS=64", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program, "testdata/parse.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("compile the parsers: %v\n%s", err, out)
+	}
+	p := &parser{}
+	cmd := exec.Command(program)
+	cmd.Stderr = &p.errors
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewReader(answers)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.in.(io.Closer).Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, p.errors.String())
+		}
+	})
+	return p
+}
+
+// parse returns the strings of the answer.
+func (p *parser) parse(t testing.TB, kind byte, input []byte) []string {
+	t.Helper()
+	head := binary.NativeEndian.AppendUint32(nil, uint32(kind))
+	head = binary.NativeEndian.AppendUint32(head, uint32(len(input)))
+	if _, err := p.in.Write(append(head, input...)); err != nil {
+		t.Fatal(err, p.errors.String())
+	}
+	var length uint32
+	if err := binary.Read(p.out, binary.NativeEndian, &length); err != nil {
+		t.Fatalf("%q: %v\n%s", input, err, p.errors.String())
+	}
+	answer := make([]byte, length)
+	if _, err := io.ReadFull(p.out, answer); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(answer), "\x00"), "\x00")
+}
+
+// A configuration is libcontainer's initConfig, as far as the init uses it.
+type configuration struct {
+	Config           *configs.Config       `json:"config"`
+	Args             []string              `json:"args"`
+	Env              []string              `json:"env"`
+	UID              int                   `json:"uid"`
+	GID              int                   `json:"gid"`
+	AdditionalGroups []int                 `json:"additional_groups"`
+	Cwd              string                `json:"cwd"`
+	CreateConsole    bool                  `json:"create_console"`
+	PassedFilesCount int                   `json:"passed_files_count"`
+	Capabilities     *configs.Capabilities `json:"capabilities"`
+	NoNewPrivileges  bool                  `json:"no_new_privileges"`
+	Rlimits          []configs.Rlimit      `json:"rlimits"`
+	ContainerID      string                `json:"containerid"`
+	Networks         []string              `json:"network"`
+}
+
+func example() *configuration {
+	return &configuration{
+		Config: &configs.Config{
+			Rootfs: "/root", Mounts: []*configs.Mount{
+				{Source: "proc", Destination: "/proc", Device: "proc", Flags: unix.MS_NOSUID},
+				{Source: "/dev-of-pod", Destination: "/dev", Device: "bind", Flags: unix.MS_BIND | unix.MS_REC, PropagationFlags: []int{unix.MS_PRIVATE | unix.MS_REC}},
+			},
+			Namespaces: configs.Namespaces{{Type: configs.NEWNS}}, NoNewKeyring: true, Cgroups: &cgroups.Cgroup{Resources: &cgroups.Resources{}},
+			MaskPaths: []string{"/proc/kcore"}, Hooks: configs.Hooks{configs.Prestart: nil},
+		},
+		Args: []string{"/proc/self/fd/3", "a", ""}, Env: []string{"A=\"b\\c\"\n\t<&>", "B=ü€😀\x7f\u2028"}, UID: 1000, AdditionalGroups: []int{5, 6},
+		Cwd: "/", PassedFilesCount: 2, Capabilities: &configs.Capabilities{Bounding: []string{"CAP_CHOWN", "CAP_CHECKPOINT_RESTORE"}, Ambient: []string{"CAP_KILL"}},
+	}
+}
+
+// want returns the answer for a configuration without errors.
+func (c *configuration) want() []string {
+	list := func(l []string) []string { return append([]string{fmt.Sprint(len(l))}, l...) }
+	bits := func(names []string) (set uint64) {
+		for _, name := range names {
+			set |= 1 << map[string]int{"CAP_CHOWN": 0, "CAP_KILL": 5, "CAP_CHECKPOINT_RESTORE": 40}[name]
+		}
+		return set
+	}
+	w := slices.Concat([]string{"", c.Config.Rootfs, c.Cwd}, list(c.Args), list(c.Env),
+		[]string{fmt.Sprint(c.UID), fmt.Sprint(bits(c.Capabilities.Bounding)), fmt.Sprint(bits(c.Capabilities.Ambient)), fmt.Sprint(len(c.AdditionalGroups)), fmt.Sprint(len(c.Config.Mounts))})
+	for _, m := range c.Config.Mounts {
+		w = append(w, m.Destination, fmt.Sprint(m.Flags))
+	}
+	return append(w, list(c.Config.MaskPaths)...)
+}
+
+func encode(t testing.TB, c *configuration) []byte {
+	t.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// The init reads the configuration as libcontainer's init would.
+func TestConfiguration(t *testing.T) {
+	p, c := newParser(t), example()
+	if got := p.parse(t, 'c', encode(t, c)); !slices.Equal(got, c.want()) {
+		t.Errorf("%q\nwant %q", got, c.want())
+	}
+}
+
+// The init refuses what it does not do or does not know.
+func TestRefusedConfigurations(t *testing.T) {
+	p := newParser(t)
+	for name, change := range map[string]func(c *configuration){
+		"a hook": func(c *configuration) {
+			c.Config.Hooks = configs.Hooks{configs.CreateContainer: {configs.NewCommandHook(&configs.Command{Path: "/bin/true"})}}
+		},
+		"a sysctl":                   func(c *configuration) { c.Config.Sysctl = map[string]string{"net.a": "1"} },
+		"a filter":                   func(c *configuration) { c.Config.Seccomp = &configs.Seccomp{DefaultAction: configs.Kill} },
+		"a label":                    func(c *configuration) { c.Config.MountLabel = "label" },
+		"a keyring":                  func(c *configuration) { c.Config.NoNewKeyring = false },
+		"a terminal":                 func(c *configuration) { c.CreateConsole = true },
+		"a network":                  func(c *configuration) { c.Networks = []string{"lo"} },
+		"a /dev of libcontainer's":   func(c *configuration) { c.Config.Mounts = c.Config.Mounts[:1] },
+		"a volume":                   func(c *configuration) { c.Config.Mounts[0].Destination = "/data" },
+		"a mount with ids":           func(c *configuration) { c.Config.Mounts[0].IDMapping = &configs.MountIDMapping{Recursive: true} },
+		"recursive attributes":       func(c *configuration) { c.Config.Mounts[0].RecAttr = &unix.MountAttr{Attr_set: 1} },
+		"two kinds of propagation":   func(c *configuration) { c.Config.Mounts[1].PropagationFlags = []int{unix.MS_PRIVATE, unix.MS_SLAVE} },
+		"a relative root":            func(c *configuration) { c.Config.Rootfs = "root" },
+		"no program":                 func(c *configuration) { c.Args = nil },
+		"a NUL in the environment":   func(c *configuration) { c.Env[0] = "A=\x00" },
+		"a negative user":            func(c *configuration) { c.UID = -1 },
+		"a user that is none":        func(c *configuration) { c.UID = 1<<32 - 1 },
+		"an unknown capability":      func(c *configuration) { c.Capabilities.Ambient = []string{"CAP_NEW"} },
+		"a name of a capability":     func(c *configuration) { c.Capabilities.Ambient = []string{"CHOWN"} },
+		"a personality":              func(c *configuration) { c.Config.Personality = &configs.LinuxPersonality{Domain: 8} },
+		"a user namespace's mapping": func(c *configuration) { c.Config.UIDMappings = []configs.IDMap{{Size: 1}} },
+	} {
+		c := example()
+		change(c)
+		if got := p.parse(t, 'c', encode(t, c)); got[0] == "" {
+			t.Errorf("%s is accepted: %q", name, got)
+		}
+	}
+	for _, text := range []string{
+		``, `{`, `{}`, `[]`, `{"config":{}}`, `{"args":["a"]`, `{"new":{"a":[0,1]}}`, `{"config":{"rootfs":"/a"}}`,
+		strings.Repeat("[", 100) + strings.Repeat("]", 100), `{"version":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`,
+		`{"uid":99999999999999999999999}`, `{"uid":1e3}`, `{"env":["\ud800"]}`, `{"env":["\ud800\u0041"]}`, `{"env":["\x"]}`, `{"env":["` + "\x01" + `"]}`,
+		`{"env":[,]}`, `{"env":["a",]}`, `{"env":["a" "b"]}`, `{"env":"a"}`, `{"env"}`, `{"env":}`, `{null:1}`,
+	} {
+		if got := p.parse(t, 'c', []byte(text)); got[0] == "" {
+			t.Errorf("%s is accepted: %q", text, got)
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	p := newParser(t)
+	for text, want := range map[string]string{
+		`{"type":"procRun","flags":0}`: "procRun", `{"flags":0,"type":"procError","arg":{"message":"no"}}`: "", `{"type":"procRun","flags":1}`: "",
+		``: "", `{}`: "", `{"type":"procRun"`: "", `{"type":null}`: "", `{"type":"procHooksDone"}`: "procHooksDone",
+	} {
+		if got := p.parse(t, 's', []byte(text)); got[0] != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// passwdFiles are files of images.
+var passwdFiles = []string{
+	"root:x:0:0::/root:/bin/sh\nuser:x:1000:1000:a user:/home/user:/bin/sh\n", "  user:x:1000:1000::/a  ", "\n\nuser:x:1000:1000::/a:\nuser:x:1000:1::/b:\n",
+	"user:x:1000:1000", "user:x:1000:1000::", "user:x: 1000:1::/a:", "user:x:+1000:1::/a:", "user:x:01000:1::/a:", "user:x:1000x:1::/a:\r\n", "user:x:1000:1::/a\r\n", ":", "", "user", "user:x:99999999999999999999:1::/a",
+}
+
+// The init finds the home directory that libcontainer's init would find.
+func TestHome(t *testing.T) {
+	p := newParser(t)
+	for _, text := range passwdFiles {
+		compareHomes(t, p, text)
+	}
+}
+
+func compareHomes(t *testing.T, p *parser, text string) {
+	t.Helper()
+	want := "none"
+	if list, err := user.ParsePasswdFilter(strings.NewReader(text), func(u user.User) bool { return u.Uid == 1000 }); err != nil {
+		return // libcontainer takes /
+	} else if len(list) != 0 {
+		want = list[0].Home
+	}
+	if got := p.parse(t, 'p', []byte(text)); got[0] != want {
+		t.Errorf("%q: home %q, want %q", text, got[0], want)
+	}
+}
+
+func FuzzHome(f *testing.F) {
+	p := newParser(f)
+	for _, text := range passwdFiles {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "\x00") || strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f }) {
+			p.parse(t, 'p', []byte(text)) // white space of other scripts is none here
+			return
+		}
+		compareHomes(t, p, text)
+	})
+}
+
+// What the init accepts, it reads as Go reads it.
+func FuzzConfiguration(f *testing.F) {
+	p := newParser(f)
+	f.Add(encode(f, example()))
+	f.Add([]byte(`{"config":{"rootfs":"/","mounts":[{"source":"","destination":"/dev","device":"bind"}],"no_new_keyring":true},"args":["\u00e9"],"env":[],"cwd":"/"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p.parse(t, 's', text)
+		got := p.parse(t, 'c', text)
+		if got[0] != "" {
+			return
+		}
+		var c configuration
+		err := json.NewDecoder(bytes.NewReader(text)).Decode(&c)
+		if err != nil || c.Config == nil {
+			t.Fatalf("Go refuses what the init accepts: %v", err)
+		}
+		if c.Capabilities == nil {
+			c.Capabilities = &configs.Capabilities{}
+		}
+		// Go accepts other spellings of a name, and replaces what is no UTF-8.
+		once := func(name string) bool { return bytes.Count(bytes.ToLower(text), []byte(name)) == 1 }
+		simple := !bytes.ContainsFunc(text, func(r rune) bool { return r > 0x7e || r == '\\' })
+		if want := c.want(); simple && once("rootfs") && once("cwd") && !slices.Equal(got[:3], want[:3]) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}
