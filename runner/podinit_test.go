@@ -67,7 +67,7 @@ func (w wholePod) start(plan *pod.Plan) error {
 	if u := plan.Users; u != nil {
 		users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}
 	}
-	return podinit.Start(podinit.Options{Users: users, HostPID: plan.HostPID, Programs: podinit.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, OwnUserNS: plan.OwnUserNS})
+	return podinit.Start(podinit.Options{Users: users, HostPID: plan.HostPID, Programs: podinit.Programs{Pod: "/proc/self/exe", Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"}, Dirs: w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, OwnUserNS: plan.OwnUserNS})
 }
 
 // remove does what `podrun down` does with a dead pod. It must always work.

@@ -275,7 +275,7 @@ func (w wholePod) beginWhole(plan *pod.Plan, record func() error) error {
 	}
 	defer lock.Close()
 	return podinit.Start(podinit.Options{
-		Programs: podinit.Programs{Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"},
+		Programs: podinit.Programs{Pod: "/proc/self/exe", Supervisor: "/proc/self/exe", Netstack: "/proc/self/exe"},
 		Dirs:     w.dirs, Pod: w.place, Hostname: plan.Hostname, Lock: lock, Record: record,
 	})
 }

@@ -36,7 +36,7 @@ func UTSNS() string { return namespacePath(protocol.FDUTS) }
 // joinShared).
 func RouterNS() string { return namespacePath(protocol.FDRouter) }
 
-// Client is a supervisor's connection to its pod init (nsenter/podinit.h), which outlives it. The
+// Client is a supervisor's connection to its pod init (nsenter/state.h), which outlives it. The
 // nil Client is for a supervisor without a pod init; it keeps nothing.
 type Client struct{ conn *net.UnixConn }
 

@@ -27,7 +27,7 @@ func UserNS() string {
 // in their user namespace (UserNS). It is a child of this process and ends with the pod init.
 // namespaces are the paths of the pod's namespaces, which it joins.
 func StartPause(user string, namespaces ...string) (pid int, err error) {
-	cmd := exec.Command("/proc/self/exe", "pause")
+	cmd := exec.Command(fmt.Sprintf("/proc/%d/exe", PID()), "pause") // the pod program
 	cmd.Args[0] = "podrun"
 	cmd.Env = []string{protocol.EnvEnter + "=" + protocol.EnterPause}
 	for _, path := range namespaces {

@@ -15,7 +15,7 @@ import (
 )
 
 // Probe is a probe that a prober of the pod init runs while the supervisor hibernates
-// (nsenter/podinit_probe.c). Times are CLOCK_BOOTTIME.
+// (nsenter/probe.c). Times are CLOCK_BOOTTIME.
 type Probe struct {
 	Next            time.Duration // of the next run
 	Period, Timeout time.Duration
@@ -33,7 +33,7 @@ type Probe struct {
 	Args, Env []string // Args[0] is the name of the exec shim's process
 }
 
-// record is struct probe of podinit_probe.c.
+// record is struct probe of nsenter/probe.c.
 type record struct {
 	Next, Last, Period, Timeout    int64
 	Size, Family, NetNS            uint32

@@ -22,35 +22,38 @@ import (
 // the layer store belong to the ids of the process that unpacked them, so a pod with other ids gets
 // a user namespace and a router of its own.
 
-// joinShared passes to a pod's first process the namespaces that it joins. If there are none, it
-// holds the lock of the shared resources, so that no other pod starts meanwhile. The caller calls
-// done when the pod init has started; done releases the lock or the namespaces. A prespawned process
-// that is not usable is stopped and set to nil.
-func joinShared(cmd *exec.Cmd, dirs store.Dirs, prespawn **Prespawn) (done func(), err error) {
-	lock, err := dirs.LockSharedResources()
+// joinShared returns a pod's first process, which is ready for the pod of cmd, and passes the router to cmd. If there is no
+// router, it holds the lock of the shared resources, so that no other pod starts meanwhile. The caller calls
+// done when the pod init has started; done ends the first process, and releases the lock or the namespaces. If the first process
+// of the options is not usable, it is stopped.
+func joinShared(cmd *exec.Cmd, o Options) (first *First, done func(), err error) {
+	lock, err := o.Dirs.LockSharedResources()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	user, router, err := findShared(dirs, cmd.Env)
+	user, router, err := findShared(o.Dirs, cmd.Env)
 	if err != nil {
 		lock.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	usable := (*prespawn).usableFor(cmd, user)
-	if !usable {
-		(*prespawn).Stop()
-		*prespawn = nil
+	done = func() { lock.Close() }
+	if router != nil {
+		lock.Close()
+		done = func() { closeAll(user, router) }
+		reexec.PassFileEnv(cmd, protocol.EnvRouter, router)
 	}
-	if router == nil {
-		return func() { lock.Close() }, nil
+	if first = o.First; first.usableFor(cmd.Env, user) {
+		return first, done, nil
 	}
-	lock.Close()
-	for name, f := range map[string]*os.File{protocol.EnvUserNS: user, protocol.EnvRouter: router} {
-		if f != nil && !(usable && f == user) { // that process has joined it already
-			reexec.PassFileEnv(cmd, name, f)
+	first.Stop()
+	if first, err = startFirst(o.Programs.Pod, reexec.EnterEnv(protocol.EnterFirst), user); err == nil {
+		if err = first.ready(); err == nil {
+			return first, func() { done(); first.Stop() }, nil
 		}
+		first.Stop()
 	}
-	return func() { closeAll(user, router) }, nil
+	done()
+	return nil, nil, err
 }
 
 // findShared opens the user namespace (nil as root) and the router's network namespace of a living

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"syscall"
 
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
@@ -20,6 +19,7 @@ import (
 
 // Programs are the paths of the programs that a pod's processes execute.
 type Programs struct {
+	Pod        string // the pod program
 	Supervisor string
 	Netstack   string // runs netstack.EntryPoints
 
@@ -60,9 +60,9 @@ type Options struct {
 	// supervisor waits for it; if it fails, the pod does not start.
 	Record func() error
 
-	// Prespawn, if not nil, becomes the pod's first process if it is usable; otherwise it is
+	// First, if not nil, becomes the pod's first process if it is usable; otherwise it is
 	// stopped.
-	Prespawn *Prespawn
+	First *First
 
 	// MoveToCgroup, if not nil, gets the pid of the pod's first process, the ancestor of all
 	// others, before there are others, and moves it to the pod's own cgroup. Without it the pod
@@ -84,12 +84,10 @@ func Start(s Options) (err error) {
 		return fmt.Errorf("make report pipe: %w", err)
 	}
 	defer r.Close()
-	cmd := exec.Command(s.Supervisor, append([]string{protocol.EntrySupervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)...)
-	cmd.Args[0] = "podrun"
-	// One running thread of Go is enough for the supervisor, and for every libcontainer init, which
-	// has the supervisor's environment.
-	cmd.Env = append(reexec.Environ(), append(reexec.EnterEnv(protocol.EnterPod), protocol.EnvHostname+"="+s.Hostname, protocol.EnvAfter+"="+protocol.AfterNothing, protocol.EnvNetstack+"="+s.Netstack, "GOMAXPROCS=1")...)
-	cmd.Dir = "/"
+	// What the first process receives. One running thread of Go is enough for the supervisor, and for every libcontainer
+	// init, which has the supervisor's environment.
+	cmd := &exec.Cmd{Args: append([]string{"podrun", protocol.EntrySupervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)}
+	cmd.Env = append(reexec.Environ(), append(reexec.EnterEnv(protocol.EnterPod), protocol.EnvHostname+"="+s.Hostname, protocol.EnvAfter+"="+protocol.AfterNothing, protocol.EnvSupervisor+"="+s.Supervisor, protocol.EnvNetstack+"="+s.Netstack, "GOMAXPROCS=1")...)
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
 	if s.OwnUserNS {
@@ -114,16 +112,23 @@ func Start(s Options) (err error) {
 			err = rerr
 		}
 	}()
-	done, err := joinShared(cmd, s.Dirs, &s.Prespawn)
+	first, done, err := joinShared(cmd, s)
 	if err != nil {
 		w.Close()
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
 	}
 	defer done()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
-	err = runInCgroup(cmd, s.MoveToCgroup, s.Prespawn, recorded.begin)
+	if s.MoveToCgroup != nil {
+		s.MoveToCgroup(first.cmd.Process.Pid)
+	} else {
+		// Move this process out of the pod's cgroup: the supervisor cannot move it from its own PID
+		// namespace. On failure the supervisor finds the same error and reports it.
+		_, _ = delegation.FindAndPrepare(first.Pids()...)
+	}
+	recorded.begin()
+	err = first.run(cmd)
 	w.Close()
-	message, rerr := io.ReadAll(io.LimitReader(r, 64<<10))
+	message, rerr := io.ReadAll(io.LimitReader(r, maxReport))
 	switch {
 	case len(message) > 0:
 		why, hint, _ := strings.Cut(strings.TrimSpace(string(message)), hintLine)
@@ -138,47 +143,8 @@ func Start(s Options) (err error) {
 	return nil
 }
 
-// runInCgroup runs the pod's first process, which ends once it has forked the monitor. It calls started when
-// the process runs.
-func runInCgroup(cmd *exec.Cmd, moveToCgroup func(pid int), prespawn *Prespawn, started func()) error {
-	switch {
-	case moveToCgroup == nil:
-		// Move this process out of the pod's cgroup: the supervisor cannot move it from its own PID
-		// namespace. On failure the supervisor finds the same error and reports it.
-		_, _ = delegation.FindAndPrepare(prespawn.Pids()...)
-	case prespawn != nil:
-		moveToCgroup(prespawn.cmd.Process.Pid)
-	default:
-		return runGated(cmd, moveToCgroup, started)
-	}
-	if prespawn != nil {
-		return prespawn.start(cmd, started)
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	started()
-	return cmd.Wait()
-}
-
-// runGated starts the pod's first process and opens its gate after moveToCgroup has returned.
-func runGated(cmd *exec.Cmd, moveToCgroup func(pid int), started func()) error {
-	r, gate, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("make gate pipe: %w", err)
-	}
-	defer gate.Close()
-	reexec.PassFileEnv(cmd, protocol.EnvGate, r)
-	err = cmd.Start()
-	r.Close()
-	if err != nil {
-		return err
-	}
-	started()
-	moveToCgroup(cmd.Process.Pid)
-	_, _ = gate.Write([]byte("x")) // fails if the process has died; Wait reports that
-	return cmd.Wait()
-}
+// maxReport limits the text of an error of the pod's first processes, in bytes.
+const maxReport = 64 << 10
 
 func isServed(p store.Pod) bool {
 	c, err := p.Dial()

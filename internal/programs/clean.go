@@ -19,11 +19,13 @@ const keepUnused = 24 * time.Hour
 // The prefixes of the names of the programs that are looked up.
 const (
 	supervisorPrefix = "podrun-supervisor-"
+	podPrefix        = "podrun-pod-"
 	imagePrefix      = "podrun-image-"
 )
 
-// prefixes begin the names of the programs. podrun-init- is libcontainer's init, and podrun-quick- the fast path, of former versions.
-var prefixes = []string{supervisorPrefix, "podrun-init-", "podrun-netstack-", "podrun-fastpath-", imagePrefix, "podrun-quick-"}
+// prefixes begin the names of the programs. podrun-init- is libcontainer's init, and podrun-quick- the fast path, of former
+// versions.
+var prefixes = []string{podPrefix, supervisorPrefix, "podrun-netstack-", "podrun-fastpath-", imagePrefix, "podrun-init-", "podrun-quick-"}
 
 // inUse takes the shared lock of processes that may execute programs. It returns nil if the lock is
 // unavailable, for example on a full disk, where stopping pods must still work; then nothing is

@@ -27,6 +27,11 @@ var (
 	//go:embed supervisor.sum
 	supervisorSum string
 
+	//go:embed pod.zst
+	pod []byte
+	//go:embed pod.sum
+	podSum string
+
 	//go:embed netstack.zst
 	netstack []byte
 	//go:embed netstack.sum
@@ -62,6 +67,9 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	if p.Supervisor, err = unpacked(dirs, supervisorPrefix, func(int64) ([]byte, error) { return base() }, supervisorSum); err != nil {
 		return p, fmt.Errorf("unpack the supervisor: %w", err)
 	}
+	if p.Pod, err = unpacked(dirs, podPrefix, fromSupervisor(pod, base), podSum); err != nil {
+		return p, fmt.Errorf("unpack the pod program: %w", err)
+	}
 	if p.Netstack, err = unpacked(dirs, "podrun-netstack-", fromSupervisor(netstack, base), netstackSum); err != nil {
 		return p, fmt.Errorf("unpack the network stack: %w", err)
 	}
@@ -76,19 +84,28 @@ func Programs(dirs store.Dirs) (p podinit.Programs, err error) {
 	}
 	if p.InUse != nil {
 		// A failed removal does not prevent a pod.
-		_ = removeUnused(dirs.LibexecDir(), []string{p.Supervisor, p.Netstack, fastpathPath, images}, p.InUse, time.Now())
+		_ = removeUnused(dirs.LibexecDir(), []string{p.Pod, p.Supervisor, p.Netstack, fastpathPath, images}, p.InUse, time.Now())
 	}
 	return p, nil
 }
 
 // Image unpacks the image program once per version. It is not removed before started is called.
 func Image(dirs store.Dirs) (path string, started func(), err error) {
+	return unpackedAlone(dirs, imagePrefix, image, imageSum)
+}
+
+// PodProgram unpacks the pod program once per version. It is not removed before executed is called.
+func PodProgram(dirs store.Dirs) (path string, executed func(), err error) {
+	return unpackedAlone(dirs, podPrefix, pod, podSum)
+}
+
+func unpackedAlone(dirs store.Dirs, prefix string, packed []byte, sumAndSize string) (path string, done func(), err error) {
 	if err := os.MkdirAll(dirs.LibexecDir(), 0o700); err != nil {
-		return "", nil, fmt.Errorf("unpack the image program: %w", err)
+		return "", nil, fmt.Errorf("unpack %s: %w", strings.Trim(prefix, "-"), err)
 	}
 	lock := inUse(dirs.LibexecLock())
-	if path, err = unpacked(dirs, imagePrefix, fromSupervisor(image, supervisorProgram), imageSum); err != nil {
-		return "", nil, fmt.Errorf("unpack the image program: %w", err)
+	if path, err = unpacked(dirs, prefix, fromSupervisor(packed, supervisorProgram), sumAndSize); err != nil {
+		return "", nil, fmt.Errorf("unpack %s: %w", strings.Trim(prefix, "-"), err)
 	}
 	return path, func() {
 		if lock != nil {
@@ -119,9 +136,9 @@ func ImageInMemory(dirs store.Dirs) (path string, started func(), err error) {
 	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { file.Close() }, nil
 }
 
-// FindSupervisor returns the supervisor program, if it is there.
-func FindSupervisor(dirs store.Dirs) (path string, ok bool) {
-	path, _, ok, err := find(dirs, supervisorPrefix, supervisorSum)
+// FindPodProgram returns the pod program, if it is there.
+func FindPodProgram(dirs store.Dirs) (path string, ok bool) {
+	path, _, ok, err := find(dirs, podPrefix, podSum)
 	return path, ok && err == nil
 }
 

@@ -29,10 +29,15 @@ func EntryPoints() map[string]func([]string) int {
 	return entryPoints
 }
 
-// FindSupervisor returns the supervisor program, which is this one.
-func FindSupervisor(store.Dirs) (string, bool) {
+// FindPodProgram returns the pod program, which is this one.
+func FindPodProgram(store.Dirs) (string, bool) {
 	path, err := os.Executable()
 	return path, err == nil
+}
+
+// PodProgram returns this program.
+func PodProgram(store.Dirs) (path string, executed func(), err error) {
+	return "/proc/self/exe", func() {}, nil
 }
 
 // Image returns this program.
@@ -49,5 +54,5 @@ func Programs(store.Dirs) (podinit.Programs, error) {
 	if err != nil {
 		return podinit.Programs{}, fmt.Errorf("find podrun's own program: %w", err)
 	}
-	return podinit.Programs{Supervisor: path, Netstack: path}, nil
+	return podinit.Programs{Pod: path, Supervisor: path, Netstack: path}, nil
 }

@@ -11,8 +11,8 @@ package protocol
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
 const (
 	FDLock     = 3 // CLI → first process of a pod, puller, controller, replacer: the lock that the receiver holds from now on
-	FDReport   = 4 // supervisor, C code before it → CLI: the text of an error, then its hint; it ends without text when the pod is served or its processes have died
-	FDPrespawn = 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
+	FDReport   = 4 // supervisor, pod program → CLI: the text of an error, then its hint; it ends without text when the pod is served or its processes have died
+	FDFirst    = 3 // CLI → first process of a pod: the stream socket to the CLI
 	FDNet      = 5 // pod init → supervisor: the pod's network namespace
 	FDIPC      = 6 // pod init → supervisor: the pod's IPC namespace
 	FDUTS      = 7 // pod init → supervisor: the pod's UTS namespace
@@ -41,37 +41,37 @@ const (
 const (
 	EnvPrefix = "_PODRUN_" // any → any: the beginning of all names
 
-	EnvEnter     = "_PODRUN_ENTER"      // Go → C constructor: what the process enters before Go starts
-	EnvUIDMap    = "_PODRUN_UIDMAP"     // Go → C constructor: the map of user ids, "0 1000 1 1 100000 65536"
-	EnvGIDMap    = "_PODRUN_GIDMAP"     // Go → C constructor: the map of group ids
-	EnvIDTools   = "_PODRUN_IDTOOLS"    // Go → C constructor: directory of newuidmap and newgidmap; empty: the map has one id
-	EnvUserNS    = "_PODRUN_USERNS"     // CLI, supervisor → C constructor: descriptor of the user namespace to join; none: it is made
-	EnvRouter    = "_PODRUN_ROUTER"     // CLI → monitor: descriptor of the router's network namespace; none: it is made
-	EnvHostname  = "_PODRUN_HOSTNAME"   // CLI → monitor: the pod's hostname
-	EnvHostPID   = "_PODRUN_HOSTPID"    // CLI → monitor: 1: the pod lives in the host's PID namespace
-	EnvOwnUserNS = "_PODRUN_OWN_USERNS" // CLI → monitor: the containers have a user namespace of their own: 1 with the same ids, else the map
-	EnvGate      = "_PODRUN_GATE"       // CLI → first process of a pod: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
-	EnvAfter     = "_PODRUN_AFTER"      // CLI, monitor, pod init → supervisor: why the supervisor starts
-	EnvKeptFDs   = "_PODRUN_KEPT_FDS"   // pod init → supervisor: the kept descriptors, "NAME=FD …"
-	EnvNotify    = "_PODRUN_NOTIFY"     // CLI → first supervisor: JSON with two descriptors and the notify request of protocol.md, section 8
-	EnvPorts     = "_PODRUN_PORTS"      // CLI → first supervisor: opened host ports, "NAME=FD …"
-	EnvRecord    = "_PODRUN_RECORD"     // CLI → first supervisor: descriptor with one byte when the pod is recorded
-	EnvNetstack  = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the netstack program
-	EnvPuller    = "_PODRUN_PULLER"     // CLI → starter of the puller: set: start the puller in a process of its own, and exit
-	EnvUnitLoop  = "_PODRUN_UNITLOOP"   // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
-	EnvUnitState = "_PODRUN_UNIT_STATE" // up, controller → the next up or controller, through the unit loop: its state, in JSON
-	EnvWokenBy   = "_PODRUN_WOKEN_BY"   // unit loop → up, controller: why the wait has ended
-	EnvCLI       = "_PODRUN_CLI"        // CLI → fast path: descriptor of the CLI's program (O_PATH); where it is set the fast path does not run again
+	EnvEnter      = "_PODRUN_ENTER"      // Go → C constructor, pod program: what the process enters before Go starts, or the part of the pod program
+	EnvUIDMap     = "_PODRUN_UIDMAP"     // Go → C constructor, pod program: the map of user ids, "0 1000 1 1 100000 65536"
+	EnvGIDMap     = "_PODRUN_GIDMAP"     // Go → C constructor, pod program: the map of group ids
+	EnvIDTools    = "_PODRUN_IDTOOLS"    // Go → C constructor, pod program: directory of newuidmap and newgidmap; empty: the map has one id
+	EnvUserNS     = "_PODRUN_USERNS"     // CLI, supervisor → C constructor, pod program: descriptor of the user namespace to join; none: it is made
+	EnvRouter     = "_PODRUN_ROUTER"     // CLI → monitor: descriptor of the router's network namespace; none: it is made
+	EnvHostname   = "_PODRUN_HOSTNAME"   // CLI → monitor: the pod's hostname
+	EnvHostPID    = "_PODRUN_HOSTPID"    // CLI → monitor: 1: the pod lives in the host's PID namespace
+	EnvOwnUserNS  = "_PODRUN_OWN_USERNS" // CLI → monitor: the containers have a user namespace of their own: 1 with the same ids, else the map
+	EnvSupervisor = "_PODRUN_SUPERVISOR" // CLI → monitor: path of the supervisor program
+	EnvAfter      = "_PODRUN_AFTER"      // CLI, monitor, pod init → supervisor: why the supervisor starts
+	EnvKeptFDs    = "_PODRUN_KEPT_FDS"   // pod init → supervisor: the kept descriptors, "NAME=FD …"
+	EnvNotify     = "_PODRUN_NOTIFY"     // CLI → first supervisor: JSON with two descriptors and the notify request of protocol.md, section 8
+	EnvPorts      = "_PODRUN_PORTS"      // CLI → first supervisor: opened host ports, "NAME=FD …"
+	EnvRecord     = "_PODRUN_RECORD"     // CLI → first supervisor: descriptor with one byte when the pod is recorded
+	EnvNetstack   = "_PODRUN_NETSTACK"   // CLI → supervisor: path of the netstack program
+	EnvPuller     = "_PODRUN_PULLER"     // CLI → starter of the puller: set: start the puller in a process of its own, and exit
+	EnvUnitLoop   = "_PODRUN_UNITLOOP"   // up, controller → unit loop: the CLI's program, output or -1, number of pods, their sockets, descriptors that end the wait
+	EnvUnitState  = "_PODRUN_UNIT_STATE" // up, controller → the next up or controller, through the unit loop: its state, in JSON
+	EnvWokenBy    = "_PODRUN_WOKEN_BY"   // unit loop → up, controller: why the wait has ended
+	EnvCLI        = "_PODRUN_CLI"        // CLI → fast path: descriptor of the CLI's program (O_PATH); where it is set the fast path does not run again
 )
 
 // Values of _PODRUN_ENTER.
 const (
 	EnterUserNS    = "userns"     // any → C constructor: a user and a mount namespace
 	EnterUserNSNet = "userns,net" // CLI → C constructor: an empty network namespace, too
-	EnterPod       = "pod"        // CLI → C constructor: the namespaces of a pod; the process forks the monitor and exits
-	EnterPrespawn  = "prespawn"   // CLI → C constructor: the user namespace of a pod that is not known yet
-	EnterPause     = "pause"      // supervisor → C constructor: the process becomes the pause process
-	EnterUnitLoop  = "unitloop"   // up, controller → C constructor: the process becomes the unit loop
+	EnterFirst     = "first"      // CLI → pod program: the first process of a pod, which need not be known yet
+	EnterPod       = "pod"        // CLI → pod program: the process forks the monitor and exits
+	EnterPause     = "pause"      // supervisor → pod program: the pause process
+	EnterUnitLoop  = "unitloop"   // up, controller → pod program: the unit loop
 )
 
 // Values of _LIBCONTAINER_LOGLEVEL, which are levels for libcontainer, too.
@@ -79,7 +79,7 @@ const (
 	PlainLogLevel = "+2" // supervisor → C constructor: libcontainer logs errors; the container is plain, and its init is the one in C
 )
 
-// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place, so both must have the same length.
+// Values of _PODRUN_AFTER.
 const (
 	AfterNothing     = "nothing"     // CLI → supervisor: it is the pod's first
 	AfterSandbox     = "sandbox"     // monitor → supervisor: the pod init was killed, and all kept state is lost
@@ -153,14 +153,14 @@ const (
 
 // Limits of messages.
 const (
-	MaxKeptName      = 95    // supervisor → pod init: bytes of a kept name
-	MaxKept          = 1000  // supervisor → pod init: kept descriptors
-	MaxExits         = 1000  // pod init → supervisor: exits that are not recorded
-	MaxMessage       = 160   // pod init ↔ supervisor: bytes of a message
-	MaxProbes        = 64    // supervisor → pod init: steady probes of a hibernating pod
-	MaxPrespawnText  = 32768 // CLI → prespawned process: bytes of the message
-	MaxPrespawnFiles = 128   // CLI → prespawned process: descriptors of the message
-	MaxPrespawnArgs  = 16    // CLI → prespawned process: arguments of the program
+	MaxKeptName   = 95      // supervisor → pod init: bytes of a kept name
+	MaxKept       = 1000    // supervisor → pod init: kept descriptors
+	MaxExits      = 1000    // pod init → supervisor: exits that are not recorded
+	MaxMessage    = 160     // pod init ↔ supervisor: bytes of a message
+	MaxProbes     = 64      // supervisor → pod init: steady probes of a hibernating pod
+	MaxFirstText  = 1048576 // CLI → first process of a pod: bytes of the text
+	MaxFirstFiles = 64      // CLI → first process of a pod: descriptors in one group
+	MaxFirstArgs  = 16      // CLI → first process of a pod: arguments
 )
 
 // Exit codes.

@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/cli/internal/hostdeps"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/protocol"
 	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
@@ -59,8 +60,19 @@ func runProcess(env *cmdutil.Env, args []string) error {
 		if err := KeepOpenOnExec(lock.File()); err != nil {
 			return err
 		}
-		return fmt.Errorf("wait for pods: %w", reexec.UnitLoop{Output: -1, Wakers: wakes}.Exec(os.Environ()))
+		return ExecUnitLoop(dirs, reexec.UnitLoop{Output: -1, Wakers: wakes}, os.Environ())
 	})
+}
+
+// ExecUnitLoop executes the unit loop. It returns on failure only.
+func ExecUnitLoop(dirs store.Dirs, loop reexec.UnitLoop, env []string) error {
+	program, executed, err := programs.PodProgram(dirs)
+	if err != nil {
+		return fmt.Errorf("wait for the pods: %w", err)
+	}
+	defer executed()
+	loop.Program = program
+	return fmt.Errorf("wait for the pods: %w", loop.Exec(env))
 }
 
 // KeepOpenOnExec keeps a descriptor open across an exec.

@@ -2,9 +2,7 @@ package unit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -46,11 +44,7 @@ func (e *controllerProcess) execUnitLoop(ctx context.Context, wakes []int) error
 			return err
 		}
 	}
-	text, err := json.Marshal(state)
-	if err == nil {
-		err = reexec.UnitLoop{Output: state.Output, Sockets: sockets, Wakers: wakes}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text)))
-	}
-	return fmt.Errorf("wait for the pods: %w", err)
+	return execUnitLoop(e.dirs, state, reexec.UnitLoop{Output: state.Output, Sockets: sockets, Wakers: wakes})
 }
 
 // listeners returns the sockets of the running pods. It first asks supervisors without a connection to

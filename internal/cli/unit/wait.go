@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/follow"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
@@ -143,11 +144,16 @@ func (s *MainProcess) wait() error {
 			return err
 		}
 	}
+	return execUnitLoop(s.dirs, state, reexec.UnitLoop{Output: state.Output, Sockets: sockets, Wakers: wakers})
+}
+
+// execUnitLoop executes the unit loop, which passes the state to the next process. It returns on failure only.
+func execUnitLoop(dirs store.Dirs, state savedState, loop reexec.UnitLoop) error {
 	text, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("wait for the pods: %w", err)
 	}
-	return fmt.Errorf("wait for the pods: %w", reexec.UnitLoop{Output: state.Output, Sockets: sockets, Wakers: wakers}.Exec(append(os.Environ(), protocol.EnvUnitState+"="+string(text))))
+	return controller.ExecUnitLoop(dirs, loop, append(os.Environ(), protocol.EnvUnitState+"="+string(text)))
 }
 
 // watchRuntime returns a descriptor that becomes readable when a pod loses its runtime directory; none if this user

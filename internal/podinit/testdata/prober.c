@@ -1,6 +1,6 @@
 // Runs the parsers of a prober on standard input: with "answer" on an answer of a server, as it grows by one
 // byte each time, with "table" on a table of probes.
-#include "../../reexec/nsenter/podinit_probe.c"
+#include "../../reexec/nsenter/probe.c"
 
 long long podrun_now(void) { return 0; }
 int podrun_find_kept(const char *name) { return name ? -1 : 0; }

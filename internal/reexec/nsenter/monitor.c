@@ -1,3 +1,5 @@
+//go:build !podprogram
+
 // The monitor makes a pod outlive its pod init. It is the pod init's parent, runs in the host's PID
 // and mount namespaces, holds the pod's lock and the router's network namespace, and otherwise only
 // waits. When the pod init is killed, the kernel kills everything in the sandbox. The monitor then
@@ -13,10 +15,13 @@
 // init has ended, whether or not the command that requested it still runs. Usually the supervisor
 // has removed all but the mark and the lock; otherwise the monitor executes a program for the rest.
 #define _GNU_SOURCE
+#include "pod.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,12 +35,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "podinit.h"
-
-// Pod inits that are killed in a loop must not keep a board busy: after some quick deaths each next
-// delay doubles. The maximum is short enough for a client that waits for the pod meanwhile.
-static const long long quick = 10000000000, min_delay = 100000000, max_delay = 5000000000;
-enum { deaths_without_delay = 5 };
+#include "init.h"
+#include "start.h"
 
 // make_router makes the network namespace that the pods of one user share.
 static int make_router(void) {
@@ -62,68 +63,56 @@ static int make_router(void) {
 	return fd;
 }
 
-static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
-
 // wait_init waits for the end of a pod init and passes stop signals on to it.
-static int wait_init(struct podrun_init_config *config, pid_t init) {
+static int wait_init(struct podrun_pod *pod, pid_t init) {
 	int sig, st;
 	for (;;) {
 		if (waitpid(init, &st, WNOHANG) == init)
 			return st;
-		if (sigwait(&config->set, &sig) == 0 && is_stop(sig)) {
-			config->stop_asked = 1; // for the next pod init, should this one have no time to record it
+		if (sigwait(&pod->set, &sig) == 0 && podrun_is_stop(sig)) {
+			pod->stop_asked = 1; // for the next pod init, should this one have no time to record it
 			kill(init, sig);
 		}
 	}
 }
 
 // wait_delay waits before the next pod init starts, unless a stop is requested.
-static void wait_delay(struct podrun_init_config *config, long long wait) {
-	for (long long end = podrun_now() + wait; !config->stop_asked && (wait = end - podrun_now()) > 0;) {
+static void wait_delay(struct podrun_pod *pod, long long wait) {
+	for (long long end = podrun_now() + wait; !pod->stop_asked && (wait = end - podrun_now()) > 0;) {
 		struct timespec t = {wait / 1000000000, wait % 1000000000};
-		config->stop_asked = is_stop(sigtimedwait(&config->set, NULL, &t));
+		pod->stop_asked = podrun_is_stop(sigtimedwait(&pod->set, NULL, &t));
 	}
 }
 
-// restart_delay returns how long the next pod init has to wait after one has been killed.
-static long long restart_delay(long long born, unsigned *deaths) {
-	if (podrun_now() - born > quick)
-		*deaths = 0;
-	if (++*deaths <= deaths_without_delay)
-		return 0;
-	unsigned doublings = *deaths - deaths_without_delay - 1;
-	return doublings < 10 && min_delay << doublings < max_delay ? min_delay << doublings : max_delay;
-}
-
 // close_unneeded closes the descriptors that the pod init has now and the monitor does not need.
-static void close_unneeded(struct podrun_init_config *config) {
-	podrun_place_fd(config->router, FD_ROUTER);
-	podrun_place_fd(config->served, FD_SERVED);
-	config->router = FD_ROUTER;
-	config->served = FD_SERVED;
+static void close_unneeded(struct podrun_pod *pod) {
+	podrun_place_fd(pod->router, FD_ROUTER);
+	podrun_place_fd(pod->served, FD_SERVED);
+	podrun_place_fd(pod->program, FD_PROGRAM);
+	pod->router = FD_ROUTER;
+	pod->served = FD_SERVED;
+	pod->program = FD_PROGRAM;
 	prctl(PR_SET_NAME, COMM_MONITOR, 0, 0, 0);
 	podrun_report_to(2);
 	for (int fd = FD_REPORT; fd < FD_SERVED; fd++)
 		if (fd != FD_ROUTER)
 			close(fd);
-	podrun_close_from(FD_SERVED + 1);
+	podrun_close_from(FD_FREE);
 	podrun_drop_program_pages();
 }
 
-// prepare_restart prepares the config of the next pod init after one was killed with wait status
+// prepare_restart prepares the description of the next pod init after one was killed with wait status
 // st.
-static void prepare_restart(struct podrun_init_config *config, int st, long long wait) {
+static void prepare_restart(struct podrun_pod *pod, int st, long long wait) {
 	dprintf(2, "podrun: the pod init was killed (status %d) with its sandbox; restarting in %lld.%lld s\n", st,
 		wait / 1000000000, wait / 100000000 % 10);
-	wait_delay(config, wait);
-	config->restarted = 1;
+	wait_delay(pod, wait);
+	pod->restarted = 1;
 	podrun_set_exit_code(1);
 	unsetenv(ENV_NOTIFY); // descriptors of the first supervisor
 	unsetenv(ENV_PORTS);
 	unsetenv(ENV_RECORD);
-	char *after = getenv(ENV_AFTER); // overwrite in place: Go reads the original block
-	if (after && strlen(after) == strlen(AFTER_SANDBOX))
-		strcpy(after, AFTER_SANDBOX);
+	setenv(ENV_AFTER, AFTER_SANDBOX, 1);
 	int null = open("/dev/null", O_WRONLY);
 	if (null >= 0 && null != FD_REPORT) {
 		dup2(null, FD_REPORT); // so that the number stays taken
@@ -163,8 +152,8 @@ static int read_link(const char *path, char text[PATH_MAX]) {
 // finish_removal removes what is left of a pod that is marked for removal. argv is that of a
 // supervisor: program, re-exec entry point, data root, runtime root, namespace, name. The lock's
 // path gives the data directory, which has a link to the runtime directory.
-static void finish_removal(const struct podrun_init_config *config) {
-	char **argv = config->argv, data[PATH_MAX], runtime[PATH_MAX], lock[64];
+static void finish_removal(const struct podrun_pod *pod) {
+	char **argv = pod->argv, data[PATH_MAX], runtime[PATH_MAX], lock[64];
 	snprintf(lock, sizeof lock, "/proc/self/fd/%d", FD_LOCK);
 	if (!read_link(lock, data))
 		return;
@@ -188,12 +177,18 @@ static void finish_removal(const struct podrun_init_config *config) {
 	if (chdir("/") < 0 || fcntl(FD_LOCK, F_SETFD, 0) < 0) // the program holds the lock meanwhile
 		return;
 	podrun_clear_env();
-	sigprocmask(SIG_SETMASK, &config->old_mask, NULL);
-	execv("/proc/self/exe", words);
+	sigprocmask(SIG_SETMASK, &pod->old_mask, NULL);
+	podrun_execute(pod->program, words);
 	dprintf(2, "podrun: remove the pod: %s\n", strerror(errno));
 }
 
-void podrun_monitor(char **argv, const char *hostname, int router, const char *own_userns) {
+void podrun_monitor(char **argv) {
+	const char *own_userns = podrun_env(ENV_OWN_USER_NS);
+	podrun_report_to(FD_REPORT);
+	// Isolate the pod from the keys of the user's session. One keyring for the pod is enough:
+	// libcontainer would make one for each container, and the kernel lets a user have 200.
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		podrun_die("make the pod's keyring");
 	pid_t monitor = fork();
 	if (monitor < 0)
 		podrun_die("fork the monitor");
@@ -203,38 +198,39 @@ void podrun_monitor(char **argv, const char *hostname, int router, const char *o
 	struct podrun_stat self;
 	if (!podrun_read_stat("self", &self))
 		podrun_die("read /proc/self/stat");
-	struct podrun_init_config config = {.argv = argv, .monitor_start = self.start, .hostname = hostname, .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
-	if ((config.hostpid = getenv(ENV_HOST_PID) != NULL))
+	struct podrun_pod pod = {.argv = argv, .monitor_start = self.start, .hostname = podrun_env(ENV_HOSTNAME), .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
+	if ((pod.hostpid = getenv(ENV_HOST_PID) != NULL))
 		podrun_become_subreaper();
-	podrun_block_signals(&config.set, &config.old_mask);
-	config.router = podrun_move_fd_up(router >= 0 ? router : make_router()); // above the descriptors of a supervisor
-	config.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	for (unsigned deaths = 0;;) {
+	podrun_block_signals(&pod.set, &pod.old_mask);
+	// Above the descriptors of a supervisor. Its program may be removed while the pod lives.
+	pod.program = podrun_move_fd_up(open(podrun_env(ENV_SUPERVISOR), O_PATH | O_CLOEXEC));
+	int router = podrun_env_fd(ENV_ROUTER);
+	pod.router = podrun_move_fd_up(router >= 0 ? router : make_router());
+	pod.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	for (struct podrun_restarts restarts = {.max = 5000000000};;) { // short enough for a client that waits for the pod meanwhile
 		long long born = podrun_now();
 		eventfd_t served;
 		int st = 0;
-		pid_t init = syscall(SYS_clone, (config.hostpid ? 0 : CLONE_NEWPID) | SIGCHLD, 0, 0, 0, 0);
-		if (init == 0) {
-			podrun_init(&config);
-			return;
-		}
-		if (init < 0 && !config.restarted)
+		pid_t init = syscall(SYS_clone, (pod.hostpid ? 0 : CLONE_NEWPID) | SIGCHLD, 0, 0, 0, 0);
+		if (init == 0)
+			podrun_start_init(&pod);
+		if (init < 0 && !pod.restarted)
 			podrun_die("make a PID namespace");
 		if (init > 0) {
-			close_unneeded(&config);
-			st = wait_init(&config, init);
-			if (config.hostpid)
+			close_unneeded(&pod);
+			st = wait_init(&pod, init);
+			if (pod.hostpid)
 				podrun_kill_descendants();
 			// The first pod init reports its errors itself. After a restart a failed one is restarted again.
 			int lost = WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SANDBOX_LOST;
-			int in_order = WIFEXITED(st) && !lost && (!config.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
+			int in_order = WIFEXITED(st) && !lost && (!pod.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
 			if (in_order) {
-				finish_removal(&config);
+				finish_removal(&pod);
 				_exit(WEXITSTATUS(st));
 			}
 		}
-		if (!config.restarted && eventfd_read(FD_SERVED, &served) < 0)
+		if (!pod.restarted && eventfd_read(FD_SERVED, &served) < 0)
 			_exit(1); // the caller that starts the pod has received the error
-		prepare_restart(&config, st, restart_delay(born, &deaths));
+		prepare_restart(&pod, st, podrun_restart_delay(&restarts, born));
 	}
 }

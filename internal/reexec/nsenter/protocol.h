@@ -3,8 +3,8 @@
 
 // Inherited descriptors, and descriptors of the pod init that others open below /proc/PID/fd.
 #define FD_LOCK 3 // CLI → first process of a pod, puller, controller, replacer: the lock that the receiver holds from now on
-#define FD_REPORT 4 // supervisor, C code before it → CLI: the text of an error, then its hint; it ends without text when the pod is served or its processes have died
-#define FD_PRESPAWN 3 // CLI → prespawned process: the SEQPACKET socket to the CLI
+#define FD_REPORT 4 // supervisor, pod program → CLI: the text of an error, then its hint; it ends without text when the pod is served or its processes have died
+#define FD_FIRST 3 // CLI → first process of a pod: the stream socket to the CLI
 #define FD_NET 5 // pod init → supervisor: the pod's network namespace
 #define FD_IPC 6 // pod init → supervisor: the pod's IPC namespace
 #define FD_UTS 7 // pod init → supervisor: the pod's UTS namespace
@@ -16,32 +16,33 @@
 #define FD_SHIM_CHANNEL 4 // supervisor → exec shim: the stream socket for the configuration and the replies
 
 // Environment variables. Environ of internal/reexec removes all of them from what a child inherits.
-#define ENV_ENTER "_PODRUN_ENTER" // Go → C constructor: what the process enters before Go starts
-#define ENV_UID_MAP "_PODRUN_UIDMAP" // Go → C constructor: the map of user ids, "0 1000 1 1 100000 65536"
-#define ENV_GID_MAP "_PODRUN_GIDMAP" // Go → C constructor: the map of group ids
-#define ENV_ID_TOOLS "_PODRUN_IDTOOLS" // Go → C constructor: directory of newuidmap and newgidmap; empty: the map has one id
-#define ENV_USER_NS "_PODRUN_USERNS" // CLI, supervisor → C constructor: descriptor of the user namespace to join; none: it is made
+#define ENV_ENTER "_PODRUN_ENTER" // Go → C constructor, pod program: what the process enters before Go starts, or the part of the pod program
+#define ENV_UID_MAP "_PODRUN_UIDMAP" // Go → C constructor, pod program: the map of user ids, "0 1000 1 1 100000 65536"
+#define ENV_GID_MAP "_PODRUN_GIDMAP" // Go → C constructor, pod program: the map of group ids
+#define ENV_ID_TOOLS "_PODRUN_IDTOOLS" // Go → C constructor, pod program: directory of newuidmap and newgidmap; empty: the map has one id
+#define ENV_USER_NS "_PODRUN_USERNS" // CLI, supervisor → C constructor, pod program: descriptor of the user namespace to join; none: it is made
 #define ENV_ROUTER "_PODRUN_ROUTER" // CLI → monitor: descriptor of the router's network namespace; none: it is made
 #define ENV_HOSTNAME "_PODRUN_HOSTNAME" // CLI → monitor: the pod's hostname
 #define ENV_HOST_PID "_PODRUN_HOSTPID" // CLI → monitor: 1: the pod lives in the host's PID namespace
 #define ENV_OWN_USER_NS "_PODRUN_OWN_USERNS" // CLI → monitor: the containers have a user namespace of their own: 1 with the same ids, else the map
-#define ENV_GATE "_PODRUN_GATE" // CLI → first process of a pod: descriptor; one byte lets the pod begin, when the process is in the pod's cgroup
+#define ENV_SUPERVISOR "_PODRUN_SUPERVISOR" // CLI → monitor: path of the supervisor program
 #define ENV_AFTER "_PODRUN_AFTER" // CLI, monitor, pod init → supervisor: why the supervisor starts
 #define ENV_KEPT_FDS "_PODRUN_KEPT_FDS" // pod init → supervisor: the kept descriptors, "NAME=FD …"
 #define ENV_NOTIFY "_PODRUN_NOTIFY" // CLI → first supervisor: JSON with two descriptors and the notify request of protocol.md, section 8
 #define ENV_PORTS "_PODRUN_PORTS" // CLI → first supervisor: opened host ports, "NAME=FD …"
 #define ENV_RECORD "_PODRUN_RECORD" // CLI → first supervisor: descriptor with one byte when the pod is recorded
-#define ENV_UNIT_LOOP "_PODRUN_UNITLOOP" // up, controller → unit loop: output or -1, number of pods, their sockets, descriptors that end the wait
+#define ENV_UNIT_LOOP "_PODRUN_UNITLOOP" // up, controller → unit loop: the CLI's program, output or -1, number of pods, their sockets, descriptors that end the wait
 #define ENV_WOKEN_BY "_PODRUN_WOKEN_BY" // unit loop → up, controller: why the wait has ended
 
 // Values of _PODRUN_ENTER.
+#define ENTER_USER_NS "userns" // any → C constructor: a user and a mount namespace
 #define ENTER_USER_NS_NET "userns,net" // CLI → C constructor: an empty network namespace, too
-#define ENTER_POD "pod" // CLI → C constructor: the namespaces of a pod; the process forks the monitor and exits
-#define ENTER_PRESPAWN "prespawn" // CLI → C constructor: the user namespace of a pod that is not known yet
-#define ENTER_PAUSE "pause" // supervisor → C constructor: the process becomes the pause process
-#define ENTER_UNIT_LOOP "unitloop" // up, controller → C constructor: the process becomes the unit loop
+#define ENTER_FIRST "first" // CLI → pod program: the first process of a pod, which need not be known yet
+#define ENTER_POD "pod" // CLI → pod program: the process forks the monitor and exits
+#define ENTER_PAUSE "pause" // supervisor → pod program: the pause process
+#define ENTER_UNIT_LOOP "unitloop" // up, controller → pod program: the unit loop
 
-// Values of _PODRUN_AFTER. The monitor overwrites the first by the second in place, so both must have the same length.
+// Values of _PODRUN_AFTER.
 #define AFTER_SANDBOX "sandbox" // monitor → supervisor: the pod init was killed, and all kept state is lost
 #define AFTER_DEATH "death" // pod init → supervisor: the one before has died
 #define AFTER_HIBERNATION "hibernation" // pod init → supervisor: the one before has hibernated
@@ -84,9 +85,9 @@
 #define MAX_EXITS 1000 // pod init → supervisor: exits that are not recorded
 #define MAX_MESSAGE 160 // pod init ↔ supervisor: bytes of a message
 #define MAX_PROBES 64 // supervisor → pod init: steady probes of a hibernating pod
-#define MAX_PRESPAWN_TEXT 32768 // CLI → prespawned process: bytes of the message
-#define MAX_PRESPAWN_FILES 128 // CLI → prespawned process: descriptors of the message
-#define MAX_PRESPAWN_ARGS 16 // CLI → prespawned process: arguments of the program
+#define MAX_FIRST_TEXT 1048576 // CLI → first process of a pod: bytes of the text
+#define MAX_FIRST_FILES 64 // CLI → first process of a pod: descriptors in one group
+#define MAX_FIRST_ARGS 16 // CLI → first process of a pod: arguments
 
 // Exit codes.
 #define EXIT_SANDBOX_LOST 124 // supervisor → pod init, monitor: no other supervisor could recover the sandbox; the pod gets another

@@ -1,10 +1,15 @@
+//go:build !podprogram
+
 // The unit loop replaces, by exec, an idle `podrun up` or controller that is the main process of a
 // systemd unit; it needs some tens of kilobytes. It forwards the messages of the pods' supervisors to systemd
 // and the containers' output to the journal. It executes the CLI again at a signal, when a
 // supervisor has gone, and when a descriptor that the CLI has left for that purpose is readable: a
 // timer, or a watch for changed files.
 #define _GNU_SOURCE
+#include "pod.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -17,7 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "nsenter.h"
+#include "base.h"
 
 enum { MAX_PODS = 1000, MAX_STATUS = 160 }; // as many as descriptors may be open
 enum { SIGNALS, OUTPUT, FIRST_POD }; // indices of the descriptors
@@ -156,10 +161,11 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	}
 }
 
-void podrun_unit_loop(char **argv, const char *spec) {
+void podrun_unit_loop(char **argv) {
 	struct pollfd fds[FIRST_POD + MAX_PODS];
 	int n = 0, wakers = 0;
-	char *rest = (char *)spec;
+	char *rest = (char *)podrun_env(ENV_UNIT_LOOP);
+	int cli = (int)strtol(rest, &rest, 10);
 	output.from = (int)strtol(rest, &rest, 10);
 	fds[OUTPUT] = (struct pollfd){.fd = output.from, .events = POLLIN};
 	int of_pods = (int)strtol(rest, &rest, 10);
@@ -196,6 +202,7 @@ void podrun_unit_loop(char **argv, const char *spec) {
 	unsetenv(ENV_ENTER);
 	unsetenv(ENV_UNIT_LOOP);
 	setenv(ENV_WOKEN_BY, why, 1);
-	execv("/proc/self/exe", argv);
+	fcntl(cli, F_SETFD, FD_CLOEXEC);
+	podrun_execute(cli, argv);
 	podrun_die("wake podrun");
 }

@@ -106,8 +106,8 @@ func (h *Host) DiagnoseHost(ctx context.Context, _ host.Setup) []host.Finding {
 // TryPod returns the test's error.
 func (h *Host) TryPod(context.Context, store.Dirs) error { return h.TryErr }
 
-// Prespawn starts nothing.
-func (h *Host) Prespawn(store.Dirs) *podinit.Prespawn { return nil }
+// StartFirst starts nothing.
+func (h *Host) StartFirst(store.Dirs) *podinit.First { return nil }
 
 // OpenImages returns the fake store.
 func (h *Host) OpenImages(store.Dirs) (cmdutil.ImageStore, error) { return h, nil }

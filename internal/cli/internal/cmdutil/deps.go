@@ -20,7 +20,7 @@ type Deps interface {
 	PodIDs() host.IDs                                        // user and group IDs for pods
 	CheckHugePages(need map[string]int64) error              // need has the bytes of each page size
 	SecurityModules() (host.AppArmor, host.SELinux)          // security modules of the kernel
-	Prespawn(store.Dirs) *podinit.Prespawn                   // nil if it cannot be started
+	StartFirst(store.Dirs) *podinit.First                    // nil if it cannot be started
 	OpenImages(store.Dirs) (ImageStore, error)
 	NewLauncher(store.Dirs) (PodLauncher, error)
 	// RunReplacer runs a recorded replacement of a pod in a process that survives this one, and waits for
@@ -54,11 +54,11 @@ type PodLauncher interface {
 
 // StartOptions are what a pod starts with.
 type StartOptions struct {
-	Lock     *os.File
-	Ports    map[string]*os.File   // open host ports, by their names
-	Notify   *podinit.NotifyTarget // nil unless systemd runs the pod
-	Prespawn *podinit.Prespawn     // nil if no process was prespawned
-	Record   func() error          // writes the pod's record during the start, if not nil
+	Lock   *os.File
+	Ports  map[string]*os.File   // open host ports, by their names
+	Notify *podinit.NotifyTarget // nil unless systemd runs the pod
+	First  *podinit.First        // nil if no first process was started in advance
+	Record func() error          // writes the pod's record during the start, if not nil
 }
 
 // PullerOptions are the options of the command that started the pod, for its puller.

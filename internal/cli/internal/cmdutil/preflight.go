@@ -14,7 +14,7 @@ import (
 )
 
 // Preparation is the background work of a command that will start a pod, while it decodes the manifests: it
-// probes the host and starts a pod's first process in advance (podinit.Prespawn). Both depend only on the
+// probes the host and starts a pod's first process in advance (podinit.First). Both depend only on the
 // machine and the user. Errors are reported later, by the preflight checks.
 type Preparation struct {
 	findings  chan []host.Finding
@@ -23,7 +23,7 @@ type Preparation struct {
 
 	mu      sync.Mutex
 	Over    bool // nothing more may be started
-	process *podinit.Prespawn
+	process *podinit.First
 }
 
 // StartGCPercent is debug.SetGCPercent during the start of a pod. The start leaves little garbage, and
@@ -42,7 +42,7 @@ func (env *Env) StartPreparation() *Preparation {
 	begun := make(chan struct{})
 	markBegun := sync.OnceFunc(func() { close(begun) })
 	setup.AfterCgroupProbe = func() {
-		p.startProcess(func() *podinit.Prespawn { return env.Deps.Prespawn(dirs) })
+		p.startProcess(func() *podinit.First { return env.Deps.StartFirst(dirs) })
 		markBegun()
 	}
 	setup.UsernsEntered = func() bool { return len(p.Process().Pids()) > 0 }
@@ -63,7 +63,7 @@ func (p *Preparation) RestoreGC() {
 }
 
 // startProcess starts the prespawned process, unless End was called.
-func (p *Preparation) startProcess(start func() *podinit.Prespawn) {
+func (p *Preparation) startProcess(start func() *podinit.First) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.Over {
@@ -85,7 +85,7 @@ func (p *Preparation) End() {
 }
 
 // Process returns the prespawned process, or nil.
-func (p *Preparation) Process() *podinit.Prespawn {
+func (p *Preparation) Process() *podinit.First {
 	if p == nil {
 		return nil
 	}

@@ -77,14 +77,14 @@ func (Deps) RunReplacer(dirs store.Dirs, p store.Pod, lock *store.FileLock, out 
 	return nil
 }
 
-// Prespawn starts a pod's first process, if podrun has run before and its directories are such that no
+// StartFirst starts a pod's first process, if podrun has run before and its directories are such that no
 // other user could have written to them.
-func (Deps) Prespawn(dirs store.Dirs) *podinit.Prespawn {
-	program, ok := programs.FindSupervisor(dirs)
+func (Deps) StartFirst(dirs store.Dirs) *podinit.First {
+	program, ok := programs.FindPodProgram(dirs)
 	if !ok || errors.Join(store.Trusted(dirs.Data), store.Trusted(dirs.Runtime)) != nil {
 		return nil
 	}
-	return podinit.StartPrespawn(program, dirs)
+	return podinit.StartFirst(program, dirs)
 }
 
 // PodIDs returns the user and group IDs that pods can have.

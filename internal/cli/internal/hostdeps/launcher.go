@@ -19,7 +19,7 @@ type launcher struct {
 
 // Start starts the processes of a pod, and returns a warning for the user, or "".
 func (k *launcher) Start(p store.Pod, plan *pod.Plan, with cmdutil.StartOptions) (string, error) {
-	s := podinit.Options{Record: with.Record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.KernelHostname(), Lock: with.Lock, Ports: with.Ports, Notify: with.Notify, Prespawn: with.Prespawn, OwnUserNS: plan.OwnUserNS && os.Geteuid() != 0}
+	s := podinit.Options{Record: with.Record, Programs: k.programs, Dirs: k.dirs, Pod: p, Hostname: plan.KernelHostname(), Lock: with.Lock, Ports: with.Ports, Notify: with.Notify, First: with.First, OwnUserNS: plan.OwnUserNS && os.Geteuid() != 0}
 	s.HostPID = plan.HostPID
 	if u := plan.Users; u != nil {
 		s.Users = &host.Range{First: uint64(u.First), Count: uint64(u.Count)}

@@ -35,7 +35,7 @@ func useScope(s *podinit.Options, plan *pod.Plan) (warningAfterStart func() stri
 	none := func() string { return "" }
 	manager, ok := delegation.FindManager()
 	unit, err := scopeParent(s, manager, ok)
-	if _, alone, oerr := delegation.Own(s.Prespawn.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
+	if _, alone, oerr := delegation.Own(s.First.Pids()...); alone && unit == nil || errors.Join(err, oerr) != nil || !ok {
 		return none
 	}
 	timeout := unitScopeTime

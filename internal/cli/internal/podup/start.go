@@ -144,7 +144,7 @@ func (r *Run) startPod(p *Target, lock *os.File, created time.Time) error {
 		}
 		record = nil
 	}
-	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, Prespawn: r.Preparation.Process(), Record: record})
+	warning, err := r.Launcher.Start(p.Pod, p.Plan, cmdutil.StartOptions{Lock: lock, Ports: p.ports, Notify: p.NotifyTarget, First: r.Preparation.Process(), Record: record})
 	if warning != "" {
 		fmt.Fprintf(r.Env.ErrOut, "podrun: pod %s: warning: %s\n", p.Pod.Name, warning)
 	}

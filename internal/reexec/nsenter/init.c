@@ -1,12 +1,16 @@
+//go:build !podprogram
+
 // The pod init is the counterpart of Kubernetes' pause container: PID 1 of the pod's own PID
 // namespace. It holds the pod's network, IPC and UTS namespaces and reaps its orphans. It never starts
 // Go. When it dies the kernel kills everything in the namespace, so no sandbox stays half alive; the
 // monitor (monitor.c) starts another pod init.
 //
-// The pod init outlives supervisors. It holds what must not end with one (podinit_state.c). When a
+// The pod init outlives supervisors. It holds what must not end with one (state.c). When a
 // supervisor dies, the pod init starts the next one, which resumes from that state. While a
 // supervisor hibernates, the pod init waits for events in its place.
 #define _GNU_SOURCE
+#include "init.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,22 +25,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "nsenter.h"
-#include "podinit.h"
+#include "base.h"
+#include "probe.h"
+#include "state.h"
 
 enum { SIGNALS, ALARM, CHANNEL, KEPT };
-
-// A supervisor that crashes in a loop must not spin: after some quick deaths, each next delay
-// doubles.
-static const long long quick = 10000000000, min_delay = 100000000, max_delay = 60000000000;
-enum { deaths_without_delay = 5 };
 
 // While a supervisor runs, its messages come in groups: the pages of the program are dropped after a pause of so
 // many milliseconds.
 enum { settle = 20 };
 
-static char **supervisor_argv;
-static sigset_t mask; // the signal mask of the process that started the pod
+static const struct podrun_pod *pod;
 
 static struct {
 	pid_t pid;        // 0: none
@@ -49,22 +48,18 @@ static struct {
 	long long resume_at; // then: when to start the next one, CLOCK_BOOTTIME; 0: never
 	int ping;         // then: interval in milliseconds for the descriptor KEPT_NOTIFY; 0: never
 	int probes;       // then: number of probers that must run
-	unsigned deaths;  // quick ones, in a row
+	struct podrun_restarts restarts;
 	long long started_at;
-} supervisor = {.channel = -1};
-
-static int hostpid; // the kernel does not end the pod with this process
+} supervisor = {.channel = -1, .restarts.max = 60000000000};
 
 // exit_pod ends the pod.
 static void exit_pod(int code) {
-	if (hostpid)
+	if (pod->hostpid) // the kernel does not end the pod with this process
 		podrun_kill_descendants();
 	_exit(code);
 }
 
 static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st); }
-
-static int is_stop(int sig) { return sig == SIGTERM || sig == SIGINT || sig == SIGHUP; }
 
 // set_alarm makes FD_ALARM readable from a CLOCK_BOOTTIME on; 0 disarms it.
 static void set_alarm(long long nanoseconds) {
@@ -113,21 +108,11 @@ static void read_supervisor(void) {
 	}
 }
 
-// restart_delay returns how long the next supervisor has to wait after one has died.
-static long long restart_delay(void) {
-	if (podrun_now() - supervisor.started_at > quick)
-		supervisor.deaths = 0;
-	if (++supervisor.deaths <= deaths_without_delay)
-		return 0;
-	unsigned doublings = supervisor.deaths - deaths_without_delay - 1;
-	return doublings < 10 && min_delay << doublings < max_delay ? min_delay << doublings : max_delay;
-}
-
 static void start_supervisor(const char *after);
 
 // log_and_respawn logs how the supervisor ended and starts another, after a delay if necessary.
 static void log_and_respawn(const char *how, int what) {
-	long long wait = restart_delay();
+	long long wait = podrun_restart_delay(&supervisor.restarts, supervisor.started_at);
 	dprintf(2, "podrun: the supervisor %s %d; its containers keep running; restarting in %lld.%lld s\n", how, what,
 		wait / 1000000000, wait / 100000000 % 10);
 	if (wait)
@@ -147,11 +132,11 @@ static void reap_supervisor(int st) {
 		exit_pod(supervisor.code);
 	if (!supervisor.serving || (WIFEXITED(st) && (WEXITSTATUS(st) == EXIT_UNRECOVERABLE || WEXITSTATUS(st) == EXIT_SANDBOX_LOST)))
 		exit_pod(exit_code(st));
-	if (WIFSIGNALED(st) && is_stop(WTERMSIG(st)))
+	if (WIFSIGNALED(st) && podrun_is_stop(WTERMSIG(st)))
 		supervisor.stopping = 1; // the signal was meant for a supervisor that handles it
 	podrun_resend_exits();
 	if (supervisor.hibernates) {
-		supervisor.deaths = 0;
+		supervisor.restarts.quick = 0;
 		set_alarm(supervisor.resume_at);
 		if (supervisor.ping > 0)
 			send_watchdog();
@@ -177,10 +162,8 @@ static void start_supervisor(const char *after) {
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		podrun_setup_supervisor(pair[1], &mask);
-		podrun_clear_env();
 		if (podrun_pass_kept_fds() == 0 && setenv(ENV_AFTER, after, 1) == 0)
-			execv("/proc/self/exe", supervisor_argv);
+			podrun_execute_supervisor(pod, pair[1]);
 		dprintf(2, "podrun: start a supervisor: %s\n", strerror(errno));
 		_exit(1); // the pod init tries again
 	}
@@ -243,20 +226,29 @@ static int wait_event(void) {
 	return found;
 }
 
-void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int channel) {
-	supervisor_argv = config->argv;
-	mask = config->old_mask;
-	hostpid = config->hostpid;
+void podrun_execute_supervisor(const struct podrun_pod *p, int channel) {
+	dup2(channel, FD_CHANNEL); // replaces the lock, which only the monitor and the pod init hold
+	close(channel);
+	signal(SIGTERM, SIG_DFL); // they stop the pod, even if the process that started it ignores them
+	signal(SIGINT, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &p->old_mask, NULL);
+	podrun_clear_env();
+	podrun_execute(p->program, p->argv);
+}
+
+void podrun_init_loop(const struct podrun_pod *of, pid_t pid, int channel) {
+	pod = of;
 	supervisor.pid = pid;
 	supervisor.channel = channel;
 	supervisor.started_at = podrun_now();
-	if ((supervisor.stopping = config->stop_asked))
+	if ((supervisor.stopping = pod->stop_asked))
 		send_word(channel, MSG_STOP);
 	for (;;) {
-		int found = wait_event(), st, asked = 0;
+		int found = wait_event(), asked = 0;
 		struct signalfd_siginfo s;
 		while (read(FD_SIGNALS, &s, sizeof s) == sizeof s) {
-			asked |= is_stop(s.ssi_signo);
+			asked |= podrun_is_stop(s.ssi_signo);
 			if (s.ssi_signo == SIGUSR1 && supervisor.pid) // the supervisor does not answer
 				kill(supervisor.pid, SIGKILL);
 		}
@@ -264,9 +256,11 @@ void podrun_init_loop(const struct podrun_init_config *config, pid_t pid, int ch
 			send_word(supervisor.channel, MSG_STOP);
 		supervisor.stopping |= asked;
 		read_supervisor();
-		for (pid_t pid; (pid = podrun_reap(supervisor.pid, &st)) > 0;)
-			if (pid == supervisor.pid)
-				reap_supervisor(st);
+		for (struct podrun_exit e; podrun_reap(&e) > 0;)
+			if (e.process.pid == supervisor.pid)
+				reap_supervisor(e.status);
+			else if (!podrun_forget_prober(e.process.pid))
+				podrun_record_exit(&e);
 		int wanted = supervisor.hibernates && (found & 1 << KEPT || podrun_exits_pending() || supervisor.stopping ||
 						       podrun_count_probers() < supervisor.probes);
 		if (supervisor.pid == 0 && (wanted || asked || found & 1 << ALARM))

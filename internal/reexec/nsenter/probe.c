@@ -1,3 +1,5 @@
+//go:build !podprogram
+
 // Probers. While a supervisor hibernates, the pod init has one prober for each steady probe: a probe
 // whose next success changes nothing. A prober runs its probe at its times, as the supervisor would,
 // and exits at the first result that is not a plain success. The pod init then starts a supervisor,
@@ -8,6 +10,8 @@
 // is shared memory, in which a prober records its latest success for the next supervisor. It counts its successes in a
 // file that it shares with supervisors.
 #define _GNU_SOURCE
+#include "probe.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "nsenter.h"
-#include "podinit.h"
+#include "base.h"
+#include "state.h"
 
 // A probe is a record of the table (internal/podinit/probe.go). Its text follows: the configuration
 // for the exec shim, or a request, or nothing. For a command strings follow, each with its NUL: the

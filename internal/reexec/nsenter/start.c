@@ -1,10 +1,14 @@
-// The start of a sandbox's first processes: the pod init (podinit.c), PID 1 of a new PID namespace,
+//go:build !podprogram
+
+// The start of a sandbox's first processes: the pod init (init.c), PID 1 of a new PID namespace,
 // the supervisor as its child, and the namespaces of the pod.
 //
 // The pod init stays in the host's network: its children, the supervisors, belong there and could
 // not return. A short-lived child makes the pod's namespaces, and the pod init holds them as
 // descriptors.
 #define _GNU_SOURCE
+#include "start.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,31 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "podinit.h"
-
-void podrun_setup_supervisor(int channel, const sigset_t *mask) {
-	dup2(channel, FD_CHANNEL); // replaces the lock, which only the monitor and the pod init hold
-	close(channel);
-	signal(SIGTERM, SIG_DFL); // they stop the pod, even if the process that started it ignores them
-	signal(SIGINT, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
-	sigprocmask(SIG_SETMASK, mask, NULL);
-}
-
-int podrun_move_fd_up(int fd) {
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 2 * FD_FREE);
-	if (fd < 0 || moved < 0)
-		podrun_die("make a descriptor");
-	close(fd);
-	return moved;
-}
-
-void podrun_place_fd(int fd, int where) {
-	fd = podrun_move_fd_up(fd);
-	if (dup3(fd, where, O_CLOEXEC) < 0)
-		podrun_die("hold a descriptor");
-	close(fd);
-}
+#include "init.h"
 
 // place_namespace opens a namespace of a process at a fixed descriptor.
 static void place_namespace(pid_t pid, const char *name, int where) {
@@ -66,14 +46,14 @@ static void await_child(struct ns_child m) {
 }
 
 // make_namespaces runs in the child.
-static void make_namespaces(const struct podrun_init_config *config, int channel) {
+static void make_namespaces(const struct podrun_pod *pod, int channel) {
 	char c;
-	int also = config->own_userns ? CLONE_NEWNS : 0;
-	if (config->own_userns && (unshare(CLONE_NEWUSER) < 0 || write(channel, "u", 1) != 1 || read(channel, &c, 1) != 1))
+	int also = pod->own_userns ? CLONE_NEWNS : 0;
+	if (pod->own_userns && (unshare(CLONE_NEWUSER) < 0 || write(channel, "u", 1) != 1 || read(channel, &c, 1) != 1))
 		podrun_die("make the pod's own user namespace");
 	if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | also) < 0)
 		podrun_die("make the pod's network, IPC and UTS namespaces");
-	if (sethostname(config->hostname, strlen(config->hostname)) < 0)
+	if (sethostname(pod->hostname, strlen(pod->hostname)) < 0)
 		podrun_die("set the pod's hostname");
 	_exit(write(channel, "x", 1) != 1 || read(channel, &c, 1) != 0);
 }
@@ -116,7 +96,7 @@ static void map_ids(pid_t pid, const char *ids) {
 // namespace of their own, all namespaces exist when it returns. This process, and so the
 // supervisors, then enters the mount namespace that belongs to that user namespace, but not the
 // user namespace itself.
-static struct ns_child start_ns_child(const struct podrun_init_config *config) {
+static struct ns_child start_ns_child(const struct podrun_pod *pod) {
 	int pair[2], mounts;
 	char path[64];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -126,14 +106,14 @@ static struct ns_child start_ns_child(const struct podrun_init_config *config) {
 		podrun_die("fork");
 	if (m.pid == 0) {
 		close(pair[0]);
-		make_namespaces(config, pair[1]);
+		make_namespaces(pod, pair[1]);
 	}
 	close(pair[1]);
 	m.channel = podrun_move_fd_up(pair[0]);
-	if (!config->own_userns)
+	if (!pod->own_userns)
 		return m;
 	await_child(m);
-	map_ids(m.pid, config->ids);
+	map_ids(m.pid, pod->ids);
 	if (write(m.channel, "m", 1) != 1)
 		podrun_die("make the pod's own user namespace");
 	await_child(m);
@@ -160,28 +140,28 @@ static void place_namespaces(struct ns_child m, int own_userns) {
 // write_pidfile writes the identity of this process into the pod's lock: its pid and its start time
 // as the /proc of the host shows them, which is still mounted, and the monitor's. If the disk has become
 // read-only, the record of the pod init that was killed stays.
-static void write_pidfile(const struct podrun_init_config *config) {
+static void write_pidfile(const struct podrun_pod *pod) {
 	struct podrun_stat st;
 	char line[96];
 	if (!podrun_read_stat("self", &st))
 		podrun_die("read /proc/self/stat");
-	int n = snprintf(line, sizeof line, "%d %llu %d %llu\n", st.pid, st.start, st.ppid, config->monitor_start);
-	if ((pwrite(FD_LOCK, line, n, 0) != n || ftruncate(FD_LOCK, n) < 0) && !config->restarted)
+	int n = snprintf(line, sizeof line, "%d %llu %d %llu\n", st.pid, st.start, st.ppid, pod->monitor_start);
+	if ((pwrite(FD_LOCK, line, n, 0) != n || ftruncate(FD_LOCK, n) < 0) && !pod->restarted)
 		podrun_die("write the pod's lock");
 }
 
-void podrun_init(const struct podrun_init_config *config) {
-	write_pidfile(config);
+void podrun_start_init(struct podrun_pod *pod) {
+	write_pidfile(pod);
 	if (unshare(CLONE_NEWNS) < 0)
 		podrun_die("make a mount namespace");
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		podrun_die("detach the mount namespace");
-	if (config->hostpid) { // /proc is the host's already
+	if (pod->hostpid) { // /proc is the host's already
 		podrun_become_subreaper();
 		prctl(PR_SET_PDEATHSIG, SIGTERM); // should the monitor be killed, no other process would end the pod
 	} else if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		podrun_die("mount /proc for the pod");
-	struct ns_child maker = start_ns_child(config);
+	struct ns_child maker = start_ns_child(pod);
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		podrun_die("make a socket");
@@ -189,24 +169,22 @@ void podrun_init(const struct podrun_init_config *config) {
 	if (supervisor < 0)
 		podrun_die("fork the supervisor");
 	if (supervisor == 0) { // it stays in the host's network and forwards the pod's traffic
-		close(pair[0]);
-		close(config->router);
-		close(config->served);
-		close(maker.channel);
-		podrun_setup_supervisor(pair[1], &config->old_mask);
-		if (config->restarted)
+		if (pod->restarted)
 			close(FD_REPORT); // the report has no reader
-		return;
+		podrun_execute_supervisor(pod, pair[1]);
+		podrun_die("execute the supervisor program");
 	}
 	prctl(PR_SET_NAME, COMM_POD_INIT, 0, 0, 0);
 	close(pair[1]);
 	int channel = podrun_move_fd_up(pair[0]);
-	if (!config->own_userns) // the supervisor's Go runtime starts meanwhile
+	if (!pod->own_userns) // the supervisor starts meanwhile
 		await_child(maker);
-	place_namespaces(maker, config->own_userns);
-	podrun_place_fd(config->router, FD_ROUTER);
-	podrun_place_fd(config->served, FD_SERVED);
-	podrun_place_fd(signalfd(-1, &config->set, SFD_CLOEXEC | SFD_NONBLOCK), FD_SIGNALS);
+	place_namespaces(maker, pod->own_userns);
+	podrun_place_fd(pod->router, FD_ROUTER);
+	podrun_place_fd(pod->served, FD_SERVED);
+	podrun_place_fd(pod->program, FD_PROGRAM);
+	pod->program = FD_PROGRAM;
+	podrun_place_fd(signalfd(-1, &pod->set, SFD_CLOEXEC | SFD_NONBLOCK), FD_SIGNALS);
 	podrun_place_fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), FD_ALARM);
 	if (send(channel, MSG_READY, strlen(MSG_READY), MSG_NOSIGNAL) != strlen(MSG_READY))
 		podrun_die("start the supervisor");
@@ -214,5 +192,5 @@ void podrun_init(const struct podrun_init_config *config) {
 	podrun_report_to(2); // the supervisor's log from now on
 	podrun_close_from(FD_FREE + 1);
 	podrun_drop_program_pages();
-	podrun_init_loop(config, supervisor, FD_FREE);
+	podrun_init_loop(pod, supervisor, FD_FREE);
 }

@@ -1,6 +1,8 @@
-// The pod init's state: descriptors that outlive a supervisor, and exits of processes whose parent,
-// a supervisor, has died. See podinit.h.
+//go:build !podprogram
+
 #define _GNU_SOURCE
+#include "state.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,29 +10,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-#include "nsenter.h"
-#include "podinit.h"
 
 struct podrun_kept podrun_kept[MAX_KEPT];
 int podrun_kept_count;
 
-struct exit_record {
-	struct podrun_stat process;
-	int status, sent;
-	long long at;
-};
-
-static struct exit_record exits[MAX_EXITS];
+static struct podrun_exit exits[MAX_EXITS];
 static int exits_count;
-
-long long podrun_now(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
 
 static struct podrun_kept *find(const char *name) {
 	for (int i = 0; i < podrun_kept_count; i++)
@@ -134,24 +120,22 @@ int podrun_pass_kept_fds(void) {
 	return setenv(ENV_KEPT_FDS, list, 1);
 }
 
-int podrun_reap(int supervisor, int *status) {
+int podrun_reap(struct podrun_exit *e) {
 	siginfo_t info = {0};
 	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 		return 0;
-	struct exit_record e = {.at = podrun_now()};
+	*e = (struct podrun_exit){.at = podrun_now()};
 	char pid[16];
 	snprintf(pid, sizeof pid, "%d", info.si_pid);
-	podrun_read_stat(pid, &e.process);
-	e.process.pid = info.si_pid;
-	if (waitpid(info.si_pid, status, WNOHANG) != info.si_pid)
-		return 0;
-	e.status = *status;
-	if (info.si_pid == supervisor || podrun_forget_prober(info.si_pid))
-		return info.si_pid;
+	podrun_read_stat(pid, &e->process);
+	e->process.pid = info.si_pid;
+	return waitpid(info.si_pid, &e->status, WNOHANG) == info.si_pid ? info.si_pid : 0;
+}
+
+void podrun_record_exit(const struct podrun_exit *e) {
 	if (exits_count == MAX_EXITS)
 		forget(exits[0].process.pid, exits[0].process.start);
-	exits[exits_count++] = e;
-	return info.si_pid;
+	exits[exits_count++] = *e;
 }
 
 int podrun_exits_pending(void) {
@@ -164,7 +148,7 @@ int podrun_exits_pending(void) {
 void podrun_send_exits(int channel) {
 	char words[MAX_MESSAGE];
 	for (int i = 0; i < exits_count; i++) {
-		struct exit_record *e = &exits[i];
+		struct podrun_exit *e = &exits[i];
 		if (e->sent)
 			continue;
 		const struct podrun_stat *p = &e->process;

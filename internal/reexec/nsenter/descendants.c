@@ -1,3 +1,5 @@
+//go:build !podprogram
+
 // A pod in the host's PID namespace has processes that the kernel does not end with the pod init.
 // Its monitor and its pod init are subreapers instead: a process whose parent exits becomes their
 // child. Killing the children, and then the children that they leave, kills all descendants.
@@ -10,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "podinit.h"
+#include "base.h"
 
 void podrun_become_subreaper(void) {
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
