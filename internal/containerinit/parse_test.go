@@ -1,14 +1,9 @@
 package containerinit
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,63 +12,11 @@ import (
 	"github.com/opencontainers/cgroups"
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/internal/cparser"
 )
 
-// parser runs the parsers of the init in a process of their own, with checks of every access to memory.
-type parser struct {
-	in     io.Writer
-	out    *bufio.Reader
-	errors bytes.Buffer
-}
-
-func newParser(t testing.TB) *parser {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "parse")
-	out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-D_FILE_OFFSET_BITS=64", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program, "testdata/parse.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("compile the parsers: %v\n%s", err, out)
-	}
-	p := &parser{}
-	cmd := exec.Command(program)
-	cmd.Stderr = &p.errors
-	if p.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	answers, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.out = bufio.NewReader(answers)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.in.(io.Closer).Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v\n%s", err, p.errors.String())
-		}
-	})
-	return p
-}
-
-// parse returns the strings of the answer.
-func (p *parser) parse(t testing.TB, kind byte, input []byte) []string {
-	t.Helper()
-	head := binary.NativeEndian.AppendUint32(nil, uint32(kind))
-	head = binary.NativeEndian.AppendUint32(head, uint32(len(input)))
-	if _, err := p.in.Write(append(head, input...)); err != nil {
-		t.Fatal(err, p.errors.String())
-	}
-	var length uint32
-	if err := binary.Read(p.out, binary.NativeEndian, &length); err != nil {
-		t.Fatalf("%q: %v\n%s", input, err, p.errors.String())
-	}
-	answer := make([]byte, length)
-	if _, err := io.ReadFull(p.out, answer); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(answer), "\x00"), "\x00")
-}
+const parsers = "testdata/parse.c"
 
 // A configuration is libcontainer's initConfig, as far as the init uses it.
 type configuration struct {
@@ -136,15 +79,15 @@ func encode(t testing.TB, c *configuration) []byte {
 
 // The init reads the configuration as libcontainer's init would.
 func TestConfiguration(t *testing.T) {
-	p, c := newParser(t), example()
-	if got := p.parse(t, 'c', encode(t, c)); !slices.Equal(got, c.want()) {
+	p, c := cparser.New(t, parsers), example()
+	if got := p.Parse(t, 'c', encode(t, c)); !slices.Equal(got, c.want()) {
 		t.Errorf("%q\nwant %q", got, c.want())
 	}
 }
 
 // The init refuses what it does not do or does not know.
 func TestRefusedConfigurations(t *testing.T) {
-	p := newParser(t)
+	p := cparser.New(t, parsers)
 	for name, change := range map[string]func(c *configuration){
 		"a hook": func(c *configuration) {
 			c.Config.Hooks = configs.Hooks{configs.CreateContainer: {configs.NewCommandHook(&configs.Command{Path: "/bin/true"})}}
@@ -172,7 +115,7 @@ func TestRefusedConfigurations(t *testing.T) {
 	} {
 		c := example()
 		change(c)
-		if got := p.parse(t, 'c', encode(t, c)); got[0] == "" {
+		if got := p.Parse(t, 'c', encode(t, c)); got[0] == "" {
 			t.Errorf("%s is accepted: %q", name, got)
 		}
 	}
@@ -182,19 +125,19 @@ func TestRefusedConfigurations(t *testing.T) {
 		`{"uid":99999999999999999999999}`, `{"uid":1e3}`, `{"env":["\ud800"]}`, `{"env":["\ud800\u0041"]}`, `{"env":["\x"]}`, `{"env":["` + "\x01" + `"]}`,
 		`{"env":[,]}`, `{"env":["a",]}`, `{"env":["a" "b"]}`, `{"env":"a"}`, `{"env"}`, `{"env":}`, `{null:1}`,
 	} {
-		if got := p.parse(t, 'c', []byte(text)); got[0] == "" {
+		if got := p.Parse(t, 'c', []byte(text)); got[0] == "" {
 			t.Errorf("%s is accepted: %q", text, got)
 		}
 	}
 }
 
 func TestAnswers(t *testing.T) {
-	p := newParser(t)
+	p := cparser.New(t, parsers)
 	for text, want := range map[string]string{
 		`{"type":"procRun","flags":0}`: "procRun", `{"flags":0,"type":"procError","arg":{"message":"no"}}`: "", `{"type":"procRun","flags":1}`: "",
 		``: "", `{}`: "", `{"type":"procRun"`: "", `{"type":null}`: "", `{"type":"procHooksDone"}`: "procHooksDone",
 	} {
-		if got := p.parse(t, 's', []byte(text)); got[0] != want {
+		if got := p.Parse(t, 's', []byte(text)); got[0] != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
@@ -208,13 +151,13 @@ var passwdFiles = []string{
 
 // The init finds the home directory that libcontainer's init would find.
 func TestHome(t *testing.T) {
-	p := newParser(t)
+	p := cparser.New(t, parsers)
 	for _, text := range passwdFiles {
 		compareHomes(t, p, text)
 	}
 }
 
-func compareHomes(t *testing.T, p *parser, text string) {
+func compareHomes(t *testing.T, p *cparser.Parser, text string) {
 	t.Helper()
 	want := "none"
 	if list, err := user.ParsePasswdFilter(strings.NewReader(text), func(u user.User) bool { return u.Uid == 1000 }); err != nil {
@@ -222,19 +165,19 @@ func compareHomes(t *testing.T, p *parser, text string) {
 	} else if len(list) != 0 {
 		want = list[0].Home
 	}
-	if got := p.parse(t, 'p', []byte(text)); got[0] != want {
+	if got := p.Parse(t, 'p', []byte(text)); got[0] != want {
 		t.Errorf("%q: home %q, want %q", text, got[0], want)
 	}
 }
 
 func FuzzHome(f *testing.F) {
-	p := newParser(f)
+	p := cparser.New(f, parsers)
 	for _, text := range passwdFiles {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "\x00") || strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f }) {
-			p.parse(t, 'p', []byte(text)) // white space of other scripts is none here
+			p.Parse(t, 'p', []byte(text)) // white space of other scripts is none here
 			return
 		}
 		compareHomes(t, p, text)
@@ -243,12 +186,12 @@ func FuzzHome(f *testing.F) {
 
 // What the init accepts, it reads as Go reads it.
 func FuzzConfiguration(f *testing.F) {
-	p := newParser(f)
+	p := cparser.New(f, parsers)
 	f.Add(encode(f, example()))
 	f.Add([]byte(`{"config":{"rootfs":"/","mounts":[{"source":"","destination":"/dev","device":"bind"}],"no_new_keyring":true},"args":["\u00e9"],"env":[],"cwd":"/"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p.parse(t, 's', text)
-		got := p.parse(t, 'c', text)
+		p.Parse(t, 's', text)
+		got := p.Parse(t, 'c', text)
 		if got[0] != "" {
 			return
 		}

@@ -5,33 +5,15 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podrun/podrun/internal/cparser"
 )
 
-// parsers compiles the parsers of a prober, with checks of every access to memory, and returns a function that
-// runs them.
-func parsers(t *testing.T) func(kind, input string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "prober")
-	out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program, "testdata/prober.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("compile the parsers: %v\n%s", err, out)
-	}
-	return func(kind, input string) string {
-		cmd := exec.Command(program, kind)
-		cmd.Stdin = strings.NewReader(input)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Errorf("%s %q: %v\n%s", kind, input, err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
-}
+const parsers = "testdata/prober.c"
 
 var testProbes = []Probe{
 	{Next: 5, Period: 6, Timeout: 7, Server: netip.MustParseAddrPort("127.0.0.1:80"), Request: "GET / HTTP/1.1\r\n\r\n"},
@@ -41,13 +23,13 @@ var testProbes = []Probe{
 
 // A prober reads what the supervisor has written, and nothing outside of a damaged table.
 func TestTableOfProbes(t *testing.T) {
-	parse := parsers(t)
+	p := cparser.New(t, parsers)
 	table, err := encodeProbes(testProbes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "5 6 7 2 1 80 0 text GET / HTTP/1.1\r\n\r\n\n8 9 10 10 0 65535 11 text\n0 0 0 0 1 0 0 text config strings 1 podrun true  A=b"
-	if got := strings.ReplaceAll(parse("table", string(table)), "text \n", "text\n"); got != want {
+	if got := strings.ReplaceAll(strings.Join(p.Parse(t, 't', table), "\n"), "text \n", "text\n"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	binary.NativeEndian.PutUint64(table[8:], 42) // the first prober's latest success
@@ -59,7 +41,7 @@ func TestTableOfProbes(t *testing.T) {
 		for range rand.IntN(4) {
 			damaged[rand.IntN(len(damaged))] = byte(rand.Uint32())
 		}
-		parse("table", string(damaged))
+		p.Parse(t, 't', damaged)
 		decodeProbes(damaged)
 	}
 }
@@ -72,7 +54,7 @@ func TestTableOfProbesHasNoNUL(t *testing.T) {
 
 // Only a plain success is one for a prober. The supervisor may take other answers for a success, too.
 func TestProberJudgesAnswers(t *testing.T) {
-	parse := parsers(t)
+	p := cparser.New(t, parsers)
 	for answer, want := range map[string]string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok":                  "1",
 		"HTTP/1.1 200 OK\r\ncontent-length:2\r\n\r\nok":                   "1",
@@ -93,10 +75,38 @@ func TestProberJudgesAnswers(t *testing.T) {
 		"SSH-2.0-OpenSSH\r\n":                                             "-1",
 		"HTTP/1.1 200 OK\r\n\x00Content-Length: 5\r\n\r\n":                "-1",
 	} {
-		if got := parse("answer", answer); got != want {
+		if got := p.Parse(t, 'a', []byte(answer))[0]; got != want {
 			t.Errorf("%.60q: %s, want %s", answer, got, want)
 		}
 	}
 }
 
 func long(n int) string { return strings.Repeat("x", n) }
+
+func FuzzTableOfProbes(f *testing.F) {
+	p := cparser.New(f, parsers)
+	table, err := encodeProbes(testProbes)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(table)
+	f.Fuzz(func(t *testing.T, table []byte) {
+		records := p.Parse(t, 't', table)
+		if last, err := decodeProbes(table); err == nil && len(last) < len(records) {
+			t.Errorf("a prober reads %d probes, the supervisor %d", len(records), len(last))
+		}
+	})
+}
+
+func FuzzAnswerOfServer(f *testing.F) {
+	p := cparser.New(f, parsers)
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		if len(answer) > 2000 {
+			return // it is parsed once for each byte
+		}
+		if p.Parse(t, 'a', answer)[0] == "1" && !bytes.HasPrefix(answer, []byte("HTTP/1.")) {
+			t.Errorf("%q is a success", answer)
+		}
+	})
+}

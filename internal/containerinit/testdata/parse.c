@@ -1,20 +1,10 @@
-// parse runs what the init in C parses on the inputs that it reads: a kind, a length, and so many bytes. It answers with a
-// length and strings, each with its NUL.
+// Runs what the init in C parses.
 #include "../config.c"
 #include "../json.c"
 #include "../report.c"
 #include "../user.c"
 
-static char *answer;
-static size_t answer_size;
-static FILE *out;
-
-static void put(const char *text) { fwrite(text, 1, strlen(text) + 1, out); }
-
-static void put_number(unsigned long long n) {
-	fprintf(out, "%llu", n);
-	fputc(0, out);
-}
+#include "../../cparser/parser.h"
 
 static void put_list(char **list, size_t n) {
 	put_number(n);
@@ -52,33 +42,18 @@ static void parse_config(char *text, size_t n) {
 	free(c.read_only_paths);
 }
 
-int main(void) {
-	struct {
-		unsigned kind, length;
-	} head;
-	while (fread(&head, sizeof head, 1, stdin)) {
-		char *text = malloc(head.length + (head.kind == 'p')); // not one byte more, so that reading it is found
-		if (head.length && !fread(text, head.length, 1, stdin))
-			return 1;
-		out = open_memstream(&answer, &answer_size);
-		if (head.kind == 'c') {
-			parse_config(text, head.length);
-		} else if (head.kind == 's') {
-			struct json j = {.next = text, .end = text + head.length};
-			const char *type = config_sync(&j);
-			put(type ? type : "");
-		} else {
-			text[head.length] = 0;
-			const char *home = home_of(text, 1000);
-			put(home ? home : "none");
-		}
-		fclose(out);
-		unsigned length = answer_size;
-		fwrite(&length, sizeof length, 1, stdout);
-		fwrite(answer, 1, answer_size, stdout);
-		fflush(stdout);
-		free(answer);
-		free(text);
+static void parse(unsigned kind, char *text, size_t n) {
+	if (kind == 'c') {
+		char *exact = malloc(n ? n : 1); // without a NUL after it
+		memcpy(exact, text, n);
+		parse_config(exact, n);
+		free(exact);
+	} else if (kind == 's') {
+		struct json j = {.next = text, .end = text + n};
+		const char *type = config_sync(&j);
+		put(type ? type : "");
+	} else {
+		const char *home = home_of(text, 1000);
+		put(home ? home : "none");
 	}
-	return 0;
 }

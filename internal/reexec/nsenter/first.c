@@ -124,10 +124,18 @@ static char *next_word(char **at, const char *end) {
 	return word;
 }
 
+// read_args stores the arguments, which an empty string ends.
+static void read_args(char *argv[static MAX_FIRST_ARGS + 1], char **at, const char *end) {
+	size_t args = 0;
+	for (char *word; args < MAX_FIRST_ARGS && *(word = next_word(at, end));)
+		argv[args++] = word;
+	argv[args] = NULL;
+}
+
 void podrun_first(void) {
 	int *fds;
 	char *argv[MAX_FIRST_ARGS + 1], *word;
-	size_t args = 0, size, count;
+	size_t size, count;
 	podrun_report_to(FD_FIRST);
 	if (podrun_become_root(0))
 		limit_inotify();
@@ -138,9 +146,7 @@ void podrun_first(void) {
 	podrun_report_to(STDERR_FILENO); // the socket's number gets another descriptor
 	place_fds(fds, count);
 	podrun_report_to(FD_REPORT);
-	while (args < MAX_FIRST_ARGS && *(word = next_word(&at, end)))
-		argv[args++] = word;
-	argv[args] = NULL;
+	read_args(argv, &at, end);
 	while (*(word = next_word(&at, end)))
 		putenv(word);
 	execv("/proc/self/exe", argv);

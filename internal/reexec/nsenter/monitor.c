@@ -202,8 +202,10 @@ void podrun_monitor(char **argv) {
 	if ((pod.hostpid = getenv(ENV_HOST_PID) != NULL))
 		podrun_become_subreaper();
 	podrun_block_signals(&pod.set, &pod.old_mask);
-	// Above the descriptors of a supervisor. Its program may be removed while the pod lives.
-	pod.program = podrun_move_fd_up(open(podrun_env(ENV_SUPERVISOR), O_PATH | O_CLOEXEC));
+	int program = open(podrun_env(ENV_SUPERVISOR), O_PATH | O_CLOEXEC); // it may be removed while the pod lives
+	if (program < 0)
+		podrun_die("open the supervisor program");
+	pod.program = podrun_move_fd_up(program); // above the descriptors of a supervisor
 	int router = podrun_env_fd(ENV_ROUTER);
 	pod.router = podrun_move_fd_up(router >= 0 ? router : make_router());
 	pod.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

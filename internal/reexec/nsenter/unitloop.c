@@ -161,18 +161,27 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	}
 }
 
-void podrun_unit_loop(char **argv) {
-	struct pollfd fds[FIRST_POD + MAX_PODS];
-	int n = 0, wakers = 0;
-	char *rest = (char *)podrun_env(ENV_UNIT_LOOP);
+// read_spec reads ENV_UNIT_LOOP into the descriptors of the loop, and returns the CLI's.
+static int read_spec(const char *spec, struct pollfd fds[static FIRST_POD + MAX_PODS], int *n, int *wakers) {
+	char *rest = (char *)spec;
 	int cli = (int)strtol(rest, &rest, 10);
 	output.from = (int)strtol(rest, &rest, 10);
 	fds[OUTPUT] = (struct pollfd){.fd = output.from, .events = POLLIN};
 	int of_pods = (int)strtol(rest, &rest, 10);
-	while (*rest && n + wakers < MAX_PODS) {
-		fds[FIRST_POD + n + wakers] = (struct pollfd){.fd = (int)strtol(rest, &rest, 10), .events = POLLIN};
-		n < of_pods ? n++ : wakers++;
+	*n = *wakers = 0;
+	while (*rest && *n + *wakers < MAX_PODS) {
+		char *word = rest;
+		fds[FIRST_POD + *n + *wakers] = (struct pollfd){.fd = (int)strtol(word, &rest, 10), .events = POLLIN};
+		if (rest == word)
+			break; // no number
+		*n < of_pods ? ++*n : ++*wakers;
 	}
+	return cli;
+}
+
+void podrun_unit_loop(char **argv) {
+	struct pollfd fds[FIRST_POD + MAX_PODS];
+	int n, wakers, cli = read_spec(podrun_env(ENV_UNIT_LOOP), fds, &n, &wakers);
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
