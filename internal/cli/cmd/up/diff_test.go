@@ -21,7 +21,7 @@ func TestDiffAfterApply(t *testing.T) {
 			files[name] = text
 		}
 	}
-	for _, pattern := range []string{"../../../../examples/*.yaml", "../../../../internal/manifest/testdata/*.yaml", "../../../../test/script/testdata/*.txtar"} {
+	for _, pattern := range []string{"../../../../examples/*.yaml", "../../../../internal/manifest/*/testdata/*.yaml", "../../../../test/script/testdata/*.txtar"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
