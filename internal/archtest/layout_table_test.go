@@ -78,6 +78,7 @@ var directories = []directory{
 	{dir: "internal/archtest", why: "it parses the other packages and links none"},
 	{dir: "internal/cdi", why: "device names are resolved before there is a pod; the supervisor mounts files"},
 	{dir: "internal/containerinit", why: "a container's init in C: it runs before Go starts"},
+	{dir: "internal/cparser", why: "only tests import it"},
 	{dir: "internal/crilog", why: "writers and readers of logs agree on names and format"},
 	{dir: "internal/delegation", why: "finds the cgroup that is delegated to the user"},
 	{dir: "internal/editdistance", why: "the distance between two words, for suggestions", pure: true},
