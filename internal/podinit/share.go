@@ -36,23 +36,23 @@ func joinShared(cmd *exec.Cmd, o Options) (first *First, done func(), err error)
 		lock.Close()
 		return nil, nil, err
 	}
-	done = func() { lock.Close() }
+	release := func() { lock.Close() }
 	if router != nil {
 		lock.Close()
-		done = func() { closeAll(user, router) }
+		release = func() { closeAll(user, router) }
 		reexec.PassFileEnv(cmd, protocol.EnvRouter, router)
 	}
 	if first = o.First; first.usableFor(cmd.Env, user) {
-		return first, done, nil
+		return first, release, nil
 	}
 	first.Stop()
 	if first, err = startFirst(o.Programs.Pod, reexec.EnterEnv(protocol.EnterFirst), user); err == nil {
 		if err = first.ready(); err == nil {
-			return first, func() { done(); first.Stop() }, nil
+			return first, func() { release(); first.Stop() }, nil
 		}
 		first.Stop()
 	}
-	done()
+	release()
 	return nil, nil, err
 }
 
