@@ -67,5 +67,7 @@ func (e *engine) delegate(probes []lifecycle.SteadyProbe) (err error) {
 			return err
 		}
 	}
+	e.counting.Lock()
+	defer e.counting.Unlock()
 	return e.handoff.PodInit.KeepProbes(list, e.probeCounters(e.plan), shim, targets)
 }

@@ -47,8 +47,8 @@ type engine struct {
 	sockets    nsthread.Sockets // the prober's
 	probes     probe.Gate
 
-	countersOnce sync.Once
-	counters     *os.File // see probeCounters
+	counting sync.Mutex // held while counters is used
+	counters *os.File   // see probeCounters; nil: not open
 
 	applying   sync.Mutex // held while another Plan is applied
 	refreshing sync.Mutex // held while the files of volumes are rewritten

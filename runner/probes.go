@@ -65,26 +65,41 @@ func (e *engine) resultOf(a lifecycle.Action) (ev lifecycle.Event, ok bool) {
 	}
 	ok = x.Context().Err() == nil
 	if ok && ev.Kind == lifecycle.Probed {
-		e.countProbe(ev)
+		e.countProbe(x, ev)
 	}
 	return ev, ok
 }
 
-// probeCounters returns the file that counts the results of probes, or nil if it cannot be opened.
+// probeCounters returns the file that counts the results of probes, or nil if it cannot be opened. The caller holds
+// counting. The file is open until the sandbox is removed.
 func (e *engine) probeCounters(plan *pod.Plan) *os.File {
-	e.countersOnce.Do(func() {
+	if e.counters == nil {
 		var err error
 		if e.counters, err = e.pod.OpenProbeCounters(plan); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-	})
+	}
 	return e.counters
+}
+
+func (e *engine) closeProbeCounters() {
+	e.counting.Lock()
+	defer e.counting.Unlock()
+	if e.counters != nil {
+		e.counters.Close()
+		e.counters = nil
+	}
 }
 
 // countProbe counts the result of a probe. One that could not be run is not counted (kubelet: worker.doProbe in
 // pkg/kubelet/prober).
-func (e *engine) countProbe(ev lifecycle.Event) {
+func (e *engine) countProbe(x *container.Container, ev lifecycle.Event) {
 	plan := e.currentPlan()
+	e.counting.Lock()
+	defer e.counting.Unlock()
+	if x.Context().Err() != nil {
+		return // its pod may be gone
+	}
 	counters := e.probeCounters(plan)
 	if counters == nil || ev.Outcome == lifecycle.Unknown {
 		return

@@ -86,6 +86,7 @@ func (e *engine) removeSandbox(attempt int) {
 	e.mu.Unlock()
 	var message string
 	e.sockets.Close()
+	e.closeProbeCounters()
 	if s != nil {
 		e.discardPrepared()
 		if err := s.Remove(); err != nil {

@@ -46,7 +46,7 @@ func StartFirst(program string, dirs store.Dirs) *First {
 		return nil
 	}
 	closeAll(router)
-	f, err := startFirst(program, enter, user)
+	f, err := startFirst(program, dirs, enter, user)
 	if err != nil {
 		return nil
 	}
@@ -54,16 +54,16 @@ func StartFirst(program string, dirs store.Dirs) *First {
 }
 
 // startFirst starts a first process. user is the user namespace that it joins, which it closes; nil if it makes one.
-func startFirst(program string, enter []string, user *os.File) (*First, error) {
+func startFirst(program string, dirs store.Dirs, enter []string, user *os.File) (*First, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		closeAll(user)
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}
-	f := &First{cmd: exec.Command(program), socket: os.NewFile(uintptr(pair[0]), "first process"), user: user}
+	f := &First{cmd: exec.Command(program, protocol.EntrySupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "first process"), user: user}
 	theirs := os.NewFile(uintptr(pair[1]), "first process")
 	defer theirs.Close()
-	f.cmd.Args[0] = "podrun"
+	f.cmd.Args[0] = "podrun" // the others are for those who list processes
 	f.cmd.Env = reexec.WithoutSystemd(append(reexec.Environ(), enter...))
 	f.cmd.Dir = "/"
 	reexec.PassFile(f.cmd, theirs) // protocol.FDFirst

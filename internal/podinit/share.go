@@ -46,7 +46,7 @@ func joinShared(cmd *exec.Cmd, o Options) (first *First, done func(), err error)
 		return first, release, nil
 	}
 	first.Stop()
-	if first, err = startFirst(o.Programs.Pod, reexec.EnterEnv(protocol.EnterFirst), user); err == nil {
+	if first, err = startFirst(o.Programs.Pod, o.Dirs, reexec.EnterEnv(protocol.EnterFirst), user); err == nil {
 		if err = first.ready(); err == nil {
 			return first, func() { release(); first.Stop() }, nil
 		}
