@@ -1,2 +1,0 @@
-#define PODRUN_QUICK "podrun-quick-a98295b275664dca"
-#define PODRUN_QUICK_BYTES 3063970
