@@ -99,11 +99,16 @@ static int clone_tree(int dir, const char *path, unsigned recursive, const char 
 	return tree;
 }
 
-// place moves a tree of mounts to its target, and closes both.
-static void place(int tree, int target, const char *about) {
+// attach moves a tree of mounts to its target, which it closes.
+static void attach(int tree, int target, const char *about) {
 	must(syscall(SYS_move_mount, tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH), "mount", about);
-	close(tree);
 	close(target);
+}
+
+// place is attach for a tree that is not needed any more.
+static void place(int tree, int target, const char *about) {
+	attach(tree, target, about);
+	close(tree);
 }
 
 static void bind(const char *source, int target, const struct mount *m) {
@@ -214,7 +219,7 @@ void protect_paths(int root, const struct config *c) {
 		set_attributes(tree, 0, MOUNT_ATTR_RDONLY, 0, path);
 		place(tree, fd, path);
 	}
-	int null = no_mount, empty = no_mount; // copied for each path
+	int null = no_mount, empty = no_mount; // copied for each path, except the first directory
 	for (size_t i = 0; i < c->masked_path_count; i++) {
 		const char *path = c->masked_paths[i];
 		struct stat st;
@@ -222,10 +227,13 @@ void protect_paths(int root, const struct config *c) {
 		if (fd < 0)
 			continue;
 		must(fstat(fd, &st), "look at", path);
-		int *mask = S_ISDIR(st.st_mode) ? &empty : &null;
-		if (*mask < 0)
-			*mask = S_ISDIR(st.st_mode) ? empty_directory() : open_null(root);
-		place(clone_tree(*mask, "", 0, path), fd, path);
+		if (S_ISDIR(st.st_mode) && empty < 0) { // before Linux 6.15 only a mount that is attached can be copied
+			attach(empty = empty_directory(), fd, path);
+			continue;
+		}
+		if (!S_ISDIR(st.st_mode) && null < 0)
+			null = open_null(root);
+		place(clone_tree(S_ISDIR(st.st_mode) ? empty : null, "", 0, path), fd, path);
 	}
 	close(proc);
 	if (null >= 0)
