@@ -170,7 +170,7 @@ func (f *stateFailure) withCause(p store.Pod) error {
 	if f.unhealthy && err == nil {
 		for i := len(events) - 1; i >= 0; i-- {
 			if e := events[i]; e.Container == f.container && e.Reason == "Unhealthy" {
-				return fmt.Errorf("%s: %s", f.text, strings.TrimSpace(e.Message))
+				return fmt.Errorf("%s: %s", f.text, strings.TrimRight(e.Message, ": \n")) // it may have written nothing
 			}
 		}
 	}
