@@ -18,7 +18,7 @@ import (
 const page = "../../docs/explanation/protocol.md"
 
 // headers are the C headers that are written. Each has the names that the C files of its directory use.
-var headers = []string{"../reexec/nsenter/protocol.h", "../reexec/fastpath/protocol.h", "../execshim/c/protocol.h", "../containerinit/protocol.h"}
+var headers = []string{"../reexec/nsenter/protocol.h", "../reexec/fastpath/protocol.h", "../execshim/c/protocol.h", "../reexec/containerinit/protocol.h"}
 
 // A line is one constant of protocol.go.
 type line struct {
@@ -62,13 +62,13 @@ func table(t *testing.T) (sections []section) {
 
 var words = regexp.MustCompile(`FDs?|IPC|UTS|NS|UID|GID|PID|ID|OOM|CLI|[A-Z][a-z]+`)
 
-// macro returns the C name of a constant: FD_LOCK of FDLock.
+// macro returns the C name of a constant: PODRUN_FD_LOCK of FDLock. Without the prefix MSG_, FD_ and LOCK_ belong to the C library.
 func macro(t *testing.T, name string) string {
 	parts := words.FindAllString(name, -1)
 	if strings.Join(parts, "") != name {
 		t.Fatalf("cannot divide %s into words: %q", name, parts)
 	}
-	return strings.ToUpper(strings.Join(parts, "_"))
+	return "PODRUN_" + strings.ToUpper(strings.Join(parts, "_"))
 }
 
 func header(t *testing.T, sections []section, dir string) string {

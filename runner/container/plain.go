@@ -9,7 +9,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
-	_ "github.com/podrun/podrun/internal/containerinit" // makes plain containers
+	_ "github.com/podrun/podrun/internal/reexec/containerinit" // makes plain containers
 )
 
 // plainHost is what a host must have for a plain container.
@@ -18,7 +18,7 @@ type plainHost struct {
 	mountAttrs  bool // the kernel can set a mount's attributes by a descriptor (Linux 5.12)
 }
 
-// isPlain reports whether a container is plain: then its init is the one in C (internal/containerinit), which starts in
+// isPlain reports whether a container is plain: then its init is the one in C (internal/reexec/containerinit), which starts in
 // a quarter of the time of libcontainer's, but can do less. It refuses what this function should not have let through.
 func isPlain(c *configs.Config, p *libcontainer.Process, host plainHost) bool {
 	return host.mountAttrs && !hasRareParts(c) && !hasRareProcess(p) &&

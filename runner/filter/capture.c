@@ -2,6 +2,9 @@
 // of this program's own, on this thread, turns it into a signal, whose handler finds the compiled program
 // where the kernel would have read it. So the stored filter equals to the byte what libcontainer would have
 // loaded.
+//
+// This file stands beside the Go code that calls it, not with the C of the tree internal/reexec: it is a function of a
+// process in which Go runs, not what runs before Go or in its place.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

@@ -24,7 +24,7 @@ struct config {
 	__u64 bounding, permitted; // effective is as permitted; nothing is inheritable or ambient
 };
 
-// A reply is SHIM_STARTED with the pid of the process, or a failed step, STEP_…, with an
+// A reply is PODRUN_SHIM_STARTED with the pid of the process, or a failed step, PODRUN_STEP_…, with an
 // errno.
 struct reply {
 	__u32 what;

@@ -6,7 +6,7 @@
 
 static void send_reply(__u32 what, long number) {
 	struct reply w = {what, number};
-	syscall5(__NR_sendto, FD_SHIM_CHANNEL, (long)&w, sizeof w, MSG_NOSIGNAL, 0);
+	syscall5(__NR_sendto, PODRUN_FD_SHIM_CHANNEL, (long)&w, sizeof w, MSG_NOSIGNAL, 0);
 }
 
 static __attribute__((noreturn)) void exit_with(int code) {
@@ -16,7 +16,7 @@ static __attribute__((noreturn)) void exit_with(int code) {
 
 static __attribute__((noreturn)) void fail(__u32 what, long err) {
 	send_reply(what, -err);
-	exit_with(what >= STEP_EXECUTE && -err == ENOENT ? 127 : 126);
+	exit_with(what >= PODRUN_STEP_EXECUTE && -err == ENOENT ? 127 : 126);
 }
 
 static void must(__u32 what, long result) {

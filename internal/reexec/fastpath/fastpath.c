@@ -61,7 +61,7 @@ __attribute__((constructor(101))) static void podrun_fastpath(int argc, char **a
 	char path[4096], number[16];
 	size_t i, known = sizeof fastpath_words / sizeof *fastpath_words;
 	int exe, dir, self = -1;
-	if (argc < 2 || getenv(ENV_CLI) || getenv(ENV_ENTER) || getauxval(AT_SECURE))
+	if (argc < 2 || getenv(PODRUN_ENV_CLI) || getenv(PODRUN_ENV_ENTER) || getauxval(AT_SECURE))
 		return;
 	for (i = 0; i < known && strcmp(argv[1], fastpath_words[i]); i++)
 		;
@@ -72,9 +72,9 @@ __attribute__((constructor(101))) static void podrun_fastpath(int argc, char **a
 		close(exe);
 	}
 	snprintf(number, sizeof number, "%d", self);
-	if (self >= 0 && setenv(ENV_CLI, number, 1) == 0) {
+	if (self >= 0 && setenv(PODRUN_ENV_CLI, number, 1) == 0) {
 		execveat(dir, PODRUN_FASTPATH, argv, environ, AT_SYMLINK_NOFOLLOW);
-		unsetenv(ENV_CLI);
+		unsetenv(PODRUN_ENV_CLI);
 	}
 	if (self >= 0)
 		close(self);

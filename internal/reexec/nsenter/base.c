@@ -44,9 +44,19 @@ int podrun_env_fd(const char *name) {
 }
 
 void podrun_clear_env(void) {
-	static const char *names[] = {ENV_ENTER, ENV_UID_MAP, ENV_GID_MAP, ENV_ID_TOOLS, ENV_HOSTNAME, ENV_USER_NS, ENV_ROUTER, ENV_OWN_USER_NS, ENV_HOST_PID, ENV_SUPERVISOR};
+	static const char *names[] = {
+		PODRUN_ENV_ENTER, PODRUN_ENV_UID_MAP, PODRUN_ENV_GID_MAP, PODRUN_ENV_ID_TOOLS, PODRUN_ENV_HOSTNAME,
+		PODRUN_ENV_USER_NS, PODRUN_ENV_ROUTER, PODRUN_ENV_OWN_USER_NS, PODRUN_ENV_HOST_PID, PODRUN_ENV_SUPERVISOR,
+	};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);
+}
+
+void podrun_write_file(const char *path, const char *text, const char *what) {
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		podrun_die(what);
+	close(fd);
 }
 
 void podrun_execute(int program, char **argv) { syscall(SYS_execveat, program, "", argv, environ, AT_EMPTY_PATH); }
@@ -59,7 +69,7 @@ void podrun_close_from(unsigned first) {
 }
 
 int podrun_move_fd_up(int fd) {
-	int moved = fcntl(fd, F_DUPFD_CLOEXEC, MOVED_FDS);
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, PODRUN_MOVED_FDS);
 	if (fd < 0 || moved < 0)
 		podrun_die("make a descriptor");
 	close(fd);

@@ -25,16 +25,19 @@ int podrun_env_fd(const char *name);
 // that it executes.
 void podrun_clear_env(void);
 
+// podrun_write_file writes a text to a file that exists. It reports what it is for, and ends the process, if it cannot.
+void podrun_write_file(const char *path, const char *text, const char *what);
+
 // podrun_execute executes the program of a descriptor, with the environment of this process. It returns on failure only.
 void podrun_execute(int program, char **argv);
 
 // podrun_close_from closes all descriptors from first on.
 void podrun_close_from(unsigned first);
 
-// podrun_place_fd moves a descriptor to a fixed number; podrun_move_fd_up, to MOVED_FDS or above.
+// podrun_place_fd moves a descriptor to a fixed number; podrun_move_fd_up, to PODRUN_MOVED_FDS or above.
 void podrun_place_fd(int fd, int where);
 int podrun_move_fd_up(int fd);
-enum { MOVED_FDS = 32 };
+enum { PODRUN_MOVED_FDS = 32 };
 
 // podrun_block_signals blocks the signals for which a process waits with sigwait, and stores them in set. It
 // stores the earlier mask in before, unless that is NULL.

@@ -57,15 +57,15 @@ static void place_fds(const int *fds, size_t n) {
 
 // receive reads one byte and the descriptors that come with it, and returns how many. The caller that has gone ends this
 // process.
-static size_t receive(char *byte, int fds[static MAX_FIRST_FILES]) {
+static size_t receive(char *byte, int fds[static PODRUN_MAX_FIRST_FILES]) {
 	union {
 		struct cmsghdr head;
-		char room[CMSG_SPACE(MAX_FIRST_FILES * sizeof(int))];
+		char room[CMSG_SPACE(PODRUN_MAX_FIRST_FILES * sizeof(int))];
 	} control;
 	struct iovec io = {byte, 1};
 	struct msghdr msg = {.msg_iov = &io, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 	ssize_t n;
-	while ((n = recvmsg(FD_FIRST, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+	while ((n = recvmsg(PODRUN_FD_FIRST, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;
 	if (n != 1)
 		_exit(0);
@@ -82,7 +82,7 @@ static size_t receive(char *byte, int fds[static MAX_FIRST_FILES]) {
 // read_all reads exactly size bytes.
 static void read_all(void *to, size_t size) {
 	for (size_t have = 0; have < size;) {
-		ssize_t n = read(FD_FIRST, (char *)to + have, size - have);
+		ssize_t n = read(PODRUN_FD_FIRST, (char *)to + have, size - have);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -95,7 +95,7 @@ static void read_all(void *to, size_t size) {
 static char *read_pod(size_t *size, int **fds, size_t *count) {
 	char byte;
 	for (*fds = NULL, *count = 0;;) {
-		int more[MAX_FIRST_FILES];
+		int more[PODRUN_MAX_FIRST_FILES];
 		size_t n = receive(&byte, more);
 		if (n == 0)
 			break;
@@ -106,7 +106,7 @@ static char *read_pod(size_t *size, int **fds, size_t *count) {
 	}
 	uint32_t length;
 	read_all(&length, sizeof length);
-	char *text = length <= MAX_FIRST_TEXT ? malloc(length + 1UL) : NULL;
+	char *text = length <= PODRUN_MAX_FIRST_TEXT ? malloc(length + 1UL) : NULL;
 	if (!text)
 		podrun_die("receive the pod's description");
 	read_all(text, length);
@@ -125,27 +125,27 @@ static char *next_word(char **at, const char *end) {
 }
 
 // read_args stores the arguments, which an empty string ends.
-static void read_args(char *argv[static MAX_FIRST_ARGS + 1], char **at, const char *end) {
+static void read_args(char *argv[static PODRUN_MAX_FIRST_ARGS + 1], char **at, const char *end) {
 	size_t args = 0;
-	for (char *word; args < MAX_FIRST_ARGS && *(word = next_word(at, end));)
+	for (char *word; args < PODRUN_MAX_FIRST_ARGS && *(word = next_word(at, end));)
 		argv[args++] = word;
 	argv[args] = NULL;
 }
 
 void podrun_first(void) {
 	int *fds;
-	char *argv[MAX_FIRST_ARGS + 1], *word;
+	char *argv[PODRUN_MAX_FIRST_ARGS + 1], *word;
 	size_t size, count;
-	podrun_report_to(FD_FIRST);
+	podrun_report_to(PODRUN_FD_FIRST);
 	if (podrun_become_root(0))
 		limit_inotify();
 	podrun_clear_env();
-	if (send(FD_FIRST, "x", 1, MSG_NOSIGNAL) != 1)
+	if (send(PODRUN_FD_FIRST, "x", 1, MSG_NOSIGNAL) != 1)
 		_exit(0);
 	char *text = read_pod(&size, &fds, &count), *at = text, *end = text + size;
 	podrun_report_to(STDERR_FILENO); // the socket's number gets another descriptor
 	place_fds(fds, count);
-	podrun_report_to(FD_REPORT);
+	podrun_report_to(PODRUN_FD_REPORT);
 	read_args(argv, &at, end);
 	while (*(word = next_word(&at, end)))
 		putenv(word);

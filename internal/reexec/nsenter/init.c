@@ -46,7 +46,7 @@ static struct {
 	int stopping;     // a stop was requested and is not recorded yet
 	int hibernates;   // it has announced a hibernation
 	long long resume_at; // then: when to start the next one, CLOCK_BOOTTIME; 0: never
-	int ping;         // then: interval in milliseconds for the descriptor KEPT_NOTIFY; 0: never
+	int ping;         // then: interval in milliseconds for the descriptor PODRUN_KEPT_NOTIFY; 0: never
 	int probes;       // then: number of probers that must run
 	struct podrun_restarts restarts;
 	long long started_at;
@@ -61,44 +61,44 @@ static void exit_pod(int code) {
 
 static int exit_code(int st) { return WIFEXITED(st) ? WEXITSTATUS(st) : 128 + WTERMSIG(st); }
 
-// set_alarm makes FD_ALARM readable from a CLOCK_BOOTTIME on; 0 disarms it.
+// set_alarm makes PODRUN_FD_ALARM readable from a CLOCK_BOOTTIME on; 0 disarms it.
 static void set_alarm(long long nanoseconds) {
 	struct itimerspec at = {.it_value = {nanoseconds / 1000000000, nanoseconds % 1000000000}};
-	timerfd_settime(FD_ALARM, TFD_TIMER_ABSTIME, &at, NULL);
+	timerfd_settime(PODRUN_FD_ALARM, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void send_word(int fd, const char *word) { send(fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 // send_watchdog reports to the main process of the pod's systemd unit, if there is one, that the pod is
 // alive.
-static void send_watchdog(void) { send_word(podrun_find_kept(KEPT_NOTIFY), NOTIFY_WATCHDOG); }
+static void send_watchdog(void) { send_word(podrun_find_kept(PODRUN_KEPT_NOTIFY), PODRUN_NOTIFY_WATCHDOG); }
 
 // record_serving adds to the pod's lock that the control socket exists. Later its absence means that the runtime
 // directory is lost.
 static void record_serving(void) {
-	if (lseek(FD_LOCK, 0, SEEK_END) < 0 || write(FD_LOCK, LOCK_SERVING "\n", strlen(LOCK_SERVING) + 1) < 0)
+	if (lseek(PODRUN_FD_LOCK, 0, SEEK_END) < 0 || write(PODRUN_FD_LOCK, PODRUN_LOCK_SERVING "\n", strlen(PODRUN_LOCK_SERVING) + 1) < 0)
 		dprintf(2, "podrun: write the pod's lock: %s\n", strerror(errno));
 }
 
 static void handle_message(const char *words) {
-	if (!strcmp(words, MSG_SERVING)) {
-		eventfd_write(FD_SERVED, 1);
+	if (!strcmp(words, PODRUN_MSG_SERVING)) {
+		eventfd_write(PODRUN_FD_SERVED, 1);
 		if (!supervisor.serving) {
-			close(FD_REPORT); // the caller that starts the pod is notified after the monitor, not before
+			close(PODRUN_FD_REPORT); // the caller that starts the pod is notified after the monitor, not before
 			record_serving();
 		}
 		supervisor.serving = 1;
-	} else if (!strcmp(words, MSG_STOP_RECORDED))
+	} else if (!strcmp(words, PODRUN_MSG_STOP_RECORDED))
 		supervisor.stopping = 0;
-	else if (sscanf(words, MSG_FINISHED " %d", &supervisor.code) == 1)
+	else if (sscanf(words, PODRUN_MSG_FINISHED " %d", &supervisor.code) == 1)
 		supervisor.over = 1;
-	else if (sscanf(words, MSG_HIBERNATE " %lld %d %d", &supervisor.resume_at, &supervisor.ping, &supervisor.probes) == 3)
+	else if (sscanf(words, PODRUN_MSG_HIBERNATE " %lld %d %d", &supervisor.resume_at, &supervisor.ping, &supervisor.probes) == 3)
 		supervisor.hibernates = 1;
 }
 
 // read_supervisor reads every message that waits in the supervisor's socket.
 static void read_supervisor(void) {
-	char words[MAX_MESSAGE];
+	char words[PODRUN_MAX_MESSAGE];
 	int n = 0;
 	while (supervisor.channel >= 0 && (n = podrun_read_message(supervisor.channel, words)) > 0)
 		handle_message(words);
@@ -118,7 +118,7 @@ static void log_and_respawn(const char *how, int what) {
 	if (wait)
 		set_alarm(podrun_now() + wait);
 	else
-		start_supervisor(AFTER_DEATH);
+		start_supervisor(PODRUN_AFTER_DEATH);
 }
 
 // reap_supervisor handles the exit of the supervisor.
@@ -130,7 +130,7 @@ static void reap_supervisor(int st) {
 	supervisor.pid = 0;
 	if (supervisor.over)
 		exit_pod(supervisor.code);
-	if (!supervisor.serving || (WIFEXITED(st) && (WEXITSTATUS(st) == EXIT_UNRECOVERABLE || WEXITSTATUS(st) == EXIT_SANDBOX_LOST)))
+	if (!supervisor.serving || (WIFEXITED(st) && (WEXITSTATUS(st) == PODRUN_EXIT_UNRECOVERABLE || WEXITSTATUS(st) == PODRUN_EXIT_SANDBOX_LOST)))
 		exit_pod(exit_code(st));
 	if (WIFSIGNALED(st) && podrun_is_stop(WTERMSIG(st)))
 		supervisor.stopping = 1; // the signal was meant for a supervisor that handles it
@@ -141,7 +141,7 @@ static void reap_supervisor(int st) {
 		if (supervisor.ping > 0)
 			send_watchdog();
 		if (podrun_start_probers(supervisor.probes) < 0)
-			start_supervisor(AFTER_HIBERNATION);
+			start_supervisor(PODRUN_AFTER_HIBERNATION);
 	} else if (WIFSIGNALED(st)) {
 		log_and_respawn("was killed by signal", WTERMSIG(st));
 	} else {
@@ -162,7 +162,7 @@ static void start_supervisor(const char *after) {
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (podrun_pass_kept_fds() == 0 && setenv(ENV_AFTER, after, 1) == 0)
+		if (podrun_pass_kept_fds() == 0 && setenv(PODRUN_ENV_AFTER, after, 1) == 0)
 			podrun_execute_supervisor(pod, pair[1]);
 		dprintf(2, "podrun: start a supervisor: %s\n", strerror(errno));
 		_exit(1); // the pod init tries again
@@ -176,7 +176,7 @@ static void start_supervisor(const char *after) {
 	supervisor.pid = pid;
 	supervisor.channel = pair[0];
 	if (supervisor.stopping)
-		send_word(supervisor.channel, MSG_STOP);
+		send_word(supervisor.channel, PODRUN_MSG_STOP);
 }
 
 // poll_in_chunks replaces poll for more descriptors than RLIMIT_NOFILE allows by now: poll fails
@@ -201,10 +201,10 @@ static int poll_in_chunks(struct pollfd *fds, int n, int timeout) {
 // wait_event waits for an event and returns a bit for each of SIGNALS, ALARM, CHANNEL and KEPT;
 // KEPT means that a watched descriptor of a hibernating supervisor has input.
 static int wait_event(void) {
-	static struct pollfd fds[KEPT + MAX_KEPT];
+	static struct pollfd fds[KEPT + PODRUN_MAX_KEPT];
 	int n = KEPT, hibernating = supervisor.pid == 0 && supervisor.hibernates;
-	fds[SIGNALS] = (struct pollfd){.fd = FD_SIGNALS, .events = POLLIN};
-	fds[ALARM] = (struct pollfd){.fd = FD_ALARM, .events = POLLIN};
+	fds[SIGNALS] = (struct pollfd){.fd = PODRUN_FD_SIGNALS, .events = POLLIN};
+	fds[ALARM] = (struct pollfd){.fd = PODRUN_FD_ALARM, .events = POLLIN};
 	fds[CHANNEL] = (struct pollfd){.fd = supervisor.channel, .events = POLLIN | (podrun_exits_pending() ? POLLOUT : 0)};
 	for (int i = 0; hibernating && i < podrun_kept_count; i++)
 		if (podrun_kept[i].watched)
@@ -227,7 +227,7 @@ static int wait_event(void) {
 }
 
 void podrun_execute_supervisor(const struct podrun_pod *p, int channel) {
-	dup2(channel, FD_CHANNEL); // replaces the lock, which only the monitor and the pod init hold
+	dup2(channel, PODRUN_FD_CHANNEL); // replaces the lock, which only the monitor and the pod init hold
 	close(channel);
 	signal(SIGTERM, SIG_DFL); // they stop the pod, even if the process that started it ignores them
 	signal(SIGINT, SIG_DFL);
@@ -243,17 +243,17 @@ void podrun_init_loop(const struct podrun_pod *of, pid_t pid, int channel) {
 	supervisor.channel = channel;
 	supervisor.started_at = podrun_now();
 	if ((supervisor.stopping = pod->stop_asked))
-		send_word(channel, MSG_STOP);
+		send_word(channel, PODRUN_MSG_STOP);
 	for (;;) {
 		int found = wait_event(), asked = 0;
 		struct signalfd_siginfo s;
-		while (read(FD_SIGNALS, &s, sizeof s) == sizeof s) {
+		while (read(PODRUN_FD_SIGNALS, &s, sizeof s) == sizeof s) {
 			asked |= podrun_is_stop(s.ssi_signo);
 			if (s.ssi_signo == SIGUSR1 && supervisor.pid) // the supervisor does not answer
 				kill(supervisor.pid, SIGKILL);
 		}
 		if (asked && supervisor.channel >= 0)
-			send_word(supervisor.channel, MSG_STOP);
+			send_word(supervisor.channel, PODRUN_MSG_STOP);
 		supervisor.stopping |= asked;
 		read_supervisor();
 		for (struct podrun_exit e; podrun_reap(&e) > 0;)
@@ -264,7 +264,7 @@ void podrun_init_loop(const struct podrun_pod *of, pid_t pid, int channel) {
 		int wanted = supervisor.hibernates && (found & 1 << KEPT || podrun_exits_pending() || supervisor.stopping ||
 						       podrun_count_probers() < supervisor.probes);
 		if (supervisor.pid == 0 && (wanted || asked || found & 1 << ALARM))
-			start_supervisor(supervisor.hibernates ? AFTER_HIBERNATION : AFTER_DEATH);
+			start_supervisor(supervisor.hibernates ? PODRUN_AFTER_HIBERNATION : PODRUN_AFTER_DEATH);
 		if (supervisor.channel >= 0)
 			podrun_send_exits(supervisor.channel);
 	}

@@ -20,10 +20,10 @@ struct podrun_pod {
 };
 
 // Descriptors of the monitor and the pod init, after those of the protocol.
-enum { FD_SIGNALS = FD_USER + 1, FD_ALARM, FD_SERVED, FD_PROGRAM, FD_FREE };
+enum { PODRUN_FD_SIGNALS = PODRUN_FD_USER + 1, PODRUN_FD_ALARM, PODRUN_FD_SERVED, PODRUN_FD_PROGRAM, PODRUN_FD_FREE };
 
 // podrun_init_loop is the pod init's main loop. It begins with the first supervisor and the socket
-// to it. The descriptors FD_SIGNALS, FD_ALARM, FD_SERVED and FD_PROGRAM are open.
+// to it. The descriptors PODRUN_FD_SIGNALS, PODRUN_FD_ALARM, PODRUN_FD_SERVED and PODRUN_FD_PROGRAM are open.
 void podrun_init_loop(const struct podrun_pod *pod, pid_t pid, int channel) __attribute__((noreturn));
 
 // podrun_execute_supervisor makes this process a supervisor. channel is its socket to the pod init. It returns on

@@ -86,18 +86,18 @@ static void wait_delay(struct podrun_pod *pod, long long wait) {
 
 // close_unneeded closes the descriptors that the pod init has now and the monitor does not need.
 static void close_unneeded(struct podrun_pod *pod) {
-	podrun_place_fd(pod->router, FD_ROUTER);
-	podrun_place_fd(pod->served, FD_SERVED);
-	podrun_place_fd(pod->program, FD_PROGRAM);
-	pod->router = FD_ROUTER;
-	pod->served = FD_SERVED;
-	pod->program = FD_PROGRAM;
-	prctl(PR_SET_NAME, COMM_MONITOR, 0, 0, 0);
+	podrun_place_fd(pod->router, PODRUN_FD_ROUTER);
+	podrun_place_fd(pod->served, PODRUN_FD_SERVED);
+	podrun_place_fd(pod->program, PODRUN_FD_PROGRAM);
+	pod->router = PODRUN_FD_ROUTER;
+	pod->served = PODRUN_FD_SERVED;
+	pod->program = PODRUN_FD_PROGRAM;
+	prctl(PR_SET_NAME, PODRUN_COMM_MONITOR, 0, 0, 0);
 	podrun_report_to(2);
-	for (int fd = FD_REPORT; fd < FD_SERVED; fd++)
-		if (fd != FD_ROUTER)
+	for (int fd = PODRUN_FD_REPORT; fd < PODRUN_FD_SERVED; fd++)
+		if (fd != PODRUN_FD_ROUTER)
 			close(fd);
-	podrun_close_from(FD_FREE);
+	podrun_close_from(PODRUN_FD_FREE);
 	podrun_drop_program_pages();
 }
 
@@ -109,13 +109,13 @@ static void prepare_restart(struct podrun_pod *pod, int st, long long wait) {
 	wait_delay(pod, wait);
 	pod->restarted = 1;
 	podrun_set_exit_code(1);
-	unsetenv(ENV_NOTIFY); // descriptors of the first supervisor
-	unsetenv(ENV_PORTS);
-	unsetenv(ENV_RECORD);
-	setenv(ENV_AFTER, AFTER_SANDBOX, 1);
+	unsetenv(PODRUN_ENV_NOTIFY); // descriptors of the first supervisor
+	unsetenv(PODRUN_ENV_PORTS);
+	unsetenv(PODRUN_ENV_RECORD);
+	setenv(PODRUN_ENV_AFTER, PODRUN_AFTER_SANDBOX, 1);
 	int null = open("/dev/null", O_WRONLY);
-	if (null >= 0 && null != FD_REPORT) {
-		dup2(null, FD_REPORT); // so that the number stays taken
+	if (null >= 0 && null != PODRUN_FD_REPORT) {
+		dup2(null, PODRUN_FD_REPORT); // so that the number stays taken
 		close(null);
 	}
 }
@@ -154,27 +154,27 @@ static int read_link(const char *path, char text[PATH_MAX]) {
 // path gives the data directory, which has a link to the runtime directory.
 static void finish_removal(const struct podrun_pod *pod) {
 	char **argv = pod->argv, data[PATH_MAX], runtime[PATH_MAX], lock[64];
-	snprintf(lock, sizeof lock, "/proc/self/fd/%d", FD_LOCK);
+	snprintf(lock, sizeof lock, "/proc/self/fd/%d", PODRUN_FD_LOCK);
 	if (!read_link(lock, data))
 		return;
 	char *name = strrchr(data, '/');
-	if (!name || strcmp(name, "/" FILE_LOCK)) // the lock has been deleted
+	if (!name || strcmp(name, "/" PODRUN_FILE_LOCK)) // the lock has been deleted
 		return;
 	*name = 0;
-	if (chdir(data) < 0 || !read_link(FILE_RUNTIME, runtime) || chdir(runtime) < 0 || access(FILE_REMOVING, F_OK) < 0)
+	if (chdir(data) < 0 || !read_link(PODRUN_FILE_RUNTIME, runtime) || chdir(runtime) < 0 || access(PODRUN_FILE_REMOVING, F_OK) < 0)
 		return;
-	if (has_only(runtime, FILE_REMOVING, FILE_REMOVING) && has_only(data, FILE_LOCK, FILE_RUNTIME)) {
-		unlink(FILE_REMOVING);
+	if (has_only(runtime, PODRUN_FILE_REMOVING, PODRUN_FILE_REMOVING) && has_only(data, PODRUN_FILE_LOCK, PODRUN_FILE_RUNTIME)) {
+		unlink(PODRUN_FILE_REMOVING);
 		remove_with_parent(runtime);
 		if (chdir(data) == 0) {
-			unlink(FILE_RUNTIME);
-			unlink(FILE_LOCK);
+			unlink(PODRUN_FILE_RUNTIME);
+			unlink(PODRUN_FILE_LOCK);
 		}
 		remove_with_parent(data);
 		return;
 	}
-	char entry[] = ENTRY_REMOVE_POD, *words[] = {argv[0], entry, argv[2], argv[3], argv[4], argv[5], NULL};
-	if (chdir("/") < 0 || fcntl(FD_LOCK, F_SETFD, 0) < 0) // the program holds the lock meanwhile
+	char entry[] = PODRUN_ENTRY_REMOVE_POD, *words[] = {argv[0], entry, argv[2], argv[3], argv[4], argv[5], NULL};
+	if (chdir("/") < 0 || fcntl(PODRUN_FD_LOCK, F_SETFD, 0) < 0) // the program holds the lock meanwhile
 		return;
 	podrun_clear_env();
 	sigprocmask(SIG_SETMASK, &pod->old_mask, NULL);
@@ -183,8 +183,8 @@ static void finish_removal(const struct podrun_pod *pod) {
 }
 
 void podrun_monitor(char **argv) {
-	const char *own_userns = podrun_env(ENV_OWN_USER_NS);
-	podrun_report_to(FD_REPORT);
+	const char *own_userns = podrun_env(PODRUN_ENV_OWN_USER_NS);
+	podrun_report_to(PODRUN_FD_REPORT);
 	// Isolate the pod from the keys of the user's session. One keyring for the pod is enough:
 	// libcontainer would make one for each container, and the kernel lets a user have 200.
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
@@ -198,15 +198,15 @@ void podrun_monitor(char **argv) {
 	struct podrun_stat self;
 	if (!podrun_read_stat("self", &self))
 		podrun_die("read /proc/self/stat");
-	struct podrun_pod pod = {.argv = argv, .monitor_start = self.start, .hostname = podrun_env(ENV_HOSTNAME), .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
-	if ((pod.hostpid = getenv(ENV_HOST_PID) != NULL))
+	struct podrun_pod pod = {.argv = argv, .monitor_start = self.start, .hostname = podrun_env(PODRUN_ENV_HOSTNAME), .own_userns = *own_userns != 0, .ids = strcmp(own_userns, "1") ? own_userns : NULL};
+	if ((pod.hostpid = getenv(PODRUN_ENV_HOST_PID) != NULL))
 		podrun_become_subreaper();
 	podrun_block_signals(&pod.set, &pod.old_mask);
-	int program = open(podrun_env(ENV_SUPERVISOR), O_PATH | O_CLOEXEC); // it may be removed while the pod lives
+	int program = open(podrun_env(PODRUN_ENV_SUPERVISOR), O_PATH | O_CLOEXEC); // it may be removed while the pod lives
 	if (program < 0)
 		podrun_die("open the supervisor program");
 	pod.program = podrun_move_fd_up(program); // above the descriptors of a supervisor
-	int router = podrun_env_fd(ENV_ROUTER);
+	int router = podrun_env_fd(PODRUN_ENV_ROUTER);
 	pod.router = podrun_move_fd_up(router >= 0 ? router : make_router());
 	pod.served = podrun_move_fd_up(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	for (struct podrun_restarts restarts = {.max = 5000000000};;) { // short enough for a client that waits for the pod meanwhile
@@ -224,14 +224,14 @@ void podrun_monitor(char **argv) {
 			if (pod.hostpid)
 				podrun_kill_descendants();
 			// The first pod init reports its errors itself. After a restart a failed one is restarted again.
-			int lost = WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SANDBOX_LOST;
-			int in_order = WIFEXITED(st) && !lost && (!pod.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == EXIT_UNRECOVERABLE);
+			int lost = WIFEXITED(st) && WEXITSTATUS(st) == PODRUN_EXIT_SANDBOX_LOST;
+			int in_order = WIFEXITED(st) && !lost && (!pod.restarted || WEXITSTATUS(st) == 0 || WEXITSTATUS(st) == PODRUN_EXIT_UNRECOVERABLE);
 			if (in_order) {
 				finish_removal(&pod);
 				_exit(WEXITSTATUS(st));
 			}
 		}
-		if (!pod.restarted && eventfd_read(FD_SERVED, &served) < 0)
+		if (!pod.restarted && eventfd_read(PODRUN_FD_SERVED, &served) < 0)
 			_exit(1); // the caller that starts the pod has received the error
 		prepare_restart(&pod, st, podrun_restart_delay(&restarts, born));
 	}

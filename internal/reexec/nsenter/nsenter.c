@@ -1,6 +1,6 @@
 // This constructor enters namespaces before the Go runtime has started its threads, because
 // unshare(CLONE_NEWUSER) refuses a process with threads. The caller (package reexec) passes its
-// instructions in the environment (ENV_ENTER and others of protocol.h). The constructor parses
+// instructions in the environment (PODRUN_ENV_ENTER and others of protocol.h). The constructor parses
 // only numbers and paths that the caller has prepared.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,15 +37,15 @@ static void reset_signals(void) {
 __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **argv) {
 	(void)argc;
 	mallopt(M_ARENA_MAX, 1); // Go does not use malloc; without this each of its threads maps 128 MB for it
-	const char *what = podrun_env(ENV_ENTER);
+	const char *what = podrun_env(PODRUN_ENV_ENTER);
 	if (getenv("_LIBCONTAINER_INITPIPE")) {
 		reset_signals();
 		return;
 	}
 	if (!*what)
 		return;
-	int net = !strcmp(what, ENTER_USER_NS_NET);
-	if (!net && strcmp(what, ENTER_USER_NS)) {
+	int net = !strcmp(what, PODRUN_ENTER_USER_NS_NET);
+	if (!net && strcmp(what, PODRUN_ENTER_USER_NS)) {
 		if (!podrun_pod_program)
 			podrun_die_text("the pod program is a program of its own");
 		podrun_pod_program(argv);

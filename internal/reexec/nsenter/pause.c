@@ -27,10 +27,10 @@ static void enter_empty_root(void) {
 		podrun_die("enter the empty root of the pause process");
 }
 
-// join_namespaces joins the pod's namespaces, the descriptors from FD_PAUSE on: /proc/1 is
+// join_namespaces joins the pod's namespaces, the descriptors from PODRUN_FD_PAUSE on: /proc/1 is
 // visible to all containers, and it shows the network, too.
 static void join_namespaces(void) {
-	for (int fd = FD_PAUSE; setns(fd, 0) == 0; fd++)
+	for (int fd = PODRUN_FD_PAUSE; setns(fd, 0) == 0; fd++)
 		;
 	if (errno != EBADF)
 		podrun_die("enter the pod's namespaces with the pause process");
@@ -42,8 +42,8 @@ static __attribute__((noreturn)) void pause_process(void) {
 	join_namespaces();
 	enter_empty_root();
 	podrun_drop_privileges();
-	prctl(PR_SET_NAME, COMM_PAUSE, 0, 0, 0);
-	podrun_close_from(FD_PAUSE);
+	prctl(PR_SET_NAME, PODRUN_COMM_PAUSE, 0, 0, 0);
+	podrun_close_from(PODRUN_FD_PAUSE);
 	podrun_drop_program_pages();
 	for (;;) {
 		int sig;
@@ -70,7 +70,7 @@ static __attribute__((noreturn)) void start_in_userns(int userns) {
 }
 
 void podrun_pause(void) {
-	if (podrun_env_fd(ENV_USER_NS) >= 0)
-		start_in_userns(podrun_env_fd(ENV_USER_NS));
+	if (podrun_env_fd(PODRUN_ENV_USER_NS) >= 0)
+		start_in_userns(podrun_env_fd(PODRUN_ENV_USER_NS));
 	pause_process();
 }

@@ -10,14 +10,14 @@
 #include "base.h"
 
 void podrun_pod_program(char **argv) {
-	const char *what = podrun_env(ENV_ENTER);
-	if (!strcmp(what, ENTER_FIRST))
+	const char *what = podrun_env(PODRUN_ENV_ENTER);
+	if (!strcmp(what, PODRUN_ENTER_FIRST))
 		podrun_first();
-	if (!strcmp(what, ENTER_POD))
+	if (!strcmp(what, PODRUN_ENTER_POD))
 		podrun_monitor(argv);
-	if (!strcmp(what, ENTER_PAUSE))
+	if (!strcmp(what, PODRUN_ENTER_PAUSE))
 		podrun_pause();
-	if (!strcmp(what, ENTER_UNIT_LOOP))
+	if (!strcmp(what, PODRUN_ENTER_UNIT_LOOP))
 		podrun_unit_loop(argv);
 	podrun_die_text("podrun starts this program, nobody else");
 }

@@ -47,14 +47,14 @@ struct probe {
 	unsigned port;
 	unsigned text_size; // bytes of the text
 	unsigned args, env; // numbers of strings
-	unsigned counter;   // number of the counter of its successes in the file KEPT_COUNTERS
+	unsigned counter;   // number of the counter of its successes in the file PODRUN_KEPT_COUNTERS
 	unsigned char address[16];
 };
 
-enum { NULL_FD = FD_SHIM_CHANNEL + 1, SHIM_FD, OWN_FDS }; // descriptors of a prober, after those of the exec shim
+enum { NULL_FD = PODRUN_FD_SHIM_CHANNEL + 1, SHIM_FD, OWN_FDS }; // descriptors of a prober, after those of the exec shim
 enum { MAX_HEAD = 4096, MAX_BODY = 10 << 10 }; // bytes of an answer, the latter as in runner/probe
 
-static pid_t probers[MAX_PROBES];
+static pid_t probers[PODRUN_MAX_PROBES];
 
 // strings are those of a command.
 struct strings {
@@ -75,7 +75,7 @@ static void end_command(void) {
 		waitpid(run.maker, NULL, 0);
 	}
 	while (run.channel >= 0 && recv(run.channel, reply, sizeof reply, MSG_DONTWAIT) == sizeof reply)
-		if (reply[0] == SHIM_STARTED)
+		if (reply[0] == PODRUN_SHIM_STARTED)
 			run.command = reply[1];
 	if (run.command > 0) {
 		kill(-run.command, SIGKILL); // it leads a process group, or is about to
@@ -183,7 +183,7 @@ static pid_t start_shim(int channel) {
 	if (pid == 0) {
 		for (int fd = 0; fd < 3; fd++)
 			dup2(NULL_FD, fd);
-		dup2(channel, FD_SHIM_CHANNEL);
+		dup2(channel, PODRUN_FD_SHIM_CHANNEL);
 		syscall(SYS_execveat, SHIM_FD, "", run.what.argv, run.what.env, AT_EMPTY_PATH);
 		_exit(126);
 	}
@@ -197,7 +197,7 @@ static int await_exec(long long deadline) {
 	int reply[2];
 	ssize_t n = -1;
 	while (await(run.channel, POLLIN, deadline) && (n = recv(run.channel, reply, sizeof reply, MSG_DONTWAIT)) != 0) {
-		if (n != sizeof reply || reply[0] != SHIM_STARTED || run.command)
+		if (n != sizeof reply || reply[0] != PODRUN_SHIM_STARTED || run.command)
 			return 0;
 		run.command = reply[1];
 	}
@@ -287,15 +287,15 @@ static int dup_kept(const char *name) { return fcntl(podrun_find_kept(name), F_D
 static int prepare_command(struct probe *p) {
 	if (!read_strings(p, &run.what))
 		return 0;
-	int target = dup_kept(run.what.target), shim = dup_kept(KEPT_SHIM), null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	return dup2(target, FD_SHIM_TARGET) >= 0 && dup3(shim, SHIM_FD, O_CLOEXEC) >= 0 && dup3(null, NULL_FD, O_CLOEXEC) >= 0 &&
-	       dup2(NULL_FD, FD_SHIM_CHANNEL) >= 0; // so that no other descriptor gets that number
+	int target = dup_kept(run.what.target), shim = dup_kept(PODRUN_KEPT_SHIM), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return dup2(target, PODRUN_FD_SHIM_TARGET) >= 0 && dup3(shim, SHIM_FD, O_CLOEXEC) >= 0 && dup3(null, NULL_FD, O_CLOEXEC) >= 0 &&
+	       dup2(NULL_FD, PODRUN_FD_SHIM_CHANNEL) >= 0; // so that no other descriptor gets that number
 }
 
 // prepare_connections enters the network from which a prober connects, and then drops all privileges, because
 // the prober reads what servers send.
 static int prepare_connections(const struct probe *p) {
-	if (p->netns && setns(FD_NET, CLONE_NEWNET) < 0)
+	if (p->netns && setns(PODRUN_FD_NET, CLONE_NEWNET) < 0)
 		return 0;
 	podrun_drop_privileges();
 	return p->family == AF_INET || p->family == AF_INET6;
@@ -316,7 +316,7 @@ static void *map_kept(const char *name, size_t *size) {
 static unsigned long long *map_counter(const struct probe *p) {
 	static unsigned long long unread;
 	size_t size = 0;
-	unsigned long long *all = map_kept(KEPT_COUNTERS, &size);
+	unsigned long long *all = map_kept(PODRUN_KEPT_COUNTERS, &size);
 	return all && p->counter < size / sizeof *all ? all + p->counter : &unread;
 }
 
@@ -324,10 +324,10 @@ static unsigned long long *map_counter(const struct probe *p) {
 static __attribute__((noreturn)) void run_prober(int number) {
 	struct sigaction action = {.sa_handler = stop};
 	size_t size = 0;
-	prctl(PR_SET_NAME, COMM_PROBER, 0, 0, 0);
+	prctl(PR_SET_NAME, PODRUN_COMM_PROBER, 0, 0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); // in the host's PID namespace the kernel would not end it with the pod init
 	sigaction(SIGTERM, &action, NULL);
-	char *table = map_kept(KEPT_PROBES, &size);
+	char *table = map_kept(PODRUN_KEPT_PROBES, &size);
 	struct probe *p = table ? find_probe(table, size, number) : NULL;
 	unsigned long long *successes = p ? map_counter(p) : NULL;
 	if (!p || !(p->family ? prepare_connections(p) : prepare_command(p)))
@@ -346,7 +346,7 @@ static __attribute__((noreturn)) void run_prober(int number) {
 }
 
 int podrun_start_probers(int count) {
-	if (count > MAX_PROBES)
+	if (count > PODRUN_MAX_PROBES)
 		return -1;
 	for (int i = 0; i < count; i++) {
 		if ((probers[i] = fork()) == 0)
@@ -358,7 +358,7 @@ int podrun_start_probers(int count) {
 }
 
 void podrun_stop_probers(void) {
-	for (int i = 0; i < MAX_PROBES; i++) {
+	for (int i = 0; i < PODRUN_MAX_PROBES; i++) {
 		if (probers[i] > 0)
 			kill(probers[i], SIGTERM);
 		probers[i] = 0; // its exit is like that of an orphan
@@ -366,7 +366,7 @@ void podrun_stop_probers(void) {
 }
 
 int podrun_forget_prober(pid_t pid) {
-	for (int i = 0; i < MAX_PROBES; i++)
+	for (int i = 0; i < PODRUN_MAX_PROBES; i++)
 		if (probers[i] == pid) {
 			probers[i] = 0;
 			return 1;
@@ -376,7 +376,7 @@ int podrun_forget_prober(pid_t pid) {
 
 int podrun_count_probers(void) {
 	int n = 0;
-	for (int i = 0; i < MAX_PROBES; i++)
+	for (int i = 0; i < PODRUN_MAX_PROBES; i++)
 		n += probers[i] > 0;
 	return n;
 }

@@ -1,4 +1,4 @@
-// Probers, each of which runs one probe of the table KEPT_PROBES, and exits when that does not succeed.
+// Probers, each of which runs one probe of the table PODRUN_KEPT_PROBES, and exits when that does not succeed.
 #pragma once
 
 #include <sys/types.h>

@@ -58,37 +58,29 @@ static void make_namespaces(const struct podrun_pod *pod, int channel) {
 	_exit(write(channel, "x", 1) != 1 || read(channel, &c, 1) != 0);
 }
 
-// map_identity maps every id of this user namespace to itself in a process's new user namespace.
-static void map_identity(pid_t pid, const char *name) {
-	char path[64], text[4096];
+// identity returns a map of every id of this user namespace to itself.
+static const char *identity(const char *name) {
+	static char text[4096];
+	char path[64];
 	unsigned first, outside, count;
-	int n = 0, fd;
+	int n = 0;
+	*text = 0;
 	snprintf(path, sizeof path, "/proc/self/%s", name);
 	FILE *own = fopen(path, "re");
 	while (own && n < (int)sizeof text - 64 && fscanf(own, "%u %u %u", &first, &outside, &count) == 3)
 		n += snprintf(text + n, sizeof text - n, "%u %u %u\n", first, first, count);
 	if (own)
 		fclose(own);
-	snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-	if ((fd = open(path, O_WRONLY | O_CLOEXEC)) < 0 || write(fd, text, n) != n)
-		podrun_die("map the ids of the pod's own user namespace");
-	close(fd);
+	return text;
 }
 
-// map_ids writes the maps of users and groups of a process's new user namespace.
+// map_ids writes the maps of users and groups of a process's new user namespace. Without ids it has those of this process.
 static void map_ids(pid_t pid, const char *ids) {
 	static const char *const names[] = {"uid_map", "gid_map"};
 	char path[64];
 	for (int i = 0; i < 2; i++) {
-		if (!ids) {
-			map_identity(pid, names[i]);
-			continue;
-		}
 		snprintf(path, sizeof path, "/proc/%d/%s", pid, names[i]);
-		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		if (fd < 0 || write(fd, ids, strlen(ids)) != (ssize_t)strlen(ids))
-			podrun_die("map the ids of the pod's own user namespace");
-		close(fd);
+		podrun_write_file(path, ids ? ids : identity(names[i]), "map the ids of the pod's own user namespace");
 	}
 }
 
@@ -126,13 +118,13 @@ static struct ns_child start_ns_child(const struct podrun_pod *pod) {
 
 // place_namespaces opens the namespaces that the child has made.
 static void place_namespaces(struct ns_child m, int own_userns) {
-	place_namespace(m.pid, "net", FD_NET);
-	place_namespace(m.pid, "ipc", FD_IPC);
-	place_namespace(m.pid, "uts", FD_UTS);
+	place_namespace(m.pid, "net", PODRUN_FD_NET);
+	place_namespace(m.pid, "ipc", PODRUN_FD_IPC);
+	place_namespace(m.pid, "uts", PODRUN_FD_UTS);
 	if (own_userns)
-		place_namespace(m.pid, "user", FD_USER);
+		place_namespace(m.pid, "user", PODRUN_FD_USER);
 	else
-		close(FD_USER);
+		close(PODRUN_FD_USER);
 	close(m.channel);
 	waitpid(m.pid, NULL, 0);
 }
@@ -146,7 +138,7 @@ static void write_pidfile(const struct podrun_pod *pod) {
 	if (!podrun_read_stat("self", &st))
 		podrun_die("read /proc/self/stat");
 	int n = snprintf(line, sizeof line, "%d %llu %d %llu\n", st.pid, st.start, st.ppid, pod->monitor_start);
-	if ((pwrite(FD_LOCK, line, n, 0) != n || ftruncate(FD_LOCK, n) < 0) && !pod->restarted)
+	if ((pwrite(PODRUN_FD_LOCK, line, n, 0) != n || ftruncate(PODRUN_FD_LOCK, n) < 0) && !pod->restarted)
 		podrun_die("write the pod's lock");
 }
 
@@ -170,27 +162,27 @@ void podrun_start_init(struct podrun_pod *pod) {
 		podrun_die("fork the supervisor");
 	if (supervisor == 0) { // it stays in the host's network and forwards the pod's traffic
 		if (pod->restarted)
-			close(FD_REPORT); // the report has no reader
+			close(PODRUN_FD_REPORT); // the report has no reader
 		podrun_execute_supervisor(pod, pair[1]);
 		podrun_die("execute the supervisor program");
 	}
-	prctl(PR_SET_NAME, COMM_POD_INIT, 0, 0, 0);
+	prctl(PR_SET_NAME, PODRUN_COMM_POD_INIT, 0, 0, 0);
 	close(pair[1]);
 	int channel = podrun_move_fd_up(pair[0]);
 	if (!pod->own_userns) // the supervisor starts meanwhile
 		await_child(maker);
 	place_namespaces(maker, pod->own_userns);
-	podrun_place_fd(pod->router, FD_ROUTER);
-	podrun_place_fd(pod->served, FD_SERVED);
-	podrun_place_fd(pod->program, FD_PROGRAM);
-	pod->program = FD_PROGRAM;
-	podrun_place_fd(signalfd(-1, &pod->set, SFD_CLOEXEC | SFD_NONBLOCK), FD_SIGNALS);
-	podrun_place_fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), FD_ALARM);
-	if (send(channel, MSG_READY, strlen(MSG_READY), MSG_NOSIGNAL) != strlen(MSG_READY))
+	podrun_place_fd(pod->router, PODRUN_FD_ROUTER);
+	podrun_place_fd(pod->served, PODRUN_FD_SERVED);
+	podrun_place_fd(pod->program, PODRUN_FD_PROGRAM);
+	pod->program = PODRUN_FD_PROGRAM;
+	podrun_place_fd(signalfd(-1, &pod->set, SFD_CLOEXEC | SFD_NONBLOCK), PODRUN_FD_SIGNALS);
+	podrun_place_fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), PODRUN_FD_ALARM);
+	if (send(channel, PODRUN_MSG_READY, strlen(PODRUN_MSG_READY), MSG_NOSIGNAL) != strlen(PODRUN_MSG_READY))
 		podrun_die("start the supervisor");
-	podrun_place_fd(channel, FD_FREE);
+	podrun_place_fd(channel, PODRUN_FD_FREE);
 	podrun_report_to(2); // the supervisor's log from now on
-	podrun_close_from(FD_FREE + 1);
+	podrun_close_from(PODRUN_FD_FREE + 1);
 	podrun_drop_program_pages();
-	podrun_init_loop(pod, supervisor, FD_FREE);
+	podrun_init_loop(pod, supervisor, PODRUN_FD_FREE);
 }

@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct podrun_kept podrun_kept[MAX_KEPT];
+struct podrun_kept podrun_kept[PODRUN_MAX_KEPT];
 int podrun_kept_count;
 
-static struct podrun_exit exits[MAX_EXITS];
+static struct podrun_exit exits[PODRUN_MAX_EXITS];
 static int exits_count;
 
 static struct podrun_kept *find(const char *name) {
@@ -44,7 +44,7 @@ static void keep(const char *name, int fd, int watched) {
 	int listens = 0;
 	socklen_t size = sizeof listens;
 	drop(name);
-	if (podrun_kept_count == MAX_KEPT || strlen(name) > MAX_KEPT_NAME) {
+	if (podrun_kept_count == PODRUN_MAX_KEPT || strlen(name) > PODRUN_MAX_KEPT_NAME) {
 		close(fd);
 		return;
 	}
@@ -66,31 +66,31 @@ static void forget(int pid, unsigned long long start) {
 
 // handle_state_message handles messages about descriptors and exits. It returns 0 for any other.
 static int handle_state_message(const char *words, int fd) {
-	char name[MAX_MESSAGE];
+	char name[PODRUN_MAX_MESSAGE];
 	int pid;
 	unsigned long long start;
-	if (fd >= 0 && sscanf(words, MSG_KEEP " %159s", name) == 1)
+	if (fd >= 0 && sscanf(words, PODRUN_MSG_KEEP " %159s", name) == 1)
 		keep(name, fd, 0);
-	else if (fd >= 0 && sscanf(words, MSG_WATCH " %159s", name) == 1)
+	else if (fd >= 0 && sscanf(words, PODRUN_MSG_WATCH " %159s", name) == 1)
 		keep(name, fd, 1);
 	else if (fd >= 0)
 		close(fd);
-	else if (sscanf(words, MSG_DROP " %159s", name) == 1)
+	else if (sscanf(words, PODRUN_MSG_DROP " %159s", name) == 1)
 		drop(name);
-	else if (sscanf(words, MSG_FORGET " %d %llu", &pid, &start) == 2)
+	else if (sscanf(words, PODRUN_MSG_FORGET " %d %llu", &pid, &start) == 2)
 		forget(pid, start);
 	else
 		return 0;
 	return 1;
 }
 
-int podrun_read_message(int channel, char words[MAX_MESSAGE]) {
+int podrun_read_message(int channel, char words[PODRUN_MAX_MESSAGE]) {
 	union {
 		char room[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	for (;;) {
-		struct iovec text = {words, MAX_MESSAGE - 1};
+		struct iovec text = {words, PODRUN_MAX_MESSAGE - 1};
 		struct msghdr m = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
 		ssize_t n = recvmsg(channel, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		// A supervisor that was killed with unread data resets the connection, once. The messages
@@ -110,14 +110,14 @@ int podrun_read_message(int channel, char words[MAX_MESSAGE]) {
 }
 
 int podrun_pass_kept_fds(void) {
-	char *list = calloc(podrun_kept_count + 1, MAX_KEPT_NAME + 16), *at = list;
+	char *list = calloc(podrun_kept_count + 1, PODRUN_MAX_KEPT_NAME + 16), *at = list;
 	if (!list)
 		return -1;
 	for (int i = 0; i < podrun_kept_count; i++) {
 		fcntl(podrun_kept[i].fd, F_SETFD, 0);
 		at += sprintf(at, "%s=%d ", podrun_kept[i].name, podrun_kept[i].fd);
 	}
-	return setenv(ENV_KEPT_FDS, list, 1);
+	return setenv(PODRUN_ENV_KEPT_FDS, list, 1);
 }
 
 int podrun_reap(struct podrun_exit *e) {
@@ -133,7 +133,7 @@ int podrun_reap(struct podrun_exit *e) {
 }
 
 void podrun_record_exit(const struct podrun_exit *e) {
-	if (exits_count == MAX_EXITS)
+	if (exits_count == PODRUN_MAX_EXITS)
 		forget(exits[0].process.pid, exits[0].process.start);
 	exits[exits_count++] = *e;
 }
@@ -146,13 +146,13 @@ int podrun_exits_pending(void) {
 }
 
 void podrun_send_exits(int channel) {
-	char words[MAX_MESSAGE];
+	char words[PODRUN_MAX_MESSAGE];
 	for (int i = 0; i < exits_count; i++) {
 		struct podrun_exit *e = &exits[i];
 		if (e->sent)
 			continue;
 		const struct podrun_stat *p = &e->process;
-		int n = snprintf(words, sizeof words, MSG_EXIT " %d %llu %d %lld %s", p->pid, p->start, e->status, e->at, p->comm);
+		int n = snprintf(words, sizeof words, PODRUN_MSG_EXIT " %d %llu %d %lld %s", p->pid, p->start, e->status, e->at, p->comm);
 		if (send(channel, words, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			return; // the socket is full or closed
 		e->sent = 1;

@@ -25,7 +25,7 @@
 #include "base.h"
 
 enum { MAX_PODS = 1000, MAX_STATUS = 160 }; // as many as descriptors may be open
-enum { SIGNALS, OUTPUT, FIRST_POD }; // indices of the descriptors
+enum { STOPS, OUTPUT, FIRST_POD }; // indices of the descriptors
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -53,7 +53,7 @@ static void send_notify(const char *text) {
 
 static void send_status(int n) {
 	static char text[MAX_PODS * (MAX_STATUS + 2) + 16];
-	size_t at = snprintf(text, sizeof text, NOTIFY_STATUS);
+	size_t at = snprintf(text, sizeof text, PODRUN_NOTIFY_STATUS);
 	for (int i = 0; i < n; i++)
 		at += snprintf(text + at, sizeof text - at, "%s%s", i ? "; " : "", pods[i].status);
 	send_notify(text);
@@ -62,13 +62,13 @@ static void send_status(int n) {
 // read_message receives one message of a supervisor. It returns 1 and sets *changed for a new
 // status, 0 if no message is there now, and -1 if there will be no more.
 static int read_message(int fd, struct pod *from, int *changed) {
-	char text[sizeof NOTIFY_STATUS - 1 + MAX_STATUS];
+	char text[sizeof PODRUN_NOTIFY_STATUS - 1 + MAX_STATUS];
 	ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
 	if (got <= 0)
 		return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 	text[got] = 0;
-	size_t n = strlen(NOTIFY_STATUS);
-	if (!strncmp(text, NOTIFY_STATUS, n)) {
+	size_t n = strlen(PODRUN_NOTIFY_STATUS);
+	if (!strncmp(text, PODRUN_NOTIFY_STATUS, n)) {
 		snprintf(from->status, sizeof from->status, "%s", text + n);
 		*changed = 1;
 	}
@@ -76,10 +76,10 @@ static int read_message(int fd, struct pod *from, int *changed) {
 	return 1;
 }
 
-// read_supervisor reads the messages of a supervisor and returns 0 if there will be no more. It
+// read_notifications reads the messages of a supervisor and returns 0 if there will be no more. It
 // forwards only the last of several states of the pod. It pings systemd's watchdog when all pods
 // have pinged, because one live pod proves nothing about another.
-static int read_supervisor(int fd, struct pod *from, int n) {
+static int read_notifications(int fd, struct pod *from, int n) {
 	int changed = 0, more;
 	while ((more = read_message(fd, from, &changed)) > 0)
 		;
@@ -92,7 +92,7 @@ static int read_supervisor(int fd, struct pod *from, int n) {
 			return 1;
 	for (int i = 0; i < n; i++)
 		pods[i].alive = 0;
-	send_notify(NOTIFY_WATCHDOG);
+	send_notify(PODRUN_NOTIFY_WATCHDOG);
 	return 1;
 }
 
@@ -142,7 +142,7 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	for (;;) {
 		int ready = poll(fds, FIRST_POD + n + wakers, every);
 		if (ready == 0)
-			send_notify(NOTIFY_WATCHDOG);
+			send_notify(PODRUN_NOTIFY_WATCHDOG);
 		if (ready < 0) {
 			if (errno != EINTR)
 				podrun_die("wait");
@@ -150,10 +150,10 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 		}
 		if (fds[OUTPUT].revents)
 			copy(&fds[OUTPUT]);
-		if (fds[SIGNALS].revents)
+		if (fds[STOPS].revents)
 			return;
 		for (int i = 0; i < n; i++)
-			if (fds[FIRST_POD + i].revents && !read_supervisor(fds[FIRST_POD + i].fd, &pods[i], n))
+			if (fds[FIRST_POD + i].revents && !read_notifications(fds[FIRST_POD + i].fd, &pods[i], n))
 				return;
 		for (int i = 0; i < wakers; i++)
 			if (fds[FIRST_POD + n + i].revents)
@@ -161,7 +161,7 @@ static void wait_until_needed(struct pollfd *fds, int n, int wakers) {
 	}
 }
 
-// read_spec reads ENV_UNIT_LOOP into the descriptors of the loop, and returns the CLI's.
+// read_spec reads PODRUN_ENV_UNIT_LOOP into the descriptors of the loop, and returns the CLI's.
 static int read_spec(const char *spec, struct pollfd fds[static FIRST_POD + MAX_PODS], int *n, int *wakers) {
 	char *rest = (char *)spec;
 	int cli = (int)strtol(rest, &rest, 10);
@@ -181,7 +181,7 @@ static int read_spec(const char *spec, struct pollfd fds[static FIRST_POD + MAX_
 
 void podrun_unit_loop(char **argv) {
 	struct pollfd fds[FIRST_POD + MAX_PODS];
-	int n, wakers, cli = read_spec(podrun_env(ENV_UNIT_LOOP), fds, &n, &wakers);
+	int n, wakers, cli = read_spec(podrun_env(PODRUN_ENV_UNIT_LOOP), fds, &n, &wakers);
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
@@ -190,10 +190,10 @@ void podrun_unit_loop(char **argv) {
 	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN); // standard output may be a pipe
-	fds[SIGNALS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
-	if (fds[SIGNALS].fd < 0)
+	fds[STOPS] = (struct pollfd){.fd = signalfd(-1, &set, SFD_CLOEXEC), .events = POLLIN};
+	if (fds[STOPS].fd < 0)
 		podrun_die("wait for signals");
-	prctl(PR_SET_NAME, COMM_UNIT_LOOP, 0, 0, 0);
+	prctl(PR_SET_NAME, PODRUN_COMM_UNIT_LOOP, 0, 0, 0);
 	podrun_drop_program_pages();
 	wait_until_needed(fds, n, wakers);
 	for (int i = 0; i < wakers; i++)
@@ -205,12 +205,12 @@ void podrun_unit_loop(char **argv) {
 	// A signal stays blocked, and so pending, until Go unblocks it: it would then end the CLI if no
 	// handler is installed yet. So the loop consumes the signal and passes its name to the CLI.
 	struct signalfd_siginfo info;
-	const char *why = WOKEN_BY_GONE;
-	if (fds[SIGNALS].revents && read(fds[SIGNALS].fd, &info, sizeof info) == sizeof info)
-		why = info.ssi_signo == SIGTERM ? WOKEN_BY_TERM : info.ssi_signo == SIGHUP ? WOKEN_BY_HUP : WOKEN_BY_INT;
-	unsetenv(ENV_ENTER);
-	unsetenv(ENV_UNIT_LOOP);
-	setenv(ENV_WOKEN_BY, why, 1);
+	const char *why = PODRUN_WOKEN_BY_GONE;
+	if (fds[STOPS].revents && read(fds[STOPS].fd, &info, sizeof info) == sizeof info)
+		why = info.ssi_signo == SIGTERM ? PODRUN_WOKEN_BY_TERM : info.ssi_signo == SIGHUP ? PODRUN_WOKEN_BY_HUP : PODRUN_WOKEN_BY_INT;
+	unsetenv(PODRUN_ENV_ENTER);
+	unsetenv(PODRUN_ENV_UNIT_LOOP);
+	setenv(PODRUN_ENV_WOKEN_BY, why, 1);
 	fcntl(cli, F_SETFD, FD_CLOEXEC);
 	podrun_execute(cli, argv);
 	podrun_die("wake podrun");

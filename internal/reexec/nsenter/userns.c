@@ -15,13 +15,6 @@
 
 #include "base.h"
 
-static void write_file(const char *path, const char *text) {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		podrun_die(path);
-	close(fd);
-}
-
 // run_idtool starts newuidmap or newgidmap on target with the numbers of map.
 static pid_t run_idtool(const char *dir, const char *tool, pid_t target, const char *map) {
 	pid_t child = fork();
@@ -82,9 +75,9 @@ static void enter_user_namespace(int with, const char *uidmap, const char *gidma
 		if (!exited_zero(helper))
 			podrun_die_text("map the subordinate ids: newuidmap or newgidmap failed");
 	} else {
-		write_file("/proc/self/setgroups", "deny");
-		write_file("/proc/self/uid_map", uidmap);
-		write_file("/proc/self/gid_map", gidmap);
+		podrun_write_file("/proc/self/setgroups", "deny", "/proc/self/setgroups");
+		podrun_write_file("/proc/self/uid_map", uidmap, "/proc/self/uid_map");
+		podrun_write_file("/proc/self/gid_map", gidmap, "/proc/self/gid_map");
 	}
 }
 
@@ -101,13 +94,13 @@ int podrun_become_root(int with) {
 			podrun_die("make a mount namespace");
 		return 0;
 	}
-	int joined = podrun_env_fd(ENV_USER_NS);
+	int joined = podrun_env_fd(PODRUN_ENV_USER_NS);
 	if (joined >= 0) {
 		join_user_namespace(joined);
 		if (with && unshare(with) < 0)
 			podrun_die("make a mount namespace");
 	} else
-		enter_user_namespace(with, podrun_env(ENV_UID_MAP), podrun_env(ENV_GID_MAP), podrun_env(ENV_ID_TOOLS));
+		enter_user_namespace(with, podrun_env(PODRUN_ENV_UID_MAP), podrun_env(PODRUN_ENV_GID_MAP), podrun_env(PODRUN_ENV_ID_TOOLS));
 	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		podrun_die("become root of the user namespace");
 	return joined < 0;

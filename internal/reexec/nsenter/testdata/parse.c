@@ -1,5 +1,6 @@
 // Runs what the pod program parses: 'm' messages of a supervisor, one in each line; 'f' what the first process receives;
-// 'u' the numbers for the unit loop; 'n' a message to it; 's' /proc/PID/stat.
+// 'u' the numbers for the unit loop; 'n' a message to it; 's' /proc/PID/stat; 't' a table of probes; 'a' an answer of a
+// server, as it grows by one byte each time.
 #include "../base.c"
 #include "../descendants.c"
 #include "../first.c"
@@ -7,20 +8,17 @@
 #include "../probe.c"
 #include "../state.c"
 #include "../userns.c"
-// Names that init.c has, too.
-#define SIGNALS UNIT_SIGNALS
-#define read_supervisor unit_read_supervisor
 #include "../unitloop.c"
 
-#include "../../../cparser/parser.h"
+#include "../../cparser/parser.h"
 
 static void parse_messages(char *text) {
 	supervisor = (typeof(supervisor)){.channel = -1};
 	for (char *line; (line = strsep(&text, "\n"));) {
-		char words[MAX_MESSAGE];
+		char words[PODRUN_MAX_MESSAGE];
 		snprintf(words, sizeof words, "%s", line);
 		put(handle_state_message(words, -1) ? "state" : "");
-		if (strcmp(words, MSG_SERVING)) // needs a monitor
+		if (strcmp(words, PODRUN_MSG_SERVING)) // needs a monitor
 			handle_message(words);
 	}
 	put_number(supervisor.over);
@@ -32,7 +30,7 @@ static void parse_messages(char *text) {
 }
 
 static void parse_first(char *text, size_t n) {
-	char *argv[MAX_FIRST_ARGS + 1], *at = text, *word;
+	char *argv[PODRUN_MAX_FIRST_ARGS + 1], *at = text, *word;
 	read_args(argv, &at, text + n);
 	for (char **a = argv; *a; a++)
 		put(*a);
@@ -64,9 +62,50 @@ static void parse_notify(const char *text, size_t n) {
 	close(pair[1]);
 }
 
+static void parse_answer(const char *input, size_t size) {
+	int verdict = 0;
+	for (size_t n = 1; n <= size && verdict == 0; n++) {
+		char *text = malloc(n + 1); // of exactly this size: one byte after it is an error
+		memcpy(text, input, n);
+		text[n] = 0;
+		verdict = judge_answer(text, n, 0);
+		if (verdict == 0 && n == size)
+			verdict = judge_answer(text, n, 1);
+		free(text);
+	}
+	put_number(verdict);
+}
+
+static void parse_table(char *table, size_t size) {
+	struct probe *p;
+	for (int i = 0; (p = find_probe(table, size, i)); i++) {
+		fprintf(out, "%lld %lld %lld %u %u %u %u text %.*s", p->next, p->period, p->timeout, p->family, p->netns, p->port, p->counter,
+			(int)p->text_size, (char *)(p + 1));
+		if (!p->family) {
+			struct strings s;
+			fprintf(out, " strings %d", read_strings(p, &s));
+			for (char **a = s.argv; a && *a; a++)
+				fprintf(out, " %s", *a);
+			for (char **e = s.env; e && *e; e++)
+				fprintf(out, " %s", *e);
+			free(s.argv);
+			free(s.env);
+		}
+		fputc(0, out);
+	}
+}
+
 static void parse(unsigned kind, char *text, size_t n) {
 	struct podrun_stat st;
+	char *table;
 	switch (kind) {
+	case 'a':
+		parse_answer(text, n);
+		break;
+	case 't':
+		parse_table(table = without_end(text, n), n);
+		free(table);
+		break;
 	case 'm':
 		parse_messages(text);
 		break;

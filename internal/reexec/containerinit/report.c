@@ -9,7 +9,7 @@ enum { failed = 255 }; // exit code of libcontainer's init
 
 static int to = -1;
 
-void report_to(int socket) { to = socket; }
+void podrun_report_steps_to(int socket) { to = socket; }
 
 // quoted writes text as the inside of a JSON string.
 static void quoted(char *out, size_t size, const char *text) {
@@ -31,7 +31,7 @@ static __attribute__((noreturn)) void report(const char *text) {
 	_exit(failed);
 }
 
-void must(long result, const char *step, const char *about) {
+void podrun_must(long result, const char *step, const char *about) {
 	if (result >= 0)
 		return;
 	char text[1024], *error = strerror(errno);
@@ -39,7 +39,7 @@ void must(long result, const char *step, const char *about) {
 	report(text);
 }
 
-void refuse(const char *what, const char *about) {
+void podrun_refuse(const char *what, const char *about) {
 	char text[1024];
 	snprintf(text, sizeof text, "%s%s%.700s", what, *about ? ": " : "", about);
 	report(text);

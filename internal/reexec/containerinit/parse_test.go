@@ -13,7 +13,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
-	"github.com/podrun/podrun/internal/cparser"
+	"github.com/podrun/podrun/internal/reexec/cparser"
 )
 
 const parsers = "testdata/parse.c"

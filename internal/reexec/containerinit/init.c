@@ -1,11 +1,10 @@
 // A container's init in C. libcontainer's parent side starts the supervisor program as the init, and runc's nsexec makes
-// its namespaces, in a constructor. If the supervisor has asked for it (PLAIN_LOG_LEVEL), the process does not go on to the Go
-// runtime and libcontainer's init, but does here what that does for a plain container (standard_init_linux.go), in the
-// same order where the order matters, and says the same to the parent side (sync.go).
+// its namespaces, in a constructor. If the supervisor has asked for it (PODRUN_PLAIN_LOG_LEVEL), the process does not go on to
+// the Go runtime and libcontainer's init, but does here what that init does for a plain container (standard_init_linux.go),
+// in the same order where the order matters, and says the same to the parent side (sync.go).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -32,7 +30,7 @@ static int descriptor(const char *name) {
 	char *end;
 	long n = text && *text ? strtol(text, &end, 10) : -1;
 	if (n < 3 || n > 1 << 20 || *end)
-		refuse("libcontainer passes no descriptor", name);
+		podrun_refuse("libcontainer passes no descriptor", name);
 	return n;
 }
 
@@ -41,19 +39,19 @@ static struct json read_text(int fd) {
 	struct config_progress progress = {0};
 	size_t have = 0, room = 64 << 10;
 	char *text = malloc(room);
-	while (text && !config_complete(&progress, text, have)) {
+	while (text && !podrun_config_complete(&progress, text, have)) {
 		if (have == room)
 			text = room < max_config ? realloc(text, room *= 2) : NULL;
 		ssize_t n = text ? read(fd, text + have, room - have) : 0;
 		if (n < 0 && errno == EINTR)
 			continue;
-		must(n, "read", "the configuration");
+		podrun_must(n, "read", "the configuration");
 		if (n == 0)
 			break;
 		have += n;
 	}
 	if (!text)
-		refuse("the configuration is too large", "");
+		podrun_refuse("the configuration is too large", "");
 	return (struct json){.next = text, .end = text + have};
 }
 
@@ -61,17 +59,17 @@ static struct json read_text(int fd) {
 static void ask(int socket, const char *type, const char *want) {
 	char text[256];
 	int n = snprintf(text, sizeof text, "{\"type\":\"%s\",\"flags\":0}", type);
-	must(send(socket, text, n, MSG_NOSIGNAL), "tell libcontainer", type);
+	podrun_must(send(socket, text, n, MSG_NOSIGNAL), "tell libcontainer", type);
 	do
 		n = recv(socket, text, sizeof text, MSG_TRUNC);
 	while (n < 0 && errno == EINTR);
-	must(n, "wait for libcontainer's", want);
+	podrun_must(n, "wait for libcontainer's", want);
 	if (n == 0)
 		_exit(255); // it has gone
 	struct json j = {.next = text, .end = text + (n < (int)sizeof text ? n : 0)};
-	const char *got = config_sync(&j);
+	const char *got = podrun_config_sync(&j);
 	if (!got || strcmp(got, want))
-		refuse("libcontainer does not answer", want);
+		podrun_refuse("libcontainer does not answer", want);
 }
 
 // make_directory makes a directory with those above it.
@@ -83,18 +81,7 @@ static void make_directory(char *path) {
 			*p = '/';
 		}
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		must(-1, "make the working directory", path);
-}
-
-// open_descriptors opens the directory of the process's descriptors in the caller's /proc.
-static int open_descriptors(void) {
-	struct statfs s;
-	int fd = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	must(fd, "open", "/proc/self/fd");
-	must(fstatfs(fd, &s), "look at", "/proc/self/fd");
-	if (s.f_type != PROC_SUPER_MAGIC)
-		refuse("/proc is no file system of processes", "");
-	return fd;
+		podrun_must(-1, "make the working directory", path);
 }
 
 // await_start waits until the parent side opens the other end of its FIFO.
@@ -113,37 +100,37 @@ static __attribute__((noreturn)) void container_init(void) {
 	struct config c = {0};
 	const char *key;
 	int parent = getppid(), sync = descriptor("_LIBCONTAINER_SYNCPIPE");
-	report_to(sync);
+	podrun_report_steps_to(sync);
 	int pipe = descriptor("_LIBCONTAINER_INITPIPE"), log = descriptor("_LIBCONTAINER_LOGPIPE"), fifo = descriptor("_LIBCONTAINER_FIFOFD");
 	struct json text = read_text(pipe);
 	close(pipe);
-	const char *wrong = config_read(&c, &text, &key);
+	const char *wrong = podrun_config_read(&c, &text, &key);
 	if (wrong)
-		refuse(wrong, key ? key : "");
+		podrun_refuse(wrong, key ? key : "");
 
-	int descriptors = open_descriptors(), root = mount_root(&c);
-	bool set_groups = groups_allowed();
-	mount_all(root, &c);
+	int descriptors = podrun_open_proc("/proc/self/fd", O_PATH | O_DIRECTORY), root = podrun_mount_root(&c);
+	bool set_groups = podrun_groups_allowed();
+	podrun_mount_all(root, &c);
 	ask(sync, "procHooks", "procHooksDone"); // the container's cgroup gets its limits
-	protect_paths(root, &c);
-	enter_root(root);
+	podrun_protect_paths(root, &c);
+	podrun_enter_root(root);
 	make_directory(c.cwd);
 	if (c.read_only)
-		make_read_only(root);
+		podrun_make_read_only(root);
 	close(root);
 	umask(022);
 	if (c.no_new_privileges)
-		must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set", "no_new_privs");
+		podrun_must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "set", "no_new_privs");
 	ask(sync, "procReady", "procRun"); // the process gets its limits
 
-	complete_environment(&c);
-	become(&c, set_groups);
+	podrun_complete_environment(&c);
+	podrun_become(&c, set_groups);
 	if (getppid() != parent)
 		_exit(255); // the supervisor has gone
 	close(sync);
 	close(log);
 	await_start(descriptors, fifo);
-	must(syscall(SYS_close_range, c.passed_files + 3, ~0U, 0), "close", "descriptors"); // CVE-2024-21626
+	podrun_must(syscall(SYS_close_range, c.passed_files + 3, ~0U, 0), "close", "descriptors"); // CVE-2024-21626
 	execve(c.args[0], c.args, c.env);
 	_exit(errno == ENOENT ? 127 : 126); // the exec shim's descriptor: it reports its own failures
 }
@@ -153,7 +140,7 @@ static __attribute__((noreturn)) void container_init(void) {
 __attribute__((constructor)) static void podrun_container_init(void) {
 	const char *level = getenv("_LIBCONTAINER_LOGLEVEL"), *type = getenv("_LIBCONTAINER_INITTYPE");
 	char name[16];
-	if (!level || strcmp(level, PLAIN_LOG_LEVEL) || !type || strcmp(type, "standard") || !getenv("_LIBCONTAINER_INITPIPE"))
+	if (!level || strcmp(level, PODRUN_PLAIN_LOG_LEVEL) || !type || strcmp(type, "standard") || !getenv("_LIBCONTAINER_INITPIPE"))
 		return;
 	if (prctl(PR_GET_NAME, name) == 0 && strcmp(name, "runc:[2:INIT]"))
 		nsexec(); // returns in the container's process only

@@ -1,6 +1,8 @@
 // Runs what the init in C parses.
+#define _GNU_SOURCE
 #include "../config.c"
 #include "../json.c"
+#include "../mount.c"
 #include "../report.c"
 #include "../user.c"
 
@@ -16,7 +18,7 @@ static void parse_config(char *text, size_t n) {
 	struct config c = {0};
 	struct config_progress progress = {0};
 	struct json j = {.next = text, .end = text + n};
-	const char *key, *wrong = config_complete(&progress, text, n) ? config_read(&c, &j, &key) : "it is not complete";
+	const char *key, *wrong = podrun_config_complete(&progress, text, n) ? podrun_config_read(&c, &j, &key) : "it is not complete";
 	put(wrong ? wrong : "");
 	if (!wrong) {
 		put(c.rootfs);
@@ -24,8 +26,8 @@ static void parse_config(char *text, size_t n) {
 		put_list(c.args, c.arg_count);
 		put_list(c.env, c.env_count);
 		put_number(c.uid);
-		put_number(c.capabilities[BOUNDING]);
-		put_number(c.capabilities[AMBIENT]);
+		put_number(c.capabilities[PODRUN_BOUNDING]);
+		put_number(c.capabilities[PODRUN_AMBIENT]);
 		put_number(c.group_count);
 		put_number(c.mount_count);
 		for (size_t i = 0; i < c.mount_count; i++) {
@@ -44,16 +46,15 @@ static void parse_config(char *text, size_t n) {
 
 static void parse(unsigned kind, char *text, size_t n) {
 	if (kind == 'c') {
-		char *exact = malloc(n ? n : 1); // without a NUL after it
-		memcpy(exact, text, n);
-		parse_config(exact, n);
-		free(exact);
+		char *config = without_end(text, n);
+		parse_config(config, n);
+		free(config);
 	} else if (kind == 's') {
 		struct json j = {.next = text, .end = text + n};
-		const char *type = config_sync(&j);
+		const char *type = podrun_config_sync(&j);
 		put(type ? type : "");
 	} else {
-		const char *home = home_of(text, 1000);
+		const char *home = podrun_home_of(text, 1000);
 		put(home ? home : "none");
 	}
 }

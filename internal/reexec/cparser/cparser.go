@@ -5,10 +5,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -19,13 +22,37 @@ type Parser struct {
 	errors bytes.Buffer
 }
 
-// New compiles a source under AddressSanitizer and UndefinedBehaviorSanitizer, and starts it. The process ends with the test.
+// compiled are programs by their sources: several tests of a package need the same one.
+var compiled sync.Map
+
+// compile returns a program, compiled under AddressSanitizer and UndefinedBehaviorSanitizer.
+func compile(source string) ([]byte, error) {
+	program, _ := compiled.LoadOrStore(source, sync.OnceValues(func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "cparser")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "parser")
+		out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-D_FILE_OFFSET_BITS=64", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", path, source).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("compile %s: %w\n%s", source, err, out)
+		}
+		return os.ReadFile(path)
+	}))
+	return program.(func() ([]byte, error))()
+}
+
+// New compiles a source, under AddressSanitizer and UndefinedBehaviorSanitizer, and starts it. The process ends with the test.
 func New(t testing.TB, source string) *Parser {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "parser")
-	out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-g", "-D_FILE_OFFSET_BITS=64", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", program, source).CombinedOutput()
+	text, err := compile(source)
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
 	if err != nil {
-		t.Fatalf("compile the parsers: %v\n%s", err, out)
+		t.Fatal(err)
 	}
 	p := &Parser{}
 	cmd := exec.Command(program)

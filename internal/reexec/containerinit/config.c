@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool config_complete(struct config_progress *s, const char *text, size_t n) {
+bool podrun_config_complete(struct config_progress *s, const char *text, size_t n) {
 	for (; s->read < n; s->read++) {
 		char c = text[s->read];
 		if (s->escaped)
@@ -26,30 +26,30 @@ static void *grown(struct json *j, void *list, size_t count, size_t size) {
 		return list; // room is made at powers of two
 	void *more = realloc(list, (count ? 2 * count : 1) * size + size);
 	if (!more) {
-		json_fail(j, "there is not enough memory");
+		podrun_json_fail(j, "there is not enough memory");
 		free(list);
 	}
 	return more;
 }
 
 static void read_strings(struct json *j, char ***list, size_t *count) {
-	if (!json_null(j))
-		for (json_open(j, '['); json_element(j);) {
+	if (!podrun_json_null(j))
+		for (podrun_json_open(j, '['); podrun_json_element(j);) {
 			if (!(*list = grown(j, *list, *count, sizeof **list)))
 				return;
-			(*list)[(*count)++] = json_string(j);
+			(*list)[(*count)++] = podrun_json_string(j);
 		}
 	if ((*list = *count ? *list : grown(j, *list, 0, sizeof **list)))
 		(*list)[*count] = NULL;
 }
 
 static void read_groups(struct json *j, struct config *c) {
-	if (json_null(j))
+	if (podrun_json_null(j))
 		return;
-	for (json_open(j, '['); json_element(j);) {
+	for (podrun_json_open(j, '['); podrun_json_element(j);) {
 		if (!(c->groups = grown(j, c->groups, c->group_count, sizeof *c->groups)))
 			return;
-		c->groups[c->group_count++] = json_number(j, UINT32_MAX - 1);
+		c->groups[c->group_count++] = podrun_json_number(j, UINT32_MAX - 1);
 	}
 }
 
@@ -63,17 +63,17 @@ static const char *const capability_names[] = {
 
 static uint64_t read_capability_set(struct json *j) {
 	uint64_t set = 0;
-	if (json_null(j))
+	if (podrun_json_null(j))
 		return 0;
-	for (json_open(j, '['); json_element(j);) {
-		const char *name = json_string(j);
+	for (podrun_json_open(j, '['); podrun_json_element(j);) {
+		const char *name = podrun_json_string(j);
 		size_t i = 0, n = sizeof capability_names / sizeof *capability_names;
 		if (!name)
 			return 0;
 		while (i < n && (strncmp(name, "CAP_", 4) || strcmp(name + 4, capability_names[i])))
 			i++;
 		if (i == n)
-			json_fail(j, "a capability is unknown");
+			podrun_json_fail(j, "a capability is unknown");
 		else
 			set |= UINT64_C(1) << i;
 	}
@@ -81,14 +81,14 @@ static uint64_t read_capability_set(struct json *j) {
 }
 
 static void read_capabilities(struct json *j, struct config *c) {
-	static const char *const names[CAP_SETS] = {"Bounding", "Effective", "Permitted", "Inheritable", "Ambient"};
+	static const char *const names[PODRUN_CAP_SETS] = {"Bounding", "Effective", "Permitted", "Inheritable", "Ambient"};
 	char *name;
-	for (json_open(j, '{'); (name = json_member(j));) {
+	for (podrun_json_open(j, '{'); (name = podrun_json_member(j));) {
 		int i = 0;
-		while (i < CAP_SETS && strcmp(name, names[i]))
+		while (i < PODRUN_CAP_SETS && strcmp(name, names[i]))
 			i++;
-		if (i == CAP_SETS)
-			json_fail(j, "a set of capabilities is unknown");
+		if (i == PODRUN_CAP_SETS)
+			podrun_json_fail(j, "a set of capabilities is unknown");
 		else
 			c->capabilities[i] = read_capability_set(j);
 	}
@@ -106,42 +106,42 @@ static const char *const places[] = {"/proc", "/dev", "/dev/pts", "/sys", "/sys/
 
 static unsigned long read_propagation(struct json *j) {
 	unsigned long flags = 0;
-	for (json_open(j, '['); json_element(j);) {
+	for (podrun_json_open(j, '['); podrun_json_element(j);) {
 		if (flags)
-			json_fail(j, "a mount has several kinds of propagation");
-		flags = json_number(j, INT32_MAX);
+			podrun_json_fail(j, "a mount has several kinds of propagation");
+		flags = podrun_json_number(j, INT32_MAX);
 	}
 	return flags;
 }
 
 static void read_mount(struct json *j, struct mount *m) {
 	char *name;
-	for (json_open(j, '{'); (name = json_member(j));) {
+	for (podrun_json_open(j, '{'); (name = podrun_json_member(j));) {
 		if (!strcmp(name, "source"))
-			m->source = json_string(j);
+			m->source = podrun_json_string(j);
 		else if (!strcmp(name, "destination"))
-			m->target = json_string(j);
+			m->target = podrun_json_string(j);
 		else if (!strcmp(name, "device"))
-			m->type = json_string(j);
+			m->type = podrun_json_string(j);
 		else if (!strcmp(name, "data"))
-			m->data = json_string(j);
+			m->data = podrun_json_string(j);
 		else if (!strcmp(name, "flags"))
-			m->flags = json_number(j, INT32_MAX);
+			m->flags = podrun_json_number(j, INT32_MAX);
 		else if (!strcmp(name, "propagation_flags"))
 			m->propagation = read_propagation(j);
 		else if (!strcmp(name, "cleared_flags"))
-			json_skip(j); // the mounts of a plain container are podrun's own: nothing has to be cleared
-		else if (!json_empty(j))
-			json_fail(j, "a mount has something unknown");
+			podrun_json_skip(j); // the mounts of a plain container are podrun's own: nothing has to be cleared
+		else if (!podrun_json_empty(j))
+			podrun_json_fail(j, "a mount has something unknown");
 	}
 	if (!j->wrong && (!m->source || !m->type || !m->target || !listed(places, m->target)))
-		json_fail(j, "a mount is none of podrun's");
+		podrun_json_fail(j, "a mount is none of podrun's");
 }
 
 static void read_mounts(struct json *j, struct config *c) {
-	if (json_null(j))
+	if (podrun_json_null(j))
 		return;
-	for (json_open(j, '['); json_element(j);) {
+	for (podrun_json_open(j, '['); podrun_json_element(j);) {
 		if (!(c->mounts = grown(j, c->mounts, c->mount_count, sizeof *c->mounts)))
 			return;
 		struct mount *m = &c->mounts[c->mount_count++];
@@ -161,14 +161,14 @@ static const char *const others_process[] = {"rlimits", "containerid", NULL};
 
 static bool read_container(struct config *c, struct json *j, const char **key) {
 	bool shares_keyring = false, has_dev = false;
-	for (json_open(j, '{'); (*key = json_member(j));) {
+	for (podrun_json_open(j, '{'); (*key = podrun_json_member(j));) {
 		const char *k = *key;
 		if (!strcmp(k, "rootfs"))
-			c->rootfs = json_string(j);
+			c->rootfs = podrun_json_string(j);
 		else if (!strcmp(k, "rootPropagation"))
-			c->root_propagation = json_number(j, INT32_MAX);
+			c->root_propagation = podrun_json_number(j, INT32_MAX);
 		else if (!strcmp(k, "readonlyfs"))
-			c->read_only = json_bool(j);
+			c->read_only = podrun_json_bool(j);
 		else if (!strcmp(k, "mounts"))
 			read_mounts(j, c);
 		else if (!strcmp(k, "mask_paths"))
@@ -176,11 +176,11 @@ static bool read_container(struct config *c, struct json *j, const char **key) {
 		else if (!strcmp(k, "readonly_paths"))
 			read_strings(j, &c->read_only_paths, &c->read_only_path_count);
 		else if (!strcmp(k, "no_new_keyring"))
-			shares_keyring = json_bool(j);
+			shares_keyring = podrun_json_bool(j);
 		else if (listed(others_config, k))
-			json_skip(j);
-		else if (!json_empty(j))
-			json_fail(j, "it is for libcontainer's init");
+			podrun_json_skip(j);
+		else if (!podrun_json_empty(j))
+			podrun_json_fail(j, "it is for libcontainer's init");
 		if (j->wrong)
 			return false;
 	}
@@ -195,32 +195,32 @@ static void read_process(struct config *c, struct json *j, const char *k) {
 	else if (!strcmp(k, "env"))
 		read_strings(j, &c->env, &c->env_count);
 	else if (!strcmp(k, "uid"))
-		c->uid = json_number(j, UINT32_MAX - 1);
+		c->uid = podrun_json_number(j, UINT32_MAX - 1);
 	else if (!strcmp(k, "gid"))
-		c->gid = json_number(j, UINT32_MAX - 1);
+		c->gid = podrun_json_number(j, UINT32_MAX - 1);
 	else if (!strcmp(k, "additional_groups"))
 		read_groups(j, c);
 	else if (!strcmp(k, "cwd"))
-		c->cwd = json_string(j);
+		c->cwd = podrun_json_string(j);
 	else if (!strcmp(k, "passed_files_count"))
-		c->passed_files = json_number(j, 1024);
+		c->passed_files = podrun_json_number(j, 1024);
 	else if (!strcmp(k, "capabilities"))
 		read_capabilities(j, c);
 	else if (!strcmp(k, "no_new_privileges"))
-		c->no_new_privileges = json_bool(j);
+		c->no_new_privileges = podrun_json_bool(j);
 	else if (!strcmp(k, "cgroup2_path"))
-		c->cgroup = json_string(j);
+		c->cgroup = podrun_json_string(j);
 	else if (listed(others_process, k))
-		json_skip(j);
-	else if (!json_empty(j))
-		json_fail(j, "it is for libcontainer's init");
+		podrun_json_skip(j);
+	else if (!podrun_json_empty(j))
+		podrun_json_fail(j, "it is for libcontainer's init");
 }
 
-const char *config_read(struct config *c, struct json *j, const char **key) {
+const char *podrun_config_read(struct config *c, struct json *j, const char **key) {
 	bool complete = false;
 	const char *k;
 	*key = NULL;
-	for (json_open(j, '{'); !j->wrong && (k = json_member(j));) {
+	for (podrun_json_open(j, '{'); !j->wrong && (k = podrun_json_member(j));) {
 		if (!strcmp(k, "config")) {
 			complete = read_container(c, j, key);
 		} else {
@@ -229,17 +229,17 @@ const char *config_read(struct config *c, struct json *j, const char **key) {
 		}
 	}
 	if (!j->wrong && (!complete || !c->rootfs || c->rootfs[0] != '/' || !c->arg_count || !c->cwd || !c->env))
-		json_fail(j, "a part of the configuration is missing");
+		podrun_json_fail(j, "a part of the configuration is missing");
 	return j->wrong;
 }
 
-const char *config_sync(struct json *j) {
+const char *podrun_config_sync(struct json *j) {
 	const char *type = NULL, *k;
-	for (json_open(j, '{'); (k = json_member(j));) {
+	for (podrun_json_open(j, '{'); (k = podrun_json_member(j));) {
 		if (!strcmp(k, "type"))
-			type = json_string(j);
-		else if (!json_empty(j))
-			json_fail(j, "an answer has an argument");
+			type = podrun_json_string(j);
+		else if (!podrun_json_empty(j))
+			podrun_json_fail(j, "an answer has an argument");
 	}
 	return j->wrong ? NULL : type;
 }

@@ -13,7 +13,7 @@ struct mount {
 	unsigned long flags, propagation; // MS_…
 };
 
-enum { BOUNDING, EFFECTIVE, PERMITTED, INHERITABLE, AMBIENT, CAP_SETS };
+enum { PODRUN_BOUNDING, PODRUN_EFFECTIVE, PODRUN_PERMITTED, PODRUN_INHERITABLE, PODRUN_AMBIENT, PODRUN_CAP_SETS };
 
 struct config {
 	char *rootfs, *cwd, *cgroup; // cgroup: where the container's cgroup is mounted, or NULL
@@ -26,20 +26,20 @@ struct config {
 	uid_t uid;
 	gid_t gid;
 	unsigned passed_files; // descriptors from 3 on that the program keeps
-	uint64_t capabilities[CAP_SETS];
+	uint64_t capabilities[PODRUN_CAP_SETS];
 };
 
-// config_complete returns whether n bytes have all of a configuration. state, zero at first, remembers what was read.
+// podrun_config_complete returns whether n bytes have all of a configuration. state, zero at first, remembers what was read.
 struct config_progress {
 	size_t read;
 	int depth;
 	bool in_string, escaped;
 };
-bool config_complete(struct config_progress *state, const char *text, size_t n);
+bool podrun_config_complete(struct config_progress *state, const char *text, size_t n);
 
-// config_read reads the configuration and keeps pointers into its text. It refuses everything that it does not
+// podrun_config_read reads the configuration and keeps pointers into its text. It refuses everything that it does not
 // know or that this init does not do, and returns what is wrong, in words, with the name in key; NULL if nothing is.
-const char *config_read(struct config *c, struct json *j, const char **key);
+const char *podrun_config_read(struct config *c, struct json *j, const char **key);
 
-// config_sync returns the type of a message of libcontainer's, or NULL if it is none or has an argument.
-const char *config_sync(struct json *j);
+// podrun_config_sync returns the type of a message of libcontainer's, or NULL if it is none or has an argument.
+const char *podrun_config_sync(struct json *j);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,21 +14,17 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "mount.h"
 #include "report.h"
 
 enum { max_passwd = 1 << 20 }; // as resolveUser of runner/container
 
-bool groups_allowed(void) {
+bool podrun_groups_allowed(void) {
 	char text[8] = "";
-	struct statfs s;
-	int fd = open("/proc/self/setgroups", O_RDONLY | O_CLOEXEC);
-	must(fd, "open", "/proc/self/setgroups");
-	must(fstatfs(fd, &s), "look at", "/proc/self/setgroups");
-	if (s.f_type != PROC_SUPER_MAGIC || read(fd, text, sizeof text - 1) < 0)
-		refuse("/proc/self/setgroups cannot be read", "");
+	int fd = podrun_open_proc("/proc/self/setgroups", O_RDONLY);
+	podrun_must(read(fd, text, sizeof text - 1), "read", "/proc/self/setgroups");
 	close(fd);
 	return strncmp(text, "deny", 4) != 0;
 }
@@ -51,7 +46,7 @@ static long long number(const char *text) {
 	return errno || *end || isspace((unsigned char)*text) ? 0 : v;
 }
 
-char *home_of(char *text, uid_t uid) {
+char *podrun_home_of(char *text, uid_t uid) {
 	char *line, *rest = text;
 	while ((line = strsep(&rest, "\n"))) {
 		while (isspace((unsigned char)*line))
@@ -85,11 +80,11 @@ static const char *home(uid_t uid) {
 		while (n < max_passwd && (got = read(fd, text + n, max_passwd - n)) > 0)
 			n += got;
 	close(fd);
-	char *found = got < 0 ? NULL : home_of(text, uid);
+	char *found = got < 0 ? NULL : podrun_home_of(text, uid);
 	return found ? found : "/";
 }
 
-void complete_environment(struct config *c) {
+void podrun_complete_environment(struct config *c) {
 	for (size_t i = 0; i < c->env_count; i++)
 		if (!strncmp(c->env[i], "HOME=", 5))
 			return;
@@ -97,7 +92,7 @@ void complete_environment(struct config *c) {
 	size_t n = strlen(dir) + sizeof "HOME=";
 	char *variable = malloc(n), **env = malloc((c->env_count + 2) * sizeof *env);
 	if (!variable || !env)
-		refuse("there is not enough memory for the environment", "");
+		podrun_refuse("there is not enough memory for the environment", "");
 	snprintf(variable, n, "HOME=%s", dir);
 	memcpy(env, c->env, c->env_count * sizeof *env);
 	env[c->env_count++] = variable;
@@ -111,7 +106,7 @@ static void drop_bounding(uint64_t keep) {
 		if (has < 0)
 			return; // the kernel has no more
 		if (has && !(keep >> i & 1))
-			must(prctl(PR_CAPBSET_DROP, i, 0, 0, 0), "bound", "the capabilities");
+			podrun_must(prctl(PR_CAPBSET_DROP, i, 0, 0, 0), "bound", "the capabilities");
 	}
 }
 
@@ -119,52 +114,52 @@ static void drop_bounding(uint64_t keep) {
 static void give_stdio(uid_t uid) {
 	for (int fd = 0; fd < 3; fd++) {
 		struct stat st;
-		must(fstat(fd, &st), "look at", "input and output");
+		podrun_must(fstat(fd, &st), "look at", "input and output");
 		if (st.st_uid == uid || (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)))
 			continue;
 		if (fchown(fd, uid, -1) < 0 && errno != EPERM && errno != EROFS)
-			must(-1, "hand over", "input and output");
+			podrun_must(-1, "hand over", "input and output");
 	}
 }
 
-static void set_capabilities(const uint64_t sets[CAP_SETS]) {
+static void set_capabilities(const uint64_t sets[PODRUN_CAP_SETS]) {
 	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct d[2];
 	for (int i = 0; i < 2; i++) {
-		d[i].effective = sets[EFFECTIVE] >> 32 * i;
-		d[i].permitted = sets[PERMITTED] >> 32 * i;
-		d[i].inheritable = sets[INHERITABLE] >> 32 * i;
+		d[i].effective = sets[PODRUN_EFFECTIVE] >> 32 * i;
+		d[i].permitted = sets[PODRUN_PERMITTED] >> 32 * i;
+		d[i].inheritable = sets[PODRUN_INHERITABLE] >> 32 * i;
 	}
-	must(syscall(SYS_capset, &h, d), "set", "the capabilities");
-	must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "clear", "the ambient capabilities");
+	podrun_must(syscall(SYS_capset, &h, d), "set", "the capabilities");
+	podrun_must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "clear", "the ambient capabilities");
 	for (int i = 0; i < 64; i++)
-		if (sets[AMBIENT] >> i & 1)
-			must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0), "raise", "an ambient capability");
+		if (sets[PODRUN_AMBIENT] >> i & 1)
+			podrun_must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0), "raise", "an ambient capability");
 }
 
 // check_directory refuses a working directory that is not in the container (CVE-2024-21626).
 static void check_directory(void) {
 	static char path[8192];
-	must(syscall(SYS_getcwd, path, sizeof path), "look up", "the working directory");
+	podrun_must(syscall(SYS_getcwd, path, sizeof path), "look up", "the working directory");
 	if (path[0] != '/')
-		refuse("the working directory is outside of the container", "");
+		podrun_refuse("the working directory is outside of the container", "");
 }
 
-void become(const struct config *c, bool set_groups) {
+void podrun_become(const struct config *c, bool set_groups) {
 	long changed = chdir(c->cwd);
 	bool later = changed < 0 && (errno == EPERM || errno == EACCES); // the user may have access where root has none
 	if (!later)
-		must(changed, "change to the working directory", c->cwd);
-	drop_bounding(c->capabilities[BOUNDING]);
-	must(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep", "the capabilities");
+		podrun_must(changed, "change to the working directory", c->cwd);
+	drop_bounding(c->capabilities[PODRUN_BOUNDING]);
+	podrun_must(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep", "the capabilities");
 	give_stdio(c->uid);
 	if (set_groups)
-		must(setgroups(c->group_count, c->groups), "set", "the groups");
-	must(setgid(c->gid), "set", "the group");
-	must(setuid(c->uid), "set", "the user");
+		podrun_must(setgroups(c->group_count, c->groups), "set", "the groups");
+	podrun_must(setgid(c->gid), "set", "the group");
+	podrun_must(setuid(c->uid), "set", "the user");
 	if (later)
-		must(chdir(c->cwd), "change to the working directory", c->cwd);
+		podrun_must(chdir(c->cwd), "change to the working directory", c->cwd);
 	check_directory();
-	must(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0), "drop", "the capabilities");
+	podrun_must(prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0), "drop", "the capabilities");
 	set_capabilities(c->capabilities);
 }

@@ -4,7 +4,7 @@
 
 enum { max_depth = 64 };
 
-void json_fail(struct json *j, const char *wrong) {
+void podrun_json_fail(struct json *j, const char *wrong) {
 	if (!j->wrong)
 		j->wrong = wrong;
 }
@@ -35,11 +35,11 @@ static bool word(struct json *j, const char *text) {
 	return true;
 }
 
-void json_open(struct json *j, char bracket) {
+void podrun_json_open(struct json *j, char bracket) {
 	if (!take(j, bracket))
-		json_fail(j, bracket == '{' ? "an object is expected" : "a list is expected");
+		podrun_json_fail(j, bracket == '{' ? "an object is expected" : "a list is expected");
 	else if (++j->depth > max_depth)
-		json_fail(j, "it is nested too deeply");
+		podrun_json_fail(j, "it is nested too deeply");
 	j->first = true;
 }
 
@@ -52,18 +52,18 @@ static bool item(struct json *j, char close) {
 		return false;
 	}
 	if (!first && !take(j, ','))
-		json_fail(j, "a comma is expected");
+		podrun_json_fail(j, "a comma is expected");
 	return !j->wrong;
 }
 
-bool json_element(struct json *j) { return item(j, ']'); }
+bool podrun_json_element(struct json *j) { return item(j, ']'); }
 
-char *json_member(struct json *j) {
+char *podrun_json_member(struct json *j) {
 	if (!item(j, '}'))
 		return NULL;
-	char *name = json_string(j);
+	char *name = podrun_json_string(j);
 	if (!take(j, ':'))
-		json_fail(j, "a colon is expected");
+		podrun_json_fail(j, "a colon is expected");
 	return j->wrong ? NULL : name;
 }
 
@@ -74,7 +74,7 @@ static unsigned hex4(struct json *j) {
 		char c = j->next < j->end ? *j->next++ : 0;
 		unsigned digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : 16;
 		if (digit > 15) {
-			json_fail(j, "a character's number is expected");
+			podrun_json_fail(j, "a character's number is expected");
 			return 0;
 		}
 		v = v << 4 | digit;
@@ -91,7 +91,7 @@ static char *unicode(struct json *j, char *to) {
 		v = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00) : 0;
 	}
 	if (!v || (v >= 0xd800 && v < 0xe000)) {
-		json_fail(j, "a string has a character that is none");
+		podrun_json_fail(j, "a string has a character that is none");
 		return to;
 	}
 	if (v < 0x80) {
@@ -113,9 +113,9 @@ static char *unicode(struct json *j, char *to) {
 	return to;
 }
 
-char *json_string(struct json *j) {
+char *podrun_json_string(struct json *j) {
 	if (!take(j, '"')) {
-		json_fail(j, "a string is expected");
+		podrun_json_fail(j, "a string is expected");
 		return NULL;
 	}
 	char *text = j->next, *to = j->next;
@@ -141,34 +141,34 @@ char *json_string(struct json *j) {
 		else
 			break;
 	}
-	json_fail(j, "a string does not end");
+	podrun_json_fail(j, "a string does not end");
 	return NULL;
 }
 
-uint64_t json_number(struct json *j, uint64_t max) {
+uint64_t podrun_json_number(struct json *j, uint64_t max) {
 	uint64_t v = 0;
 	char c = peek(j);
 	if (c < '0' || c > '9')
-		json_fail(j, "a number is expected");
+		podrun_json_fail(j, "a number is expected");
 	for (; !j->wrong && j->next < j->end && *j->next >= '0' && *j->next <= '9'; j->next++) {
 		unsigned digit = *j->next - '0';
 		if (v > (max - digit) / 10 || digit > max)
-			json_fail(j, "a number is too large");
+			podrun_json_fail(j, "a number is too large");
 		else
 			v = v * 10 + digit;
 	}
 	return j->wrong ? 0 : v;
 }
 
-bool json_bool(struct json *j) {
+bool podrun_json_bool(struct json *j) {
 	if (word(j, "true"))
 		return true;
 	if (!word(j, "false"))
-		json_fail(j, "true or false is expected");
+		podrun_json_fail(j, "true or false is expected");
 	return false;
 }
 
-bool json_null(struct json *j) { return word(j, "null"); }
+bool podrun_json_null(struct json *j) { return word(j, "null"); }
 
 // skip_number reads a number of any form.
 static void skip_number(struct json *j) {
@@ -176,28 +176,28 @@ static void skip_number(struct json *j) {
 	while (j->next < j->end && *j->next && strchr("+-.0123456789eE", *j->next))
 		j->next++;
 	if (j->next == from)
-		json_fail(j, "a value is expected");
+		podrun_json_fail(j, "a value is expected");
 }
 
-bool json_empty(struct json *j) {
+bool podrun_json_empty(struct json *j) {
 	bool empty = true;
 	switch (peek(j)) {
 	case '{':
-		json_open(j, '{');
-		while (json_member(j))
-			empty &= json_empty(j);
+		podrun_json_open(j, '{');
+		while (podrun_json_member(j))
+			empty &= podrun_json_empty(j);
 		return empty;
 	case '[':
-		json_open(j, '[');
-		while (json_element(j))
-			empty &= json_empty(j);
+		podrun_json_open(j, '[');
+		while (podrun_json_element(j))
+			empty &= podrun_json_empty(j);
 		return empty;
 	case '"': {
-		char *text = json_string(j);
+		char *text = podrun_json_string(j);
 		return text && !*text;
 	}
 	}
-	if (json_null(j) || word(j, "false"))
+	if (podrun_json_null(j) || word(j, "false"))
 		return true;
 	if (word(j, "true"))
 		return false;
@@ -206,4 +206,4 @@ bool json_empty(struct json *j) {
 	return !j->wrong && j->next - from == 1 && *from == '0';
 }
 
-void json_skip(struct json *j) { json_empty(j); }
+void podrun_json_skip(struct json *j) { podrun_json_empty(j); }

@@ -2,4 +2,4 @@
 #pragma once
 
 // Values of _LIBCONTAINER_LOGLEVEL, which are levels for libcontainer, too.
-#define PLAIN_LOG_LEVEL "+2" // supervisor → C constructor: libcontainer logs errors; the container is plain, and its init is the one in C
+#define PODRUN_PLAIN_LOG_LEVEL "+2" // supervisor → C constructor: libcontainer logs errors; the container is plain, and its init is the one in C

@@ -18,6 +18,13 @@ __attribute__((unused)) static void put_number(long long n) {
 	fputc(0, out);
 }
 
+// without_end copies a text without the NUL after it.
+__attribute__((unused)) static char *without_end(const char *text, size_t n) {
+	char *copy = malloc(n ? n : 1);
+	memcpy(copy, text, n);
+	return copy;
+}
+
 int main(void) {
 	struct {
 		unsigned kind, length;
