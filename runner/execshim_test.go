@@ -95,15 +95,10 @@ func TestExecShimMakesWhatLibcontainerMakes(t *testing.T) {
 	}
 	want, got := map[string][]string{}, map[string][]string{}
 	for some := range slices.Chunk(list, 4) { // so that a pod starts in time on a slow machine
-		maps.Copy(want, lookAtAll(t, some, nil))
-		maps.Copy(got, lookAtAll(t, some, testShim()))
+		maps.Copy(want, lookAtAll(t, newPlan(nil, some), nil))
+		maps.Copy(got, lookAtAll(t, newPlan(nil, some), testShim()))
 	}
 	for _, where := range slices.Sorted(maps.Keys(want)) {
-		for _, l := range [][]string{want[where], got[where]} {
-			if i := slices.Index(l, "mount /  ro,nodev,relatime overlay "); i >= 0 {
-				l[i] = "mount /  ro,relatime overlay " // libcontainer's init loses nodev when it makes the root read-only
-			}
-		}
 		compareLines(t, where, want[where], got[where])
 		if text := strings.Join(want[where], "\n"); strings.HasPrefix(where, "plain") && (!strings.Contains(text, "Seccomp_filters:\t1") || !strings.Contains(text, "call mount Operation not permitted")) {
 			t.Errorf("%s: it has no filter:\n%s", where, text)
@@ -114,6 +109,52 @@ func TestExecShimMakesWhatLibcontainerMakes(t *testing.T) {
 	}
 	if len(want) != 3*len(list) {
 		t.Errorf("%d processes were looked at, of %d containers", len(want), len(list))
+	}
+}
+
+// The same holds for the containers of pods that share namespaces with the host, or among their containers.
+func TestExecShimMakesWhatLibcontainerMakesInSharedNamespaces(t *testing.T) {
+	testenv.NoLeaks(t)
+	l := seenLayer(t)
+	container := func(name string, change func(c *pod.Container)) pod.Container {
+		c := shell(l, name, "")
+		c.Args = []string{"seen", "calls", "stay"}
+		change(&c)
+		return c
+	}
+	list := []pod.Container{
+		container("readonly", func(c *pod.Container) { c.ReadOnlyRoot = true }),
+		container("user", func(c *pod.Container) {
+			c.User, c.SupplementalGroups, c.NoNewPrivileges, c.OOMScoreAdj = "1000:1000", []uint32{5, 2000}, true, 1000
+		}),
+		container("unmasked", func(c *pod.Container) { c.ProcUnmasked, c.SeccompUnconfined = true, true }),
+	}
+	shapes := map[string]func(p *pod.Plan){
+		"hostPID":               func(p *pod.Plan) { p.HostPID = true },
+		"hostNetwork":           func(p *pod.Plan) { p.Network = pod.NetworkHost },
+		"hostIPC":               func(p *pod.Plan) { p.HostIPC = true },
+		"shareProcessNamespace": func(p *pod.Plan) { p.ShareProcessNamespace = true },
+		"all of the host's":     func(p *pod.Plan) { p.HostPID, p.HostIPC, p.Network = true, true, pod.NetworkHost },
+	}
+	if testing.Short() { // an emulated machine
+		list = list[:1]
+		maps.DeleteFunc(shapes, func(name string, _ func(p *pod.Plan)) bool { return strings.HasPrefix(name, "host") })
+	}
+	for name, share := range shapes {
+		t.Run(name, func(t *testing.T) {
+			plan := newPlan(nil, list)
+			share(plan)
+			want, got := lookAtAll(t, plan, nil), lookAtAll(t, plan, testShim())
+			for _, where := range slices.Sorted(maps.Keys(want)) {
+				if inC := slices.Contains(got[where], keepsNodev); inC != strings.HasPrefix(where, "readonly") {
+					t.Errorf("%s: the init in C has made it: %v", where, inC)
+				}
+				compareLines(t, where, want[where], got[where])
+			}
+			if len(want) != 3*len(list) {
+				t.Errorf("%d processes were looked at, of %d containers", len(want), len(list))
+			}
+		})
 	}
 }
 
@@ -134,12 +175,11 @@ var ownProfile = json.RawMessage(`{"defaultAction": "SCMP_ACT_ALLOW", "flags": [
 	{"names": ["personality"], "action": "SCMP_ACT_ERRNO", "errnoRet": 29, "args": [{"index": 0, "value": 4660, "op": "SCMP_CMP_EQ"}]},
 	{"names": ["acct", "clone"], "action": "SCMP_ACT_LOG"}]}`)
 
-// lookAtAll runs containers and returns the attributes of their processes, by container and kind of
-// process.
-func lookAtAll(t *testing.T, list []pod.Container, by *execshim.Program) map[string][]string {
+// lookAtAll runs the containers of a Plan, to which it adds volumes, and returns the attributes of their processes, by
+// container and kind of process.
+func lookAtAll(t *testing.T, plan *pod.Plan, by *execshim.Program) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	plan := newPlan(nil, list)
 	plan.Volumes = []pod.Volume{{Name: "a", Kind: pod.EmptyDir}, {Name: "files", Kind: pod.Files,
 		Sources: []pod.FileSource{{Kind: pod.FromPod, Items: []pod.FileItem{{Path: "a", Text: "b", Mode: 0o644}}}}}}
 	p := prepare(t, plan)
@@ -156,8 +196,8 @@ func lookAtAll(t *testing.T, list []pod.Container, by *execshim.Program) map[str
 	if t.Failed() {
 		t.FailNow()
 	}
-	for i := range list {
-		name := list[i].Name
+	for i := range plan.Containers {
+		name := plan.Containers[i].Name
 		waitLog(t, p, name, "\nthat is all")
 		all[name+": first process"] = lines(p.log(name))
 		_, out := p.request(&wire.ExecRequest{Container: name, Args: []string{"seen", "calls"}, Env: []string{"C=3", "A=4"}})
@@ -172,9 +212,15 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "\r", "")), "\n")
 }
 
+// The mount of a read-only root: libcontainer's init loses nodev when it makes the root read-only, the init in C does not.
+const keepsNodev, losesNodev = "mount /  ro,nodev,relatime overlay ", "mount /  ro,relatime overlay "
+
 // compareLines reports the lines in which two processes differ.
 func compareLines(t *testing.T, where string, want, got []string) {
 	t.Helper()
+	if i := slices.Index(got, keepsNodev); i >= 0 {
+		got[i] = losesNodev
+	}
 	if len(want) < 100 {
 		t.Errorf("%s: only %d lines: %q", where, len(want), want)
 	}

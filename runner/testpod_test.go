@@ -70,7 +70,11 @@ func newPlan(inits, apps []pod.Container) *pod.Plan {
 
 // testEngine returns an engine without pod init: this process, PID 1, has the namespaces.
 func testEngine(plan *pod.Plan, place store.Pod) *engine {
-	e := newEngine(plan, place, handoff.New(nil, place), sandbox.Namespaces{Net: "/proc/1/ns/net", IPC: "/proc/1/ns/ipc", UTS: "/proc/1/ns/uts"})
+	ns := sandbox.Namespaces{Net: "/proc/1/ns/net", IPC: "/proc/1/ns/ipc", UTS: "/proc/1/ns/uts"}
+	if plan.Network == pod.NetworkHost { // as PodNamespaces
+		ns.Net = ""
+	}
+	e := newEngine(plan, place, handoff.New(nil, place), ns)
 	e.shim = testShim()
 	return e
 }

@@ -52,8 +52,14 @@ static void descriptors(void) {
 	}
 }
 
+// namespaces prints the namespaces that containers share, and how the others relate to those of the first process in sight.
 static void namespaces(void) {
-	static const char *names[] = {"cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time", "user", "uts"};
+	static const char *const shared[] = {"ipc", "net", "time", "user", "uts"}, *const names[] = {"cgroup", "mnt", "pid", "pid_for_children"};
+	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+		char path[64], ours[64] = "";
+		snprintf(path, sizeof path, "/proc/self/ns/%s", shared[i]);
+		printf("namespace %s\n", readlink(path, ours, sizeof ours - 1) < 0 ? strerror(errno) : ours);
+	}
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char path[64], ours[64] = "", first[64] = "";
 		snprintf(path, sizeof path, "/proc/self/ns/%s", names[i]);
