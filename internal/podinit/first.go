@@ -27,7 +27,8 @@ import (
 type First struct {
 	cmd    *exec.Cmd
 	socket *os.File
-	user   *os.File // the user namespace that it joins; nil if it makes one
+	ids    []string    // reexec.IDEnv
+	user   os.FileInfo // the user namespace that it joins; nil if it makes one
 
 	ready func() error
 	end   func()
@@ -40,31 +41,34 @@ func StartFirst(program string, dirs store.Dirs) *First {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	enter := reexec.EnterEnv(protocol.EnterFirst)
-	user, router, err := findShared(dirs, enter)
+	ids := reexec.IDEnv()
+	user, router, err := findShared(dirs, ids)
 	if err != nil {
 		return nil
 	}
-	closeAll(router)
-	f, err := startFirst(program, dirs, enter, user)
+	defer closeAll(user, router)
+	f, err := startFirst(program, dirs, ids, user)
 	if err != nil {
 		return nil
 	}
 	return f
 }
 
-// startFirst starts a first process. user is the user namespace that it joins, which it closes; nil if it makes one.
-func startFirst(program string, dirs store.Dirs, enter []string, user *os.File) (*First, error) {
+// startFirst starts a first process with ids. user is the user namespace that it joins; nil if it makes one.
+func startFirst(program string, dirs store.Dirs, ids []string, user *os.File) (*First, error) {
+	joined, err := identity(user)
+	if err != nil {
+		return nil, err
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		closeAll(user)
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}
-	f := &First{cmd: exec.Command(program, protocol.EntrySupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "first process"), user: user}
+	f := &First{cmd: exec.Command(program, protocol.EntrySupervisor, dirs.Data, dirs.Runtime), socket: os.NewFile(uintptr(pair[0]), "first process"), ids: ids, user: joined}
 	theirs := os.NewFile(uintptr(pair[1]), "first process")
 	defer theirs.Close()
 	f.cmd.Args[0] = "podrun" // the others are for those who list processes
-	f.cmd.Env = reexec.WithoutSystemd(append(reexec.Environ(), enter...))
+	f.cmd.Env = reexec.WithoutSystemd(slices.Concat(reexec.Environ(), []string{protocol.EnvEnter + "=" + protocol.EnterFirst}, ids))
 	f.cmd.Dir = "/"
 	reexec.PassFile(f.cmd, theirs) // protocol.FDFirst
 	if user != nil {
@@ -72,7 +76,7 @@ func startFirst(program string, dirs store.Dirs, enter []string, user *os.File) 
 	}
 	f.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keeps the terminal's Ctrl-C from the pod
 	if err := f.cmd.Start(); err != nil {
-		closeAll(user, f.socket)
+		f.socket.Close()
 		return nil, fmt.Errorf("start the pod program: %w", err)
 	}
 	f.ready = sync.OnceValue(func() error {
@@ -89,7 +93,7 @@ func startFirst(program string, dirs store.Dirs, enter []string, user *os.File) 
 	f.end = sync.OnceFunc(func() {
 		_ = f.cmd.Process.Kill() // fails if it has already exited: a pod uses it
 		_ = f.cmd.Wait()
-		closeAll(f.socket, f.user)
+		f.socket.Close()
 	})
 	return f, nil
 }
@@ -111,18 +115,14 @@ func (f *First) Stop() {
 	}
 }
 
-// usableFor reports whether the process can become the one of a pod with an environment. It can if it has
+// usableFor reports whether the process can become the first one of a pod with ids, which may have changed since. It can if it has
 // joined the user namespace that the pods share, or if no pod is alive.
-func (f *First) usableFor(env []string, user *os.File) bool {
-	if f == nil || f.ready() != nil || !f.alive() || (f.user == nil) != (user == nil) {
+func (f *First) usableFor(ids []string, user *os.File) bool {
+	if f == nil || !slices.Equal(f.ids, ids) || f.ready() != nil || !f.alive() {
 		return false
 	}
-	if user != nil && !sameFile(f.user, user) {
-		return false
-	}
-	return !slices.ContainsFunc(f.added(env), func(v string) bool { // the user's ids have changed since
-		return strings.HasPrefix(v, protocol.EnvUIDMap+"=") || strings.HasPrefix(v, protocol.EnvGIDMap+"=")
-	})
+	shared, err := identity(user)
+	return err == nil && (shared == nil) == (f.user == nil) && (shared == nil || os.SameFile(shared, f.user))
 }
 
 // alive reports whether the process, which was ready, is still alive and not killed.
@@ -131,10 +131,12 @@ func (f *First) alive() bool {
 	return errors.Is(err, unix.EAGAIN)
 }
 
-func sameFile(a, b *os.File) bool {
-	ai, aerr := a.Stat()
-	bi, berr := b.Stat()
-	return errors.Join(aerr, berr) == nil && os.SameFile(ai, bi)
+// identity returns what identifies a user namespace, or nil if there is none.
+func identity(user *os.File) (os.FileInfo, error) {
+	if user == nil {
+		return nil, nil
+	}
+	return user.Stat()
 }
 
 // added returns the variables of env that the process does not have.
@@ -142,9 +144,9 @@ func (f *First) added(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return slices.Contains(f.cmd.Env, v) })
 }
 
-// run gives the process its pod: the arguments, environment and descriptors of cmd. It waits for the end of the process, which
-// leaves the monitor running.
-func (f *First) run(cmd *exec.Cmd) error {
+// run gives the process its pod: the arguments, environment and descriptors of cmd. Then it calls given, and waits for the end of
+// the process, which leaves the monitor running.
+func (f *First) run(cmd *exec.Cmd, given func()) error {
 	files := append([]*os.File{cmd.Stderr.(*os.File)}, cmd.ExtraFiles...)
 	for group := range slices.Chunk(files, protocol.MaxFirstFiles) {
 		var fds []int
@@ -161,6 +163,7 @@ func (f *First) run(cmd *exec.Cmd) error {
 	if _, err := f.socket.Write(append(message, text...)); err != nil {
 		return fmt.Errorf("send the pod's description to its first process: %w", err)
 	}
+	given()
 	err := f.cmd.Wait()
 	if why, _ := io.ReadAll(io.LimitReader(f.socket, maxReport)); len(why) > 0 {
 		return errors.New(strings.TrimSpace(string(why)))

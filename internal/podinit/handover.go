@@ -112,7 +112,7 @@ func newRecord(cmd *exec.Cmd, do func() error) (*pendingRecord, error) {
 	return &pendingRecord{gate: r, notify: w, do: do}, nil
 }
 
-// begin starts the recording, once the first process of the pod runs: before, it would delay that process.
+// begin starts the recording, once the first process has its pod: before, it would delay that process.
 func (r *pendingRecord) begin() {
 	if r == nil {
 		return

@@ -24,29 +24,31 @@ import (
 
 // joinShared returns a pod's first process, which is ready for the pod of cmd, and passes the router to cmd. If there is no
 // router, it holds the lock of the shared resources, so that no other pod starts meanwhile. The caller calls
-// done when the pod init has started; done ends the first process, and releases the lock or the namespaces. If the first process
+// done when the pod init has started; done ends the first process, and releases the lock or the router. If the first process
 // of the options is not usable, it is stopped.
 func joinShared(cmd *exec.Cmd, o Options) (first *First, done func(), err error) {
 	lock, err := o.Dirs.LockSharedResources()
 	if err != nil {
 		return nil, nil, err
 	}
-	user, router, err := findShared(o.Dirs, cmd.Env)
+	ids := reexec.IDEnv()
+	user, router, err := findShared(o.Dirs, ids)
 	if err != nil {
 		lock.Close()
 		return nil, nil, err
 	}
+	defer closeAll(user)
 	release := func() { lock.Close() }
 	if router != nil {
 		lock.Close()
-		release = func() { closeAll(user, router) }
+		release = func() { router.Close() }
 		reexec.PassFileEnv(cmd, protocol.EnvRouter, router)
 	}
-	if first = o.First; first.usableFor(cmd.Env, user) {
+	if first = o.First; first.usableFor(ids, user) {
 		return first, release, nil
 	}
 	first.Stop()
-	if first, err = startFirst(o.Programs.Pod, o.Dirs, reexec.EnterEnv(protocol.EnterFirst), user); err == nil {
+	if first, err = startFirst(o.Programs.Pod, o.Dirs, ids, user); err == nil {
 		if err = first.ready(); err == nil {
 			return first, func() { release(); first.Stop() }, nil
 		}
@@ -57,14 +59,14 @@ func joinShared(cmd *exec.Cmd, o Options) (first *First, done func(), err error)
 }
 
 // findShared opens the user namespace (nil as root) and the router's network namespace of a living
-// pod with the ids of env. Both are nil if there is none.
-func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error) {
+// pod with ids. Both are nil if there is none.
+func findShared(dirs store.Dirs, ids []string) (user, router *os.File, err error) {
 	for p, err := range dirs.EachPod() {
 		if err != nil {
 			return nil, nil, err
 		}
 		pid, start, ok := p.PodInit()
-		if !ok || !sameIDs(pid, env) {
+		if !ok || !sameIDs(pid, ids) {
 			continue
 		}
 		proc := "/proc/" + strconv.Itoa(pid)
@@ -86,7 +88,7 @@ func findShared(dirs store.Dirs, env []string) (user, router *os.File, err error
 // OpenShared opens the user namespace (nil as root) and the router's network namespace of the user's living
 // pods. Both are nil if there is no pod.
 func OpenShared(dirs store.Dirs) (user, router *os.File, err error) {
-	return findShared(dirs, reexec.EnterEnv(protocol.EnterUserNS))
+	return findShared(dirs, reexec.IDEnv())
 }
 
 func closeAll(files ...*os.File) {
@@ -97,15 +99,15 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// sameIDs reports whether a process is in a user namespace with the ids of env; for root always.
-func sameIDs(pid int, env []string) bool {
+// sameIDs reports whether a process is in a user namespace with ids; for root always.
+func sameIDs(pid int, ids []string) bool {
 	for name, file := range map[string]string{protocol.EnvUIDMap: "uid_map", protocol.EnvGIDMap: "gid_map"} {
-		i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		i := slices.IndexFunc(ids, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 		if i < 0 {
 			continue
 		}
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-		if err != nil || !slices.Equal(ranges(string(b)), ranges(env[i][len(name)+1:])) {
+		if err != nil || !slices.Equal(ranges(string(b)), ranges(ids[i][len(name)+1:])) {
 			return false
 		}
 	}

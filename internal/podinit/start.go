@@ -56,7 +56,7 @@ type Options struct {
 	// HostPID keeps the pod in the host's PID namespace.
 	HostPID bool
 
-	// Record, if not nil, records the pod (its Plan) while its first processes start. The
+	// Record, if not nil, records the pod (its Plan) while its first processes start, once they know their pod. The
 	// supervisor waits for it; if it fails, the pod does not start.
 	Record func() error
 
@@ -87,7 +87,7 @@ func Start(s Options) (err error) {
 	// What the first process receives. One running thread of Go is enough for the supervisor, and for every libcontainer
 	// init, which has the supervisor's environment.
 	cmd := &exec.Cmd{Args: append([]string{"podrun", protocol.EntrySupervisor}, reexec.PodArgs(s.Dirs, s.Pod)...)}
-	cmd.Env = append(reexec.Environ(), append(reexec.EnterEnv(protocol.EnterPod), protocol.EnvHostname+"="+s.Hostname, protocol.EnvAfter+"="+protocol.AfterNothing, protocol.EnvSupervisor+"="+s.Supervisor, protocol.EnvNetstack+"="+s.Netstack, "GOMAXPROCS=1")...)
+	cmd.Env = append(reexec.Environ(), protocol.EnvEnter+"="+protocol.EnterPod, protocol.EnvHostname+"="+s.Hostname, protocol.EnvAfter+"="+protocol.AfterNothing, protocol.EnvSupervisor+"="+s.Supervisor, protocol.EnvNetstack+"="+s.Netstack, "GOMAXPROCS=1")
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{s.Lock, w}
 	if s.OwnUserNS {
@@ -125,8 +125,7 @@ func Start(s Options) (err error) {
 		// namespace. On failure the supervisor finds the same error and reports it.
 		_, _ = delegation.FindAndPrepare(first.Pids()...)
 	}
-	recorded.begin()
-	err = first.run(cmd)
+	err = first.run(cmd, recorded.begin)
 	w.Close()
 	message, rerr := io.ReadAll(io.LimitReader(r, maxReport))
 	switch {

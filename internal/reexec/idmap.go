@@ -10,19 +10,23 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// EnterEnv returns the variables that instruct the constructor what to enter and which ids to map:
-// 0 is the user, 1 and up are the subordinate ranges. If these cannot be mapped, 0 is the only id.
+// EnterEnv returns the variables that instruct the constructor what to enter and which ids to map.
 func EnterEnv(enter string) []string {
-	env := []string{protocol.EnvEnter + "=" + enter}
+	return append([]string{protocol.EnvEnter + "=" + enter}, IDEnv()...)
+}
+
+// IDEnv returns the variables for the ids of the user's namespace: 0 is the user, 1 and up are the subordinate ranges. If these
+// cannot be mapped, 0 is the only id. Root has no such variables.
+func IDEnv() []string {
 	if os.Geteuid() == 0 {
-		return env
+		return nil
 	}
 	m := host.FindMapping()
-	return append(env,
-		protocol.EnvUIDMap+"="+idMap(os.Geteuid(), m.UIDs),
-		protocol.EnvGIDMap+"="+idMap(os.Getegid(), m.GIDs),
-		protocol.EnvIDTools+"="+m.Tools,
-	)
+	return []string{
+		protocol.EnvUIDMap + "=" + idMap(os.Geteuid(), m.UIDs),
+		protocol.EnvGIDMap + "=" + idMap(os.Getegid(), m.GIDs),
+		protocol.EnvIDTools + "=" + m.Tools,
+	}
 }
 
 // idMap formats a map for newuidmap and uid_map: ID-INSIDE ID-OUTSIDE COUNT, for each range.
