@@ -79,7 +79,7 @@ func (v hostView) lacks(s Subtree, controllers []string) error {
 // and does not limit root's.
 func ProcessLimitNote(root bool) string {
 	if root {
-		return "the number of processes is not limited: one pod can use up those of the whole machine"
+		return "the number of processes is not limited: one pod can use up the processes of the whole machine"
 	}
 	return "all pods of this user share one limit on processes: one pod can use it up, and the others can start none"
 }

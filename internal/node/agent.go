@@ -187,7 +187,7 @@ func (h *podHandler) update(p *corev1.Pod) {
 		err = fmt.Errorf("it is bound to node %q", p.Spec.NodeName)
 	}
 	if err == nil && w != nil && (w.namespace != p.Namespace || w.name != p.Name) {
-		err = fmt.Errorf("its UID %s is that of pod %s/%s", p.UID, w.namespace, w.name)
+		err = fmt.Errorf("its UID %s is also the UID of pod %s/%s", p.UID, w.namespace, w.name)
 	}
 	switch {
 	case err != nil:

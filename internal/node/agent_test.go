@@ -459,7 +459,7 @@ func TestLyingAPIServer(t *testing.T) {
 		"path":  {func(p *corev1.Pod) { p.Name = "../../x" }, `pod "../../x" in namespace "default" is refused`},
 		"space": {func(p *corev1.Pod) { p.Namespace = "a/b" }, `in namespace "a/b" is refused`},
 		"uid":   {func(p *corev1.Pod) { p.UID = "../x" }, `pod "uid" in namespace "default" is refused`},
-		"other": {func(p *corev1.Pod) { p.UID = uid1 }, "its UID " + uid1 + " is that of pod default/large"},
+		"other": {func(p *corev1.Pod) { p.UID = uid1 }, "its UID " + uid1 + " is also the UID of pod default/large"},
 	} {
 		send(name, tc.change)
 		waitFor(t, name+" is refused", func() bool { return strings.Contains(b.out.String(), tc.message) })

@@ -21,8 +21,8 @@ const (
 // Why a node is no peer.
 var (
 	errEndpoint = errors.New("it is not the address and the port of a host")
-	errOverlap  = errors.New("its networks for pods overlap those of another node")
-	errSameKey  = errors.New("its public key is that of another node")
+	errOverlap  = errors.New("its networks for pods overlap the networks of another node")
+	errSameKey  = errors.New("another node has the same public key")
 )
 
 // The prefix lengths of a node's largest networks: a larger network would take traffic that is for other hosts.

@@ -21,7 +21,7 @@ func (n *Network) preparePool(router router.Router) (ipam.Pool, error) {
 	for _, c := range is.CIDRs {
 		if c.Overlaps(pool.V4) || c.Overlaps(pool.V6) { // the router is older than the host's part in the cluster
 			return ipam.Pool{}, report.New(report.Failure, "stop all pods of this user, so that the next ones get another router",
-				"the cluster's network %s for the pods of this host is that of the router", c)
+				"the cluster's network %s for the pods of this host overlaps the router's network", c)
 		}
 	}
 	return withNode(pool, is), router.RefusePeers(is.CIDRs, is.Others())

@@ -52,7 +52,7 @@ static void descriptors(void) {
 	}
 }
 
-// namespaces prints the namespaces that containers share, and how the others relate to those of the first process in sight.
+// namespaces prints the namespaces that containers share. The others it compares with the first process in sight.
 static void namespaces(void) {
 	static const char *const shared[] = {"ipc", "net", "time", "user", "uts"}, *const names[] = {"cgroup", "mnt", "pid", "pid_for_children"};
 	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {

@@ -107,7 +107,7 @@ func TestHosts(t *testing.T) {
 				t.Logf("it reached %s", reached)
 			}
 		}()
-		c.waitFor(t, "a pod reaches those of all hosts by their Service", func() bool {
+		c.waitFor(t, "a pod reaches the pods of all hosts by their Service", func() bool {
 			reached = c.kubectl(t, "exec", "deployment/spread", "--", "sh", "-c", "for i in $(seq 30); do timeout 2 wget -q -O- http://spread/name; done | sort -u")
 			return strings.Count(reached, "\n") == 6
 		})

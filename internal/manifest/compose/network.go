@@ -14,7 +14,7 @@ import (
 func (c *converter) checkNetworks() {
 	for name, n := range c.project.Networks {
 		if !slices.Contains([]string{"", "bridge"}, n.Driver) {
-			c.refuse([]string{"networks", name, "driver"}, "is refused: podrun has one network; network_mode: host is that of the host")
+			c.refuse([]string{"networks", name, "driver"}, "is refused: podrun has one network; network_mode: host gives a pod the host's network")
 		}
 	}
 	for _, a := range c.project.ServiceNames() {

@@ -269,7 +269,7 @@ func (s *service) setDependencies() {
 		}
 		condition := s.DependsOn[name].Condition
 		if h := other.HealthCheck; condition == types.ServiceConditionHealthy && (h == nil || h.Disable || len(h.Test) > 0 && h.Test[0] == "NONE") {
-			s.refuse(s.at("depends_on", name), "is refused: service_healthy requires a healthcheck of %s in the file; podrun does not read that of an image", name)
+			s.refuse(s.at("depends_on", name), "is refused: service_healthy requires a healthcheck of %s in the file; podrun does not read the healthcheck of an image", name)
 		}
 		state := conditions[condition]
 		if condition == types.ServiceConditionHealthy {

@@ -25,7 +25,7 @@ const (
 	noCgroup  = "only CPU, memory and processes are limited: use deploy.resources"
 	ownNames  = "podrun gives every pod its own addresses"
 	oneKernel = "Windows"
-	fileOwner = "the file is root's, with the mode 0444 or as mode says"
+	fileOwner = "the file belongs to root; only its mode can be set, which is 0444 by default"
 )
 
 // table returns every attribute of the specification, in the order of the reference page.

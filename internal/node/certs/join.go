@@ -73,7 +73,7 @@ func Join(ctx context.Context, o JoinOptions) (*kubeapi.Config, error) {
 		return nil, report.New(report.Failure, newTokenHint, "verify cluster-info of %s: the token %s is unknown there, or it has expired", o.Endpoint, token[0])
 	}
 	if !signedBy(signature, text, token[0], token[1]) {
-		return nil, report.New(report.Failure, "compare the token and the address with those of kubeadm token create --print-join-command",
+		return nil, report.New(report.Failure, "compare the token and the address with the output of kubeadm token create --print-join-command",
 			"verify cluster-info of %s: its signature is not by the token %s, so this API server is not trusted", o.Endpoint, token[0])
 	}
 	config, err := kubeapi.ParseKubeconfig([]byte(text))
@@ -184,7 +184,7 @@ func (o *JoinOptions) checkAuthority(bundle []byte) (pinned []byte, err error) {
 	case len(pinned) > 0:
 		return pinned, nil
 	}
-	return nil, report.New(report.Failure, "compare the address and the hash with those of kubeadm token create --print-join-command: if they are right, another server answers",
+	return nil, report.New(report.Failure, "compare the address and the hash with the output of kubeadm token create --print-join-command: if they are right, another server answers",
 		"verify the certificate authority of %s: its hash is %s, not %s", o.Endpoint, strings.Join(found, " or "), strings.Join(o.CACertHashes, " or "))
 }
 

@@ -55,7 +55,7 @@ void podrun_drop_program_pages(void);
 // in the user namespace to which its memory belongs, the supervisor's.
 void podrun_drop_privileges(void);
 
-// podrun_stat is a part of /proc/PID/stat. podrun_read_stat reads that of a process, by its pid or
+// podrun_stat is a part of /proc/PID/stat. podrun_read_stat reads the file of a process, by its pid or
 // "self", and returns 0 if it cannot.
 struct podrun_stat {
 	int pid, ppid;

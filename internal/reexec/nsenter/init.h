@@ -19,7 +19,7 @@ struct podrun_pod {
 	int stop_asked;       // a stop was requested and is not recorded yet
 };
 
-// Descriptors of the monitor and the pod init, after those of the protocol.
+// Descriptors of the monitor and the pod init, after the descriptors of the protocol.
 enum { PODRUN_FD_SIGNALS = PODRUN_FD_USER + 1, PODRUN_FD_ALARM, PODRUN_FD_SERVED, PODRUN_FD_PROGRAM, PODRUN_FD_FREE };
 
 // podrun_init_loop is the pod init's main loop. It begins with the first supervisor and the socket

@@ -149,7 +149,7 @@ static int read_link(const char *path, char text[PATH_MAX]) {
 	return n > 0;
 }
 
-// finish_removal removes what is left of a pod that is marked for removal. argv is that of a
+// finish_removal removes what is left of a pod that is marked for removal. argv has the arguments of a
 // supervisor: program, re-exec entry point, data root, runtime root, namespace, name. The lock's
 // path gives the data directory, which has a link to the runtime directory.
 static void finish_removal(const struct podrun_pod *pod) {

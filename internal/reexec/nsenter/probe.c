@@ -51,12 +51,12 @@ struct probe {
 	unsigned char address[16];
 };
 
-enum { NULL_FD = PODRUN_FD_SHIM_CHANNEL + 1, SHIM_FD, OWN_FDS }; // descriptors of a prober, after those of the exec shim
+enum { NULL_FD = PODRUN_FD_SHIM_CHANNEL + 1, SHIM_FD, OWN_FDS }; // descriptors of a prober, after the descriptors of the exec shim
 enum { MAX_HEAD = 4096, MAX_BODY = 10 << 10 }; // bytes of an answer, the latter as in runner/probe
 
 static pid_t probers[PODRUN_MAX_PROBES];
 
-// strings are those of a command.
+// strings are the strings of a command's record.
 struct strings {
 	char *target, *cgroup, **argv, **env;
 };
@@ -361,7 +361,7 @@ void podrun_stop_probers(void) {
 	for (int i = 0; i < PODRUN_MAX_PROBES; i++) {
 		if (probers[i] > 0)
 			kill(probers[i], SIGTERM);
-		probers[i] = 0; // its exit is like that of an orphan
+		probers[i] = 0; // from now on it is reaped like an orphan
 	}
 }
 

@@ -74,7 +74,7 @@ static const char *identity(const char *name) {
 	return text;
 }
 
-// map_ids writes the maps of users and groups of a process's new user namespace. Without ids it has those of this process.
+// map_ids writes the maps of users and groups of a process's new user namespace. Without ids it gets the ids of this process.
 static void map_ids(pid_t pid, const char *ids) {
 	static const char *const names[] = {"uid_map", "gid_map"};
 	char path[64];

@@ -78,7 +78,7 @@ func (o *options) Complete(c *cli.Context) error {
 		case len(kinds) != 1:
 			return cmp.Or(kindnames.UnsupportedError(kind), kindnames.UnknownError(kind))
 		case kinds[0] != "" && !kindnames.IsWorkload(kinds[0]):
-			return report.New(report.Usage, "podrun describe "+c.String("for")+" shows it", "%s has no events: pods have, and workloads those of their pods", c.String("for"))
+			return report.New(report.Usage, "podrun describe "+c.String("for")+" shows it", "%s has no events: pods have events, and workloads show the events of their pods", c.String("for"))
 		}
 		o.Words = []string{c.String("for")}
 	}

@@ -19,7 +19,7 @@ func TestObjectArguments(t *testing.T) {
 	}
 	for _, args := range []string{"exec deploy/web -- ls", "port-forward deploy/web 80", "port deploy/web"} {
 		got := h.Run(strings.Fields(args)...)
-		if want := "podrun: deployment.apps \"web\" not found\nhint: podrun get deployment.apps lists those of a namespace\n"; got.Err != want {
+		if want := "podrun: deployment.apps \"web\" not found\nhint: podrun get deployment.apps lists the objects of a namespace\n"; got.Err != want {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

@@ -115,7 +115,7 @@ func (o *options) setSecurity(_ *corev1.Pod, c *corev1.Container) error {
 			s.RunAsGroup = &gid
 		}
 		if err != nil {
-			return usageErrorf("--user cannot be %q: a Pod has ids only; podrun run --rm %s id NAME prints those of a user", o.user, o.image)
+			return usageErrorf("--user cannot be %q: a Pod has ids only; podrun run --rm %s id NAME prints the ids of a user", o.user, o.image)
 		}
 	}
 	if o.readOnly {

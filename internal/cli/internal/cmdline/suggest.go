@@ -109,7 +109,7 @@ func moreForeignCommands(word string) string {
 	case "plugin", "alpha":
 		return "podrun has no plugins and no commands on trial: podrun --help lists the commands"
 	case "options":
-		return "podrun --help shows the options of all commands, podrun COMMAND --help those of one"
+		return "podrun --help shows the options of all commands, podrun COMMAND --help the options of one command"
 	case "daemon", "daemon-reload":
 		return "podrun has no daemon: podrun up FILE runs a pod, podrun systemd install FILE makes a unit of it"
 	case "reload":
@@ -288,7 +288,7 @@ func foreignOption(command, option string) string {
 	case strings.HasPrefix(command, "podrun systemd") && slices.Contains([]string{"n", "namespace"}, option):
 		return "set metadata.namespace in the manifest, which the unit runs unchanged"
 	case command == "podrun get" && slices.Contains([]string{"a", "all"}, option):
-		return command + " lists pods that have ended too; -A lists those of all namespaces"
+		return command + " lists pods that have ended too; -A lists the pods of all namespaces"
 	}
 	return ""
 }

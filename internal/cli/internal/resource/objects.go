@@ -29,7 +29,7 @@ func FindObject(dirs store.Dirs, kind pod.ObjectKind, namespace, name string) (*
 		o, err = dirs.OfCluster().Object(kind, namespace, name)
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrBadName) {
-		hint := fmt.Sprintf("podrun get %s lists those of a namespace", kindnames.Of(kind))
+		hint := fmt.Sprintf("podrun get %s lists the objects of a namespace", kindnames.Of(kind))
 		if kind.ClusterScoped() {
 			hint = fmt.Sprintf("podrun get %s lists all", kindnames.Of(kind))
 		}
