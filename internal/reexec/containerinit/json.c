@@ -147,7 +147,7 @@ char *podrun_json_string(struct json *j) {
 
 uint64_t podrun_json_number(struct json *j, uint64_t max) {
 	uint64_t v = 0;
-	char c = peek(j);
+	char c = peek(j), *from = j->next;
 	if (c < '0' || c > '9')
 		podrun_json_fail(j, "a number is expected");
 	for (; !j->wrong && j->next < j->end && *j->next >= '0' && *j->next <= '9'; j->next++) {
@@ -157,6 +157,8 @@ uint64_t podrun_json_number(struct json *j, uint64_t max) {
 		else
 			v = v * 10 + digit;
 	}
+	if (c == '0' && j->next - from > 1)
+		podrun_json_fail(j, "a number begins with 0");
 	return j->wrong ? 0 : v;
 }
 
@@ -170,13 +172,31 @@ bool podrun_json_bool(struct json *j) {
 
 bool podrun_json_null(struct json *j) { return word(j, "null"); }
 
+// skip_one reads one of some characters, if it is next.
+static bool skip_one(struct json *j, const char *characters) {
+	bool found = j->next < j->end && *j->next && strchr(characters, *j->next);
+	j->next += found;
+	return found;
+}
+
+static void skip_digits(struct json *j) {
+	if (!skip_one(j, "0123456789"))
+		podrun_json_fail(j, "a value is expected");
+	while (skip_one(j, "0123456789"))
+		;
+}
+
 // skip_number reads a number of any form.
 static void skip_number(struct json *j) {
-	char *from = j->next;
-	while (j->next < j->end && *j->next && strchr("+-.0123456789eE", *j->next))
-		j->next++;
-	if (j->next == from)
-		podrun_json_fail(j, "a value is expected");
+	skip_one(j, "-");
+	if (!skip_one(j, "0"))
+		skip_digits(j);
+	if (skip_one(j, "."))
+		skip_digits(j);
+	if (skip_one(j, "eE")) {
+		skip_one(j, "+-");
+		skip_digits(j);
+	}
 }
 
 bool podrun_json_empty(struct json *j) {
