@@ -102,6 +102,13 @@ func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 	return err
 }
 
+// PushTree writes the files of a directory to a registry.
+func (r remote) PushTree(ctx context.Context, dir, to string, annotations map[string]string, o api.PullOptions) (string, error) {
+	request := program.Request{Op: program.PushTree, Store: r.dir, Location: api.Location{Path: dir}, To: to, Annotations: annotations, Options: o}
+	f, err := r.client.Do(ctx, request, func(f program.Frame) { forwardProgress(f, o.Progress) }, nil)
+	return f.Text, err
+}
+
 // Push writes an image to a registry.
 func (r remote) Push(ctx context.Context, ref, to string, o api.PullOptions) (string, error) {
 	f, err := r.client.Do(ctx, program.Request{Op: program.Push, Store: r.dir, Ref: ref, To: to, Options: o}, func(f program.Frame) { forwardProgress(f, o.Progress) }, nil)

@@ -111,6 +111,12 @@ func (s *Store) Push(ctx context.Context, ref, to string, o api.PullOptions) (st
 	return s.backend.Push(ctx, ref, to, o)
 }
 
+// PushTree writes the files of a directory to a registry, as an artifact that podrun and Flux read manifests from. It returns
+// REPOSITORY@DIGEST.
+func (s *Store) PushTree(ctx context.Context, dir, to string, annotations map[string]string, o api.PullOptions) (string, error) {
+	return s.backend.PushTree(ctx, dir, to, annotations, o)
+}
+
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A
 // damaged layer is not used for further pods. onProgress, if not nil, is called before each image is read.
 func (s *Store) Verify(ctx context.Context, refs []string, onProgress func(name string)) ([]api.Verified, error) {

@@ -13,13 +13,16 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"go.podman.io/image/v5/manifest"
 
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/image/layer"
 	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/internal/report"
 )
 
 // An OCI artifact is a manifest whose config is not a container image's. Its layers are files for a volume, whatever
-// their media types (CRI-O: internal/ociartifact/store.go). Each is stored as a layer of one file. Its diffID is
-// known only when it has been fetched, so the artifact's config is made then.
+// their media types (CRI-O: internal/ociartifact/store.go). Each is stored as a layer of one file. An artifact of Flux has
+// a tree of files in its first layer, a tar stream; Flux reads no other (fluxcd/pkg: oci/client_pull.go). The diffIDs are
+// known only when the layers have been fetched, so the artifact's config is made then.
 
 // ArtifactType returns the type of an artifact, or "" for a container image and for what is neither.
 func ArtifactType(m manifest.Manifest) string {
@@ -30,8 +33,11 @@ func ArtifactType(m manifest.Manifest) string {
 	return cmp.Or(oci.ArtifactType, oci.Config.MediaType)
 }
 
-// fileAnnotations name the file of an artifact's layer, as in CRI-O: the first that a layer has is used.
-var fileAnnotations = []string{v1.AnnotationTitle, "org.cncf.model.filepath"}
+// fileAnnotations name the file of an artifact's layer, as in CRI-O and docker compose: the first that a layer has is used.
+var fileAnnotations = []string{v1.AnnotationTitle, "org.cncf.model.filepath", "com.docker.compose.file", "com.docker.compose.envfile"}
+
+// maxTree is the maximum size of the layer with an artifact's tree of files, in bytes.
+const maxTree = 64 << 20
 
 // readFiles reads the layers of an artifact. The path of each in a volume must be unique: a layer would hide files of
 // the layers below.
@@ -46,6 +52,13 @@ func (c *Candidate) readFiles(src source, m manifest.Manifest) error {
 		return fail(fmt.Errorf("it has no layers"))
 	case len(infos) > records.MaxLayers:
 		return fail(fmt.Errorf("%d layers are more than the %d that can be mounted", len(infos), records.MaxLayers))
+	case c.Artifact == api.FluxArtifact:
+		tree, err := blobOf(src, infos[0])
+		if err == nil && tree.Size > maxTree {
+			err = fmt.Errorf("read manifest: the artifact has %d bytes, more than %d", tree.Size, maxTree)
+		}
+		c.Layers = []layer.Blob{tree}
+		return err
 	}
 	paths := map[string]bool{} // whether it is a file, not a directory
 	for _, info := range infos {

@@ -24,6 +24,7 @@ const (
 	Import     Op = "import"     // Location.Path, Ref; answers with one of Added
 	Save       Op = "save"       // Refs, SaveOptions, Target
 	Push       Op = "push"       // Ref, To, Options; answers with Text, REPOSITORY@DIGEST
+	PushTree   Op = "push-tree"  // Location.Path, To, Annotations, Options; answers with Text, REPOSITORY@DIGEST
 	Candidates Op = "candidates" // Ref; answers with Names
 	Head       Op = "head"       // Ref, Options; answers with Text, the digest in the registry
 	Login      Op = "login"      // Account, Options; answers with Text, where it is stored
@@ -46,6 +47,8 @@ type Request struct {
 	SaveOptions api.SaveOptions `json:"saveOptions,omitzero"`
 	Target      api.Target      `json:"target,omitzero"` // without Dir to protocol.FDImageOutput
 	Account     api.Account     `json:"account,omitzero"`
+
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // Frame is a message from the image program.

@@ -55,16 +55,25 @@ func (s *Client) Push(ctx context.Context, ref, to string, o api.PullOptions) (s
 	if kind := config.Config.Labels[records.ArtifactLabel]; kind != "" {
 		return "", report.New(report.Usage, "oras copy copies it between registries", "push %s: it is an OCI artifact of type %q; only container images are pushed", ref, kind)
 	}
-	top, err := s.push(ctx, ref, image, name, o)
-	switch {
-	case err == nil:
-		return name.Repository() + "@" + top.String(), nil
-	case isDenied(err):
-		err = report.New(report.Failure, "podrun login "+name.Domain+" stores credentials; they must allow a push to this repository", "%w", err)
-	default:
-		err = addHint(err)
+	var raw []byte
+	err = s.pushing(ctx, ref, name, o, func(p *pusher) (err error) {
+		if raw, err = p.blobs(image); err != nil {
+			return err
+		}
+		return p.to.PutManifest(p.ctx, raw, nil)
+	})
+	if err != nil {
+		return "", fmt.Errorf("push %s to %s: %w", ref, name.Familiar(), pushError(err, name))
 	}
-	return "", fmt.Errorf("push %s to %s: %w", ref, name.Familiar(), err)
+	return name.Repository() + "@" + digest.FromBytes(raw).String(), nil
+}
+
+// pushError adds the hint of a failed push to its error.
+func pushError(err error, name reference.Name) error {
+	if isDenied(err) {
+		return report.New(report.Failure, "podrun login "+name.Domain+" stores credentials; they must allow a push to this repository", "%w", err)
+	}
+	return addHint(err)
 }
 
 // pushName returns the name to push to; stored is the image's name, or "".
@@ -98,11 +107,11 @@ type pusher struct {
 	alive     *time.Timer // cancels ctx when nothing was sent for a while
 }
 
-// push returns the digest of the manifest that it writes.
-func (s *Client) push(ctx context.Context, requested string, image *records.Image, name reference.Name, o api.PullOptions) (top digest.Digest, err error) {
+// pushing calls write with the destination of a name.
+func (s *Client) pushing(ctx context.Context, requested string, name reference.Name, o api.PullOptions, write func(*pusher) error) error {
 	destination, err := s.address(name, o)
 	if err != nil {
-		return "", err
+		return err
 	}
 	guard := newGuard(destination.hosts)
 	guard.unlimit()
@@ -110,20 +119,16 @@ func (s *Client) push(ctx context.Context, requested string, image *records.Imag
 	defer cancel(nil)
 	to, err := destination.ref.NewImageDestination(ctx, destination.sys)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer to.Close()
 	p := &pusher{Client: s, ctx: ctx, guard: guard, to: to, requested: requested, progress: o.Progress}
 	p.alive = time.AfterFunc(s.Retry.AnswerTimeout, func() { cancel(download.ErrStalled) })
 	defer p.alive.Stop()
-	raw, err := p.blobs(image)
-	if err == nil {
-		err = to.PutManifest(ctx, raw, nil)
+	if err := write(p); err != nil {
+		return download.Cause(ctx, err)
 	}
-	if err != nil {
-		return "", download.Cause(ctx, err)
-	}
-	return digest.FromBytes(raw), nil
+	return nil
 }
 
 // blobs writes the config and the layers, and returns the manifest.

@@ -50,6 +50,7 @@ Examples:
 		Flags: append([]cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
+			cmdutil.PathFlag(),
 			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and keep the services, configmaps and secrets of the file"},
 			&cli.BoolFlag{Name: "volumes", Usage: "also delete the claims of the pods, with their files"},
 		}, append(resource.SelectionFlags("the pods and workloads"), graceFlags()...)...),
@@ -67,6 +68,7 @@ type downOptions struct {
 func (o *downOptions) Complete(c *cli.Context) error {
 	o.graceOptions.complete(c)
 	o.files, o.keepObjects, o.volumes = c.StringSlice("filename"), c.Bool("keep-objects"), c.Bool("volumes")
+	o.env.ArtifactPath = c.String("path")
 	return o.podOptions.Complete(c)
 }
 

@@ -66,6 +66,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
+			cmdutil.PathFlag(),
 			cmdutil.ManifestNamespaceFlag(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the pods are running, and leave them running"},
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
@@ -110,6 +111,9 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
 	o.sdnotify = unit.ActiveWhen(c.String("sdnotify"))
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
+	if o.watch && slices.ContainsFunc(o.files, resource.IsArtifact) {
+		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
+	}
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}

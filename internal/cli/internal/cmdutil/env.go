@@ -57,6 +57,9 @@ type Env struct {
 	NamespaceFlag string // the value of -n, "" if not given
 	Policy        string // the value of --policy, "" if not given
 
+	Pull         image.PullOptions // how registries are reached for artifacts with manifests
+	ArtifactPath string            // --path: the directory of an artifact; "": all of it
+
 	Changed *ChangedObjects // objects that the command changed, for -o; nil until known
 
 	RunAgain func(*Env, []string) int // runs another command line with the same streams

@@ -31,6 +31,11 @@ func PolicyFlag() cli.Flag {
 	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted (privileged allows everything)"}
 }
 
+// PathFlag returns the flag --path.
+func PathFlag() cli.Flag {
+	return &cli.StringFlag{Name: "path", Usage: "of oci:// and oci: only the manifests in this `DIRECTORY` of the artifact"}
+}
+
 // UnsafeSysctlFlag returns the flag --allow-unsafe-sysctl.
 func UnsafeSysctlFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "allow-unsafe-sysctl", Usage: "allow sysctls of the pod's own namespaces that are not on the kubelet's list of safe ones, by `NAME` or a beginning: net.core.somaxconn, kernel.msg*"}

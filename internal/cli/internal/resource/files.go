@@ -110,14 +110,54 @@ type Source struct {
 	RejectOtherNamespaces bool // an object that sets another namespace is an error: -n was given
 }
 
-// ReadFiles reads files, all manifests in directories, and the contents of URLs. With an error it also
+// ReadFiles reads files, all manifests in directories and in artifacts, and the contents of URLs. With an error it also
 // returns what could be read.
 func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
+	var all []Source
+	var errs []error
+	if env.ArtifactPath != "" && !slices.ContainsFunc(files, IsArtifact) {
+		errs = append(errs, report.New(report.Usage, "podrun up oci://REFERENCE --path DIRECTORY", "--path chooses a directory of an artifact, and no file is one"))
+	}
+	var plain []string // between two artifacts: compose files are of one project
+	read := func() {
+		if len(plain) > 0 {
+			expanded, err := expandDirectories(plain)
+			sources, readErr := readAll(env, plain, expanded, false)
+			all, errs, plain = append(all, sources...), append(errs, err, readErr), nil
+		}
+	}
+	for _, file := range files {
+		if !IsArtifact(file) {
+			plain = append(plain, file)
+			continue
+		}
+		read()
+		sources, err := readArtifact(env, file)
+		all, errs = append(all, sources...), append(errs, err)
+	}
+	read()
+	return all, errors.Join(errs...)
+}
+
+// readArtifact reads the manifests of an artifact.
+func readArtifact(env *cmdutil.Env, file string) ([]Source, error) {
+	a, err := openArtifact(env, file)
+	if err != nil {
+		return nil, err
+	}
+	defer a.remove()
+	sources, err := readAll(env, a.files, a.files, true)
+	for i := range sources {
+		sources[i].Name = a.name(sources[i].Name)
+	}
+	return sources, err
+}
+
+// readAll reads files, and converts compose files. given are the files and directories that the user names. Files of others
+// are foreign: their compose files may read nothing but files of their directory.
+func readAll(env *cmdutil.Env, given, files []string, foreign bool) ([]Source, error) {
 	var sources []Source
 	var errs []error
-	given := files
-	files, err := expandDirectories(given)
-	errs = append(errs, err)
 	for _, file := range files {
 		data, err := readFile(env, file)
 		if err != nil {
@@ -126,7 +166,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 		}
 		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != ""})
 	}
-	sources, err = convertCompose(env, given, sources)
+	sources, err := convertCompose(env, given, sources, foreign)
 	errs = append(errs, err)
 	for i := range sources {
 		sources[i].Name = DisplayName(sources[i].Name)
@@ -136,7 +176,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 
 // convertCompose replaces the compose files of sources by one manifest: they are the files of one project. It
 // refuses files that are not in given: a directory does not state which one is the base.
-func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Source, error) {
+func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign bool) ([]Source, error) {
 	var request api.Request
 	var rest []Source
 	index := 0
@@ -163,6 +203,7 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source) ([]Sourc
 	if request.Confined, err = policyInForce(env, rest); err != nil {
 		return rest, err
 	}
+	request.Confined = request.Confined || foreign
 	result, err := compose.Convert(env, request)
 	if err != nil {
 		return rest, err

@@ -1,0 +1,222 @@
+package resource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/progress"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+)
+
+// In the place of a FILE oci://REFERENCE is an artifact with manifests in a registry, oci:DIRECTORY[:NAME] one in an OCI
+// layout. The image program fetches it as it fetches an image, with the same policy, mirrors and logins, and the image
+// store keeps it.
+
+// The limits of an artifact's files together.
+const (
+	maxArtifactBytes = 64 << 20
+	maxArtifactFiles = 10_000
+)
+
+// IsArtifact reports whether a file is an artifact.
+func IsArtifact(file string) bool { return strings.HasPrefix(file, "oci:") }
+
+// artifact is an artifact whose files are in a directory of its own, until remove.
+type artifact struct {
+	file  string // as the user names it
+	top   string // the directory
+	files []string
+}
+
+// remove removes the files.
+func (a *artifact) remove() { os.RemoveAll(filepath.Dir(a.top)) }
+
+// name returns the name of one of its files for messages.
+func (a *artifact) name(file string) string {
+	if rest, ok := strings.CutPrefix(file, a.top); ok {
+		return a.file + rest
+	}
+	return file
+}
+
+// openArtifact fetches an artifact, and finds its manifests.
+func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
+	img, err := fetchArtifact(env, file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the manifests %s: %w", file, err)
+	}
+	dirs, err := env.Dirs()
+	if err == nil {
+		err = os.MkdirAll(dirs.Runtime, 0o700)
+	}
+	if err != nil {
+		return nil, err
+	}
+	above, err := os.MkdirTemp(dirs.Runtime, "artifact-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the files of %s: %w", file, err)
+	}
+	a := &artifact{file: file, top: filepath.Join(above, artifactName(file))}
+	written, err := copyFiles(img.Layers, a.top)
+	if err == nil {
+		a.files, err = a.manifests(env.ArtifactPath, written, img.Artifact)
+	}
+	if err != nil {
+		a.remove()
+		return nil, fmt.Errorf("cannot read the manifests %s: %w", file, err)
+	}
+	return a, nil
+}
+
+// artifactName returns the last part of an artifact's repository or directory: a compose project without a name has it.
+func artifactName(file string) string {
+	name := path.Base(strings.TrimRight(file, "/"))
+	name, _, _ = strings.Cut(name, "@")
+	name, _, _ = strings.Cut(name, ":")
+	if name == "" || name == "." || name == ".." {
+		return "artifact"
+	}
+	return name
+}
+
+// fetchArtifact fetches an artifact into the image store. One that is named by its digest is not fetched again.
+func fetchArtifact(env *cmdutil.Env, file string) (img pod.Image, err error) {
+	s, err := env.ImageStore()
+	if err != nil {
+		return img, err
+	}
+	location, err := image.ParseLocation(file)
+	if name, ok := strings.CutPrefix(file, "oci://"); ok {
+		location = api.Location{Transport: "docker", Path: name}
+		if stored, err := s.Resolve(name); err == nil && strings.Contains(name, "@") {
+			return stored, checkArtifact(stored, name)
+		}
+	}
+	if err != nil {
+		return img, err
+	}
+	options := env.Pull
+	shown := progress.New(env, "fetching")
+	options.Progress = shown.Update
+	shown.Wait("fetching %s", file)
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	var images []pod.Image
+	err = cmdutil.Interruptible(context.Background(), signals, func(ctx context.Context) error {
+		images, err = s.Fetch(ctx, location, options)
+		return err
+	})
+	shown.End()
+	switch {
+	case err != nil:
+		return img, err
+	case len(images) != 1:
+		return img, report.New(report.Usage, "name one: oci:DIRECTORY:NAME", "there are %d images in it", len(images))
+	}
+	return images[0], checkArtifact(images[0], location.Path)
+}
+
+// checkArtifact returns an error if an image is not an artifact.
+func checkArtifact(img pod.Image, name string) error {
+	if img.Artifact == "" {
+		return report.New(report.Usage, "podrun run "+name+" runs it", "it is a container image, not an artifact with manifests")
+	}
+	return nil
+}
+
+// copyFiles writes the files of layers below a new directory, and returns their paths, in the order of the layers.
+func copyFiles(layers []string, to string) (written []string, err error) {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return nil, err
+	}
+	left := int64(maxArtifactBytes)
+	for _, layer := range layers {
+		root, err := os.OpenRoot(layer)
+		if err != nil {
+			return nil, err
+		}
+		err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir():
+				return os.MkdirAll(filepath.Join(to, name), 0o700)
+			case !entry.Type().IsRegular():
+				return report.New(report.Usage, "", "%s is not a regular file: only files and directories are allowed", name)
+			case len(written) == maxArtifactFiles:
+				return report.New(report.Usage, "", "it has more than %d files", maxArtifactFiles)
+			}
+			n, err := copyFile(root, name, filepath.Join(to, name), left)
+			left -= n
+			written = append(written, name)
+			return err
+		})
+		root.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return written, nil
+}
+
+// copyFile copies a file of at most limit bytes, and returns its size.
+func copyFile(root *os.Root, name, to string, limit int64) (int64, error) {
+	in, err := root.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(out, io.LimitReader(in, limit+1))
+	if n > limit {
+		err = report.New(report.Usage, "", "its files have more than %d MiB", maxArtifactBytes>>20)
+	}
+	return n, errors.Join(err, out.Close())
+}
+
+// manifests returns the paths of the manifests in the directory sub: those of a compose project in the order of its layers,
+// else all, as Flux reads them (kustomize-controller: generator.go), sorted.
+func (a *artifact) manifests(sub string, written []string, kind string) ([]string, error) {
+	if sub != "" && !fs.ValidPath(sub) {
+		return nil, report.New(report.Usage, "", "--path %s is not a path in it", sub)
+	}
+	var found []string
+	for _, name := range written {
+		if sub != "" && sub != "." && !strings.HasPrefix(name, sub+"/") {
+			continue
+		}
+		if slices.Contains(kustomizations, path.Base(name)) {
+			return nil, report.New(report.Usage, "push what `kubectl kustomize` prints, or choose another directory with --path",
+				"%s is a kustomization, which podrun does not apply", name)
+		}
+		if slices.Contains(manifestExtensions, path.Ext(name)) {
+			found = append(found, filepath.Join(a.top, name))
+		}
+	}
+	if len(found) == 0 {
+		return nil, report.New(report.Usage, "", "there are no manifests in %s: no file ends in .yaml, .yml or .json", path.Join(a.file, sub))
+	}
+	if kind != api.ComposeArtifact && kind != api.ComposeArtifactV10 {
+		slices.Sort(found)
+	}
+	return found, nil
+}
+
+// kustomizations are the names of kustomize's files (sigs.k8s.io/kustomize: api/konfig/general.go).
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
