@@ -32,7 +32,7 @@
 // An OCI artifact has no config with diffIDs, and its layers are not tar streams but files, each named by its title.
 // The store wraps each into a tar stream with one entry, mode 0644 and owner 0:0, which is unpacked as any other layer.
 // When all are fetched, it makes a config with their diffIDs, whose label has the artifact's type. Only a volume can
-// use an artifact.
+// use an artifact. An artifact of Flux has manifests in its first layer, which is a tar stream: podrun reads them from the store.
 //
 // # Unpacking
 //

@@ -79,7 +79,7 @@ func (r *reader) checkInside(f *os.File, name string) error {
 		return err
 	}
 	if !strings.HasPrefix(path, strings.TrimSuffix(r.root, "/")+"/") {
-		return fmt.Errorf("%s is outside the project's directory %s: a policy is in force, under which a compose file has only files of its directory", shown(name), r.root)
+		return fmt.Errorf("%s is outside the project's directory %s: under a policy, and in an artifact, a compose file has only files of its directory", shown(name), r.root)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (c *converter) withheld(name string) bool {
 }
 
 func withheldText(name string) string {
-	return fmt.Sprintf("the variable %s is not used: a policy is in force, under which a compose file has only variables of env files. Set it in .env", name)
+	return fmt.Sprintf("the variable %s is not used: under a policy, and in an artifact, a compose file has only variables of env files. Set it in .env", name)
 }
 
 // checkSize refuses a project with too many pods or ports.

@@ -99,7 +99,7 @@ func (s *sources) followIncludes(f *source, doc *yaml.Node, env types.Mapping, w
 		if node.Kind == yaml.MappingNode {
 			paths = items(child(node, "path"))
 			if s.reader.root != "" && (child(node, "env_file") != nil || child(node, "project_directory") != nil) {
-				return errors.New("env_file and project_directory are refused: a policy is in force")
+				return errors.New("env_file and project_directory are refused under a policy, and in an artifact")
 			}
 			for _, file := range items(child(node, "env_file")) {
 				if err := s.checkEnv(f.beside(expandName(file.Value, env)), env); err != nil {
@@ -166,7 +166,7 @@ func (s *sources) read(f *source, name string, env types.Mapping) (*source, erro
 		return nil, fmt.Errorf("more than %d files are included or extended", maxFiles)
 	}
 	if s.reader.root != "" && strings.Contains(name, "$") {
-		return nil, fmt.Errorf("%s is refused: a policy is in force, under which no variable names a file", name)
+		return nil, fmt.Errorf("%s is refused: under a policy, and in an artifact, no variable names a file", name)
 	}
 	path := f.beside(expandName(name, env))
 	data, err := s.reader.read(path)

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -98,8 +97,8 @@ func artifactAnnotations(env *cmdutil.Env, c *cli.Context, isTree bool) (map[str
 		}
 		created = time.Unix(seconds, 0)
 	}
-	annotations := map[string]string{v1.AnnotationCreated: created.UTC().Format(time.RFC3339)}
-	for key, flag := range map[string]string{v1.AnnotationSource: "source", v1.AnnotationRevision: "revision"} {
+	annotations := map[string]string{"org.opencontainers.image.created": created.UTC().Format(time.RFC3339)}
+	for key, flag := range map[string]string{"org.opencontainers.image.source": "source", "org.opencontainers.image.revision": "revision"} {
 		if c.IsSet(flag) {
 			annotations[key] = c.String(flag)
 		}

@@ -30,14 +30,15 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -",
 		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
 Secrets that it has created; a second Ctrl-C stops them at once. With -d it
 returns when the pods are running or, with --wait, ready; a pod that cannot be
 started does not hold up the others.
-A compose file is converted first, as podrun convert does.
+A compose file is converted first, as podrun convert does. oci://REFERENCE is an
+artifact with manifests in a registry, oci:DIRECTORY[:NAME] one in an OCI layout.
 In a systemd unit with Type=notify it reports the state of the pods to systemd;
 podrun systemd makes such units.
 
@@ -59,6 +60,7 @@ Examples:
   podrun up web.yaml
   podrun up -d web.yaml worker.yaml
   podrun up -d compose.yaml
+  podrun up -d oci://registry.example.org/team/set:1
   podrun up -d --wait --timeout 2m web.yaml
   podrun up --exit-code-from test suite.yaml
   podrun up --watch web.yaml settings.yaml

@@ -52,6 +52,15 @@ func (a *artifact) name(file string) string {
 	return file
 }
 
+// renamed is an error that names the files of an artifact as name does.
+type renamed struct {
+	error
+	of *artifact
+}
+
+func (e renamed) Error() string { return strings.ReplaceAll(e.error.Error(), e.of.top, e.of.file) }
+func (e renamed) Unwrap() error { return e.error }
+
 // openArtifact fetches an artifact, and finds its manifests.
 func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 	img, err := fetchArtifact(env, file)
@@ -210,7 +219,7 @@ func (a *artifact) manifests(sub string, written []string, kind string) ([]strin
 		}
 	}
 	if len(found) == 0 {
-		return nil, report.New(report.Usage, "", "there are no manifests in %s: no file ends in .yaml, .yml or .json", path.Join(a.file, sub))
+		return nil, report.New(report.Usage, "", "there are no manifests in %s: no file ends in .yaml, .yml or .json", strings.TrimSuffix(a.file+"/"+sub, "/"))
 	}
 	if kind != api.ComposeArtifact && kind != api.ComposeArtifactV10 {
 		slices.Sort(found)

@@ -16,7 +16,7 @@ type Request struct {
 	Profiles []string `json:"profiles,omitempty"`
 	EnvFiles []string `json:"envFiles,omitempty"` // none: .env beside the first file
 	Project  string   `json:"project,omitempty"`
-	Confined bool     `json:"confined,omitempty"` // a policy is in force: only files of the project's directory, and variables of env files
+	Confined bool     `json:"confined,omitempty"` // under a policy, and in an artifact: only files of the project's directory, and variables of env files
 }
 
 // Result is a project as Kubernetes objects.
