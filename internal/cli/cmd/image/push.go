@@ -25,14 +25,14 @@ has are not sent again. Layers are compressed again, so the digest may differ
 from the pulled image's; its ID stays. Logins are from
 podrun login, podman or docker.
 
-With oci:// it writes the manifests of a directory as an artifact, which podrun up
-and Flux read: all its files but .git. The same files give the same layer.
+With oci:// it writes the manifests of a directory as an artifact, which podrun
+up and Flux read: all its files but .git. The same files give the same layer.
 
 Examples:
   podrun image push registry.example.org/team/web:1.4
   podrun image push localhost/web registry.example.org/team/web:1.4
   podrun image push --tls-verify=false web:1.4 192.168.1.5:5000/web:1.4
-  podrun image push ./manifests oci://registry.example.org/team/set:1 --revision main@sha1:4f2c
+  podrun image push ./manifests oci://registry.example.org/team/set:1
 `,
 		Flags: []cli.Flag{
 			cmdutil.AuthfileFlag(), cmdutil.TLSVerifyFlag(),

@@ -38,7 +38,8 @@ Secrets that it has created; a second Ctrl-C stops them at once. With -d it
 returns when the pods are running or, with --wait, ready; a pod that cannot be
 started does not hold up the others.
 A compose file is converted first, as podrun convert does. oci://REFERENCE is an
-artifact with manifests in a registry, oci:DIRECTORY[:NAME] one in an OCI layout.
+artifact with manifests in a registry, oci:DIRECTORY[:NAME] is one in an OCI
+layout.
 In a systemd unit with Type=notify it reports the state of the pods to systemd;
 podrun systemd makes such units.
 
