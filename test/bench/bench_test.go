@@ -60,41 +60,104 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Every target belongs to a measured ratio, and every ratio has its row in the plot.
+// Every target belongs to a measured ratio, the headline is first, and the picture has its eight rows, whose labels fit.
 func TestPlot(t *testing.T) {
 	both := map[string]summary{"podrun": {Median: 1}, "podman": {Median: 2}}
 	feet := map[string]footprint{"podrun": {PSS: 1}, "podman": {PSS: 9}}
 	r := report{
-		Times: map[string]map[string]summary{"exec true": both, "logs": both, "ps, 50 pods": both, atOnceTask: both},
+		Times: map[string]map[string]summary{
+			"exec true": both, "logs": both, "ps, 50 pods": both, atOnceTask: both, execTask + resting: both, oneMoreTask: both, connectionCPU: both,
+		},
 		Memory: map[string]map[string]footprint{
 			shapes[1].title + ", just started": feet, shapes[1].title + ", idle": feet,
 		},
+		Read:   map[string]map[string]summary{firstUp: both},
 		Costs:  &cost{Probe: map[string]map[string]float64{"exec true": {"podrun": 1, "podman": 60}, "httpGet": {"podrun": 1, "podman": 40}}},
 		Starts: map[string]summary{"podrun, cold": {Median: 9}, "podrun, made early": {Median: 4}, "floor": {Median: 3}},
 		Scale:  &scale{Pods: 300, Few: summary{Median: 1}, Many: summary{Median: 1}},
 	}
 	for _, s := range shapes {
-		r.Times["up, "+s.title], r.Times["down, "+s.title] = both, both
+		r.Times["up, "+s.title], r.Times["down, "+s.title], r.Times["down, "+s.title+resting], r.Times[lifeTask(s)] = both, both, both, both
 	}
 	reached := 0
 	list := r.ratios()
-	for _, x := range list {
+	for i, x := range list {
 		if x.Target > 0 {
 			reached++
+		}
+		if i < len(shapes) && x.Name != lifeTask(shapes[i]) {
+			t.Errorf("row %d is %s, want %s", i, x.Name, lifeTask(shapes[i]))
 		}
 	}
 	if reached != len(targets) {
 		t.Errorf("%d of %d targets belong to a ratio", reached, len(targets))
 	}
 	svg := plot("<a title>", list)
-	if n := strings.Count(svg, `text-anchor="end"`); n != len(list) {
-		t.Errorf("%d rows for %d ratios", n, len(list))
+	if n := strings.Count(svg, `text-anchor="end"`); n != 8 || len(pictured) != 8 {
+		t.Errorf("%d rows of %d", n, len(pictured))
+	}
+	for _, p := range pictured {
+		if plotChar*len(p.label) > plotLeft-10 {
+			t.Errorf("the label %q is cut", p.label)
+		}
 	}
 	if err := xml.Unmarshal([]byte(svg), new(any)); err != nil {
 		t.Errorf("the plot is no XML: %v", err)
 	}
 	if strings.Contains(r.page(list), "NaN") {
 		t.Error("the page has NaN")
+	}
+	if n := strings.Count(plot("", nil), `text-anchor="end"`); n > 0 {
+		t.Errorf("%d rows of nothing", n)
+	}
+}
+
+// A target is a ratio, or a figure: it is reached by the figure, whatever the other engine takes.
+func TestNewRatio(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		a, b   float64
+		bar    string
+		missed bool
+	}{
+		{"logs", 10, 50, "at most 1/5", false},
+		{"logs", 11, 50, "at most 1/5", true},
+		{execTask + resting, 9, 5, "at most 9 ms", false},
+		{execTask + resting, 9.1, 500, "at most 9 ms", true},
+		{"no target", 9, 5, "", false},
+	} {
+		if r := newRatio(c.name, c.a, c.b, "", ""); r.Bar != c.bar || r.missed() != c.missed {
+			t.Errorf("%+v: %q, missed: %v", c, r.Bar, r.missed())
+		}
+	}
+}
+
+// Small figures have decimals.
+func TestSummaryText(t *testing.T) {
+	for want, s := range map[string]summary{
+		"": {}, "0.10 / 0.17 / 2.00": {Min: .1, Median: .17, Max: 2}, "8.6 / 9.0 / 39.0": {Min: 8.6, Median: 9, Max: 39}, "26 / 26 / 27": {Min: 25.6, Median: 26, Max: 27},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Connections have podrun's figures beside pasta's, in milliseconds.
+func TestAddConnections(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "netbench.json")
+	text := `{"in: connections/s": {"podrun": [5000, 4000], "pasta": [10000], "veth": [20000]}, "in: CPU of a connection, ms": {"podrun": [0.3], "pasta": [0.2]}}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := report{Times: map[string]map[string]summary{}}
+	if err := r.addConnections(file); err != nil {
+		t.Fatal(err)
+	}
+	for task, want := range map[string][2]float64{connectionTask: {0.225, 0.1}, connectionCPU: {0.3, 0.2}} {
+		if got := [2]float64{r.Times[task]["podrun"].Median, r.Times[task]["podman"].Median}; got != want {
+			t.Errorf("%s: %v, want %v", task, got, want)
+		}
 	}
 }
 
@@ -148,19 +211,23 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// The summary is replaced as a whole; a text without marks is not written.
+// The summary is replaced as a whole, without rows that were not measured; a text without marks is not written.
 func TestSummary(t *testing.T) {
 	pod := shapes[1].title
 	r := report{CPUs: 2, Rounds: 5, PodmanVersion: "podman version 5.8.2", Podman: "--network pasta",
 		Times: map[string]map[string]summary{
-			"up, " + pod: {"podrun": {Median: 129}, "podman": {Median: 645}}, execTask: {"podrun": {Median: 5}, "podman": {Median: 50}},
+			lifeTask(shapes[1]): {"podrun": {Median: 100}, "podman": {Median: 550}},
+			"up, " + pod:        {"podrun": {Median: 129}, "podman": {Median: 645}}, execTask: {"podrun": {Median: 5}, "podman": {Median: 50}},
 		},
+		Read:   map[string]map[string]summary{firstUp: {"podrun": {Median: 40}, "podman": {Median: 40}}},
 		Memory: map[string]map[string]footprint{pod + ", idle": {"podrun": {PSS: 1024}, "podman": {PSS: 2048}}},
 	}
 	got, err := withSummary("a\n"+tableFrom+"old\n"+tableTo+"b\n", r)
 	want := "a\n" + tableFrom + "Medians of 5 rounds on 2 processors, with podman 5.8.2 --network pasta:\n\n|  | podrun | podman | ratio |\n|---|---|---|---|\n" +
-		"| `up -d` of a pod with 1 init + 2 apps | 129 ms | 645 ms | 1/5 |\n| `exec … true` | 5 ms | 50 ms | 1/10 |\n" +
-		"| its own memory (PSS) when the pod is idle | 1.0 MB | 2.0 MB | 1/2 |\n" + tableTo + "b\n"
+		"| processor time of a life of a pod with 1 init + 2 apps: `up -d`, 4 s, `down` | 100 ms | 550 ms | 1/5.5 |\n" +
+		"| `up -d` of this pod | 129 ms | 645 ms | 1/5 |\n| `exec … true` | 5.0 ms | 50.0 ms | 1/10 |\n" +
+		"| read from a cold disk by the first `up -d` of 1 container | 40 MiB | 40 MiB | 1.00 |\n" +
+		"| its own memory (PSS) when the pod is at rest | 1.0 MB | 2.0 MB | 1/2 |\n" + tableTo + "b\n"
 	if err != nil || got != want {
 		t.Errorf("withSummary = %q, %v, want %q", got, err, want)
 	}

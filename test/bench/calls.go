@@ -4,56 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"time"
-
-	"github.com/podrun/podrun/test/internal/measure"
 )
 
-// count measures pods that are only made and removed: the processor time of all of it, and once
-// the system calls, whose number does not depend on the machine's load.
+// count counts the system calls of pods that are only made and removed, once: their number does not depend on the
+// machine's load.
 //
 // What an engine does in long-lived processes counts too: an exec's calls are the calls of the command
 // and what the pod's processes call meanwhile.
 func (b *bench) count(m measured) error {
-	if err := measure.Rounds("bench: processor time", 1, min(b.rounds, 3), func(int) error {
-		for _, s := range shapes {
-			for _, e := range b.engines() {
-				took, err := b.life(e, s)
-				if err != nil {
-					return fmt.Errorf("measure the processor time of %s: %w", e.name(), err)
-				}
-				m[e.name()].add("up and down, processors, "+s.title, took)
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
 	for _, e := range b.engines() {
 		if err := b.countCalls(m[e.name()], e, shapes[1]); err != nil {
 			return fmt.Errorf("count system calls of %s: %w", e.name(), err)
 		}
 	}
 	return nil
-}
-
-// life returns the processor time of a pod from its up until nothing of it is left.
-func (b *bench) life(e engine, s shape) (time.Duration, error) {
-	file := b.manifest(s.name)
-	before, was := b.user.processes(), reaped()
-	if _, err := timed(e.up(s.name, file)); err != nil {
-		return 0, err
-	}
-	if err := b.user.atRest(before); err != nil {
-		return 0, err
-	}
-	if _, err := timed(e.down(s.name, file)); err != nil {
-		return 0, err
-	}
-	if err := b.user.awaitExit(before); err != nil {
-		return 0, err
-	}
-	return reaped() - was, nil
 }
 
 // everyCall is strace's name for all calls.

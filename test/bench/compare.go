@@ -20,28 +20,53 @@ type ratio struct {
 	Name         string
 	Value        float64
 	Target       float64 // 0: none
+	Bar          string  // the target as text
 	Ours, Theirs string  // the figures
 }
 
-// targets are podrun's own, by the names of ratios, beside podman 5.8 with crun and pasta.
-var targets = map[string]float64{
-	"up, 1 container": 1. / 4, "up, 1 init + 2 apps": 1. / 6, "up, 2 init + 8 apps": 1. / 6,
-	"down, 1 container": 1. / 8, "down, 1 init + 2 apps": 1. / 8, "down, 2 init + 8 apps": 1. / 8,
-	"exec true": 1. / 15, "logs": 1. / 5, "ps, 50 pods": 1. / 5,
-	"CPU of a probe, exec true": 1. / 50, "CPU of a probe, httpGet": 1. / 50,
-	"PSS, 1 init + 2 apps, just started": 1. / 3, "PSS, 1 init + 2 apps, idle": 1. / 10,
-	"start to exec, cold, relative to floor": 7, "start to exec, prepared, relative to floor": 1.5, "start of pod 301 relative to pod 2": 1.2, atOnceTask: 1. / 6,
+func (r ratio) missed() bool { return r.Target > 0 && r.Value > r.Target }
+
+// target is podrun's own, beside podman 5.8 with crun and pasta: a ratio, or else a figure in the unit of the row.
+type target struct {
+	ratio  float64
+	figure float64
+	unit   string
+}
+
+// targets are by the names of ratios.
+var targets = map[string]target{
+	lifeTask(shapes[0]): {ratio: 1 / 4.4}, lifeTask(shapes[1]): {ratio: 1 / 5.5}, lifeTask(shapes[2]): {ratio: 1 / 7.6},
+	"up, 1 container": {ratio: 1 / 4.1}, "up, 1 init + 2 apps": {ratio: 1 / 5.6}, "up, 2 init + 8 apps": {ratio: 1. / 7},
+	"down, 1 container": {ratio: 1. / 8}, "down, 1 init + 2 apps": {ratio: 1. / 8}, "down, 2 init + 8 apps": {ratio: 1. / 8},
+	"exec true": {ratio: 1. / 15}, "logs": {ratio: 1. / 5}, "ps, 50 pods": {ratio: 1. / 5},
+	execTask + resting: {figure: 9, unit: "ms"}, oneMoreTask: {figure: 6, unit: "ms"}, readOf + firstUp: {figure: 30, unit: "MiB"},
+	"CPU of a probe, exec true": {ratio: 1. / 50}, "CPU of a probe, httpGet": {ratio: 1. / 50}, connectionCPU: {ratio: 1},
+	"PSS, 1 init + 2 apps, just started": {ratio: 1. / 3}, "PSS, 1 init + 2 apps, idle": {ratio: 1. / 10},
+	"start to exec, cold, relative to floor": {ratio: 7}, "start to exec, prepared, relative to floor": {ratio: 1.5},
+	"start of pod 301 relative to pod 2": {ratio: 1.2}, atOnceTask: {ratio: 1. / 6},
+}
+
+// newRatio returns the ratio of figures, which are greater than 0, in the unit of the row.
+func newRatio(name string, a, b float64, ours, theirs string) ratio {
+	r := ratio{Name: name, Value: a / b, Ours: ours, Theirs: theirs}
+	switch t := targets[name]; {
+	case t.ratio > 0:
+		r.Target, r.Bar = t.ratio, "at most "+fraction(t.ratio)
+	case t.figure > 0:
+		r.Target, r.Bar = t.figure/b, fmt.Sprintf("at most %g %s", t.figure, t.unit)
+	}
+	return r
 }
 
 // callsOf begins the name of a ratio of system calls.
 const callsOf = "system calls, "
 
-// ratios returns all ratios, by name.
+// ratios returns all ratios by name, after the headline, the processor time of lives.
 func (r report) ratios() []ratio {
 	var list []ratio
 	add := func(name string, a, b float64, ours, theirs string) {
 		if a > 0 && b > 0 {
-			list = append(list, ratio{name, a / b, targets[name], ours, theirs})
+			list = append(list, newRatio(name, a, b, ours, theirs))
 		}
 	}
 	for task, by := range r.Times {
@@ -52,6 +77,9 @@ func (r report) ratios() []ratio {
 	}
 	for pod, by := range r.Memory {
 		add("PSS, "+pod, float64(by["podrun"].PSS), float64(by["podman"].PSS), by["podrun"].memory()+" KiB", by["podman"].memory()+" KiB")
+	}
+	for task, by := range r.Read {
+		add(readOf+task, by["podrun"].Median, by["podman"].Median, by["podrun"].String()+" MiB", by["podman"].String()+" MiB")
 	}
 	if r.Costs != nil {
 		for kind, by := range r.Costs.Probe {
@@ -69,7 +97,15 @@ func (r report) ratios() []ratio {
 	if s := r.Scale; s != nil {
 		add(fmt.Sprintf("start of pod %d relative to pod 2", s.Pods+1), s.Many.Median, s.Few.Median, s.Many.String()+" ms", "podrun: "+s.Few.String()+" ms")
 	}
-	slices.SortFunc(list, func(a, b ratio) int { return cmp.Compare(a.Name, b.Name) })
+	headline := func(r ratio) int {
+		if strings.HasPrefix(r.Name, lifeOf) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(list, func(a, b ratio) int {
+		return cmp.Or(cmp.Compare(headline(a), headline(b)), cmp.Compare(a.Name, b.Name))
+	})
 	return list
 }
 
@@ -112,9 +148,6 @@ func fraction(v float64) string {
 	}
 	return fmt.Sprintf("%.2f", v)
 }
-
-// fine formats times of few milliseconds.
-func (s summary) fine() string { return fmt.Sprintf("%.1f / %.1f / %.1f", s.Min, s.Median, s.Max) }
 
 // differences lists differences between two runs that change ratios: the changes are then printed,
 // but do not count as regressions.

@@ -89,7 +89,7 @@ func (e *podrun) help() *exec.Cmd           { return e.run("--help") }
 func (e *podrun) version() *exec.Cmd        { return e.run("--version") }
 
 func (e *podrun) close() {
-	for _, s := range shapes {
+	for _, s := range append(slices.Clip(shapes), manyContainers) {
 		e.run("down", s.name).Run() // fails if it is down already
 	}
 }
@@ -101,6 +101,7 @@ type podman struct {
 	flags podmanFlags // required on this host
 
 	binary, runtime string // runtime "": podman's own choice, or runc
+	helpers         string // a directory where its helper programs are looked for first; "": its own choice
 }
 
 func newPodman(user *account, work, binary, runtime string) *podman {
@@ -128,7 +129,7 @@ func (e *podman) prepare(rootfs string) error {
 	if err := os.WriteFile(filepath.Join(dir, "storage.conf"), []byte(conf), 0o644); err != nil {
 		return err
 	}
-	if err := e.withoutKeyrings(dir); err != nil {
+	if err := e.configure(dir); err != nil {
 		return err
 	}
 	if _, err := timed(e.run("import", rootfs, image)); err != nil {
@@ -149,14 +150,22 @@ func (e *podman) prepare(rootfs string) error {
 	return errors.Join(tried...)
 }
 
-// withoutKeyrings makes podman start containers without a keyring of their own: the kernel lets a user have 200,
+// configure makes podman start containers without a keyring of their own: the kernel lets a user have 200,
 // and removes keyrings of ended containers later.
-func (e *podman) withoutKeyrings(dir string) error {
+func (e *podman) configure(dir string) error {
 	conf := filepath.Join(dir, "config/containers")
 	if err := os.Mkdir(conf, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(conf, "containers.conf"), []byte("[containers]\nkeyring = false\n"), 0o644)
+	text := "[containers]\nkeyring = false\n"
+	if e.helpers != "" {
+		text += fmt.Sprintf("[engine]\nconmon_path = [%q]\nhelper_binaries_dir = [%q", filepath.Join(e.helpers, "conmon"), e.helpers)
+		for _, dir := range helperDirectories {
+			text += fmt.Sprintf(", %q", dir)
+		}
+		text += "]\n"
+	}
+	return os.WriteFile(filepath.Join(conf, "containers.conf"), []byte(text), 0o644)
 }
 
 func (e *podman) up(_, file string) *exec.Cmd {

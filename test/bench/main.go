@@ -47,14 +47,14 @@ func run() error {
 	podrun := flag.String("podrun", "", "the podrun binary")
 	flag.StringVar(&b.rootfs, "rootfs", "", "the example image's root file system, a tar")
 	account := flag.String("user", "", "as root: the ordinary user to run both sides as")
-	flag.StringVar(&b.part, "part", "", "pods, images, starts or scale: measure that alone")
+	flag.StringVar(&b.part, "part", "", "pods, images, disks, starts or scale: measure that alone")
 	flag.IntVar(&b.rounds, "rounds", 10, "how often everything is measured")
 	out := flag.String("json", "", "the file to write all figures to")
 	flag.StringVar(&b.tools, "tools", "", "where the programs of test/bench/c are")
 	flag.IntVar(&b.scale, "scale", 300, "how many pods at once; 0: none")
 	against := flag.String("against", "", "earlier figures, a file of -json: print what has become worse")
 	docs := flag.String("docs", "", "write the page, its plot and its figures into this directory")
-	network := flag.String("network", "", "the page's part about the network, a file that netbench has written")
+	network := flag.String("network", "", "the directory of netbench's page and figures, for the page")
 	top := flag.String("top", "", "write summaries between the marks of documents of this checkout")
 	only := flag.String("only", "", "measure nothing: read the figures of this file")
 	expected := flag.String("expected", "", "only count what podrun's commands do, and compare it with this file")
@@ -161,7 +161,7 @@ func (b *bench) measure() (report, error) {
 	for _, p := range []struct {
 		name string
 		run  func(*report) error
-	}{{"pods", b.measurePods}, {"images", b.measureImages}, {"starts", b.measureStarts}, {"scale", b.measureScale}} {
+	}{{"pods", b.measurePods}, {"images", b.measureImages}, {"disks", b.measureDisks}, {"starts", b.measureStarts}, {"scale", b.measureScale}} {
 		var err error
 		if b.part == "" || b.part == p.name {
 			err = p.run(&r)

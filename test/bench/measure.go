@@ -42,7 +42,7 @@ func (f *figures) withoutIdle(took time.Duration) time.Duration {
 
 type measured map[string]*figures // by engine
 
-// measurePods measures single pods: every command, then processor time and system calls, then probes.
+// measurePods measures single pods: every command, then pods at rest and their whole lives, system calls, and probes.
 func (b *bench) measurePods(r *report) error {
 	m := measured{}
 	for _, e := range b.engines() {
@@ -58,6 +58,9 @@ func (b *bench) measurePods(r *report) error {
 			}
 		}
 		for _, e := range b.engines() {
+			if err := b.runMany(m[e.name()], e, round); err != nil {
+				return err
+			}
 			if err := b.runOutput(m[e.name()], e, round); err != nil {
 				return err
 			}
@@ -69,11 +72,14 @@ func (b *bench) measurePods(r *report) error {
 	if err := adoptOrphans(); err != nil {
 		return err
 	}
-	if err := b.count(m); err != nil {
+	err := b.measureLives(m)
+	if err == nil {
+		err = b.count(m)
+	}
+	if err != nil {
 		return err
 	}
 	r.add(m)
-	var err error
 	r.Costs, err = b.measureCosts()
 	return err
 }
@@ -112,6 +118,25 @@ func (b *bench) runOnce(f *figures, e engine, s shape, round int) error {
 	for task, took := range times {
 		f.add(task, took)
 	}
+	return nil
+}
+
+// oneMoreTask is by how much a container more makes up longer.
+const oneMoreTask = "up, one container more"
+
+// runMany measures the price of a container: up of a pod with several of them is compared with up of one in the same round.
+func (b *bench) runMany(f *figures, e engine, round int) error {
+	s := manyContainers
+	before, file := b.user.processes(), b.manifest(s.name)
+	up, err := timed(e.up(s.name, file))
+	if err == nil {
+		err = b.user.atRest(before)
+	}
+	_, derr := timed(e.down(s.name, file))
+	if err := errors.Join(err, derr, b.user.awaitExit(before)); err != nil || round == 0 {
+		return err
+	}
+	f.add(oneMoreTask, (up-f.times["up, "+shapes[0].title][round-1])/oneMore)
 	return nil
 }
 

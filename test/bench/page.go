@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -15,7 +16,7 @@ import (
 // pages are the files that publish the results of a run.
 type pages struct {
 	docs    string // the directory of bench.md, bench.svg and bench.json; "": none
-	network string // a file with the page's part about the network; "": none
+	network string // the directory of netbench's page and figures; "": none
 	top     string // the directory of the files in summaries, between whose marks the most important figures go; "": none
 }
 
@@ -24,19 +25,23 @@ func (r report) write(to pages) error {
 	if to.docs == "" {
 		return nil
 	}
-	list := r.ratios()
-	title := fmt.Sprintf("podrun's part of what podman takes: %d rounds, %d CPUs, kernel %s, %s", r.Rounds, r.CPUs, r.Kernel, r.When.Format("2006-01-02"))
-	if err := os.WriteFile(filepath.Join(to.docs, "bench.svg"), []byte(plot(title, list)), 0o644); err != nil {
-		return err
-	}
-	text := r.page(list)
+	network := ""
 	if to.network != "" {
-		b, err := os.ReadFile(to.network)
+		b, err := os.ReadFile(filepath.Join(to.network, "network.md"))
 		if err != nil {
 			return err
 		}
-		text += "\n## Network\n\n" + string(b)
+		network = "\n## Network\n\n" + string(b)
+		if err := r.addConnections(filepath.Join(to.network, "netbench.json")); err != nil {
+			return err
+		}
 	}
+	list := r.ratios()
+	subtitle := fmt.Sprintf("%d rounds, %d CPUs, kernel %s, %s", r.Rounds, r.CPUs, r.Kernel, r.When.Format("2006-01-02"))
+	if err := os.WriteFile(filepath.Join(to.docs, "bench.svg"), []byte(plot(subtitle, list)), 0o644); err != nil {
+		return err
+	}
+	text := r.page(list) + network
 	if err := os.WriteFile(filepath.Join(to.docs, "bench.md"), []byte(text), 0o644); err != nil {
 		return err
 	}
@@ -44,6 +49,39 @@ func (r report) write(to pages) error {
 		return err
 	}
 	return writeSummary(filepath.Join(to.top, "README.md"), r)
+}
+
+// Short connections from another host to a hostPort, as netbench measures them: with podrun, and with pasta, which is podman's network.
+const (
+	connectionTask = "short connection to a hostPort"
+	connectionCPU  = "CPU of a " + connectionTask
+)
+
+// connectionsNote is the page's text about them.
+const connectionsNote = `
+A *short connection* comes from another host and carries one byte in each direction; podman's figures are of pasta, its network. Its processor
+time is of the processes that forward it: podrun's supervisor, pasta.
+`
+
+// addConnections adds the figures of connections from a file of netbench.
+func (r *report) addConnections(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var by map[string]map[string][]float64
+	if err := json.Unmarshal(b, &by); err != nil {
+		return fmt.Errorf("read figures of connections: %w", err)
+	}
+	for column, network := range map[string]string{"podrun": "podrun", "podman": "pasta"} {
+		var each []float64
+		for _, perSecond := range by[measure.ConnectionsIn][network] {
+			each = append(each, 1000/perSecond)
+		}
+		put(r.Times, connectionTask, column, summaryOf(each))
+		put(r.Times, connectionCPU, column, summaryOf(by[measure.ConnectionCPUIn][network]))
+	}
+	return nil
 }
 
 // README.md has the figures of the last run between these marks.
@@ -83,20 +121,18 @@ func (r report) summaryTable() string {
 		}
 	}
 	pod := shapes[1].title
-	for _, t := range []struct{ title, task string }{
-		{"`up -d` of a pod with " + pod, "up, " + pod}, {"`down`", "down, " + pod}, {"`exec … true`", execTask}, {"`logs`", "logs"}, {"`ps`", psTask(1)},
+	for _, t := range []struct{ title, format, task string }{
+		{"processor time of a life of a pod with " + pod + ": `up -d`, 4 s, `down`", "%.0f ms", lifeTask(shapes[1])},
+		{"`up -d` of this pod", "%.0f ms", "up, " + pod}, {"`down`, at rest", "%.0f ms", "down, " + pod + resting},
+		{"`exec … true`", "%.1f ms", execTask}, {"the same, pod at rest", "%.1f ms", execTask + resting},
+		{"`up -d` of 1 container where each sync of the disk takes 5 ms longer", "%.0f ms", slowTask},
+		{"processor time of a short connection to a hostPort (podman: pasta)", "%.2f ms", connectionCPU},
 	} {
-		add(t.title, "%.0f ms", r.Times[t.task]["podrun"].Median, r.Times[t.task]["podman"].Median)
+		add(t.title, t.format, r.Times[t.task]["podrun"].Median, r.Times[t.task]["podman"].Median)
 	}
-	for _, m := range []struct{ title, when string }{{"its own memory (PSS) when the pod is idle", "idle"}, {"the same, right after the start", "just started"}} {
-		by := r.Memory[pod+", "+m.when]
-		add(m.title, "%.1f MB", float64(by["podrun"].PSS)/1024, float64(by["podman"].PSS)/1024)
-	}
-	if r.Costs != nil {
-		for _, k := range probeKinds {
-			add(fmt.Sprintf("processor time of a probe, `%s`", k.name), "%.1f ms", r.Costs.Probe[k.name]["podrun"], r.Costs.Probe[k.name]["podman"])
-		}
-	}
+	add("read from a cold disk by the first `up -d` of 1 container", "%.0f MiB", r.Read[firstUp]["podrun"].Median, r.Read[firstUp]["podman"].Median)
+	memory := r.Memory[pod+", idle"]
+	add("its own memory (PSS) when the pod is at rest", "%.1f MB", float64(memory["podrun"].PSS)/1024, float64(memory["podman"].PSS)/1024)
 	intro := fmt.Sprintf("Medians of %d rounds on %d processors, with podman %s:\n\n", r.Rounds, r.CPUs, r.podman())
 	return intro + table.Markdown()
 }
@@ -123,24 +159,22 @@ func (r report) page(list []ratio) string {
 
 Measured by `+"`make bench`"+` on %s: %d rounds in %s, %d CPUs, kernel %s, load %s before. podrun and
 podman %s take turns, so that other load on the machine affects both. Times are min / median / max.
-A ratio is of medians: 1/10 means a tenth of what podman takes. Missed targets are orange in the plot.
+A ratio is of medians: 1/10 means a tenth of what podman takes. Missed targets are orange in the picture.
 System calls are counted once, of all processes of the engine; their number hardly depends on the machine's
-load. The same holds for the processor time of a pod's whole life.
+load. A life is `+"`up`"+`, 4 s of rest and `+"`down`"+`; its processor time is of all processes, also of the containers.
+A pod *at rest* has done nothing for 4 s. Lives, pods at rest and disks are measured in at most %d rounds.
 
 ![ratios](bench.svg)
 
-`, r.When.Format("2006-01-02"), r.Rounds, r.Took, r.CPUs, r.Kernel, cmp.Or(r.Load, "unknown"), r.podman())
+`, r.When.Format("2006-01-02"), r.Rounds, r.Took, r.CPUs, r.Kernel, cmp.Or(r.Load, "unknown"), r.podman(), restRounds)
 	if r.PodmanIdled > 0 {
 		fmt.Fprintf(&b, "On this machine podman's clean-up process did not report the exit of init containers, for which podman waits %v each:\n%.0f s in all of its starts, which are not counted.\n\n", idlePatience, r.PodmanIdled)
 	}
 	table := measure.Table{Head: []string{"", "podrun", "podman", "ratio", "target", "system calls"}}
 	for _, x := range list {
-		target := ""
-		if x.Target > 0 {
-			target = "at most " + fraction(x.Target)
-			if x.Value > x.Target {
-				target += ": missed"
-			}
+		target := x.Bar
+		if x.missed() {
+			target += ": missed"
 		}
 		if !strings.HasPrefix(x.Name, callsOf) {
 			table.Add(x.Name, x.Ours, x.Theirs, fraction(x.Value), target, r.calls(x.Name))
@@ -149,6 +183,14 @@ load. The same holds for the processor time of a pod's whole life.
 	b.WriteString(table.Markdown())
 	if len(r.Starts) > 0 {
 		b.WriteString(startNote)
+	}
+	if len(r.Read) > 0 {
+		b.WriteString(disksNote)
+	} else {
+		b.WriteString("\nA cold disk and slow syncs were not measured: only root can.\n")
+	}
+	if len(r.Times[connectionCPU]) > 0 {
+		b.WriteString(connectionsNote)
 	}
 	b.WriteString(r.scalePart() + r.costPart() + r.memoryPart())
 	return b.String()

@@ -47,6 +47,12 @@ func podmanDirectories(path string) []string {
 	return append(append(filepath.SplitList(path), "/usr/local/bin", "/usr/local/sbin"), below...)
 }
 
+// helperDirectories are where podman looks for its helper programs.
+var helperDirectories = []string{"/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman", "/usr/bin"}
+
+// helperPrograms are the programs of a pod with podman, apart from podman and its runtime.
+var helperPrograms = []string{"conmon", "catatonit", "netavark", "pasta", "pasta.avx2", "passt", "passt.avx2"}
+
 // versionNumber is the number in "podman version 4.3.1".
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)*`)
 

@@ -3,50 +3,70 @@ package main
 import (
 	"fmt"
 	"html"
-	"math"
 	"strings"
 )
 
-// The plot has a row for each ratio, on a logarithmic scale from 1/200 to 20.
-const (
-	plotRow   = 22
-	plotLeft  = 330
-	plotRight = 560 // width of the scale
-	plotTop   = 60
-	plotFrom  = 1. / 200
-	plotTo    = 20.
-)
-
-func plotX(v float64) float64 {
-	v = min(max(v, plotFrom), plotTo)
-	return plotLeft + plotRight*math.Log(v/plotFrom)/math.Log(plotTo/plotFrom)
+// pictured are the ratios in the picture.
+var pictured = []struct{ name, label string }{
+	{lifeTask(shapes[0]), "processor time of a life, 1 container"},
+	{lifeTask(shapes[1]), "processor time of a life, 1 init + 2 apps"},
+	{lifeTask(shapes[2]), "processor time of a life, 2 init + 8 apps"},
+	{"up, " + shapes[1].title, "up, 1 init + 2 apps"},
+	{execTask + resting, "exec in a pod at rest"},
+	{"down, " + shapes[1].title + resting, "down of a pod at rest, 1 init + 2 apps"},
+	{"PSS, " + shapes[1].title + ", idle", "memory of a pod at rest, 1 init + 2 apps"},
+	{readOf + firstUp, "read from a cold disk by the first up"},
 }
 
-// plot draws ratios: a bar from 1 to the left means that podrun is faster or smaller by that
-// factor.
-func plot(title string, list []ratio) string {
-	var b strings.Builder
-	height := plotTop + plotRow*len(list) + 30
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n", plotLeft+plotRight+70, height)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="10" y="20" font-size="15">%s</text>`+"\n", html.EscapeString(title))
-	for _, tick := range []float64{1. / 100, 1. / 10, 1, 10} {
-		x := plotX(tick)
-		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%d" y2="%d" stroke="#ccc"/><text x="%.0f" y="%d" text-anchor="middle" fill="#666">%s</text>`+"\n",
-			x, x, plotTop-8, height-20, x, plotTop-14, fraction(tick))
+// The picture has a row for each ratio: a label, a bar, and the ratio as text.
+const (
+	plotRow   = 26
+	plotLeft  = 300
+	plotScale = 480 // width of what podman takes
+	plotRight = 80
+	plotTop   = 70
+	plotChar  = 7 // width of a character of a label, more or less
+)
+
+// plot draws podrun's parts of what podman takes. A line marks a target.
+func plot(subtitle string, list []ratio) string {
+	by := map[string]ratio{}
+	most := 1.
+	for _, r := range list {
+		by[r.Name] = r
 	}
-	for i, r := range list {
-		y := plotTop + plotRow*i
-		from, to := min(plotX(1), plotX(r.Value)), max(plotX(1), plotX(r.Value))
+	rows := 0
+	for _, p := range pictured {
+		if r, measured := by[p.name]; measured {
+			rows, most = rows+1, max(most, r.Value, r.Target)
+		}
+	}
+	x := func(v float64) float64 { return plotLeft + plotScale*v/most }
+	var b strings.Builder
+	height := plotTop + plotRow*rows + 10
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n", plotLeft+plotScale+plotRight, height)
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="10" y="22" font-size="15">podrun's part of what podman takes</text>`+"\n")
+	fmt.Fprintf(&b, `<text x="10" y="42" fill="#666">%s</text>`+"\n", html.EscapeString(subtitle))
+	for _, tick := range []float64{0, 0.25, 0.5, 0.75, 1} {
+		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%d" y2="%d" stroke="#ccc"/><text x="%.0f" y="%d" text-anchor="middle" fill="#666">%.0f %%</text>`+"\n",
+			x(tick), x(tick), plotTop-8, height-6, x(tick), plotTop-14, 100*tick)
+	}
+	y := plotTop
+	for _, p := range pictured {
+		r, measured := by[p.name]
+		if !measured {
+			continue
+		}
 		fill := "#4a7" // reached, or without a target
-		if r.Target > 0 && r.Value > r.Target {
+		if r.missed() {
 			fill = "#d83"
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
-			plotLeft-8, y+12, html.EscapeString(r.Name), from, y, max(to-from, 1), plotRow-8, fill, plotLeft+plotRight+6, y+12, fraction(r.Value))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/><text x="%.0f" y="%d">%s</text>`+"\n",
+			plotLeft-10, y+13, html.EscapeString(p.label), plotLeft, y, x(r.Value)-plotLeft, plotRow-8, fill, x(max(r.Value, r.Target))+8, y+13, fraction(r.Value))
 		if r.Target > 0 {
-			x := plotX(r.Target)
-			fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#000" stroke-width="2"/>`+"\n", x, x, y-3, y+plotRow-5)
+			fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#000" stroke-width="2"/>`+"\n", x(r.Target), x(r.Target), y-3, y+plotRow-5)
 		}
+		y += plotRow
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

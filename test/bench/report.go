@@ -30,9 +30,10 @@ type report struct {
 
 	InMemory bool `json:"inMemory"` // the runtime directories were on a tmpfs, as a service manager has them
 
-	Times  map[string]map[string]summary   `json:"times"`  // by task, then engine
-	Calls  map[string]map[string]int       `json:"calls"`  // the system calls of tasks, by task, then engine
-	Memory map[string]map[string]footprint `json:"memory"` // by pod, then engine
+	Times  map[string]map[string]summary   `json:"times"`             // by task, then engine
+	Calls  map[string]map[string]int       `json:"calls"`             // the system calls of tasks, by task, then engine
+	Memory map[string]map[string]footprint `json:"memory"`            // by pod, then engine
+	Read   map[string]map[string]summary   `json:"readMiB,omitempty"` // from a cold disk, by command, then engine
 	Costs  *cost                           `json:"costs"`
 	Starts map[string]summary              `json:"starts,omitempty"` // until a program runs, by the starting program and, for podrun's, by kind
 	Scale  *scale                          `json:"scale,omitempty"`
@@ -47,12 +48,17 @@ type summary struct {
 }
 
 func summarise(times []time.Duration) summary {
-	s := summary{All: make([]float64, len(times))}
+	all := make([]float64, len(times))
 	for i, t := range times {
-		s.All[i] = measure.Milliseconds(t)
+		all[i] = measure.Milliseconds(t)
 	}
-	if len(times) > 0 {
-		s.Min, s.Median, s.Max = slices.Min(s.All), measure.Median(s.All), slices.Max(s.All)
+	return summaryOf(all)
+}
+
+func summaryOf(all []float64) summary {
+	s := summary{All: all}
+	if len(all) > 0 {
+		s.Min, s.Median, s.Max = slices.Min(all), measure.Median(all), slices.Max(all)
 	}
 	return s
 }
@@ -65,7 +71,7 @@ func (b *bench) newReport() report {
 		When: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Kernel: strings.TrimSpace(string(kernel)), Rounds: b.rounds,
 		Podman: b.peer.flags.String(), PodmanVersion: strings.TrimSpace(string(version)), RuntimeVersion: b.peer.runtimeVersion(),
 		Load: loadNow(), InMemory: b.user.memory != "",
-		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{},
+		Times: map[string]map[string]summary{}, Calls: map[string]map[string]int{}, Memory: map[string]map[string]footprint{}, Read: map[string]map[string]summary{},
 	}
 }
 
@@ -101,6 +107,10 @@ func (r report) print(out io.Writer) {
 		a, b := r.Times[task]["podrun"], r.Times[task]["podman"]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t\n", task, a, b, quotient(a.Median, b.Median), r.calls(task))
 	}
+	for _, command := range slices.Sorted(maps.Keys(r.Read)) {
+		a, b := r.Read[command]["podrun"], r.Read[command]["podman"]
+		fmt.Fprintf(w, "MiB %s%s\t%s\t%s\t%s\t\t\n", readOf, command, a, b, quotient(a.Median, b.Median))
+	}
 	if len(r.Memory) > 0 {
 		fmt.Fprintln(w, "\t\t\t\t")
 		fmt.Fprintln(w, "the engine's own, per pod\tpodrun\tpodman\tratio\t")
@@ -131,12 +141,18 @@ func (r report) print(out io.Writer) {
 	}
 }
 
-// String returns "" for a quantity that was not measured.
+// String returns "" for a quantity that was not measured. Small figures have decimals.
 func (s summary) String() string {
-	if s.Median == 0 {
+	decimals := 0
+	switch {
+	case s.Median == 0:
 		return ""
+	case s.Median < 1:
+		decimals = 2
+	case s.Median < 20:
+		decimals = 1
 	}
-	return fmt.Sprintf("%.0f / %.0f / %.0f", s.Min, s.Median, s.Max)
+	return fmt.Sprintf("%.*f / %.*f / %.*f", decimals, s.Min, decimals, s.Median, decimals, s.Max)
 }
 
 // String lists every program with the number of its processes and their total memory.

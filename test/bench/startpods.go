@@ -208,7 +208,7 @@ func (r report) startRatios(add func(name string, a, b float64, ours, theirs str
 	for _, kind := range startKinds {
 		for _, other := range []string{"floor", "crun"} {
 			a, b := r.Starts[kind.key], r.Starts[other]
-			add(kind.task+", relative to "+other, a.Median, b.Median, a.fine()+" ms", other+": "+b.fine()+" ms")
+			add(kind.task+", relative to "+other, a.Median, b.Median, a.String()+" ms", other+": "+b.String()+" ms")
 		}
 	}
 }
@@ -225,11 +225,11 @@ func (r report) startLines() (lines []string) {
 				times += fmt.Sprintf(", %.1f times %s's", s.Median/m, other)
 			}
 		}
-		lines = append(lines, fmt.Sprintf("%s in ms\t%s\t\t%s\t", kind.task, s.fine(), strings.TrimPrefix(times, ", ")))
+		lines = append(lines, fmt.Sprintf("%s in ms\t%s\t\t%s\t", kind.task, s.String(), strings.TrimPrefix(times, ", ")))
 	}
 	for _, other := range []string{"floor", "crun"} {
 		if s := r.Starts[other]; s.Median > 0 {
-			lines = append(lines, fmt.Sprintf("start to exec in ms, %s\t%s\t\t\t", other, s.fine()))
+			lines = append(lines, fmt.Sprintf("start to exec in ms, %s\t%s\t\t\t", other, s.String()))
 		}
 	}
 	return lines

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/test/internal/measure"
 )
@@ -62,7 +64,7 @@ func (w *testbed) measureStreams(f figures, x network, seconds int) error {
 
 func (w *testbed) measureRequests(f figures, x network) error {
 	for _, s := range x.clients(w) {
-		err := errors.Join(s.runClient(f, "roundtrip", median, slowest, echoPort, roundTripsPerSlice), s.runClient(f, "short", rate, broken, shortPort, connectionsPerSlice))
+		err := errors.Join(s.runClient(f, "roundtrip", median, slowest, echoPort, roundTripsPerSlice), s.connections(f))
 		if err := x.broke(err); err != nil {
 			return err
 		}
@@ -110,7 +112,7 @@ const (
 	there, back, cpuThere, cpuBack   = ": stream, Gb/s", ": stream back, Gb/s", ": CPU s/GB", ": back, CPU s/GB"
 	several, cpuSeveral              = ": 4 streams, Gb/s", ": 4 streams, CPU s/GB"
 	median, slowest, rate, busyBytes = ": round trip p50, µs", ": round trip p99, µs", ": connections/s", ": memory in use, MB"
-	broken                           = ": connections that broke"
+	broken, cpuConnection            = ": connections that broke", ": CPU of a connection, ms"
 	idleBytes, startTime             = "memory, idle, MB", "change of the start time, ms"
 )
 
@@ -123,6 +125,39 @@ func (s client) stream(w *testbed, f figures, flag, speed, cost string, seconds 
 		f.add(s.which+cost, s.name, used)
 	}
 	return err
+}
+
+// connections measures short connections, and the processor time that each takes of the processes that carry it.
+func (s client) connections(f figures) error {
+	before := processorTimes(s.pids())
+	if err := s.runClient(f, "short", rate, broken, shortPort, connectionsPerSlice); err != nil {
+		return err
+	}
+	if now := processorTimes(s.pids()); len(now) > 0 {
+		f.add(s.which+cpuConnection, s.name, measure.Milliseconds(used(before, now))/connectionsPerSlice)
+	}
+	return nil
+}
+
+// processorTimes returns the processor time of processes, by pid, exactly: that in /proc has hundredths of seconds.
+func processorTimes(pids []int) map[int]time.Duration {
+	const ofProcess = 2 // CPUCLOCK_SCHED: clock_getcpuclockid(3)
+	times := map[int]time.Duration{}
+	for _, pid := range pids {
+		var t unix.Timespec
+		if unix.ClockGettime(int32(^pid<<3|ofProcess), &t) == nil { // otherwise it has exited
+			times[pid] = time.Duration(t.Nano())
+		}
+	}
+	return times
+}
+
+// used returns the processor time of now's processes since before; some have started since then.
+func used(before, now map[int]time.Duration) (sum time.Duration) {
+	for pid, t := range now {
+		sum += t - before[pid]
+	}
+	return sum
 }
 
 // runClient runs a client of this program, which prints two figures.

@@ -11,6 +11,13 @@ import (
 	"time"
 )
 
+// Quantities that netbench measures and bench publishes: connections of one byte from another host to a published port, per second,
+// and the milliseconds of the processes that forward each.
+const (
+	ConnectionsIn   = "in: connections/s"
+	ConnectionCPUIn = "in: CPU of a connection, ms"
+)
+
 // Rounds calls measure for the rounds from first to last, and reports each on standard error.
 func Rounds(what string, first, last int, measure func(round int) error) error {
 	for round := first; round <= last; round++ {
