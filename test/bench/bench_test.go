@@ -224,9 +224,9 @@ func TestSummary(t *testing.T) {
 	}
 	got, err := withSummary("a\n"+tableFrom+"old\n"+tableTo+"b\n", r)
 	want := "a\n" + tableFrom + "Medians of 5 rounds on 2 processors, with podman 5.8.2 --network pasta:\n\n|  | podrun | podman | ratio |\n|---|---|---|---|\n" +
-		"| processor time of a life of a pod with 1 init + 2 apps: `up -d`, 4 s, `down` | 100 ms | 550 ms | 1/5.5 |\n" +
-		"| `up -d` of this pod | 129 ms | 645 ms | 1/5 |\n| `exec … true` | 5.0 ms | 50.0 ms | 1/10 |\n" +
-		"| read from a cold disk by the first `up -d` of 1 container | 40 MiB | 40 MiB | 1.00 |\n" +
+		"| processor time of a pod's life (`up -d`, 4 s, `down`), 1 init + 2 apps | 100 ms | 550 ms | 1/5.5 |\n" +
+		"| `up -d`, 1 init + 2 apps | 129 ms | 645 ms | 1/5 |\n| `exec … true` | 5.0 ms | 50.0 ms | 1/10 |\n" +
+		"| read from a cold disk by the first `up -d`, 1 container | 40 MiB | 40 MiB | 1.00 |\n" +
 		"| its own memory (PSS) when the pod is at rest | 1.0 MB | 2.0 MB | 1/2 |\n" + tableTo + "b\n"
 	if err != nil || got != want {
 		t.Errorf("withSummary = %q, %v, want %q", got, err, want)

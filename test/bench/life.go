@@ -10,7 +10,7 @@ import (
 
 const (
 	restFor    = 4 * time.Second // a pod that does nothing for so long is at rest: podrun's supervisor has hibernated
-	restRounds = 5               // at most, of pods at rest and of disks: each takes long
+	restRounds = 4               // at most, of pods at rest and of disks: each takes long
 )
 
 // resting ends the name of a measurement of a pod at rest.

@@ -122,15 +122,15 @@ func (r report) summaryTable() string {
 	}
 	pod := shapes[1].title
 	for _, t := range []struct{ title, format, task string }{
-		{"processor time of a life of a pod with " + pod + ": `up -d`, 4 s, `down`", "%.0f ms", lifeTask(shapes[1])},
-		{"`up -d` of this pod", "%.0f ms", "up, " + pod}, {"`down`, at rest", "%.0f ms", "down, " + pod + resting},
-		{"`exec … true`", "%.1f ms", execTask}, {"the same, pod at rest", "%.1f ms", execTask + resting},
-		{"`up -d` of 1 container where each sync of the disk takes 5 ms longer", "%.0f ms", slowTask},
+		{"processor time of a pod's life (`up -d`, 4 s, `down`), " + pod, "%.0f ms", lifeTask(shapes[1])},
+		{"`up -d`, " + pod, "%.0f ms", "up, " + pod}, {"`down`, pod at rest, " + pod, "%.0f ms", "down, " + pod + resting},
+		{"`exec … true`", "%.1f ms", execTask}, {"`exec … true`, pod at rest", "%.1f ms", execTask + resting},
+		{"`up -d`, 1 container, where each sync of the disk takes 5 ms longer", "%.0f ms", slowTask},
 		{"processor time of a short connection to a hostPort (podman: pasta)", "%.2f ms", connectionCPU},
 	} {
 		add(t.title, t.format, r.Times[t.task]["podrun"].Median, r.Times[t.task]["podman"].Median)
 	}
-	add("read from a cold disk by the first `up -d` of 1 container", "%.0f MiB", r.Read[firstUp]["podrun"].Median, r.Read[firstUp]["podman"].Median)
+	add("read from a cold disk by the first `up -d`, 1 container", "%.0f MiB", r.Read[firstUp]["podrun"].Median, r.Read[firstUp]["podman"].Median)
 	memory := r.Memory[pod+", idle"]
 	add("its own memory (PSS) when the pod is at rest", "%.1f MB", float64(memory["podrun"].PSS)/1024, float64(memory["podman"].PSS)/1024)
 	intro := fmt.Sprintf("Medians of %d rounds on %d processors, with podman %s:\n\n", r.Rounds, r.CPUs, r.podman())

@@ -24,7 +24,7 @@ const (
 	plotLeft  = 300
 	plotScale = 480 // width of what podman takes
 	plotRight = 80
-	plotTop   = 70
+	plotTop   = 86
 	plotChar  = 7 // width of a character of a label, more or less
 )
 
@@ -46,7 +46,7 @@ func plot(subtitle string, list []ratio) string {
 	height := plotTop + plotRow*rows + 10
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="13">`+"\n", plotLeft+plotScale+plotRight, height)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="10" y="22" font-size="15">podrun's part of what podman takes</text>`+"\n")
-	fmt.Fprintf(&b, `<text x="10" y="42" fill="#666">%s</text>`+"\n", html.EscapeString(subtitle))
+	fmt.Fprintf(&b, `<text x="10" y="42" fill="#666">%s; a line is a target, orange means missed</text>`+"\n", html.EscapeString(subtitle))
 	for _, tick := range []float64{0, 0.25, 0.5, 0.75, 1} {
 		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%d" y2="%d" stroke="#ccc"/><text x="%.0f" y="%d" text-anchor="middle" fill="#666">%.0f %%</text>`+"\n",
 			x(tick), x(tick), plotTop-8, height-6, x(tick), plotTop-14, 100*tick)
