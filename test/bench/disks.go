@@ -38,7 +38,9 @@ func (b *bench) measureDisks(r *report) error {
 		fmt.Fprintln(os.Stderr, "bench: no figures of a cold disk and of slow syncs: only root can measure them")
 		return nil
 	}
-	if err := b.measureSlowSyncs(r); err != nil {
+	if err := nsthread.Do(delaySyncs); err != nil { // Linux before 5.19
+		fmt.Fprintln(os.Stderr, "bench: no figures of slow syncs:", err)
+	} else if err := b.measureSlowSyncs(r); err != nil {
 		return fmt.Errorf("measure slow syncs: %w", err)
 	}
 	// No other process gets a copy of the mount, which would keep the file system's pages in memory.
@@ -71,31 +73,20 @@ func (b *bench) measureColdDisk(r *report) error {
 	}
 	for _, e := range b.engines() {
 		d := &coldDisk{file: filepath.Join(b.work, "disk."+e.name()), dir: filepath.Join(b.work, "cold."+e.name())}
-		if err := d.make(); err != nil {
-			return err
-		}
-		on, err := b.onDisk(d, &user, e)
-		if err != nil {
-			return errors.Join(err, d.unmount())
+		if err := d.make(); err != nil { // root of a container has no loop devices
+			fmt.Fprintln(os.Stderr, "bench: no figures of a cold disk:", err)
+			return nil
 		}
 		read := map[string][]float64{}
-		err = measure.Rounds("bench: cold disk, "+e.name(), 0, min(b.rounds, restRounds), func(round int) error {
-			if round == 0 { // prepares: installs programs, makes layers
-				_, err := d.readByUp(&user, on)
-				return err
-			}
-			for command, run := range map[string]func(*account, engine) (float64, error){"--version": d.readByVersion, firstUp: d.readByUp} {
-				if err := d.forget(); err != nil {
-					return err
-				}
-				mib, err := run(&user, on)
-				if err != nil {
-					return err
-				}
-				read[command] = append(read[command], mib)
-			}
-			return nil
-		})
+		on, err := b.onDisk(d, &user, e)
+		if err == nil {
+			err = measure.Rounds("bench: cold disk, "+e.name(), 0, min(b.rounds, restRounds), func(round int) error {
+				return d.once(&user, on, round, read)
+			})
+		}
+		if err != nil {
+			on.close()
+		}
 		if err := errors.Join(err, d.unmount()); err != nil {
 			return fmt.Errorf("%s: %w", e.name(), err)
 		}
@@ -106,39 +97,51 @@ func (b *bench) measureColdDisk(r *report) error {
 	return nil
 }
 
-// onDisk returns an engine like e whose programs, image and data are on the disk.
+// once adds what is read in a round. Round 0 prepares: the engine installs programs and makes layers.
+func (d *coldDisk) once(user *account, on engine, round int, read map[string][]float64) error {
+	if round == 0 {
+		_, err := d.readByUp(user, on)
+		return err
+	}
+	for command, run := range map[string]func(*account, engine) (float64, error){"--version": d.readByVersion, firstUp: d.readByUp} {
+		if err := d.forget(); err != nil {
+			return err
+		}
+		mib, err := run(user, on)
+		if err != nil {
+			return err
+		}
+		read[command] = append(read[command], mib)
+	}
+	return nil
+}
+
+// onDisk returns an engine like e, even if it fails, whose programs, image and data are on the disk.
 func (b *bench) onDisk(d *coldDisk, user *account, e engine) (engine, error) {
 	programs := filepath.Join(d.dir, "programs")
-	if err := errors.Join(writePods(d.dir), os.Mkdir(programs, 0o755)); err != nil {
-		return nil, err
-	}
 	var on engine
+	var paths []string // of the programs on the machine's own disk
 	if e == engine(b.ours) {
-		binary := filepath.Join(programs, "podrun")
-		on = newPodrun(user, d.dir, binary)
-		if err := copyProgram(b.ours.binary, binary); err != nil {
-			return nil, err
-		}
+		on, paths = newPodrun(user, d.dir, filepath.Join(programs, filepath.Base(b.ours.binary))), []string{b.ours.binary}
 	} else {
-		p := newPodman(user, d.dir, filepath.Join(programs, "podman"), "")
-		p.helpers = programs
-		if err := copyProgram(b.peer.binary, p.binary); err != nil {
-			return nil, err
+		p := newPodman(user, d.dir, filepath.Join(programs, filepath.Base(b.peer.binary)), "")
+		on, paths, p.helpers = p, []string{b.peer.binary}, programs
+		if b.peer.runtime != "" {
+			p.runtime, paths = filepath.Join(programs, filepath.Base(b.peer.runtime)), append(paths, b.peer.runtime)
 		}
 		for _, name := range helperPrograms {
 			if path := find(name, helperDirectories); path != "" {
-				if err := copyProgram(path, filepath.Join(programs, name)); err != nil {
-					return nil, err
-				}
+				paths = append(paths, path)
 			}
 		}
-		if b.peer.runtime != "" {
-			p.runtime = filepath.Join(programs, filepath.Base(b.peer.runtime))
-			if err := copyProgram(b.peer.runtime, p.runtime); err != nil {
-				return nil, err
-			}
+	}
+	if err := errors.Join(writePods(d.dir), os.Mkdir(programs, 0o755)); err != nil {
+		return on, err
+	}
+	for _, path := range paths {
+		if err := copyProgram(path, filepath.Join(programs, filepath.Base(path))); err != nil {
+			return on, err
 		}
-		on = p
 	}
 	return on, on.prepare(b.rootfs)
 }
