@@ -135,6 +135,47 @@ func TestDescriptorsAreNoWorkingDirectory(t *testing.T) {
 	}
 }
 
+// The working directory is made before the container's program runs, by a process with descriptors of podrun's. None of them
+// leads out of the container meanwhile: an image chooses the path, and its links may continue it.
+func TestWorkingDirectoryIsMadeInTheContainer(t *testing.T) {
+	byEachInit(t, func(t *testing.T, start func(t *testing.T, plan *pod.Plan) *testPod) {
+		testenv.NoLeaks(t)
+		l, outside := layer(t), t.TempDir()
+		p := start(t, newPlan(nil, []pod.Container{shell(l, "a", "exec sleep 1000")}))
+		p.running()
+		r := newRace(p)
+		for fd := 3; fd < 16; fd++ {
+			for i, up := range []string{"../../1/root", strings.Repeat("/..", 30)} {
+				c := shell(l, "b", "pwd")
+				c.Cwd = fmt.Sprintf("/proc/self/fd/%d/%s%s/fd%d-%d", fd, up, outside, fd, i)
+				r.run(&c)
+			}
+		}
+		expectEmpty(t, outside)
+	})
+}
+
+// The root of another process, which a container sees with hostPID, is no way out either. libcontainer's init follows it.
+func TestWorkingDirectoryIsNotMadeInAnotherRoot(t *testing.T) {
+	testenv.NoLeaks(t)
+	l, outside := layer(t), t.TempDir()
+	plan := newPlan(nil, []pod.Container{shell(l, "a", "pwd")})
+	plan.HostPID, plan.Containers[0].Cwd = true, fmt.Sprintf("/proc/%d/root%s/made", os.Getpid(), outside)
+	end := start(t, plan).ended().Containers[0].State.Terminated
+	if end == nil || !strings.HasPrefix(end.Message, "make the working directory "+plan.Containers[0].Cwd) {
+		t.Errorf("%+v", end)
+	}
+	expectEmpty(t, outside)
+}
+
+func expectEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("outside of the container there is %v, %v", entries, err)
+	}
+}
+
 func withName(p *pod.Plan, name string) *pod.Plan {
 	p.Name = name
 	return p

@@ -72,18 +72,6 @@ static void ask(int socket, const char *type, const char *want) {
 		podrun_refuse("libcontainer does not answer", want);
 }
 
-// make_directory makes a directory with those above it.
-static void make_directory(char *path) {
-	for (char *p = path + 1; *p; p++)
-		if (*p == '/') {
-			*p = 0;
-			mkdir(path, 0755); // if this fails, so does the last one
-			*p = '/';
-		}
-	if (mkdir(path, 0755) < 0 && errno != EEXIST)
-		podrun_must(-1, "make the working directory", path);
-}
-
 // await_start waits until the parent side opens the other end of its FIFO.
 static void await_start(int descriptors, int fifo) {
 	char name[16];
@@ -114,7 +102,7 @@ static __attribute__((noreturn)) void container_init(void) {
 	ask(sync, "procHooks", "procHooksDone"); // the container's cgroup gets its limits
 	podrun_protect_paths(root, &c);
 	podrun_enter_root(root);
-	make_directory(c.cwd);
+	podrun_make_directory(root, c.cwd);
 	if (c.read_only)
 		podrun_make_read_only(root);
 	close(root);

@@ -262,4 +262,22 @@ void podrun_enter_root(int root) {
 	close(old);
 }
 
+void podrun_make_directory(int root, char *path) {
+	if (access(path, F_OK) == 0)
+		return;
+	for (char *name = path; *(name += strspn(name, "/"));) {
+		char *end = name + strcspn(name, "/"), first = *name, after = *end;
+		*name = 0; // what is before is the directory to make it in
+		int dir = open_below(root, path, RESOLVE_IN_ROOT);
+		*name = first;
+		*end = 0;
+		bool failed = dir < 0 || (mkdirat(dir, name, 0755) < 0 && errno != EEXIST);
+		*end = after;
+		if (failed)
+			podrun_must(-1, "make the working directory", path);
+		close(dir);
+		name = end;
+	}
+}
+
 void podrun_make_read_only(int root) { set_attributes(root, 0, MOUNT_ATTR_RDONLY, 0, "/"); }

@@ -18,5 +18,9 @@ void podrun_protect_paths(int root, const struct config *c);
 // podrun_enter_root makes root the root directory of the process and of its mount namespace.
 void podrun_enter_root(int root);
 
+// podrun_make_directory makes a directory of the container, with the directories above it. It changes path meanwhile. No link
+// to a descriptor of this process, or to the root of another process, leads out of the container.
+void podrun_make_directory(int root, char *path);
+
 // podrun_make_read_only makes the root read-only, without the mounts below it.
 void podrun_make_read_only(int root);
