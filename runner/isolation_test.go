@@ -155,7 +155,8 @@ func TestWorkingDirectoryIsMadeInTheContainer(t *testing.T) {
 	})
 }
 
-// The root of another process, which a container sees with hostPID, is no way out either. libcontainer's init follows it.
+// The root of another process, which a container sees with hostPID, is no way out either. (libcontainer's init would follow it,
+// and is confined by the user namespace that manifest/build gives to such pods.)
 func TestWorkingDirectoryIsNotMadeInAnotherRoot(t *testing.T) {
 	testenv.NoLeaks(t)
 	l, outside := layer(t), t.TempDir()
