@@ -177,6 +177,25 @@ func expectEmpty(t *testing.T, dir string) {
 	}
 }
 
+// A container that can mount covers its /proc, in which libcontainer would find the exec shim for a command: the command has its
+// filter and no other capabilities all the same, and no program of the container takes the exec shim's place.
+func TestCommandsOfAContainerThatCoversProc(t *testing.T) {
+	testenv.NoLeaks(t)
+	a := shell(layer(t), "a", `mkdir /real && mount --rbind /proc /real && mount -t tmpfs t /proc && mkdir -p /proc/self/fd &&
+		printf '#!/bin/sh\ncat /real/self/status >/taken\n' >/proc/self/fd/3 && chmod 755 /proc/self/fd/3 && echo covered && exec sleep 1000`)
+	a.Capabilities = append(slices.Clone(testCaps), "CAP_SYS_ADMIN")
+	p := start(t, newPlan(nil, []pod.Container{a}))
+	p.running()
+	waitLog(t, p, "a", "covered")
+	said := onTerminal(t, p, "a", "sh", "-c", "cat /real/self/status")
+	if !strings.Contains(said, "Seccomp:\t2") || !strings.Contains(said, "CapBnd:\t00000000002404eb") {
+		t.Errorf("a command on a terminal has %s", said)
+	}
+	if code, out := p.exec("a", "cat", "/taken"); code == 0 {
+		t.Errorf("a program of the container ran: %s", out)
+	}
+}
+
 func withName(p *pod.Plan, name string) *pod.Plan {
 	p.Name = name
 	return p

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -53,7 +54,7 @@ var EmbeddedShim = sync.OnceValue(func() *execshim.Program {
 // newConfinement returns the confinement of a new container. It removes seccomp filter, AppArmor profile and
 // SELinux label from libcontainer's configuration if the exec shim applies them instead.
 func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config) (f confinement, err error) {
-	if s.Shim == nil || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
+	if s.Shim == nil || canMount(c) || config.Seccomp != nil && !filter.Compilable(config.Seccomp) {
 		return confinement{}, nil
 	}
 	f = confinement{program: s.Shim, custom: c.Seccomp != nil, homes: homeDirs{&sync.Map{}}}
@@ -83,6 +84,10 @@ func newConfinement(s *sandbox.Sandbox, c *pod.Container, config *configs.Config
 	return f, err
 }
 
+// canMount reports whether a container's processes can mount something over its /proc. libcontainer finds the exec shim there, if
+// it makes a command: they could put a program of theirs in its place, which would run without filter, profile and label.
+func canMount(c *pod.Container) bool { return slices.Contains(c.Capabilities, "CAP_SYS_ADMIN") }
+
 // compile loads the stored filter of a profile, or compiles and stores it.
 func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) {
 	if f.filterKey, err = filter.Key(profile); err != nil {
@@ -98,7 +103,7 @@ func (f *confinement) compile(dir string, profile *configs.Seccomp) (err error) 
 // with. A filter that is not stored any more is compiled again.
 func loadConfinement(s *sandbox.Sandbox, c *pod.Container, ct *libcontainer.Container, key string) (confinement, error) {
 	config := ct.Config()
-	if config.Seccomp != nil {
+	if config.Seccomp != nil || canMount(c) && key == "" && config.AppArmorProfile == c.AppArmor && config.ProcessLabel == c.Label {
 		return confinement{}, nil
 	}
 	f := confinement{program: s.Shim, custom: c.Seccomp != nil, filterKey: key, homes: homeDirs{&sync.Map{}}}
