@@ -4,7 +4,6 @@
 // only numbers and paths that the caller has prepared.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <malloc.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -36,7 +35,6 @@ static void reset_signals(void) {
 
 __attribute__((constructor(101))) static void podrun_nsenter(int argc, char **argv) {
 	(void)argc;
-	mallopt(M_ARENA_MAX, 1); // Go does not use malloc; without this each of its threads maps 128 MB for it
 	const char *what = podrun_env(PODRUN_ENV_ENTER);
 	if (getenv("_LIBCONTAINER_INITPIPE")) {
 		reset_signals();
