@@ -11,7 +11,6 @@ import (
 
 	"github.com/podrun/podrun/internal/procfs"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/internal/rawsys"
 )
 
 // ErrLocked means that a living process holds the pod's lock.
@@ -72,7 +71,7 @@ func (p Pod) holder() (h lockHolder, ok bool) {
 
 // readHolder reads what the latest pod init has recorded in a lock file. ok is false if there is nothing.
 func readHolder(path string) (h lockHolder, ok bool) {
-	b, err := readFile(path)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return h, false
 	}
@@ -104,13 +103,13 @@ func (p Pod) heldLock() (path string, err error) {
 // isHeld opens the lock for reading only, so that a watch of the lock's file fires only for processes that could
 // have held it.
 func isHeld(path string) (bool, error) {
-	fd, err := rawsys.Open(path, unix.O_RDONLY)
+	file, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
-	defer unix.Close(fd)
+	defer file.Close()
 	probe := unix.Flock_t{Type: unix.F_WRLCK}
-	err = unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe)
+	err = unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &probe)
 	return err == nil && probe.Type != unix.F_UNLCK, err
 }
 

@@ -177,7 +177,7 @@ func (p Pod) Plan() (*pod.Plan, error) {
 
 // Manifest reads the v1.Pod that the pod was made from, as JSON.
 func (p Pod) Manifest() ([]byte, error) {
-	b, err := readFile(filepath.Join(p.data, manifestFile))
+	b, err := os.ReadFile(filepath.Join(p.data, manifestFile))
 	if err != nil {
 		return nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 	}
@@ -271,7 +271,7 @@ func emptyDir(dir string, but ...string) error {
 }
 
 func readJSON(path string, v any) error {
-	b, err := readFile(path)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func probedContainers(plan *pod.Plan) []pod.Container {
 
 // ProbeCounts returns the counts of all kinds of probes of all containers that may have probes.
 func (p Pod) ProbeCounts(plan *pod.Plan) ([]ProbeCount, error) {
-	b, err := readFile(p.probeCountsFile())
+	b, err := os.ReadFile(p.probeCountsFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
