@@ -51,6 +51,7 @@ Examples:
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "remove the pods of this `FILE` (- is standard input)"},
 			cmdutil.PathFlag(),
+			cmdutil.EnvFileFlag(),
 			&cli.BoolFlag{Name: "keep-objects", Usage: "with -f: remove the pods, and keep the services, configmaps and secrets of the file"},
 			&cli.BoolFlag{Name: "volumes", Usage: "also delete the claims of the pods, with their files"},
 		}, append(resource.SelectionFlags("the pods and workloads"), graceFlags()...)...),
@@ -68,7 +69,7 @@ type downOptions struct {
 func (o *downOptions) Complete(c *cli.Context) error {
 	o.graceOptions.complete(c)
 	o.files, o.keepObjects, o.volumes = c.StringSlice("filename"), c.Bool("keep-objects"), c.Bool("volumes")
-	o.env.ArtifactPath = c.String("path")
+	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
 	return o.podOptions.Complete(c)
 }
 

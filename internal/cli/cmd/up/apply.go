@@ -38,6 +38,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply the objects of this `FILE` (- is standard input)"},
 			cmdutil.PathFlag(),
+			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
 			cmdutil.ResultFormatFlag(),

@@ -54,6 +54,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare the objects of this `FILE` (- is standard input)"},
 			cmdutil.PathFlag(),
+			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &diffOptions{manifestOptions{env: env}} }),

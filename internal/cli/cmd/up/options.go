@@ -31,7 +31,8 @@ type manifestOptions struct {
 func (o *manifestOptions) complete(c *cli.Context) {
 	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
 	o.strict, o.policy, o.unsafeSysctls = c.Bool("strict"), c.String("policy"), c.StringSlice("allow-unsafe-sysctl")
-	o.env.Policy, o.env.Pull, o.env.ArtifactPath = o.policy, o.env.RegistryOptions(c), c.String("path")
+	o.env.Policy, o.env.Pull = o.policy, o.env.RegistryOptions(c)
+	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
 }
 
 // read reads the manifests. If there is an error, it returns those without one.

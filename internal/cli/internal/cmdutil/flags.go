@@ -31,6 +31,11 @@ func PolicyFlag() cli.Flag {
 	return &cli.StringFlag{Name: "policy", Usage: "refuse pods that this `LEVEL` of the Pod Security Standards does not allow: baseline or restricted (privileged allows everything)"}
 }
 
+// EnvFileFlag returns the flag --env-file.
+func EnvFileFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "env-file", Usage: "replace ${NAME} and ${NAME:=DEFAULT} in manifests by variables of this `FILE`, as Flux does; of a compose file, read it in the place of .env"}
+}
+
 // PathFlag returns the flag --path.
 func PathFlag() cli.Flag {
 	return &cli.StringFlag{Name: "path", Usage: "of oci:// and oci: only the manifests in this `DIRECTORY` of the artifact"}

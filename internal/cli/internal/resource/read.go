@@ -152,15 +152,22 @@ func readArtifact(env *cmdutil.Env, file string) ([]Source, error) {
 func readAll(env *cmdutil.Env, given, files []string, foreign bool) ([]Source, error) {
 	var sources []Source
 	var errs []error
+	vars, err := readVariables(env, env.EnvFiles)
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range files {
 		data, err := readFile(env, file)
+		if err == nil && len(env.EnvFiles) > 0 && !api.IsComposeFile(data) {
+			data, err = substitute(file, data, vars)
+		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != ""})
 	}
-	sources, err := convertCompose(env, given, sources, foreign)
+	sources, err = convertCompose(env, given, sources, foreign)
 	errs = append(errs, err)
 	for i := range sources {
 		sources[i].Name = DisplayName(sources[i].Name)
@@ -197,7 +204,7 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign 
 	if request.Confined, err = policyInForce(env, rest); err != nil {
 		return rest, err
 	}
-	request.Confined = request.Confined || foreign
+	request.Confined, request.EnvFiles = request.Confined || foreign, env.EnvFiles
 	result, err := compose.Convert(env, request)
 	if err != nil {
 		return rest, err
