@@ -236,7 +236,7 @@ var modules = []module{
 	{"github.com/opencontainers/image-spec", []string{"image", "image/*"}, "manifests and configs of images"},
 	{"github.com/google/go-cmp", []string{"internal/cli/internal/clitest", "internal/golden"}, "differences, for the tests that import it"},
 	{"github.com/rogpeppe/go-internal", []string{"internal/cli/cmd/up", "internal/scriptcmd"}, "scripts as tests; and what differs between texts"},
-	{"github.com/fluxcd/pkg/envsubst", []string{"internal/cli/internal/resource"}, "variables in manifests, as Flux replaces them"},
+	{"github.com/fluxcd/pkg/envsubst", []string{"internal/manifest"}, "variables in manifests, as Flux replaces them"},
 	{"github.com/godbus/dbus/v5", []string{"internal/systemd"}, "the service manager's protocol"},
 	{"tags.cncf.io/container-device-interface", []string{"internal/cdi"}, "descriptions of devices"},
 	{"github.com/sirupsen/logrus", []string{"internal/manifest/compose", "runner", "runner/container"}, "libcontainer and the library for compose files log through it"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/compose"
+	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -123,6 +124,25 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	return all, errors.Join(errs...)
 }
 
+// readVariables returns the variables of files; a later file replaces those of an earlier one.
+func readVariables(env *cmdutil.Env, files []string) (map[string]string, error) {
+	vars := map[string]string{}
+	for _, file := range files {
+		lines, err := cmdutil.ReadEnvFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range lines {
+			name, value, ok := strings.Cut(line, "=")
+			if !ok {
+				value = env.Getenv(name)
+			}
+			vars[name] = value
+		}
+	}
+	return vars, nil
+}
+
 // readArtifact reads the manifests of an artifact.
 func readArtifact(env *cmdutil.Env, file string) ([]Source, error) {
 	a, err := openArtifact(env, file)
@@ -159,7 +179,7 @@ func readAll(env *cmdutil.Env, given, files []string, foreign bool) ([]Source, e
 	for _, file := range files {
 		data, err := readFile(env, file)
 		if err == nil && len(env.EnvFiles) > 0 && !api.IsComposeFile(data) {
-			data, err = substitute(file, data, vars)
+			data, err = manifest.Substitute(DisplayName(file), data, vars)
 		}
 		if err != nil {
 			errs = append(errs, err)

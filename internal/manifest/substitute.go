@@ -1,40 +1,19 @@
-package resource
+package manifest
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/fluxcd/pkg/envsubst"
 	"sigs.k8s.io/yaml"
 
-	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/report"
 )
 
-// readVariables returns the variables of files; a later file replaces those of an earlier one.
-func readVariables(env *cmdutil.Env, files []string) (map[string]string, error) {
-	vars := map[string]string{}
-	for _, file := range files {
-		lines, err := cmdutil.ReadEnvFile(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, line := range lines {
-			name, value, ok := strings.Cut(line, "=")
-			if !ok {
-				value = env.Getenv(name)
-			}
-			vars[name] = value
-		}
-	}
-	return vars, nil
-}
-
-// substitute replaces ${NAME}, ${NAME:=DEFAULT} and the other forms of a shell in a manifest, as Flux does
+// Substitute replaces ${NAME}, ${NAME:=DEFAULT} and the other forms of a shell in a manifest, as Flux does
 // (kustomize-controller: spec.postBuild.substitute); $${NAME} becomes ${NAME}. A variable that is not set and has no default is
 // an error, where Flux takes it as empty. A document with the label or annotation kustomize.toolkit.fluxcd.io/substitute: disabled
 // stays as it is.
-func substitute(file string, text []byte, vars map[string]string) ([]byte, error) {
+func Substitute(file string, text []byte, vars map[string]string) ([]byte, error) {
 	var out bytes.Buffer
 	for i, document := range splitDocuments(text) {
 		if isDisabled(document) {
@@ -52,9 +31,9 @@ func substitute(file string, text []byte, vars map[string]string) ([]byte, error
 		switch {
 		case err != nil && missing != "":
 			return nil, report.New(report.Usage, "set it in the file of --env-file, or write ${"+missing+":=DEFAULT}; $${"+missing+"} stands for ${"+missing+"}",
-				"%s, document %d: the variable %s is not set", DisplayName(file), i+1, missing)
+				"%s, document %d: the variable %s is not set", file, i+1, missing)
 		case err != nil:
-			return nil, report.New(report.Usage, "", "%s, document %d: replace variables: %w", DisplayName(file), i+1, err)
+			return nil, report.New(report.Usage, "", "%s, document %d: replace variables: %w", file, i+1, err)
 		}
 		out.WriteString(replaced)
 	}
@@ -78,6 +57,9 @@ func splitDocuments(text []byte) [][]byte {
 // isDisabled reports whether nothing is replaced in a document.
 func isDisabled(document []byte) bool {
 	const key, disabled = "kustomize.toolkit.fluxcd.io/substitute", "disabled"
+	if !bytes.Contains(document, []byte(key)) {
+		return false
+	}
 	var object struct {
 		Metadata struct{ Labels, Annotations map[string]string }
 	}

@@ -1,4 +1,4 @@
-package resource
+package manifest
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ func TestSubstitute(t *testing.T) {
 		{"---\n# a comment\n---\na: ${NAME}\n--- # end\n", "---\n# a comment\n---\na: web\n--- # end\n"},
 		{"", ""},
 	} {
-		got, err := substitute("x.yaml", []byte(c.text), vars)
+		got, err := Substitute("x.yaml", []byte(c.text), vars)
 		text := string(got)
 		if err != nil {
 			text = "error: " + err.Error()
