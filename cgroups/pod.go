@@ -30,11 +30,11 @@ func (p *Pod) OOM(container string) (OOM, error) {
 	}
 	// "oom" counts how often the limit of this very cgroup was reached and nothing could be
 	// reclaimed.
-	for _, at := range []struct {
+	for _, place := range []struct {
 		of   OOM
 		file string
 	}{{OOMContainer, filepath.Join(container, "memory.events.local")}, {OOMPod, "memory.events.local"}} {
-		b, err := os.ReadFile(filepath.Join(p.Path(), at.file))
+		b, err := os.ReadFile(filepath.Join(p.Path(), place.file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a kernel before 5.2
 		}
@@ -42,7 +42,7 @@ func (p *Pod) OOM(container string) (OOM, error) {
 			return NoOOM, fmt.Errorf("look for the reason of an OOM kill: %w", err)
 		}
 		if n, err := keyed(string(b), "oom"); err == nil && n > 0 {
-			return at.of, nil
+			return place.of, nil
 		}
 	}
 	return OOMOutside, nil

@@ -139,12 +139,12 @@ func (s *Store) layerDirs(diffIDs []digest.Digest) ([]string, error) {
 		return nil, err
 	}
 	var dirs []string
-	seen := map[digest.Digest]bool{}
+	known := map[digest.Digest]bool{}
 	for _, id := range slices.Backward(diffIDs) {
-		if seen[id] {
+		if known[id] {
 			continue
 		}
-		seen[id] = true
+		known[id] = true
 		rec, err := s.ReadLayer(id)
 		if err != nil {
 			return nil, err

@@ -120,7 +120,7 @@ func (l *fdList) open(path string) (string, error) {
 // layers only the topmost is visible.
 func (l *fdList) layers(paths []string) ([]string, error) {
 	type file struct{ dev, ino uint64 }
-	seen := map[file]bool{}
+	files := map[file]bool{}
 	var lower []string
 	for i := len(paths) - 1; i >= 0; i-- {
 		name, err := l.open(paths[i])
@@ -132,8 +132,8 @@ func (l *fdList) layers(paths []string) ([]string, error) {
 			return nil, fmt.Errorf("look at layer %s: %w", paths[i], err)
 		}
 		id := file{uint64(st.Dev), uint64(st.Ino)}
-		if !seen[id] {
-			seen[id] = true
+		if !files[id] {
+			files[id] = true
 			lower = append(lower, name)
 		}
 	}

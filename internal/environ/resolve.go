@@ -193,14 +193,14 @@ func (r *resolver) data(kind pod.ObjectKind, name string, optional bool) (map[st
 // env adds the variables to the environment of the container and its image.
 func (r *resolver) env(base []string) []string {
 	env := slices.Clone(base)
-	at := map[string]int{}
+	index := map[string]int{}
 	for i, kv := range env {
 		name, _, _ := strings.Cut(kv, "=")
-		at[name] = i
+		index[name] = i
 	}
 	for _, name := range r.names {
 		kv := name + "=" + r.vars[name]
-		if i, ok := at[name]; ok {
+		if i, ok := index[name]; ok {
 			env[i] = kv
 			continue
 		}

@@ -28,7 +28,7 @@ func Load(file string, data []byte) ([]Object, error) {
 func LoadInNamespace(file string, data []byte, namespace string, suffix func() string) ([]Object, error) {
 	objects, errs := decode.Parse(file, data)
 	objects = resolveRuntimeClasses(objects, errs)
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i := range objects {
 		o := &objects[i]
 		if o.Value == nil {
@@ -39,10 +39,10 @@ func LoadInNamespace(file string, data []byte, namespace string, suffix func() s
 		}
 		finishObject(o, namespace, errs)
 		key := o.Kind + " " + o.Value.GetNamespace() + "/" + o.Name()
-		if seen[key] && o.Name() != "" {
+		if names[key] && o.Name() != "" {
 			o.Fail(errs, "metadata.name", field.Duplicate(nil, o.Name()).ErrorBody()+": another "+o.Kind+" of this file has it")
 		}
-		seen[key] = true
+		names[key] = true
 	}
 	if err := errs.Err(); err != nil {
 		return nil, err

@@ -264,7 +264,7 @@ func (a *Agent) forget(ctx context.Context, w *worker) error {
 }
 
 // ownReferences returns the objects to which only a worker's pod refers, and no other pod of the node.
-func (a *Agent) ownReferences(w *worker) (own []Reference) {
+func (a *Agent) ownReferences(w *worker) (references []Reference) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w.gone = true // if two pods are removed at the same time, the later one removes what both refer to
@@ -277,13 +277,13 @@ func (a *Agent) ownReferences(w *worker) (own []Reference) {
 	p := w.current()
 	for r := range objectsOf(p) {
 		if !used[r] {
-			own = append(own, r)
+			references = append(references, r)
 		}
 	}
 	for _, t := range tokensOf(p.DeepCopy()) {
-		own = append(own, Reference{kindSecret, p.Namespace, t.secret(p)})
+		references = append(references, Reference{kindSecret, p.Namespace, t.secret(p)})
 	}
-	return own
+	return references
 }
 
 // admit admits a pod, or returns why not. Before it rejects a pod, it reads the node from the API server: the node's

@@ -31,15 +31,15 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 			if len(e.Addresses) == 0 || onlyLocal && on != node {
 				continue
 			}
-			at := pod.ServiceEndpoint{Address: e.Addresses[0], Hostname: ptr.Deref(e.Hostname, ""), Remote: on != "" && on != node, Ports: ports}
+			endpoint := pod.ServiceEndpoint{Address: e.Addresses[0], Hostname: ptr.Deref(e.Hostname, ""), Remote: on != "" && on != node, Ports: ports}
 			if e.TargetRef != nil && e.TargetRef.Kind == "Pod" && on == node {
-				at.Pod = e.TargetRef.Name
+				endpoint.Pod = e.TargetRef.Name
 			}
 			switch {
 			case ptr.Deref(e.Conditions.Ready, true):
-				ready = append(ready, at)
+				ready = append(ready, endpoint)
 			case hasAddress && ptr.Deref(e.Conditions.Serving, true) && ptr.Deref(e.Conditions.Terminating, false):
-				terminating = append(terminating, at)
+				terminating = append(terminating, endpoint)
 			}
 		}
 	}

@@ -191,12 +191,12 @@ func unchanged(a, b *corev1.NodeStatus) bool {
 
 // setMetadata sets the node's own labels and annotations, and reports whether it has changed one.
 func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
-	own := map[string]string{corev1.LabelHostname: r.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH}
-	maps.Copy(own, r.Labels)
+	labels := map[string]string{corev1.LabelHostname: r.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH}
+	maps.Copy(labels, r.Labels)
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	for name, value := range own {
+	for name, value := range labels {
 		if has, ok := n.Labels[name]; !ok || has != value {
 			n.Labels[name], changed = value, true
 		}
@@ -222,7 +222,7 @@ func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
 // (kubelet: pkg/kubelet/nodestatus, MachineInfo).
 func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
 	st := &n.Status
-	own := corev1.ResourceList{
+	resources := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewMilliQuantity(f.MilliCPU, resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(f.Memory, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(f.Storage, resource.BinarySI),
@@ -231,7 +231,7 @@ func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
 	if st.Capacity == nil {
 		st.Capacity = corev1.ResourceList{}
 	}
-	maps.Copy(st.Capacity, own)
+	maps.Copy(st.Capacity, resources)
 	st.Allocatable = st.Capacity.DeepCopy()
 	st.Addresses = r.HostAddresses()
 	st.DaemonEndpoints.KubeletEndpoint.Port = r.Port

@@ -60,7 +60,7 @@ func mergeConditions(p *corev1.Pod, local []corev1.PodCondition) (all []corev1.P
 		if c.Type == corev1.PodScheduled {
 			c.ObservedGeneration = p.Generation
 		}
-		if !slices.ContainsFunc(all, func(own corev1.PodCondition) bool { return own.Type == c.Type }) {
+		if !slices.ContainsFunc(all, func(other corev1.PodCondition) bool { return other.Type == c.Type }) {
 			all = append(all, c)
 		}
 	}

@@ -44,10 +44,10 @@ func enter(file string) error {
 // DoInNetwork runs f in the network namespace of a file and returns to the previous one. The caller
 // is a function that Do or a Thread runs, in namespaces of the same user.
 func DoInNetwork(file string, f func() error) error {
-	const own = "/proc/thread-self/ns/net"
-	back, err := unix.Open(own, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	const path = "/proc/thread-self/ns/net"
+	back, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open namespace %s: %w", own, err)
+		return fmt.Errorf("open namespace %s: %w", path, err)
 	}
 	defer unix.Close(back)
 	if err := enter(file); err != nil {
@@ -55,7 +55,7 @@ func DoInNetwork(file string, f func() error) error {
 	}
 	err = f()
 	if berr := unix.Setns(back, unix.CLONE_NEWNET); berr != nil {
-		err = errors.Join(err, fmt.Errorf("go back to namespace %s: %w", own, berr))
+		err = errors.Join(err, fmt.Errorf("go back to namespace %s: %w", path, berr))
 	}
 	return err
 }

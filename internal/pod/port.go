@@ -40,11 +40,11 @@ func (p *Plan) Published() []Port {
 		return nil
 	}
 	var list []Port
-	seen := map[Port]bool{}
+	ports := map[Port]bool{}
 	for _, port := range p.Ports {
 		key := Port{Protocol: port.Protocol, HostPort: port.HostPort, HostIP: port.HostIP}
-		if port.HostPort != 0 && !seen[key] {
-			seen[key] = true
+		if port.HostPort != 0 && !ports[key] {
+			ports[key] = true
 			list = append(list, port)
 		}
 	}

@@ -165,8 +165,8 @@ func (f *First) run(cmd *exec.Cmd, given func()) error {
 	}
 	given()
 	err := f.cmd.Wait()
-	if why, _ := io.ReadAll(io.LimitReader(f.socket, maxReport)); len(why) > 0 {
-		return errors.New(strings.TrimSpace(string(why)))
+	if reported, _ := io.ReadAll(io.LimitReader(f.socket, maxReport)); len(reported) > 0 {
+		return errors.New(strings.TrimSpace(string(reported)))
 	}
 	return err
 }

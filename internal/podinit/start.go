@@ -130,8 +130,8 @@ func Start(s Options) (err error) {
 	message, rerr := io.ReadAll(io.LimitReader(r, maxReport))
 	switch {
 	case len(message) > 0:
-		why, hint, _ := strings.Cut(strings.TrimSpace(string(message)), hintLine)
-		return report.New(report.Failure, hint, "start pod %s: %s", s.Pod.Name, why)
+		reason, hint, _ := strings.Cut(strings.TrimSpace(string(message)), hintLine)
+		return report.New(report.Failure, hint, "start pod %s: %s", s.Pod.Name, reason)
 	case err != nil:
 		return fmt.Errorf("start pod %s: %w", s.Pod.Name, err)
 	case rerr != nil:

@@ -44,7 +44,7 @@ func inUse(path string) *store.FileLock {
 // later.
 //
 // The next command removes what stays now.
-func removeUnused(libexec string, own []string, lock *store.FileLock, now time.Time) error {
+func removeUnused(libexec string, current []string, lock *store.FileLock, now time.Time) error {
 	entries, err := os.ReadDir(libexec)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func removeUnused(libexec string, own []string, lock *store.FileLock, now time.T
 	for _, e := range entries {
 		path := filepath.Join(libexec, e.Name())
 		of := slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e.Name(), p) })
-		if info, err := e.Info(); of && err == nil && info.Mode().IsRegular() && !slices.Contains(own, path) {
+		if info, err := e.Info(); of && err == nil && info.Mode().IsRegular() && !slices.Contains(current, path) {
 			if now.Sub(info.ModTime()) < keepUnused {
 				return nil
 			}

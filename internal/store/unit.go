@@ -83,8 +83,8 @@ func (d Dirs) UnitOf(p Pod) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for _, own := range pods {
-			if own.Namespace == p.Namespace && own.Name == p.Name {
+		for _, member := range pods {
+			if member.Namespace == p.Namespace && member.Name == p.Name {
 				return unit, nil
 			}
 		}

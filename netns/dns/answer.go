@@ -108,13 +108,13 @@ func rotate(list []dnsmessage.Resource, turn int) []dnsmessage.Resource {
 
 // additional returns the addresses of servers, which the client would query next.
 func (v *View) additional(f *records) (list []dnsmessage.Resource) {
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, s := range f.srv {
 		name, err := dnsmessage.NewName(s.name + ".")
-		if err != nil || seen[s.name] {
+		if err != nil || names[s.name] {
 			continue
 		}
-		seen[s.name] = true
+		names[s.name] = true
 		var addresses []netip.Addr
 		if of, _ := v.lookup(s.name); of != nil {
 			addresses = of.addresses

@@ -193,19 +193,19 @@ func (t *table) addCommon(c *nftables.Chain, is *Isolation, peer end) {
 }
 
 // addOrigin continues in the chain first for packets of the connections that their sender has
-// started, and in the chain reply for others. own is the pod's end. Until the ports of the pod are
+// started, and in the chain reply for others. isolated is the pod's end. Until the ports of the pod are
 // listed, TCP connections of unknown direction continue.
-func (t *table) addOrigin(c *nftables.Chain, own end, listed bool, first, reply string) {
+func (t *table) addOrigin(c *nftables.Chain, isolated end, listed bool, first, reply string) {
 	tcp := nft.MatchProtocol(unix.IPPROTO_TCP)
 	device, byServed := expr.MetaKeyIIF, [2]string{first, reply} // the pod does not serve the port, or it does
-	if !own.isSource {
+	if !isolated.isSource {
 		device, byServed = expr.MetaKeyOIF, [2]string{reply, first}
 	}
 	t.AddRule(c, nft.MatchSYN(), goTo(first))
 	t.AddRule(c, tcp, matchOriginKnown(), matchReply(true), goTo(reply))
 	t.AddRule(c, tcp, matchOriginKnown(), goTo(first))
 	if listed {
-		t.AddRule(c, tcp, own.matchServed(device), goTo(byServed[1]))
+		t.AddRule(c, tcp, isolated.matchServed(device), goTo(byServed[1]))
 		t.AddRule(c, tcp, goTo(byServed[0]))
 	} else {
 		t.AddRule(c, tcp, accept())
@@ -276,10 +276,10 @@ func matchPrefix(f nft.Family, e end, p netip.Prefix, op expr.CmpOp) []expr.Any 
 func (t *table) addressSet(f nft.Family, addresses []netip.Addr) *nftables.Set {
 	var elements []nftables.SetElement
 	var key []byte
-	seen := map[netip.Addr]bool{}
+	known := map[netip.Addr]bool{}
 	for _, a := range addresses {
-		if familyOf(a).Proto == f.Proto && !seen[a] {
-			seen[a] = true
+		if familyOf(a).Proto == f.Proto && !known[a] {
+			known[a] = true
 			elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
 			key = append(key, a.AsSlice()...)
 		}

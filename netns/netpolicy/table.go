@@ -23,9 +23,9 @@ const tableName = "policies"
 // Without any it removes the rules. If the rules are up to date it changes nothing and changed is
 // false.
 //
-// own is the device of the caller's pod, and served returns the TCP ports on which that pod listens; nil: the pod
+// index is the device of the caller's pod, and served returns the TCP ports on which that pod listens; nil: the pod
 // is new, and has no connections.
-func Apply(router string, all []Isolation, own int, served func() ([]uint16, error)) (changed bool, err error) {
+func Apply(router string, all []Isolation, index int, served func() ([]uint16, error)) (changed bool, err error) {
 	err = nsthread.Do(func() error {
 		old, err := currentTable()
 		if err != nil {
@@ -35,7 +35,7 @@ func Apply(router string, all []Isolation, own int, served func() ([]uint16, err
 			changed = old.table != nil
 			return old.remove()
 		}
-		elements, err := old.servedPorts(all, own, served)
+		elements, err := old.servedPorts(all, index, served)
 		if err != nil {
 			return err
 		}
@@ -58,14 +58,14 @@ func Apply(router string, all []Isolation, own int, served func() ([]uint16, err
 // servedPorts returns the elements of servedSet. Only a pod that existed before the table can have connections whose
 // first packet did not pass the rules, and so ports that it serves: a segment of another pod that belongs to no
 // connection is sent by it, whatever its port.
-func (x existing) servedPorts(all []Isolation, own int, served func() ([]uint16, error)) (elements []nftables.SetElement, err error) {
+func (x existing) servedPorts(all []Isolation, index int, served func() ([]uint16, error)) (elements []nftables.SetElement, err error) {
 	isolated, earlier, listed := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i := range all {
 		isolated[all[i].Device] = true
 	}
 	for _, e := range x.served {
 		device, kind := parseServed(e)
-		if device == own && served == nil || kind != earlierPod && !isolated[device] {
+		if device == index && served == nil || kind != earlierPod && !isolated[device] {
 			continue // the device is another pod's now, or has no rules
 		}
 		earlier[device] = earlier[device] || kind == earlierPod
@@ -78,7 +78,7 @@ func (x existing) servedPorts(all []Isolation, own int, served func() ([]uint16,
 			return nil, fmt.Errorf("list the devices of pods: %w", err)
 		}
 		for _, link := range links {
-			if link.Index != own || served != nil {
+			if link.Index != index || served != nil {
 				earlier[link.Index] = true
 				elements = append(elements, earlierElement(link.Index))
 			}
@@ -86,7 +86,7 @@ func (x existing) servedPorts(all []Isolation, own int, served func() ([]uint16,
 	}
 	for i := range all {
 		device := all[i].Device
-		if listed[device] || earlier[device] && device != own { // another supervisor lists its pod's ports
+		if listed[device] || earlier[device] && device != index { // another supervisor lists its pod's ports
 			continue
 		}
 		var ports []uint16

@@ -89,11 +89,11 @@ func dropSpoofed6(pool ipam.Pool, s ipam.Slot) error {
 
 // spoofRules6 returns the rules of dropSpoofed6, independent of the address.
 func spoofRules6(s ipam.Slot) []*netlink.Rule {
-	own, others := netlink.NewRule(), netlink.NewRule()
-	own.Priority, own.Goto = ownPref, mainPref
+	ours, others := netlink.NewRule(), netlink.NewRule()
+	ours.Priority, ours.Goto = ownPref, mainPref
 	others.Priority, others.Type = othersPref, unix.RTN_PROHIBIT
-	for _, r := range []*netlink.Rule{own, others} {
+	for _, r := range []*netlink.Rule{ours, others} {
 		r.Family, r.IifName = netlink.FAMILY_V6, podLink(s)
 	}
-	return []*netlink.Rule{own, others}
+	return []*netlink.Rule{ours, others}
 }

@@ -277,11 +277,11 @@ func hairpinSet(t *nftables.Table, f family, routes []route) (*nftables.Set, []n
 	set := &nftables.Set{Table: t, Anonymous: true, Constant: true, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(f.address, f.address)}
 	var elements []nftables.SetElement
-	seen := map[netip.Addr]bool{}
+	addresses := map[netip.Addr]bool{}
 	for _, r := range routes {
 		for _, e := range r.to {
-			if a := e.Addr(); !r.outside && familyOf(a).Proto == f.Proto && !seen[a] {
-				seen[a] = true
+			if a := e.Addr(); !r.outside && familyOf(a).Proto == f.Proto && !addresses[a] {
+				addresses[a] = true
 				elements = append(elements, nftables.SetElement{Key: append(a.AsSlice(), a.AsSlice()...)})
 			}
 		}

@@ -170,11 +170,11 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	at, err := x.prepareRootfs(s, env.Vars)
+	input, err := x.prepareRootfs(s, env.Vars)
 	if err != nil {
 		return err
 	}
-	spec := runtimeSpec(s.Plan, x.Plan, at, x.Identity)
+	spec := runtimeSpec(s.Plan, x.Plan, input, x.Identity)
 	spec.Process.Args, spec.Process.Env = env.Args, env.Env
 	config, err := x.configure(s, spec)
 	if err != nil {
@@ -192,42 +192,42 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 
 // prepareRootfs makes the root file system, /dev, and the mounts in them that do not wait for libcontainer. It
 // returns what the specification needs to know of them.
-func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (at specInput, err error) {
+func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (input specInput, err error) {
 	layers, err := s.Layers(x.Plan.Layers)
 	if err != nil {
-		return at, err
+		return input, err
 	}
 	root, err := volumes.MountRootfs(x.Rootfs(s), x.withMountPoints(s, layers), false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
 	if err != nil {
-		return at, fmt.Errorf("mount root file system: %w", err)
+		return input, fmt.Errorf("mount root file system: %w", err)
 	}
 	if x.Identity, err = resolveUser(root, x.Plan, s.IDMapped); err != nil {
-		return at, sandbox.NewConfigError(err)
+		return input, sandbox.NewConfigError(err)
 	}
 	if err := x.makeMessageFile(s); err != nil {
-		return at, err
+		return input, err
 	}
 	if err := x.mountDev(s); err != nil {
-		return at, err
+		return input, err
 	}
-	at = newSpecInput(s, x.Plan, root, x.devDir(s))
-	at.terminationLog = x.messagePath
-	if x.pidTarget != nil && at.pidns == "" {
-		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.pidTarget.PID)
+	input = newSpecInput(s, x.Plan, root, x.devDir(s))
+	input.terminationLog = x.messagePath
+	if x.pidTarget != nil && input.pidns == "" {
+		input.pidns = fmt.Sprintf("/proc/%d/ns/pid", x.pidTarget.PID)
 	}
 	if !x.Prepared {
 		if err := x.rewriteHosts(s); err != nil {
-			return at, err
+			return input, err
 		}
 	}
-	if err := x.prepareMounts(s, &at, vars); err != nil {
-		return at, err
+	if err := x.prepareMounts(s, &input, vars); err != nil {
+		return input, err
 	}
-	if x.Prepared && !x.FirstInSandbox && at.premounted < len(x.Plan.Mounts) {
-		return at, errLinked
+	if x.Prepared && !x.FirstInSandbox && input.premounted < len(x.Plan.Mounts) {
+		return input, errLinked
 	}
-	at.rootfs, err = x.exposeRootfs(s, root)
-	return at, err
+	input.rootfs, err = x.exposeRootfs(s, root)
+	return input, err
 }
 
 // configure returns libcontainer's configuration of an instance, and sets its confinement.
@@ -360,7 +360,7 @@ func (x *Container) Remove() {
 
 // newSpecInput returns what is known of a container's specInput before its mounts are prepared.
 func newSpecInput(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) specInput {
-	at := specInput{
+	input := specInput{
 		rootfs: rootfs, dev: dev,
 		netns: s.Net, ipcns: s.IPC, utsns: s.UTS,
 		hostPID:       s.Plan.HostPID,
@@ -372,13 +372,13 @@ func newSpecInput(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) spec
 		oomScoreFloor: sandbox.OOMScoreFloor(),
 	}
 	if s.Plan.HostIPC {
-		at.ipcns = ""
+		input.ipcns = ""
 	}
 	if s.PauseProcess.PID != 0 {
-		at.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.PauseProcess.PID)
+		input.pidns = fmt.Sprintf("/proc/%d/ns/pid", s.PauseProcess.PID)
 	}
 	if s.Cgroup != nil {
-		at.cgroup = s.Cgroup.ContainerPath(c.Name)
+		input.cgroup = s.Cgroup.ContainerPath(c.Name)
 	}
-	return at
+	return input
 }

@@ -35,14 +35,14 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 	if users != nil {
 		root.MapIDs(users.First, users.Count)
 	}
-	at := req.Path
-	if !strings.HasPrefix(at, "/") {
-		at = strings.TrimSuffix(x.Plan.Cwd, "/") + "/" + at
+	target := req.Path
+	if !strings.HasPrefix(target, "/") {
+		target = strings.TrimSuffix(x.Plan.Cwd, "/") + "/" + target
 	}
 	if !req.In {
-		return root.Pack(ctx, stream, at, req.As, skipped)
+		return root.Pack(ctx, stream, target, req.As, skipped)
 	}
-	return root.Unpack(ctx, stream, at, req.Tar, treetar.Options{
+	return root.Unpack(ctx, stream, target, req.Tar, treetar.Options{
 		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Skipped: skipped,
 	})
 }

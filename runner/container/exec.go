@@ -196,11 +196,11 @@ func (e *pidfdCache) open(p procfs.Process) (*os.File, error) {
 		}
 		e.file = os.NewFile(uintptr(fd), "container")
 	}
-	own, err := unix.FcntlInt(e.file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	duplicate, err := unix.FcntlInt(e.file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("open the container's process: %w", err)
 	}
-	return os.NewFile(uintptr(own), "container"), nil
+	return os.NewFile(uintptr(duplicate), "container"), nil
 }
 
 // close closes the cached pidfd when no more commands enter the container.
@@ -215,20 +215,20 @@ func (e *pidfdCache) close() {
 // last; a missing HOME comes from the container's passwd file.
 func (x *Container) processEnv(p *libcontainer.Process) ([]string, error) {
 	var out []string
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for _, kv := range slices.Backward(p.Env) {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok || key == "" || strings.Contains(kv, "\x00") {
 			return nil, fmt.Errorf("%q is not an environment variable: want NAME=VALUE", key)
 		}
-		if seen[key] || key == "HOME" && value == "" {
+		if names[key] || key == "HOME" && value == "" {
 			continue
 		}
-		seen[key] = true
+		names[key] = true
 		out = append(out, kv)
 	}
 	slices.Reverse(out)
-	if !seen["HOME"] {
+	if !names["HOME"] {
 		out = append(out, "HOME="+x.confinement.homes.lookup(x.PID, p.UID))
 	}
 	return out, nil
@@ -242,7 +242,7 @@ func (x *Container) reapFailedExec() {
 		return // the container runs, or nothing is left of it
 	}
 	ns, err := os.Readlink(pidNamespace(x.PID))
-	own := err == nil && isNamespaceInit(x.PID)
+	isInit := err == nil && isNamespaceInit(x.PID)
 	for _, pid := range childPIDs() {
 		st, ok := procfs.Lookup(pid)
 		if !ok || !st.Exiting || pid == x.PID {
@@ -251,7 +251,7 @@ func (x *Container) reapFailedExec() {
 		switch st.Comm {
 		case "runc:[1:CHILD]":
 		case "runc:[2:INIT]": // in a PID namespace that is not the container's own it may be a first process
-			if of, err := os.Readlink(pidNamespace(pid)); !own || err != nil || of != ns {
+			if of, err := os.Readlink(pidNamespace(pid)); !isInit || err != nil || of != ns {
 				continue
 			}
 		default:

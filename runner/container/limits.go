@@ -16,8 +16,8 @@ import (
 // profile, rlimits, the cgroup's name.
 func (x *Container) completeConfig(s *sandbox.Sandbox, config *configs.Config) {
 	if u := s.Plan.Users; u != nil {
-		own := []configs.IDMap{{HostID: int64(u.First), Size: int64(u.Count)}}
-		config.UIDMappings, config.GIDMappings = own, own
+		maps := []configs.IDMap{{HostID: int64(u.First), Size: int64(u.Count)}}
+		config.UIDMappings, config.GIDMappings = maps, maps
 	}
 	config.AppArmorProfile = x.Plan.AppArmor
 	config.Rlimits = coreLimit()
@@ -41,13 +41,13 @@ const corePattern = "/proc/sys/kernel/core_pattern"
 // and dumps nothing (fs/coredump.c). With another pattern the kernel writes a file with the rights and in the directories of the
 // crashed process. The soft limit 0 prevents that; a process may raise it.
 func coreLimit() []configs.Rlimit {
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_CORE, &own); err != nil {
+	var current unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &current); err != nil {
 		return nil
 	}
-	limit := configs.Rlimit{Type: unix.RLIMIT_CORE, Hard: own.Max}
+	limit := configs.Rlimit{Type: unix.RLIMIT_CORE, Hard: current.Max}
 	if b, err := os.ReadFile(corePattern); err != nil || strings.HasPrefix(string(b), "|") {
-		limit.Soft = min(1, own.Max)
+		limit.Soft = min(1, current.Max)
 		limit.Hard = limit.Soft
 	}
 	return []configs.Rlimit{limit}
@@ -72,10 +72,10 @@ const userPids = 2 * uint64(cgroups.DefaultPids)
 // processes of each user of the pods' user namespace, and no capability in that namespace lifts the limit. A quarter
 // of the user's own limit stays free, so that commands can stop a pod that has used up the limit.
 func processLimit() []configs.Rlimit {
-	var own unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+	var current unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &current); err != nil {
 		return nil
 	}
-	n := min(userPids, own.Max-own.Max/4)
+	n := min(userPids, current.Max-current.Max/4)
 	return []configs.Rlimit{{Type: unix.RLIMIT_NPROC, Hard: n, Soft: n}}
 }

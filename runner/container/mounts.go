@@ -28,13 +28,13 @@ const (
 // inside of a volume, and are made after the volume's: so a volume at /etc or /tmp hides neither /etc/hosts nor
 // the termination message (containerd: sorted mounts in internal/cri/opts). A volume at exactly the path of a
 // file replaces the file, as with the kubelet.
-func fileMounts(c *pod.Container, at specInput) (files, over []specs.Mount) {
+func fileMounts(c *pod.Container, input specInput) (files, over []specs.Mount) {
 	for _, f := range []struct{ source, target string }{
-		{at.hosts, hostsFile}, {at.hostname, hostnameFile}, {at.resolv, resolvFile}, {at.terminationLog, c.TerminationMessagePath},
+		{input.hosts, hostsFile}, {input.hostname, hostnameFile}, {input.resolv, resolvFile}, {input.terminationLog, c.TerminationMessagePath},
 	} {
 		i := mountAround(c, f.target)
 		switch {
-		case f.source == "" || f.target == "" || slices.Contains(at.unplaceable, f.target):
+		case f.source == "" || f.target == "" || slices.Contains(input.unplaceable, f.target):
 		case i < 0:
 			files = append(files, bindMount(f.source, f.target, "nosuid", "nodev"))
 		case c.Mounts[i].Path != f.target:
@@ -58,15 +58,15 @@ func mountAround(c *pod.Container, target string) int {
 // unplaceableFiles returns the files that cannot be mounted in the volume around them: the volume has no file
 // of the name, and none can be created, because the volume is read-only or belongs to others, as the host's
 // /dev does. The container runs without these files. In a writable volume it creates the mount target.
-func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specInput) []string {
-	_, over := fileMounts(c, *at)
+func unplaceableFiles(plan *pod.Plan, c *pod.Container, input *specInput) []string {
+	_, over := fileMounts(c, *input)
 	var list []string
 	for _, f := range over {
 		i := mountAround(c, f.Destination)
 		m := c.Mounts[i]
-		options := mountOptions(plan, m, at.recursive)
+		options := mountOptions(plan, m, input.recursive)
 		readOnly := slices.Contains(options, "ro") || slices.Contains(options, "rro")
-		if !volumes.EnsureMountPoint(at.sources[i], f.Destination[len(m.Path):], !readOnly) {
+		if !volumes.EnsureMountPoint(input.sources[i], f.Destination[len(m.Path):], !readOnly) {
 			list = append(list, f.Destination)
 		}
 	}
@@ -75,28 +75,28 @@ func unplaceableFiles(plan *pod.Plan, c *pod.Container, at *specInput) []string 
 
 // prepareMounts finds the sources of the container's mounts, checks whether the mounts can be made, and makes the
 // mounts that need not wait for libcontainer.
-func (x *Container) prepareMounts(s *sandbox.Sandbox, at *specInput, vars map[string]string) (err error) {
-	at.recursive = volumes.RecursiveReadOnly()
-	if err := checkMountable(x.Plan, at.recursive); err != nil {
+func (x *Container) prepareMounts(s *sandbox.Sandbox, input *specInput, vars map[string]string) (err error) {
+	input.recursive = volumes.RecursiveReadOnly()
+	if err := checkMountable(x.Plan, input.recursive); err != nil {
 		return err
 	}
-	if at.sources, err = x.stageSources(s, vars); err != nil {
+	if input.sources, err = x.stageSources(s, vars); err != nil {
 		return err
 	}
-	if err := checkNested(s.Plan, x.Plan, at); err != nil {
+	if err := checkNested(s.Plan, x.Plan, input); err != nil {
 		return err
 	}
-	at.unplaceable = unplaceableFiles(s.Plan, x.Plan, at)
-	list := placements(s.Plan, x.Plan, at)
-	at.prebound = bindOwnFiles(s.Plan, x.Plan, at, s.MapID(0))
-	at.devptsMounted = mountsDevpts(s.Plan)
-	at.premounted = volumes.Place(at.rootfs, s.MapID(0), list)
+	input.unplaceable = unplaceableFiles(s.Plan, x.Plan, input)
+	list := placements(s.Plan, x.Plan, input)
+	input.prebound = bindOwnFiles(s.Plan, x.Plan, input, s.MapID(0))
+	input.devptsMounted = mountsDevpts(s.Plan)
+	input.premounted = volumes.Place(input.rootfs, s.MapID(0), list)
 	return nil
 }
 
 // checkNested returns an error if a volume is to be mounted in a read-only one that lacks the mount point, which nothing
 // can make there.
-func checkNested(plan *pod.Plan, c *pod.Container, at *specInput) error {
+func checkNested(plan *pod.Plan, c *pod.Container, input *specInput) error {
 	for _, inner := range c.Mounts {
 		outer := -1
 		for i, m := range c.Mounts {
@@ -108,9 +108,9 @@ func checkNested(plan *pod.Plan, c *pod.Container, at *specInput) error {
 			continue
 		}
 		around := c.Mounts[outer]
-		options, below := mountOptions(plan, around, at.recursive), inner.Path[len(around.Path):]
+		options, below := mountOptions(plan, around, input.recursive), inner.Path[len(around.Path):]
 		readOnly := slices.Contains(options, "ro") || slices.Contains(options, "rro")
-		if readOnly && !volumes.EnsureMountPoint(at.sources[outer], below, false) {
+		if readOnly && !volumes.EnsureMountPoint(input.sources[outer], below, false) {
 			return sandbox.NewConfigError(fmt.Errorf("cannot mount volume %q at %s: volume %q is mounted read-only at %s and has no %s; "+
 				"make it in that volume first (an init container can), mount that volume without readOnly, or choose a mountPath outside of it",
 				inner.Volume, inner.Path, around.Volume, around.Path, strings.TrimPrefix(below, "/")))
@@ -122,17 +122,17 @@ func checkNested(plan *pod.Plan, c *pod.Container, at *specInput) error {
 // placements returns the mounts of a container that are made before libcontainer mounts anything: the first
 // ones, up to a mount that libcontainer's mounts could hide, or that has propagation. That mount and all later
 // ones are left to libcontainer.
-func placements(plan *pod.Plan, c *pod.Container, at *specInput) []volumes.Placement {
-	own := specMounts(plan, &pod.Container{Privileged: c.Privileged, TerminationMessagePath: c.TerminationMessagePath}, *at)
+func placements(plan *pod.Plan, c *pod.Container, input *specInput) []volumes.Placement {
+	mounts := specMounts(plan, &pod.Container{Privileged: c.Privileged, TerminationMessagePath: c.TerminationMessagePath}, *input)
 	var list []volumes.Placement
 	for i, m := range c.Mounts {
-		if m.Propagation != "" || m.Path == "/" || slices.ContainsFunc(own, func(o specs.Mount) bool {
+		if m.Propagation != "" || m.Path == "/" || slices.ContainsFunc(mounts, func(o specs.Mount) bool {
 			return Within(o.Destination, m.Path) || Within(m.Path, o.Destination)
 		}) {
 			break
 		}
-		options := mountOptions(plan, m, at.recursive)
-		list = append(list, volumes.Placement{Source: at.sources[i], Target: m.Path, Options: options,
+		options := mountOptions(plan, m, input.recursive)
+		list = append(list, volumes.Placement{Source: input.sources[i], Target: m.Path, Options: options,
 			ReadOnly: slices.Contains(options, "ro"), Recursive: slices.Contains(options, "rro")})
 	}
 	return list
@@ -141,24 +141,24 @@ func placements(plan *pod.Plan, c *pod.Container, at *specInput) []volumes.Place
 // bindOwnFiles mounts podrun's own files in a container and returns their paths. It mounts only at paths that
 // have no other mount at or around them, where the order of mounts makes no difference. The rest is left to
 // libcontainer: paths behind links of the image, and /dev, which it checks for. owner is the pod's root.
-func bindOwnFiles(plan *pod.Plan, c *pod.Container, at *specInput, owner int) (paths []string) {
+func bindOwnFiles(plan *pod.Plan, c *pod.Container, input *specInput, owner int) (paths []string) {
 	if rootPropagation(c) != "rprivate" || slices.ContainsFunc(c.Mounts, func(m pod.Mount) bool { return m.Path == "/" }) {
 		return nil
 	}
-	all := specMounts(plan, c, *at)
+	all := specMounts(plan, c, *input)
 	for i, m := range all {
 		around := slices.Concat(all[:i], all[i+1:])
-		root, target := at.rootfs, m.Destination
+		root, target := input.rootfs, m.Destination
 		if path.Dir(target) == "/dev" { // the container's own, with everything in it
-			root, target = at.dev, "/"+path.Base(target)
-			around = slices.DeleteFunc(around, func(o specs.Mount) bool { return o.Destination == "/dev" && o.Source == at.dev })
+			root, target = input.dev, "/"+path.Base(target)
+			around = slices.DeleteFunc(around, func(o specs.Mount) bool { return o.Destination == "/dev" && o.Source == input.dev })
 		}
-		if !slices.Contains([]string{at.sys, at.hosts, at.hostname, at.resolv, at.terminationLog}, m.Source) || m.Type != "bind" ||
+		if !slices.Contains([]string{input.sys, input.hosts, input.hostname, input.resolv, input.terminationLog}, m.Source) || m.Type != "bind" ||
 			slices.ContainsFunc(around, func(o specs.Mount) bool { return Within(m.Destination, o.Destination) }) {
 			continue
 		}
-		one := volumes.Placement{Source: m.Source, Target: target, Options: m.Options, ReadOnly: slices.Contains(m.Options, "ro")}
-		if volumes.Place(root, owner, []volumes.Placement{one}) == 1 {
+		placement := volumes.Placement{Source: m.Source, Target: target, Options: m.Options, ReadOnly: slices.Contains(m.Options, "ro")}
+		if volumes.Place(root, owner, []volumes.Placement{placement}) == 1 {
 			paths = append(paths, m.Destination)
 		}
 	}
@@ -221,14 +221,14 @@ func subPath(m pod.Mount, vars map[string]string) (string, error) {
 }
 
 // volumeMounts returns those mounts of volumes in a container that are not made yet.
-func volumeMounts(plan *pod.Plan, c *pod.Container, at specInput) []specs.Mount {
+func volumeMounts(plan *pod.Plan, c *pod.Container, input specInput) []specs.Mount {
 	var list []specs.Mount
 	for i, m := range c.Mounts {
-		if i < at.premounted {
+		if i < input.premounted {
 			continue
 		}
-		one := specs.Mount{Destination: m.Path, Type: "bind", Source: at.sources[i], Options: append([]string{"rbind", propagation(m)}, mountOptions(plan, m, at.recursive)...)}
-		list = append(list, one)
+		mount := specs.Mount{Destination: m.Path, Type: "bind", Source: input.sources[i], Options: append([]string{"rbind", propagation(m)}, mountOptions(plan, m, input.recursive)...)}
+		list = append(list, mount)
 	}
 	return list
 }
@@ -320,8 +320,8 @@ func (x *Container) exposeRootfs(s *sandbox.Sandbox, root string) (string, error
 		return "", err
 	}
 	defer f.Close()
-	at := filepath.Join(open, x.ID())
-	return at, volumes.Bind(f, at)
+	place := filepath.Join(open, x.ID())
+	return place, volumes.Bind(f, place)
 }
 
 // unexposeRootfs undoes exposeRootfs, even one that was completed only in part.

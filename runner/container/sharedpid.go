@@ -31,8 +31,8 @@ func (x *Container) findMountNamespace(s *sandbox.Sandbox, others []handoff.Runn
 	if st, ok := procfs.Lookup(x.PID); ok && st.Process == x.Process && x.pinMountNamespace(s) {
 		return
 	}
-	own, err := os.Readlink("/proc/self/ns/mnt")
-	if !x.sharesPIDNamespace(s) || err != nil || own == x.mntns || reusedByOther(x, others) {
+	namespace, err := os.Readlink("/proc/self/ns/mnt")
+	if !x.sharesPIDNamespace(s) || err != nil || namespace == x.mntns || reusedByOther(x, others) {
 		return
 	}
 	procfs.Each(func(pid int) {

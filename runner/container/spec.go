@@ -49,12 +49,12 @@ var maskedPaths = []string{
 var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
 // runtimeSpec returns the OCI runtime specification of a container. It is pure.
-func runtimeSpec(plan *pod.Plan, c *pod.Container, at specInput, id Identity) *specs.Spec {
+func runtimeSpec(plan *pod.Plan, c *pod.Container, input specInput, id Identity) *specs.Spec {
 	caps := c.Capabilities
-	score := max(c.OOMScoreAdj, at.oomScoreFloor)
+	score := max(c.OOMScoreAdj, input.oomScoreFloor)
 	s := &specs.Spec{
 		Version: specs.Version,
-		Root:    &specs.Root{Path: at.rootfs, Readonly: c.ReadOnlyRoot},
+		Root:    &specs.Root{Path: input.rootfs, Readonly: c.ReadOnlyRoot},
 		Process: &specs.Process{
 			Cwd:             c.Cwd, // args and environment follow from more than the Plan
 			NoNewPrivileges: c.NoNewPrivileges,
@@ -62,10 +62,10 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at specInput, id Identity) *s
 			Capabilities:    &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 			OOMScoreAdj:     &score,
 		},
-		Mounts: specMounts(plan, c, at),
+		Mounts: specMounts(plan, c, input),
 		Linux: &specs.Linux{
-			Namespaces:        specNamespaces(at),
-			CgroupsPath:       at.cgroup,
+			Namespaces:        specNamespaces(input),
+			CgroupsPath:       input.cgroup,
 			Resources:         &specs.LinuxResources{},
 			Sysctl:            plan.Sysctls,
 			MaskedPaths:       maskedPaths,
@@ -84,52 +84,52 @@ func runtimeSpec(plan *pod.Plan, c *pod.Container, at specInput, id Identity) *s
 	return s
 }
 
-func specNamespaces(at specInput) []specs.LinuxNamespace {
+func specNamespaces(input specInput) []specs.LinuxNamespace {
 	n := []specs.LinuxNamespace{
 		{Type: specs.MountNamespace},
-		{Type: specs.UTSNamespace, Path: at.utsns},
+		{Type: specs.UTSNamespace, Path: input.utsns},
 	}
-	if !at.hostPID {
-		n = append(n, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: at.pidns})
+	if !input.hostPID {
+		n = append(n, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: input.pidns})
 	}
-	if at.ipcns != "" { // otherwise the supervisor's, which is the host's
-		n = append(n, specs.LinuxNamespace{Type: specs.IPCNamespace, Path: at.ipcns})
+	if input.ipcns != "" { // otherwise the supervisor's, which is the host's
+		n = append(n, specs.LinuxNamespace{Type: specs.IPCNamespace, Path: input.ipcns})
 	}
-	if at.netns != "" { // likewise
-		n = append(n, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: at.netns})
+	if input.netns != "" { // likewise
+		n = append(n, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: input.netns})
 	}
-	if at.cgroup != "" {
+	if input.cgroup != "" {
 		n = append(n, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return n
 }
 
-func specMounts(plan *pod.Plan, c *pod.Container, at specInput) []specs.Mount {
+func specMounts(plan *pod.Plan, c *pod.Container, input specInput) []specs.Mount {
 	m := []specs.Mount{
-		procMount(at.hostPID),
-		bindMount(at.dev, "/dev", "nosuid", "nodev", "noexec"),
+		procMount(input.hostPID),
+		bindMount(input.dev, "/dev", "nosuid", "nodev", "noexec"),
 	}
-	if !at.devptsMounted {
-		m = append(m, specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: append([]string{"nosuid", "noexec"}, devptsOptions(at.ttyGroup)...)})
+	if !input.devptsMounted {
+		m = append(m, specs.Mount{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: append([]string{"nosuid", "noexec"}, devptsOptions(input.ttyGroup)...)})
 	}
 	writable := "ro"
 	if c.Privileged {
 		writable = "rw"
 	}
 	switch {
-	case c.Privileged && at.netns == "": // the sysfs of the host's network can be mounted by the host's root only
+	case c.Privileged && input.netns == "": // the sysfs of the host's network can be mounted by the host's root only
 		m = append(m, bindMount("/sys", "/sys", "nosuid", "noexec", "nodev"))
 	case c.Privileged:
 		m = append(m, specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev"}})
 	default:
-		m = append(m, bindMount(at.sys, "/sys", "nosuid", "noexec", "nodev", "ro"))
+		m = append(m, bindMount(input.sys, "/sys", "nosuid", "noexec", "nodev", "ro"))
 	}
-	if at.cgroup != "" {
+	if input.cgroup != "" {
 		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
 	}
-	files, over := fileMounts(c, at)
-	m = slices.DeleteFunc(append(m, files...), func(o specs.Mount) bool { return slices.Contains(at.prebound, o.Destination) })
-	return slices.Concat(m, volumeMounts(plan, c, at), over)
+	files, over := fileMounts(c, input)
+	m = slices.DeleteFunc(append(m, files...), func(o specs.Mount) bool { return slices.Contains(input.prebound, o.Destination) })
+	return slices.Concat(m, volumeMounts(plan, c, input), over)
 }
 
 // procMount returns the mount of a /proc for the container's PID namespace. Only root could mount one for
@@ -155,13 +155,13 @@ func hooks(list []pod.Hook) *specs.Hooks {
 		"prestart": &h.Prestart, "createRuntime": &h.CreateRuntime, "createContainer": &h.CreateContainer,
 		"startContainer": &h.StartContainer, "poststart": &h.Poststart, "poststop": &h.Poststop,
 	}
-	for _, one := range list {
-		hook := specs.Hook{Path: one.Path, Args: one.Args, Env: one.Env}
-		if one.Timeout > 0 {
-			hook.Timeout = &one.Timeout
+	for _, item := range list {
+		hook := specs.Hook{Path: item.Path, Args: item.Args, Env: item.Env}
+		if item.Timeout > 0 {
+			hook.Timeout = &item.Timeout
 		}
-		if at := places[one.Name]; at != nil {
-			*at = append(*at, hook)
+		if place := places[item.Name]; place != nil {
+			*place = append(*place, hook)
 		}
 	}
 	return h

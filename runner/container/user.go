@@ -68,10 +68,10 @@ const maxGroups = 1 << 16
 
 // distinct removes duplicates and keeps the order.
 func distinct(ids []int) []int {
-	seen := map[int]bool{}
+	groups := map[int]bool{}
 	return slices.DeleteFunc(ids, func(id int) bool {
-		again := seen[id]
-		seen[id] = true
+		again := groups[id]
+		groups[id] = true
 		return again
 	})
 }

@@ -174,10 +174,10 @@ const staleDelay = time.Second
 
 // removeStale removes what is left of deleted pods in the router. It takes long, so neither the end of a pod nor
 // the start of another one waits for it, and of pods that start together one does it.
-func (n *Network) removeStale(own ipam.Slot) {
+func (n *Network) removeStale(current ipam.Slot) {
 	wait, err := n.store.BeginSweep(staleDelay)
 	if wait > 0 {
-		time.AfterFunc(wait, func() { n.removeStale(own) })
+		time.AfterFunc(wait, func() { n.removeStale(current) })
 		return
 	}
 	if err == nil {
@@ -186,7 +186,7 @@ func (n *Network) removeStale(own ipam.Slot) {
 			if err != nil {
 				return err
 			}
-			taken := map[ipam.Slot]bool{own: true}
+			taken := map[ipam.Slot]bool{current: true}
 			for slot, leases := range others {
 				taken[slot] = taken[slot] || slices.ContainsFunc(leases, store.OtherLease.Alive)
 			}

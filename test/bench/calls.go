@@ -50,15 +50,15 @@ func (b *bench) countCalls(f *figures, e engine, s shape) (err error) {
 	}
 	f.calls["up, "+s.title] = ofPod
 	for _, measured := range []command{{execTask, e.exec(s.name, "/bin/true")}, {"logs", e.logs(s.name)}, {psTask(1), e.ps()}, {"down, " + s.title, e.down(s.name, file)}} {
-		own := trace("command")
-		traced, err := b.user.traced(measured.cmd, everyCall, own)
+		command := trace("command")
+		traced, err := b.user.traced(measured.cmd, everyCall, command)
 		if err != nil {
 			return err
 		}
 		if _, err := timed(traced); err != nil {
 			return err
 		}
-		n, err1 := callsIn(own)
+		n, err1 := callsIn(command)
 		now, err2 := callsIn(trace("pod"))
 		if err := cmp.Or(err1, err2); err != nil {
 			return err

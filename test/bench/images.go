@@ -133,7 +133,7 @@ func callsIn(file string) (int, error) {
 // diskOf returns the disk usage of a directory, in bytes.
 func diskOf(dir string) int64 {
 	var sum int64
-	seen := map[uint64]bool{}
+	inodes := map[uint64]bool{}
 	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // it has been removed, or this user may not read it
@@ -142,8 +142,8 @@ func diskOf(dir string) int64 {
 		if err != nil {
 			return nil
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && !seen[st.Ino] {
-			seen[st.Ino] = true
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && !inodes[st.Ino] {
+			inodes[st.Ino] = true
 			sum += st.Blocks * 512
 		}
 		return nil

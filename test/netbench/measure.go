@@ -240,8 +240,8 @@ func (w *testbed) processorTime() float64 {
 			list[pid] = st
 		}
 	}
-	own, _ := os.Readlink(w.proc + "/self")
-	self, _ := strconv.Atoi(own)
+	link, _ := os.Readlink(w.proc + "/self")
+	self, _ := strconv.Atoi(link)
 	var sum int64
 	for pid, st := range list {
 		ancestor := pid

@@ -280,8 +280,8 @@ func (s *MainProcess) Owns(p store.Pod) bool {
 		return false
 	}
 	pods, err := s.dirs.UnitPods(s.unit)
-	for _, own := range pods {
-		if err == nil && own.Namespace == p.Namespace && own.Name == p.Name {
+	for _, member := range pods {
+		if err == nil && member.Namespace == p.Namespace && member.Name == p.Name {
 			return true
 		}
 	}

@@ -122,7 +122,7 @@ func (d *decoder) object(v any, path *field.Path) []Object {
 	if reason := ignoredKind(apiVersion, kind); reason != "" {
 		return []Object{d.ignoredObject(fields, kind, reason, path)}
 	}
-	if group, own := foreignGroup(apiVersion); own {
+	if group, isForeign := foreignGroup(apiVersion); isForeign {
 		d.failAt(path.Child("kind"), unsupportedKind(apiutil.Truncate(kind, 60)+" of "+apiutil.Truncate(group, 60), ""))
 		return nil
 	}

@@ -131,14 +131,14 @@ func (m *treeSize) size(n *yaml.Node) (int, *Error) {
 func duplicateKeys(n *yaml.Node, path *field.Path, found func(path *field.Path, line int)) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		seen := make(map[string]bool, len(n.Content)/2)
+		keys := make(map[string]bool, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			child := ChildPath(path, key.Value)
-			if seen[key.Value] { // 1 and "1" too: both become "1"
+			if keys[key.Value] { // 1 and "1" too: both become "1"
 				found(child, key.Line)
 			}
-			seen[key.Value] = true
+			keys[key.Value] = true
 			duplicateKeys(n.Content[i+1], child, found)
 		}
 	case yaml.SequenceNode:

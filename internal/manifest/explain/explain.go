@@ -179,9 +179,9 @@ func (w *writer) page(m *member) {
 // field writes one field of a list, with its text or with the fields below it, and its support if that is not
 // the support of the field above.
 func (w *writer) field(m *member, above support.Level, level int) {
-	mark, own := requiredMark(m), w.support.Field(m.row).Support
-	if own != above {
-		mark += " (" + string(own) + " by podrun)"
+	mark, ownLevel := requiredMark(m), w.support.Field(m.row).Support
+	if ownLevel != above {
+		mark += " (" + string(ownLevel) + " by podrun)"
 	}
 	fmt.Fprintf(w, "%s%s\t<%s>%s\n", strings.Repeat("  ", level), m.name, typeName(m.typ), mark)
 	if !w.recursive {
@@ -190,7 +190,7 @@ func (w *writer) field(m *member, above support.Level, level int) {
 	}
 	list := m.members()
 	for i := range list {
-		w.field(&list[i], own, level+1)
+		w.field(&list[i], ownLevel, level+1)
 	}
 }
 

@@ -47,7 +47,7 @@ func templateRows(path string) []Field {
 func workloadRows(kind pod.ObjectKind) []Field {
 	rows := objectRows(string(kind))
 	rows[0].Note = "apps/v1"
-	own := map[pod.ObjectKind][]Field{
+	fields := map[pod.ObjectKind][]Field{
 		pod.KindDeployment: deploymentRows, pod.KindReplicaSet: replicaSetRows, pod.KindStatefulSet: statefulSetRows,
 		pod.KindReplication: replicationControllerRows, pod.KindDaemonSet: daemonSetRows, pod.KindJob: jobRows, pod.KindCronJob: cronJobRows,
 	}[kind]
@@ -57,7 +57,7 @@ func workloadRows(kind pod.ObjectKind) []Field {
 	if kind == pod.KindJob || kind == pod.KindCronJob {
 		rows[0].Note = "batch/v1"
 	}
-	rows = slices.Concat(rows, []Field{statusRow, {Path: "spec", Support: Supported}}, own)
+	rows = slices.Concat(rows, []Field{statusRow, {Path: "spec", Support: Supported}}, fields)
 	if kind == pod.KindCronJob {
 		rows = append(rows, Field{Path: "spec.jobTemplate", Support: Supported}, Field{Path: "spec.jobTemplate.metadata", Support: Supported})
 		for _, r := range objectRows("Job") {

@@ -157,8 +157,8 @@ func validateEphemeralContainer(s *corev1.PodSpec, c *corev1.EphemeralContainer,
 
 // ValidateEphemeralFields refuses the fields that an ephemeral container must not have.
 func ValidateEphemeralFields(c *corev1.EphemeralContainer, path *field.Path) field.ErrorList {
-	const why = "cannot be set for an Ephemeral Container"
-	errs := forbidFields(path, why,
+	const reason = "cannot be set for an Ephemeral Container"
+	errs := forbidFields(path, reason,
 		setField{"ports", len(c.Ports) > 0},
 		setField{"resources", len(c.Resources.Limits)+len(c.Resources.Requests)+len(c.Resources.Claims) > 0},
 		setField{"resizePolicy", len(c.ResizePolicy) > 0},
@@ -169,7 +169,7 @@ func ValidateEphemeralFields(c *corev1.EphemeralContainer, path *field.Path) fie
 		setField{"startupProbe", c.StartupProbe != nil},
 		setField{"lifecycle", c.Lifecycle != nil})
 	for i, m := range c.VolumeMounts {
-		errs = append(errs, forbidFields(path.Child("volumeMounts").Index(i), why, setField{"subPath", m.SubPath != ""}, setField{"subPathExpr", m.SubPathExpr != ""})...)
+		errs = append(errs, forbidFields(path.Child("volumeMounts").Index(i), reason, setField{"subPath", m.SubPath != ""}, setField{"subPathExpr", m.SubPathExpr != ""})...)
 	}
 	return errs
 }

@@ -82,7 +82,7 @@ type handler struct {
 func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	n := 0
-	one := func(name string, set bool, check func(*field.Path) field.ErrorList) {
+	checkHandler := func(name string, set bool, check func(*field.Path) field.ErrorList) {
 		if !set {
 			return
 		}
@@ -92,7 +92,7 @@ func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList 
 		}
 		errs = append(errs, check(path.Child(name))...)
 	}
-	one("exec", h.exec != nil, func(fieldPath *field.Path) field.ErrorList {
+	checkHandler("exec", h.exec != nil, func(fieldPath *field.Path) field.ErrorList {
 		if len(h.exec.Command) == 0 {
 			return field.ErrorList{field.Required(fieldPath.Child("command"), "")}
 		}
@@ -102,15 +102,15 @@ func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList 
 		}
 		return errs
 	})
-	one("httpGet", h.http != nil, func(fieldPath *field.Path) field.ErrorList { return validateHTTPGet(h.http, fieldPath) })
-	one("tcpSocket", h.tcp != nil, func(fieldPath *field.Path) field.ErrorList {
+	checkHandler("httpGet", h.http != nil, func(fieldPath *field.Path) field.ErrorList { return validateHTTPGet(h.http, fieldPath) })
+	checkHandler("tcpSocket", h.tcp != nil, func(fieldPath *field.Path) field.ErrorList {
 		return validatePortOrName(h.tcp.Port, fieldPath.Child("port"))
 	})
-	one("grpc", h.grpc != nil, func(fieldPath *field.Path) field.ErrorList {
+	checkHandler("grpc", h.grpc != nil, func(fieldPath *field.Path) field.ErrorList {
 		errs := validatePort(h.grpc.Port, fieldPath.Child("port"))
 		return append(errs, enumerated(ptr.Deref(h.grpc.Mode, corev1.GRPCProbeModePlaintext), fieldPath.Child("mode"), corev1.GRPCProbeModePlaintext, corev1.GRPCProbeModeTLS)...)
 	})
-	one("sleep", h.sleep != nil, func(fieldPath *field.Path) field.ErrorList {
+	checkHandler("sleep", h.sleep != nil, func(fieldPath *field.Path) field.ErrorList {
 		if grace != nil && (h.sleep.Seconds < 0 || h.sleep.Seconds > *grace) {
 			return field.ErrorList{field.Invalid(fieldPath, h.sleep.Seconds, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", *grace))}
 		}

@@ -110,10 +110,10 @@ func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if ptr.Deref(s.HostUsers, true) {
 		return nil
 	}
-	const why = "when `hostUsers` is false"
-	errs := forbidFields(path, why, setField{"hostNetwork", s.HostNetwork}, setField{"hostPID", s.HostPID}, setField{"hostIPC", s.HostIPC})
+	const condition = "when `hostUsers` is false"
+	errs := forbidFields(path, condition, setField{"hostNetwork", s.HostNetwork}, setField{"hostPID", s.HostPID}, setField{"hostIPC", s.HostIPC})
 	for i, v := range s.Volumes {
-		errs = append(errs, forbidFields(path.Child("volumes").Index(i), why+": its files belong to none of the pod's own users",
+		errs = append(errs, forbidFields(path.Child("volumes").Index(i), condition+": its files belong to none of the pod's own users",
 			setField{"hostPath", v.HostPath != nil}, setField{"persistentVolumeClaim", v.PersistentVolumeClaim != nil})...)
 	}
 	return errs

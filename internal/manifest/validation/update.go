@@ -105,12 +105,12 @@ func validateResizePolicies(s *corev1.PodSpec, path *field.Path) field.ErrorList
 // validateResizePolicy is the function of that name in pkg/apis/core/validation.
 func validateResizePolicy(list []corev1.ContainerResizePolicy, path *field.Path, podPolicy corev1.RestartPolicy) field.ErrorList {
 	var errs field.ErrorList
-	seen := map[corev1.ResourceName]bool{}
+	names := map[corev1.ResourceName]bool{}
 	for i, p := range list {
-		if seen[p.ResourceName] {
+		if names[p.ResourceName] {
 			errs = append(errs, field.Duplicate(path.Index(i), p.ResourceName))
 		}
-		seen[p.ResourceName] = true
+		names[p.ResourceName] = true
 		errs = append(errs, oneOf(p.ResourceName, path, corev1.ResourceCPU, corev1.ResourceMemory)...)
 		errs = append(errs, oneOf(p.RestartPolicy, path, corev1.NotRequired, corev1.RestartContainer)...)
 		if podPolicy == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {

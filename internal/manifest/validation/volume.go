@@ -175,7 +175,7 @@ func validateVolumes(pod string, volumes []corev1.Volume, fieldPath *field.Path)
 type source struct {
 	name  string
 	set   bool
-	check func(at *field.Path) field.ErrorList
+	check func(path *field.Path) field.ErrorList
 }
 
 // validateSource checks the kind of a volume, of which there may be one. Kinds that podrun refuses are not

@@ -209,7 +209,7 @@ func validateDaemonSet(s *appsv1.DaemonSetSpec, spec *field.Path) field.ErrorLis
 // refuses them only when it makes the claims.
 func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := map[string]bool{}
+	keys := map[string]bool{}
 	for i := range s.VolumeClaimTemplates {
 		c := &s.VolumeClaimTemplates[i]
 		fieldPath := spec.Child("volumeClaimTemplates").Index(i)
@@ -217,12 +217,12 @@ func validateClaims(s *appsv1.StatefulSetSpec, set string, spec *field.Path) fie
 		switch {
 		case c.Name == "":
 			errs = append(errs, field.Required(name, ""))
-		case seen[c.Name]:
+		case keys[c.Name]:
 			errs = append(errs, field.Duplicate(name, c.Name))
 		default: // it is the name of a volume, too
 			errs = append(errs, checkRule(c.Name, name, validation.IsDNS1123Label)...)
 		}
-		seen[c.Name] = true
+		keys[c.Name] = true
 		for _, text := range validation.IsDNS1123Subdomain(podutil.StatefulSetClaimName(c.Name, set, maxPods)) {
 			errs = append(errs, field.Invalid(name, c.Name, fmt.Sprintf("PVC name %q: %s", podutil.StatefulSetClaimName(c.Name, set, maxPods), text)))
 		}

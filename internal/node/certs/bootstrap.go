@@ -34,8 +34,8 @@ func Bootstrap(ctx context.Context, c *kubeapi.Config, n Node, kubeconfig string
 	if _, err := clientRequest(n.Name).obtain(ctx, client, f, n.Report); err != nil {
 		return err
 	}
-	own := kubeapi.Config{Server: c.Server, CA: c.CA, ServerName: c.ServerName} // without the token
-	if err := own.WriteKubeconfig(kubeconfig, f.current(), f.current()); err != nil {
+	config := kubeapi.Config{Server: c.Server, CA: c.CA, ServerName: c.ServerName} // without the token
+	if err := config.WriteKubeconfig(kubeconfig, f.current(), f.current()); err != nil {
 		return err
 	}
 	return f.forgetKey()

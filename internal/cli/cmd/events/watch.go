@@ -14,7 +14,7 @@ import (
 
 // follow prints the existing events, and then each new one. It ends when all named pods are gone.
 func (o *options) follow(ctx context.Context, pods []store.Pod) error {
-	seen := map[string]int32{} // the count of each event when it was printed
+	printed := map[string]int32{} // the count of each event when it was printed
 	watched := func() ([]string, error) { return o.watched(pods) }
 	return dirwatch.While(ctx, watched, nil, func() (bool, error) {
 		var err error
@@ -23,7 +23,7 @@ func (o *options) follow(ctx context.Context, pods []store.Pod) error {
 		}
 		all, err := o.Read(pods)
 		if err == nil {
-			err = o.printChanges(all, seen)
+			err = o.printChanges(all, printed)
 		}
 		return len(pods) > 0 || len(o.Words) == 0, err
 	})
@@ -50,19 +50,19 @@ func (o *options) remaining(pods []store.Pod) ([]store.Pod, error) {
 	return slices.DeleteFunc(pods, func(p store.Pod) bool { return !p.Exists() }), nil
 }
 
-// printChanges prints events that are new or have a higher count, and removes dropped ones from seen.
-func (o *options) printChanges(all []corev1.Event, seen map[string]int32) error {
+// printChanges prints events that are new or have a higher count, and removes dropped ones from printed.
+func (o *options) printChanges(all []corev1.Event, printed map[string]int32) error {
 	var news []corev1.Event
 	current := map[string]int32{}
 	for _, e := range all {
 		key := e.Namespace + "/" + e.Name
-		if current[key] = e.Count; seen[key] != e.Count {
+		if current[key] = e.Count; printed[key] != e.Count {
 			news = append(news, e)
 		}
 	}
-	clear(seen)
+	clear(printed)
 	for key, n := range current {
-		seen[key] = n
+		printed[key] = n
 	}
 	if len(news) == 0 {
 		return nil

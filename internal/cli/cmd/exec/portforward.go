@@ -235,11 +235,11 @@ func (a listenAddress) network() string {
 // listenAddresses parses --address as kubectl does.
 func listenAddresses(lists []string) ([]listenAddress, error) {
 	var all []listenAddress
-	seen := map[string]bool{}
+	given := map[string]bool{}
 	add := func(word string, ips ...net.IP) {
 		for _, ip := range ips {
-			if !seen[ip.String()] {
-				seen[ip.String()] = true
+			if !given[ip.String()] {
+				given[ip.String()] = true
 				all = append(all, listenAddress{ip, word})
 			}
 		}

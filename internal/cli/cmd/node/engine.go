@@ -222,7 +222,7 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 	var polls sync.WaitGroup
 	polls.Go(func() { lives.Watch(ctx) })
 	defer polls.Wait()
-	seen := map[store.Pod]podState{}
+	states := map[store.Pod]podState{}
 	err := dirwatch.While(ctx, e.watched, lives.Changed, func() (bool, error) {
 		if err := lives.Snapshot(); err != nil {
 			return false, err
@@ -232,16 +232,16 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 			return false, err
 		}
 		for p, st := range next {
-			if seen[p] != st {
+			if states[p] != st {
 				e.changed()
 				changed(p.Namespace, p.Name)
 			}
-			delete(seen, p)
+			delete(states, p)
 		}
-		for p := range seen { // they are gone
+		for p := range states { // they are gone
 			changed(p.Namespace, p.Name)
 		}
-		seen = next
+		states = next
 		return true, nil
 	})
 	if ctx.Err() != nil {

@@ -85,7 +85,7 @@ func (a *assigner) hold(name, by string) {
 func (a *assigner) container(spec *corev1.Container, c *pod.Container) error {
 	before := c.Devices
 	c.Devices = podutil.DeviceNames(a.p, spec)
-	init := slices.ContainsFunc(a.p.Spec.InitContainers, func(one corev1.Container) bool { return one.Name == spec.Name })
+	init := slices.ContainsFunc(a.p.Spec.InitContainers, func(container corev1.Container) bool { return container.Name == spec.Name })
 	ends := init && ptr.Deref(spec.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways
 	var errs []error
 	for _, count := range podutil.DeviceCounts(spec) {

@@ -106,10 +106,10 @@ func LoadPod(p store.Pod) (PodInfo, error) {
 // UniquePods removes duplicates.
 func UniquePods(pods []store.Pod) []store.Pod {
 	var out []store.Pod
-	seen := map[store.Pod]bool{}
+	listed := map[store.Pod]bool{}
 	for _, p := range pods {
-		if !seen[p] {
-			seen[p] = true
+		if !listed[p] {
+			listed[p] = true
 			out = append(out, p)
 		}
 	}
