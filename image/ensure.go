@@ -39,8 +39,8 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.Pul
 	if here {
 		s.touchUsed(img.ID)
 	}
-	if _, isID := records.ParseID(ref); isID && here {
-		return img, nil // no registry has it
+	if here && records.IsPinned(ref) {
+		return img, nil // no registry has an id, and a digest stands for the same image there
 	}
 	if policy == Unset {
 		switch {

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/image/records"
 	"github.com/podrun/podrun/image/reference"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // Inspection is everything the store records about an image. Its JSON has the field names of docker's and
@@ -74,6 +76,19 @@ func (s *Store) Inspect(ref string) (*Inspection, error) {
 	slices.Sort(d.RepoDigests)
 	d.RepoDigests = slices.Compact(d.RepoDigests)
 	return d, errors.Join(err1, s.describeLayers(d, rec))
+}
+
+// Annotations returns the annotations of an image's manifest; none if the store has another manifest of the same image.
+func (s *Store) Annotations(img pod.Image) (map[string]string, error) {
+	rec, err := s.ReadImage(digest.Digest(img.ID))
+	if err != nil || rec.Digest.String() != img.Digest {
+		return nil, err
+	}
+	var m v1.Manifest
+	if err := json.Unmarshal([]byte(rec.Manifest), &m); err != nil {
+		return nil, fmt.Errorf("read manifest of %s: %w", img.ID, err)
+	}
+	return m.Annotations, nil
 }
 
 func (d *Inspection) addName(n *records.Name) {

@@ -80,6 +80,15 @@ func (s *Store) lookupReference(ref string) (*records.Name, error) {
 	return nil, err
 }
 
+// Pin returns a reference with a digest to an image that Resolve, Ensure or Pull has returned for a reference. It always
+// stands for this image; an image without a name keeps its reference.
+func (s *Store) Pin(ref string, img pod.Image) (string, error) {
+	if img.Name == "" || records.IsPinned(ref) {
+		return ref, nil
+	}
+	return s.Store.Pin(img.Name, digest.Digest(img.ID))
+}
+
 // FromRegistry reports whether a registry decides what a name stands for now: the name was pulled, not
 // loaded, imported or tagged here, or it is not in the store.
 func (s *Store) FromRegistry(ref string) bool {

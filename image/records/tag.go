@@ -73,3 +73,32 @@ func (s *Store) nameRecordOf(id digest.Digest, old string) (*Name, error) {
 	}
 	return r, nil
 }
+
+// Pin gives the image of a name a second name, by its digest, which stands for that image for ever. It returns the name with
+// its tag and the digest. The image has to be the one with the id.
+func (s *Store) Pin(name string, id digest.Digest) (string, error) {
+	ref, err := ParseName(name)
+	if err != nil || ref.Digest != "" {
+		return name, err
+	}
+	lock, err := s.LockRecords()
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	rec, err := s.ReadName(ref.String())
+	if err != nil {
+		return "", err
+	}
+	if rec.ID != id {
+		return "", fmt.Errorf("pin %s: it is another image now", name)
+	}
+	pinned := *rec
+	by := rec.Name + "@" + rec.Digest.String()
+	ref.Tag, ref.Digest = "", rec.Digest
+	pinned.Name, pinned.Top, pinned.Index = ref.String(), rec.Digest, ""
+	if have, err := s.ReadName(pinned.Name); err == nil && *have == pinned {
+		return by, nil
+	}
+	return by, WriteRecord(s.NameFile(pinned.Name), &pinned)
+}

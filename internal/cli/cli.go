@@ -21,6 +21,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/events"
 	"github.com/podrun/podrun/internal/cli/cmd/exec"
 	"github.com/podrun/podrun/internal/cli/cmd/explain"
+	"github.com/podrun/podrun/internal/cli/cmd/follow"
 	"github.com/podrun/podrun/internal/cli/cmd/get"
 	"github.com/podrun/podrun/internal/cli/cmd/image"
 	"github.com/podrun/podrun/internal/cli/cmd/label"
@@ -149,6 +150,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			label.NewLabelCommand(env),
 			label.NewAnnotateCommand(env),
 			update.NewCommand(env),
+			follow.NewCommand(env),
 			up.NewDiffCommand(env),
 			up.NewValidateCommand(env),
 			convert.NewCommand(env),

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/pod"
@@ -31,10 +32,10 @@ type Set struct {
 	Next    *SetVersion `json:"next,omitempty"`    // the version that is tried, or was; nil if the set is settled
 	Former  *SetVersion `json:"former,omitempty"`  // the version before Current
 
-	Interrupted int         `json:"interrupted,omitempty"` // how often a trial of Next was interrupted
-	Reason      string      `json:"reason,omitempty"`      // of SetReturning: why Next failed
-	Rejected    []SetReject `json:"rejected,omitempty"`    // newest last
-	History     []SetChange `json:"history,omitempty"`     // newest last
+	Interrupted SetInterrupted `json:"interrupted,omitzero"` // the last version whose trial was interrupted
+	Reason      string         `json:"reason,omitempty"`     // of SetReturning: why Next failed
+	Rejected    []SetReject    `json:"rejected,omitempty"`   // newest last
+	History     []SetChange    `json:"history,omitempty"`    // newest last
 }
 
 // SetVersion is one version of a set.
@@ -50,11 +51,25 @@ type SetVersion struct {
 	Images  []string    `json:"images,omitempty"` // ids
 }
 
+// SetInterrupted counts the trials of a version that were interrupted by a power cut or a kill.
+type SetInterrupted struct {
+	ID    string `json:"id"`
+	Times int    `json:"times"`
+}
+
 // SetMember is a pod or an object of a set. The kind of a pod is "".
 type SetMember struct {
 	Kind      pod.ObjectKind `json:"kind,omitempty"`
 	Namespace string         `json:"namespace,omitempty"`
 	Name      string         `json:"name"`
+}
+
+// String returns a member's name for messages: pod/web.
+func (m SetMember) String() string {
+	if m.Kind == "" {
+		return "pod/" + m.Name
+	}
+	return strings.ToLower(string(m.Kind)) + "/" + m.Name
 }
 
 // SetReject is a version that is not tried again unless someone asks for it.

@@ -3,14 +3,17 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -94,6 +97,38 @@ func MarkDeleting(env *cmdutil.Env, dirs store.Dirs, list []store.Workload) erro
 		}
 		if !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveAll removes workloads and pods, concurrently, and reports each.
+func RemoveAll(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, workloads []store.Workload, pods []store.Pod, how podclient.StopOptions) error {
+	launcher, err := env.Deps.NewLauncher(dirs)
+	if err != nil {
+		return err
+	}
+	how.Remove = launcher.Remove
+	names := make([]string, len(workloads)+len(pods))
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, w := range workloads {
+		names[i] = kindnames.Of(w.Kind) + "/" + w.Name
+		all.Go(func() { errs[i] = RemoveWorkload(ctx, env, dirs, launcher, w, how) })
+	}
+	for i, p := range pods {
+		i += len(workloads)
+		names[i] = "pod/" + p.Name
+		all.Go(func() {
+			if errs[i] = podinit.EndStrays(dirs, p, env.ErrOut); errs[i] == nil {
+				errs[i] = podclient.Down(ctx, dirs, p, how)
+			}
+		})
+	}
+	all.Wait()
+	for i, name := range names {
+		if errs[i] == nil {
+			fmt.Fprintf(env.Out, "%s deleted\n", name)
 		}
 	}
 	return errors.Join(errs...)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/objects"
-	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/podinit"
@@ -198,35 +196,7 @@ func (o *downOptions) remove(ctx context.Context, workloads []store.Workload, po
 	if len(workloads)+len(pods) == 0 {
 		return nil
 	}
-	launcher, err := o.env.Deps.NewLauncher(o.dirs)
-	if err != nil {
-		return err
-	}
-	how := o.how(o.env)
-	how.Remove = launcher.Remove
-	names := make([]string, len(workloads)+len(pods))
-	errs := make([]error, len(names))
-	var all sync.WaitGroup
-	for i, w := range workloads {
-		names[i] = kindnames.Of(w.Kind) + "/" + w.Name
-		all.Go(func() { errs[i] = controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, how) })
-	}
-	for i, p := range pods {
-		i += len(workloads)
-		names[i] = "pod/" + p.Name
-		all.Go(func() {
-			if errs[i] = podinit.EndStrays(o.dirs, p, o.env.ErrOut); errs[i] == nil {
-				errs[i] = podclient.Down(ctx, o.dirs, p, how)
-			}
-		})
-	}
-	all.Wait()
-	for i, name := range names {
-		if errs[i] == nil {
-			fmt.Fprintf(o.env.Out, "%s deleted\n", name)
-		}
-	}
-	return errors.Join(errs...)
+	return controller.RemoveAll(ctx, o.env, o.dirs, workloads, pods, o.how(o.env))
 }
 
 // warnOfUnits warns about pods that systemd would start again, and prints how to stop their units.

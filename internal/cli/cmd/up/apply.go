@@ -31,11 +31,17 @@ starts.
 
 Secrets are stored in memory only: a reboot clears them.
 
+With --atomic the objects are one set, with a record of its own: all images are
+fetched first, objects that the files no longer have are removed, and if the
+pods do not become ready the whole set goes back to its former version. podrun
+follow status, history, rollback and rm manage the set.
+
 Examples:
   podrun apply -f settings.yaml
   podrun apply -f settings.yaml -f web.yaml
+  podrun apply --atomic --name site -f manifests/
 `,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply the objects of this `FILE` (- is standard input)"},
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
@@ -47,7 +53,8 @@ Examples:
 			cmdutil.PolicyFlag(),
 			cmdutil.UnsafeSysctlFlag(),
 			cmdutil.TLSVerifyFlag(),
-		},
+			&cli.DurationFlag{Name: "timeout", Usage: "with --atomic: go back if not all pods are ready after this `DURATION` (default: 5m)"},
+		}, atomicFlags()...),
 		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &applyOptions{newRunOptions(env)} })),
 	}
 }
@@ -59,6 +66,10 @@ type applyOptions struct{ runOptions }
 func (o *applyOptions) Complete(c *cli.Context) error {
 	o.complete(c)
 	o.named = "apply"
+	o.completeAtomic(c)
+	if c.IsSet("timeout") && !o.atomic {
+		o.misplaced = append(o.misplaced, "--timeout")
+	}
 	return nil
 }
 
@@ -67,13 +78,16 @@ func (o *applyOptions) Validate() error {
 	if len(o.files) == 0 {
 		return cmdutil.UsageErrorf("apply", "apply requires files")
 	}
-	return nil
+	return o.validateAtomic("apply")
 }
 
 // Run stores the objects, and starts or changes the pods.
 func (o *applyOptions) Run(ctx context.Context) error {
-	if o.dryRun != cmdutil.DryRunNone {
+	switch {
+	case o.dryRun != cmdutil.DryRunNone:
 		return o.runDry(ctx)
+	case o.atomic:
+		return o.runAtomic(ctx)
 	}
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

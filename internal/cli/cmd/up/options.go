@@ -2,7 +2,6 @@ package up
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -54,18 +53,7 @@ func (o *manifestOptions) loadManifests() (resource.Documents, error) {
 	if err != nil {
 		return docs, err
 	}
-	return docs, o.reportIgnored(append(docs.Ignored, unmountable(docs.Stored)...))
-}
-
-// unmountable returns the PersistentVolumes of kinds that podrun does not mount.
-func unmountable(stored []manifest.Object) (list []manifest.Object) {
-	for _, object := range stored {
-		if v := object.Stored.PersistentVolume; v != nil && !v.Mountable() {
-			object.Ignored = fmt.Sprintf("podrun does not mount volumes of kind %s; a pod that needs it is an error", v.Source)
-			list = append(list, object)
-		}
-	}
-	return list
+	return docs, resource.ReportIgnored(o.env.ErrOut, docs.WithoutEffect(), o.strict)
 }
 
 // admit is admission.AdmitManifests with the options of the command.
@@ -73,29 +61,10 @@ func (o *manifestOptions) admit(dirs store.Dirs, docs resource.Documents) error 
 	return admission.AdmitManifests(o.env, dirs, docs, o.policy, o.unsafeSysctls)
 }
 
-// reportIgnored reports each kind of object, and of storage, that has no effect on one machine, once. With
-// --strict, that is an error.
-func (o *manifestOptions) reportIgnored(ignored []manifest.Object) error {
-	reported := map[string]bool{}
-	var errs []error
-	for i := range ignored {
-		object := &ignored[i]
-		if reported[object.Kind+object.Ignored] {
-			continue
-		}
-		reported[object.Kind+object.Ignored] = true
-		if text := fmt.Sprintf("%s: %s %s has no effect: %s", resource.Location(object), object.Kind, object.Name(), object.Ignored); o.strict {
-			errs = append(errs, report.New(report.Usage, "remove it, or omit --strict", "%s", text))
-		} else {
-			fmt.Fprintln(o.env.ErrOut, report.Escape("podrun: warning: "+text))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // runOptions are the options of up and apply. A flag that apply does not have has its zero value.
 type runOptions struct {
 	manifestOptions
+	atomicOptions
 	dryRun                  cmdutil.DryRun
 	replace, requireLimits  bool
 	onlyNew                 bool // of create -f: objects that exist are an error

@@ -2,14 +2,11 @@ package up
 
 import (
 	"context"
-	"errors"
 	"os"
-	"sync"
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/follow"
-	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 )
@@ -48,7 +45,7 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 		return err
 	}
 	if err := cmdutil.Interruptible(ctx, signals, podup.WithTimeout(o.timeout, func(ctx context.Context) error {
-		if err := awaitEnds(ctx, r); err != nil {
+		if err := controller.AwaitEnds(ctx, r); err != nil {
 			return err
 		}
 		return r.Prepare(ctx)
@@ -63,23 +60,6 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	}
 	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
 	return h.AfterStart(ctx, startErr)
-}
-
-// awaitEnds waits for the pods and workloads of a run that other commands are removing. A workload without a
-// controller is removed by this process.
-func awaitEnds(ctx context.Context, r *podup.Run) error {
-	errs := make([]error, len(r.Workloads))
-	var all sync.WaitGroup
-	for i, w := range r.WorkloadRefs() {
-		if old, err := w.Object(); err == nil && old.Deleting {
-			all.Go(func() {
-				errs[i] = controller.RemoveWorkload(ctx, r.Env, r.Dirs, r.Launcher, w, podclient.StopOptions{})
-			})
-		}
-	}
-	err := r.AwaitEnds(ctx)
-	all.Wait()
-	return errors.Join(append(errs, err)...)
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.

@@ -67,7 +67,7 @@ Examples:
   podrun up --watch web.yaml settings.yaml
   generate-pod | podrun up -
 `,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
@@ -94,7 +94,7 @@ Examples:
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
 			&cli.StringFlag{Name: "log-max-files", Usage: "keep this many `FILES` of a container's log, unless the pod has the annotation " + podutil.AnnotationLogMaxFiles + " (default: 5)"},
-		},
+		}, atomicFlags()...),
 		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &upOptions{runOptions: newRunOptions(env)} })),
 	}
 }
@@ -121,6 +121,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
+	o.completeAtomic(c)
 	o.woken, o.autoUpdate = o.env.Getenv(protocol.EnvWokenBy), c.StringSlice("auto-update")
 	for _, text := range c.StringSlice("publish") {
 		p, err := manifest.ParsePublishedPort(text)
@@ -145,10 +146,12 @@ func (o *upOptions) Validate() error {
 		return cmdutil.UsageErrorf("up", "--fail-fast requires -d: in the foreground, up ends with the pods")
 	case o.timeout < 0:
 		return cmdutil.UsageErrorf("up", "--timeout must not be negative")
+	case o.atomic && (!o.detach || len(o.publish)+len(o.autoUpdate) > 0 || o.network+o.pullPolicy+o.logMaxSize+o.logMaxFiles != ""):
+		return cmdutil.UsageErrorf("up", "--atomic requires -d, and takes the settings of pods from their manifests only")
 	case o.exitCodeFrom != "" && o.detach:
 		return cmdutil.UsageErrorf("up", "--exit-code-from and -d are mutually exclusive: -d does not wait for the end")
 	}
-	if err := errors.Join(o.validateValues(), o.validateWatch()); err != nil {
+	if err := errors.Join(o.validateValues(), o.validateWatch(), o.validateAtomic("up")); err != nil {
 		return err
 	}
 	for _, file := range o.files {
@@ -198,8 +201,11 @@ func (o *upOptions) validateWatch() error {
 
 // Run runs the pods: in the foreground, in a unit of systemd, or with -d in the background.
 func (o *upOptions) Run(ctx context.Context) error {
-	if o.dryRun != cmdutil.DryRunNone {
+	switch {
+	case o.dryRun != cmdutil.DryRunNone:
 		return o.runDry(ctx)
+	case o.atomic:
+		return o.runAtomic(ctx)
 	}
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -87,7 +87,7 @@ func (o *validateOptions) Run(context.Context) error {
 		return dirsErr
 	}
 	good := slices.Concat(docs.Pods, docs.Workloads, docs.Stored)
-	err = errors.Join(err, o.reportIgnored(docs.Ignored), o.admit(dirs, docs))
+	err = errors.Join(err, internalresource.ReportIgnored(env.ErrOut, docs.Ignored, o.strict), o.admit(dirs, docs))
 	switch {
 	case o.format == "json":
 		return errors.Join(err, printValidation(env, good, docs.Ignored, err))

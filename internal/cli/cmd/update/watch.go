@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/internal/follow"
-	"github.com/podrun/podrun/internal/cli/internal/podclient"
-	"github.com/podrun/podrun/internal/cli/internal/progress"
-	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -25,71 +23,11 @@ func (u *updater) watch(ctx context.Context, g *updateGroup, stable time.Duratio
 }
 
 func (u *updater) watchPod(ctx context.Context, p store.Pod, stable time.Duration) error {
-	shown := progress.New(u.env, "")
-	defer shown.End()
-	shown.Wait("waiting for pod %s to be ready", p.Name)
-	reporter := follow.Reporter{Out: shown, Pod: p.Name}
-	within, cancel := context.WithTimeout(ctx, u.timeout)
-	defer cancel()
-	last, err := podclient.Follow(within, p, func(st *pod.Status) bool {
-		reporter.Status(st)
-		return st.Ready() || st.Phase.Terminal()
-	})
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil && within.Err() != nil:
-		return fmt.Errorf("pod %s is not ready after %v", p.Name, u.timeout)
-	case err != nil:
+	last, err := follow.AwaitReady(ctx, u.env, &podup.Target{Pod: p}, u.timeout)
+	if err != nil {
 		return err
 	}
-	if !last.Phase.Terminal() && stable > 0 {
-		shown.Wait("pod %s must stay ready for %v", p.Name, stable)
-		restarts := restartsOf(last)
-		stableCtx, cancel := context.WithTimeout(ctx, stable)
-		defer cancel()
-		podclient.Follow(stableCtx, p, func(st *pod.Status) bool { // until the time is over, or a pod fails
-			last = st
-			return st.Phase.Terminal() || !st.Ready() || restartsOf(st) != restarts
-		})
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if restartsOf(last) != restarts || !last.Ready() && last.Phase != pod.Succeeded {
-			return fmt.Errorf("pod %s did not stay ready for %v%s", p.Name, stable, problemSuffix(last))
-		}
-	}
-	if last.Phase == pod.Failed {
-		return fmt.Errorf("pod %s has failed%s", p.Name, problemSuffix(last))
-	}
-	return nil
-}
-
-// problemSuffix returns the problem of the first failed container, after a colon, or "". It is printed
-// because the pod is removed next, with all other traces of the problem.
-func problemSuffix(st *pod.Status) string {
-	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
-		for i := range list {
-			c := &list[i]
-			if text := follow.Problem(c); text != "" {
-				return ": " + text
-			}
-			if t := c.LastState.Terminated; t != nil {
-				return ": container " + c.Name + " " + follow.ExitTextWithMessage(t)
-			}
-		}
-	}
-	return ""
-}
-
-func restartsOf(st *pod.Status) int {
-	n := 0
-	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
-		for _, c := range list {
-			n += c.RestartCount
-		}
-	}
-	return n
+	return follow.StaysReady(ctx, u.env, p, last, stable)
 }
 
 // undo goes back to the previous images, because of cause.

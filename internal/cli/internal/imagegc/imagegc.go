@@ -20,7 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// InUse finds what uses images: pods, workloads, units, and updates that may be rolled back. It reads
+// InUse finds what uses images: pods, workloads, units, and updates and sets that may be rolled back. It reads
 // them on first use: only then is it certain that no pod can be created meanwhile. After an error everything
 // counts as used.
 type InUse struct {
@@ -66,7 +66,7 @@ func (u *InUse) load() {
 		return
 	}
 	u.loaded = true
-	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addUpdates())
+	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addUpdates(), u.addSets())
 }
 
 func (u *InUse) addPods() error {
@@ -183,6 +183,22 @@ func (u *InUse) addUpdates() error {
 		}
 	}
 	return err
+}
+
+// addSets adds the images of the versions of sets: a set may go back to its former version.
+func (u *InUse) addSets() error {
+	names, err := u.dirs.Sets()
+	errs := []error{err}
+	for _, name := range names {
+		s, err := u.dirs.Set(name)
+		if errs = append(errs, err); s == nil {
+			continue
+		}
+		for _, id := range s.Images() {
+			u.mark(id, id, nil)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Collect removes unused images when the disk is too full, before something is added.

@@ -3,6 +3,7 @@ package podup
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -19,10 +20,20 @@ import (
 // of a pod that is replaced still belong to the old one.
 func (r *Run) openPorts() []error {
 	return r.eachTarget(func(p *Target) error {
-		if p.RanBefore() || p.Action != upplan.Create {
+		if p.RanBefore() || p.Action != upplan.Create || r.hasPortOfLeaving(p) {
 			return nil
 		}
 		return r.reservePorts(p)
+	})
+}
+
+// hasPortOfLeaving reports whether a pod requests a port of a pod that is removed before it starts.
+func (r *Run) hasPortOfLeaving(p *Target) bool {
+	return slices.ContainsFunc(r.Leaving, func(old store.Pod) bool {
+		plan, err := old.Plan()
+		return err == nil && slices.ContainsFunc(plan.Published(), func(theirs pod.Port) bool {
+			return slices.ContainsFunc(podutil.PublishedPorts(p.Object.Pod), theirs.Clashes)
+		})
 	})
 }
 

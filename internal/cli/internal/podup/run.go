@@ -51,6 +51,7 @@ type Run struct {
 	ReportTo      io.Writer         // receives the outcome of each pod
 	Stored        []manifest.Object // ConfigMaps and other objects that pods refer to
 	Workloads     []manifest.Object // Deployments, Jobs and other workloads
+	Leaving       []store.Pod       // pods that are removed before the others start: their ports are free then
 	Samples       []*Target         // one pod of each workload, for its images; never started
 	LogLimited    bool              // --log-max-size or --log-max-files
 	removeAtEnd   bool              // the pods remove themselves when they have ended

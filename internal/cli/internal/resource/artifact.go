@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -34,8 +36,15 @@ const (
 // IsArtifact reports whether a file is an artifact.
 func IsArtifact(file string) bool { return strings.HasPrefix(file, "oci:") }
 
+// Artifact is what a manifest of an artifact says about its source.
+type Artifact struct {
+	Digest      string            // sha256:<hex> of the artifact's manifest
+	Annotations map[string]string // of the artifact's manifest
+}
+
 // artifact is an artifact whose files are in a directory of its own, until remove.
 type artifact struct {
+	Artifact
 	file  string // as the user names it
 	top   string // the directory
 	files []string
@@ -79,7 +88,11 @@ func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 		return nil, fmt.Errorf("make a directory for the files of %s: %w", file, err)
 	}
 	a := &artifact{file: file, top: filepath.Join(above, artifactName(file))}
+	a.Digest = img.Digest
 	written, err := copyFiles(img.Layers, a.top)
+	if err == nil {
+		a.Annotations, err = annotationsOf(env, img)
+	}
 	if err == nil {
 		a.files, err = a.manifests(env.ArtifactPath, written, img.Artifact)
 	}
@@ -88,6 +101,16 @@ func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 		return nil, fmt.Errorf("cannot read the manifests %s: %w", file, err)
 	}
 	return a, nil
+}
+
+// annotationsOf returns the annotations of an artifact; none if the store has them of another artifact with the same files
+// only.
+func annotationsOf(env *cmdutil.Env, img pod.Image) (map[string]string, error) {
+	s, err := env.ImageStore()
+	if err != nil {
+		return nil, err
+	}
+	return s.Annotations(img)
 }
 
 // artifactName returns the last part of an artifact's repository or directory: a compose project without a name has it.
@@ -99,6 +122,25 @@ func artifactName(file string) string {
 		return "artifact"
 	}
 	return name
+}
+
+// SetName returns the name of the set that has a source, from the last part of its repository or directory.
+func SetName(source string) (string, error) {
+	if IsArtifact(source) {
+		source = artifactName(source)
+	} else if full, err := filepath.Abs(source); err == nil { // for "." and ".."
+		source = full
+	}
+	name := strings.ToLower(strings.TrimSuffix(filepath.Base(source), filepath.Ext(source)))
+	return name, CheckSetName(name)
+}
+
+// CheckSetName returns an error if a word cannot be the name of a set.
+func CheckSetName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return report.New(report.Usage, "--name NAME names the set", "%q cannot be the name of a set: %s", name, problems[0])
+	}
+	return nil
 }
 
 // fetchArtifact fetches an artifact into the image store. One that is named by its digest is not fetched again.

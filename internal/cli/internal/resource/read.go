@@ -91,6 +91,7 @@ type Source struct {
 	Data      []byte
 	Namespace string        // for objects that set none; "" is the default
 	Warnings  []api.Message // of a compose file
+	Artifact  *Artifact     // that has the file; nil if none has
 
 	RejectOtherNamespaces bool // an object that sets another namespace is an error: -n was given
 }
@@ -152,7 +153,7 @@ func readArtifact(env *cmdutil.Env, file string) ([]Source, error) {
 	defer a.remove()
 	sources, err := readAll(env, a.files, a.files, true)
 	for i := range sources {
-		sources[i].Name = a.name(sources[i].Name)
+		sources[i].Name, sources[i].Artifact = a.name(sources[i].Name), &a.Artifact
 		for j := range sources[i].Warnings {
 			sources[i].Warnings[j].File = a.name(sources[i].Warnings[j].File)
 		}

@@ -1,0 +1,267 @@
+package podset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podrun/podrun/internal/cli/controller"
+	"github.com/podrun/podrun/internal/cli/internal/follow"
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/cli/internal/objects"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podup"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// run is the run of a version: what is started and changed, and what leaves the set.
+type run struct {
+	*podup.Run
+	leaving []store.SetMember
+}
+
+// prepare does everything that can fail before the set is changed: it finds objects of others, compares all pods with what
+// runs, and makes the Plans. A version without manifests is an empty set.
+func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
+	if err := t.own(v); err != nil {
+		return nil, err
+	}
+	if err := resource.ReportIgnored(t.env.ErrOut, v.docs.WithoutEffect(), false); err != nil {
+		return nil, err
+	}
+	r, err := podup.New(ctx, t.env, nil, v.docs, t.options())
+	if err != nil {
+		return nil, err
+	}
+	next := &run{Run: r}
+	for _, m := range t.members() {
+		if slices.Contains(v.Members, m) {
+			continue
+		}
+		next.leaving = append(next.leaving, m)
+		if m.Kind == "" {
+			r.Leaving = append(r.Leaving, t.dirs.Pod(m.Namespace, m.Name))
+		}
+	}
+	if err := controller.AwaitEnds(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := r.Prepare(ctx); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return next, nil
+}
+
+// members returns what the set has made: of its current version, and of the one that it tries.
+func (t *Transaction) members() (list []store.SetMember) {
+	for _, v := range []*store.SetVersion{t.record.Current, t.record.Next} {
+		if v == nil {
+			continue
+		}
+		for _, m := range v.Members {
+			if !slices.Contains(list, m) {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
+}
+
+// memberOf returns an object of manifests as a member.
+func memberOf(o *manifest.Object) store.SetMember {
+	if o.Pod != nil {
+		return store.SetMember{Namespace: o.Pod.Namespace, Name: o.Pod.Name}
+	}
+	return store.SetMember{Kind: o.Stored.Kind, Namespace: o.Stored.Namespace, Name: o.Stored.Name}
+}
+
+// shared are the kinds of objects that a set may have in common with others. It does not remove those that it has not
+// made.
+var shared = []pod.ObjectKind{pod.KindNamespace, pod.KindClaim, pod.KindVolume}
+
+// own sets the members of a version. A name that belongs to another set, or to something that no set has made, is an
+// error.
+func (t *Transaction) own(v *version) error {
+	others, err := t.otherMembers()
+	if err != nil {
+		return err
+	}
+	mine := t.members()
+	var members []store.SetMember
+	var errs []error
+	for _, list := range [][]manifest.Object{v.docs.Pods, v.docs.Stored, v.docs.Workloads} {
+		for i := range list {
+			m := memberOf(&list[i])
+			exists, err := t.exists(m)
+			switch {
+			case err != nil:
+				errs = append(errs, err)
+			case slices.Contains(shared, m.Kind):
+				if !exists || slices.Contains(mine, m) {
+					members = append(members, m)
+				}
+			case others[m] != "":
+				errs = append(errs, report.New(report.Usage, "give one of them another name or namespace", "%s: %s is of set %s", resource.Location(&list[i]), m, others[m]))
+			case exists && !slices.Contains(mine, m):
+				errs = append(errs, report.New(report.Failure, "podrun delete removes it, so that the set can make it", "%s: %s exists, and set %s has not made it", resource.Location(&list[i]), m, t.Name))
+			default:
+				members = append(members, m)
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	v.Members = members
+	return nil
+}
+
+// otherMembers returns the members of all other sets, with the set's name.
+func (t *Transaction) otherMembers() (map[store.SetMember]string, error) {
+	names, err := t.dirs.Sets()
+	if err != nil {
+		return nil, err
+	}
+	others := map[store.SetMember]string{}
+	for _, name := range names {
+		if name == t.Name {
+			continue
+		}
+		s, err := t.dirs.Set(name)
+		if err != nil {
+			return nil, err
+		}
+		other := Transaction{record: s}
+		if s == nil {
+			continue // removed meanwhile
+		}
+		for _, m := range other.members() {
+			others[m] = name
+		}
+	}
+	return others, nil
+}
+
+func (t *Transaction) exists(m store.SetMember) (bool, error) {
+	if m.Kind == "" {
+		return t.dirs.Pod(m.Namespace, m.Name).HasRemains(), nil
+	}
+	_, err := t.dirs.Object(m.Kind, m.Namespace, m.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// carryOut applies a version, and waits until all of it is ready and stays so.
+func (t *Transaction) carryOut(ctx context.Context, r *run, timeout, stable time.Duration) error {
+	began := time.Now()
+	within, cancel := context.WithTimeout(ctx, timeout)
+	err := t.apply(within, r)
+	cancel()
+	switch {
+	case err != nil && ctx.Err() == nil && within.Err() != nil:
+		return fmt.Errorf("not all pods were started within %v: %w", timeout, err)
+	case err != nil:
+		return err
+	}
+	return t.watch(ctx, r, max(timeout-time.Since(began), time.Second), stable)
+}
+
+// apply removes the pods and workloads that leave the set, stores the objects and starts or changes the pods, and removes
+// the objects that leave.
+func (t *Transaction) apply(ctx context.Context, r *run) error {
+	var pods []store.Pod
+	var workloads []store.Workload
+	var rest []kindnames.ObjectRef
+	for _, m := range r.leaving {
+		switch {
+		case m.Kind == "":
+			if p := t.dirs.Pod(m.Namespace, m.Name); p.HasRemains() {
+				pods = append(pods, p)
+			}
+		case kindnames.IsWorkload(m.Kind):
+			w, err := t.dirs.Workload(m.Kind, m.Namespace, m.Name)
+			if err != nil {
+				return err
+			}
+			workloads = append(workloads, w)
+		default:
+			rest = append(rest, kindnames.ObjectRef{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name})
+		}
+	}
+	if err := controller.RemoveAll(ctx, t.env, t.dirs, workloads, pods, podclient.StopOptions{Progress: t.env.ErrOut}); err != nil {
+		return err
+	}
+	if err := r.StartInOrder(ctx, nil); err != nil {
+		return err
+	}
+	for _, p := range r.Started() {
+		fmt.Fprintf(t.env.ErrOut, "pod/%s %s\n", p.Pod.Name, p.Outcome())
+	}
+	for _, w := range r.WorkloadRefs() {
+		if err := controller.EnsureRunning(t.env, t.dirs, w); err != nil {
+			return err
+		}
+	}
+	return objects.DeleteWithPods(ctx, t.env, t.dirs, rest)
+}
+
+// watch waits until all pods are ready and all workloads available or complete, and checks that all stay so.
+func (t *Transaction) watch(ctx context.Context, r *run, timeout, stable time.Duration) error {
+	last := make([]*pod.Status, len(r.Targets))
+	errs := make([]error, len(r.Targets)+1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		within, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		errs[len(r.Targets)] = controller.Await(within, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true})
+	}()
+	podup.ForEach(r.Targets, func(i int, p *podup.Target) { last[i], errs[i] = follow.AwaitReady(ctx, t.env, p, timeout) })
+	<-done
+	if err := errors.Join(errs...); err != nil || stable == 0 {
+		return err
+	}
+	pods := map[store.Pod]*pod.Status{}
+	for i, p := range r.Targets {
+		pods[p.Pod] = last[i]
+	}
+	for _, w := range r.WorkloadRefs() {
+		v, err := resource.LoadWorkload(t.dirs, w)
+		if err != nil {
+			return err
+		}
+		for name, st := range v.Status {
+			if p := v.StoredPods[name]; st.Ready() {
+				pods[p] = st
+			}
+		}
+	}
+	return stayReady(ctx, t, pods, stable)
+}
+
+// stayReady checks that pods stay ready.
+func stayReady(ctx context.Context, t *Transaction, pods map[store.Pod]*pod.Status, stable time.Duration) error {
+	var failed []error
+	results := make(chan error)
+	for p, st := range pods {
+		go func() { results <- follow.StaysReady(ctx, t.env, p, st, stable) }()
+	}
+	for range pods {
+		if err := <-results; err != nil {
+			failed = append(failed, err)
+		}
+	}
+	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(failed...)
+}

@@ -1,0 +1,355 @@
+// Package podset changes sets: pods and objects that are applied together. A set that does not become ready goes back to
+// its former version as a whole, also after a kill or a power cut in the middle.
+package podset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Options are how a set is changed.
+type Options struct {
+	Name            string
+	Files           []string      // its source; none for a way back
+	Timeout, Stable time.Duration // within Timeout all is ready, and stays so for Stable
+	Rules
+	RequireLimits bool
+	UnsafeSysctls []string
+
+	// Changed is called with each change that has ended.
+	Changed func(store.SetChange)
+}
+
+// The defaults of Timeout and Stable.
+const (
+	DefaultTimeout = 5 * time.Minute
+	DefaultStable  = 10 * time.Second
+)
+
+// Validate returns an error of a command if the options cannot be.
+func (o *Options) Validate(command string) error {
+	if o.Timeout <= 0 || o.Stable < 0 {
+		return cmdutil.UsageErrorf(command, "--timeout and --stable must not be negative, and --timeout not 0")
+	}
+	return nil
+}
+
+// backTime is the least time for the former version to become ready again: a short Timeout applies to the new version
+// only.
+const backTime = DefaultTimeout
+
+// Transaction changes one set. It holds the set's lock until Close.
+type Transaction struct {
+	Options
+	env    *cmdutil.Env
+	dirs   store.Dirs
+	images *image.Store
+	record *store.Set
+	lock   *store.FileLock
+
+	rejected *store.SetReject // of StepRejected
+}
+
+// Begin locks a set and reads its record.
+func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, err error) {
+	dirs, err := env.Preflight(ctx, o.RequireLimits)
+	if err != nil {
+		return nil, err
+	}
+	t = &Transaction{Options: o, env: env, dirs: dirs}
+	if t.images, err = cmdutil.OpenImages(dirs); err != nil {
+		return nil, err
+	}
+	if t.lock, err = dirs.LockSet(o.Name); err != nil {
+		return nil, err
+	}
+	free, err := t.lock.TryExclusive()
+	if err == nil && !free {
+		err = report.New(report.Failure, "try again when that is done; podrun follow status "+o.Name+" shows it", "set %s is being changed by another podrun command", o.Name)
+	}
+	if err == nil {
+		t.record, err = dirs.Set(o.Name)
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	if t.record == nil {
+		t.record = &store.Set{State: store.SetSettled}
+	}
+	return t, nil
+}
+
+// Close releases the set.
+func (t *Transaction) Close() error { return t.lock.Close() }
+
+// Run does what is due: it finishes an interrupted change, starts the current version after a restart of the machine, looks
+// at the source, and tries its version. It prints the result.
+func (t *Transaction) Run(ctx context.Context) error {
+	step, err := t.run(ctx)
+	if err != nil {
+		return err
+	}
+	word := "unchanged"
+	switch step {
+	case StepTry:
+		word = "applied"
+	case StepRejected:
+		fmt.Fprintf(t.env.ErrOut, "podrun: set %s: its newest version has failed before, and is not tried again: %s; --retry tries it\n", t.Name, report.Escape(t.rejected.Reason))
+	}
+	fmt.Fprintf(t.env.Out, "set/%s %s\n", t.Name, word)
+	return nil
+}
+
+// run is Run without the output. It returns the step that was the last.
+func (t *Transaction) run(ctx context.Context) (Step, error) {
+	var now *source
+	for {
+		var found *Found
+		if now != nil {
+			found = &now.Found
+		}
+		var err error
+		switch step := Decide(t.record, store.BootID(), found, t.Rules); step {
+		case StepReturn:
+			err = t.finish(ctx)
+		case StepStart:
+			t.start(ctx)
+		case StepLook:
+			now, err = t.look(ctx)
+		case StepTry:
+			if now.Fetched {
+				return step, t.try(ctx, now)
+			}
+			now, err = t.read()
+		case StepOlder:
+			return step, report.New(report.Failure, "--allow-older applies it", "set %s is not changed: the artifact was made at %s, the one that runs later, at %s", t.Name, timeText(now.Created), timeText(t.record.Current.Created))
+		case StepRejected:
+			t.rejected = t.record.RejectOf(now.Digest, now.Inputs)
+			return step, nil
+		default:
+			return step, nil
+		}
+		if err != nil {
+			return StepLook, err
+		}
+	}
+}
+
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return "an unknown time"
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// look finds the digest of the source's version. It reads the manifests only if no registry tells the digest.
+func (t *Transaction) look(ctx context.Context) (*source, error) {
+	digest, ok, err := t.remoteDigest(ctx)
+	if err != nil || !ok {
+		if err == nil {
+			return t.read()
+		}
+		return nil, err
+	}
+	s := &source{Found: Found{Digest: digest, Signed: true}}
+	s.Inputs, err = t.inputs()
+	return s, err
+}
+
+// try changes the set to a version of its source.
+func (t *Transaction) try(ctx context.Context, s *source) error {
+	next, keep, err := t.resolve(ctx, s)
+	if err != nil {
+		return fmt.Errorf("set %s is not changed: %w", t.Name, err)
+	}
+	defer keep.Close()
+	if t.record.Current != nil && t.record.Current.ID == next.ID {
+		return t.again(ctx, next)
+	}
+	return t.change(ctx, next, store.SetApplied)
+}
+
+// change changes the set to a version. If that fails, the set goes back to the current one.
+func (t *Transaction) change(ctx context.Context, next *version, result store.SetResult) error {
+	run, err := t.prepare(ctx, next)
+	if err != nil {
+		return fmt.Errorf("set %s is not changed: %w", t.Name, err)
+	}
+	defer run.Release()
+	if err := t.dirs.WriteSetManifests(t.Name, next.ID, next.text); err != nil {
+		return err
+	}
+	t.record.State, t.record.Next, t.record.Source = store.SetTrying, next.SetVersion, t.sourceName()
+	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
+		return err
+	}
+	if err := t.carryOut(ctx, run, t.Timeout, t.Stable); err != nil {
+		if ctx.Err() != nil {
+			err = errInterrupted
+		}
+		return t.goBack(context.WithoutCancel(ctx), err)
+	}
+	change := changeTo(next.SetVersion, result)
+	if t.record.Current != nil {
+		change.Former = t.record.Current.Digest
+	}
+	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
+	return t.settle(change)
+}
+
+// settle records the end of a change.
+func (t *Transaction) settle(change store.SetChange) error {
+	t.record.State, t.record.Boot, t.record.Next, t.record.Reason = store.SetSettled, store.BootID(), nil, ""
+	t.record.AddHistory(change)
+	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
+		return err
+	}
+	if t.Changed != nil {
+		t.Changed(change)
+	}
+	return t.dirs.PruneSetManifests(t.Name, t.record)
+}
+
+func changeTo(v *store.SetVersion, result store.SetResult) store.SetChange {
+	return store.SetChange{At: time.Now().UTC(), Result: result, Digest: v.Digest, Revision: v.Revision, Version: v.Version}
+}
+
+// again applies the current version again, and waits for it.
+func (t *Transaction) again(ctx context.Context, v *version) error {
+	run, err := t.prepare(ctx, v)
+	if err != nil {
+		return err
+	}
+	defer run.Release()
+	return t.carryOut(ctx, run, t.Timeout, 0)
+}
+
+// start starts the current version after a restart of the machine. It does not wait until the pods are ready, and reports
+// what cannot be started: the newest version may be better.
+func (t *Transaction) start(ctx context.Context) {
+	err := t.startCurrent(ctx)
+	t.record.Boot = store.BootID() // if it is not on disk, the next run starts the set again
+	if err == nil {
+		err = t.dirs.WriteSet(t.Name, t.record)
+	}
+	if err != nil {
+		report.Print(t.env.ErrOut, err)
+	}
+}
+
+func (t *Transaction) startCurrent(ctx context.Context) error {
+	current, err := readVersion(t.dirs, t.Name, t.record.Current)
+	if err != nil {
+		return err
+	}
+	run, err := t.prepare(ctx, current)
+	if err != nil {
+		return err
+	}
+	defer run.Release()
+	return t.apply(ctx, run)
+}
+
+// errInterrupted is the cause of a way back that the user or a power cut has caused.
+var errInterrupted = errors.New("its change was interrupted")
+
+// finish goes back to the current version, because a change to the next one was interrupted.
+func (t *Transaction) finish(ctx context.Context) error {
+	if t.record.State == store.SetReturning {
+		return t.back(ctx, t.record.Reason)
+	}
+	fmt.Fprintf(t.env.ErrOut, "podrun: set %s: its last change was interrupted: going back\n", t.Name)
+	next := t.record.Next
+	if t.record.Interrupted.ID != next.ID {
+		t.record.Interrupted = store.SetInterrupted{ID: next.ID}
+	}
+	if t.record.Interrupted.Times++; t.record.Interrupted.Times >= maxInterrupted {
+		t.record.Reject(next, fmt.Sprintf("its change was interrupted %d times", maxInterrupted), time.Now().UTC())
+	}
+	return t.back(ctx, errInterrupted.Error())
+}
+
+// goBack goes back to the current version because of cause, and returns an error that has it.
+func (t *Transaction) goBack(ctx context.Context, cause error) error {
+	fmt.Fprintf(t.env.ErrOut, "podrun: set %s: %s: going back\n", t.Name, report.Escape(cause.Error()))
+	if cause != errInterrupted {
+		t.record.Reject(t.record.Next, cause.Error(), time.Now().UTC())
+	}
+	if err := t.back(ctx, cause.Error()); err != nil {
+		return report.New(report.Failure, "podrun follow status "+t.Name+" shows its state; the next run tries to go back again", "%w; going back failed: %w", cause, err)
+	}
+	what := "it is back at its former version"
+	if t.record.Current == nil {
+		what = "its pods and objects were removed"
+	}
+	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, or by podrun apply --atomic", "set %s: %w: %s", t.Name, cause, what)
+}
+
+// back makes the set its current version again.
+func (t *Transaction) back(ctx context.Context, reason string) error {
+	next := t.record.Next
+	t.record.State, t.record.Reason = store.SetReturning, reason
+	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
+		return err
+	}
+	current := &version{SetVersion: &store.SetVersion{}}
+	if t.record.Current != nil {
+		var err error
+		if current, err = readVersion(t.dirs, t.Name, t.record.Current); err != nil {
+			return err
+		}
+	}
+	run, err := t.prepare(ctx, current)
+	if err != nil {
+		return err
+	}
+	defer run.Release()
+	if err := t.carryOut(ctx, run, max(t.Timeout, backTime), 0); err != nil {
+		return err
+	}
+	change := changeTo(next, store.SetFailed)
+	change.Reason = reason
+	if t.record.Current != nil {
+		change.Former = t.record.Current.Digest
+	}
+	return t.settle(change)
+}
+
+// RollBack changes the set to the version before the current one, which is not tried again unless someone asks.
+func (t *Transaction) RollBack(ctx context.Context) error {
+	if t.record.Next != nil {
+		if err := t.finish(ctx); err != nil {
+			return err
+		}
+	}
+	if t.record.Former == nil || t.record.Current == nil {
+		return report.New(report.Failure, "podrun follow history "+t.Name+" shows its changes", "set %s has no former version", t.Name)
+	}
+	former, err := readVersion(t.dirs, t.Name, t.record.Former)
+	if err != nil {
+		return err
+	}
+	t.record.Reject(t.record.Current, "it was rolled back", time.Now().UTC())
+	return t.change(ctx, former, store.SetRolledBack)
+}
+
+// Remove removes the set with its pods and objects; claims stay.
+func (t *Transaction) Remove(ctx context.Context) error {
+	run, err := t.prepare(ctx, &version{SetVersion: &store.SetVersion{}})
+	if err != nil {
+		return err
+	}
+	defer run.Release()
+	if err := t.apply(ctx, run); err != nil {
+		return err
+	}
+	return t.dirs.RemoveSet(t.Name)
+}
