@@ -104,14 +104,15 @@ func fetchArtifact(env *cmdutil.Env, file string) (img pod.Image, err error) {
 	if err != nil {
 		return img, err
 	}
-	location, err := image.ParseLocation(file)
+	var location api.Location
 	if name, ok := strings.CutPrefix(file, "oci://"); ok {
-		location = api.Location{Transport: "docker", Path: name}
-		if stored, err := s.Resolve(name); err == nil && strings.Contains(name, "@") {
-			return stored, checkArtifact(stored, name)
+		if strings.Contains(name, "@") {
+			if stored, err := s.Resolve(name); err == nil {
+				return stored, checkArtifact(stored, name)
+			}
 		}
-	}
-	if err != nil {
+		location = api.Location{Transport: "docker", Path: name}
+	} else if location, err = image.ParseLocation(file); err != nil {
 		return img, err
 	}
 	options := env.Pull
