@@ -1,5 +1,8 @@
 package api
 
+// MaxArtifact is the maximum size of an artifact with manifests, in bytes.
+const MaxArtifact = 64 << 20
+
 // The types of artifacts with manifests.
 const (
 	// FluxArtifact is the type of a tree of manifests, as `flux push artifact` makes it (fluxcd/pkg: oci/oci.go).

@@ -36,9 +36,6 @@ func ArtifactType(m manifest.Manifest) string {
 // fileAnnotations name the file of an artifact's layer, as in CRI-O and docker compose: the first that a layer has is used.
 var fileAnnotations = []string{v1.AnnotationTitle, "org.cncf.model.filepath", "com.docker.compose.file", "com.docker.compose.envfile"}
 
-// maxTree is the maximum size of the layer with an artifact's tree of files, in bytes.
-const maxTree = 64 << 20
-
 // readFiles reads the layers of an artifact. The path of each in a volume must be unique: a layer would hide files of
 // the layers below.
 func (c *Candidate) readFiles(src source, m manifest.Manifest) error {
@@ -54,8 +51,8 @@ func (c *Candidate) readFiles(src source, m manifest.Manifest) error {
 		return fail(fmt.Errorf("%d layers are more than the %d that can be mounted", len(infos), records.MaxLayers))
 	case c.Artifact == api.FluxArtifact:
 		tree, err := blobOf(src, infos[0])
-		if err == nil && tree.Size > maxTree {
-			err = fmt.Errorf("read manifest: the artifact has %d bytes, more than %d", tree.Size, maxTree)
+		if err == nil && tree.Size > api.MaxArtifact {
+			err = fmt.Errorf("read manifest: the artifact has %d bytes, more than %d", tree.Size, api.MaxArtifact)
 		}
 		c.Layers = []layer.Blob{tree}
 		return err

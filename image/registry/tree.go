@@ -20,9 +20,6 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// maxTree is the maximum size of the files of a pushed directory together, in bytes.
-const maxTree = 64 << 20
-
 // PushTree writes the files of a directory to a registry under the name to, as an artifact in Flux's layout (fluxcd/pkg:
 // oci/client.go): one layer, a compressed tar stream. It returns REPOSITORY@DIGEST of the manifest there. The same files
 // give the same layer.
@@ -98,7 +95,7 @@ func packTree(dir string) ([]byte, error) {
 			return report.New(report.Usage, "replace it by a file", "%s is not a regular file: an artifact has only files and directories", name)
 		}
 		files++
-		return addTreeFile(w, root, name, maxTree-int64(stream.Len()))
+		return addTreeFile(w, root, name, api.MaxArtifact-int64(stream.Len()))
 	})
 	if err == nil {
 		err = w.Close()
@@ -121,7 +118,7 @@ func addTreeFile(w *tar.Writer, root *os.Root, name string, limit int64) error {
 		return err
 	}
 	if !st.Mode().IsRegular() || st.Size() > limit {
-		return report.New(report.Usage, "", "%s: the files of an artifact may have %d MiB together", name, maxTree>>20)
+		return report.New(report.Usage, "", "%s: the files of an artifact may have %d MiB together", name, api.MaxArtifact>>20)
 	}
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: st.Size(), ModTime: time.Unix(0, 0)}); err != nil {
 		return err

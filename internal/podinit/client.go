@@ -216,7 +216,7 @@ func parseExit(words string) (Exit, bool) {
 	pid, err1 := strconv.Atoi(f[1])
 	start, err2 := strconv.ParseUint(f[2], 10, 64)
 	status, err3 := strconv.Atoi(f[3])
-	started, err4 := strconv.ParseInt(f[4], 10, 64)
-	e := Exit{PID: pid, Start: start, Status: syscall.WaitStatus(status), At: time.Duration(started), Name: f[5]}
+	ended, err4 := strconv.ParseInt(f[4], 10, 64)
+	e := Exit{PID: pid, Start: start, Status: syscall.WaitStatus(status), At: time.Duration(ended), Name: f[5]}
 	return e, errors.Join(err1, err2, err3, err4) == nil
 }

@@ -22,13 +22,9 @@ import (
 // parts.
 func Parse(file string, data []byte) ([]Object, *Errors) {
 	errs := &Errors{}
-	docs, err := split(data)
-	if err != nil {
-		var mistake *Error
-		if errors.As(err, &mistake) {
-			mistake.File = file
-			errs.Add(mistake)
-		}
+	docs, bad := split(file, data)
+	if bad != nil {
+		errs.Add(bad)
 		return nil, errs
 	}
 	var objects []Object

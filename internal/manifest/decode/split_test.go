@@ -31,7 +31,7 @@ func TestSplit(t *testing.T) {
 		{"DOS lines", "a: 1\r\n---\r\nb: 2\r\n", []doc{{1, 1, "a: 1\r\n"}, {2, 3, "b: 2\r\n"}}},
 		{"indented dashes are content", "a: |\n  ---\n  b\n", []doc{{1, 1, "a: |\n  ---\n  b\n"}}},
 	} {
-		docs, err := split([]byte(test.in))
+		docs, err := split("f", []byte(test.in))
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -56,7 +56,7 @@ func TestSplitLikeKubernetes(t *testing.T) {
 		}
 		file := []byte(b.String())
 		want, wantErr := kubernetesSplit(file)
-		docs, err := split(file)
+		docs, err := split("f", file)
 		if (err != nil) != (wantErr != nil) {
 			t.Fatalf("%q: got error %v, Kubernetes %v", file, err, wantErr)
 		}

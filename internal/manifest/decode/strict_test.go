@@ -43,12 +43,12 @@ var ours = []string{
 // and refuses what podrun refuses, except for podrun's own reasons.
 func sameAsKubernetes(t *testing.T, data []byte, kube func([]byte) (*corev1.Pod, error)) {
 	t.Helper()
-	docs, err := split(data)
-	if err != nil || len(docs) != 1 {
+	docs, bad := split("f", data)
+	if bad != nil || len(docs) != 1 {
 		return
 	}
 	objects, errs := Parse("f", data)
-	err = errs.Err()
+	err := errs.Err()
 	theirs, kubeErr := kube(docs[0].data)
 	if err == nil {
 		if len(objects) != 1 {

@@ -115,9 +115,6 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
 	o.sdnotify = unit.ActiveWhen(c.String("sdnotify"))
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
-	if o.watch && slices.ContainsFunc(o.files, resource.IsArtifact) {
-		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
-	}
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
@@ -190,6 +187,8 @@ func (o *upOptions) validateWatch() error {
 		return nil
 	case o.detach:
 		return cmdutil.UsageErrorf("up", "--watch and -d are mutually exclusive: with -d no command keeps running")
+	case slices.ContainsFunc(o.files, resource.IsArtifact):
+		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {

@@ -27,11 +27,8 @@ import (
 // layout. The image program fetches it as it fetches an image, with the same policy, mirrors and logins, and the image
 // store keeps it.
 
-// The limits of an artifact's files together.
-const (
-	maxArtifactBytes = 64 << 20
-	maxArtifactFiles = 10_000
-)
+// maxArtifactFiles is the maximum number of an artifact's files; together they may have api.MaxArtifact bytes.
+const maxArtifactFiles = 10_000
 
 // IsArtifact reports whether a file is an artifact.
 func IsArtifact(file string) bool { return strings.HasPrefix(file, "oci:") }
@@ -149,14 +146,15 @@ func fetchArtifact(env *cmdutil.Env, file string) (img pod.Image, err error) {
 	if err != nil {
 		return img, err
 	}
-	location, err := image.ParseLocation(file)
+	var location api.Location
 	if name, ok := strings.CutPrefix(file, "oci://"); ok {
-		location = api.Location{Transport: "docker", Path: name}
-		if stored, err := s.Resolve(name); err == nil && strings.Contains(name, "@") {
-			return stored, checkArtifact(stored, name)
+		if strings.Contains(name, "@") {
+			if stored, err := s.Resolve(name); err == nil {
+				return stored, checkArtifact(stored, name)
+			}
 		}
-	}
-	if err != nil {
+		location = api.Location{Transport: "docker", Path: name}
+	} else if location, err = image.ParseLocation(file); err != nil {
 		return img, err
 	}
 	options := env.Pull
@@ -193,7 +191,7 @@ func copyFiles(layers []string, to string) (written []string, err error) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return nil, err
 	}
-	left := int64(maxArtifactBytes)
+	left := int64(api.MaxArtifact)
 	for _, layer := range layers {
 		root, err := os.OpenRoot(layer)
 		if err != nil {
@@ -236,7 +234,7 @@ func copyFile(root *os.Root, name, to string, limit int64) (int64, error) {
 	}
 	n, err := io.Copy(out, io.LimitReader(in, limit+1))
 	if n > limit {
-		err = report.New(report.Usage, "", "its files have more than %d MiB", maxArtifactBytes>>20)
+		err = report.New(report.Usage, "", "its files have more than %d MiB", api.MaxArtifact>>20)
 	}
 	return n, errors.Join(err, out.Close())
 }

@@ -40,7 +40,7 @@ func TestCopyFiles(t *testing.T) {
 		}, ""},
 		"a link":           {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "b.yaml")) }, "b.yaml is not a regular file"},
 		"a directory link": {func(dir string) error { return os.Symlink("/etc", filepath.Join(dir, "etc")) }, "etc is not a regular file"},
-		"a large file":     {func(dir string) error { return truncated(filepath.Join(dir, "b.yaml"), maxArtifactBytes+1) }, "more than 64 MiB"},
+		"a large file":     {func(dir string) error { return truncated(filepath.Join(dir, "b.yaml"), api.MaxArtifact+1) }, "more than 64 MiB"},
 	} {
 		layer, to := t.TempDir(), filepath.Join(t.TempDir(), "set")
 		if err := c.make(layer); err != nil {

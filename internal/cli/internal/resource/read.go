@@ -104,11 +104,15 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	if env.ArtifactPath != "" && !slices.ContainsFunc(files, IsArtifact) {
 		errs = append(errs, report.New(report.Usage, "podrun up oci://REFERENCE --path DIRECTORY", "--path chooses a directory of an artifact, and no file is one"))
 	}
+	vars, err := readVariables(env, env.EnvFiles)
+	if err != nil {
+		return nil, err
+	}
 	var plain []string // between two artifacts: compose files are of one project
 	read := func() {
 		if len(plain) > 0 {
 			expanded, err := expandDirectories(plain)
-			sources, readErr := readAll(env, plain, expanded, false)
+			sources, readErr := readAll(env, plain, expanded, vars, false)
 			all, errs, plain = append(all, sources...), append(errs, err, readErr), nil
 		}
 	}
@@ -118,7 +122,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 			continue
 		}
 		read()
-		sources, err := readArtifact(env, file)
+		sources, err := readArtifact(env, file, vars)
 		all, errs = append(all, sources...), append(errs, err)
 	}
 	read()
@@ -145,13 +149,13 @@ func readVariables(env *cmdutil.Env, files []string) (map[string]string, error) 
 }
 
 // readArtifact reads the manifests of an artifact.
-func readArtifact(env *cmdutil.Env, file string) ([]Source, error) {
+func readArtifact(env *cmdutil.Env, file string, vars map[string]string) ([]Source, error) {
 	a, err := openArtifact(env, file)
 	if err != nil {
 		return nil, err
 	}
 	defer a.remove()
-	sources, err := readAll(env, a.files, a.files, true)
+	sources, err := readAll(env, a.files, a.files, vars, true)
 	for i := range sources {
 		sources[i].Name, sources[i].Artifact = a.name(sources[i].Name), &a.Artifact
 		for j := range sources[i].Warnings {
@@ -170,13 +174,9 @@ func readArtifact(env *cmdutil.Env, file string) ([]Source, error) {
 
 // readAll reads files, and converts compose files. given are the files and directories that the user names. Files of others
 // are foreign: their compose files may read nothing but files of their directory.
-func readAll(env *cmdutil.Env, given, files []string, foreign bool) ([]Source, error) {
+func readAll(env *cmdutil.Env, given, files []string, vars map[string]string, foreign bool) ([]Source, error) {
 	var sources []Source
 	var errs []error
-	vars, err := readVariables(env, env.EnvFiles)
-	if err != nil {
-		return nil, err
-	}
 	for _, file := range files {
 		data, err := readFile(env, file)
 		if err == nil && len(env.EnvFiles) > 0 && !api.IsComposeFile(data) {
@@ -188,7 +188,7 @@ func readAll(env *cmdutil.Env, given, files []string, foreign bool) ([]Source, e
 		}
 		sources = append(sources, Source{Name: file, Data: data, Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != ""})
 	}
-	sources, err = convertCompose(env, given, sources, foreign)
+	sources, err := convertCompose(env, given, sources, foreign)
 	errs = append(errs, err)
 	for i := range sources {
 		sources[i].Name = DisplayName(sources[i].Name)
