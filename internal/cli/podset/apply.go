@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/podrun/podrun/internal/cli/controller"
@@ -20,12 +19,14 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
+	"golang.org/x/sync/errgroup"
 )
 
 // run is the run of a version: what is started and changed, and what leaves the set.
 type run struct {
 	*podup.Run
-	leaving []store.SetMember
+	leaving  []store.SetMember
+	outcomes map[*podup.Target]string // what is done with each pod, for the user
 }
 
 // prepare does everything that can fail before the set is changed: it finds objects of others, compares all pods with what
@@ -41,7 +42,7 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &run{Run: r}
+	next := &run{Run: r, outcomes: map[*podup.Target]string{}}
 	for _, m := range t.members() {
 		if slices.Contains(v.Members, m) {
 			continue
@@ -57,6 +58,9 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 	if err := r.Prepare(ctx); err != nil {
 		r.Release()
 		return nil, err
+	}
+	for _, p := range r.Targets {
+		next.outcomes[p] = p.Outcome()
 	}
 	return next, nil
 }
@@ -206,7 +210,7 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 		return err
 	}
 	for _, p := range r.Started() {
-		fmt.Fprintf(t.env.ErrOut, "pod/%s %s\n", p.Pod.Name, p.Outcome())
+		fmt.Fprintf(t.env.ErrOut, "pod/%s %s\n", p.Pod.Name, r.outcomes[p])
 	}
 	for _, w := range r.WorkloadRefs() {
 		if err := controller.EnsureRunning(t.env, t.dirs, w); err != nil {
@@ -216,52 +220,40 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 	return objects.DeleteWithPods(ctx, t.env, t.dirs, rest)
 }
 
-// watch waits until all pods are ready and all workloads available or complete, and checks that all stay so.
+// watch waits until all pods are ready and all workloads available or complete, and checks that all stay so. It returns the
+// first failure.
 func (t *Transaction) watch(ctx context.Context, r *run, timeout, stable time.Duration) error {
+	workloads := r.WorkloadRefs()
 	last := make([]*pod.Status, len(r.Targets))
-	errs := make([]error, len(r.Targets)+1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		within, cancel := context.WithTimeout(ctx, timeout)
+	all, ready := errgroup.WithContext(ctx)
+	all.Go(func() error {
+		within, cancel := context.WithTimeout(ready, timeout)
 		defer cancel()
-		errs[len(r.Targets)] = controller.Await(within, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true})
-	}()
-	podup.ForEach(r.Targets, func(i int, p *podup.Target) { last[i], errs[i] = follow.AwaitReady(ctx, t.env, p, timeout) })
-	<-done
-	if err := errors.Join(errs...); err != nil || stable == 0 {
+		return controller.Await(within, t.env, t.dirs, workloads, controller.AwaitOptions{Ready: true})
+	})
+	for i, p := range r.Targets {
+		all.Go(func() (err error) {
+			last[i], err = follow.AwaitReady(ready, t.env, p, timeout)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil || stable == 0 {
 		return err
 	}
-	pods := map[store.Pod]*pod.Status{}
+	all, steady := errgroup.WithContext(ctx)
 	for i, p := range r.Targets {
-		pods[p.Pod] = last[i]
+		all.Go(func() error { return follow.StaysReady(steady, t.env, p.Pod, last[i], stable) })
 	}
-	for _, w := range r.WorkloadRefs() {
+	for _, w := range workloads {
 		v, err := resource.LoadWorkload(t.dirs, w)
 		if err != nil {
 			return err
 		}
 		for name, st := range v.Status {
-			if p := v.StoredPods[name]; st.Ready() {
-				pods[p] = st
+			if st.Ready() {
+				all.Go(func() error { return follow.StaysReady(steady, t.env, v.StoredPods[name], st, stable) })
 			}
 		}
 	}
-	return stayReady(ctx, t, pods, stable)
-}
-
-// stayReady checks that pods stay ready.
-func stayReady(ctx context.Context, t *Transaction, pods map[store.Pod]*pod.Status, stable time.Duration) error {
-	var failed []error
-	results := make(chan error)
-	for p, st := range pods {
-		go func() { results <- follow.StaysReady(ctx, t.env, p, st, stable) }()
-	}
-	for range pods {
-		if err := <-results; err != nil {
-			failed = append(failed, err)
-		}
-	}
-	slices.SortFunc(failed, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(failed...)
+	return all.Wait()
 }

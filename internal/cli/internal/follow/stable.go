@@ -30,7 +30,7 @@ func AwaitReady(ctx context.Context, env *cmdutil.Env, p *podup.Target, timeout 
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && within.Err() != nil:
-		return nil, fmt.Errorf("pod %s is not ready after %v%s", p.Pod.Name, timeout, problemSuffix(last))
+		return nil, fmt.Errorf("pod %s is not ready after %v%s", p.Pod.Name, timeout.Round(time.Second), problemSuffix(last))
 	case err != nil:
 		return nil, err
 	case last.Phase == pod.Failed:
