@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
@@ -87,13 +86,7 @@ func publicKey(t *testing.T, key *ecdsa.PrivateKey) string {
 
 // TestPolicyBundles pulls images that are signed by sigstore bundles.
 func TestPolicyBundles(t *testing.T) {
-	keys := make([]*ecdsa.PrivateKey, 2)
-	for i := range keys {
-		var err error
-		if keys[i], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keys := []*ecdsa.PrivateKey{newKey(t), newKey(t)}
 	trusted := publicKey(t, keys[0])
 	rekor := publicKey(t, keys[1])
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
@@ -148,14 +141,7 @@ func TestPolicyFIFO(t *testing.T) {
 // TestPolicyCosign pulls an image with the signatures that cosign has written (testdata/cosign).
 func TestPolicyCosign(t *testing.T) {
 	const dir = "testdata/cosign"
-	registriesd := t.TempDir()
-	if err := os.WriteFile(filepath.Join(registriesd, "x.yaml"), []byte("default-docker:\n  use-sigstore-attachments: true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registriesd, other := sigstoreAttachments(t), newKey(t)
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
