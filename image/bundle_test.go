@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -138,7 +139,8 @@ func TestPolicyFIFO(t *testing.T) {
 	}
 }
 
-// TestPolicyCosign pulls an image with the signatures that cosign has written (testdata/cosign).
+// TestPolicyCosign gets an image with the signatures that cosign has written (testdata/cosign), from a registry and from an
+// OCI layout.
 func TestPolicyCosign(t *testing.T) {
 	const dir = "testdata/cosign"
 	registriesd, other := sigstoreAttachments(t), newKey(t)
@@ -183,15 +185,35 @@ func TestPolicyCosign(t *testing.T) {
 					fk.blobs["manifests/"+tag], fk.types["manifests/"+tag] = fk.blobs["manifests/"+d.String()], fk.types["manifests/"+d.String()]
 				}
 			}
-			s := newStore(t)
-			s.Config.RegistriesDirPath = registriesd
-			policied(t, s, fmt.Sprintf(`{"default":[{"type":"sigstoreSigned","keyPath":%q,"signedIdentity":%s}]}`, tt.key, tt.identity))
-			_, err = s.Pull(context.Background(), repo, api.PullOptions{})
-			if tt.want == "" && err != nil {
-				t.Error(err)
+			l := newLayout(t)
+			for tag, d := range tags {
+				var list v1.Index // of referrers
+				if err := json.Unmarshal(read("blobs/"+d.Encoded()), &list); err != nil {
+					t.Fatal(err)
+				}
+				if tag != tt.without {
+					l.index.Manifests = append(l.index.Manifests, list.Manifests...)
+				}
+				if tag != tt.without && list.Manifests == nil {
+					l.index.Manifests = append(l.index.Manifests, v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: d, Annotations: map[string]string{v1.AnnotationRefName: tag}})
+				}
 			}
-			if tt.want != "" {
-				wantError(t, err, tt.want)
+			for name, b := range fk.blobs {
+				if strings.HasPrefix(name, "blobs/") {
+					l.blob("", b)
+				}
+			}
+			for _, from := range []api.Location{{Transport: "docker", Path: repo}, {Transport: api.OCILayout, Path: l.path(), Name: "latest"}} {
+				s := newStore(t)
+				s.Config.RegistriesDirPath = registriesd
+				policied(t, s, fmt.Sprintf(`{"default":[{"type":"sigstoreSigned","keyPath":%q,"signedIdentity":%s}]}`, tt.key, tt.identity))
+				_, err = s.Fetch(context.Background(), from, api.PullOptions{})
+				if tt.want == "" && err != nil {
+					t.Errorf("%s: %v", from.Transport, err)
+				}
+				if tt.want != "" {
+					wantError(t, err, tt.want)
+				}
 			}
 		})
 	}
