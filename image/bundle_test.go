@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
@@ -12,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -87,13 +87,7 @@ func publicKey(t *testing.T, key *ecdsa.PrivateKey) string {
 
 // TestPolicyBundles pulls images that are signed by sigstore bundles.
 func TestPolicyBundles(t *testing.T) {
-	keys := make([]*ecdsa.PrivateKey, 2)
-	for i := range keys {
-		var err error
-		if keys[i], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keys := []*ecdsa.PrivateKey{newKey(t), newKey(t)}
 	trusted := publicKey(t, keys[0])
 	rekor := publicKey(t, keys[1])
 	l := newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}})
@@ -145,17 +139,11 @@ func TestPolicyFIFO(t *testing.T) {
 	}
 }
 
-// TestPolicyCosign pulls an image with the signatures that cosign has written (testdata/cosign).
+// TestPolicyCosign gets an image with the signatures that cosign has written (testdata/cosign), from a registry and from an
+// OCI layout.
 func TestPolicyCosign(t *testing.T) {
 	const dir = "testdata/cosign"
-	registriesd := t.TempDir()
-	if err := os.WriteFile(filepath.Join(registriesd, "x.yaml"), []byte("default-docker:\n  use-sigstore-attachments: true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registriesd, other := sigstoreAttachments(t), newKey(t)
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -197,15 +185,35 @@ func TestPolicyCosign(t *testing.T) {
 					fk.blobs["manifests/"+tag], fk.types["manifests/"+tag] = fk.blobs["manifests/"+d.String()], fk.types["manifests/"+d.String()]
 				}
 			}
-			s := newStore(t)
-			s.Config.RegistriesDirPath = registriesd
-			policied(t, s, fmt.Sprintf(`{"default":[{"type":"sigstoreSigned","keyPath":%q,"signedIdentity":%s}]}`, tt.key, tt.identity))
-			_, err = s.Pull(context.Background(), repo, api.PullOptions{})
-			if tt.want == "" && err != nil {
-				t.Error(err)
+			l := newLayout(t)
+			for tag, d := range tags {
+				var list v1.Index // of referrers
+				if err := json.Unmarshal(read("blobs/"+d.Encoded()), &list); err != nil {
+					t.Fatal(err)
+				}
+				if tag != tt.without {
+					l.index.Manifests = append(l.index.Manifests, list.Manifests...)
+				}
+				if tag != tt.without && list.Manifests == nil {
+					l.index.Manifests = append(l.index.Manifests, v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: d, Annotations: map[string]string{v1.AnnotationRefName: tag}})
+				}
 			}
-			if tt.want != "" {
-				wantError(t, err, tt.want)
+			for name, b := range fk.blobs {
+				if strings.HasPrefix(name, "blobs/") {
+					l.blob("", b)
+				}
+			}
+			for _, from := range []api.Location{{Transport: "docker", Path: repo}, {Transport: api.OCILayout, Path: l.path(), Name: "latest"}} {
+				s := newStore(t)
+				s.Config.RegistriesDirPath = registriesd
+				policied(t, s, fmt.Sprintf(`{"default":[{"type":"sigstoreSigned","keyPath":%q,"signedIdentity":%s}]}`, tt.key, tt.identity))
+				_, err = s.Fetch(context.Background(), from, api.PullOptions{})
+				if tt.want == "" && err != nil {
+					t.Errorf("%s: %v", from.Transport, err)
+				}
+				if tt.want != "" {
+					wantError(t, err, tt.want)
+				}
 			}
 		})
 	}

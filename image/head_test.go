@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/internal/report"
 )
 
 // TestHead asks for the digest of a name: by one HEAD of the manifest, which finds the stored image if nothing has
@@ -41,5 +42,14 @@ func TestHead(t *testing.T) {
 	}
 	if got := strings.Join(methods, " "); got != "HEAD" {
 		t.Errorf("requests for manifests: %s", got)
+	}
+}
+
+// TestHeadOfNothing: a name that the registry does not have is an error with a hint, because HEAD gives no reason.
+func TestHeadOfNothing(t *testing.T) {
+	_, repo := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}}))
+	_, _, err := newStore(t).Head(context.Background(), repo+":nosuch", api.PullOptions{})
+	if err == nil || report.Hint(err) != "the registry has no image of this name" {
+		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 }

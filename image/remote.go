@@ -102,9 +102,9 @@ func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 	return err
 }
 
-// PushTree writes the files of a directory to a registry.
-func (r remote) PushTree(ctx context.Context, dir, to string, annotations map[string]string, o api.PullOptions) (string, error) {
-	request := program.Request{Op: program.PushTree, Store: r.dir, Location: api.Location{Path: dir}, To: to, Annotations: annotations, Options: o}
+// PushTree writes the files of a directory to a registry, those in files with other contents.
+func (r remote) PushTree(ctx context.Context, dir, to string, annotations map[string]string, files map[string][]byte, o api.PullOptions) (string, error) {
+	request := program.Request{Op: program.PushTree, Store: r.dir, Location: api.Location{Path: dir}, Files: files, To: to, Annotations: annotations, Options: o}
 	f, err := r.client.Do(ctx, request, func(f program.Frame) { forwardProgress(f, o.Progress) }, nil)
 	return f.Text, err
 }

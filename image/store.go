@@ -44,7 +44,7 @@ type backend interface {
 	Import(ctx context.Context, path, name string) (api.Added, error)
 	Save(ctx context.Context, refs []string, to api.Target, o api.SaveOptions) error
 	Push(ctx context.Context, ref, to string, o api.PullOptions) (string, error)
-	PushTree(ctx context.Context, dir, to string, annotations map[string]string, o api.PullOptions) (string, error)
+	PushTree(ctx context.Context, dir, to string, annotations map[string]string, files map[string][]byte, o api.PullOptions) (string, error)
 	Candidates(ctx context.Context, ref string) ([]string, error)
 	Head(ctx context.Context, ref string, o api.PullOptions) (string, error)
 }

@@ -111,10 +111,10 @@ func (s *Store) Push(ctx context.Context, ref, to string, o api.PullOptions) (st
 	return s.backend.Push(ctx, ref, to, o)
 }
 
-// PushTree writes the files of a directory to a registry, as an artifact that podrun and Flux read manifests from. It returns
-// REPOSITORY@DIGEST.
-func (s *Store) PushTree(ctx context.Context, dir, to string, annotations map[string]string, o api.PullOptions) (string, error) {
-	return s.backend.PushTree(ctx, dir, to, annotations, o)
+// PushTree writes the files of a directory to a registry, as an artifact that podrun and Flux read manifests from. Those in
+// files have other contents. It returns REPOSITORY@DIGEST.
+func (s *Store) PushTree(ctx context.Context, dir, to string, annotations map[string]string, files map[string][]byte, o api.PullOptions) (string, error) {
+	return s.backend.PushTree(ctx, dir, to, annotations, files, o)
 }
 
 // Verify reads every file of images, all if refs is empty, and compares it with the images' digests. A

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/ingest"
@@ -28,6 +29,8 @@ type loader struct {
 type archivedImage struct {
 	names []string // as written in the archive
 	fetch func(ctx context.Context) (*ingest.Candidate, error)
+
+	restore func(*ingest.Candidate) // of an image that podrun has saved; may be nil
 }
 
 func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) {
@@ -43,10 +46,17 @@ func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) 
 	if p.Transport != "" && p.Transport != transport {
 		return nil, report.New(report.Usage, fmt.Sprintf("podrun image pull %s:%s", transport, p.Path), "it is not %s but %s", p.Transport, transport)
 	}
-	if err := a.CheckFile(ctx, transport, p.Path); err != nil {
-		return nil, err
+	refused := a.CheckFile(ctx, transport, p.Path)
+	list, about, err := listImages(a.Ingester.Store, f, transport, raw)
+	if refused != nil && len(about) == 0 {
+		return nil, refused
 	}
-	list, err := listImages(a.Ingester.Store, f, transport, raw)
+	check := func(c *ingest.Candidate) error {
+		if refused == nil {
+			return nil
+		}
+		return a.CheckSigned(ctx, transport, p.Path, signed(f, about, c), filepath.Join(a.Ingester.Dir, records.StagingDir))
+	}
 	if err == nil {
 		list, err = selectImages(p, list)
 	}
@@ -56,7 +66,7 @@ func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) 
 	var images []api.Added
 	var errs []error
 	for _, item := range list {
-		img, err := a.addArchived(ctx, item)
+		img, err := a.addArchived(ctx, item, check)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -66,19 +76,22 @@ func (a *loader) load(ctx context.Context, p api.Location) ([]api.Added, error) 
 	return images, errors.Join(errs...)
 }
 
-// listImages lists the images in files of one kind. Current versions of docker save write both kinds: the
+// listImages lists the images in files of one kind, and of a layout the signatures. Current versions of docker save write both kinds: the
 // OCI layout has more information.
-func listImages(s *records.Store, f files, transport string, raw []byte) ([]archivedImage, error) {
+func listImages(s *records.Store, f files, transport string, raw []byte) (list []archivedImage, about []attached, err error) {
 	switch transport {
 	case api.OCILayout, api.OCIArchive:
 		return layoutImages(s, f, raw)
 	case api.Dir:
-		return dirImages(s, f, raw)
+		list, err = dirImages(s, f, raw)
+	default:
+		list, err = dockerImages(f, raw)
 	}
-	return dockerImages(f, raw)
+	return list, nil, err
 }
 
-func (a *loader) addArchived(ctx context.Context, item archivedImage) (api.Added, error) {
+// addArchived adds an image of an archive, unless check refuses it.
+func (a *loader) addArchived(ctx context.Context, item archivedImage, check func(*ingest.Candidate) error) (api.Added, error) {
 	var names []string
 	for _, n := range item.names {
 		name, err := records.ParseName(n)
@@ -92,6 +105,12 @@ func (a *loader) addArchived(ctx context.Context, item archivedImage) (api.Added
 		requested = item.names[0]
 	}
 	c, err := item.fetch(ctx)
+	if err == nil {
+		err = check(c)
+	}
+	if err == nil && item.restore != nil {
+		item.restore(c)
+	}
 	if err == nil {
 		var img api.Added
 		if img, err = a.Add(ctx, c, requested, names); err == nil {

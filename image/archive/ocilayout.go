@@ -21,34 +21,33 @@ var nameAnnotations = []string{"io.containerd.image.name", v1.AnnotationRefName}
 
 // layoutImages lists the images of an OCI layout
 // (https://github.com/opencontainers/image-spec/blob/main/image-layout.md). Several entries with one name
-// that each declare a platform are one image for several platforms.
-func layoutImages(s *records.Store, f files, raw []byte) ([]archivedImage, error) {
+// that each declare a platform are one image for several platforms. Signatures are no images.
+func layoutImages(s *records.Store, f files, raw []byte) (list []archivedImage, about []attached, err error) {
 	if _, err := ingest.CheckManifest(raw, v1.MediaTypeImageIndex); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var index v1.Index
 	if err := json.Unmarshal(raw, &index); err != nil {
-		return nil, fmt.Errorf("read index: %w", err)
+		return nil, nil, fmt.Errorf("read index: %w", err)
 	}
+	images, about := splitSignatures(f, index.Manifests)
 	groups := map[string][]v1.Descriptor{}
 	var order []string
-	for _, d := range index.Manifests {
+	for _, d := range images {
 		name := layoutName(d)
 		if _, ok := groups[name]; !ok {
 			order = append(order, name)
 		}
 		groups[name] = append(groups[name], d)
 	}
-	var list []archivedImage
 	for _, name := range order {
 		for _, src := range layoutSources(f, groups[name]) {
-			item := archivedImage{fetch: func(ctx context.Context) (*ingest.Candidate, error) {
-				c, err := ingest.ReadImage(ctx, src, s.ConfigOf)
-				if err == nil {
-					restoreOriginal(c, f, src.top)
-				}
-				return c, err
-			}}
+			item := archivedImage{
+				fetch: func(ctx context.Context) (*ingest.Candidate, error) {
+					return ingest.ReadImage(ctx, src, s.ConfigOf)
+				},
+				restore: func(c *ingest.Candidate) { restoreOriginal(c, f, src.top) },
+			}
 			if name != "" {
 				item.names = []string{name}
 			}
@@ -56,9 +55,9 @@ func layoutImages(s *records.Store, f files, raw []byte) ([]archivedImage, error
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("read index: there is no image in it")
+		return nil, nil, fmt.Errorf("read index: there is no image in it")
 	}
-	return list, nil
+	return list, about, nil
 }
 
 // restoreOriginal restores the manifest and the index by whose digests podrun stored the image before it

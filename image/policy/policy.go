@@ -163,16 +163,13 @@ func refusal(path, hint string, err error) error {
 	return &api.Error{Reason: api.SignatureValidationFailed, Err: report.New(report.Failure, hint, "the signature policy %s refuses it: %w", path, err)}
 }
 
-// CheckFile checks an image in a file or directory. It has no signatures.
+// CheckFile checks an image in a file or directory, without signatures.
 func (s Checker) CheckFile(ctx context.Context, transport, path string) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		if path, err = filepath.Abs(real); err != nil {
-			return err
-		}
-	} else {
-		path = "" // a pipe has no path: the transport's own rule applies
+	ref, err := newFileRef(transport, path)
+	if err != nil {
+		return err
 	}
-	return s.Check(ctx, fileImage{fileRef{transport, path}}, nil)
+	return s.Check(ctx, fileImage{ref}, nil)
 }
 
 // fileImage is an image in a file, with what a policy needs of it.
@@ -187,6 +184,16 @@ func (i fileImage) Signatures(context.Context) ([][]byte, error) { return nil, n
 // fileRef is its reference, as in the library's transport of that name: its scopes are the path and the
 // directories above.
 type fileRef struct{ transport, path string }
+
+// newFileRef returns the reference of a file or directory. A pipe has no path: the transport's own rule applies.
+func newFileRef(transport, path string) (fileRef, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return fileRef{transport, ""}, nil
+	}
+	path, err = filepath.Abs(real)
+	return fileRef{transport, path}, err
+}
 
 func (r fileRef) Transport() types.ImageTransport     { return fileTransport(r.transport) }
 func (r fileRef) StringWithinTransport() string       { return r.path }

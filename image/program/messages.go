@@ -24,7 +24,7 @@ const (
 	Import     Op = "import"     // Location.Path, Ref; answers with one of Added
 	Save       Op = "save"       // Refs, SaveOptions, Target
 	Push       Op = "push"       // Ref, To, Options; answers with Text, REPOSITORY@DIGEST
-	PushTree   Op = "push-tree"  // Location.Path, To, Annotations, Options; answers with Text, REPOSITORY@DIGEST
+	PushTree   Op = "push-tree"  // Location.Path, Files, To, Annotations, Options; answers with Text, REPOSITORY@DIGEST
 	Candidates Op = "candidates" // Ref; answers with Names
 	Head       Op = "head"       // Ref, Options; answers with Text, the digest in the registry
 	Login      Op = "login"      // Account, Options; answers with Text, where it is stored
@@ -49,6 +49,7 @@ type Request struct {
 	Account     api.Account     `json:"account,omitzero"`
 
 	Annotations map[string]string `json:"annotations,omitempty"`
+	Files       map[string][]byte `json:"files,omitempty"` // in the place of those in the directory
 }
 
 // Frame is a message from the image program.

@@ -102,6 +102,8 @@ func addHint(err error) error {
 		return err
 	case isDenied(err):
 		hint = "the image does not exist, or requires credentials: podrun login HOST stores them in auth.json"
+	case strings.Contains(err.Error(), "StatusCode: 404"): // the answer to a HEAD has no reason
+		hint = "the registry has no image of this name"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		hint = "the registry speaks plain HTTP: --tls-verify=false, or insecure = true in registries.conf"
 	case errors.As(err, &certificate):

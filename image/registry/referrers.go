@@ -26,11 +26,9 @@ import (
 	"go.podman.io/storage/pkg/configfile"
 
 	"github.com/podrun/podrun/image/ingest"
+	"github.com/podrun/podrun/image/policy"
 	"github.com/podrun/podrun/internal/report"
 )
-
-// bundleType begins the media types of sigstore bundles (cosign: specs/BUNDLE_SPEC.md).
-const bundleType = "application/vnd.dev.sigstore.bundle"
 
 // maxBundles bounds how many referrers of an image are read.
 const maxBundles = 64
@@ -103,7 +101,7 @@ func (r *registrySource) bundlesAt(ctx context.Context, source sysregistriesv2.P
 	var found [][]byte
 	list.Manifests = slices.DeleteFunc(list.Manifests, func(d v1.Descriptor) bool {
 		// Old registries give the type of an empty config instead of the artifact.
-		isBundle := d.ArtifactType == "" || d.ArtifactType == ociv1.MediaTypeEmptyJSON || strings.HasPrefix(d.ArtifactType, bundleType)
+		isBundle := d.ArtifactType == "" || d.ArtifactType == ociv1.MediaTypeEmptyJSON || strings.HasPrefix(d.ArtifactType, policy.BundleType)
 		return !isBundle || !d.MediaType.IsImage()
 	})
 	for _, descriptor := range list.Manifests[:min(len(list.Manifests), maxBundles)] {
@@ -127,7 +125,7 @@ func bundleTexts(image v1.Image) (texts [][]byte, err error) {
 		return nil, err
 	}
 	for _, l := range manifest.Layers {
-		if !strings.HasPrefix(string(l.MediaType), bundleType) || l.Size > ingest.MaxJSON {
+		if !strings.HasPrefix(string(l.MediaType), policy.BundleType) || l.Size > ingest.MaxJSON {
 			continue
 		}
 		layer, err := image.LayerByDigest(l.Digest)

@@ -21,14 +21,14 @@ import (
 )
 
 // PushTree writes the files of a directory to a registry under the name to, as an artifact in Flux's layout (fluxcd/pkg:
-// oci/client.go): one layer, a compressed tar stream. It returns REPOSITORY@DIGEST of the manifest there. The same files
-// give the same layer.
-func (s *Client) PushTree(ctx context.Context, dir, to string, annotations map[string]string, o api.PullOptions) (string, error) {
+// oci/client.go): one layer, a compressed tar stream. The files in files have other contents than in the directory. It returns
+// REPOSITORY@DIGEST of the manifest there. The same files give the same layer.
+func (s *Client) PushTree(ctx context.Context, dir, to string, annotations map[string]string, files map[string][]byte, o api.PullOptions) (string, error) {
 	name, err := pushName("", to)
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", dir, err)
 	}
-	stream, err := packTree(dir)
+	stream, err := packTree(dir, files)
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", dir, err)
 	}
@@ -71,8 +71,9 @@ func (s *Client) PushTree(ctx context.Context, dir, to string, annotations map[s
 	return name.Repository() + "@" + digest.FromBytes(raw).String(), nil
 }
 
-// packTree returns a tar stream of the files of a directory, without .git. The stream has no owners and times.
-func packTree(dir string) ([]byte, error) {
+// packTree returns a tar stream of the files of a directory, without .git, and with the contents in replaced. The stream has
+// no owners and times.
+func packTree(dir string, replaced map[string][]byte) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,20 @@ func packTree(dir string) ([]byte, error) {
 			return report.New(report.Usage, "replace it by a file", "%s is not a regular file: an artifact has only files and directories", name)
 		}
 		files++
-		return addTreeFile(w, root, name, api.MaxArtifact-int64(stream.Len()))
+		left := api.MaxArtifact - int64(stream.Len())
+		if text, ok := replaced[name]; ok {
+			return addTreeFile(w, name, bytes.NewReader(text), int64(len(text)), left)
+		}
+		f, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		st, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		return addTreeFile(w, name, f, st.Size(), left)
 	})
 	if err == nil {
 		err = w.Close()
@@ -107,22 +121,13 @@ func packTree(dir string) ([]byte, error) {
 }
 
 // addTreeFile writes a file of at most limit bytes.
-func addTreeFile(w *tar.Writer, root *os.Root, name string, limit int64) error {
-	f, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() || st.Size() > limit {
+func addTreeFile(w *tar.Writer, name string, content io.Reader, size, limit int64) error {
+	if size > limit {
 		return report.New(report.Usage, "", "%s: the files of an artifact may have %d MiB together", name, api.MaxArtifact>>20)
 	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: st.Size(), ModTime: time.Unix(0, 0)}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: size, ModTime: time.Unix(0, 0)}); err != nil {
 		return err
 	}
-	_, err = io.CopyN(w, f, st.Size())
+	_, err := io.CopyN(w, content, size)
 	return err
 }

@@ -170,7 +170,7 @@ func (s *server) run(ctx context.Context, r program.Request) (f program.Frame, e
 	case program.Push:
 		f.Text, err = in.Push(ctx, r.Ref, r.To, r.Options)
 	case program.PushTree:
-		f.Text, err = in.PushTree(ctx, r.Location.Path, r.To, r.Annotations, r.Options)
+		f.Text, err = in.PushTree(ctx, r.Location.Path, r.To, r.Annotations, r.Files, r.Options)
 	case program.Head:
 		f.Text, err = in.Head(ctx, r.Ref, r.Options)
 	case program.Candidates:

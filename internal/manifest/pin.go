@@ -1,8 +1,11 @@
 package manifest
 
 import (
+	"errors"
+
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/decode"
+	"github.com/podrun/podrun/internal/report"
 )
 
 // PinImages replaces the references of images in manifests, of any kind, and in compose files: those of containers and of
@@ -10,7 +13,7 @@ import (
 // and is called once for each.
 func PinImages(file string, data []byte, pin func(reference string) (string, error)) ([]byte, error) {
 	pinned := map[string]string{}
-	return decode.ReplaceImages(file, data, api.IsComposeFile(data), func(reference string) (string, error) {
+	out, err := decode.ReplaceImages(file, data, api.IsComposeFile(data), func(reference string) (string, error) {
 		if known, ok := pinned[reference]; ok {
 			return known, nil
 		}
@@ -18,4 +21,8 @@ func PinImages(file string, data []byte, pin func(reference string) (string, err
 		pinned[reference] = text
 		return text, err
 	})
+	if mistake := (*Error)(nil); errors.As(err, &mistake) {
+		err = report.New(report.Usage, "", "%w", err)
+	}
+	return out, err
 }

@@ -27,18 +27,22 @@ podrun login, podman or docker.
 
 With oci:// it writes the manifests of a directory as an artifact, which podrun
 up and Flux read: all its files but .git. The same files give the same layer.
+With --pin the images of the manifests have digests in the artifact: those for
+which their tags stand in their registries now. The files stay as they are.
 
 Examples:
   podrun image push registry.example.org/team/web:1.4
   podrun image push localhost/web registry.example.org/team/web:1.4
   podrun image push --tls-verify=false web:1.4 192.168.1.5:5000/web:1.4
   podrun image push ./manifests oci://registry.example.org/team/set:1
+  podrun image push --pin ./manifests oci://registry.example.org/team/set:1
 `,
 		Flags: []cli.Flag{
 			cmdutil.AuthfileFlag(), cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "source", Usage: "of an artifact: the `URL` where its files come from"},
 			&cli.StringFlag{Name: "revision", Usage: "of an artifact: the `REVISION` there, such as main@sha1:COMMIT"},
 			&cli.StringSliceFlag{Name: "annotation", Aliases: []string{"a"}, Usage: "of an artifact: another annotation, `KEY=VALUE`"},
+			&cli.BoolFlag{Name: "pin", Usage: "of an artifact: add the digests of the images to the references in its manifests"},
 		},
 		Action: func(c *cli.Context) error { return runPush(env, c) },
 	}
@@ -48,7 +52,7 @@ func runPush(env *cmdutil.Env, c *cli.Context) error {
 	if c.NArg() < 1 || c.NArg() > 2 {
 		return cmdutil.UsageErrorf("image push", "image push requires the name of one image, and optionally its name in the registry")
 	}
-	image, to := c.Args().Get(0), c.Args().Get(1)
+	source, to := c.Args().Get(0), c.Args().Get(1)
 	name, isTree := strings.CutPrefix(to, "oci://")
 	annotations, err := artifactAnnotations(env, c, isTree)
 	if err != nil {
@@ -66,13 +70,20 @@ func runPush(env *cmdutil.Env, c *cli.Context) error {
 	defer stop()
 	shown := progress.New(env, "pushing")
 	options.Progress = shown.Update
-	shown.Wait("pushing %s", image)
-	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) error {
-		push := func() (string, error) { return s.Push(ctx, image, to, options) }
-		if isTree {
-			push = func() (string, error) { return s.PushTree(ctx, image, name, annotations, options) }
+	shown.Wait("pushing %s", source)
+	return cmdutil.Interruptible(c.Context, signals, func(ctx context.Context) (err error) {
+		var there string
+		var pinned map[string][]byte
+		if c.Bool("pin") {
+			pinned, err = pinFiles(ctx, s, source, options)
 		}
-		there, err := push()
+		switch {
+		case err != nil:
+		case isTree:
+			there, err = s.PushTree(ctx, source, name, annotations, pinned, options)
+		default:
+			there, err = s.Push(ctx, source, to, options)
+		}
 		shown.End()
 		if err == nil {
 			fmt.Fprintln(env.Out, there)
@@ -84,8 +95,8 @@ func runPush(env *cmdutil.Env, c *cli.Context) error {
 // artifactAnnotations returns the annotations of an artifact that is to be pushed (fluxcd/pkg: oci/metadata.go).
 func artifactAnnotations(env *cmdutil.Env, c *cli.Context, isTree bool) (map[string]string, error) {
 	if !isTree {
-		if c.IsSet("source") || c.IsSet("revision") || c.IsSet("annotation") {
-			return nil, cmdutil.UsageErrorf("image push", "--source, --revision and --annotation are of an artifact: podrun image push DIRECTORY oci://DESTINATION")
+		if c.IsSet("source") || c.IsSet("revision") || c.IsSet("annotation") || c.IsSet("pin") {
+			return nil, cmdutil.UsageErrorf("image push", "--source, --revision, --annotation and --pin are of an artifact: podrun image push DIRECTORY oci://DESTINATION")
 		}
 		return nil, nil
 	}

@@ -254,7 +254,7 @@ func (a *artifact) manifests(sub string, written []string, kind string) ([]strin
 			return nil, report.New(report.Usage, "push what `kubectl kustomize` prints, or choose another directory with --path",
 				"%s is a kustomization, which podrun does not apply", name)
 		}
-		if slices.Contains(manifestExtensions, path.Ext(name)) {
+		if IsManifestName(name) {
 			found = append(found, filepath.Join(a.top, name))
 		}
 	}

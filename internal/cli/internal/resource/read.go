@@ -234,8 +234,10 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign 
 	return slices.Insert(rest, index, converted), nil
 }
 
-// manifestExtensions are the extensions of manifests in a directory, as in kubectl.
-var manifestExtensions = []string{".json", ".yaml", ".yml"}
+// IsManifestName reports whether a file of a directory is a manifest, as in kubectl.
+func IsManifestName(name string) bool {
+	return slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name))
+}
 
 // expandDirectories replaces each directory by its manifests, sorted by name.
 func expandDirectories(files []string) (out []string, err error) {
@@ -252,7 +254,7 @@ func expandDirectories(files []string) (out []string, err error) {
 		}
 		found := 0
 		for _, e := range list {
-			if !e.IsDir() && slices.Contains(manifestExtensions, filepath.Ext(e.Name())) {
+			if !e.IsDir() && IsManifestName(e.Name()) {
 				out, found = append(out, filepath.Join(file, e.Name())), found+1
 			}
 		}
