@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
+	"github.com/podrun/podrun/internal/systemd"
 )
 
 const multi = clitest.OneContainer + "---" + `
@@ -105,6 +106,52 @@ func TestInstallNodeWords(t *testing.T) {
 		"node takes no arguments: --node-name attic":      {"node", "--", "--node-name", "attic"},
 	} {
 		if got := h.Run(args...); got.Code != 2 || !strings.Contains(got.Err, message) {
+			t.Errorf("%v: %+v, not %q", args, got, message)
+		}
+	}
+}
+
+// TestShowFollow: the service of podrun follow is shown with its timer.
+func TestShowFollow(t *testing.T) {
+	h := clitest.NewHost(t)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	dir := filepath.Join(h.Env["XDG_CONFIG_HOME"], "systemd/user")
+	f := systemd.Follow{Name: "set", Program: "/usr/bin/podrun", Source: "/srv/set"}
+	service, timer := filepath.Join(dir, f.ServiceName()), filepath.Join(dir, systemd.FollowTimer(f.ServiceName()))
+	for path, text := range map[string][]byte{service: f.ServiceFile(), timer: f.TimerFile()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "# " + service + "\n" + string(f.ServiceFile()) + "\n# " + timer + "\n" + string(f.TimerFile())
+	for _, word := range []string{"follow-set", "podrun-follow-set", "podrun-follow-set.service"} {
+		clitest.CheckResult(t, h.Run("systemd", "show", word), 0, want, "")
+	}
+	if got := h.Run("systemd", "show", "set"); got.Code != 1 {
+		t.Errorf("the name of the set alone: %+v", got)
+	}
+}
+
+func TestInstallFollowRefusals(t *testing.T) {
+	h := clitest.NewHost(t)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	for message, args := range map[string][]string{
+		"systemd install-follow requires one source":       {"--", "--once"},
+		"options of podrun follow come after --, not b":    {"oci://a/b", "b"},
+		"--every must be at least 1s, not 10ms":            {"oci://a/b", "--every", "10ms"},
+		"--every and --on-calendar are mutually exclusive": {"oci://a/b", "--every", "10m", "--on-calendar", "daily"},
+		"control characters":                               {"oci://a/b", "--on-calendar", "daily\nUnit=x.service"},
+		"cannot follow oci://a/B":                          {"oci://a/B"},
+		"cannot follow it: stat nosuch: no such file":      {"nosuch"},
+		`"a.b" cannot be the name of a set`:                {"oci://a/b", "--name", "a.b"},
+		`"a_b" cannot be the name of a set`:                {"oci://registry.example.org/a_b"},
+		"--every comes before --":                          {"oci://a/b", "--", "--every", "1m"},
+		"--user and --system are mutually exclusive":       {"--user", "--system", "oci://a/b"},
+	} {
+		if got := h.Run(append([]string{"systemd", "install-follow"}, args...)...); got.Code != 2 || !strings.Contains(got.Err, message) {
 			t.Errorf("%v: %+v, not %q", args, got, message)
 		}
 	}
