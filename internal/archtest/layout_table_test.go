@@ -55,6 +55,7 @@ var directories = []directory{
 	{dir: "internal/cli/internal/progress", why: "progress of what takes longer than a second"},
 	{dir: "internal/cli/internal/pull", why: "pulls of the images of pods: the loop of attempts, their events, and the pods that wait meanwhile"},
 	{dir: "internal/cli/internal/resource", why: "finds what a command line names"},
+	{dir: "internal/cli/internal/setreport", why: "reports changes of sets to a webhook"},
 	{dir: "internal/cli/internal/follow", why: "waits for pods and workloads, and reports"},
 	{dir: "internal/cli/internal/upplan", why: "what up does with each pod: its table of cases is the test; package podup carries it out"},
 	{dir: "internal/cli/internal/tty", why: "terminals"},
