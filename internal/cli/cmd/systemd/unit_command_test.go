@@ -8,6 +8,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
 	"github.com/podrun/podrun/internal/systemd"
+	"github.com/podrun/podrun/internal/systemd/systemdtest"
 )
 
 const multi = clitest.OneContainer + "---" + `
@@ -132,6 +133,61 @@ func TestShowFollow(t *testing.T) {
 	}
 	if got := h.Run("systemd", "show", "set"); got.Code != 1 {
 		t.Errorf("the name of the set alone: %+v", got)
+	}
+}
+
+// TestInstallFollow installs, changes, starts and uninstalls the units of podrun follow.
+func TestInstallFollow(t *testing.T) {
+	h := clitest.NewHost(t)
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	h.Env["XDG_CONFIG_HOME"] = t.TempDir()
+	manager := systemdtest.Start(t, runtime)
+	dir := filepath.Join(h.Env["XDG_CONFIG_HOME"], "systemd/user")
+	const service, timer, source = "podrun-follow-set.service", "podrun-follow-set.timer", "oci://registry.example.org/team/set:1"
+	has := func(file, line string) {
+		t.Helper()
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(text), line+"\n") {
+			t.Errorf("there is no %q in %s: %v\n%s", line, file, err, text)
+		}
+	}
+	run := func(code int, out, message, calls string, args ...string) {
+		t.Helper()
+		got := h.Run(append([]string{"systemd"}, args...)...)
+		if got.Code != code || got.Out != out || !strings.Contains(got.Err, message) {
+			t.Errorf("%v: %+v", args, got)
+		}
+		if made := strings.ReplaceAll(strings.ReplaceAll(manager.Calls(), service, "S"), timer, "T"); made != strings.ReplaceAll(calls, ", ", "\n") {
+			t.Errorf("%v: the manager was asked\n%s", args, made)
+		}
+	}
+	const enable = "Reload, EnableUnitFiles T, Reload, Reload, DisableUnitFiles S, EnableUnitFiles S, Reload"
+	run(0, service+" installed\n"+timer+" installed\n", "systemctl --user start podrun-follow-set.timer podrun-follow-set starts them now", enable,
+		"install-follow", "--every", "1h", source, "--", "--allow-older")
+	has(service, " follow --once --name set --allow-older "+source)
+	has(timer, "OnUnitInactiveSec=3600s")
+
+	const unchanged = "EnableUnitFiles T, Reload, EnableUnitFiles S, Reload"
+	run(0, service+" unchanged\n"+timer+" unchanged\n", "", unchanged+", StartUnit T, ResetFailedUnit S, StartUnit S",
+		"install-follow", "--now", "--every", "1h", source, "--", "--allow-older")
+	manager.Refuse(false, "StartUnit")
+	run(1, service+" unchanged\n"+timer+" unchanged\n", timer+" does not start", unchanged+", StartUnit T", "install-follow", "--now", "--every", "1h", source, "--", "--allow-older")
+
+	manager.Refuse(true, "") // and the former timer stays
+	run(2, "", `systemd does not accept --on-calendar "sometimes"`, "Reload, Reload", "install-follow", "--on-calendar", "sometimes", source)
+	has(timer, "OnUnitInactiveSec=3600s")
+	manager.Refuse(false, "")
+	run(1, "", "podrun-follow-set.service follows "+source, "", "install-follow", "oci://registry.example.org/other/set")
+
+	run(0, timer+" uninstalled\n"+service+" uninstalled\n", "podrun follow rm set removes them",
+		"StopUnit T, StopUnit S, DisableUnitFiles T, DisableUnitFiles S, Reload, ResetFailedUnit T, ResetFailedUnit S", "uninstall", "follow-set")
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	manager.Refuse(true, "")
+	run(2, "", "systemd does not accept", "Reload, Reload", "install-follow", "--on-calendar", "sometimes", source)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left after a refusal: %v, %v", left, err)
 	}
 }
 
