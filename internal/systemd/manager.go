@@ -107,6 +107,11 @@ func (m *Manager) Restart(ctx context.Context, unit string) error {
 	return m.job(ctx, "RestartUnit", unit)
 }
 
+// TryRestart restarts a unit that runs.
+func (m *Manager) TryRestart(ctx context.Context, unit string) error {
+	return m.job(ctx, "TryRestartUnit", unit)
+}
+
 // Stop stops a unit. A missing unit counts as stopped.
 func (m *Manager) Stop(ctx context.Context, unit string) error {
 	return ignoreMissing(m.job(ctx, "StopUnit", unit))

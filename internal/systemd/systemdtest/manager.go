@@ -88,7 +88,7 @@ func (m *Manager) answer(method string, body []any) (values []any, unit, result 
 		if values = []any{[]change{{"symlink", "a", "b"}}}; method == "EnableUnitFiles" {
 			values = []any{true, values[0]}
 		}
-	case "StartUnit", "StopUnit", "RestartUnit", "ReloadUnit":
+	case "StartUnit", "StopUnit", "RestartUnit", "TryRestartUnit", "ReloadUnit":
 		unit, _ = body[0].(string)
 		if units, result = []string{unit}, "done"; method == m.failing {
 			result = "failed"

@@ -206,7 +206,8 @@ func (o *installFollowOptions) checkReplaced(service string) error {
 	return nil
 }
 
-// writeTimer writes the timer's file. If the service manager refuses it, the former file is written again.
+// writeTimer writes the timer's file. If the service manager refuses it, the former file is written again. A running
+// timer is started again: with a refused file it would stay without a next time.
 func (o *installFollowOptions) writeTimer(ctx context.Context, manager *systemd.Manager, timer *unitFile) (changed bool, err error) {
 	path := filepath.Join(o.dirs.Units, timer.name)
 	former, _ := os.ReadFile(path)
@@ -216,14 +217,20 @@ func (o *installFollowOptions) writeTimer(ctx context.Context, manager *systemd.
 	if err := manager.Reload(ctx); err != nil {
 		return false, err
 	}
-	if loaded, err := manager.Loaded(ctx, timer.name); err != nil || loaded {
-		return true, err
+	loaded, err := manager.Loaded(ctx, timer.name)
+	if err != nil {
+		return false, err
 	}
-	if former == nil {
-		err = os.Remove(path)
-	} else {
-		err = store.WritePublic(path, former)
+	if !loaded {
+		changed = false
+		err = report.New(report.Usage, "systemd-analyze calendar shows how systemd reads a time", "systemd does not accept --on-calendar %q", o.units.Calendar)
+		if former == nil {
+			return false, errors.Join(err, os.Remove(path), manager.Reload(ctx))
+		}
+		err = errors.Join(err, store.WritePublic(path, former), manager.Reload(ctx))
 	}
-	refused := report.New(report.Usage, "systemd-analyze calendar shows how systemd reads a time", "systemd does not accept --on-calendar %q", o.units.Calendar)
-	return false, errors.Join(refused, err, manager.Reload(ctx))
+	if former != nil {
+		err = errors.Join(err, manager.TryRestart(ctx, timer.name))
+	}
+	return changed, err
 }

@@ -174,9 +174,11 @@ func TestInstallFollow(t *testing.T) {
 	run(1, service+" unchanged\n"+timer+" unchanged\n", timer+" does not start", unchanged+", StartUnit T", "install-follow", "--now", "--every", "1h", source, "--", "--allow-older")
 
 	manager.Refuse(true, "") // and the former timer stays
-	run(2, "", `systemd does not accept --on-calendar "sometimes"`, "Reload, Reload", "install-follow", "--on-calendar", "sometimes", source)
+	run(2, "", `systemd does not accept --on-calendar "sometimes"`, "Reload, Reload, TryRestartUnit T", "install-follow", "--on-calendar", "sometimes", source)
 	has(timer, "OnUnitInactiveSec=3600s")
 	manager.Refuse(false, "")
+	run(0, service+" unchanged\n"+timer+" installed\n", "", "Reload, TryRestartUnit T, "+unchanged, "install-follow", "--on-calendar", "daily", source, "--", "--allow-older")
+	has(timer, "OnCalendar=daily")
 	run(1, "", "podrun-follow-set.service follows "+source, "", "install-follow", "oci://registry.example.org/other/set")
 
 	run(0, timer+" uninstalled\n"+service+" uninstalled\n", "podrun follow rm set removes them",
