@@ -65,6 +65,15 @@ func (l *FileLock) TryExclusive() (bool, error) {
 	return err == nil, err
 }
 
+// Held reports whether another process holds the lock. It does not take it, not even for a moment.
+func (l *FileLock) Held() (bool, error) {
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(l.f.Fd(), unix.F_OFD_GETLK, &lock); err != nil {
+		return false, fmt.Errorf("query the lock %s: %w", l.f.Name(), err)
+	}
+	return lock.Type != unix.F_UNLCK, nil
+}
+
 // File returns the file for a child to inherit.
 func (l *FileLock) File() *os.File { return l.f }
 

@@ -182,6 +182,16 @@ func (d Dirs) Sets() ([]string, error) {
 	}), nil
 }
 
+// SetDirs returns the existing directories that change when sets do.
+func (d Dirs) SetDirs() ([]string, error) {
+	list, err := filepath.Glob(filepath.Join(d.setsDir(), "*"))
+	if err != nil {
+		return nil, fmt.Errorf("watch sets: %w", err)
+	}
+	list = append([]string{d.setsDir()}, list...)
+	return slices.DeleteFunc(list, func(dir string) bool { return !isDir(dir) }), nil
+}
+
 // WriteSet records a set, durably.
 func (d Dirs) WriteSet(name string, s *Set) error {
 	dir, err := d.setDir(name)
@@ -294,6 +304,6 @@ func (d Dirs) SetChanging(name string) bool {
 		return false
 	}
 	defer lock.Close()
-	free, err := lock.TryExclusive()
-	return err == nil && !free
+	held, err := lock.Held()
+	return err == nil && held
 }

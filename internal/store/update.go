@@ -91,6 +91,6 @@ func (d Dirs) UpdateRunning(p Pod, u *Update) bool {
 		return false
 	}
 	defer lock.Close()
-	free, err := lock.TryExclusive()
-	return err == nil && !free
+	held, err := lock.Held()
+	return err == nil && held
 }

@@ -107,6 +107,11 @@ func (m *Manager) Restart(ctx context.Context, unit string) error {
 	return m.job(ctx, "RestartUnit", unit)
 }
 
+// TryRestart restarts a unit that runs.
+func (m *Manager) TryRestart(ctx context.Context, unit string) error {
+	return m.job(ctx, "TryRestartUnit", unit)
+}
+
 // Stop stops a unit. A missing unit counts as stopped.
 func (m *Manager) Stop(ctx context.Context, unit string) error {
 	return ignoreMissing(m.job(ctx, "StopUnit", unit))
@@ -123,21 +128,30 @@ func (m *Manager) job(ctx context.Context, method, unit string) error {
 	return nil
 }
 
-// Active returns the state of a unit (active, activating, failed, …) and its status text.
+// Active returns the state of a service (active, activating, failed, …) and its status text.
 func (m *Manager) Active(ctx context.Context, unit string) (state, status string, err error) {
-	var v dbus.Variant
-	for _, p := range []struct {
-		kind, name string
-		to         *string
-	}{{"Unit", "ActiveState", &state}, {"Service", "StatusText", &status}} {
-		err := m.conn.Object(destination, unitPath(unit)).
-			CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, destination+"."+p.kind, p.name).Store(&v)
-		if err != nil {
-			return "", "", fmt.Errorf("get %s of %s from systemd: %w", p.name, unit, contextError(ctx, err))
-		}
-		*p.to, _ = v.Value().(string)
+	if state, err = m.property(ctx, unit, "Unit", "ActiveState"); err == nil {
+		status, err = m.property(ctx, unit, "Service", "StatusText")
 	}
-	return state, status, nil
+	return state, status, err
+}
+
+// Loaded reports whether the manager accepts a unit's file.
+func (m *Manager) Loaded(ctx context.Context, unit string) (bool, error) {
+	state, err := m.property(ctx, unit, "Unit", "LoadState")
+	return state == "loaded", err
+}
+
+// property returns a property of a unit that is text; kind is the interface that has it.
+func (m *Manager) property(ctx context.Context, unit, kind, name string) (text string, err error) {
+	var v dbus.Variant
+	err = m.conn.Object(destination, unitPath(unit)).
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, destination+"."+kind, name).Store(&v)
+	if err != nil {
+		return "", fmt.Errorf("get %s of %s from systemd: %w", name, unit, contextError(ctx, err))
+	}
+	text, _ = v.Value().(string)
+	return text, nil
 }
 
 // ignoreMissing ignores the error for a unit that the manager does not know.

@@ -14,28 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/systemd/systemdtest"
 )
 
 // deaf is a manager that accepts connections and calls do, and never answers.
 func deaf(t *testing.T, do func(net.Conn)) delegation.Manager {
 	t.Helper()
-	m := delegation.Manager{Socket: filepath.Join(t.TempDir(), "private"), Slice: "app.slice"}
-	l, err := net.Listen("unix", m.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { c.Close() })
-			go do(c)
-		}
-	}()
-	return m
+	return delegation.Manager{Socket: systemdtest.Listen(t, t.TempDir(), do), Slice: "app.slice"}
 }
 
 func TestAManagerThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
@@ -85,7 +70,7 @@ func TestAManagerThatDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 // recorder is a manager that does what it is asked. It sends the properties of scopes to calls.
 func recorder(t *testing.T, calls chan<- map[string]any) func(net.Conn) {
 	return func(c net.Conn) {
-		in, err := acceptLogin(c)
+		in, err := systemdtest.AcceptLogin(c)
 		if err != nil {
 			return
 		}
@@ -114,7 +99,7 @@ func recorder(t *testing.T, calls chan<- map[string]any) func(net.Conn) {
 			if err != nil {
 				t.Error(err)
 			}
-			if err := reply(c, serial, m, values...); err != nil {
+			if err := systemdtest.Reply(c, serial, m, values...); err != nil {
 				return
 			}
 			if properties == nil {
@@ -125,10 +110,7 @@ func recorder(t *testing.T, calls chan<- map[string]any) func(net.Conn) {
 				got[p.Name] = p.Value.Value()
 			}
 			calls <- got
-			signal := &dbus.Message{Type: dbus.TypeSignal, Body: []any{uint32(7), job, "podrun-a-b.scope", "done"}, Headers: map[dbus.HeaderField]dbus.Variant{
-				dbus.FieldPath:      dbus.MakeVariant(dbus.ObjectPath("/org/freedesktop/systemd1")),
-				dbus.FieldInterface: dbus.MakeVariant("org.freedesktop.systemd1.Manager"), dbus.FieldMember: dbus.MakeVariant("JobRemoved")}}
-			if send(c, serial+1, signal) != nil {
+			if systemdtest.Send(c, serial+1, systemdtest.JobRemoved(job, "podrun-a-b.scope", "done")) != nil {
 				return
 			}
 		}

@@ -52,6 +52,9 @@ const firewalls = "docker.service libvirtd.service firewalld.service ufw.service
 func (s Service) File(unit string) []byte {
 	var b strings.Builder
 	line := begin(&b, unit, s.Description, s.System)
+	if s.System {
+		afterNetwork(line)
+	}
 	// A pod whose images are not available yet waits by itself. A pod that fails at once is
 	// restarted for ever, as the kubelet does.
 	line("StartLimitIntervalSec=0")
@@ -95,13 +98,17 @@ func begin(b *strings.Builder, unit, description string, system bool) (line func
 	}
 	line("%s\n# into a drop-in (systemctl%s edit %s).", generatedHeader, user, unit)
 	line("\n[Unit]\nDescription=%s", escapeSpecifiers(description))
-	if system {
-		line("Wants=network-online.target\nAfter=network-online.target")
-		// The pods' egress depends on the host's firewall rules: these must exist first.
-		line("After=%s", firewalls)
-	}
 	return line
 }
+
+// afterNetwork makes a unit of the system start when the network is there.
+func afterNetwork(line func(string, ...any)) {
+	line("Wants=network-online.target\nAfter=network-online.target")
+	afterFirewalls(line)
+}
+
+// afterFirewalls makes a unit of the system start after the host's firewall rules exist: the pods' egress depends on them.
+func afterFirewalls(line func(string, ...any)) { line("After=%s", firewalls) }
 
 // bootTarget returns the target that starts units at boot.
 func bootTarget(system bool) string {
@@ -120,6 +127,9 @@ const NodeUnit = "podrun-node.service"
 func NodeFile(program string, args []string, system bool) []byte {
 	var b strings.Builder
 	line := begin(&b, NodeUnit, "podrun node: pods of a Kubernetes cluster", system)
+	if system {
+		afterNetwork(line)
+	}
 	line("StartLimitIntervalSec=0")
 	line("\n[Service]\nExecStart=%s node%s", quoteWord(program, false), joinWords(args))
 	line("KillMode=process\nTimeoutStopSec=15min\nRestart=always\nRestartSec=2\nRestartPreventExitStatus=2")

@@ -2,6 +2,8 @@ package webui
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,11 +82,33 @@ func TestViews(t *testing.T) {
 		p.open(hash)
 		readableAt(t, p)
 	}
+	sets(t, p, m)
 	p.open("#/services")
 	m.podrun(objects, "delete", "-f", "-")
 	p.until("what is removed goes by itself", `document.querySelector('main').innerText.includes('No services.')`)
 	nothingUnexpected(t, b, root, p)
 	m.end()
+}
+
+// sets: the first view has a table of sets while there are any, with what has failed.
+func sets(t *testing.T, p *tab, m *machine) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.open("#/")
+	const section = `document.querySelector('section[aria-label=Sets]')`
+	p.until("without sets there is no table of them", section+`?.hidden`)
+	write("prices.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: prices}\n")
+	m.podrun("", "follow", "--once", "--stable", "0s", "--name", "prices", dir)
+	p.until("a set comes by itself", section+`.querySelector('tr[data-key=prices][data-mood=good]')?.innerText.includes('Ready')`)
+	readableAt(t, p)
+	m.podrun("", "follow", "rm", "prices")
+	p.until("a set goes by itself", section+`.hidden`)
 }
 
 // sameTable: a table gets the columns and the cells that a command prints, apart from elapsed time.

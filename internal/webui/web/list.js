@@ -1,8 +1,9 @@
-// All pods, and what has happened to them lately.
+// All pods and sets, and what has happened to the pods lately.
 
 import { Chart, draw } from './chart.js'
 import { Events } from './events.js'
 import { Filter } from './filter.js'
+import { rowsOf, Section } from './objects.js'
 import { address } from './route.js'
 import { Table } from './table.js'
 import { age, bytes, command, cores, el, mood, plain, setText } from './words.js'
@@ -16,10 +17,12 @@ export class List {
   #tiles = new Tiles()
   #pods = new Table('Pods', ['Namespace', 'Name', 'Ready', 'Status', 'Restarts', 'Age', 'CPU', 'Memory'])
   #none = el('p', { class: 'none' })
+  #sets = new Section('sets')
   #events = new Events(shownEvents, 'Latest events')
   element = el('div', {},
     el('div', { class: 'head' }, el('h1', { tabindex: '-1' }, 'Pods'), this.#filter.element),
-    this.#tiles.element, el('section', { 'aria-label': 'Pods' }, this.#none, this.#pods.element), this.#events.element)
+    this.#tiles.element, el('section', { 'aria-label': 'Pods' }, this.#none, this.#pods.element),
+    this.#sets.element, this.#events.element)
 
   show(model) {
     this.#model = model
@@ -30,6 +33,7 @@ export class List {
     else if (model.pods.size > 0) setText(this.#none, 'No pod matches the filter.')
     else if (!this.#none.querySelector('code')) this.#none.replaceChildren('No pods. Start one: ', command('podrun up -d -f FILE'))
     this.#tiles.show(model)
+    this.#sets.show(model, rowsOf(model, 'sets'))
     this.#pods.show(pods.map(([key, pod]) => this.#row(model, key, pod)))
     for (const key of this.#usages.keys()) {
       if (!model.pods.has(key)) this.#usages.delete(key)

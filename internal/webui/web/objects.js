@@ -20,7 +20,7 @@ export const groups = {
 // groupOf returns the view that shows a kind.
 export function groupOf(kind) { return Object.keys(groups).find(g => groups[g].kinds.includes(kind)) }
 
-const titles = { images: 'Images' }
+const titles = { images: 'Images', sets: 'Sets' }
 const titleOf = kind => titles[kind] ?? kind + 's'
 
 // texts returns a row's cells by column. Elapsed time is counted here.
@@ -32,20 +32,52 @@ function texts(model, kind, row) {
   }))
 }
 
+// rowsOf returns the rows of a kind: their keys, what the machine sends, and their texts.
+export function rowsOf(model, kind) { return [...model.of(kind)].map(([key, row]) => [key, row, texts(model, kind, row)]) }
+
+// Section is the table of a kind, below its title and the number of rows. Without rows it is hidden.
+export class Section {
+  #kind
+  #table
+  #count = el('small')
+  element
+
+  constructor(kind) {
+    this.#kind = kind
+    this.element = el('section', { 'aria-label': titleOf(kind), hidden: true }, el('h2', {}, titleOf(kind), ' ', this.#count))
+  }
+
+  show(model, rows) {
+    this.element.hidden = rows.length === 0
+    if (!this.#table) {
+      if (rows.length === 0) return // the columns may not be known
+      this.#table = new Table(titleOf(this.#kind), model.of('tables').get(this.#kind).columns)
+      this.element.append(this.#table.element)
+    }
+    setText(this.#count, String(rows.length))
+    const opens = groupOf(this.#kind) && this.#kind !== 'images'
+    this.#table.show(rows.map(([key, , cells]) => ({
+      key,
+      mood: rowMood(cells),
+      cells: Object.entries(cells).map(([column, text]) => column === 'NAME' && opens ? { text, href: address(this.#kind, ...key.split('/')) } : text),
+    })))
+  }
+}
+
 export class Group {
   #group
   #model
   #filter = new Filter(() => this.show(this.#model))
-  #tables = new Map() // by kind
+  #tables = new Map() // by kind: a Section
   #none = el('p', { class: 'none' })
   #others = el('p', { class: 'none' })
-  #sections = el('div')
   element
 
   constructor(name) {
     this.#group = groups[name]
+    for (const kind of this.#group.kinds) this.#tables.set(kind, new Section(kind))
     this.element = el('div', {}, el('div', { class: 'head' }, el('h1', { tabindex: '-1' }, this.#group.title), this.#filter.element),
-      this.#sections, this.#none, this.#others)
+      ...[...this.#tables.values()].map(section => section.element), this.#none, this.#others)
   }
 
   show(model) {
@@ -53,12 +85,12 @@ export class Group {
     let shown = 0, all = 0
     const empty = []
     for (const kind of this.#group.kinds) {
-      const rows = [...model.of(kind)].map(([key, row]) => [key, row, texts(model, kind, row)])
+      const rows = rowsOf(model, kind)
       const matching = rows.filter(([, row, cells]) => this.#filter.matches(Object.values(cells), row.labels))
       all += rows.length
       shown += matching.length
       if (rows.length === 0) empty.push(titleOf(kind))
-      this.#table(model, kind, matching)
+      this.#tables.get(kind).show(model, matching)
     }
     this.#filter.count(shown, all)
     this.#none.hidden = shown > 0
@@ -67,26 +99,6 @@ export class Group {
     else if (!this.#none.querySelector('code')) this.#none.replaceChildren(`No ${this.#group.title.toLowerCase()}. Make some: `, command(this.#group.fill))
     this.#others.hidden = all === 0 || empty.length === 0
     setText(this.#others, `None of: ${empty.join(', ')}`)
-  }
-
-  #table(model, kind, rows) {
-    if (!this.#tables.has(kind)) {
-      const columns = model.of('tables').get(kind)?.columns
-      if (!columns) return // not loaded yet
-      const table = new Table(titleOf(kind), columns)
-      const count = el('small')
-      const section = el('section', { 'aria-label': titleOf(kind) }, el('h2', {}, titleOf(kind), ' ', count), table.element)
-      this.#tables.set(kind, { table, count, section })
-      this.#sections.append(section)
-    }
-    const { table, count, section } = this.#tables.get(kind)
-    section.hidden = rows.length === 0
-    setText(count, String(rows.length))
-    table.show(rows.map(([key, , cells]) => ({
-      key,
-      mood: rowMood(cells),
-      cells: Object.entries(cells).map(([column, text]) => column === 'NAME' && kind !== 'images' ? { text, href: address(kind, ...key.split('/')) } : text),
-    })))
   }
 
   close() {}

@@ -81,7 +81,7 @@ export function mood(pod) {
 export function rowMood(row) {
   const status = row['STATUS'] ?? ''
   if (failed.test(status)) return 'bad'
-  if (/^(Bound|Available|Active)$/.test(status)) return 'good'
+  if (/^(Bound|Available|Active|Ready)$/.test(status)) return 'good'
   if (/^Complete/.test(status)) return 'done'
   if (status) return 'busy'
   const [ready, all] = (row['READY'] ?? '').includes('/') ? row['READY'].split('/') : [row['READY'], row['DESIRED']]

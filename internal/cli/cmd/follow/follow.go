@@ -11,9 +11,11 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/internal/setreport"
 	"github.com/podrun/podrun/internal/cli/podset"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/sleep"
+	"github.com/podrun/podrun/internal/store"
 )
 
 // NewCommand returns the command follow.
@@ -46,6 +48,8 @@ Examples:
 			&cli.DurationFlag{Name: "every", Value: 15 * time.Minute, Usage: "without --once: look at the source every `DURATION`"},
 			&cli.BoolFlag{Name: "retry", Usage: "also try a version that has failed before"},
 			&cli.BoolFlag{Name: "allow-older", Usage: "also apply an artifact that was made before the one that runs"},
+			&cli.StringFlag{Name: "report", Usage: "post how each change has ended to this `URL`, as Flux's webhooks do"},
+			&cli.StringFlag{Name: "report-key", Usage: "sign reports with the key in this `FILE` (X-Signature, HMAC-SHA256)"},
 		),
 		Subcommands: []*cli.Command{lsCommand(env), statusCommand(env), historyCommand(env), rollbackCommand(env), rmCommand(env)},
 		Action:      cmdutil.Action(func() cmdutil.Command { return &followOptions{env: env} }),
@@ -70,10 +74,12 @@ func changeFlags() []cli.Flag {
 
 // followOptions are the command line of follow.
 type followOptions struct {
-	env   *cmdutil.Env
-	set   podset.Options
-	once  bool
-	every time.Duration
+	env       *cmdutil.Env
+	set       podset.Options
+	once      bool
+	every     time.Duration
+	report    string
+	reportKey string
 }
 
 // Complete implements cmdutil.Command.
@@ -84,6 +90,7 @@ func (o *followOptions) Complete(c *cli.Context) (err error) {
 		Rules: podset.Rules{Retry: c.Bool("retry"), AllowOlder: c.Bool("allow-older")},
 	}
 	o.once, o.every = c.Bool("once"), c.Duration("every")
+	o.report, o.reportKey = c.String("report"), c.String("report-key")
 	o.env.Policy, o.env.Pull = c.String("policy"), o.env.RegistryOptions(c)
 	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
 	return nil
@@ -98,6 +105,13 @@ func (o *followOptions) Validate() (err error) {
 		return cmdutil.UsageErrorf("follow", "follow reads artifacts, directories and files, not %s", resource.DisplayName(o.set.Files[0]))
 	case o.every <= 0:
 		return cmdutil.UsageErrorf("follow", "--every must not be %v", o.every)
+	case o.report == "" && o.reportKey != "":
+		return cmdutil.UsageErrorf("follow", "--report-key requires --report")
+	}
+	if o.report != "" {
+		if err := o.useWebhook(); err != nil {
+			return err
+		}
 	}
 	if o.set.Name == "" {
 		o.set.Name, err = resource.SetName(o.set.Files[0])
@@ -105,6 +119,20 @@ func (o *followOptions) Validate() (err error) {
 		err = resource.CheckSetName(o.set.Name)
 	}
 	return errors.Join(err, o.set.Validate("follow"))
+}
+
+// useWebhook makes changes reported. A report that fails changes nothing in the set.
+func (o *followOptions) useWebhook() error {
+	webhook, err := setreport.New(o.report, o.reportKey)
+	if err != nil {
+		return err
+	}
+	o.set.Changed = func(change store.SetChange) {
+		if err := webhook.Post(context.Background(), o.set.Name, change); err != nil { // an interrupted change is reported, too
+			o.env.Warn(err)
+		}
+	}
+	return nil
 }
 
 // Run looks at the source, once or until it is interrupted.

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
-	"github.com/podrun/podrun/internal/pod/podrow"
+	"github.com/podrun/podrun/internal/cli/internal/printers"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -144,47 +145,11 @@ func notFound(name string) error {
 	return report.New(report.Failure, "podrun follow ls lists the sets", "there is no set %q", name)
 }
 
-// stateOf returns the state of a set in words.
-func stateOf(s set) string {
-	switch {
-	case s.State == store.SetSettled && s.Current == nil:
-		return "Failed"
-	case s.State == store.SetSettled && len(s.History) > 0 && s.History[len(s.History)-1].Result == store.SetFailed:
-		return "RolledBack"
-	case s.State == store.SetSettled:
-		return "Ready"
-	case !s.Changing:
-		return "Interrupted"
-	case s.State == store.SetTrying:
-		return "Changing"
-	}
-	return "GoingBack"
-}
-
-// nameOf returns a version's name for people: what its annotations say, or the beginning of its digest.
-func nameOf(version, revision, digest string) string {
-	for _, name := range []string{version, revision} {
-		if name != "" {
-			return report.Escape(name)
-		}
-	}
-	return short(digest)
-}
-
-func short(digest string) string { return fmt.Sprintf("%.19s", digest) }
-
 func printSets(env *cmdutil.Env, sets []set) error {
-	rows := [][]string{{"NAME", "STATUS", "VERSION", "DIGEST", "CHANGED", "SOURCE"}}
+	rows := [][]string{printers.SetHeader()}
 	now := time.Now()
 	for _, s := range sets {
-		version, digest, changed := "-", "-", "-"
-		if s.Current != nil {
-			version, digest = nameOf(s.Current.Version, s.Current.Revision, s.Current.Digest), short(s.Current.Digest)
-		}
-		if len(s.History) > 0 {
-			changed = podrow.Age(s.History[len(s.History)-1].At, now)
-		}
-		rows = append(rows, []string{s.Name, stateOf(s), version, digest, changed, report.Escape(s.Source)})
+		rows = append(rows, printers.SetRow(s.Name, s.Set, s.Changing, now))
 	}
 	return env.PrintTable(rows)
 }
@@ -194,7 +159,7 @@ func printStatus(env *cmdutil.Env, sets []set) error {
 		if i > 0 {
 			fmt.Fprintln(env.Out)
 		}
-		fmt.Fprintf(env.Out, "Name:     %s\nSource:   %s\nStatus:   %s\n", s.Name, report.Escape(s.Source), stateOf(s))
+		fmt.Fprintf(env.Out, "Name:     %s\nSource:   %s\nStatus:   %s\n", s.Name, report.Escape(s.Source), printers.SetStatus(s.Set, s.Changing))
 		printVersion(env, "Current:  ", s.Current)
 		if s.Next != nil {
 			printVersion(env, "Next:     ", s.Next)
@@ -244,12 +209,7 @@ func membersOf(v *store.SetVersion) (names []string) {
 func printHistory(env *cmdutil.Env, sets []set) error {
 	rows := [][]string{{"TIME", "RESULT", "VERSION", "DIGEST", "REASON"}}
 	for _, c := range sets[0].History {
-		reason := c.Reason
-		if reason == "" {
-			reason = "-"
-		}
-		first, _, _ := strings.Cut(report.Escape(reason), "\n")
-		rows = append(rows, []string{c.At.Local().Format(time.DateTime), string(c.Result), nameOf(c.Version, c.Revision, c.Digest), short(c.Digest), first})
+		rows = append(rows, []string{c.At.Local().Format(time.DateTime), string(c.Result), printers.SetVersionName(c.Version, c.Revision, c.Digest), printers.ShortDigest(c.Digest), cmp.Or(printers.FirstLine(c.Reason), "-")})
 	}
 	return env.PrintTable(rows)
 }

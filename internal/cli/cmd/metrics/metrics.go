@@ -33,8 +33,9 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage: "print or serve the metrics of pods for Prometheus",
 		Description: `Prints the metrics of the user's pods in the Prometheus text format, under the
 names that the kubelet, cAdvisor and kube-state-metrics use: the resource usage
-of containers, the states of pods, and the replicas of workloads. It only reads
-files, and starts no supervisor. A value that is not known is left out.
+of containers, the states of pods, and the replicas of workloads; and of the
+sets of podrun follow. It only reads files, and starts no supervisor. A value
+that is not known is left out.
 
 With --listen or --socket it serves them at /metrics until Ctrl-C, without a
 password: whoever reaches the address can read them. A request must name the

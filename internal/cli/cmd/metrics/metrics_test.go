@@ -9,10 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/internal/workload"
 )
@@ -109,6 +113,78 @@ func TestMetricsOfDamagedPod(t *testing.T) {
 	}
 }
 
+func writeSet(t *testing.T, h *clitest.Host, name string, s store.Set) {
+	t.Helper()
+	if err := h.Dirs.WriteSet(name, &s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shop is a set that is back at its version after another one has failed twice, with other variables.
+var shop = store.Set{
+	Source: "oci://registry.example.org/team/shop:1", State: store.SetSettled,
+	Current:  &store.SetVersion{Digest: "sha256:1", Revision: "main@sha1:4f2c", Version: "1.0"},
+	Rejected: []store.SetReject{{Digest: "sha256:2", Inputs: "a"}, {Digest: "sha256:2", Inputs: "b"}},
+	History: []store.SetChange{
+		{At: time.Unix(1700000000, 0), Result: store.SetApplied, Digest: "sha256:1"},
+		{At: time.Unix(1700000060, 0), Result: store.SetFailed, Digest: "sha256:2"},
+	},
+}
+
+func TestMetricsOfSets(t *testing.T) {
+	h := clitest.NewHost(t)
+	if got := h.Run("metrics"); got.Code != 0 || strings.Contains(got.Out, "podrun_follow") {
+		t.Errorf("without sets: %+v", got)
+	}
+	writeSet(t, h, "shop", shop)
+	writeSet(t, h, "first", store.Set{State: store.SetTrying, Next: &store.SetVersion{Digest: "sha256:3"}})
+	changing := shop
+	changing.State = store.SetReturning
+	writeSet(t, h, "undone", changing)
+	lock, err := h.Dirs.LockSet("undone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if free, err := lock.TryExclusive(); err != nil || !free {
+		t.Fatalf("%v, %v", free, err)
+	}
+	got := h.Run("metrics")
+	if got.Code != 0 || got.Err != "" {
+		t.Fatalf("%+v", got)
+	}
+	var lines []string
+	for line := range strings.Lines(got.Out) {
+		if strings.HasPrefix(line, "podrun_follow_") && !strings.HasSuffix(line, " 0\n") {
+			lines = append(lines, line)
+		}
+	}
+	const want = `podrun_follow_info{set="first",source="",digest="",revision="",version=""} 1
+podrun_follow_info{set="shop",source="oci://registry.example.org/team/shop:1",digest="sha256:1",revision="main@sha1:4f2c",version="1.0"} 1
+podrun_follow_info{set="undone",source="oci://registry.example.org/team/shop:1",digest="sha256:1",revision="main@sha1:4f2c",version="1.0"} 1
+podrun_follow_state{set="first",state="interrupted"} 1
+podrun_follow_state{set="shop",state="settled"} 1
+podrun_follow_state{set="undone",state="returning"} 1
+podrun_follow_ready{set="shop",digest="sha256:1"} 1
+podrun_follow_last_change_timestamp_seconds{set="shop",result="failed"} 1.70000006e+09
+podrun_follow_last_change_timestamp_seconds{set="undone",result="failed"} 1.70000006e+09
+podrun_follow_rejected{set="shop",digest="sha256:2"} 1
+podrun_follow_rejected{set="undone",digest="sha256:2"} 1
+`
+	if diff := cmp.Diff(want, strings.Join(lines, "")); diff != "" {
+		t.Error(diff)
+	}
+	for _, line := range []string{`podrun_follow_state{set="first",state="trying"} 0`, `podrun_follow_ready{set="first",digest=""} 0`, `podrun_follow_ready{set="undone",digest="sha256:1"} 0`} {
+		if !strings.Contains(got.Out, line+"\n") {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	write(t, filepath.Join(h.Dirs.Data, "sets/first/set.json"), "{")
+	if got := h.Run("metrics"); got.Code != 1 || !strings.HasPrefix(got.Err, "podrun: read metrics: read the record of set first: ") || !strings.Contains(got.Out, `podrun_follow_ready{set="shop"`) {
+		t.Errorf("a damaged record: %+v", got)
+	}
+}
+
 // TestDashboard checks that every metric that the dashboard queries is exported.
 func TestDashboard(t *testing.T) {
 	testenv.Need(t, func() error {
@@ -127,8 +203,9 @@ func TestDashboard(t *testing.T) {
 	app.LastState.Terminated = &pod.Terminated{ExitCode: 1, Reason: "Error"}
 	st := clitest.Status(pod.Running, app, clitest.RunningContainer("log-shipper"))
 	st.Conditions = []pod.Condition{{Type: "Ready", Status: "False"}}
-	store(h, deployment)
-	store(h, job, pod.Condition{Type: "Failed", Status: "True"})
+	put(h, deployment)
+	put(h, job, pod.Condition{Type: "Failed", Status: "True"})
+	writeSet(t, h, "shop", shop)
 
 	text := h.Run("metrics").Out // with the usage of app
 	h.Supervisor("default", "web").Publish(st)
@@ -159,8 +236,8 @@ const (
 	job        = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n"
 )
 
-// store stores a workload, without a controller.
-func store(h *clitest.Host, text string, conditions ...pod.Condition) {
+// put stores a workload, without a controller.
+func put(h *clitest.Host, text string, conditions ...pod.Condition) {
 	h.T.Helper()
 	objects, err := manifest.LoadInNamespace("", []byte(text), "default", nil)
 	if err != nil {

@@ -125,30 +125,11 @@ func (o *installOptions) install(ctx context.Context, u *unitFile) error {
 		return err
 	}
 	defer manager.Close()
-	changed, err := u.write(o.dirs)
-	if err != nil {
-		return err
-	}
 	soon, cancel := context.WithTimeout(ctx, managerTime)
 	defer cancel()
-	var disabled, enabled bool
-	if changed {
-		if err := manager.Reload(soon); err != nil {
-			return err
-		}
-		if disabled, err = manager.Disable(soon, u.name); err != nil { // WantedBy= may have changed
-			return err
-		}
-	}
-	if u.enable {
-		if enabled, err = manager.Enable(soon, u.name); err != nil {
-			return err
-		}
-	}
-	if disabled || enabled { // makes the manager read the links again
-		if err := manager.Reload(soon); err != nil {
-			return err
-		}
+	changed, err := o.place(soon, manager, u)
+	if err != nil {
+		return err
 	}
 	state, _, err := manager.Active(soon, u.name)
 	if err != nil {
@@ -159,15 +140,44 @@ func (o *installOptions) install(ctx context.Context, u *unitFile) error {
 	case !o.now:
 		return nil
 	case state == "active":
-		err = startAndReport(ctx, o.env, manager, u, manager.ReloadOrRestart)
-	default:
-		err = startAndReport(ctx, o.env, manager, u, manager.Start)
+		return o.start(ctx, manager, u, manager.ReloadOrRestart)
 	}
-	if err != nil {
+	if err := o.start(ctx, manager, u, manager.Start); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.env.Out, "%s started\n", u.name)
+	return nil
+}
+
+// place writes a unit's files and enables it; changed reports whether the files differ from the existing ones.
+func (o *installOptions) place(ctx context.Context, manager *systemd.Manager, u *unitFile) (changed bool, err error) {
+	if changed, err = u.write(o.dirs); err != nil {
+		return false, err
+	}
+	var disabled, enabled bool
+	if changed {
+		if err := manager.Reload(ctx); err != nil {
+			return false, err
+		}
+		if disabled, err = manager.Disable(ctx, u.name); err != nil { // WantedBy= may have changed
+			return false, err
+		}
+	}
+	if u.enable {
+		if enabled, err = manager.Enable(ctx, u.name); err != nil {
+			return false, err
+		}
+	}
+	if disabled || enabled { // makes the manager read the links again
+		err = manager.Reload(ctx)
+	}
+	return changed, err
+}
+
+// start starts a unit, or changes a running one, by do.
+func (o *installOptions) start(ctx context.Context, manager *systemd.Manager, u *unitFile, do func(context.Context, string) error) error {
+	if err := startAndReport(ctx, o.env, manager, u, do); err != nil {
 		return report.New(report.Failure, "systemctl"+userOption(o.dirs)+" status "+u.short()+", and journalctl"+userOption(o.dirs)+" -u "+u.short(), "%s does not start: %w", u.name, err)
-	}
-	if state != "active" {
-		fmt.Fprintf(o.env.Out, "%s started\n", u.name)
 	}
 	return nil
 }
@@ -254,13 +264,16 @@ func put(path string, text []byte, write func(string, []byte) error) error {
 	return write(path, text)
 }
 
+func installedWord(changed bool) string {
+	if changed {
+		return "installed"
+	}
+	return "unchanged"
+}
+
 func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string) {
 	env := o.env
-	word := "unchanged"
-	if changed {
-		word = "installed"
-	}
-	fmt.Fprintf(env.Out, "%s %s\n", u.name, word)
+	fmt.Fprintf(env.Out, "%s %s\n", u.name, installedWord(changed))
 	if u.replaces != "" {
 		fmt.Fprintf(env.ErrOut, "podrun: it replaces the unit of %s, which no longer exists\n", report.Escape(u.replaces))
 	}
@@ -276,8 +289,15 @@ func (o *installOptions) reportInstalled(u *unitFile, changed bool, state string
 	}
 	if !u.enable {
 		fmt.Fprintf(env.ErrOut, "podrun: %s does not start at boot: its [Install] section is empty\n", u.short())
-	} else if !o.dirs.System && !systemd.LingerEnabled() {
-		fmt.Fprintf(env.ErrOut, "podrun: warning: without lingering %s starts when you log in and stops when you log out; loginctl enable-linger starts it at boot\n", u.short())
+	} else {
+		o.warnOfLingering(u)
+	}
+}
+
+// warnOfLingering warns of a unit of a user whose units end with the login.
+func (o *installOptions) warnOfLingering(u *unitFile) {
+	if !o.dirs.System && !systemd.LingerEnabled() {
+		fmt.Fprintf(o.env.ErrOut, "podrun: warning: without lingering %s starts when you log in and stops when you log out; loginctl enable-linger starts it at boot\n", u.short())
 	}
 }
 

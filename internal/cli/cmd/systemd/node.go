@@ -61,14 +61,16 @@ func (o *installNodeOptions) Run(ctx context.Context) error {
 	u := &unitFile{name: systemd.NodeUnit, text: systemd.NodeFile(program, o.words, o.dirs.System), enable: true}
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return withNodeHint(o.install(ctx, u), o.words) })
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		return withoutUnit(o.install(ctx, u), append([]string{"node"}, o.words...)...)
+	})
 }
 
-// withNodeHint returns the error of an installation with a hint for machines without systemd; words are the options of
-// podrun node.
-func withNodeHint(err error, words []string) error {
+// withoutUnit returns the error of an installation with a hint for machines without systemd: the command line of podrun
+// that does the same there, by words.
+func withoutUnit(err error, words ...string) error {
 	if !errors.Is(err, systemd.ErrNotBooted) {
 		return err
 	}
-	return report.New(report.Failure, strings.Join(append([]string{"podrun node"}, words...), " ")+" runs the node without a unit", "%w", systemd.ErrNotBooted)
+	return report.New(report.Failure, "podrun "+strings.Join(words, " ")+" runs without a unit", "%w", systemd.ErrNotBooted)
 }

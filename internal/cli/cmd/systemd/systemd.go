@@ -21,7 +21,7 @@ Examples:
   systemctl --user status podrun@web
   journalctl --user -u podrun@web
 `,
-		Subcommands: []*cli.Command{installCommand(env), installNodeCommand(env), uninstallCommand(env), showUnitCommand(env), stopPostCommand(env)},
-		Action:      cmdline.NeedSubcommand("systemd", "systemd requires one of install, install-node, uninstall and show"),
+		Subcommands: []*cli.Command{installCommand(env), installNodeCommand(env), installFollowCommand(env), uninstallCommand(env), showUnitCommand(env), stopPostCommand(env)},
+		Action:      cmdline.NeedSubcommand("systemd", "systemd requires one of install, install-node, install-follow, uninstall and show"),
 	}
 }

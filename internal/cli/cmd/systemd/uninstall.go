@@ -23,10 +23,12 @@ func uninstallCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "stop and remove units created by install",
 		ArgsUsage: "NAME...",
 		Description: `Stops the units, which stops their pods, and removes the files that install has
-created: the unit, its links, and the copy of the manifest.
+created: the unit, its links, and the copy of the manifest. The pods of
+install-node and install-follow keep running.
 
 Examples:
   podrun systemd uninstall web
+  podrun systemd uninstall follow-set
 `,
 		Flags:  unitScopeFlags(),
 		Action: cmdutil.Action(func() cmdutil.Command { return &uninstallOptions{unitOptions{env: env}} }),
@@ -90,6 +92,14 @@ func (o *showOptions) Run(context.Context) error {
 	word := o.words[0]
 	if path, text, err := installed(dirs, word); err == nil {
 		fmt.Fprintf(env.Out, "# %s\n%s", path, text)
+		if systemd.FollowedBy(text) == "" {
+			return nil
+		}
+		timer := systemd.FollowTimer(path)
+		if text, err = os.ReadFile(timer); err != nil {
+			return fmt.Errorf("read the unit: %w", err)
+		}
+		fmt.Fprintf(env.Out, "\n# %s\n%s", timer, text)
 		return nil
 	} else if _, serr := os.Stat(word); errors.Is(serr, fs.ErrNotExist) && word != "-" {
 		return err
@@ -106,14 +116,18 @@ func (o *showOptions) Run(context.Context) error {
 	return nil
 }
 
-// installed finds a unit by the user's word: web, podrun@web or web.service.
+// installed finds a unit by the user's word: web, podrun@web, web.service or follow-web.
 func installed(dirs systemd.UnitDirs, word string) (path string, text []byte, err error) {
 	missing := report.New(report.Failure, "podrun systemd install FILE creates one", "there is no unit %q of podrun", word)
 	if word == "" || strings.ContainsRune(word, '/') {
 		return "", nil, missing
 	}
 	short := strings.TrimSuffix(word, ".service")
-	for _, name := range []string{"podrun@" + short, short} {
+	names := []string{"podrun@" + short, short}
+	if strings.HasPrefix(short, "follow-") {
+		names = append(names, "podrun-"+short)
+	}
+	for _, name := range names {
 		path := filepath.Join(dirs.Units, name+".service")
 		text, err := os.ReadFile(path)
 		switch {
@@ -160,18 +174,28 @@ func (o *uninstallOptions) uninstall(ctx context.Context, m *systemd.Manager, wo
 		return err
 	}
 	name := filepath.Base(path)
-	if err := m.Stop(ctx, name); err != nil {
-		return report.New(report.Failure, "podrun ps shows what runs; try again", "cannot stop %s, it was not removed: %w", name, err)
+	units, files := []string{name}, []string{path}
+	if manifest := systemd.ManifestOf(text); manifest != "" {
+		files = append(files, manifest)
+	}
+	follows := systemd.FollowedBy(text) != ""
+	if follows { // the timer first: it starts the service
+		timer := systemd.FollowTimer(name)
+		units, files = append([]string{timer}, units...), append([]string{filepath.Join(dirs.Units, timer)}, files...)
+	}
+	for _, unit := range units {
+		if err := m.Stop(ctx, unit); err != nil {
+			return report.New(report.Failure, "podrun ps shows what runs; try again", "cannot stop %s, it was not removed: %w", unit, err)
+		}
 	}
 	soon, cancel := context.WithTimeout(ctx, managerTime)
 	defer cancel()
-	if _, err := m.Disable(soon, name); err != nil {
-		return err
-	}
-	for _, file := range []string{path, systemd.ManifestOf(text)} {
-		if file == "" {
-			continue
+	for _, unit := range units {
+		if _, err := m.Disable(soon, unit); err != nil {
+			return err
 		}
+	}
+	for _, file := range files {
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove the unit: %w", err)
 		}
@@ -183,9 +207,15 @@ func (o *uninstallOptions) uninstall(ctx context.Context, m *systemd.Manager, wo
 	if err := m.Reload(soon); err != nil {
 		return err
 	}
-	if err := m.ResetFailed(soon, name); err != nil {
-		return err
+	for _, unit := range units {
+		if err := m.ResetFailed(soon, unit); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.env.Out, "%s uninstalled\n", unit)
 	}
-	fmt.Fprintf(o.env.Out, "%s uninstalled\n", name)
+	if follows {
+		set := systemd.FollowedSet(name)
+		fmt.Fprintf(o.env.ErrOut, "podrun: the pods of set %s keep running: podrun follow rm %s removes them\n", set, set)
+	}
 	return nil
 }

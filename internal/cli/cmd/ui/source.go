@@ -26,7 +26,7 @@ import (
 // readPause is the least interval between two reads of all pods for a page.
 const readPause = 250 * time.Millisecond
 
-// pageSource provides the contents of the page: what get, image ls, events, top and logs print, by the
+// pageSource provides the contents of the page: what get, image ls, follow ls, events, top and logs print, by the
 // same functions. It only reads files, so it wakes no supervisor that hibernates.
 type pageSource struct {
 	dirs   store.Dirs
@@ -84,7 +84,11 @@ func (s *pageSource) watched() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(pods, objects, s.images.WatchDirs()), nil
+	sets, err := s.dirs.SetDirs()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(pods, objects, sets, s.images.WatchDirs()), nil
 }
 
 // collection is what the page shows, and what cannot be read.
@@ -114,6 +118,7 @@ func (s *pageSource) read() (all []webui.Object, problem string) {
 	c.addPods(s)
 	c.addEvents(s)
 	c.addTables(s)
+	c.addSets(s)
 	c.addImages(s)
 	return c.all, strings.Join(c.problems, "; ")
 }

@@ -79,6 +79,31 @@ func (c *collection) addImages(s *pageSource) {
 	}
 }
 
+// setTable is the page's kind for the rows of follow ls. It has a column for the last failure.
+const setTable = "sets"
+
+// addSets adds the rows of follow ls, if there are any.
+func (c *collection) addSets(s *pageSource) {
+	names, err := s.dirs.Sets()
+	c.check(err)
+	head := append(printers.SetHeader(), "LAST FAILURE")
+	for _, name := range names {
+		record, err := s.dirs.Set(name)
+		if !c.check(err) || record == nil {
+			continue
+		}
+		row := append(printers.SetRow(name, record, s.dirs.SetChanging(name), time.Now()), printers.SetFailure(record))
+		since := map[string]time.Time{}
+		if len(record.History) > 0 {
+			since["CHANGED"] = record.History[len(record.History)-1].At
+		}
+		c.add(setTable, name, newTableRow(head, row, since, nil))
+	}
+	if len(names) > 0 {
+		c.add("tables", setTable, table{head})
+	}
+}
+
 // YAML returns what get -o yaml prints of a pod or a row of a table.
 func (s *pageSource) YAML(kind, key string) ([]byte, error) {
 	namespace, name, _ := strings.Cut(key, "/")

@@ -20,6 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/ui"
 	"github.com/podrun/podrun/internal/cli/internal/clitest"
 	"github.com/podrun/podrun/internal/pod"
+	"github.com/podrun/podrun/internal/store"
 )
 
 func TestUIListensHereAlone(t *testing.T) {
@@ -134,7 +135,7 @@ type pageObjects struct {
 	Tables struct {
 		Changed map[string]struct{ Columns []string }
 	}
-	Service, Deployment, Job, PersistentVolume, Images *pageRows
+	Service, Deployment, Job, PersistentVolume, Images, Sets *pageRows
 }
 
 // pageRows are rows of a table.
@@ -232,6 +233,54 @@ func TestUIShowsTables(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	readUntil(t, state, "a Service goes", func(s pageState) bool { return s.Objects.Service != nil && len(s.Objects.Service.Keys) == 0 })
+}
+
+// TestUIShowsSets: sets have a table when there are any, which follows their records.
+func TestUIShowsSets(t *testing.T) {
+	h := clitest.NewHost(t)
+	_, ask := visit(h, nil, "--port", "0")
+	state := ask("/api/state")
+	readUntil(t, state, "no table of sets", func(s pageState) bool {
+		if _, ok := s.Objects.Tables.Changed["sets"]; ok {
+			t.Error("there is a table of sets without sets")
+		}
+		return s.noPods()
+	})
+	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	set := &store.Set{
+		Source: "oci://registry.example.org/team/shop:1", State: store.SetSettled, Current: &store.SetVersion{Digest: "sha256:0123456789abcdef", Version: "1.0"},
+		History: []store.SetChange{{At: at, Result: store.SetApplied, Digest: "sha256:0123456789abcdef"}},
+	}
+	put := func() {
+		t.Helper()
+		if err := h.Dirs.WriteSet("shop", set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	row := func(s pageState) string {
+		if s.Objects.Sets == nil {
+			return ""
+		}
+		return strings.Join(s.Objects.Sets.Changed["shop"].Cells, "|")
+	}
+	put()
+	columns := ""
+	readUntil(t, state, "a set comes", func(s pageState) bool {
+		columns += strings.Join(s.Objects.Tables.Changed["sets"].Columns, "|")
+		return row(s) == "shop|Ready|1.0|sha256:0123456789ab||oci://registry.example.org/team/shop:1|" && s.Objects.Sets.Changed["shop"].Since["CHANGED"].Equal(at)
+	})
+	if columns != "NAME|STATUS|VERSION|DIGEST|CHANGED|SOURCE|LAST FAILURE" {
+		t.Errorf("the columns are %s", columns)
+	}
+	set.History = append(set.History, store.SetChange{At: at, Result: store.SetFailed, Version: "1.1", Reason: "pod web is not ready"})
+	put()
+	readUntil(t, state, "a change fails", func(s pageState) bool {
+		return row(s) == "shop|RolledBack|1.0|sha256:0123456789ab||oci://registry.example.org/team/shop:1|1.1: pod web is not ready"
+	})
+	if err := h.Dirs.RemoveSet("shop"); err != nil {
+		t.Fatal(err)
+	}
+	readUntil(t, state, "a set goes", func(s pageState) bool { return s.Objects.Sets != nil && len(s.Objects.Sets.Keys) == 0 })
 }
 
 // TestUIConnectsToNoSupervisor checks that the page does not wake hibernating supervisors.

@@ -97,13 +97,13 @@ func (k *launcher) ResizeScope(p store.Pod, from, to *pod.Plan) error {
 	return systemd.ChangeScope(ctx, manager, unit, scopeValues(from.Resources), scopeValues(to.Resources))
 }
 
-// scopeParent returns the unit whose main process this is (a unit of pods, or the unit of podrun node), if its pod
+// scopeParent returns the unit whose main process this is (a unit of pods, or one that its pods outlive), if its pod
 // has to run next to it in a scope. That is so if the unit's cgroup is not delegated: after a crash systemd
 // starts the main process in that cgroup again, which fails (EBUSY) while the pod has controllers below it. At
-// shutdown the unit ends its pods before systemd ends their scopes.
+// shutdown systemd stops the unit before the scopes: the unit ends its pods, or starts no others.
 func scopeParent(s *podinit.Options, m delegation.Manager, ok bool) (*systemd.Unit, error) {
 	unit, is := systemd.OwnUnit()
-	if s.Notify == nil && unit.Name != systemd.NodeUnit || !is || !ok {
+	if s.Notify == nil && !systemd.OutlivedByPods(unit.Name) || !is || !ok {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), unitScopeTime)

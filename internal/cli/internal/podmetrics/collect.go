@@ -1,4 +1,4 @@
-// Package podmetrics writes the metrics of pods and workloads in the Prometheus text format, under the names of the
+// Package podmetrics writes the metrics of pods, workloads and sets in the Prometheus text format, under the names of the
 // kubelet, cAdvisor and kube-state-metrics.
 package podmetrics
 
@@ -58,7 +58,7 @@ func (c *Collector) scrape() []byte {
 // returned too.
 func (c *Collector) Collect() ([]byte, error) {
 	var out bytes.Buffer
-	err := errors.Join(c.addUsage(&out, func(store.Pod) bool { return true }), c.addState(&out))
+	err := errors.Join(c.addUsage(&out, func(store.Pod) bool { return true }), c.addState(&out), c.addSets(&out))
 	writeError(&out, err)
 	return out.Bytes(), err
 }
