@@ -1,6 +1,8 @@
 package image
 
 import (
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/credentials"
 	"github.com/podrun/podrun/image/layer"
@@ -51,6 +53,14 @@ func Reason(err error) string { return api.Reason(err) }
 
 // IsTransient reports whether the cause of a failed pull may disappear by itself.
 func IsTransient(err error) bool { return api.IsTransient(err) }
+
+// The annotations of an artifact that say where its files come from.
+const (
+	AnnotationCreated  = v1.AnnotationCreated
+	AnnotationSource   = v1.AnnotationSource
+	AnnotationRevision = v1.AnnotationRevision
+	AnnotationVersion  = v1.AnnotationVersion
+)
 
 // ParseLocation parses TRANSPORT:PATH[:NAME] as skopeo and podman do.
 func ParseLocation(word string) (api.Location, error) { return api.ParseLocation(word) }

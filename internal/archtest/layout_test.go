@@ -32,7 +32,7 @@ var layers = []struct {
 	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
 	{name: "command tree", dirs: []string{"internal/cli"}},
 	{name: "commands", dirs: []string{"internal/cli/cmd/*"}, flat: true},
-	{name: "controller", dirs: []string{"internal/cli/controller", "internal/cli/unit"}},
+	{name: "controller", dirs: []string{"internal/cli/controller", "internal/cli/podset", "internal/cli/unit"}},
 	{name: "what commands share", dirs: []string{"internal/cli/internal/*"}},
 	{name: "node agent", dirs: []string{"internal/node"}},
 	{name: "embedded programs", dirs: []string{programs}},

@@ -34,8 +34,8 @@ type Rules struct {
 	AllowOlder bool // try a version that is older than the current one
 }
 
-// Decide returns the next step of a set. now is nil before the source was looked at; boot is the current boot id.
-func Decide(s *store.Set, boot string, now *Found, r Rules) Step {
+// decide returns the next step of a set. now is nil before the source was looked at; boot is the current boot id.
+func decide(s *store.Set, boot string, now *Found, r Rules) Step {
 	switch {
 	case s.State == store.SetTrying || s.State == store.SetReturning:
 		return StepReturn

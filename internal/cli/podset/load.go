@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "github.com/opencontainers/image-spec/specs-go/v1"
-
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/compose"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
@@ -93,7 +91,7 @@ func (t *Transaction) read() (*source, error) {
 	s.Fetched = true
 	if a := files[0].Artifact; a != nil && len(t.Files) == 1 {
 		s.Digest, s.Signed, s.notes = a.Digest, true, a.Annotations
-		s.Created, _ = time.Parse(time.RFC3339, a.Annotations[v1.AnnotationCreated]) // zero if it has none
+		s.Created, _ = time.Parse(time.RFC3339, a.Annotations[image.AnnotationCreated]) // zero if it has none
 		return s, nil
 	}
 	sum := sha256.New()
@@ -160,7 +158,7 @@ func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, keep 
 	}
 	v = &version{SetVersion: &store.SetVersion{
 		Digest: s.Digest, Inputs: s.Inputs, Created: s.Created,
-		Revision: s.notes[v1.AnnotationRevision], Version: s.notes[v1.AnnotationVersion],
+		Revision: s.notes[image.AnnotationRevision], Version: s.notes[image.AnnotationVersion],
 	}}
 	if v.text, err = json.Marshal(m); err != nil {
 		return nil, nil, fmt.Errorf("encode the manifests: %w", err)

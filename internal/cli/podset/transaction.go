@@ -117,7 +117,7 @@ func (t *Transaction) run(ctx context.Context) (Step, error) {
 			found = &now.Found
 		}
 		var err error
-		switch step := Decide(t.record, store.BootID(), found, t.Rules); step {
+		switch step := decide(t.record, store.BootID(), found, t.Rules); step {
 		case StepReturn:
 			err = t.finish(ctx)
 		case StepStart:

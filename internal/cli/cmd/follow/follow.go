@@ -23,7 +23,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "follow",
 		Usage:     "keep a set of manifests at the newest version of its source",
-		ArgsUsage: "oci://REFERENCE | oci:DIRECTORY[:NAME] | DIRECTORY | FILE",
+		ArgsUsage: "oci://REFERENCE | oci:DIRECTORY | DIRECTORY | FILE",
 		Description: `Looks at a source of manifests, and applies a new version as a whole: it fetches
 all images first, then changes the pods and objects, removes those that the new
 version lacks, and watches until all are ready and stay so. If they do not, or
@@ -32,17 +32,17 @@ version that has failed is not tried again until the source changes.
 
 With --once it looks once, for a timer: podrun systemd install-follow makes one.
 A look at an unchanged artifact is one HEAD request. After a restart of the
-machine it starts the set first, for which no network is needed. Claims stay when
-the set no longer has them. A set has a name, by which follow ls, status, history,
+machine it starts the set first, which needs no network. Claims stay when the
+set no longer has them. A set has a name, by which follow ls, status, history,
 rollback and rm find it: the last part of the source, or --name.
 
 Examples:
   podrun follow --once oci://registry.example.org/team/set:stable
-  podrun follow --once --env-file /etc/podrun/box.env oci://reg.example/set:canary
+  podrun follow --once --env-file box.env oci://reg.example/set:canary
   podrun follow --every 1m ./manifests
   podrun follow status set
 `,
-		Flags: append(append(SourceFlags(), changeFlags()...),
+		Flags: append(append(sourceFlags(), changeFlags()...),
 			cmdutil.ManifestNamespaceFlag(),
 			&cli.BoolFlag{Name: "once", Usage: "look once, and return"},
 			&cli.DurationFlag{Name: "every", Value: 15 * time.Minute, Usage: "without --once: look at the source every `DURATION`"},
@@ -56,8 +56,8 @@ Examples:
 	}
 }
 
-// SourceFlags returns the flags for the source of a set, other than its namespace.
-func SourceFlags() []cli.Flag {
+// sourceFlags returns the flags for the source of a set, other than its namespace.
+func sourceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "name", Usage: "the `NAME` of the set"},
 		cmdutil.PathFlag(), cmdutil.EnvFileFlag(), cmdutil.PolicyFlag(), cmdutil.UnsafeSysctlFlag(), cmdutil.TLSVerifyFlag(),

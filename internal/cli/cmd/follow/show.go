@@ -34,7 +34,7 @@ Examples:
 func statusCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "status",
-		Usage:     "show the version of a set, its pods and objects, and what failed",
+		Usage:     "show the version of a set, its objects, and what failed",
 		ArgsUsage: "[NAME...]",
 		Description: `Shows where a set comes from, which version runs, whether a change is under way,
 which version has failed and why, and the names of its pods and objects.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/progress"
 )
@@ -108,8 +109,8 @@ func artifactAnnotations(env *cmdutil.Env, c *cli.Context, isTree bool) (map[str
 		}
 		created = time.Unix(seconds, 0)
 	}
-	annotations := map[string]string{"org.opencontainers.image.created": created.UTC().Format(time.RFC3339)}
-	for key, flag := range map[string]string{"org.opencontainers.image.source": "source", "org.opencontainers.image.revision": "revision"} {
+	annotations := map[string]string{image.AnnotationCreated: created.UTC().Format(time.RFC3339)}
+	for key, flag := range map[string]string{image.AnnotationSource: "source", image.AnnotationRevision: "revision"} {
 		if c.IsSet(flag) {
 			annotations[key] = c.String(flag)
 		}

@@ -1,9 +1,11 @@
 package up
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,22 +30,25 @@ func atomicFlags() []cli.Flag {
 	}
 }
 
-// completeAtomic reads the flags.
-func (o *runOptions) completeAtomic(c *cli.Context) {
+// flagValues are the flags of a command line, as cli.Context has them.
+type flagValues interface {
+	Bool(name string) bool
+	String(name string) string
+	Duration(name string) time.Duration
+	IsSet(name string) bool
+}
+
+// readAtomic reads the flags.
+func (o *runOptions) readAtomic(c flagValues) {
 	o.atomic = c.Bool("atomic")
 	o.set = podset.Options{
-		Name: c.String("name"), Files: o.files, Timeout: c.Duration("timeout"), Stable: c.Duration("stable"),
+		Name: c.String("name"), Files: o.files, Timeout: cmp.Or(c.Duration("timeout"), podset.DefaultTimeout), Stable: c.Duration("stable"),
 		Rules:         podset.Rules{Again: true, Retry: true, AllowOlder: c.Bool("allow-older")},
 		RequireLimits: o.requireLimits, UnsafeSysctls: o.unsafeSysctls,
 	}
-	if o.set.Timeout == 0 {
-		o.set.Timeout = podset.DefaultTimeout
-	}
-	if !o.atomic {
-		for _, name := range []string{"name", "stable", "allow-older"} {
-			if c.IsSet(name) {
-				o.misplaced = append(o.misplaced, "--"+name)
-			}
+	for _, name := range []string{"name", "stable", "allow-older"} {
+		if !o.atomic && c.IsSet(name) {
+			o.misplaced = append(o.misplaced, "--"+name)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (r *Reporter) Status(st *pod.Status) {
 	}
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {
-			if text := Problem(&list[i]); text != "" {
+			if text := problem(&list[i]); text != "" {
 				r.report(text)
 			}
 		}
@@ -70,9 +70,9 @@ func (r *Reporter) hasReported(text string) bool {
 	return r.reported[text]
 }
 
-// Problem returns the problem of a container, or "". It includes the restart count, so that another
+// problem returns the problem of a container, or "". It includes the restart count, so that another
 // failure is reported again.
-func Problem(c *pod.ContainerStatus) string {
+func problem(c *pod.ContainerStatus) string {
 	attempt := ""
 	if c.RestartCount > 0 {
 		attempt = fmt.Sprintf(" (restart %d)", c.RestartCount)
@@ -87,11 +87,11 @@ func Problem(c *pod.ContainerStatus) string {
 		}
 		last := ""
 		if t := c.LastState.Terminated; t != nil {
-			last = " " + ExitTextWithMessage(t) + ";"
+			last = " " + exitTextWithMessage(t) + ";"
 		}
 		return fmt.Sprintf("container %s%s%s waits: %s", c.Name, attempt, last, withReason(reason, message))
 	case t != nil && t.ExitCode != 0:
-		return fmt.Sprintf("container %s%s %s", c.Name, attempt, ExitTextWithMessage(t))
+		return fmt.Sprintf("container %s%s %s", c.Name, attempt, exitTextWithMessage(t))
 	}
 	return ""
 }
@@ -101,8 +101,8 @@ func starting(reason string) bool {
 	return reason == "" || reason == "PodInitializing" || reason == "ContainerCreating"
 }
 
-// ExitTextWithMessage returns how a container ended, and its termination message in one line, if any.
-func ExitTextWithMessage(t *pod.Terminated) string {
+// exitTextWithMessage returns how a container ended, and its termination message in one line, if any.
+func exitTextWithMessage(t *pod.Terminated) string {
 	return withMessage(podview.ExitText(t), oneLine(t.Message))
 }
 
@@ -149,8 +149,8 @@ func (r *Reporter) Failure(p store.Pod, st *pod.Status) error {
 	}
 	reason := withReason(st.Reason, st.Message)
 	if c := podview.FailedContainer(st); c != nil && reason == "" {
-		how := ExitTextWithMessage
-		if r.hasReported(Problem(c)) {
+		how := exitTextWithMessage
+		if r.hasReported(problem(c)) {
 			how = podview.ExitText
 		}
 		reason = fmt.Sprintf("container %s %s", c.Name, how(c.State.Terminated))

@@ -74,11 +74,11 @@ func problemSuffix(st *pod.Status) string {
 	for _, list := range [][]pod.ContainerStatus{st.InitContainers, st.Containers} {
 		for i := range list {
 			c := &list[i]
-			if text := Problem(c); text != "" {
+			if text := problem(c); text != "" {
 				return ": " + text
 			}
 			if t := c.LastState.Terminated; t != nil {
-				return ": container " + c.Name + " " + ExitTextWithMessage(t)
+				return ": container " + c.Name + " " + exitTextWithMessage(t)
 			}
 		}
 	}
