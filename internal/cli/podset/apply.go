@@ -26,12 +26,15 @@ import (
 type run struct {
 	*podup.Run
 	leaving  []store.SetMember
-	outcomes map[*podup.Target]string // what is done with each pod, for the user
+	outcomes map[*podup.Target]string // what is done with each pod, for the user; nil for an update
 }
 
 // prepare does everything that can fail before the set is changed: it finds objects of others, compares all pods with what
 // runs, and makes the Plans. A version without manifests is an empty set.
 func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
+	if v.Pins != nil {
+		return t.preparePods(ctx, v)
+	}
 	if err := t.own(v); err != nil {
 		return nil, err
 	}
@@ -166,24 +169,30 @@ func (t *Transaction) exists(m store.SetMember) (bool, error) {
 	return err == nil, err
 }
 
-// carryOut applies a version, and waits until all of it is ready and stays so.
+// carryOut applies a version, and waits until all of it is ready, within the timeout, and stays so.
 func (t *Transaction) carryOut(ctx context.Context, r *run, timeout, stable time.Duration) error {
-	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	err := t.apply(within, r)
-	cancel()
 	switch {
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
-		return fmt.Errorf("not all pods were started within %v: %w", timeout, err)
+		return fmt.Errorf("%s is not ready after %v: %w", t.title(), timeout, err)
 	case err != nil:
 		return err
 	}
-	return t.watch(ctx, r, max(timeout-time.Since(began), time.Second), stable)
+	last, err := t.awaitReady(within, r, timeout)
+	if err != nil || stable == 0 {
+		return err
+	}
+	return t.stayReady(ctx, r, last, stable)
 }
 
 // apply removes the pods and workloads that leave the set, stores the objects and starts or changes the pods, and removes
 // the objects that leave.
 func (t *Transaction) apply(ctx context.Context, r *run) error {
+	if r.outcomes == nil {
+		return t.applyPods(ctx, r)
+	}
 	var pods []store.Pod
 	var workloads []store.Workload
 	var rest []kindnames.ObjectRef
@@ -220,38 +229,37 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 	return objects.DeleteWithPods(ctx, t.env, t.dirs, rest)
 }
 
-// watch waits until all pods are ready and all workloads available or complete, and checks that all stay so. It returns the
-// first failure.
-func (t *Transaction) watch(ctx context.Context, r *run, timeout, stable time.Duration) error {
-	workloads := r.WorkloadRefs()
+// awaitReady waits until all pods are ready and all workloads available or complete. It returns the status of the pods, in the
+// order of the run, or the first failure.
+func (t *Transaction) awaitReady(ctx context.Context, r *run, timeout time.Duration) ([]*pod.Status, error) {
 	last := make([]*pod.Status, len(r.Targets))
-	all, ready := errgroup.WithContext(ctx)
+	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
-		within, cancel := context.WithTimeout(ready, timeout)
-		defer cancel()
-		return controller.Await(within, t.env, t.dirs, workloads, controller.AwaitOptions{Ready: true})
+		return controller.Await(ctx, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true})
 	})
 	for i, p := range r.Targets {
 		all.Go(func() (err error) {
-			last[i], err = follow.AwaitReady(ready, t.env, p, timeout)
+			last[i], err = follow.AwaitReady(ctx, t.env, p, timeout)
 			return err
 		})
 	}
-	if err := all.Wait(); err != nil || stable == 0 {
-		return err
-	}
-	all, steady := errgroup.WithContext(ctx)
+	return last, all.Wait()
+}
+
+// stayReady checks that all pods stay ready. last is their status when they were. It returns the first failure.
+func (t *Transaction) stayReady(ctx context.Context, r *run, last []*pod.Status, stable time.Duration) error {
+	all, ctx := errgroup.WithContext(ctx)
 	for i, p := range r.Targets {
-		all.Go(func() error { return follow.StaysReady(steady, t.env, p.Pod, last[i], stable) })
+		all.Go(func() error { return follow.StaysReady(ctx, t.env, p.Pod, last[i], stable) })
 	}
-	for _, w := range workloads {
+	for _, w := range r.WorkloadRefs() {
 		v, err := resource.LoadWorkload(t.dirs, w)
 		if err != nil {
 			return err
 		}
 		for name, st := range v.Status {
 			if st.Ready() {
-				all.Go(func() error { return follow.StaysReady(steady, t.env, v.StoredPods[name], st, stable) })
+				all.Go(func() error { return follow.StaysReady(ctx, t.env, v.StoredPods[name], st, stable) })
 			}
 		}
 	}
