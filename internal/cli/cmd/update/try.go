@@ -60,25 +60,34 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod, record *store.
 }
 
 // findOldImages finds the images before the last update.
-func (u *updater) findOldImages(p *updatedPod, record *store.Set) error {
+func (u *updater) findOldImages(p *updatedPod, record *store.Set) (err error) {
+	if p.images, err = imagesBefore(p.pod.Name, record, podset.RunningImages(p.pod)); err != nil {
+		return err
+	}
+	for _, i := range p.images {
+		if _, err := u.store.Resolve(i.to); err != nil {
+			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", i.ref, err)
+		}
+	}
+	return nil
+}
+
+// imagesBefore returns the changes that roll a pod back. running are the ids of its images, by their references; the record
+// may have images of other pods of its unit.
+func imagesBefore(pod string, record *store.Set, running map[string]string) (changes []imageChange, err error) {
 	last := record.LastResult()
 	switch {
 	case last == store.SetFailed || last == store.SetRolledBack:
-		return report.New(report.Failure, "podrun update "+p.pod.Name+" uses the newest images", "it is already rolled back")
+		return nil, report.New(report.Failure, "podrun update "+pod+" uses the newest images", "it is already rolled back")
 	case record.Former == nil:
-		return report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "no earlier images are recorded")
+		return nil, report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "no earlier images are recorded")
 	}
-	running := podset.RunningImages(p.pod)
 	for ref, old := range record.Former.Pins {
-		if running[ref] == "" || record.Current.Pins[ref] == old {
-			continue // it is of another pod, or has not changed
+		if newer := record.Current.Pins[ref]; running[ref] != "" && newer != old {
+			changes = append(changes, imageChange{ref: ref, from: newer, to: old, digest: record.Former.Digests[ref]})
 		}
-		if _, err := u.store.Resolve(old); err != nil {
-			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", ref, err)
-		}
-		p.images = append(p.images, imageChange{ref: ref, from: record.Current.Pins[ref], to: old, digest: record.Former.Digests[ref]})
 	}
-	return nil
+	return changes, nil
 }
 
 // newestImage is the image for which a name stands now.

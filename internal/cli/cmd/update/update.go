@@ -238,13 +238,32 @@ func (u *updater) all() ([]store.Pod, error) {
 	for _, maker := range slices.Compact(makers) {
 		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are not updated: a changed template creates them again, with the newest images\n", maker)
 	}
-	sets, err := u.dirs.UpdateSets()
+	gone, err := u.interruptedPods()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range sets {
+	pods = append(pods, gone...)
+	switch {
+	case len(pods) == 0 && u.auto:
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod of namespace %s has the annotation %s: there is nothing to update\n", report.Escape(u.namespace), podutil.AnnotationAutoUpdate)
+	case len(pods) == 0 && len(makers) == 0:
+		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(u.namespace))
+	}
+	return pods, nil
+}
+
+// interruptedPods returns the pods of the namespace that do not exist because their update was interrupted.
+func (u *updater) interruptedPods() (pods []store.Pod, err error) {
+	names, err := u.dirs.UpdateSets()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
 		s, err := u.dirs.Set(name)
-		if err != nil || s == nil || s.State == store.SetSettled {
+		if err != nil {
+			return nil, err
+		}
+		if s == nil || s.State == store.SetSettled {
 			continue
 		}
 		for _, m := range s.Current.Members {
@@ -252,12 +271,6 @@ func (u *updater) all() ([]store.Pod, error) {
 				pods = append(pods, p)
 			}
 		}
-	}
-	switch {
-	case len(pods) == 0 && u.auto:
-		fmt.Fprintf(u.env.ErrOut, "podrun: no pod of namespace %s has the annotation %s: there is nothing to update\n", report.Escape(u.namespace), podutil.AnnotationAutoUpdate)
-	case len(pods) == 0 && len(makers) == 0:
-		fmt.Fprintf(u.env.ErrOut, "podrun: no pod runs in namespace %s: there is nothing to update\n", report.Escape(u.namespace))
 	}
 	return pods, nil
 }
