@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -209,39 +208,4 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 	}
 	ts.Check(w.Close())
 	return b.Bytes()
-}
-
-// registry starts a registry on this machine and sets $REGISTRY to its address. With HTPASSWD it
-// requires a user of that file. Its access log is registry.log.
-func registry(ts *testscript.TestScript, neg bool, args []string) {
-	scriptcmd.CheckArgs(ts, neg, args, 0, "registry [HTPASSWD]")
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	address := probe.Addr().String()
-	probe.Close()
-	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n",
-		ts.MkAbs("registry"), address)
-	if len(args) > 0 {
-		config += fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", ts.MkAbs(args[0]))
-	}
-	ts.Check(os.WriteFile(ts.MkAbs("registry.yml"), []byte(config), 0o600))
-	cmd := exec.Command("docker-registry", "serve", ts.MkAbs("registry.yml"))
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "OTEL_") })
-	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
-	log, err := os.OpenFile(ts.MkAbs("registry.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	ts.Check(err)
-	cmd.Stdout = log
-	ts.Check(cmd.Start())
-	log.Close()
-	ts.Defer(func() { cmd.Process.Kill(); cmd.Wait() })
-	if !scriptcmd.Poll(func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}) {
-		ts.Fatalf("the registry does not listen on %s", address)
-	}
-	ts.Setenv("REGISTRY", address)
 }

@@ -245,14 +245,24 @@ func changeTo(v *store.SetVersion, result store.SetResult) store.SetChange {
 	return store.SetChange{At: time.Now().UTC(), Result: result, Digest: v.Digest, Revision: v.Revision, Version: v.Version}
 }
 
-// again applies the current version again, and waits for it.
+// again applies the current version again, and waits for it. If another artifact has the same manifests, it is the current
+// version from now on: the next look finds it unchanged.
 func (t *Transaction) again(ctx context.Context, v *version) error {
 	run, err := t.prepare(ctx, v)
 	if err != nil {
 		return err
 	}
 	defer run.Release()
-	return t.carryOut(ctx, run, t.Timeout, 0)
+	if err := t.carryOut(ctx, run, t.Timeout, 0); err != nil {
+		return err
+	}
+	if v.Digest == t.record.Current.Digest && v.Inputs == t.record.Current.Inputs {
+		return nil
+	}
+	change := changeTo(v.SetVersion, store.SetApplied)
+	change.Former = t.record.Current.Digest
+	t.record.Current = v.SetVersion
+	return t.settle(change)
 }
 
 // start starts the current version after a restart of the machine. It does not wait until the pods are ready, and reports
