@@ -60,8 +60,8 @@ type Transaction struct {
 }
 
 // Begin locks a set and reads its record.
-func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, err error) {
-	dirs, err := env.Preflight(ctx, o.RequireLimits)
+func Begin(env *cmdutil.Env, o Options) (t *Transaction, err error) {
+	dirs, err := env.Dirs() // the host is checked before a change: a look without one writes nothing
 	if err != nil {
 		return nil, err
 	}
