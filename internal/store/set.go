@@ -105,9 +105,14 @@ const maxSetHistory = 20
 
 // Reject records that a version is not tried again unless someone asks for it.
 func (s *Set) Reject(v *SetVersion, reason string, now time.Time) {
-	s.Rejected = slices.DeleteFunc(s.Rejected, func(r SetReject) bool { return r.Digest == v.Digest && r.Inputs == v.Inputs })
+	s.Accept(v)
 	s.Rejected = append(s.Rejected, SetReject{Digest: v.Digest, Inputs: v.Inputs, Reason: reason, At: now})
 	s.Rejected = s.Rejected[max(0, len(s.Rejected)-maxSetHistory):]
+}
+
+// Accept removes what Reject has recorded of a version.
+func (s *Set) Accept(v *SetVersion) {
+	s.Rejected = slices.DeleteFunc(s.Rejected, func(r SetReject) bool { return r.Digest == v.Digest && r.Inputs == v.Inputs })
 }
 
 // RejectOf returns why a version is not tried again; nil if it may be tried.

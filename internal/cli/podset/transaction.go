@@ -201,6 +201,10 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
+	t.record.Accept(next.SetVersion)
+	if result == store.SetRolledBack {
+		t.record.Reject(t.record.Current, "it was rolled back", change.At)
+	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
 	return t.settle(change)
 }
@@ -222,14 +226,23 @@ func changeTo(v *store.SetVersion, result store.SetResult) store.SetChange {
 	return store.SetChange{At: time.Now().UTC(), Result: result, Digest: v.Digest, Revision: v.Revision, Version: v.Version}
 }
 
-// again applies the current version again, and waits for it.
+// again applies the current version again, and waits for it. The source may have the same manifests under another digest:
+// it is recorded, so that the next look finds nothing new, and nothing that was made before it is applied.
 func (t *Transaction) again(ctx context.Context, v *version) error {
 	run, err := t.prepare(ctx, v)
 	if err != nil {
 		return err
 	}
 	defer run.Release()
-	return t.carryOut(ctx, run, t.Timeout, 0)
+	if err := t.carryOut(ctx, run, t.Timeout, 0); err != nil {
+		return err
+	}
+	if t.record.Current.Digest == v.Digest && t.record.Current.Inputs == v.Inputs {
+		return nil
+	}
+	t.record.Accept(v.SetVersion)
+	t.record.Current = v.SetVersion
+	return t.dirs.WriteSet(t.Name, t.record)
 }
 
 // start starts the current version after a restart of the machine. It does not wait until the pods are ready, and reports
@@ -255,7 +268,9 @@ func (t *Transaction) startCurrent(ctx context.Context) error {
 		return err
 	}
 	defer run.Release()
-	return t.apply(ctx, run)
+	within, cancel := context.WithTimeout(ctx, max(t.Timeout, backTime)) // a pod may wait for another that is never ready
+	defer cancel()
+	return t.apply(within, run)
 }
 
 // errInterrupted is the cause of a way back that the user or a power cut has caused.
@@ -293,12 +308,13 @@ func (t *Transaction) goBack(ctx context.Context, cause error) error {
 	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, or by podrun apply --atomic", "set %s: %w: %s", t.Name, cause, what)
 }
 
-// back makes the set its current version again.
+// back makes the set its current version again. If that is not ready any more, it is the current version nevertheless: the
+// next one may be better.
 func (t *Transaction) back(ctx context.Context, reason string) error {
 	next := t.record.Next
 	t.record.State, t.record.Reason = store.SetReturning, reason
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
-		return err
+		report.Print(t.env.ErrOut, err) // the disk may be full because of Next; its record says SetTrying, so the next run goes back, too
 	}
 	current := &version{SetVersion: &store.SetVersion{}}
 	if t.record.Current != nil {
@@ -312,11 +328,16 @@ func (t *Transaction) back(ctx context.Context, reason string) error {
 		return err
 	}
 	defer run.Release()
-	if err := t.carryOut(ctx, run, max(t.Timeout, backTime), 0); err != nil {
-		return err
-	}
 	change := changeTo(next, store.SetFailed)
 	change.Reason = reason
+	err = t.carryOut(ctx, run, max(t.Timeout, backTime), 0)
+	switch notReady := (*notReadyError)(nil); {
+	case ctx.Err() == nil && errors.As(err, &notReady):
+		fmt.Fprintf(t.env.ErrOut, "podrun: set %s: its former version is not ready either: %s\n", t.Name, report.Escape(err.Error()))
+		change.Reason += "; the former version is not ready either: " + err.Error()
+	case err != nil:
+		return err
+	}
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
@@ -337,7 +358,6 @@ func (t *Transaction) RollBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.record.Reject(t.record.Current, "it was rolled back", time.Now().UTC())
 	return t.change(ctx, former, store.SetRolledBack)
 }
 
