@@ -215,8 +215,9 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
+	t.record.Accept(next.SetVersion)
 	if result == store.SetRolledBack {
-		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", time.Now().UTC())
+		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", change.At)
 	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
 	return t.settle(change)
@@ -259,6 +260,7 @@ func (t *Transaction) again(ctx context.Context, v *version) error {
 	if v.Digest == t.record.Current.Digest && v.Inputs == t.record.Current.Inputs {
 		return nil
 	}
+	t.record.Accept(v.SetVersion)
 	change := changeTo(v.SetVersion, store.SetApplied)
 	change.Former = t.record.Current.Digest
 	t.record.Current = v.SetVersion
@@ -288,7 +290,9 @@ func (t *Transaction) startCurrent(ctx context.Context) error {
 		return err
 	}
 	defer run.Release()
-	return t.apply(ctx, run)
+	within, cancel := context.WithTimeout(ctx, max(t.Timeout, backTime)) // a pod may wait for another that is never ready
+	defer cancel()
+	return t.apply(within, run)
 }
 
 // errInterrupted is the cause of a way back that the user or a power cut has caused.
@@ -338,12 +342,13 @@ func (t *Transaction) goBack(ctx context.Context, cause error, result store.SetR
 	return &WentBack{cause, t.record.Current == nil}
 }
 
-// back makes the set its current version again.
+// back makes the set its current version again. If that is not ready any more, it is the current version nevertheless: the
+// next one may be better.
 func (t *Transaction) back(ctx context.Context, reason string) error {
 	next := t.record.Next
 	t.record.State, t.record.Reason = store.SetReturning, reason
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
-		return err
+		report.Print(t.env.ErrOut, err) // the disk may be full because of Next; its record says SetTrying, so the next run goes back, too
 	}
 	current := &version{SetVersion: &store.SetVersion{}}
 	if t.record.Current != nil {
@@ -352,22 +357,32 @@ func (t *Transaction) back(ctx context.Context, reason string) error {
 			return err
 		}
 	}
+	change := changeTo(next, store.SetFailed)
+	change.Reason = reason
 	if !t.runs(current) {
-		run, err := t.prepare(ctx, current)
-		if err != nil {
-			return err
-		}
-		defer run.Release()
-		if err := t.carryOut(ctx, run, max(t.Timeout, backTime), 0); err != nil {
+		err := t.returnTo(ctx, current)
+		switch notReady := (*notReadyError)(nil); {
+		case ctx.Err() == nil && errors.As(err, &notReady):
+			fmt.Fprintf(t.env.ErrOut, "podrun: %s: its former version is not ready either: %s\n", t.title(), report.Escape(err.Error()))
+			change.Reason += "; the former version is not ready either: " + err.Error()
+		case err != nil:
 			return err
 		}
 	}
-	change := changeTo(next, store.SetFailed)
-	change.Reason = reason
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
 	return t.settle(change)
+}
+
+// returnTo applies the version to which the set goes back, and waits for it.
+func (t *Transaction) returnTo(ctx context.Context, current *version) error {
+	run, err := t.prepare(ctx, current)
+	if err != nil {
+		return err
+	}
+	defer run.Release()
+	return t.carryOut(ctx, run, max(t.Timeout, backTime), 0)
 }
 
 // RollBack changes the set to the version before the current one, which is not tried again unless someone asks.
