@@ -221,6 +221,7 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", change.At)
 	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
+	t.record.Interrupted = store.SetInterrupted{} // the version was not the cause
 	return t.settle(change)
 }
 
