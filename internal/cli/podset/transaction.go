@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podrun/podrun/image"
@@ -220,6 +221,7 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", change.At)
 	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
+	t.record.Interrupted = store.SetInterrupted{} // the version was not the cause
 	return t.settle(change)
 }
 
@@ -300,6 +302,9 @@ var errInterrupted = errors.New("its change was interrupted")
 
 // finish goes back to the current version, because a change to the next one was interrupted.
 func (t *Transaction) finish(ctx context.Context) error {
+	if err := t.endReplacements(); err != nil {
+		return err
+	}
 	if t.record.State == store.SetReturning {
 		return t.back(ctx, t.record.Reason)
 	}
@@ -329,6 +334,37 @@ func (e *WentBack) Error() string {
 
 // Unwrap returns the cause.
 func (e *WentBack) Unwrap() error { return e.Cause }
+
+// endReplacements waits for the processes that still replace pods for a killed command, and drops the replacements that
+// nobody carries out: another command would finish them after the set has gone back.
+func (t *Transaction) endReplacements() error {
+	pods, err := t.dirs.Replacements()
+	if err != nil {
+		return err
+	}
+	members := t.members()
+	for _, p := range pods {
+		if !slices.Contains(members, store.SetMember{Namespace: p.Namespace, Name: p.Name}) {
+			continue
+		}
+		if err := t.endReplacement(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Transaction) endReplacement(p store.Pod) error {
+	lock, err := t.dirs.LockReplacement(p)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lock.Exclusive(); err != nil { // the replacer holds it until the new pod runs
+		return err
+	}
+	return t.dirs.RemoveReplacement(p)
+}
 
 // goBack goes back to the current version because of cause, and returns an error that has it.
 func (t *Transaction) goBack(ctx context.Context, cause error, result store.SetResult) error {
