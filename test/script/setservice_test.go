@@ -93,7 +93,7 @@ func (r *requester) total() (n int) {
 }
 
 // TestSetBehindService: no request of a pod to a Service fails while its Deployment gets a new version, then one that is never
-// ready, and goes back. A node port may reset connections (decision 24), and a plain pod has a gap: both are reported.
+// ready, and goes back. A node port may reset a connection (decision 24), and a plain pod has a gap: both are reported.
 func TestSetBehindService(t *testing.T) {
 	t.Parallel()
 	bin, rootfs := prepare(t)
