@@ -2,7 +2,12 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Replacement is the record of a pod that is to be stopped, removed and made again from another
@@ -15,16 +20,46 @@ type Replacement struct {
 	Failed        string            `json:"failed,omitempty"` // why the new pod could not be made
 }
 
-func (d Dirs) replacements() podRecords[Replacement] {
-	dir := filepath.Join(d.Runtime, "replacing")
-	return podRecords[Replacement]{what: "replacement", dir: dir, locks: dir, put: WriteVolatile}
+func (d Dirs) replacementFile(p Pod) string {
+	return filepath.Join(d.Runtime, "replacing", p.Namespace, p.Name+".json")
 }
 
 // Replacement reads the record of a pod's replacement; nil if there is none.
-func (d Dirs) Replacement(p Pod) (*Replacement, error) { return d.replacements().read(p) }
+func (d Dirs) Replacement(p Pod) (*Replacement, error) {
+	r := new(Replacement)
+	switch err := readJSON(d.replacementFile(p), r); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the record of the replacement of pod %s: %w", p.Name, err)
+	}
+	return r, nil
+}
 
 // Replacements returns the pods that have a record.
-func (d Dirs) Replacements() ([]Pod, error) { return d.replacements().pods(d) }
+func (d Dirs) Replacements() ([]Pod, error) {
+	files, err := filepath.Glob(d.replacementFile(Pod{Namespace: "*", Name: "*"}))
+	if err != nil {
+		return nil, fmt.Errorf("list replacements of pods: %w", err)
+	}
+	var pods []Pod
+	for _, file := range files {
+		pods = append(pods, d.Pod(filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".json")))
+	}
+	return pods, nil
+}
+
+func (d Dirs) putReplacement(p Pod, r *Replacement) error {
+	file := d.replacementFile(p)
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = writeJSON(WriteVolatile, file, r)
+	}
+	if err != nil {
+		return fmt.Errorf("record the replacement of pod %s: %w", p.Name, err)
+	}
+	return nil
+}
 
 // WriteReplacement records a replacement.
 func (d Dirs) WriteReplacement(p Pod, r *Replacement) error {
@@ -33,7 +68,7 @@ func (d Dirs) WriteReplacement(p Pod, r *Replacement) error {
 		return err
 	}
 	defer lock.Close()
-	return d.replacements().write(p, r)
+	return d.putReplacement(p, r)
 }
 
 // EndReplacement removes a record, or writes into it why the new pod could not be made. It does
@@ -50,13 +85,24 @@ func (d Dirs) EndReplacement(p Pod, r *Replacement, failed error) error {
 		return err
 	case failed != nil:
 		r.Failed = failed.Error()
-		return d.replacements().write(p, r)
+		return d.putReplacement(p, r)
 	}
 	return d.RemoveReplacement(p)
 }
 
 // RemoveReplacement removes the record, if there is one.
-func (d Dirs) RemoveReplacement(p Pod) error { return d.replacements().drop(p) }
+func (d Dirs) RemoveReplacement(p Pod) error {
+	if err := os.Remove(d.replacementFile(p)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the record of the replacement of pod %s: %w", p.Name, err)
+	}
+	return nil
+}
 
 // LockReplacement opens the lock of the process that replaces a pod.
-func (d Dirs) LockReplacement(p Pod) (*FileLock, error) { return d.replacements().lock(p) }
+func (d Dirs) LockReplacement(p Pod) (*FileLock, error) {
+	dir := filepath.Dir(d.replacementFile(p))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lock the replacement of pod %s: %w", p.Name, err)
+	}
+	return OpenFileLock(filepath.Join(dir, p.Name+".lock"))
+}

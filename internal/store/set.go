@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,13 +33,15 @@ type Set struct {
 	Next    *SetVersion `json:"next,omitempty"`    // the version that is tried, or was; nil if the set is settled
 	Former  *SetVersion `json:"former,omitempty"`  // the version before Current
 
-	Interrupted SetInterrupted `json:"interrupted,omitzero"` // the last version whose trial was interrupted
-	Reason      string         `json:"reason,omitempty"`     // of SetReturning: why Next failed
-	Rejected    []SetReject    `json:"rejected,omitempty"`   // newest last
-	History     []SetChange    `json:"history,omitempty"`    // newest last
+	Interrupted SetInterrupted    `json:"interrupted,omitzero"` // the last version whose trial was interrupted
+	Reason      string            `json:"reason,omitempty"`     // of SetReturning: why Next failed
+	Rejected    []SetReject       `json:"rejected,omitempty"`   // newest last
+	History     []SetChange       `json:"history,omitempty"`    // newest last
+	Retag       map[string]string `json:"retag,omitempty"`      // ids of images whose names are being moved to them, by their references
 }
 
-// SetVersion is one version of a set.
+// SetVersion is one version of a set. A set of podrun update has pods whose manifests stay the same: its versions differ in
+// Pins.
 type SetVersion struct {
 	ID       string    `json:"id"`      // SHA-256 of its manifests, hexadecimal
 	Digest   string    `json:"digest"`  // sha256:<hex> of the artifact, or of the files
@@ -49,6 +52,9 @@ type SetVersion struct {
 
 	Members []SetMember `json:"members"`          // what the set has made
 	Images  []string    `json:"images,omitempty"` // ids
+
+	Pins    map[string]string `json:"pins,omitempty"`    // ids of images, by the references in the manifests
+	Digests map[string]string `json:"digests,omitempty"` // of these images in their registries, where that is known
 }
 
 // SetInterrupted counts the trials of a version that were interrupted by a power cut or a kill.
@@ -103,20 +109,62 @@ const (
 // maxSetHistory is how many changes, and rejected versions, a record keeps.
 const maxSetHistory = 20
 
-// Reject records that a version is not tried again unless someone asks for it.
-func (s *Set) Reject(v *SetVersion, reason string, now time.Time) {
-	s.Rejected = slices.DeleteFunc(s.Rejected, func(r SetReject) bool { return r.Digest == v.Digest && r.Inputs == v.Inputs })
-	s.Rejected = append(s.Rejected, SetReject{Digest: v.Digest, Inputs: v.Inputs, Reason: reason, At: now})
+// Reject records that a version is not tried again unless someone asks for it. If the versions of the set are images, only
+// those that differ from another version are rejected.
+func (s *Set) Reject(v, than *SetVersion, reason string, now time.Time) {
+	for _, r := range v.rejects() {
+		if than != nil && v.Pins != nil && (than.Pins[r.Inputs] == r.Digest || than.Digests[r.Inputs] == r.Digest) {
+			continue
+		}
+		r.Reason, r.At = reason, now
+		s.accept(r)
+		s.Rejected = append(s.Rejected, r)
+	}
 	s.Rejected = s.Rejected[max(0, len(s.Rejected)-maxSetHistory):]
 }
 
-// RejectOf returns why a version is not tried again; nil if it may be tried.
+// Accept removes what Reject has recorded of a version.
+func (s *Set) Accept(v *SetVersion) {
+	for _, r := range v.rejects() {
+		s.accept(r)
+	}
+}
+
+func (s *Set) accept(r SetReject) {
+	s.Rejected = slices.DeleteFunc(s.Rejected, func(old SetReject) bool { return old.Digest == r.Digest && old.Inputs == r.Inputs })
+}
+
+// rejects returns what Reject records of a version: its digest, or the ids and the digests of its images.
+func (v *SetVersion) rejects() (list []SetReject) {
+	if v.Pins == nil {
+		return []SetReject{{Digest: v.Digest, Inputs: v.Inputs}}
+	}
+	for _, images := range []map[string]string{v.Pins, v.Digests} {
+		for ref, id := range images {
+			if id != "" {
+				list = append(list, SetReject{Digest: id, Inputs: ref})
+			}
+		}
+	}
+	return list
+}
+
+// RejectOf returns why a version is not tried again; nil if it may be tried. A version of an image has the id or the digest
+// of the image, and its reference in the place of inputs.
 func (s *Set) RejectOf(digest, inputs string) *SetReject {
 	i := slices.IndexFunc(s.Rejected, func(r SetReject) bool { return r.Digest == digest && r.Inputs == inputs })
 	if i < 0 {
 		return nil
 	}
 	return &s.Rejected[i]
+}
+
+// LastResult returns how the last change has ended; "" if there was none.
+func (s *Set) LastResult() SetResult {
+	if len(s.History) == 0 {
+		return ""
+	}
+	return s.History[len(s.History)-1].Result
 }
 
 // AddHistory adds a change to the history.
@@ -139,6 +187,7 @@ func (s *Set) versions() (list []*SetVersion) {
 func (s *Set) Images() (ids []string) {
 	for _, v := range s.versions() {
 		ids = append(ids, v.Images...)
+		ids = slices.AppendSeq(ids, maps.Values(v.Pins))
 	}
 	return ids
 }
@@ -147,11 +196,75 @@ const setFile = "set.json"
 
 func (d Dirs) setsDir() string { return filepath.Join(d.Data, "sets") }
 
+// Sets of podrun update have names with slashes, and directories of their own.
+const podSets, unitSets = "pod", "unit"
+
+// PodSet returns the name of the set with which podrun update changes the images of a pod.
+func PodSet(p Pod) string { return podSets + "/" + p.Namespace + "/" + p.Name }
+
+// UnitSet returns the name of the set with which podrun update changes the images of a unit's pods.
+func UnitSet(unit string) string { return unitSets + "/" + unit }
+
 func (d Dirs) setDir(name string) (string, error) {
-	if !isSafeName(name) {
-		return "", fmt.Errorf("%q: %w of a set", name, ErrBadName)
+	parts := strings.Split(name, "/")
+	for _, part := range parts {
+		if !isSafeName(part) {
+			return "", fmt.Errorf("%q: %w of a set", name, ErrBadName)
+		}
 	}
-	return filepath.Join(d.setsDir(), name), nil
+	switch {
+	case len(parts) == 1:
+		return filepath.Join(d.setsDir(), name), nil
+	case len(parts) == 3 && parts[0] == podSets || len(parts) == 2 && parts[0] == unitSets:
+		return filepath.Join(d.Data, "updates", name), nil
+	}
+	return "", fmt.Errorf("%q: %w of a set", name, ErrBadName)
+}
+
+// UpdateSets returns the names of the sets of podrun update.
+func (d Dirs) UpdateSets() (list []string, err error) {
+	root := filepath.Join(d.Data, "updates")
+	for _, pattern := range []string{podSets + "/*/*/", unitSets + "/*/"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern, setFile))
+		if err != nil {
+			return nil, fmt.Errorf("list updates: %w", err)
+		}
+		for _, file := range files {
+			list = append(list, strings.TrimPrefix(filepath.Dir(file), root+"/"))
+		}
+	}
+	return list, nil
+}
+
+// UpdateOf returns the set with which podrun update has changed the images of a pod last; nil if there is none.
+func (d Dirs) UpdateOf(p Pod) (name string, s *Set, err error) {
+	name = PodSet(p)
+	if s, err = d.Set(name); s != nil || err != nil {
+		return name, s, err
+	}
+	units, err := names(filepath.Join(d.Data, "updates", unitSets))
+	if err != nil {
+		return "", nil, fmt.Errorf("list updates: %w", err)
+	}
+	for _, unit := range units {
+		s, err := d.Set(UnitSet(unit))
+		if err != nil {
+			return "", nil, err
+		}
+		if s != nil && s.Current != nil && slices.Contains(s.Current.Members, SetMember{Namespace: p.Namespace, Name: p.Name}) {
+			return UnitSet(unit), s, nil
+		}
+	}
+	return "", nil, nil
+}
+
+// RemoveUpdate removes the record of a pod's updates, if there is one.
+func (d Dirs) RemoveUpdate(p Pod) error {
+	name, s, err := d.UpdateOf(p)
+	if err != nil || s == nil {
+		return err
+	}
+	return d.RemoveSet(name)
 }
 
 // Set reads the record of a set; nil if there is none.
@@ -214,7 +327,7 @@ func (d Dirs) makeSetDir(dir string) error {
 	if err := makeDirs(dir); err != nil {
 		return err
 	}
-	return errors.Join(SyncDir(d.setsDir()), SyncDir(d.Data))
+	return errors.Join(SyncDir(filepath.Dir(dir)), SyncDir(d.Data))
 }
 
 // WriteSetManifests stores the manifests of a version, durably, before a record names the version.
@@ -291,7 +404,7 @@ func (d Dirs) LockSet(name string) (*FileLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makeDirs(d.setsDir()); err != nil {
+	if err := makeDirs(filepath.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("lock set %s: %w", name, err)
 	}
 	return OpenFileLock(dir + ".lock")

@@ -73,10 +73,10 @@ func TestSetLock(t *testing.T) {
 func TestSetReject(t *testing.T) {
 	s := &Set{}
 	for i := range maxSetHistory + 5 {
-		s.Reject(&SetVersion{Digest: fmt.Sprint(i)}, "first", time.Now())
+		s.Reject(&SetVersion{Digest: fmt.Sprint(i)}, nil, "first", time.Now())
 		s.AddHistory(SetChange{Digest: fmt.Sprint(i)})
 	}
-	s.Reject(&SetVersion{Digest: "20"}, "again", time.Now())
+	s.Reject(&SetVersion{Digest: "20"}, nil, "again", time.Now())
 	if len(s.Rejected) != maxSetHistory || len(s.History) != maxSetHistory || s.History[0].Digest != "5" {
 		t.Errorf("%d rejected, %d changes from %s", len(s.Rejected), len(s.History), s.History[0].Digest)
 	}
@@ -85,5 +85,52 @@ func TestSetReject(t *testing.T) {
 	}
 	if s.RejectOf("20", "other") != nil || s.RejectOf("0", "") != nil {
 		t.Error("a version is rejected that is not, or no longer, recorded")
+	}
+}
+
+// TestSetRejectImages: of the images of a pod only those are rejected that have changed.
+func TestSetRejectImages(t *testing.T) {
+	s := &Set{}
+	former := &SetVersion{Pins: map[string]string{"a:1": "sha256:1", "b:1": "sha256:2"}}
+	s.Reject(&SetVersion{Pins: map[string]string{"a:1": "sha256:3", "b:1": "sha256:2"}, Digests: map[string]string{"a:1": "sha256:d"}}, former, "it failed", time.Now())
+	for _, tt := range []struct {
+		digest, ref string
+		want        bool
+	}{{"sha256:3", "a:1", true}, {"sha256:d", "a:1", true}, {"sha256:2", "b:1", false}, {"sha256:3", "b:1", false}} {
+		if got := s.RejectOf(tt.digest, tt.ref) != nil; got != tt.want {
+			t.Errorf("%s as %s is rejected: %v, want %v", tt.digest, tt.ref, got, tt.want)
+		}
+	}
+}
+
+// TestUpdateOf: the updates of a pod are found by the pod, also if its unit has them; they are no sets of the user.
+func TestUpdateOf(t *testing.T) {
+	d := Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	web, db := d.Pod("default", "web"), d.Pod("default", "db")
+	if _, s, err := d.UpdateOf(web); s != nil || err != nil {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	for _, name := range []string{PodSet(web), UnitSet("podrun@db.service")} {
+		s := &Set{State: SetSettled, Current: &SetVersion{ID: name, Members: []SetMember{{Namespace: "default", Name: "db"}}}}
+		if err := d.WriteSet(name, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, want := range map[Pod]string{web: "pod/default/web", db: "unit/podrun@db.service"} {
+		if name, s, err := d.UpdateOf(p); name != want || s == nil || err != nil {
+			t.Errorf("%s: %q, %+v, %v", p.Name, name, s, err)
+		}
+	}
+	if list, err := d.UpdateSets(); len(list) != 2 || err != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+	if list, err := d.Sets(); len(list) != 0 || err != nil {
+		t.Errorf("sets: %v, %v", list, err)
+	}
+	if err := d.RemoveUpdate(db); err != nil {
+		t.Fatal(err)
+	}
+	if _, s, err := d.UpdateOf(db); s != nil || err != nil {
+		t.Errorf("after the removal: %+v, %v", s, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,12 +27,16 @@ import (
 type run struct {
 	*podup.Run
 	leaving  []store.SetMember
-	outcomes map[*podup.Target]string // what is done with each pod, for the user
+	moving   []store.Pod              // their host ports go to other pods: they are removed before these start
+	outcomes map[*podup.Target]string // what is done with each pod, for the user; nil for an update
 }
 
 // prepare does everything that can fail before the set is changed: it finds objects of others, compares all pods with what
 // runs, and makes the Plans. A version without manifests is an empty set.
 func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
+	if v.Pins != nil {
+		return t.preparePods(ctx, v)
+	}
 	if err := t.own(v); err != nil {
 		return nil, err
 	}
@@ -43,13 +48,12 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 		return nil, err
 	}
 	next := &run{Run: r, outcomes: map[*podup.Target]string{}}
+	next.moving = r.PortOwners()
+	r.Leaving = slices.Clone(next.moving)
 	for _, m := range t.members() {
-		if slices.Contains(v.Members, m) {
-			continue
-		}
-		next.leaving = append(next.leaving, m)
-		if m.Kind == "" {
-			r.Leaving = append(r.Leaving, t.dirs.Pod(m.Namespace, m.Name))
+		if !slices.Contains(v.Members, m) {
+			next.leaving = append(next.leaving, m)
+			r.Leaving = append(r.Leaving, t.podsOf(m)...)
 		}
 	}
 	if err := controller.AwaitEnds(ctx, r); err != nil {
@@ -63,6 +67,25 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 		next.outcomes[p] = p.Outcome()
 	}
 	return next, nil
+}
+
+// podsOf returns the pods of a member: itself, or those of a workload.
+func (t *Transaction) podsOf(m store.SetMember) []store.Pod {
+	if m.Kind == "" {
+		return []store.Pod{t.dirs.Pod(m.Namespace, m.Name)}
+	}
+	if !kindnames.IsWorkload(m.Kind) {
+		return nil
+	}
+	w, err := t.dirs.Workload(m.Kind, m.Namespace, m.Name)
+	if err != nil {
+		return nil // apply reports it
+	}
+	v, err := resource.LoadWorkload(t.dirs, w)
+	if err != nil {
+		return nil
+	}
+	return slices.Collect(maps.Values(v.StoredPods))
 }
 
 // members returns what the set has made: of its current version, and of the one that it tries.
@@ -166,25 +189,38 @@ func (t *Transaction) exists(m store.SetMember) (bool, error) {
 	return err == nil, err
 }
 
-// carryOut applies a version, and waits until all of it is ready and stays so.
+// carryOut applies a version, and waits until all of it is ready, within the timeout, and stays so.
 func (t *Transaction) carryOut(ctx context.Context, r *run, timeout, stable time.Duration) error {
-	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, timeout)
-	err := t.apply(within, r)
-	cancel()
-	switch {
+	defer cancel()
+	switch err := t.apply(within, r); {
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
-		return fmt.Errorf("not all pods were started within %v: %w", timeout, err)
+		return fmt.Errorf("%s is not ready after %v: %w", t.title(), timeout, err)
 	case err != nil:
 		return err
 	}
-	return t.watch(ctx, r, max(timeout-time.Since(began), time.Second), stable)
+	last, err := t.awaitReady(within, r, timeout)
+	if err == nil && stable > 0 {
+		err = t.stayReady(ctx, r, last, stable)
+	}
+	if err != nil {
+		return &notReadyError{err}
+	}
+	return nil
 }
 
-// apply removes the pods and workloads that leave the set, stores the objects and starts or changes the pods, and removes
-// the objects that leave.
+// notReadyError is the error of a version that is applied, but is not ready, or does not stay so.
+type notReadyError struct{ error }
+
+func (e *notReadyError) Unwrap() error { return e.error }
+
+// apply removes the pods and workloads that leave the set, and the pods whose ports move to others; stores the objects, and
+// starts or changes the pods; and removes the objects that leave.
 func (t *Transaction) apply(ctx context.Context, r *run) error {
-	var pods []store.Pod
+	if r.outcomes == nil {
+		return t.applyPods(ctx, r)
+	}
+	pods := slices.Clone(r.moving)
 	var workloads []store.Workload
 	var rest []kindnames.ObjectRef
 	for _, m := range r.leaving {
@@ -220,38 +256,37 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 	return objects.DeleteWithPods(ctx, t.env, t.dirs, rest)
 }
 
-// watch waits until all pods are ready and all workloads available or complete, and checks that all stay so. It returns the
-// first failure.
-func (t *Transaction) watch(ctx context.Context, r *run, timeout, stable time.Duration) error {
-	workloads := r.WorkloadRefs()
+// awaitReady waits until all pods are ready and all workloads available or complete. It returns the status of the pods, in the
+// order of the run, or the first failure.
+func (t *Transaction) awaitReady(ctx context.Context, r *run, timeout time.Duration) ([]*pod.Status, error) {
 	last := make([]*pod.Status, len(r.Targets))
-	all, ready := errgroup.WithContext(ctx)
+	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
-		within, cancel := context.WithTimeout(ready, timeout)
-		defer cancel()
-		return controller.Await(within, t.env, t.dirs, workloads, controller.AwaitOptions{Ready: true})
+		return controller.Await(ctx, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true})
 	})
 	for i, p := range r.Targets {
 		all.Go(func() (err error) {
-			last[i], err = follow.AwaitReady(ready, t.env, p, timeout)
+			last[i], err = follow.AwaitReady(ctx, t.env, p, timeout)
 			return err
 		})
 	}
-	if err := all.Wait(); err != nil || stable == 0 {
-		return err
-	}
-	all, steady := errgroup.WithContext(ctx)
+	return last, all.Wait()
+}
+
+// stayReady checks that all pods stay ready. last is their status when they were. It returns the first failure.
+func (t *Transaction) stayReady(ctx context.Context, r *run, last []*pod.Status, stable time.Duration) error {
+	all, ctx := errgroup.WithContext(ctx)
 	for i, p := range r.Targets {
-		all.Go(func() error { return follow.StaysReady(steady, t.env, p.Pod, last[i], stable) })
+		all.Go(func() error { return follow.StaysReady(ctx, t.env, p.Pod, last[i], stable) })
 	}
-	for _, w := range workloads {
+	for _, w := range r.WorkloadRefs() {
 		v, err := resource.LoadWorkload(t.dirs, w)
 		if err != nil {
 			return err
 		}
 		for name, st := range v.Status {
 			if st.Ready() {
-				all.Go(func() error { return follow.StaysReady(steady, t.env, v.StoredPods[name], st, stable) })
+				all.Go(func() error { return follow.StaysReady(ctx, t.env, v.StoredPods[name], st, stable) })
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (s *simulation) follow(random *rand.Rand, canary bool) {
 		if found.Digest == "bad" {
 			s.bad++
 			now += simFailure
-			set.Reject(version, "not ready", time.Unix(int64(now), 0))
+			set.Reject(version, set.Current, "not ready", time.Unix(int64(now), 0))
 			continue
 		}
 		s.good++

@@ -25,6 +25,8 @@ type Options struct {
 
 	// Changed is called with each change that has ended.
 	Changed func(store.SetChange)
+	// Restart starts the pods of an update, if a unit of systemd does that; else nil.
+	Restart func(context.Context) error
 }
 
 // The defaults of Timeout and Stable.
@@ -58,8 +60,8 @@ type Transaction struct {
 }
 
 // Begin locks a set and reads its record.
-func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, err error) {
-	dirs, err := env.Preflight(ctx, o.RequireLimits)
+func Begin(env *cmdutil.Env, o Options) (t *Transaction, err error) {
+	dirs, err := env.Dirs() // the host is checked before a change: a look without one writes nothing
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, er
 	}
 	free, err := t.lock.TryExclusive()
 	if err == nil && !free {
-		err = report.New(report.Failure, "try again when that is done; podrun follow status "+o.Name+" shows it", "set %s is being changed by another podrun command", o.Name)
+		err = report.New(report.Failure, "try again when that is done", "%s is being changed by another podrun command", t.title())
 	}
 	if err == nil {
 		t.record, err = dirs.Set(o.Name)
@@ -83,6 +85,10 @@ func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, er
 	}
 	if t.record == nil {
 		t.record = &store.Set{State: store.SetSettled}
+	}
+	if err := t.retag(); err != nil {
+		t.Close()
+		return nil, err
 	}
 	return t, nil
 }
@@ -168,20 +174,28 @@ func (t *Transaction) look(ctx context.Context) (*source, error) {
 func (t *Transaction) try(ctx context.Context, s *source) error {
 	next, keep, err := t.resolve(ctx, s)
 	if err != nil {
-		return fmt.Errorf("set %s is not changed: %w", t.Name, err)
+		return fmt.Errorf("%s is not changed: %w", t.title(), err)
 	}
 	defer keep.Close()
 	if t.record.Current != nil && t.record.Current.ID == next.ID {
 		return t.again(ctx, next)
 	}
-	return t.change(ctx, next, store.SetApplied)
+	return t.explain(t.change(ctx, next, store.SetApplied))
+}
+
+// explain returns the error of a change with what the user can do.
+func (t *Transaction) explain(err error) error {
+	if !errors.As(err, new(*WentBack)) {
+		return err
+	}
+	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, or by podrun apply --atomic", "%s: %w", t.title(), err)
 }
 
 // change changes the set to a version. If that fails, the set goes back to the current one.
 func (t *Transaction) change(ctx context.Context, next *version, result store.SetResult) error {
 	run, err := t.prepare(ctx, next)
 	if err != nil {
-		return fmt.Errorf("set %s is not changed: %w", t.Name, err)
+		return fmt.Errorf("%s is not changed: %w", t.title(), err)
 	}
 	defer run.Release()
 	if err := t.dirs.WriteSetManifests(t.Name, next.ID, next.text); err != nil {
@@ -195,21 +209,31 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		if ctx.Err() != nil {
 			err = errInterrupted
 		}
-		return t.goBack(context.WithoutCancel(ctx), err)
+		return t.goBack(context.WithoutCancel(ctx), err, result)
 	}
 	change := changeTo(next.SetVersion, result)
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
+	t.record.Accept(next.SetVersion)
+	if result == store.SetRolledBack {
+		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", change.At)
+	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
 	return t.settle(change)
 }
 
-// settle records the end of a change.
+// settle records the end of a change, and moves the names of images.
 func (t *Transaction) settle(change store.SetChange) error {
 	t.record.State, t.record.Boot, t.record.Next, t.record.Reason = store.SetSettled, store.BootID(), nil, ""
+	if t.record.Current != nil {
+		t.record.Retag = t.record.Current.Pins
+	}
 	t.record.AddHistory(change)
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
+		return err
+	}
+	if err := t.retag(); err != nil {
 		return err
 	}
 	if t.Changed != nil {
@@ -236,6 +260,7 @@ func (t *Transaction) again(ctx context.Context, v *version) error {
 	if v.Digest == t.record.Current.Digest && v.Inputs == t.record.Current.Inputs {
 		return nil
 	}
+	t.record.Accept(v.SetVersion)
 	change := changeTo(v.SetVersion, store.SetApplied)
 	change.Former = t.record.Current.Digest
 	t.record.Current = v.SetVersion
@@ -265,7 +290,9 @@ func (t *Transaction) startCurrent(ctx context.Context) error {
 		return err
 	}
 	defer run.Release()
-	return t.apply(ctx, run)
+	within, cancel := context.WithTimeout(ctx, max(t.Timeout, backTime)) // a pod may wait for another that is never ready
+	defer cancel()
+	return t.apply(within, run)
 }
 
 // errInterrupted is the cause of a way back that the user or a power cut has caused.
@@ -276,39 +303,52 @@ func (t *Transaction) finish(ctx context.Context) error {
 	if t.record.State == store.SetReturning {
 		return t.back(ctx, t.record.Reason)
 	}
-	fmt.Fprintf(t.env.ErrOut, "podrun: set %s: its last change was interrupted: going back\n", t.Name)
+	fmt.Fprintf(t.env.ErrOut, "podrun: %s: going back: its last change was interrupted\n", t.title())
 	next := t.record.Next
 	if t.record.Interrupted.ID != next.ID {
 		t.record.Interrupted = store.SetInterrupted{ID: next.ID}
 	}
 	if t.record.Interrupted.Times++; t.record.Interrupted.Times >= maxInterrupted {
-		t.record.Reject(next, fmt.Sprintf("its change was interrupted %d times", maxInterrupted), time.Now().UTC())
+		t.record.Reject(next, t.record.Current, fmt.Sprintf("its change was interrupted %d times", maxInterrupted), time.Now().UTC())
 	}
 	return t.back(ctx, errInterrupted.Error())
 }
 
-// goBack goes back to the current version because of cause, and returns an error that has it.
-func (t *Transaction) goBack(ctx context.Context, cause error) error {
-	fmt.Fprintf(t.env.ErrOut, "podrun: set %s: %s: going back\n", t.Name, report.Escape(cause.Error()))
-	if cause != errInterrupted {
-		t.record.Reject(t.record.Next, cause.Error(), time.Now().UTC())
-	}
-	if err := t.back(ctx, cause.Error()); err != nil {
-		return report.New(report.Failure, "podrun follow status "+t.Name+" shows its state; the next run tries to go back again", "%w; going back failed: %w", cause, err)
-	}
-	what := "it is back at its former version"
-	if t.record.Current == nil {
-		what = "its pods and objects were removed"
-	}
-	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, or by podrun apply --atomic", "set %s: %w: %s", t.Name, cause, what)
+// WentBack is the error of a change that has failed: the set is back at its former version.
+type WentBack struct {
+	Cause error
+	Empty bool // it had none: its pods and objects were removed
 }
 
-// back makes the set its current version again.
+func (e *WentBack) Error() string {
+	if e.Empty {
+		return e.Cause.Error() + ": its pods and objects were removed"
+	}
+	return e.Cause.Error() + ": it is back at its former version"
+}
+
+// Unwrap returns the cause.
+func (e *WentBack) Unwrap() error { return e.Cause }
+
+// goBack goes back to the current version because of cause, and returns an error that has it.
+func (t *Transaction) goBack(ctx context.Context, cause error, result store.SetResult) error {
+	fmt.Fprintf(t.env.ErrOut, "podrun: %s: going back: %s\n", t.title(), report.Escape(cause.Error()))
+	if cause != errInterrupted && result != store.SetRolledBack {
+		t.record.Reject(t.record.Next, t.record.Current, cause.Error(), time.Now().UTC())
+	}
+	if err := t.back(ctx, cause.Error()); err != nil {
+		return report.New(report.Failure, "podrun ps, podrun events and podrun logs show why; the next run tries to go back again", "%s: %w; going back failed: %w", t.title(), cause, err)
+	}
+	return &WentBack{cause, t.record.Current == nil}
+}
+
+// back makes the set its current version again. If that is not ready any more, it is the current version nevertheless: the
+// next one may be better.
 func (t *Transaction) back(ctx context.Context, reason string) error {
 	next := t.record.Next
 	t.record.State, t.record.Reason = store.SetReturning, reason
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
-		return err
+		report.Print(t.env.ErrOut, err) // the disk may be full because of Next; its record says SetTrying, so the next run goes back, too
 	}
 	current := &version{SetVersion: &store.SetVersion{}}
 	if t.record.Current != nil {
@@ -317,20 +357,32 @@ func (t *Transaction) back(ctx context.Context, reason string) error {
 			return err
 		}
 	}
+	change := changeTo(next, store.SetFailed)
+	change.Reason = reason
+	if !t.runs(current) {
+		err := t.returnTo(ctx, current)
+		switch notReady := (*notReadyError)(nil); {
+		case ctx.Err() == nil && errors.As(err, &notReady):
+			fmt.Fprintf(t.env.ErrOut, "podrun: %s: its former version is not ready either: %s\n", t.title(), report.Escape(err.Error()))
+			change.Reason += "; the former version is not ready either: " + err.Error()
+		case err != nil:
+			return err
+		}
+	}
+	if t.record.Current != nil {
+		change.Former = t.record.Current.Digest
+	}
+	return t.settle(change)
+}
+
+// returnTo applies the version to which the set goes back, and waits for it.
+func (t *Transaction) returnTo(ctx context.Context, current *version) error {
 	run, err := t.prepare(ctx, current)
 	if err != nil {
 		return err
 	}
 	defer run.Release()
-	if err := t.carryOut(ctx, run, max(t.Timeout, backTime), 0); err != nil {
-		return err
-	}
-	change := changeTo(next, store.SetFailed)
-	change.Reason = reason
-	if t.record.Current != nil {
-		change.Former = t.record.Current.Digest
-	}
-	return t.settle(change)
+	return t.carryOut(ctx, run, max(t.Timeout, backTime), 0)
 }
 
 // RollBack changes the set to the version before the current one, which is not tried again unless someone asks.
@@ -347,8 +399,7 @@ func (t *Transaction) RollBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.record.Reject(t.record.Current, "it was rolled back", time.Now().UTC())
-	return t.change(ctx, former, store.SetRolledBack)
+	return t.explain(t.change(ctx, former, store.SetRolledBack))
 }
 
 // Remove removes the set with its pods and objects; claims stay.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/progress"
+	"github.com/podrun/podrun/internal/cli/podset"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
@@ -18,33 +20,31 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
+// imageChange is the change of one image. ref is the reference in the manifest, the others are ids.
+type imageChange struct {
+	ref, from, to string
+	digest        string // of the newer image in its registry
+}
+
 // findChanges finds the images of a pod that have changed.
-func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
-	if p.record != nil {
-		if err := u.finishTagging(p); err != nil {
-			return err
-		}
+func (u *updater) findChanges(ctx context.Context, p *updatedPod, record *store.Set) error {
+	if u.rollback {
+		return u.findOldImages(p, record)
 	}
-	switch {
-	case p.stale: // it is restored with its old images
-		return nil
-	case u.rollback:
-		return u.findOldImages(p)
-	}
-	running := runningImages(p.pod)
-	var failures []string
+	running := podset.RunningImages(p.pod)
+	var done []string
 	for _, i := range manifest.Images(p.object.Pod) {
 		unwanted := u.auto && podutil.AutoUpdatePolicy(p.object.Pod, i.Container) == ""
-		if slices.Contains(failures, i.Reference) || image.IsPinned(i.Reference) || unwanted {
+		if slices.Contains(done, i.Reference) || image.IsPinned(i.Reference) || unwanted {
 			continue
 		}
-		failures = append(failures, i.Reference)
+		done = append(done, i.Reference)
 		named, _ := u.store.Resolve(i.Reference) // fails if the running image has lost its name
-		newest, err := u.newest(ctx, p, i)
+		newest, err := u.newest(ctx, p, i, record)
 		switch {
 		case err != nil:
 			return err
-		case newest.rejected || !u.retry && p.record.Rejected(i.Reference, newest.id, ""):
+		case newest.rejected || !u.retry && record.RejectOf(newest.id, i.Reference) != nil:
 			p.rejected = append(p.rejected, i.Reference)
 			continue
 		}
@@ -59,39 +59,35 @@ func (u *updater) findChanges(ctx context.Context, p *updatedPod) error {
 	return nil
 }
 
-// finishTagging finishes an earlier update that was interrupted after its result was recorded.
-func (u *updater) finishTagging(p *updatedPod) error {
-	end := map[store.UpdateState]store.UpdateState{store.UpdateTagging: store.UpdateDone, store.UpdateUntagging: store.UpdateUndone}
-	state, ok := end[p.record.State]
-	if !ok {
-		return nil
-	}
-	if err := u.tag(p.record.Images, state == store.UpdateDone); err != nil {
+// findOldImages finds the images before the last update.
+func (u *updater) findOldImages(p *updatedPod, record *store.Set) (err error) {
+	if p.images, err = imagesBefore(p.pod.Name, record, podset.RunningImages(p.pod)); err != nil {
 		return err
 	}
-	p.record.State = state
-	return u.dirs.WriteUpdate(p.pod, p.record)
-}
-
-// findOldImages finds the images before the last update.
-func (u *updater) findOldImages(p *updatedPod) error {
-	switch {
-	case p.record == nil:
-		return report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "no earlier images are recorded")
-	case p.record.State == store.UpdateUndone:
-		return report.New(report.Failure, "podrun update "+p.pod.Name+" uses the newest images", "it is already rolled back")
-	}
-	running := runningImages(p.pod)
-	for _, i := range p.record.Images {
-		if p.record.State == store.UpdateTrying && running[i.Ref] != i.New { // it was interrupted before
-			continue
+	for _, i := range p.images {
+		if _, err := u.store.Resolve(i.to); err != nil {
+			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", i.ref, err)
 		}
-		if _, err := u.store.Resolve(i.Old); err != nil {
-			return report.New(report.Failure, "load or pull it again; podrun image ls shows what is here", "the image %s had before: %w", i.Ref, err)
-		}
-		p.images = append(p.images, imageChange{ref: i.Ref, from: i.New, to: i.Old, digest: i.Digest})
 	}
 	return nil
+}
+
+// imagesBefore returns the changes that roll a pod back. running are the ids of its images, by their references; the record
+// may have images of other pods of its unit.
+func imagesBefore(pod string, record *store.Set, running map[string]string) (changes []imageChange, err error) {
+	last := record.LastResult()
+	switch {
+	case last == store.SetFailed || last == store.SetRolledBack:
+		return nil, report.New(report.Failure, "podrun update "+pod+" uses the newest images", "it is already rolled back")
+	case record.Former == nil:
+		return nil, report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "no earlier images are recorded")
+	}
+	for ref, old := range record.Former.Pins {
+		if newer := record.Current.Pins[ref]; running[ref] != "" && newer != old {
+			changes = append(changes, imageChange{ref: ref, from: newer, to: old, digest: record.Former.Digests[ref]})
+		}
+	}
+	return changes, nil
 }
 
 // newestImage is the image for which a name stands now.
@@ -103,7 +99,7 @@ type newestImage struct {
 
 // newest returns the image for which a name stands now: in its registry or, for an image from an archive, on this
 // machine. It asks a registry once for each name, and pulls only what is not on this machine.
-func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse) (newestImage, error) {
+func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse, record *store.Set) (newestImage, error) {
 	local := u.pullWord == "never" || i.PullPolicy == image.Never || u.auto && podutil.AutoUpdatePolicy(p.object.Pod, i.Container) == podutil.AutoUpdateLocal
 	if local || !u.store.FromRegistry(i.Reference) {
 		img, err := u.store.Resolve(i.Reference)
@@ -127,7 +123,7 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 			err = nil
 		}
 	}
-	newest.rejected = !u.retry && p.record.Rejected(i.Reference, "", newest.digest)
+	newest.rejected = !u.retry && record.RejectOf(newest.digest, i.Reference) != nil
 	if err == nil && newest.id == "" && !newest.rejected {
 		var img pod.Image
 		img, err = u.store.Pull(ctx, i.Reference, o)
@@ -143,58 +139,31 @@ func (u *updater) newest(ctx context.Context, p *updatedPod, i manifest.ImageUse
 	return newest, err
 }
 
-// runningImages returns the image IDs of a pod, by reference.
-func runningImages(p store.Pod) map[string]string {
-	ids := map[string]string{}
-	plan, err := p.Plan()
-	if err != nil {
-		return ids
-	}
-	for _, list := range [][]pod.Container{plan.InitContainers, plan.Containers} {
-		for _, c := range list {
-			ids[c.Image] = c.ImageID
-		}
-	}
-	return ids
-}
-
 // try recreates the pods with their new images, and with the old ones if the new ones fail.
-func (u *updater) try(ctx context.Context, g *updateGroup) error {
+func (u *updater) try(ctx context.Context, t *podset.Transaction, g *updateGroup) error {
+	from, to := podset.Images{Pins: map[string]string{}, Digests: map[string]string{}}, podset.Images{}
+	var objects []*manifest.Object
 	for _, p := range g.pods {
-		if len(p.images) == 0 && !p.stale {
-			continue
-		}
-		if g.unit == "" {
-			var err error
-			if p.manifest, err = manifest.Marshal(p.object.Pod); err != nil {
-				return err
-			}
-		}
-		r := &store.Update{State: store.UpdateTrying, Boot: store.BootID(), At: time.Now().UTC(), Images: forRecord(p.images, false), Manifest: p.manifest}
-		if err := u.dirs.WriteUpdate(p.pod, r); err != nil {
-			return err
+		objects = append(objects, p.object)
+		maps.Copy(from.Pins, podset.RunningImages(p.pod))
+	}
+	if current := t.Record().Current; current != nil {
+		maps.Copy(from.Digests, current.Digests)
+	}
+	to.Pins, to.Digests = maps.Clone(from.Pins), maps.Clone(from.Digests)
+	for _, p := range g.pods {
+		for _, i := range p.images {
+			from.Pins[i.ref], to.Pins[i.ref], to.Digests[i.ref] = i.from, i.to, i.digest
 		}
 	}
-	err := u.replace(ctx, g, true)
-	if err == nil {
-		err = u.watch(ctx, g, u.stable)
+	word, result := "updated", store.SetApplied
+	if u.rollback {
+		word, result = "rolled back", store.SetRolledBack
 	}
-	if err != nil {
-		return u.undo(context.WithoutCancel(ctx), g, err)
+	if err := t.ChangeImages(ctx, objects, from, to, result); err != nil {
+		return u.explain(err, g)
 	}
 	for _, p := range g.pods {
-		word := "updated"
-		state, tagging := store.UpdateDone, store.UpdateTagging
-		if u.rollback {
-			word, state, tagging = "rolled back", store.UpdateUndone, store.UpdateUntagging
-		}
-		if p.stale {
-			word = "created again: its last update was interrupted"
-		}
-		p.manifest = nil
-		if err := u.end(p, forRecord(p.images, u.rollback), tagging, state); err != nil {
-			return err
-		}
 		fmt.Fprintf(u.env.Out, "pod/%s %s\n", p.pod.Name, word)
 		for _, i := range p.images {
 			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: %s: %.19s -> %.19s\n", p.pod.Name, report.Escape(i.ref), i.from, i.to)
@@ -203,98 +172,31 @@ func (u *updater) try(ctx context.Context, g *updateGroup) error {
 	return nil
 }
 
-// imageChange is the change of one image by this command: of an update from the older to the newer image,
-// of a rollback from the newer to the older one. ref is the reference in the manifest, the others are ids.
-type imageChange struct {
-	ref, from, to string
-	digest        string // of the newer image in its registry
-}
-
-// forRecord returns the changes for the record of an update: from is Old and to is New or, if they are
-// reversed, the other way round.
-func forRecord(changes []imageChange, reversed bool) []store.UpdatedImage {
-	var list []store.UpdatedImage
-	for _, c := range changes {
-		if reversed {
-			c.from, c.to = c.to, c.from
-		}
-		list = append(list, store.UpdatedImage{Ref: c.ref, Old: c.from, New: c.to, Digest: c.digest})
-	}
-	return list
-}
-
-// end records the result of an update, and moves the names of images. The first record decides the
-// result: after a power failure finishTagging does the rest.
-func (u *updater) end(p *updatedPod, images []store.UpdatedImage, tagging, state store.UpdateState) error {
-	if len(images) == 0 {
-		if p.stale || p.record == nil {
-			return u.dirs.RemoveUpdate(p.pod)
-		}
-		return nil
-	}
-	r := &store.Update{State: tagging, Boot: store.BootID(), At: time.Now().UTC(), Images: images, Manifest: p.manifest}
-	if err := u.dirs.WriteUpdate(p.pod, r); err != nil {
+// explain returns the error of an update with what the user can do.
+func (u *updater) explain(err error, g *updateGroup) error {
+	var back *podset.WentBack
+	if !errors.As(err, &back) {
 		return err
 	}
-	if err := u.tag(images, state == store.UpdateDone); err != nil {
-		return err
+	name := g.pods[0].pod.Name
+	again := "podrun update " + name
+	if u.rollback {
+		again += " --rollback"
 	}
-	r.State = state
-	return u.dirs.WriteUpdate(p.pod, r)
+	return report.New(report.Failure, "podrun logs -f "+name+" in another terminal shows output of the new images until their pod is removed; "+again+" tries again", "%w: the pod was rolled back to its former images", back.Cause)
 }
 
-// tag moves names to the new or to the old images.
-func (u *updater) tag(images []store.UpdatedImage, forward bool) error {
-	var errs []error
-	for _, i := range images {
-		id := i.Old
-		if forward {
-			id = i.New
-		}
-		name := i.Ref
-		if img, err := u.store.Resolve(i.Ref); err == nil {
-			if img.ID == id {
-				continue
-			}
-			name = img.Name // the full name for a short one
-		}
-		errs = append(errs, u.store.Tag(id, name))
-	}
-	return errors.Join(errs...)
-}
-
-// replace recreates the pods with the images that they are to have or, if not forward, with those that they
-// had.
-func (u *updater) replace(ctx context.Context, g *updateGroup, forward bool) error {
-	if g.unit != "" {
-		within, cancel := context.WithTimeout(ctx, u.timeout)
-		defer cancel()
-		manager, err := systemd.ConnectOwn(within)
-		if err != nil {
-			return err
-		}
-		defer manager.Close()
-		fmt.Fprintf(u.env.ErrOut, "podrun: restarting %s\n", g.unit)
-		err = errors.Join(manager.ResetFailed(within, g.unit), manager.Restart(within, g.unit))
-		if end, _ := within.Deadline(); err != nil && !time.Now().Before(end) && ctx.Err() == nil {
-			return fmt.Errorf("%s is not ready after %v", g.unit, u.timeout)
-		}
+// restart restarts a unit.
+func (u *updater) restart(ctx context.Context, unit string) error {
+	manager, err := systemd.ConnectOwn(ctx)
+	if err != nil {
 		return err
 	}
-	l := &podup.Run{Env: u.env, Dirs: u.dirs, Launcher: u.launcher, Pull: u.pull, ReportTo: u.env.ErrOut}
-	for _, p := range g.pods {
-		fixed := map[string]string{}
-		for _, i := range p.images {
-			fixed[i.ref] = i.from
-			if forward {
-				fixed[i.ref] = i.to
-			}
-		}
-		l.Targets = append(l.Targets, &podup.Target{Object: p.object, Pod: p.pod, Recreate: true, Pinned: fixed})
+	defer manager.Close()
+	fmt.Fprintf(u.env.ErrOut, "podrun: restarting %s\n", unit)
+	err = errors.Join(manager.ResetFailed(ctx, unit), manager.Restart(ctx, unit))
+	if end, ok := ctx.Deadline(); ok && err != nil && !time.Now().Before(end) {
+		return fmt.Errorf("%s is not ready in time", unit)
 	}
-	defer l.Release()
-	if err := l.Prepare(ctx); err != nil {
-		return err
-	}
-	return l.Start()
+	return err
 }

@@ -1,19 +1,36 @@
 package update
 
 import (
-	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/podrun/podrun/internal/store"
 )
 
-// TestForRecord: the record of an update has the older image as Old, no matter in which direction the change is.
-func TestForRecord(t *testing.T) {
-	want := []store.UpdatedImage{{Ref: "web:1", Old: "sha256:a", New: "sha256:b", Digest: "sha256:d"}}
-	if got := forRecord([]imageChange{{ref: "web:1", from: "sha256:a", to: "sha256:b", digest: "sha256:d"}}, false); !reflect.DeepEqual(got, want) {
-		t.Errorf("forward: %+v", got)
+// TestImagesBefore: a rollback changes the images that the last update has changed, of this pod only; a pod that went back is
+// not rolled back again.
+func TestImagesBefore(t *testing.T) {
+	record := func(result store.SetResult) *store.Set {
+		return &store.Set{
+			Current: &store.SetVersion{Pins: map[string]string{"web:1": "sha256:new", "log:1": "sha256:same", "db:1": "sha256:newer"}},
+			Former:  &store.SetVersion{Pins: map[string]string{"web:1": "sha256:old", "log:1": "sha256:same", "db:1": "sha256:older"}, Digests: map[string]string{"web:1": "sha256:d"}},
+			History: []store.SetChange{{Result: result}},
+		}
 	}
-	if got := forRecord([]imageChange{{ref: "web:1", from: "sha256:b", to: "sha256:a", digest: "sha256:d"}}, true); !reflect.DeepEqual(got, want) {
-		t.Errorf("reversed: %+v", got)
+	running := map[string]string{"web:1": "sha256:new", "log:1": "sha256:same"}
+	want := []imageChange{{ref: "web:1", from: "sha256:new", to: "sha256:old", digest: "sha256:d"}}
+	if got, err := imagesBefore("web", record(store.SetApplied), running); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for text, r := range map[string]*store.Set{
+		"it is already rolled back":      record(store.SetRolledBack),
+		"no earlier images are recorded": {},
+	} {
+		if _, err := imagesBefore("web", r, running); err == nil || err.Error() != text {
+			t.Errorf("%v, want %s", err, text)
+		}
+	}
+	if _, err := imagesBefore("web", record(store.SetFailed), running); err == nil {
+		t.Error("after an update that has failed: no error")
 	}
 }

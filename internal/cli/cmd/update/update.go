@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/imagegc"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/cli/podset"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/build"
 	"github.com/podrun/podrun/internal/manifest/podutil"
@@ -23,10 +24,6 @@ import (
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
-
-// updateTime is the default time for a pod to become ready. After a rollback it is the least time,
-// whatever the user sets.
-const updateTime = 5 * time.Minute
 
 // NewCommand returns the command update.
 func NewCommand(env *cmdutil.Env) *cli.Command {
@@ -65,8 +62,8 @@ Examples:
 			&cli.BoolFlag{Name: "auto", Usage: "only pods and containers with podman's annotation io.containers.autoupdate, or up --auto-update"},
 			&cli.BoolFlag{Name: "rollback", Usage: "restore the images from before the last update"},
 			&cli.BoolFlag{Name: "retry", Usage: "also try images with which a pod has failed before, or was rolled back"},
-			&cli.DurationFlag{Name: "timeout", Value: updateTime, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
-			&cli.DurationFlag{Name: "stable", Value: 10 * time.Second, Usage: "the pod must stay ready without a restart for this `DURATION`"},
+			&cli.DurationFlag{Name: "timeout", Value: podset.DefaultTimeout, Usage: "wait this `DURATION` for a pod to be ready (90s, 5m)"},
+			&cli.DurationFlag{Name: "stable", Value: podset.DefaultStable, Usage: "the pod must stay ready without a restart for this `DURATION`"},
 			&cli.StringFlag{Name: "pull", Value: "newer", Usage: "`WHEN` to check registries: newer or never"},
 			cmdutil.TLSVerifyFlag(),
 		},
@@ -85,16 +82,16 @@ type updater struct {
 	retry           bool // also images whose pods have failed
 	timeout, stable time.Duration
 
-	dirs     store.Dirs
-	launcher cmdutil.PodLauncher
-	store    *image.Store
-	asked    map[string]newestImage // by reference
+	dirs  store.Dirs
+	store *image.Store
+	asked map[string]newestImage // by reference
 }
 
 // Complete reads the command line.
 func (u *updater) Complete(c *cli.Context) error {
 	u.names, u.namespace = c.Args().Slice(), c.String("namespace")
-	u.pull, u.pullWord, u.rollback, u.auto = u.env.RegistryOptions(c), c.String("pull"), c.Bool("rollback"), c.Bool("auto")
+	u.env.Pull = u.env.RegistryOptions(c)
+	u.pull, u.pullWord, u.rollback, u.auto = u.env.Pull, c.String("pull"), c.Bool("rollback"), c.Bool("auto")
 	u.retry, u.asked = c.Bool("retry") || len(u.names) > 0, map[string]newestImage{}
 	u.timeout, u.stable = c.Duration("timeout"), c.Duration("stable")
 	return nil
@@ -118,9 +115,6 @@ func (u *updater) Validate() error {
 // Run updates the pods, one group after the other.
 func (u *updater) Run(ctx context.Context) (err error) {
 	if u.dirs, err = u.env.Preflight(ctx, false); err != nil {
-		return err
-	}
-	if u.launcher, err = u.env.Deps.NewLauncher(u.dirs); err != nil {
 		return err
 	}
 	if u.store, err = cmdutil.OpenImages(u.dirs); err != nil {
@@ -150,17 +144,21 @@ type updateGroup struct {
 	pods []*updatedPod
 }
 
+// setName returns the name of the set of the group's pods.
+func (g *updateGroup) setName() string {
+	if g.unit != "" {
+		return store.UnitSet(g.unit)
+	}
+	return store.PodSet(g.pods[0].pod)
+}
+
 // updatedPod is one pod of an update.
 type updatedPod struct {
 	pod    store.Pod
-	record *store.Update // of the previous update; nil: there was none
-	stale  bool          // the previous update was interrupted
 	object *manifest.Object
 	images []imageChange // the images that change
 
 	rejected []string // the images with which the pod has failed
-
-	manifest []byte // of a pod without a unit, for the record while the pod may not exist
 }
 
 // groups returns the groups of the selected pods.
@@ -176,7 +174,7 @@ func (u *updater) groups() ([]*updateGroup, error) {
 			errs = append(errs, err)
 			continue
 		}
-		if last, err := u.dirs.Update(p); !p.Exists() && (err != nil || last == nil || last.Manifest == nil) {
+		if !p.Exists() && !u.wasInterrupted(p) {
 			errs = append(errs, resource.PodNotFound(u.dirs, p))
 			continue
 		}
@@ -240,15 +238,11 @@ func (u *updater) all() ([]store.Pod, error) {
 	for _, maker := range slices.Compact(makers) {
 		fmt.Fprintf(u.env.ErrOut, "podrun: the pods of %s are not updated: a changed template creates them again, with the newest images\n", maker)
 	}
-	last, err := u.dirs.Updates()
+	gone, err := u.interruptedPods()
 	if err != nil {
 		return nil, err
 	}
-	for key, r := range last {
-		if p := u.dirs.Pod(key[0], key[1]); key[0] == u.namespace && r.Manifest != nil && !p.Exists() {
-			pods = append(pods, p)
-		}
-	}
+	pods = append(pods, gone...)
 	switch {
 	case len(pods) == 0 && u.auto:
 		fmt.Fprintf(u.env.ErrOut, "podrun: no pod of namespace %s has the annotation %s: there is nothing to update\n", report.Escape(u.namespace), podutil.AnnotationAutoUpdate)
@@ -258,65 +252,92 @@ func (u *updater) all() ([]store.Pod, error) {
 	return pods, nil
 }
 
+// interruptedPods returns the pods of the namespace that do not exist because their update was interrupted.
+func (u *updater) interruptedPods() (pods []store.Pod, err error) {
+	names, err := u.dirs.UpdateSets()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		s, err := u.dirs.Set(name)
+		if err != nil {
+			return nil, err
+		}
+		if s == nil || s.State == store.SetSettled {
+			continue
+		}
+		for _, m := range s.Current.Members {
+			if p := u.dirs.Pod(m.Namespace, m.Name); name == store.PodSet(p) && m.Namespace == u.namespace && !p.Exists() {
+				pods = append(pods, p)
+			}
+		}
+	}
+	return pods, nil
+}
+
+// wasInterrupted reports whether the last update of a pod was interrupted.
+func (u *updater) wasInterrupted(p store.Pod) bool {
+	_, s, err := u.dirs.UpdateOf(p)
+	return err == nil && s != nil && s.State != store.SetSettled
+}
+
 // group updates the pods of a group.
 func (u *updater) group(ctx context.Context, g *updateGroup) error {
-	for _, p := range g.pods {
-		lock, err := u.dirs.LockUpdate(p.pod)
-		if err != nil {
-			return err
-		}
-		defer lock.Close()
-		if alone, err := lock.TryExclusive(); err != nil || !alone {
-			return errors.Join(err, report.New(report.Failure, "try again when that is done", "pod %s is being updated by another podrun command", p.pod.Name))
-		}
-		if err := u.load(p); err != nil {
-			return err
-		}
+	o := podset.Options{Name: g.setName(), Timeout: u.timeout, Stable: u.stable}
+	if g.unit != "" {
+		o.Restart = func(ctx context.Context) error { return u.restart(ctx, g.unit) }
+	}
+	t, err := podset.Begin(u.env, o)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	stale := !g.pods[0].pod.Exists()
+	if err := t.Finish(ctx); err != nil {
+		return err
+	}
+	if stale {
+		fmt.Fprintf(u.env.Out, "pod/%s created again: its last update was interrupted\n", g.pods[0].pod.Name)
+		return nil
 	}
 	hold, err := u.store.Lease() // fetched images have no names yet
 	if err != nil {
 		return err
 	}
 	defer hold.Close()
-	changes := false
 	for _, p := range g.pods {
-		if err := u.findChanges(ctx, p); err != nil {
+		err := u.load(p)
+		if err == nil {
+			err = u.findChanges(ctx, p, t.Record())
+		}
+		if err != nil {
 			return fmt.Errorf("update pod %s: %w", p.pod.Name, err)
 		}
 		for _, ref := range p.rejected {
 			fmt.Fprintf(u.env.ErrOut, "podrun: pod %s: its last update to the newest %s was rolled back; podrun update %s tries it again\n", p.pod.Name, report.Escape(ref), p.pod.Name)
 		}
-		changes = changes || len(p.images) > 0 || p.stale
 	}
-	if !changes {
-		for _, p := range g.pods {
-			if len(p.rejected) > 0 {
-				fmt.Fprintf(u.env.Out, "pod/%s not updated\n", p.pod.Name)
-				continue
-			}
-			fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.pod.Name)
+	if slices.ContainsFunc(g.pods, func(p *updatedPod) bool { return len(p.images) > 0 }) {
+		return u.try(ctx, t, g)
+	}
+	for _, p := range g.pods {
+		if len(p.rejected) > 0 {
+			fmt.Fprintf(u.env.Out, "pod/%s not updated\n", p.pod.Name)
+			continue
 		}
-		return nil
+		fmt.Fprintf(u.env.Out, "pod/%s is up to date\n", p.pod.Name)
 	}
-	return u.try(ctx, g)
+	return nil
 }
 
-// load reads a pod's manifest and records.
-func (u *updater) load(p *updatedPod) (err error) {
-	if p.record, err = u.dirs.Update(p.pod); err != nil {
-		return err
-	}
+// load reads a pod's manifest.
+func (u *updater) load(p *updatedPod) error {
 	text, err := p.pod.Manifest()
-	if err != nil && p.record != nil && p.record.Manifest != nil {
-		text, err = p.record.Manifest, nil
-		p.stale = true
+	if err == nil {
+		p.object, err = restoreManifest(text)
 	}
 	if err != nil {
-		return err
-	}
-	p.object, err = restoreManifest(text)
-	if err != nil {
-		return fmt.Errorf("read manifest of pod %s: %w", p.pod.Name, err)
+		return fmt.Errorf("read manifest: %w", err)
 	}
 	return nil
 }

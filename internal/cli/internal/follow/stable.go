@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,23 +15,21 @@ import (
 )
 
 // AwaitReady waits until a pod is ready or has succeeded, and every container that a change restarts has been started
-// again. It returns the pod's status then.
+// again. It returns the pod's status then. ctx ends when the timeout, which the error names, is over.
 func AwaitReady(ctx context.Context, env *cmdutil.Env, p *podup.Target, timeout time.Duration) (*pod.Status, error) {
 	shown := progress.New(env, "")
 	defer shown.End()
 	shown.Wait("waiting for pod %s to be ready", p.Pod.Name)
 	reporter := Reporter{Out: shown, Pod: p.Pod.Name}
-	within, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	last, err := podclient.Follow(within, p.Pod, func(st *pod.Status) bool {
+	last, err := podclient.Follow(ctx, p.Pod, func(st *pod.Status) bool {
 		reporter.Status(st)
 		return (st.Ready() || st.Phase.Terminal()) && p.RestartsDone(st)
 	})
 	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, fmt.Errorf("pod %s is not ready after %v%s", p.Pod.Name, timeout, problemSuffix(last))
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil && within.Err() != nil:
-		return nil, fmt.Errorf("pod %s is not ready after %v%s", p.Pod.Name, timeout.Round(time.Second), problemSuffix(last))
 	case err != nil:
 		return nil, err
 	case last.Phase == pod.Failed:

@@ -66,7 +66,7 @@ func (u *InUse) load() {
 		return
 	}
 	u.loaded = true
-	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addUpdates(), u.addSets())
+	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addSets())
 }
 
 func (u *InUse) addPods() error {
@@ -172,24 +172,13 @@ func (u *InUse) addUnits() error {
 	return nil
 }
 
-// addUpdates adds the images before and after each recorded update: a pod may be rolled back to the earlier
-// ones, and updated again.
-func (u *InUse) addUpdates() error {
-	list, err := u.dirs.Updates()
-	for _, last := range list {
-		for _, i := range last.Images {
-			u.mark(i.Old, i.Ref, nil)
-			u.mark(i.New, i.Ref, nil)
-		}
-	}
-	return err
-}
-
-// addSets adds the images of the versions of sets: a set may go back to its former version.
+// addSets adds the images of the versions of sets, and of pods before and after their updates: a set may go back to its
+// former version, and a pod may be rolled back, and updated again.
 func (u *InUse) addSets() error {
-	names, err := u.dirs.Sets()
-	errs := []error{err}
-	for _, name := range names {
+	sets, err1 := u.dirs.Sets()
+	updates, err2 := u.dirs.UpdateSets()
+	errs := []error{err1, err2}
+	for _, name := range append(sets, updates...) {
 		s, err := u.dirs.Set(name)
 		if errs = append(errs, err); s == nil {
 			continue

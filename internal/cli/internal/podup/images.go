@@ -153,33 +153,35 @@ var PullPolicies = map[string]string{
 	"always": image.Always, "missing": image.IfNotPresent, "never": image.Never, "newer": image.Newer,
 }
 
-// pinImages sets the image IDs of a pod where names do not determine them. During the trial of an update
-// these are the newer images. After a rollback, if a pull would contact a registry each time, they are the
-// images that the pod had before. Of an update that a power failure has interrupted, the states
-// UpdateTagging and UpdateUntagging are completed for all images, because the trial was over; UpdateTrying
-// of an earlier boot is ignored.
+// pinImages sets the image IDs of a pod where names do not determine them. While podrun update changes the pod these are the
+// images of the version that it starts. As long as names are being moved to images, they are these images. After a way back,
+// if a pull would contact a registry each time, they are the images that the pod had before. A change that was interrupted
+// is over: names stand for the images before it.
 func (r *Run) pinImages(p *Target) error {
 	if p.Pinned != nil {
 		return nil
 	}
-	u, err := r.Dirs.Update(p.Pod)
-	if err != nil || u == nil {
+	name, s, err := r.Dirs.UpdateOf(p.Pod)
+	if err != nil || s == nil {
 		return err
 	}
-	trying := r.Dirs.UpdateRunning(p.Pod, u)
 	p.Pinned = map[string]string{}
+	changing := s.State != store.SetSettled && r.Dirs.SetChanging(name)
+	wentBack := s.State == store.SetSettled && (s.LastResult() == store.SetFailed || s.LastResult() == store.SetRolledBack)
 	for _, i := range manifest.Images(p.Object.Pod) {
-		for _, up := range u.Images {
-			switch {
-			case up.Ref != i.Reference:
-			case trying, u.State == store.UpdateTagging:
-				p.Pinned[up.Ref] = up.New
-			case u.State == store.UpdateUntagging:
-				p.Pinned[up.Ref] = up.Old
-			case u.State == store.UpdateUndone && i.PullPolicy == image.Always:
-				p.Pinned[up.Ref] = up.Old
-				fmt.Fprintln(r.Env.ErrOut, report.Escape(fmt.Sprintf("podrun: pod %s keeps the image %s that it was rolled back to; podrun update %s uses the newest", p.Pod.Name, up.Ref, p.Pod.Name)))
-			}
+		ref := i.Reference
+		id := s.Retag[ref]
+		switch {
+		case changing && s.State == store.SetTrying:
+			id = s.Next.Pins[ref]
+		case changing:
+			id = s.Current.Pins[ref]
+		case id == "" && wentBack && i.PullPolicy == image.Always:
+			id = s.Current.Pins[ref]
+			fmt.Fprintln(r.Env.ErrOut, report.Escape(fmt.Sprintf("podrun: pod %s keeps the image %s that it was rolled back to; podrun update %s uses the newest", p.Pod.Name, ref, p.Pod.Name)))
+		}
+		if id != "" {
+			p.Pinned[ref] = id
 		}
 	}
 	return nil
