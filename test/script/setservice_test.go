@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ import (
 
 // servedSet is a Deployment behind a Service, and a plain pod with a host port.
 const servedSet = `
-{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30481}]}}
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}}
 ---
 apiVersion: apps/v1
 kind: Deployment
@@ -44,7 +45,7 @@ spec:
     image: busybox
     imagePullPolicy: Never
     command: [sh, -c, "trap exit TERM; mkdir /w; echo VERSION >/w/index.html; httpd -p 8080 -h /w; sleep 1000 & wait"]
-    ports: [{containerPort: 8080, hostPort: 18481}]
+    ports: [{containerPort: 8080, hostPort: HOSTPORT}]
     readinessProbe: {periodSeconds: 1, httpGet: {path: "/PATH", port: 8080}}
 ---
 apiVersion: v1
@@ -93,7 +94,7 @@ func (r *requester) total() (n int) {
 }
 
 // TestSetBehindService: no request of a pod to a Service fails while its Deployment gets a new version, then one that is never
-// ready, and goes back. A node port may reset connections (decision 24), and a plain pod has a gap: both are reported.
+// ready, and goes back. A node port may reset a connection (decision 24), and a plain pod has a gap: both are reported.
 func TestSetBehindService(t *testing.T) {
 	t.Parallel()
 	bin, rootfs := prepare(t)
@@ -110,8 +111,15 @@ func TestSetBehindService(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := requester{url: "http://" + free.Addr().String()}
+	_, hostPort, _ := net.SplitHostPort(free.Addr().String())
+	free.Close()
 	follow := func(version, path string, options ...string) (string, error) {
-		text := strings.NewReplacer("VERSION", version, "PATH", path).Replace(servedSet)
+		text := strings.NewReplacer("VERSION", version, "PATH", path, "HOSTPORT", hostPort).Replace(servedSet)
 		if err := os.WriteFile(filepath.Join(dir, "set.yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +137,11 @@ func TestSetBehindService(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	nodePort, plain := requester{url: "http://127.0.0.1:30481"}, requester{url: "http://127.0.0.1:18481"}
+	port, err := h.podrun("get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodePort := requester{url: "http://127.0.0.1:" + string(port)}
 	var all sync.WaitGroup
 	all.Go(func() { nodePort.run(ctx) })
 	all.Go(func() { plain.run(ctx) })
