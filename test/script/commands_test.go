@@ -215,25 +215,43 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 // requires a user of that file. Its access log is registry.log.
 func registry(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 0, "registry [HTPASSWD]")
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	ts.Check(err)
-	address := probe.Addr().String()
-	probe.Close()
-	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n",
-		ts.MkAbs("registry"), address)
+	auth := ""
 	if len(args) > 0 {
-		config += fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", ts.MkAbs(args[0]))
+		auth = fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", ts.MkAbs(args[0]))
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("registry.yml"), []byte(config), 0o600))
-	cmd := exec.Command("docker-registry", "serve", ts.MkAbs("registry.yml"))
+	address, stop, err := startRegistry(ts.MkAbs("."), auth)
+	ts.Check(err)
+	ts.Defer(stop)
+	ts.Setenv("REGISTRY", address)
+}
+
+// startRegistry runs a registry, with its files in a directory and this part of its configuration, until stop is called.
+func startRegistry(dir, auth string) (address string, stop func(), err error) {
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	address = probe.Addr().String()
+	probe.Close()
+	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n%s",
+		filepath.Join(dir, "registry"), address, auth)
+	file := filepath.Join(dir, "registry.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return "", nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "registry.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command("docker-registry", "serve", file)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "OTEL_") })
 	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
-	log, err := os.OpenFile(ts.MkAbs("registry.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	ts.Check(err)
 	cmd.Stdout = log
-	ts.Check(cmd.Start())
-	log.Close()
-	ts.Defer(func() { cmd.Process.Kill(); cmd.Wait() })
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() { cmd.Process.Kill(); cmd.Wait() }
 	if !scriptcmd.Poll(func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -241,7 +259,8 @@ func registry(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return err == nil
 	}) {
-		ts.Fatalf("the registry does not listen on %s", address)
+		stop()
+		return "", nil, fmt.Errorf("the registry does not listen on %s", address)
 	}
-	ts.Setenv("REGISTRY", address)
+	return address, stop, nil
 }
