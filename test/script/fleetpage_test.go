@@ -295,8 +295,8 @@ func (f *fleet) firstStart(t *testing.T, b *box, userData string) {
 		switch program, _, _ := strings.Cut(command, " "); program {
 		case "apt", "loginctl", "systemctl":
 		case "runuser":
-			_, command, _ = strings.Cut(command, " -- ")
-			f.run(t, b.host, command)
+			_, command, _ = strings.Cut(command, "-c ")
+			f.run(t, b.host, b.paths("XDG_RUNTIME_DIR=/run/user/1000 sh -c ")+command)
 		default:
 			t.Fatalf("%s: the test does not know the command %s", fleetPage, command)
 		}
