@@ -59,6 +59,7 @@ type box struct {
 // TestFleetPage: the commands of the page lead from one box to many.
 func TestFleetPage(t *testing.T) {
 	t.Parallel()
+	const applied, unchanged = "set/site applied", "set/site unchanged"
 	f := startFleet(t)
 	f.onWorkstation(t)
 	f.writeFile(t, "site/web.yaml")
@@ -73,7 +74,7 @@ func TestFleetPage(t *testing.T) {
 		}
 		f.firstStart(t, b, text)
 	}
-	f.look(t, "applied", "applied", "applied")
+	f.look(t, applied, applied, applied)
 	commands := f.next(t, "box")
 	for _, b := range f.boxes {
 		f.eventually(t, b, commands, "Status:   Ready", "version 1.0 in the "+b.name)
@@ -81,15 +82,15 @@ func TestFleetPage(t *testing.T) {
 	f.refusesUnsigned(t)
 
 	f.onWorkstation(t)
-	f.look(t, "applied", "unchanged", "unchanged")
-	f.eventually(t, f.boxes[0], f.next(t, "canary"), "applied")
+	f.look(t, applied, unchanged, unchanged)
+	f.eventually(t, f.boxes[0], f.next(t, "canary"), "1.1")
 	f.eventually(t, f.boxes[0], "podrun logs deployment/visitor", "version 1.1 in the "+f.boxes[0].name)
 	f.onWorkstation(t)
-	f.look(t, "unchanged", "applied", "applied")
+	f.look(t, unchanged, applied, applied)
 
 	f.onWorkstation(t)
-	f.look(t, "it is back at its former version", "unchanged", "unchanged", "--timeout", "3s")
-	f.look(t, "is not tried again", "unchanged", "unchanged")
+	f.look(t, "it is back at its former version", unchanged, unchanged, "--timeout", "3s")
+	f.look(t, "is not tried again", unchanged, unchanged)
 	status := f.eventually(t, f.boxes[0], f.next(t, "canary"), "RolledBack")
 	status = regexp.MustCompile(`sha256:\w+`).ReplaceAllString(status, "sha256:…")
 	status = regexp.MustCompile(`\d{4}-\d\d-\d\d.\d\d:\d\d:\d\dZ?`).ReplaceAllString(status, "…")
