@@ -12,6 +12,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podrun/podrun/image/api"
+	"github.com/podrun/podrun/internal/cosigntest"
 )
 
 // fluxSet returns an artifact with manifests, as Flux makes it.
@@ -32,7 +33,7 @@ func TestPolicyArtifacts(t *testing.T) {
 	}
 	cosign3 := func(key *ecdsa.PrivateKey) func(*fake, string) {
 		return func(fk *fake, _ string) {
-			refer(t, fk, "referrers/"+set.String(), set, signedBundle(t, set, signPredicate, key))
+			refer(t, fk, "referrers/"+set.String(), set, signedBundle(t, set, cosigntest.SignPredicate, key))
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -89,7 +90,7 @@ func TestPolicyLayouts(t *testing.T) {
 	cosign3 := func(key *ecdsa.PrivateKey, of func(set digest.Digest) digest.Digest) func(*layoutDir, digest.Digest) {
 		return func(l *layoutDir, set digest.Digest) {
 			fk := &fake{blobs: map[string][]byte{}, types: map[string]string{}}
-			refer(t, fk, "list", set, signedBundle(t, of(set), signPredicate, key))
+			refer(t, fk, "list", set, signedBundle(t, of(set), cosigntest.SignPredicate, key))
 			for path, b := range fk.blobs {
 				if strings.HasPrefix(path, "manifests/") && strings.Contains(string(b), `"subject"`) {
 					l.attach(fk, path, nil)

@@ -3,8 +3,6 @@ package image
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -20,26 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/image/api"
-)
-
-const (
-	bundleType    = "application/vnd.dev.sigstore.bundle.v0.3+json"
-	signPredicate = "https://sigstore.dev/cosign/sign/v1"
+	"github.com/podrun/podrun/internal/cosigntest"
 )
 
 // signedBundle returns a sigstore bundle with a statement about an image, as cosign 3 writes it.
 func signedBundle(t *testing.T, image digest.Digest, predicate string, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
-	const payloadType = "application/vnd.in-toto+json"
-	payload := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],"predicateType":%q,"predicate":{}}`, image.Encoded(), predicate)
-	sum := sha256.Sum256(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload))
-	signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(map[string]any{"mediaType": bundleType,
-		"verificationMaterial": map[string]any{"publicKey": map[string]any{"hint": ""}},
-		"dsseEnvelope":         map[string]any{"payload": payload, "payloadType": payloadType, "signatures": []any{map[string]any{"sig": signature}}}})
+	text, err := cosigntest.Bundle(image.Encoded(), predicate, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,11 +47,11 @@ func refer(t *testing.T, fk *fake, list string, image digest.Digest, bundle []by
 		return b
 	}
 	manifest := add(v1.MediaTypeImageManifest, encode(v1.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest, ArtifactType: bundleType,
-		Config: add(v1.MediaTypeEmptyJSON, []byte(`{}`)), Layers: []v1.Descriptor{add(bundleType, bundle)},
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest, ArtifactType: cosigntest.BundleType,
+		Config: add(v1.MediaTypeEmptyJSON, []byte(`{}`)), Layers: []v1.Descriptor{add(cosigntest.BundleType, bundle)},
 		Subject: &v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: image, Size: 1},
 	}))
-	manifest.ArtifactType = bundleType
+	manifest.ArtifactType = cosigntest.BundleType
 	fk.blobs[list] = encode(v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex, Manifests: []v1.Descriptor{manifest}})
 	fk.types[list] = v1.MediaTypeImageIndex
 }
@@ -99,17 +84,17 @@ func TestPolicyBundles(t *testing.T) {
 		fields string // of the requirement
 		want   string
 	}{
-		"signed":            {byAPI, signedBundle(t, image, signPredicate, keys[0]), "", ""},
-		"no referrers API":  {tag, signedBundle(t, image, signPredicate, keys[0]), "", ""},
-		"for a repository":  {byAPI, signedBundle(t, image, signPredicate, keys[0]), `,"signedIdentity":{"type":"matchRepository"}`, ""},
-		"other key":         {byAPI, signedBundle(t, image, signPredicate, keys[1]), "", "no signature by a key of the policy"},
-		"other image":       {byAPI, signedBundle(t, digest.FromString("y"), signPredicate, keys[0]), "", "signs another digest"},
+		"signed":            {byAPI, signedBundle(t, image, cosigntest.SignPredicate, keys[0]), "", ""},
+		"no referrers API":  {tag, signedBundle(t, image, cosigntest.SignPredicate, keys[0]), "", ""},
+		"for a repository":  {byAPI, signedBundle(t, image, cosigntest.SignPredicate, keys[0]), `,"signedIdentity":{"type":"matchRepository"}`, ""},
+		"other key":         {byAPI, signedBundle(t, image, cosigntest.SignPredicate, keys[1]), "", "no signature by a key of the policy"},
+		"other image":       {byAPI, signedBundle(t, digest.FromString("y"), cosigntest.SignPredicate, keys[0]), "", "signs another digest"},
 		"other statement":   {byAPI, signedBundle(t, image, "https://slsa.dev/provenance/v1", keys[0]), "", "no signature of an image but a statement of type https://slsa.dev/provenance/v1"},
 		"rubbish":           {byAPI, []byte("{"), "", "read bundle"},
 		"of another kind":   {byAPI, []byte(`{"messageSignature":{}}`), "", "no in-toto statement"},
-		"a name is needed":  {byAPI, signedBundle(t, image, signPredicate, keys[0]), `,"signedIdentity":{"type":"matchExact"}`, "signedIdentity matchExact"},
-		"a log is needed":   {byAPI, signedBundle(t, image, signPredicate, keys[0]), fmt.Sprintf(`,"rekorPublicKeyPath":%q`, rekor), "entry in a log"},
-		"and it is refused": {byAPI, signedBundle(t, image, signPredicate, keys[0]), `},{"type":"reject"`, "rejected by policy"},
+		"a name is needed":  {byAPI, signedBundle(t, image, cosigntest.SignPredicate, keys[0]), `,"signedIdentity":{"type":"matchExact"}`, "signedIdentity matchExact"},
+		"a log is needed":   {byAPI, signedBundle(t, image, cosigntest.SignPredicate, keys[0]), fmt.Sprintf(`,"rekorPublicKeyPath":%q`, rekor), "entry in a log"},
+		"and it is refused": {byAPI, signedBundle(t, image, cosigntest.SignPredicate, keys[0]), `},{"type":"reject"`, "rejected by policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fk, repo := newFake(t, l)

@@ -28,7 +28,7 @@ var layers = []struct {
 	flat bool // packages of the layer do not import each other
 }{
 	{name: "tests of the whole", dirs: []string{"test/*", "internal/manifest/oracle", "internal/archtest"}, flat: true},
-	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/reexec/cparser", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "internal/testmanifest", "internal/node/nodetest", "internal/systemd/systemdtest", "test/internal/*"}},
+	{name: "test helpers", dirs: []string{"internal/testenv", "internal/nettest", "internal/golden", "internal/reexec/cparser", "internal/proptest", "internal/scriptcmd", "internal/cli/internal/clitest", "internal/testmanifest", "internal/node/nodetest", "internal/systemd/systemdtest", "internal/cosigntest", "test/internal/*"}},
 	{name: "programs", dirs: []string{".", supervisorProgram, netstackProgram, fastPathProgram, imageProgram, "packaging", "packaging/*"}, flat: true},
 	{name: "command tree", dirs: []string{"internal/cli"}},
 	{name: "commands", dirs: []string{"internal/cli/cmd/*"}, flat: true},

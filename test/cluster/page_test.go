@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podrun/podrun/test/internal/howto"
 )
 
 // pagePath is the documentation whose commands TestHostsPage runs.
@@ -42,17 +44,17 @@ func TestHostsPage(t *testing.T) {
 func testPage(t *testing.T, c *controlPlane, hosts []*host, kind string) {
 	blocks := readPage(t, kind)
 	r := &reader{controlPlane: c, home: t.TempDir()}
-	manifest := blocks[slices.IndexFunc(blocks, func(b block) bool { return b.where == "web.yaml" })].lines
-	writeFile(t, filepath.Join(r.home, "web.yaml"), []byte(strings.Join(manifest, "\n")))
-	image := regexp.MustCompile(`image: (\S+)`).FindStringSubmatch(strings.Join(manifest, "\n"))[1]
+	manifest := blocks[slices.IndexFunc(blocks, func(b howto.Block) bool { return b.Where == "web.yaml" })].Text()
+	writeFile(t, filepath.Join(r.home, "web.yaml"), []byte(manifest))
+	image := regexp.MustCompile(`image: (\S+)`).FindStringSubmatch(manifest)[1]
 	for _, h := range hosts {
 		n := c.newNode(t, h, h.name)
 		n.importImage(t, image)
 		r.nodes = append(r.nodes, n)
 	}
 	for _, b := range blocks {
-		for _, line := range b.lines {
-			switch b.where {
+		for _, line := range b.Lines {
+			switch b.Where {
 			case "server":
 				r.runOnServer(t, line)
 			case "Pi":
@@ -74,47 +76,11 @@ func testPage(t *testing.T, c *controlPlane, hosts []*host, kind string) {
 	}
 }
 
-// A block is a fenced block of the page: commands for each Pi or the server, or a file.
-type block struct {
-	where string // server, Pi, web.yaml
-	lines []string
-}
-
-// readPage returns the blocks of the page for one kind of control plane. The line before a block names where it belongs.
-func readPage(t *testing.T, kind string) (blocks []block) {
+// readPage returns the blocks of the page for one kind of control plane.
+func readPage(t *testing.T, kind string) []howto.Block {
 	t.Helper()
 	places := map[string]string{"On the server:": "server", "On each Pi:": "Pi", "`web.yaml`,": "web.yaml"}
-	section, before := "", ""
-	var b *block
-	for line := range strings.Lines(readFile(t, pagePath)) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "```") && b == nil:
-			b = &block{}
-			for start, where := range places {
-				if strings.HasPrefix(before, start) {
-					b.where = where
-				}
-			}
-			if b.where == "" {
-				t.Fatalf("%s: the line before a block is %q", pagePath, before)
-			}
-		case strings.HasPrefix(line, "```"):
-			if section == "" || section == kind {
-				blocks = append(blocks, *b)
-			}
-			b = nil
-		case b != nil:
-			b.lines = append(b.lines, line)
-		case strings.HasPrefix(line, "## "):
-			section = ""
-		case strings.HasPrefix(line, "### "):
-			section = strings.TrimPrefix(line, "### ")
-		case line != "":
-			before = line
-		}
-	}
-	return blocks
+	return slices.DeleteFunc(howto.Read(t, pagePath, places), func(b howto.Block) bool { return b.Section != "" && b.Section != kind })
 }
 
 // A reader does what the page says.

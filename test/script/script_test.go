@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/test/internal/standin"
 )
 
 const (
@@ -25,7 +26,10 @@ const (
 	binaryEnv = "PODRUN_BIN" // the binary under test; ../../bin/podrun if unset
 )
 
-func TestMain(m *testing.M) { testenv.UserMain(m) }
+func TestMain(m *testing.M) {
+	standin.Become()
+	testenv.UserMain(m)
+}
 
 func TestScripts(t *testing.T) {
 	bin, rootfs := prepare(t)
