@@ -53,6 +53,10 @@ type SetVersion struct {
 	Members []SetMember `json:"members"`          // what the set has made
 	Images  []string    `json:"images,omitempty"` // ids
 
+	Policy        string   `json:"policy,omitempty"`        // --policy with which it was admitted
+	UnsafeSysctls []string `json:"unsafeSysctls,omitempty"` // --allow-unsafe-sysctl
+	RequireLimits bool     `json:"requireLimits,omitempty"`
+
 	Pins    map[string]string `json:"pins,omitempty"`    // ids of images, by the references in the manifests
 	Digests map[string]string `json:"digests,omitempty"` // of these images in their registries, where that is known
 }

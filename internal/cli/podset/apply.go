@@ -40,10 +40,10 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 	if err := t.own(v); err != nil {
 		return nil, err
 	}
-	if err := resource.ReportIgnored(t.env.ErrOut, v.docs.WithoutEffect(), false); err != nil {
+	if err := resource.ReportIgnored(t.env.ErrOut, v.docs.WithoutEffect(), t.Strict); err != nil {
 		return nil, err
 	}
-	r, err := podup.New(ctx, t.env, nil, v.docs, t.options())
+	r, err := podup.New(ctx, t.env, nil, v.docs, t.options(v.SetVersion))
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (t *Transaction) otherMembers() (map[store.SetMember]string, error) {
 		}
 		s, err := t.dirs.Set(name)
 		if err != nil {
-			return nil, err
+			t.env.Warn(err) // a damaged record holds up its own set only
 		}
 		other := Transaction{record: s}
 		if s == nil {
@@ -262,7 +262,7 @@ func (t *Transaction) awaitReady(ctx context.Context, r *run, timeout time.Durat
 	last := make([]*pod.Status, len(r.Targets))
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
-		return controller.Await(ctx, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true})
+		return controller.Await(ctx, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true, Ends: true})
 	})
 	for i, p := range r.Targets {
 		all.Go(func() (err error) {

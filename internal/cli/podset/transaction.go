@@ -23,6 +23,7 @@ type Options struct {
 	Rules
 	RequireLimits bool
 	UnsafeSysctls []string
+	Strict        bool // objects without effect are an error
 
 	// Changed is called with each change that has ended.
 	Changed func(store.SetChange)
@@ -57,7 +58,8 @@ type Transaction struct {
 	record *store.Set
 	lock   *store.FileLock
 
-	rejected *store.SetReject // of StepRejected
+	rejected   *store.SetReject // of StepRejected
+	unfinished error            // why the set could not go back, or could not be started: the source may have what helps
 }
 
 // Begin locks a set and reads its record.
@@ -84,8 +86,11 @@ func Begin(env *cmdutil.Env, o Options) (t *Transaction, err error) {
 		t.Close()
 		return nil, err
 	}
-	if t.record == nil {
+	if t.record == nil || t.record.Next == nil && t.record.Current == nil {
 		t.record = &store.Set{State: store.SetSettled}
+	}
+	if t.record.Next == nil { // there is nothing from which to go back
+		t.record.State = store.SetSettled
 	}
 	if err := t.retag(); err != nil {
 		t.Close()
@@ -124,9 +129,12 @@ func (t *Transaction) run(ctx context.Context) (Step, error) {
 			found = &now.Found
 		}
 		var err error
-		switch step := decide(t.record, store.BootID(), found, t.Rules); step {
+		switch step := decide(t.record, store.BootID(), found, t.rules()); step {
 		case StepReturn:
-			err = t.finish(ctx)
+			if err := t.finish(ctx); err != nil {
+				t.unfinished = err
+				report.Print(t.env.ErrOut, err)
+			}
 		case StepStart:
 			t.start(ctx)
 		case StepLook:
@@ -140,14 +148,21 @@ func (t *Transaction) run(ctx context.Context) (Step, error) {
 			return step, report.New(report.Failure, "--allow-older applies it", "set %s is not changed: the artifact was made at %s, the one that runs later, at %s", t.Name, timeText(now.Created), timeText(t.record.Current.Created))
 		case StepRejected:
 			t.rejected = t.record.RejectOf(now.Digest, now.Inputs)
-			return step, nil
+			return step, t.unfinished
 		default:
-			return step, nil
+			return step, t.unfinished
 		}
 		if err != nil {
 			return StepLook, err
 		}
 	}
+}
+
+// rules returns the user's rules, and that a way back that has failed is not tried again by this process.
+func (t *Transaction) rules() Rules {
+	r := t.Rules
+	r.Forward = t.unfinished != nil
+	return r
 }
 
 func timeText(at time.Time) string {
@@ -189,7 +204,7 @@ func (t *Transaction) explain(err error) error {
 	if !errors.As(err, new(*WentBack)) {
 		return err
 	}
-	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, or by podrun apply --atomic", "%s: %w", t.title(), err)
+	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, with podrun follow --retry, or by podrun apply --atomic", "%s: %w", t.title(), err)
 }
 
 // change changes the set to a version. If that fails, the set goes back to the current one.
@@ -202,6 +217,10 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 	if err := t.dirs.WriteSetManifests(t.Name, next.ID, next.text); err != nil {
 		return err
 	}
+	members := next.Members
+	if left := t.record.Next; left != nil { // a way back from it has failed
+		next.Members = slices.Concat(members, left.Members)
+	}
 	t.record.State, t.record.Next, t.record.Source = store.SetTrying, next.SetVersion, t.sourceName()
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
 		return err
@@ -212,6 +231,7 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		}
 		return t.goBack(context.WithoutCancel(ctx), err, result)
 	}
+	next.Members = members
 	change := changeTo(next.SetVersion, result)
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
@@ -259,7 +279,7 @@ func (t *Transaction) again(ctx context.Context, v *version) error {
 	if err := t.carryOut(ctx, run, t.Timeout, 0); err != nil {
 		return err
 	}
-	if v.Digest == t.record.Current.Digest && v.Inputs == t.record.Current.Inputs {
+	if v.Digest == t.record.Current.Digest && v.Inputs == t.record.Current.Inputs && t.record.State == store.SetSettled {
 		return nil
 	}
 	t.record.Accept(v.SetVersion)
@@ -278,6 +298,7 @@ func (t *Transaction) start(ctx context.Context) {
 		err = t.dirs.WriteSet(t.Name, t.record)
 	}
 	if err != nil {
+		t.unfinished = err
 		report.Print(t.env.ErrOut, err)
 	}
 }
@@ -423,10 +444,8 @@ func (t *Transaction) returnTo(ctx context.Context, current *version) error {
 
 // RollBack changes the set to the version before the current one, which is not tried again unless someone asks.
 func (t *Transaction) RollBack(ctx context.Context) error {
-	if t.record.Next != nil {
-		if err := t.finish(ctx); err != nil {
-			return err
-		}
+	if t.record.Next != nil { // the change that was interrupted is what is rolled back
+		return t.finish(ctx)
 	}
 	if t.record.Former == nil || t.record.Current == nil {
 		return report.New(report.Failure, "podrun follow history "+t.Name+" shows its changes", "set %s has no former version", t.Name)
@@ -438,8 +457,16 @@ func (t *Transaction) RollBack(ctx context.Context) error {
 	return t.explain(t.change(ctx, former, store.SetRolledBack))
 }
 
-// Remove removes the set with its pods and objects; claims stay.
+// Remove removes the set with its pods and objects; claims stay. If it is interrupted, the next run goes on with it.
 func (t *Transaction) Remove(ctx context.Context) error {
+	if t.record.Current != nil {
+		current := *t.record.Current
+		current.Members = t.members()
+		t.record.State, t.record.Next, t.record.Current, t.record.Reason = store.SetReturning, &current, nil, "it was being removed"
+		if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
+			return err
+		}
+	}
 	run, err := t.prepare(ctx, &version{SetVersion: &store.SetVersion{}})
 	if err != nil {
 		return err
