@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,8 +16,8 @@ import (
 	"time"
 )
 
-// servedSet is a Deployment behind a Service, and a plain pod with a host port.
-const servedSet = `
+// servedManifests are a Deployment behind a Service, and a plain pod with a host port.
+const servedManifests = `
 {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}}
 ---
 apiVersion: apps/v1
@@ -93,6 +94,34 @@ func (r *requester) total() (n int) {
 	return n
 }
 
+// servedSet is a directory that a host follows.
+type servedSet struct {
+	host          *host
+	dir, hostPort string
+}
+
+func newServedSet(t *testing.T, h *host) *servedSet {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	_, hostPort, _ := net.SplitHostPort(free.Addr().String())
+	return &servedSet{h, filepath.Join(h.dir, "set"), hostPort}
+}
+
+// follow applies a version of the set, whose pods are ready if the server has the path.
+func (s *servedSet) follow(version, path string, options ...string) (string, error) {
+	text := strings.NewReplacer("VERSION", version, "PATH", path, "HOSTPORT", s.hostPort).Replace(servedManifests)
+	err := errors.Join(os.MkdirAll(s.dir, 0o700), os.WriteFile(filepath.Join(s.dir, "set.yaml"), []byte(text), 0o600))
+	if err != nil {
+		return "", err
+	}
+	out, err := s.host.podrun(append([]string{"follow", "--once", "--stable", "0s", s.dir}, options...)...).CombinedOutput()
+	return string(out), err
+}
+
 // TestSetBehindService: no request of a pod to a Service fails while its Deployment gets a new version, then one that is never
 // ready, and goes back. A node port may reset a connection (decision 24), and a plain pod has a gap: both are reported.
 func TestSetBehindService(t *testing.T) {
@@ -107,26 +136,9 @@ func TestSetBehindService(t *testing.T) {
 	if long {
 		n = 10_000
 	}
-	dir := filepath.Join(h.dir, "set")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := requester{url: "http://" + free.Addr().String()}
-	_, hostPort, _ := net.SplitHostPort(free.Addr().String())
-	free.Close()
-	follow := func(version, path string, options ...string) (string, error) {
-		text := strings.NewReplacer("VERSION", version, "PATH", path, "HOSTPORT", hostPort).Replace(servedSet)
-		if err := os.WriteFile(filepath.Join(dir, "set.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, err := h.podrun(append([]string{"follow", "--once", "--stable", "0s", dir}, options...)...).CombinedOutput()
-		return string(out), err
-	}
-	if out, err := follow("good1", ""); err != nil {
+	set := newServedSet(t, h)
+	plain := requester{url: "http://127.0.0.1:" + set.hostPort}
+	if out, err := set.follow("good1", ""); err != nil {
 		t.Fatalf("follow: %v\n%s", err, out)
 	}
 	inside := h.podrun("exec", "client", "--", "sh", "-c",
@@ -148,10 +160,10 @@ func TestSetBehindService(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- inside.Wait() }()
 	for round := 2; inside != nil; round++ {
-		if out, err := follow(fmt.Sprintf("good%d", round), ""); err != nil {
+		if out, err := set.follow(fmt.Sprintf("good%d", round), ""); err != nil {
 			t.Errorf("a good version: %v\n%s", err, out)
 		}
-		out, err := follow(fmt.Sprintf("bad%d", round), "missing", "--timeout", "3s")
+		out, err := set.follow(fmt.Sprintf("bad%d", round), "missing", "--timeout", "3s")
 		if err == nil || !strings.Contains(out, "it is back at its former version") {
 			t.Errorf("a version that is never ready: %v\n%s", err, out)
 		}
