@@ -64,3 +64,14 @@ func TestDecide(t *testing.T) {
 		}
 	}
 }
+
+func TestRepositoryOf(t *testing.T) {
+	for source, want := range map[string]string{
+		"oci://reg:5000/team/set:stable": "reg:5000/team/set", "oci://reg:5000/team/set": "reg:5000/team/set",
+		"oci://reg/set@sha256:1": "reg/set", "oci://reg/set:1@sha256:1": "reg/set", "oci:dir:1": "", "./set": "", "": "",
+	} {
+		if got := repositoryOf(source); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
+		}
+	}
+}

@@ -31,7 +31,7 @@ if the change is interrupted, the whole set goes back to its former version. A
 version that has failed is not tried again until the source changes.
 
 With --once it looks once, for a timer: podrun systemd install-follow makes one.
-A look at an unchanged artifact is one HEAD request. After a restart of the
+A look at an unchanged artifact asks for its digest only. After a restart of the
 machine it starts the set first, which needs no network. Claims stay when the
 set no longer has them. A set has a name, by which follow ls, status, history,
 rollback and rm find it: the last part of the source, or --name.
@@ -85,7 +85,7 @@ type followOptions struct {
 // Complete implements cmdutil.Command.
 func (o *followOptions) Complete(c *cli.Context) (err error) {
 	o.set = podset.Options{
-		Name: c.String("name"), Files: c.Args().Slice(), UnsafeSysctls: c.StringSlice("allow-unsafe-sysctl"),
+		Name: c.String("name"), NameGiven: c.IsSet("name"), Files: c.Args().Slice(), UnsafeSysctls: c.StringSlice("allow-unsafe-sysctl"),
 		Timeout: c.Duration("timeout"), Stable: c.Duration("stable"),
 		Rules: podset.Rules{Retry: c.Bool("retry"), AllowOlder: c.Bool("allow-older")},
 	}

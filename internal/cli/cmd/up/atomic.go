@@ -42,7 +42,7 @@ type flagValues interface {
 func (o *runOptions) readAtomic(c flagValues) {
 	o.atomic = c.Bool("atomic")
 	o.set = podset.Options{
-		Name: c.String("name"), Files: o.files, Timeout: cmp.Or(c.Duration("timeout"), podset.DefaultTimeout), Stable: c.Duration("stable"),
+		Name: c.String("name"), NameGiven: c.IsSet("name"), Files: o.files, Timeout: cmp.Or(c.Duration("timeout"), podset.DefaultTimeout), Stable: c.Duration("stable"),
 		Rules:         podset.Rules{Again: true, Retry: true, AllowOlder: c.Bool("allow-older")},
 		RequireLimits: o.requireLimits, UnsafeSysctls: o.unsafeSysctls, Strict: o.strict,
 	}
