@@ -106,8 +106,10 @@ func TestFleetPage(t *testing.T) {
 
 	f.onWorkstation(t)
 	f.stopRegistry()
-	f.run(t, f.remote.host, f.remote.paths(strings.Replace(f.next(t, "remote"), "--once", "--once --stable 1s", 1)))
+	f.run(t, f.remote.host, f.remote.paths(strings.Replace(f.next(t, "remote"), "--once", "--once --stable 0s", 1)))
 	f.eventually(t, f.remote, "podrun logs deployment/visitor", "version 1.3 in the "+f.remote.name)
+	f.runService(t, f.remote, "connection refused")
+	f.eventually(t, f.remote, "podrun follow status site", "Status:   Ready", " 1.3 made at")
 
 	commands = strings.Replace(f.next(t, "node"), "podrun systemd", "XDG_RUNTIME_DIR=/run/user/1000 podrun systemd", 1)
 	for _, b := range append(f.boxes, f.remote) {
@@ -314,23 +316,26 @@ func (f *pageFleet) firstStart(t *testing.T, b *box, userData string) {
 	b.service = strings.Fields(command)
 }
 
-// look does what the timers of all boxes do: each runs its service, with more options. The output of each must contain its word.
+// look does what the timers of the three boxes do: each runs its service, with more options. The output of each must contain its word.
 func (f *pageFleet) look(t *testing.T, attic, cellar, garage string, options ...string) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i, want := range []string{attic, cellar, garage} {
-		b := f.boxes[i]
-		args := slices.Concat(b.service[1:3], []string{"--stable", "1s", "--report", f.reports.URL}, options, b.service[3:])
-		all.Go(func() {
-			cmd := exec.Command(b.service[0], args...)
-			cmd.Env = b.env
-			if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), want) {
-				t.Errorf("%s: %q did not say %q, but:\n%s", b.name, args, want, out)
-			}
-		})
+		all.Go(func() { f.runService(t, f.boxes[i], want, options...) })
 	}
 	if all.Wait(); t.Failed() {
 		t.FailNow()
+	}
+}
+
+// runService runs the command of a box's service, with more options. Its output must contain a word.
+func (f *pageFleet) runService(t *testing.T, b *box, want string, options ...string) {
+	t.Helper()
+	args := slices.Concat(b.service[1:3], []string{"--stable", "0s", "--report", f.reports.URL}, options, b.service[3:])
+	cmd := exec.Command(b.service[0], args...)
+	cmd.Env = b.env
+	if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), want) {
+		t.Errorf("%s: %q did not say %q, but:\n%s", b.name, args, want, out)
 	}
 }
 
