@@ -158,6 +158,7 @@ grep -q 'connection refused' err
 	-e ': waiting for the rollout to finish: ' -e ': connection refused$' >&2
 same $version
 sudo iptables -D INPUT 1
+push $tag >&2
 sudo truncate -s 0 /var/requests
 begun=$(date +%s)
 follow --timeout $([ $tag = bad ] && echo 5s || echo 170s) >out 2>&1 || { [ $tag = bad ] && grep 'it is back at its former version' out; } || { cat out; exit 1; } >&2
