@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -246,8 +245,7 @@ func TestSetPowerCuts(t *testing.T) {
 	rand.Shuffle(len(moments), func(i, j int) { moments[i], moments[j] = moments[j], moments[i] })
 	moments = moments[:min(cuts, len(moments))]
 	slices.SortFunc(moments, func(a, b setMoment) int { return a.flush - b.flush })
-	done := 0
-	found := map[string]int{}
+	done, found := 0, map[string]int{}
 	for _, at := range moments {
 		later := []string{"all", "none", "some"}[rand.IntN(3)]
 		root(setCut, strconv.Itoa(done), strconv.Itoa(at.flush), strconv.Itoa(at.next), later)
@@ -262,5 +260,5 @@ func TestSetPowerCuts(t *testing.T) {
 		t.Logf("cut after entry %d, %s of the later writes, to %s: %s", at.flush, later, at.tag, lines[len(lines)-1])
 		root("umount /mnt/store")
 	}
-	t.Log(fmt.Sprint("cuts by the state of the set: ", found))
+	t.Logf("cuts by the state of the set: %v", found)
 }
