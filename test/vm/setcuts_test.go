@@ -74,7 +74,7 @@ push() { SOURCE_DATE_EPOCH=1000 podrun image push site-$1 $source; }
 // marks in the log of writes. A change to bad begins at its way back; the time that bad has before
 // that is none of the log's.
 const setChanges = setEnv + `set -e
-mark() { sudo dmsetup message store 0 mark $1; }
+mark() { sync; sudo dmsetup message store 0 mark $1; }
 until bash -c ': </dev/tcp/127.0.0.1/5100' 2>/dev/null; do sleep 0.2; done
 push v1
 follow --timeout 170s
