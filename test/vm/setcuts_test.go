@@ -133,7 +133,7 @@ same() { # VERSION: wait until all parts are of this version; pods of a Deployme
 	podrun wait --for=condition=Ready --timeout 120s web $other >&2
 	for try in $(seq 100); do
 		api=$(podrun get pods -l app=api -o name | cut -d / -f 2)
-		is=$(parts 2>&1)
+		is=$(parts 2>&1) || true
 		want="$(printf '%s\n' pod/$api pod/mine pod/$other pod/web | sort | tr '\n' ' ')$image
 $image
 $image
@@ -153,8 +153,8 @@ if follow 2>err; then echo 'there is a registry' >&2; exit 1; fi
 took=$(($(date +%s) - begun))
 cat err >&2
 grep -q 'connection refused' err
-! grep '^podrun: ' err | grep -v -e ' is resumed: the machine was restarted$' -e ': going back: its last change was interrupted$' \
-	-e ': waiting for the rollout to finish: ' -e ': connection refused$' >&2
+if grep '^podrun: ' err | grep -v -e ': the machine was restarted$' -e ': going back: its last change was interrupted$' \
+	-e ': waiting for the rollout to finish: ' -e ': connection refused$' >&2; then exit 1; fi
 same $version
 sudo iptables -D INPUT 1
 push $tag >&2
