@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -250,14 +251,17 @@ func TestSetPowerCuts(t *testing.T) {
 		later := []string{"all", "none", "some"}[rand.IntN(3)]
 		root(setCut, strconv.Itoa(done), strconv.Itoa(at.flush), strconv.Itoa(at.next), later)
 		done = at.flush
-		output, err := m.command("session", "sh", "-c", setCheck, "sh", at.tag).CombinedOutput()
+		var errs bytes.Buffer
+		check := m.command("session", "sh", "-c", setCheck, "sh", at.tag)
+		check.Stderr = &errs
+		output, err := check.Output()
 		if err != nil {
-			t.Fatalf("cut after entry %d, before %d, %s of the later writes, in the change to %s: %v\n%s", at.flush, at.next, later, at.tag, err, output)
+			t.Fatalf("cut after entry %d, before %d, %s of the later writes, in the change to %s: %v\n%s", at.flush, at.next, later, at.tag, err, errs.Bytes())
 		}
-		lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-		state, _, _ := strings.Cut(lines[len(lines)-1], " ")
+		result := strings.TrimSpace(string(output))
+		state, _, _ := strings.Cut(result, " ")
 		found[state]++
-		t.Logf("cut after entry %d, %s of the later writes, to %s: %s", at.flush, later, at.tag, lines[len(lines)-1])
+		t.Logf("cut after entry %d, %s of the later writes, to %s: %s", at.flush, later, at.tag, result)
 		root("umount /mnt/store")
 	}
 	t.Logf("cuts by the state of the set: %v", found)
