@@ -27,8 +27,8 @@ const (
 )
 
 // Ensure finds or pulls an image as the kubelet does under a pull policy. Always contacts the registry every
-// time and fails if the pull fails, even with a stored copy. IfNotPresent contacts the registry only if there is
-// no copy. Never contacts no registry, and without a copy it fails with reason ErrImageNeverPull. Newer and
+// time and fails if the pull fails, even with a stored copy; but a copy of an image that is named by its digest is the
+// image, and is used. IfNotPresent contacts the registry only if there is no copy. Never contacts no registry, and without a copy it fails with reason ErrImageNeverPull. Newer and
 // Unset are described at their constants.
 func (s *Store) Ensure(ctx context.Context, ref string, policy string, o api.PullOptions) (pod.Image, error) {
 	img, err := s.Resolve(ref)

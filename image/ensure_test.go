@@ -43,6 +43,13 @@ func TestEnsure(t *testing.T) {
 		}
 	}
 	fk.edit = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true }
+	if stored, err := s.Resolve(repo); err != nil {
+		t.Error(err)
+	} else if by, err := s.Pin(repo, stored); err != nil {
+		t.Error(err)
+	} else if got, err := s.Ensure(ctx, by, Always, api.PullOptions{}); err != nil || got.ID != stored.ID {
+		t.Errorf("Always of %s with a copy and a broken registry: %v", by, err)
+	}
 	if _, err := s.Ensure(ctx, repo, Always, api.PullOptions{}); api.Reason(err) != api.ErrImagePull || !strings.Contains(report.Hint(err), "IfNotPresent") {
 		t.Errorf("Always with a copy and a broken registry: %v, hint %q", err, report.Hint(err))
 	}

@@ -53,3 +53,33 @@ func TestHeadOfNothing(t *testing.T) {
 		t.Errorf("%v, hint %q", err, report.Hint(err))
 	}
 }
+
+// TestHeadFails: the failure of a registry or a network is transient. After any other podrun follow reads the manifests: not
+// every registry answers HEAD.
+func TestHeadFails(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   bool
+	}{
+		"HEAD is not allowed":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }, false},
+		"no such name":         {http.NotFound, false},
+		"the registry is busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, true},
+		"a cut connection":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true},
+	} {
+		fk, repo := newFake(t, newLayout(t).add(img{Layers: [][]byte{layerTar(t, f{Name: "x"})}}))
+		fk.edit = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodHead {
+				tt.answer(w, r)
+			}
+			return r.Method == http.MethodHead
+		}
+		_, _, err := newStore(t).Head(context.Background(), repo, api.PullOptions{})
+		if err == nil || IsTransient(err) != tt.want {
+			t.Errorf("%s: %v, transient %t", name, err, IsTransient(err))
+		}
+	}
+	_, _, err := newStore(t).Head(context.Background(), "127.0.0.1:1/x", api.PullOptions{})
+	if err == nil || !IsTransient(err) {
+		t.Errorf("nobody listens: %v, transient %t", err, IsTransient(err))
+	}
+}

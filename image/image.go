@@ -54,12 +54,13 @@ func Reason(err error) string { return api.Reason(err) }
 // IsTransient reports whether the cause of a failed pull may disappear by itself.
 func IsTransient(err error) bool { return api.IsTransient(err) }
 
-// The annotations of an artifact that say where its files come from.
+// The annotations of an artifact that say where its files come from, and the one that names the file of a layer.
 const (
 	AnnotationCreated  = v1.AnnotationCreated
 	AnnotationSource   = v1.AnnotationSource
 	AnnotationRevision = v1.AnnotationRevision
 	AnnotationVersion  = v1.AnnotationVersion
+	AnnotationTitle    = v1.AnnotationTitle
 )
 
 // ParseLocation parses TRANSPORT:PATH[:NAME] as skopeo and podman do.

@@ -78,17 +78,21 @@ func (s *Store) Inspect(ref string) (*Inspection, error) {
 	return d, errors.Join(err1, s.describeLayers(d, rec))
 }
 
-// Annotations returns the annotations of an image's manifest; none if the store has another manifest of the same image.
-func (s *Store) Annotations(img pod.Image) (map[string]string, error) {
+// Annotations returns the annotations of an image's manifest and those of its layers; none if the store has another manifest
+// of the same image.
+func (s *Store) Annotations(img pod.Image) (of map[string]string, layers []map[string]string, err error) {
 	rec, err := s.ReadImage(digest.Digest(img.ID))
 	if err != nil || rec.Digest.String() != img.Digest {
-		return nil, err
+		return nil, nil, err
 	}
 	var m v1.Manifest
 	if err := json.Unmarshal([]byte(rec.Manifest), &m); err != nil {
-		return nil, fmt.Errorf("read manifest of %s: %w", img.ID, err)
+		return nil, nil, fmt.Errorf("read manifest of %s: %w", img.ID, err)
 	}
-	return m.Annotations, nil
+	for _, l := range m.Layers {
+		layers = append(layers, l.Annotations)
+	}
+	return m.Annotations, layers, nil
 }
 
 func (d *Inspection) addName(n *records.Name) {

@@ -38,7 +38,7 @@ func (s *Client) Head(ctx context.Context, ref string, o api.PullOptions) (strin
 			return d.String(), nil
 		}
 	}
-	return "", addHint(err)
+	return "", &api.Error{Reason: api.ErrImagePull, Image: ref, Transient: isTransient(err), Err: addHint(err)}
 }
 
 // head asks the image's sources, each with the first of the logins that it accepts.

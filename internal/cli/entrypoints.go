@@ -82,5 +82,6 @@ func runReplacer(env *cmdutil.Env, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer lock.Close() // not before: without a reference to it, the garbage collector would release it
 	return podup.FinishReplacement(context.Background(), env, dirs, dirs.Pod(args[2], args[3]), lock)
 }

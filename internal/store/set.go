@@ -53,6 +53,10 @@ type SetVersion struct {
 	Members []SetMember `json:"members"`          // what the set has made
 	Images  []string    `json:"images,omitempty"` // ids
 
+	Policy        string   `json:"policy,omitempty"`        // --policy with which it was admitted
+	UnsafeSysctls []string `json:"unsafeSysctls,omitempty"` // --allow-unsafe-sysctl
+	RequireLimits bool     `json:"requireLimits,omitempty"`
+
 	Pins    map[string]string `json:"pins,omitempty"`    // ids of images, by the references in the manifests
 	Digests map[string]string `json:"digests,omitempty"` // of these images in their registries, where that is known
 }
@@ -112,24 +116,41 @@ const maxSetHistory = 20
 // Reject records that a version is not tried again unless someone asks for it. If the versions of the set are images, only
 // those that differ from another version are rejected.
 func (s *Set) Reject(v, than *SetVersion, reason string, now time.Time) {
-	if v.Pins == nil {
-		s.reject(SetReject{Digest: v.Digest, Inputs: v.Inputs, Reason: reason, At: now})
-	}
-	for ref, id := range v.Pins {
-		if than.Pins[ref] == id {
+	for _, r := range v.rejects() {
+		if than != nil && v.Pins != nil && (than.Pins[r.Inputs] == r.Digest || than.Digests[r.Inputs] == r.Digest) {
 			continue
 		}
-		s.reject(SetReject{Digest: id, Inputs: ref, Reason: reason, At: now})
-		if digest := v.Digests[ref]; digest != "" {
-			s.reject(SetReject{Digest: digest, Inputs: ref, Reason: reason, At: now})
-		}
+		r.Reason, r.At = reason, now
+		s.accept(r)
+		s.Rejected = append(s.Rejected, r)
+	}
+	s.Rejected = s.Rejected[max(0, len(s.Rejected)-maxSetHistory):]
+}
+
+// Accept removes what Reject has recorded of a version.
+func (s *Set) Accept(v *SetVersion) {
+	for _, r := range v.rejects() {
+		s.accept(r)
 	}
 }
 
-func (s *Set) reject(r SetReject) {
+func (s *Set) accept(r SetReject) {
 	s.Rejected = slices.DeleteFunc(s.Rejected, func(old SetReject) bool { return old.Digest == r.Digest && old.Inputs == r.Inputs })
-	s.Rejected = append(s.Rejected, r)
-	s.Rejected = s.Rejected[max(0, len(s.Rejected)-maxSetHistory):]
+}
+
+// rejects returns what Reject records of a version: its digest, or the ids and the digests of its images.
+func (v *SetVersion) rejects() (list []SetReject) {
+	if v.Pins == nil {
+		return []SetReject{{Digest: v.Digest, Inputs: v.Inputs}}
+	}
+	for _, images := range []map[string]string{v.Pins, v.Digests} {
+		for ref, id := range images {
+			if id != "" {
+				list = append(list, SetReject{Digest: id, Inputs: ref})
+			}
+		}
+	}
+	return list
 }
 
 // RejectOf returns why a version is not tried again; nil if it may be tried. A version of an image has the id or the digest

@@ -69,6 +69,7 @@ type portServer interface {
 	pause() // from its return until resume it accepts nothing
 	resume()
 	close()
+	remove() // close, which leaves nobody waiting if possible
 }
 
 // New returns a server without ports.
@@ -123,11 +124,11 @@ func (s *Server) add(file *os.File, protocol string, to target) error {
 	return nil
 }
 
-// Remove ends an Add. Its connections continue; its UDP flows, whose answers need the socket, end.
+// Remove ends an Add. Its connections continue, with those that wait to be accepted; its UDP flows, whose answers need the socket, end.
 // It must not be called during a Pause.
 func (s *Server) Remove(file *os.File) {
 	if p := s.ports[file.Name()]; p != nil {
-		p.close()
+		p.remove()
 		delete(s.ports, file.Name())
 	}
 }
@@ -274,7 +275,8 @@ func (s *Server) addTCP(file *os.File, to target, by Forwarder) (portServer, err
 	return p, nil
 }
 
-func (p *tcpPort) close() { p.listener.Close() }
+func (p *tcpPort) close()  { p.listener.Close() }
+func (p *tcpPort) remove() { p.close() } // fallback of a user-space stack: who waits is reset
 
 func (s *Server) accept(p *tcpPort, to target, by Forwarder) {
 	for {

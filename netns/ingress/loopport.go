@@ -84,6 +84,24 @@ func (p *loopPort) close() {
 	unix.Close(p.listener)
 }
 
+// remove accepts the connections that wait, and closes at once: if the server's is the last descriptor of the socket, the
+// kernel resets those that are not accepted. There is a bound because more may come all the time.
+func (p *loopPort) remove() {
+	if p.dialer.loop.Do(func() error {
+		p.paused = true
+		p.dialer.loop.Unwatch(p.listener, false)
+		for range maxActive {
+			if !p.accept() {
+				break
+			}
+		}
+		unix.Close(p.listener)
+		return nil
+	}) != nil {
+		unix.Close(p.listener)
+	}
+}
+
 // retryListen retries later, when there may be a descriptor.
 func (p *loopPort) retryListen() {
 	p.retrying = true
@@ -93,18 +111,20 @@ func (p *loopPort) retryListen() {
 	})
 }
 
-// accept accepts one connection; another event reports the next.
-func (p *loopPort) accept() {
+// accept accepts one connection, and reports whether there was one; another event reports the next.
+func (p *loopPort) accept() bool {
 	near, from, err := relay.Accept(p.listener)
 	switch err {
 	case nil:
 		p.forward(near, from)
+		return true
 	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED:
 	default: // out of descriptors until other connections end
 		p.server.logError(err)
 		p.dialer.loop.Unwatch(p.listener, false)
 		p.retryListen()
 	}
+	return false
 }
 
 // forward starts to forward one connection.

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"errors"
+	"net"
 	"syscall"
 	"testing"
 
@@ -86,5 +87,27 @@ func TestWithoutDescriptors(t *testing.T) {
 		must(t, nettest.RoundTrip(c, []byte("x")))
 		c.Close()
 		nettest.WaitIdle(t, s)
+	}
+}
+
+// Connections that nobody has accepted when a port is removed are forwarded all the same.
+func TestRemoveForwardsWhoWaits(t *testing.T) {
+	w := newWorld(t)
+	nettest.Serve(t, w.pod, ":80", nettest.Echo)
+	d := w.dialer(t, false).(*NetnsDialer)
+	s := w.publish(t, d, hostport.Port{Protocol: "tcp", Number: 8080}, 80)
+	p := s.ports["8080/tcp"].(*loopPort)
+	must(t, d.loop.Do(func() error { d.loop.Unwatch(p.listener, false); return nil })) // the loop is busy with others
+	var waiting []net.Conn
+	for range 3 {
+		waiting = append(waiting, nettest.Connect(t, w.Remote, "tcp", "10.77.0.1:8080"))
+	}
+	delete(s.ports, "8080/tcp")
+	p.remove()
+	for _, c := range waiting {
+		must(t, nettest.RoundTrip(c, []byte("x")))
+	}
+	if c, err := nettest.Dial(w.Remote, "tcp", "10.77.0.1:8080"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the port is still open: %v, %v", c, err)
 	}
 }

@@ -69,6 +69,8 @@ func (p *udpPort) close() {
 	}
 }
 
+func (p *udpPort) remove() { p.close() }
+
 // receive forwards datagrams until the port is closed.
 func (p *udpPort) receive() {
 	for {

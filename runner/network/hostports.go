@@ -348,10 +348,10 @@ func (n *Network) clientOwner(to services.NodePort) ingress.Affinity {
 // closeNodePort closes a port. The caller holds mu.
 func (p *HostPorts) closeNodePort(name string) {
 	n := p.NodePorts[name]
-	if p.server != nil && n.served {
-		p.server.Remove(n.file)
-	}
 	n.file.Close()
 	p.podInit.Drop(protocol.KeptNodePort + name)
+	if p.server != nil && n.served { // last: what comes before the socket is closed is accepted
+		p.server.Remove(n.file)
+	}
 	delete(p.NodePorts, name)
 }

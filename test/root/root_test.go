@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,10 +24,10 @@ func namespaces() error {
 	return exec.Command("unshare", "-m", "-n", "-i", "-u", "-p", "--fork", "true").Run()
 }
 
-// TestRootWithoutCgroups: if root cannot make cgroups, as in a container, only mount flags and the
-// lack of CAP_MKNOD protect the host's devices from containers. A container that requests the
-// capability does not get it, with a warning; existing device files are inert.
-func TestRootWithoutCgroups(t *testing.T) {
+// run runs a script as root in namespaces of its own, with the root file system of the example image, and returns its
+// output. env returns what its environment has besides, for its directory.
+func run(t *testing.T, script string, env func(dir string) []string) string {
+	t.Helper()
 	testenv.NeedVM(t, namespaces)
 	dir := t.TempDir()
 	rootfs := filepath.Join(dir, "rootfs.tar")
@@ -37,8 +38,8 @@ func TestRootWithoutCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/bin/bash", "-eu", "testdata/without-cgroups.sh")
-	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "ROOTFS=" + rootfs, "HOME=" + dir, "XDG_DATA_HOME=" + dir + "/data", "XDG_RUNTIME_DIR=" + dir + "/run"}
+	cmd := exec.Command("/bin/bash", "-eu", script)
+	cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "ROOTFS=" + rootfs, "HOME=" + dir}, env(dir)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID}
 	output, err := os.Create(filepath.Join(dir, "output")) // a pipe would stay open in the pod's processes
 	if err != nil {
@@ -51,7 +52,16 @@ func TestRootWithoutCgroups(t *testing.T) {
 	if err != nil || failed != nil {
 		t.Fatalf("%v, %v\n%s", failed, err, text)
 	}
-	got := string(text)
+	return string(text)
+}
+
+// TestRootWithoutCgroups: if root cannot make cgroups, as in a container, only mount flags and the
+// lack of CAP_MKNOD protect the host's devices from containers. A container that requests the
+// capability does not get it, with a warning; existing device files are inert.
+func TestRootWithoutCgroups(t *testing.T) {
+	got := run(t, "testdata/without-cgroups.sh", func(dir string) []string {
+		return []string{"XDG_DATA_HOME=" + dir + "/data", "XDG_RUNTIME_DIR=" + dir + "/run"}
+	})
 	for _, line := range []string{"plain: end", "asking: end", "there is /dev/evil", "there is /memory/evil", "warning: container asking does not get CAP_MKNOD: ", "warning: container asking does not get CAP_SYS_PTRACE: "} {
 		if !strings.Contains(got, line) {
 			t.Errorf("it lacks %q", line)
@@ -65,4 +75,20 @@ func TestRootWithoutCgroups(t *testing.T) {
 	if t.Failed() {
 		t.Log(got)
 	}
+}
+
+// TestMender: Debian's Mender client installs, refuses and rolls back sets by the update module of examples/mender, for
+// root and for an ordinary user.
+func TestMender(t *testing.T) {
+	testenv.NeedVM(t, namespaces)
+	mender, err := filepath.Abs("../../bin/mender")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("../../scripts/unpack", mender, runtime.GOARCH+"/bookworm", "mender-client", "mender-artifact").CombinedOutput(); err != nil {
+		t.Fatalf("fetch Mender's client: %v\n%s", err, out)
+	}
+	run(t, "testdata/mender.sh", func(string) []string {
+		return []string{"MENDER=" + mender + "/usr/bin", "PODRUN_USER=" + os.Getenv("PODRUN_TEST_USER")}
+	})
 }

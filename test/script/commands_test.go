@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -209,58 +208,4 @@ func tarOf(ts *testscript.TestScript, files ...file) []byte {
 	}
 	ts.Check(w.Close())
 	return b.Bytes()
-}
-
-// registry starts a registry on this machine and sets $REGISTRY to its address. With HTPASSWD it
-// requires a user of that file. Its access log is registry.log.
-func registry(ts *testscript.TestScript, neg bool, args []string) {
-	scriptcmd.CheckArgs(ts, neg, args, 0, "registry [HTPASSWD]")
-	auth := ""
-	if len(args) > 0 {
-		auth = fmt.Sprintf("auth: {htpasswd: {realm: test, path: %q}}\n", ts.MkAbs(args[0]))
-	}
-	address, stop, err := startRegistry(ts.MkAbs("."), auth)
-	ts.Check(err)
-	ts.Defer(stop)
-	ts.Setenv("REGISTRY", address)
-}
-
-// startRegistry runs a registry, with its files in a directory and this part of its configuration, until stop is called.
-func startRegistry(dir, auth string) (address string, stop func(), err error) {
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	address = probe.Addr().String()
-	probe.Close()
-	config := fmt.Sprintf("version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n%s",
-		filepath.Join(dir, "registry"), address, auth)
-	file := filepath.Join(dir, "registry.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		return "", nil, err
-	}
-	log, err := os.OpenFile(filepath.Join(dir, "registry.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return "", nil, err
-	}
-	defer log.Close()
-	cmd := exec.Command("docker-registry", "serve", file)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "OTEL_") })
-	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
-	cmd.Stdout = log
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() { cmd.Process.Kill(); cmd.Wait() }
-	if !scriptcmd.Poll(func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}) {
-		stop()
-		return "", nil, fmt.Errorf("the registry does not listen on %s", address)
-	}
-	return address, stop, nil
 }

@@ -33,8 +33,8 @@ var fleetPlaces = map[string]string{
 	"On the server of the cluster:": "cluster", "On the server with Prometheus:": "prometheus",
 }
 
-// A fleet is a workstation, a registry and four boxes, one of them a canary and one without a network, in directories of this machine.
-type fleet struct {
+// pageFleet is a workstation, a registry and four boxes, one of them a canary and one without a network, in directories of this machine.
+type pageFleet struct {
 	blocks       []howto.Block // of the page, which are to be done
 	dir          string
 	names        *strings.Replacer // from the names of the page
@@ -60,7 +60,7 @@ type box struct {
 func TestFleetPage(t *testing.T) {
 	t.Parallel()
 	const applied, unchanged = "set/site applied", "set/site unchanged"
-	f := startFleet(t)
+	f := startPageFleet(t)
 	f.onWorkstation(t)
 	f.writeFile(t, "site/web.yaml")
 	f.writeFile(t, "site/visitor.yaml")
@@ -125,21 +125,21 @@ func TestFleetPage(t *testing.T) {
 	}
 }
 
-func startFleet(t *testing.T) *fleet {
+func startPageFleet(t *testing.T) *pageFleet {
 	t.Helper()
 	bin, rootfs := prepare(t)
-	f := &fleet{blocks: howto.Read(t, fleetPage, fleetPlaces), dir: t.TempDir()}
+	f := &pageFleet{blocks: howto.Read(t, fleetPage, fleetPlaces), dir: t.TempDir()}
 	f.reports = httptest.NewServer(http.HandlerFunc(f.report))
 	t.Cleanup(f.reports.Close)
 	if err := standin.Copy(bin); err != nil {
 		t.Fatal(err)
 	}
-	registry, stop, err := startRegistry(f.dir, "")
+	server, registry, err := startRegistry(f.dir, "127.0.0.1:0", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(stop)
-	f.stopRegistry = stop
+	f.stopRegistry = func() { server.Process.Kill(); server.Wait() }
+	t.Cleanup(f.stopRegistry)
 	stick := filepath.Join(f.dir, "stick")
 	f.workstation = f.newHost(t, "workstation", bin, rootfs, registry)
 	for _, name := range []string{"attic", "cellar", "garage", "shed"} {
@@ -158,7 +158,7 @@ func startFleet(t *testing.T) *fleet {
 }
 
 // pushBusybox adds the image of the page to the registry, by an index for several architectures.
-func (f *fleet) pushBusybox(t *testing.T, registry, rootfs string) {
+func (f *pageFleet) pushBusybox(t *testing.T, registry, rootfs string) {
 	t.Helper()
 	f.run(t, f.workstation, fmt.Sprintf("podrun image import %s %[2]s && podrun image push %[2]s >pushed", rootfs, registry+"/library/busybox:one"))
 	pushed, err := os.ReadFile(filepath.Join(f.workstation.dir, "pushed"))
@@ -189,7 +189,7 @@ func (f *fleet) pushBusybox(t *testing.T, registry, rootfs string) {
 }
 
 // newHost makes the directories of a host, for which the registry needs no TLS.
-func (f *fleet) newHost(t *testing.T, name, bin, rootfs, registry string) *host {
+func (f *pageFleet) newHost(t *testing.T, name, bin, rootfs, registry string) *host {
 	t.Helper()
 	dir := filepath.Join(f.dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -211,7 +211,7 @@ func (b *box) paths(text string) string {
 }
 
 // next returns the text of the next block of the page, with the names of the test.
-func (f *fleet) next(t *testing.T, where string) string {
+func (f *pageFleet) next(t *testing.T, where string) string {
 	t.Helper()
 	if len(f.blocks) == 0 || f.blocks[0].Where != where {
 		t.Fatalf("%s: the next block is not for %s: %q", fleetPage, where, f.blocks)
@@ -222,13 +222,13 @@ func (f *fleet) next(t *testing.T, where string) string {
 }
 
 // onWorkstation does the next block on the workstation.
-func (f *fleet) onWorkstation(t *testing.T) {
+func (f *pageFleet) onWorkstation(t *testing.T) {
 	t.Helper()
 	f.run(t, f.workstation, f.next(t, "workstation"))
 }
 
 // writeFile writes the file that is the next block.
-func (f *fleet) writeFile(t *testing.T, path string) {
+func (f *pageFleet) writeFile(t *testing.T, path string) {
 	t.Helper()
 	writeFile(t, filepath.Join(f.workstation.dir, path), f.next(t, path))
 }
@@ -251,7 +251,7 @@ func (h *host) shell(commands string) *exec.Cmd {
 }
 
 // run runs commands, which must succeed.
-func (f *fleet) run(t *testing.T, h *host, commands string) {
+func (f *pageFleet) run(t *testing.T, h *host, commands string) {
 	t.Helper()
 	out, err := h.shell(commands).CombinedOutput()
 	if err != nil {
@@ -260,7 +260,7 @@ func (f *fleet) run(t *testing.T, h *host, commands string) {
 }
 
 // eventually runs commands on a box until they succeed, and their output contains all words. It returns the output.
-func (f *fleet) eventually(t *testing.T, b *box, commands string, words ...string) string {
+func (f *pageFleet) eventually(t *testing.T, b *box, commands string, words ...string) string {
 	t.Helper()
 	var out []byte
 	if !scriptcmd.Poll(func() bool {
@@ -275,7 +275,7 @@ func (f *fleet) eventually(t *testing.T, b *box, commands string, words ...strin
 
 // firstStart does what cloud-init does on a box, but for the installation of the package and the start of the user's
 // service manager.
-func (f *fleet) firstStart(t *testing.T, b *box, userData string) {
+func (f *pageFleet) firstStart(t *testing.T, b *box, userData string) {
 	t.Helper()
 	var todo struct {
 		Files    []struct{ Path, Content string } `json:"write_files"`
@@ -317,7 +317,7 @@ func (f *fleet) firstStart(t *testing.T, b *box, userData string) {
 }
 
 // look does what the timers of the three boxes do: each runs its service, with more options. The output of each must contain its word.
-func (f *fleet) look(t *testing.T, attic, cellar, garage string, options ...string) {
+func (f *pageFleet) look(t *testing.T, attic, cellar, garage string, options ...string) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i, want := range []string{attic, cellar, garage} {
@@ -329,7 +329,7 @@ func (f *fleet) look(t *testing.T, attic, cellar, garage string, options ...stri
 }
 
 // runService runs the command of a box's service, with more options. Its output must contain a word.
-func (f *fleet) runService(t *testing.T, b *box, want string, options ...string) {
+func (f *pageFleet) runService(t *testing.T, b *box, want string, options ...string) {
 	t.Helper()
 	args := slices.Concat(b.service[1:3], []string{"--stable", "0s", "--report", f.reports.URL}, options, b.service[3:])
 	cmd := exec.Command(b.service[0], args...)
@@ -340,7 +340,7 @@ func (f *fleet) runService(t *testing.T, b *box, want string, options ...string)
 }
 
 // report receives a report of a box.
-func (f *fleet) report(w http.ResponseWriter, r *http.Request) {
+func (f *pageFleet) report(w http.ResponseWriter, r *http.Request) {
 	var event struct{ Reason string }
 	_ = json.NewDecoder(r.Body).Decode(&event)
 	f.mu.Lock()
@@ -349,7 +349,7 @@ func (f *fleet) report(w http.ResponseWriter, r *http.Request) {
 }
 
 // refusesUnsigned: a set without a signature is not for the boxes.
-func (f *fleet) refusesUnsigned(t *testing.T) {
+func (f *pageFleet) refusesUnsigned(t *testing.T) {
 	t.Helper()
 	unsigned := f.names.Replace("oci://registry.example.org/site:unsigned")
 	f.run(t, f.workstation, "podrun image push site/ "+unsigned+" --revision unsigned")

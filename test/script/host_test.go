@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -20,9 +21,18 @@ type host struct {
 
 // newHost makes the directories of a host and imports the image.
 func newHost(dir, bin, rootfs string) (*host, error) {
+	h, err := newEmptyHost(dir, bin)
+	if err != nil {
+		return nil, err
+	}
+	h.env = append(h.env, rootfsTar+"="+rootfs)
+	return h, h.podrun("image", "import", rootfs, imageName).Run()
+}
+
+// newEmptyHost makes the directories of a host.
+func newEmptyHost(dir, bin string) (*host, error) {
 	h := &host{dir: dir, env: []string{
 		"PATH=" + bin + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		rootfsTar + "=" + rootfs,
 		"PODRUN=" + filepath.Join(bin, "podrun"),
 		"TERM=xterm",
 		"HOME=" + filepath.Join(dir, "home"),
@@ -34,12 +44,18 @@ func newHost(dir, bin, rootfs string) (*host, error) {
 			return nil, err
 		}
 	}
-	return h, h.podrun("image", "import", rootfs, imageName).Run()
+	return h, nil
+}
+
+// command returns a command in the host's environment.
+func (h *host) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = slices.Clone(h.env)
+	return cmd
 }
 
 func (h *host) podrun(args ...string) *exec.Cmd {
-	cmd := exec.Command("podrun", args...)
-	cmd.Env = h.env
+	cmd := h.command("podrun", args...)
 	for _, kv := range h.env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
 			dir, _, _ := strings.Cut(path, ":")

@@ -33,12 +33,17 @@ mount -o loop /var/store.img /mnt/store
 chown dev /mnt/store
 umount /mnt/store`
 
-// cutsStore, run by root, gives podrun its own disk, whose writes can be stopped.
-const cutsStore = `set -e
-modprobe -a loop dm-mod
+// storeOn returns a script for root that gives podrun its own disk, a target of device-mapper on $disk.
+func storeOn(target string) string {
+	return `set -e
+modprobe -a loop dm-mod dm-log-writes
 disk=$(losetup -f --show /var/store.img)
-dmsetup create --noudevsync --noudevrules --table "0 $(blockdev --getsz $disk) linear $disk 0" store
+dmsetup create --noudevsync --noudevrules --table "0 $(blockdev --getsz $disk) ` + target + `" store
 mount "/dev/$(dmsetup info -c --noheadings -o blkdevname store)" /mnt/store`
+}
+
+// cutsStore is a disk whose writes can be stopped.
+var cutsStore = storeOn("linear $disk 0")
 
 // cutsCopies, run by root, copies that disk at the given times, SECONDS... apart, as a power cut
 // would leave it: it does not flush pending writes first. During a copy writes to the disk are
@@ -55,7 +60,7 @@ done
 sync`
 
 // cutsImages, run by dev, makes three images of many files each, in the registry, and one in an
-// archive. Each contains checksums of its files.
+// archive. Each contains its name, and checksums of its files.
 const cutsImages = `set -e
 cd; mkdir -p .config/containers
 printf '[[registry]]\nlocation = "127.0.0.1:5100"\ninsecure = true\n' >.config/containers/registries.conf
@@ -65,8 +70,9 @@ for i in a b c d; do
 	mkdir -p tree/many
 	for n in $(seq 80); do head -c $((n * 300)) /dev/urandom >tree/many/$n; done
 	(cd tree && sha256sum many/* >sums)
+	echo $i >tree/name
 	cp base.tar $i.tar
-	tar --append -f $i.tar --owner=0 --group=0 -C tree many sums
+	tar --append -f $i.tar --owner=0 --group=0 -C tree many name sums
 	rm -r tree
 	podrun image import $i.tar 127.0.0.1:5100/$i:1
 	podrun image save -o $i.oci 127.0.0.1:5100/$i:1

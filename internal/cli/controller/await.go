@@ -22,6 +22,7 @@ import (
 type AwaitOptions struct {
 	Ready    bool // until the workloads are available or complete, not as soon as their new pods run
 	FailFast bool // the first failed pull of an image is an error
+	Ends     bool // a roll-out that is not done in time does not continue
 }
 
 // Await waits until every workload is rolled out, and reports each.
@@ -71,7 +72,9 @@ func await(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, w store.Workl
 				return err
 			}
 		}
-		if err := sleep.For(ctx, 10*podclient.PollTime); errors.Is(err, context.DeadlineExceeded) {
+		if err := sleep.For(ctx, 10*podclient.PollTime); errors.Is(err, context.DeadlineExceeded) && o.Ends {
+			return fmt.Errorf("%s is not rolled out in time", v.Name())
+		} else if errors.Is(err, context.DeadlineExceeded) {
 			return report.New(report.Failure, fmt.Sprintf("podrun get %s, podrun ps and podrun events show why", v.Name()), "timed out; the roll-out of %s continues", v.Name())
 		} else if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 type run struct {
 	*podup.Run
 	leaving  []store.SetMember
+	moving   []store.Pod              // their host ports go to other pods: they are removed before these start
 	outcomes map[*podup.Target]string // what is done with each pod, for the user; nil for an update
 }
 
@@ -38,21 +40,20 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 	if err := t.own(v); err != nil {
 		return nil, err
 	}
-	if err := resource.ReportIgnored(t.env.ErrOut, v.docs.WithoutEffect(), false); err != nil {
+	if err := resource.ReportIgnored(t.env.ErrOut, v.docs.WithoutEffect(), t.Strict); err != nil {
 		return nil, err
 	}
-	r, err := podup.New(ctx, t.env, nil, v.docs, t.options())
+	r, err := podup.New(ctx, t.env, nil, v.docs, t.options(v.SetVersion))
 	if err != nil {
 		return nil, err
 	}
 	next := &run{Run: r, outcomes: map[*podup.Target]string{}}
+	next.moving = r.PortOwners()
+	r.Leaving = slices.Clone(next.moving)
 	for _, m := range t.members() {
-		if slices.Contains(v.Members, m) {
-			continue
-		}
-		next.leaving = append(next.leaving, m)
-		if m.Kind == "" {
-			r.Leaving = append(r.Leaving, t.dirs.Pod(m.Namespace, m.Name))
+		if !slices.Contains(v.Members, m) {
+			next.leaving = append(next.leaving, m)
+			r.Leaving = append(r.Leaving, t.podsOf(m)...)
 		}
 	}
 	if err := controller.AwaitEnds(ctx, r); err != nil {
@@ -66,6 +67,25 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 		next.outcomes[p] = p.Outcome()
 	}
 	return next, nil
+}
+
+// podsOf returns the pods of a member: itself, or those of a workload.
+func (t *Transaction) podsOf(m store.SetMember) []store.Pod {
+	if m.Kind == "" {
+		return []store.Pod{t.dirs.Pod(m.Namespace, m.Name)}
+	}
+	if !kindnames.IsWorkload(m.Kind) {
+		return nil
+	}
+	w, err := t.dirs.Workload(m.Kind, m.Namespace, m.Name)
+	if err != nil {
+		return nil // apply reports it
+	}
+	v, err := resource.LoadWorkload(t.dirs, w)
+	if err != nil {
+		return nil
+	}
+	return slices.Collect(maps.Values(v.StoredPods))
 }
 
 // members returns what the set has made: of its current version, and of the one that it tries.
@@ -145,7 +165,7 @@ func (t *Transaction) otherMembers() (map[store.SetMember]string, error) {
 		}
 		s, err := t.dirs.Set(name)
 		if err != nil {
-			return nil, err
+			t.env.Warn(err) // a damaged record holds up its own set only
 		}
 		other := Transaction{record: s}
 		if s == nil {
@@ -173,27 +193,34 @@ func (t *Transaction) exists(m store.SetMember) (bool, error) {
 func (t *Transaction) carryOut(ctx context.Context, r *run, timeout, stable time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := t.apply(within, r)
-	switch {
+	switch err := t.apply(within, r); {
 	case err != nil && ctx.Err() == nil && within.Err() != nil:
 		return fmt.Errorf("%s is not ready after %v: %w", t.title(), timeout, err)
 	case err != nil:
 		return err
 	}
 	last, err := t.awaitReady(within, r, timeout)
-	if err != nil || stable == 0 {
-		return err
+	if err == nil && stable > 0 {
+		err = t.stayReady(ctx, r, last, stable)
 	}
-	return t.stayReady(ctx, r, last, stable)
+	if err != nil {
+		return &notReadyError{err}
+	}
+	return nil
 }
 
-// apply removes the pods and workloads that leave the set, stores the objects and starts or changes the pods, and removes
-// the objects that leave.
+// notReadyError is the error of a version that is applied, but is not ready, or does not stay so.
+type notReadyError struct{ error }
+
+func (e *notReadyError) Unwrap() error { return e.error }
+
+// apply removes the pods and workloads that leave the set, and the pods whose ports move to others; stores the objects, and
+// starts or changes the pods; and removes the objects that leave.
 func (t *Transaction) apply(ctx context.Context, r *run) error {
 	if r.outcomes == nil {
 		return t.applyPods(ctx, r)
 	}
-	var pods []store.Pod
+	pods := slices.Clone(r.moving)
 	var workloads []store.Workload
 	var rest []kindnames.ObjectRef
 	for _, m := range r.leaving {
@@ -235,7 +262,7 @@ func (t *Transaction) awaitReady(ctx context.Context, r *run, timeout time.Durat
 	last := make([]*pod.Status, len(r.Targets))
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
-		return controller.Await(ctx, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true})
+		return controller.Await(ctx, t.env, t.dirs, r.WorkloadRefs(), controller.AwaitOptions{Ready: true, Ends: true})
 	})
 	for i, p := range r.Targets {
 		all.Go(func() (err error) {

@@ -32,14 +32,15 @@ type Rules struct {
 	Again      bool // try a version that runs already
 	Retry      bool // try a version that has failed before
 	AllowOlder bool // try a version that is older than the current one
+	Forward    bool // the way back has failed: another version may help
 }
 
 // decide returns the next step of a set. now is nil before the source was looked at; boot is the current boot id.
 func decide(s *store.Set, boot string, now *Found, r Rules) Step {
 	switch {
-	case s.State == store.SetTrying || s.State == store.SetReturning:
+	case !r.Forward && (s.State == store.SetTrying || s.State == store.SetReturning):
 		return StepReturn
-	case s.Current != nil && s.Boot != boot:
+	case !r.Forward && s.Current != nil && s.Boot != boot:
 		return StepStart
 	case now == nil:
 		return StepLook

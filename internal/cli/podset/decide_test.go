@@ -54,6 +54,9 @@ func TestDecide(t *testing.T) {
 		"interrupted":                        {with(store.SetTrying), "b1", nil, Rules{}, StepReturn},
 		"interrupted by a power cut":         {with(store.SetTrying), "b2", nil, Rules{Again: true, Retry: true}, StepReturn},
 		"interrupted on the way back":        {with(store.SetReturning), "b1", newer, Rules{}, StepReturn},
+		"the way back has failed":            {with(store.SetReturning), "b1", newer, Rules{Forward: true, Retry: true}, StepTry},
+		"the way back has failed, not seen":  {with(store.SetReturning), "b2", nil, Rules{Forward: true}, StepLook},
+		"the way back to this has failed":    {with(store.SetReturning), "b1", same, Rules{Forward: true}, StepKeep},
 		"interrupted before a first version": {store.Set{State: store.SetTrying}, "b2", nil, Rules{}, StepReturn},
 	} {
 		if got := decide(&tt.set, tt.boot, tt.found, tt.rules); got != tt.want {

@@ -126,7 +126,12 @@ func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, keep 
 	if err := resource.RefuseGenerated(docs, "a set"); err != nil {
 		return nil, nil, err
 	}
-	run, err := podup.New(ctx, t.env, nil, docs, t.options())
+	next := &store.SetVersion{
+		Digest: s.Digest, Inputs: s.Inputs, Created: s.Created,
+		Revision: s.notes[image.AnnotationRevision], Version: s.notes[image.AnnotationVersion],
+		Policy: t.env.Policy, UnsafeSysctls: t.UnsafeSysctls, RequireLimits: t.RequireLimits,
+	}
+	run, err := podup.New(ctx, t.env, nil, docs, t.options(next))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,10 +161,7 @@ func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, keep 
 		}
 		m.Files = append(m.Files, manifestFile{Name: f.Name, Text: string(text), Namespace: f.Namespace})
 	}
-	v = &version{SetVersion: &store.SetVersion{
-		Digest: s.Digest, Inputs: s.Inputs, Created: s.Created,
-		Revision: s.notes[image.AnnotationRevision], Version: s.notes[image.AnnotationVersion],
-	}}
+	v = &version{SetVersion: next}
 	if v.text, err = json.Marshal(m); err != nil {
 		return nil, nil, fmt.Errorf("encode the manifests: %w", err)
 	}
@@ -212,9 +214,9 @@ func (t *Transaction) remoteDigest(ctx context.Context) (digest string, ok bool,
 	return digest, err == nil, err
 }
 
-// options returns the options of a run.
-func (t *Transaction) options() podup.Options {
-	return podup.Options{Replace: true, RequireLimits: t.RequireLimits, Policy: t.env.Policy, UnsafeSysctls: t.UnsafeSysctls, Pull: t.env.Pull}
+// options returns the options of a run of a version: it is admitted as it was when it was new.
+func (t *Transaction) options(v *store.SetVersion) podup.Options {
+	return podup.Options{Replace: true, RequireLimits: v.RequireLimits, Policy: v.Policy, UnsafeSysctls: v.UnsafeSysctls, Pull: t.env.Pull}
 }
 
 // sourceName returns the source as the user has named it.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podrun/podrun/image"
@@ -22,6 +23,7 @@ type Options struct {
 	Rules
 	RequireLimits bool
 	UnsafeSysctls []string
+	Strict        bool // objects without effect are an error
 
 	// Changed is called with each change that has ended.
 	Changed func(store.SetChange)
@@ -56,12 +58,13 @@ type Transaction struct {
 	record *store.Set
 	lock   *store.FileLock
 
-	rejected *store.SetReject // of StepRejected
+	rejected   *store.SetReject // of StepRejected
+	unfinished error            // why the set could not go back, or could not be started: the source may have what helps
 }
 
 // Begin locks a set and reads its record.
-func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, err error) {
-	dirs, err := env.Preflight(ctx, o.RequireLimits)
+func Begin(env *cmdutil.Env, o Options) (t *Transaction, err error) {
+	dirs, err := env.Dirs() // the host is checked before a change: a look without one writes nothing
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +86,11 @@ func Begin(ctx context.Context, env *cmdutil.Env, o Options) (t *Transaction, er
 		t.Close()
 		return nil, err
 	}
-	if t.record == nil {
+	if t.record == nil || t.record.Next == nil && t.record.Current == nil {
 		t.record = &store.Set{State: store.SetSettled}
+	}
+	if t.record.Next == nil { // there is nothing from which to go back
+		t.record.State = store.SetSettled
 	}
 	if err := t.retag(); err != nil {
 		t.Close()
@@ -123,9 +129,12 @@ func (t *Transaction) run(ctx context.Context) (Step, error) {
 			found = &now.Found
 		}
 		var err error
-		switch step := decide(t.record, store.BootID(), found, t.Rules); step {
+		switch step := decide(t.record, store.BootID(), found, t.rules()); step {
 		case StepReturn:
-			err = t.finish(ctx)
+			if err := t.finish(ctx); err != nil {
+				t.unfinished = err
+				report.Print(t.env.ErrOut, err)
+			}
 		case StepStart:
 			t.start(ctx)
 		case StepLook:
@@ -139,14 +148,21 @@ func (t *Transaction) run(ctx context.Context) (Step, error) {
 			return step, report.New(report.Failure, "--allow-older applies it", "set %s is not changed: the artifact was made at %s, the one that runs later, at %s", t.Name, timeText(now.Created), timeText(t.record.Current.Created))
 		case StepRejected:
 			t.rejected = t.record.RejectOf(now.Digest, now.Inputs)
-			return step, nil
+			return step, t.unfinished
 		default:
-			return step, nil
+			return step, t.unfinished
 		}
 		if err != nil {
 			return StepLook, err
 		}
 	}
+}
+
+// rules returns the user's rules, and that a way back that has failed is not tried again by this process.
+func (t *Transaction) rules() Rules {
+	r := t.Rules
+	r.Forward = t.unfinished != nil
+	return r
 }
 
 func timeText(at time.Time) string {
@@ -188,7 +204,7 @@ func (t *Transaction) explain(err error) error {
 	if !errors.As(err, new(*WentBack)) {
 		return err
 	}
-	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, or by podrun apply --atomic", "%s: %w", t.title(), err)
+	return report.New(report.Failure, "podrun follow history "+t.Name+" shows it; it is tried again when it changes, with podrun follow --retry, or by podrun apply --atomic", "%s: %w", t.title(), err)
 }
 
 // change changes the set to a version. If that fails, the set goes back to the current one.
@@ -201,6 +217,10 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 	if err := t.dirs.WriteSetManifests(t.Name, next.ID, next.text); err != nil {
 		return err
 	}
+	members := next.Members
+	if left := t.record.Next; left != nil { // a way back from it has failed
+		next.Members = slices.Concat(members, left.Members)
+	}
 	t.record.State, t.record.Next, t.record.Source = store.SetTrying, next.SetVersion, t.sourceName()
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
 		return err
@@ -211,14 +231,17 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		}
 		return t.goBack(context.WithoutCancel(ctx), err, result)
 	}
+	next.Members = members
 	change := changeTo(next.SetVersion, result)
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
+	t.record.Accept(next.SetVersion)
 	if result == store.SetRolledBack {
-		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", time.Now().UTC())
+		t.record.Reject(t.record.Current, next.SetVersion, "it was rolled back", change.At)
 	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
+	t.record.Interrupted = store.SetInterrupted{} // the version was not the cause
 	return t.settle(change)
 }
 
@@ -245,14 +268,25 @@ func changeTo(v *store.SetVersion, result store.SetResult) store.SetChange {
 	return store.SetChange{At: time.Now().UTC(), Result: result, Digest: v.Digest, Revision: v.Revision, Version: v.Version}
 }
 
-// again applies the current version again, and waits for it.
+// again applies the current version again, and waits for it. If another artifact has the same manifests, it is the current
+// version from now on: the next look finds it unchanged.
 func (t *Transaction) again(ctx context.Context, v *version) error {
 	run, err := t.prepare(ctx, v)
 	if err != nil {
 		return err
 	}
 	defer run.Release()
-	return t.carryOut(ctx, run, t.Timeout, 0)
+	if err := t.carryOut(ctx, run, t.Timeout, 0); err != nil {
+		return err
+	}
+	if v.Digest == t.record.Current.Digest && v.Inputs == t.record.Current.Inputs && t.record.State == store.SetSettled {
+		return nil
+	}
+	t.record.Accept(v.SetVersion)
+	change := changeTo(v.SetVersion, store.SetApplied)
+	change.Former = t.record.Current.Digest
+	t.record.Current = v.SetVersion
+	return t.settle(change)
 }
 
 // start starts the current version after a restart of the machine. It does not wait until the pods are ready, and reports
@@ -264,6 +298,7 @@ func (t *Transaction) start(ctx context.Context) {
 		err = t.dirs.WriteSet(t.Name, t.record)
 	}
 	if err != nil {
+		t.unfinished = err
 		report.Print(t.env.ErrOut, err)
 	}
 }
@@ -278,7 +313,9 @@ func (t *Transaction) startCurrent(ctx context.Context) error {
 		return err
 	}
 	defer run.Release()
-	return t.apply(ctx, run)
+	within, cancel := context.WithTimeout(ctx, max(t.Timeout, backTime)) // a pod may wait for another that is never ready
+	defer cancel()
+	return t.apply(within, run)
 }
 
 // errInterrupted is the cause of a way back that the user or a power cut has caused.
@@ -286,6 +323,9 @@ var errInterrupted = errors.New("its change was interrupted")
 
 // finish goes back to the current version, because a change to the next one was interrupted.
 func (t *Transaction) finish(ctx context.Context) error {
+	if err := t.endReplacements(); err != nil {
+		return err
+	}
 	if t.record.State == store.SetReturning {
 		return t.back(ctx, t.record.Reason)
 	}
@@ -316,6 +356,37 @@ func (e *WentBack) Error() string {
 // Unwrap returns the cause.
 func (e *WentBack) Unwrap() error { return e.Cause }
 
+// endReplacements waits for the processes that still replace pods for a killed command, and drops the replacements that
+// nobody carries out: another command would finish them after the set has gone back.
+func (t *Transaction) endReplacements() error {
+	pods, err := t.dirs.Replacements()
+	if err != nil {
+		return err
+	}
+	members := t.members()
+	for _, p := range pods {
+		if !slices.Contains(members, store.SetMember{Namespace: p.Namespace, Name: p.Name}) {
+			continue
+		}
+		if err := t.endReplacement(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Transaction) endReplacement(p store.Pod) error {
+	lock, err := t.dirs.LockReplacement(p)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := lock.Exclusive(); err != nil { // the replacer holds it until the new pod runs
+		return err
+	}
+	return t.dirs.RemoveReplacement(p)
+}
+
 // goBack goes back to the current version because of cause, and returns an error that has it.
 func (t *Transaction) goBack(ctx context.Context, cause error, result store.SetResult) error {
 	fmt.Fprintf(t.env.ErrOut, "podrun: %s: going back: %s\n", t.title(), report.Escape(cause.Error()))
@@ -328,12 +399,13 @@ func (t *Transaction) goBack(ctx context.Context, cause error, result store.SetR
 	return &WentBack{cause, t.record.Current == nil}
 }
 
-// back makes the set its current version again.
+// back makes the set its current version again. If that is not ready any more, it is the current version nevertheless: the
+// next one may be better.
 func (t *Transaction) back(ctx context.Context, reason string) error {
 	next := t.record.Next
 	t.record.State, t.record.Reason = store.SetReturning, reason
 	if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
-		return err
+		report.Print(t.env.ErrOut, err) // the disk may be full because of Next; its record says SetTrying, so the next run goes back, too
 	}
 	current := &version{SetVersion: &store.SetVersion{}}
 	if t.record.Current != nil {
@@ -342,30 +414,38 @@ func (t *Transaction) back(ctx context.Context, reason string) error {
 			return err
 		}
 	}
+	change := changeTo(next, store.SetFailed)
+	change.Reason = reason
 	if !t.runs(current) {
-		run, err := t.prepare(ctx, current)
-		if err != nil {
-			return err
-		}
-		defer run.Release()
-		if err := t.carryOut(ctx, run, max(t.Timeout, backTime), 0); err != nil {
+		err := t.returnTo(ctx, current)
+		switch notReady := (*notReadyError)(nil); {
+		case ctx.Err() == nil && errors.As(err, &notReady):
+			fmt.Fprintf(t.env.ErrOut, "podrun: %s: its former version is not ready either: %s\n", t.title(), report.Escape(err.Error()))
+			change.Reason += "; the former version is not ready either: " + err.Error()
+		case err != nil:
 			return err
 		}
 	}
-	change := changeTo(next, store.SetFailed)
-	change.Reason = reason
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
 	return t.settle(change)
 }
 
+// returnTo applies the version to which the set goes back, and waits for it.
+func (t *Transaction) returnTo(ctx context.Context, current *version) error {
+	run, err := t.prepare(ctx, current)
+	if err != nil {
+		return err
+	}
+	defer run.Release()
+	return t.carryOut(ctx, run, max(t.Timeout, backTime), 0)
+}
+
 // RollBack changes the set to the version before the current one, which is not tried again unless someone asks.
 func (t *Transaction) RollBack(ctx context.Context) error {
-	if t.record.Next != nil {
-		if err := t.finish(ctx); err != nil {
-			return err
-		}
+	if t.record.Next != nil { // the change that was interrupted is what is rolled back
+		return t.finish(ctx)
 	}
 	if t.record.Former == nil || t.record.Current == nil {
 		return report.New(report.Failure, "podrun follow history "+t.Name+" shows its changes", "set %s has no former version", t.Name)
@@ -377,8 +457,16 @@ func (t *Transaction) RollBack(ctx context.Context) error {
 	return t.explain(t.change(ctx, former, store.SetRolledBack))
 }
 
-// Remove removes the set with its pods and objects; claims stay.
+// Remove removes the set with its pods and objects; claims stay. If it is interrupted, the next run goes on with it.
 func (t *Transaction) Remove(ctx context.Context) error {
+	if t.record.Current != nil {
+		current := *t.record.Current
+		current.Members = t.members()
+		t.record.State, t.record.Next, t.record.Current, t.record.Reason = store.SetReturning, &current, nil, "it was being removed"
+		if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
+			return err
+		}
+	}
 	run, err := t.prepare(ctx, &version{SetVersion: &store.SetVersion{}})
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (o *changeOptions) Run(ctx context.Context) error {
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
-		t, err := podset.Begin(ctx, o.env, o.set)
+		t, err := podset.Begin(o.env, o.set)
 		if err != nil {
 			return err
 		}

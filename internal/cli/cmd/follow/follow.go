@@ -157,7 +157,7 @@ func (o *followOptions) Run(ctx context.Context) error {
 
 // look looks at the source once.
 func (o *followOptions) look(ctx context.Context) error {
-	t, err := podset.Begin(ctx, o.env, o.set)
+	t, err := podset.Begin(o.env, o.set)
 	if err != nil {
 		return err
 	}

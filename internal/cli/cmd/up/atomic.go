@@ -44,7 +44,7 @@ func (o *runOptions) readAtomic(c flagValues) {
 	o.set = podset.Options{
 		Name: c.String("name"), Files: o.files, Timeout: cmp.Or(c.Duration("timeout"), podset.DefaultTimeout), Stable: c.Duration("stable"),
 		Rules:         podset.Rules{Again: true, Retry: true, AllowOlder: c.Bool("allow-older")},
-		RequireLimits: o.requireLimits, UnsafeSysctls: o.unsafeSysctls,
+		RequireLimits: o.requireLimits, UnsafeSysctls: o.unsafeSysctls, Strict: o.strict,
 	}
 	for _, name := range []string{"name", "stable", "allow-older"} {
 		if !o.atomic && c.IsSet(name) {
@@ -77,7 +77,7 @@ func (o *runOptions) runAtomic(ctx context.Context) error {
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
-		t, err := podset.Begin(ctx, o.env, o.set)
+		t, err := podset.Begin(o.env, o.set)
 		if err != nil {
 			return err
 		}

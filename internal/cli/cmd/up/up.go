@@ -143,7 +143,7 @@ func (o *upOptions) Validate() error {
 		return cmdutil.UsageErrorf("up", "--fail-fast requires -d: in the foreground, up ends with the pods")
 	case o.timeout < 0:
 		return cmdutil.UsageErrorf("up", "--timeout must not be negative")
-	case o.atomic && (!o.detach || len(o.publish)+len(o.autoUpdate) > 0 || o.network+o.pullPolicy+o.logMaxSize+o.logMaxFiles != ""):
+	case o.atomic && (!o.detach || o.failFast || len(o.publish)+len(o.autoUpdate) > 0 || o.network+o.pullPolicy+o.logMaxSize+o.logMaxFiles != ""):
 		return cmdutil.UsageErrorf("up", "--atomic requires -d, and takes the settings of pods from their manifests only")
 	case o.exitCodeFrom != "" && o.detach:
 		return cmdutil.UsageErrorf("up", "--exit-code-from and -d are mutually exclusive: -d does not wait for the end")

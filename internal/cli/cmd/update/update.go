@@ -287,7 +287,7 @@ func (u *updater) group(ctx context.Context, g *updateGroup) error {
 	if g.unit != "" {
 		o.Restart = func(ctx context.Context) error { return u.restart(ctx, g.unit) }
 	}
-	t, err := podset.Begin(ctx, u.env, o)
+	t, err := podset.Begin(u.env, o)
 	if err != nil {
 		return err
 	}

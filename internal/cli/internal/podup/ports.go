@@ -17,23 +17,44 @@ import (
 )
 
 // openPorts opens the host ports of every pod that will be started, before anything is created. The ports
-// of a pod that is replaced still belong to the old one.
+// of a pod that is replaced still belong to the old one, and those of Leaving to pods that are removed first.
 func (r *Run) openPorts() []error {
+	var taken []pod.Port
+	for _, old := range r.Leaving {
+		taken = append(taken, portsOf(old)...)
+	}
 	return r.eachTarget(func(p *Target) error {
-		if p.RanBefore() || p.Action != upplan.Create || r.hasPortOfLeaving(p) {
+		if p.RanBefore() || p.Action != upplan.Create || requestsOneOf(p, taken) {
 			return nil
 		}
 		return r.reservePorts(p)
 	})
 }
 
-// hasPortOfLeaving reports whether a pod requests a port of a pod that is removed before it starts.
-func (r *Run) hasPortOfLeaving(p *Target) bool {
-	return slices.ContainsFunc(r.Leaving, func(old store.Pod) bool {
-		plan, err := old.Plan()
-		return err == nil && slices.ContainsFunc(plan.Published(), func(theirs pod.Port) bool {
-			return slices.ContainsFunc(podutil.PublishedPorts(p.Object.Pod), theirs.Clashes)
-		})
+// PortOwners returns the pods of the run that have a port which its manifests give to another of its pods.
+func (r *Run) PortOwners() (owners []store.Pod) {
+	for _, old := range r.Targets {
+		theirs := portsOf(old.Pod)
+		if slices.ContainsFunc(r.Targets, func(p *Target) bool { return p != old && requestsOneOf(p, theirs) }) {
+			owners = append(owners, old.Pod)
+		}
+	}
+	return owners
+}
+
+// portsOf returns the host ports of a pod that exists.
+func portsOf(p store.Pod) []pod.Port {
+	plan, err := p.Plan()
+	if err != nil {
+		return nil
+	}
+	return plan.Published()
+}
+
+// requestsOneOf reports whether a pod's manifest requests one of the ports.
+func requestsOneOf(p *Target, ports []pod.Port) bool {
+	return slices.ContainsFunc(ports, func(theirs pod.Port) bool {
+		return slices.ContainsFunc(podutil.PublishedPorts(p.Object.Pod), theirs.Clashes)
 	})
 }
 

@@ -100,14 +100,24 @@ func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 	return a, nil
 }
 
+// packedAnnotation is "true" for a directory that oras has packed into one layer (oras.land/oras-go: content/file/file.go).
+const packedAnnotation = "io.deis.oras.content.unpack"
+
 // annotationsOf returns the annotations of an artifact; none if the store has them of another artifact with the same files
-// only.
+// only. A layer whose manifests podrun would not see is an error.
 func annotationsOf(env *cmdutil.Env, img pod.Image) (map[string]string, error) {
 	s, err := env.ImageStore()
 	if err != nil {
 		return nil, err
 	}
-	return s.Annotations(img)
+	annotations, layers, err := s.Annotations(img)
+	for _, l := range layers {
+		if l[packedAnnotation] == "true" {
+			return nil, report.New(report.Usage, "name its files in oras push, or use podrun image push",
+				"%s is a directory that oras has packed", l[image.AnnotationTitle])
+		}
+	}
+	return annotations, err
 }
 
 // artifactName returns the last part of an artifact's repository or directory: a compose project without a name has it.
