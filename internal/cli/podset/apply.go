@@ -243,7 +243,7 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 		return err
 	}
 	if err := r.StartInOrder(ctx, nil); err != nil {
-		return err
+		return r.Explain(err)
 	}
 	for _, p := range r.Started() {
 		fmt.Fprintf(t.env.ErrOut, "pod/%s %s\n", p.Pod.Name, r.outcomes[p])

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -150,6 +151,11 @@ func (t *Transaction) Run(ctx context.Context) error {
 
 // run is Run without the output. It returns the step that was the last.
 func (t *Transaction) run(ctx context.Context) (Step, error) {
+	if t.record.State == store.SetSettled && slices.ContainsFunc(t.members(), func(m store.SetMember) bool {
+		return m.Kind == "" && podview.IsLost(t.dirs.Pod(m.Namespace, m.Name))
+	}) {
+		t.record.Boot = "" // as after a restart of the machine: the user's last login has ended, or processes were killed
+	}
 	var now *source
 	for {
 		var found *Found

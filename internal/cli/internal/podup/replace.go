@@ -35,6 +35,9 @@ func (r *Run) replacePod(p *Target) error {
 	p.closePorts() // the other process opens them
 	err = r.Env.Deps.RunReplacer(r.Dirs, p.Pod, lock, r.Env.ErrOut, func() error { return FinishReplacement(context.Background(), r.Env, r.Dirs, p.Pod, lock) })
 	if err != nil {
+		if failed, rerr := r.Dirs.Replacement(p.Pod); rerr == nil && failed != nil && failed.ID == record.ID {
+			p.failure = failed.Failed
+		}
 		return errors.Join(err, r.Dirs.RemoveReplacement(p.Pod)) // the user has seen the error
 	}
 	p.Plan, err = p.Pod.Plan()

@@ -2,10 +2,12 @@ package podup
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/cli/internal/pull"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
@@ -39,6 +41,7 @@ type Target struct {
 	settleOnce sync.Once
 
 	ports     map[string]*os.File // opened host ports, by their names
+	failure   string              // why the process that replaces the pod has failed, which it has printed
 	Successor *Successor          // nil unless --watch watches its file
 
 	NotifyTarget *podinit.NotifyTarget // for a pod of a systemd unit: what its supervisor gets
@@ -81,6 +84,19 @@ func (t *Target) Outcome() string {
 		return "started"
 	}
 	return "created"
+}
+
+// Explain returns the error of a run, or why the processes that replace its pods have failed if only they have printed it.
+func (r *Run) Explain(err error) error {
+	if e := exitcode.As(err); e == nil || e.Err != nil {
+		return err
+	}
+	for _, p := range r.Targets {
+		if p.failure != "" {
+			return fmt.Errorf("cannot replace pod %s: %s", p.Pod.Name, p.failure)
+		}
+	}
+	return err
 }
 
 // RanBefore reports whether the pod ran before the command, which keeps or changes it.

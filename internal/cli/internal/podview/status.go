@@ -30,6 +30,15 @@ func StatusOf(p store.Pod) (*pod.Status, error) {
 	return st, nil
 }
 
+// IsLost reports whether a pod has no processes, and no end on record: they were killed, or the machine was restarted.
+func IsLost(p store.Pod) bool {
+	if !p.Exists() || p.Alive() {
+		return false
+	}
+	st, err := p.Status()
+	return err != nil || !st.Phase.Terminal()
+}
+
 const (
 	lostReason  = "ContainerStatusUnknown" // the kubelet's reason
 	lostMessage = "The container could not be located after the pod's processes had ended"
