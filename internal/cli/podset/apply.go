@@ -111,8 +111,8 @@ func memberOf(o *manifest.Object) store.SetMember {
 	return store.SetMember{Kind: o.Stored.Kind, Namespace: o.Stored.Namespace, Name: o.Stored.Name}
 }
 
-// shared are the kinds of objects that a set may have in common with others. It does not remove those that it has not
-// made.
+// shared are the kinds of objects that a set may have in common with others. It neither changes nor removes those that it has
+// not made.
 var shared = []pod.ObjectKind{pod.KindNamespace, pod.KindClaim, pod.KindVolume}
 
 // own sets the members of a version. A name that belongs to another set, or to something that no set has made, is an
@@ -132,10 +132,8 @@ func (t *Transaction) own(v *version) error {
 			switch {
 			case err != nil:
 				errs = append(errs, err)
-			case slices.Contains(shared, m.Kind):
-				if !exists || slices.Contains(mine, m) {
-					members = append(members, m)
-				}
+			case slices.Contains(shared, m.Kind) && exists && !slices.Contains(mine, m):
+				errs = append(errs, t.refuseChange(&list[i], m))
 			case others[m] != "":
 				errs = append(errs, report.New(report.Usage, "give one of them another name or namespace", "%s: %s is of set %s", resource.Location(&list[i]), m, others[m]))
 			case exists && !slices.Contains(mine, m):
@@ -150,6 +148,15 @@ func (t *Transaction) own(v *version) error {
 	}
 	v.Members = members
 	return nil
+}
+
+// refuseChange returns an error if the manifest of an object that the set has not made differs from the object.
+func (t *Transaction) refuseChange(o *manifest.Object, m store.SetMember) error {
+	change, err := objects.Compare(t.env, t.dirs, o)
+	if err == nil && change.Verb != "unchanged" {
+		err = report.New(report.Failure, "podrun diff shows the difference; podrun apply changes it", "%s: %s exists, set %s has not made it, and its manifest differs", resource.Location(o), m, t.Name)
+	}
+	return err
 }
 
 // otherMembers returns the members of all other sets, with the set's name.

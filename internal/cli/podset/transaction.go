@@ -89,8 +89,8 @@ func Begin(env *cmdutil.Env, o Options) (t *Transaction, err error) {
 		t.Close()
 		return nil, err
 	}
-	if t.record == nil || t.record.Next == nil && t.record.Current == nil {
-		t.record = &store.Set{State: store.SetSettled}
+	if t.record == nil {
+		t.record = &store.Set{}
 	}
 	if t.record.Next == nil { // there is nothing from which to go back
 		t.record.State = store.SetSettled
