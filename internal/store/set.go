@@ -114,8 +114,11 @@ const (
 const maxSetHistory = 20
 
 // Reject records that a version is not tried again unless someone asks for it. If the versions of the set are images, only
-// those that differ from another version are rejected.
+// those that differ from another version are rejected, and only the last one of each name.
 func (s *Set) Reject(v, than *SetVersion, reason string, now time.Time) {
+	if v.Pins != nil && than != nil {
+		s.Rejected = slices.DeleteFunc(s.Rejected, func(r SetReject) bool { return v.Pins[r.Inputs] != than.Pins[r.Inputs] })
+	}
 	for _, r := range v.rejects() {
 		if than != nil && v.Pins != nil && (than.Pins[r.Inputs] == r.Digest || than.Digests[r.Inputs] == r.Digest) {
 			continue

@@ -101,6 +101,10 @@ func TestSetRejectImages(t *testing.T) {
 			t.Errorf("%s as %s is rejected: %v, want %v", tt.digest, tt.ref, got, tt.want)
 		}
 	}
+	s.Reject(&SetVersion{Pins: map[string]string{"a:1": "sha256:4", "b:1": "sha256:2"}}, former, "it failed", time.Now())
+	if s.RejectOf("sha256:4", "a:1") == nil || s.RejectOf("sha256:3", "a:1") != nil || s.RejectOf("sha256:d", "a:1") != nil {
+		t.Errorf("the last image of a name is rejected, and no other: %+v", s.Rejected)
+	}
 }
 
 // TestUpdateOf: the updates of a pod are found by the pod, also if its unit has them; they are no sets of the user.
