@@ -129,7 +129,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	return all, errors.Join(errs...)
 }
 
-// readVariables returns the variables of files; a later file replaces those of an earlier one.
+// readVariables returns the variables of files; a later file replaces variables of an earlier one.
 func readVariables(env *cmdutil.Env, files []string) (map[string]string, error) {
 	vars := map[string]string{}
 	for _, file := range files {
