@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -121,16 +120,16 @@ func (t *Transaction) read() (*source, error) {
 
 // inputs returns the digest of what the machine adds to the source.
 func (t *Transaction) inputs() (string, error) {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q\n", t.env.ArtifactPath, t.env.NamespaceFlag)
-	for _, name := range t.env.EnvFiles {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return "", report.New(report.Usage, "", "cannot read the variables: %w", err)
-		}
-		fmt.Fprintf(sum, "%q\n", text)
+	vars, err := resource.Variables(t.env)
+	if err != nil {
+		return "", err
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	text, err := json.Marshal(vars)
+	if err != nil {
+		return "", fmt.Errorf("encode the variables: %w", err)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", t.env.ArtifactPath, t.env.NamespaceFlag, text))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // resolve fetches the images of the source, and returns its version, in which every image has a digest. The images stay

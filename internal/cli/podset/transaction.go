@@ -16,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
 )
 
 // Options are how a set is changed.
@@ -275,7 +276,8 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		return err
 	}
 	if err := t.carryOut(ctx, run, t.Timeout, t.Stable); err != nil {
-		if ctx.Err() != nil {
+		// Its pods may end before this process has its signal.
+		if down, _ := systemd.ShuttingDown(context.WithoutCancel(ctx)); down || ctx.Err() != nil {
 			err = errInterrupted
 		}
 		return t.goBack(context.WithoutCancel(ctx), err, result)
