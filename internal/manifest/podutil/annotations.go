@@ -10,6 +10,10 @@ const AnnotationHostLoopback = "podrun.dev/host-loopback"
 // AnnotationHostNames are further names of host.podrun.internal, in the pod's /etc/hosts.
 const AnnotationHostNames = "podrun.dev/host-names"
 
+// AnnotationNames are further names of a Service, which podrun's resolver answers in its namespace: they need not be
+// names of Kubernetes.
+const AnnotationNames = "podrun.dev/names"
+
 // AnnotationDNSServers are the name servers that podrun's resolver queries for the pod instead of the host's.
 const AnnotationDNSServers = "podrun.dev/dns-servers"
 
