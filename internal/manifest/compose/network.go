@@ -168,16 +168,20 @@ func (s *service) setPorts() {
 	var list []object
 	for i, p := range s.Ports {
 		keyPath := s.at("ports", strconv.Itoa(i))
+		port := object{"containerPort": p.Target}
 		published, err := strconv.ParseUint(p.Published, 10, 16)
 		switch {
-		case p.Published == "" || published == 0 && err == nil: // Kubernetes publishes no port 0
-			s.refuse(keyPath, "is refused without a port of the host: write %d:%[1]d, or expose to reach it from other services only", p.Target)
+		case p.Published == "" || published == 0 && err == nil:
+			if s.NetworkMode != "host" { // there the port of the container is the host's
+				s.annotations[annotationFreePorts] = "true"
+			}
 		case err != nil:
 			s.refuse(keyPath, "is refused: name one port of the host, not %s", p.Published)
 		case s.NetworkMode == "host" && uint32(published) != p.Target:
 			s.refuse(keyPath, "is refused: with network_mode: host the port of the host is the container's, %d", p.Target)
+		default:
+			port["hostPort"] = published
 		}
-		port := object{"containerPort": p.Target, "hostPort": published}
 		port.set("name", p.Name)
 		port.set("hostIP", p.HostIP)
 		if p.Protocol != "" && p.Protocol != "tcp" {

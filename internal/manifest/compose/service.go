@@ -24,6 +24,7 @@ const (
 	annotationLoopback    = "podrun.dev/host-loopback"
 	annotationDNSServers  = "podrun.dev/dns-servers"
 	annotationNetSysctls  = "podrun.dev/net-sysctls"
+	annotationFreePorts   = "podrun.dev/free-host-ports"
 	annotationOrder       = "apps.kruise.io/container-launch-priority"
 	annotationDevices     = "cdi.k8s.io/devices"
 )

@@ -108,7 +108,7 @@ var serviceRows = []attribute{
 	{"services.*.pid", supported, "host"},
 	{"services.*.pids_limit", supported, "the limit of processes and threads"},
 	{"services.*.platform", supported, "this machine's"},
-	{"services.*.ports", supported, "host ports"},
+	{"services.*.ports", supported, "host ports; one without a published port gets a free port of the host: the annotation podrun.dev/free-host-ports; podrun port shows it"},
 	{"services.*.ports.[].{app_protocol,mode}", supported, "no effect is needed on one machine"},
 	{"services.*.{post_start,pre_start,pre_stop}", refused, "use hooks and init containers of a Pod: podrun convert prints one to begin with"},
 	{"services.*.privileged", supported, ""},

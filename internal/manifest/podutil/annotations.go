@@ -20,6 +20,9 @@ const AnnotationDNSServers = "podrun.dev/dns-servers"
 // AnnotationNetSysctls, if "true", permits every sysctl of the pod's own network namespace, as docker does.
 const AnnotationNetSysctls = "podrun.dev/net-sysctls"
 
+// AnnotationFreeHostPorts, if "true", gives every port of a container without a hostPort a free port of the host.
+const AnnotationFreeHostPorts = "podrun.dev/free-host-ports"
+
 // AnnotationLabels has labels of docker that Kubernetes has no key for, as a JSON object.
 const AnnotationLabels = "podrun.dev/labels"
 
