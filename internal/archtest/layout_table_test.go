@@ -235,6 +235,7 @@ var modules = []module{
 	{"github.com/google/nftables", []string{"internal/nft", "netns/egress", "netns/masquerade", "netns/netpolicy", "netns/router", "netns/services"}, "rules of the kernel, without a program"},
 	{"go.podman.io/image/v5", []string{"image/archive", "image/ingest", "image/policy", "image/reference", "image/registry"}, "registries and archives; the parser of names is compared with it"},
 	{"go.podman.io/storage/pkg/configfile", []string{"image/policy", "image/registry"}, "where configuration files are searched"},
+	{"go.podman.io/storage/pkg/fileutils", []string{"internal/manifest/compose"}, "the patterns of .dockerignore, as buildah reads them"},
 	{"github.com/google/go-containerregistry", []string{"image/registry", "test/internal/standin"}, "the referrers of an image, which the library for registries cannot list"},
 	{"github.com/sigstore/sigstore", []string{"image/policy"}, "signatures of sigstore bundles"},
 	{"github.com/containerd/containerd/v2/pkg/archive", []string{"image/layer"}, "layers are unpacked by it, in a confined child"},

@@ -60,7 +60,7 @@ func (c *converter) pods(config types.ServiceConfig) {
 		return
 	}
 	for _, part := range []func(){
-		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
+		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setBuild, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
 		s.setResources, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies,
 	} {
 		part()
@@ -139,12 +139,14 @@ func (s *service) setEnvironment() {
 }
 
 // pullPolicies are the policies of Kubernetes. The default of Compose does not depend on the tag.
-var pullPolicies = map[string]string{"": "IfNotPresent", types.PullPolicyMissing: "IfNotPresent", types.PullPolicyAlways: "Always", types.PullPolicyNever: "Never"}
+var pullPolicies = map[string]string{
+	"": "IfNotPresent", types.PullPolicyMissing: "IfNotPresent", types.PullPolicyAlways: "Always", types.PullPolicyNever: "Never", types.PullPolicyBuild: "IfNotPresent",
+}
 
 func (s *service) setImage() {
 	policy, ok := pullPolicies[s.PullPolicy]
 	if !ok {
-		s.refuse(s.at("pull_policy"), "is refused: use always, never or missing, not %s; podrun update pulls new images", s.PullPolicy)
+		s.refuse(s.at("pull_policy"), "is refused: use always, never, missing or build, not %s; podrun update pulls new images", s.PullPolicy)
 	}
 	s.container.set("imagePullPolicy", policy)
 	if s.Platform == "" {

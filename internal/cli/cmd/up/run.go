@@ -7,6 +7,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/follow"
+	"github.com/podrun/podrun/internal/cli/internal/imagebuild"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 )
@@ -36,7 +37,12 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	if err := h.BeforeLoad(ctx); err != nil {
 		return err
 	}
-	r, rule, err := o.load(ctx)
+	var r *podup.Run
+	var rule follow.ExitCodeFrom
+	err := cmdutil.Interruptible(ctx, signals, func(ctx context.Context) (err error) {
+		r, rule, err = o.load(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -66,6 +72,9 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 func (o *runOptions) load(ctx context.Context) (*podup.Run, follow.ExitCodeFrom, error) {
 	env := o.env
 	docs, err := o.loadManifests()
+	if err == nil {
+		err = imagebuild.BuildChanged(ctx, env, o.builds, env.Compose.Build)
+	}
 	if err != nil {
 		return nil, "", err
 	}
