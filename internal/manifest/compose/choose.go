@@ -47,7 +47,8 @@ func (c *converter) describe(r *api.Result) {
 	}
 	r.Project, r.Known, r.Builds = c.project.Name, c.known, c.builds
 	for _, name := range c.project.ServiceNames() {
-		r.Services = append(r.Services, api.Service{Name: name, Image: c.project.Services[name].Image})
+		s := c.project.Services[name]
+		r.Services = append(r.Services, api.Service{Name: name, Image: s.Image, Pods: podNames(s)})
 	}
 }
 

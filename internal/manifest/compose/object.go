@@ -41,7 +41,9 @@ func encode(objects []object) (string, error) {
 
 // add adds an object of the project.
 func (c *converter) add(apiVersion, kind, name string, content object) {
-	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"name": name, "labels": object{labelProject: c.project.Name}}}
+	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{
+		"name": name, "labels": object{labelProject: c.project.Name}, "annotations": object{annotationProject: c.project.Name},
+	}}
 	for key, value := range content {
 		o[key] = value
 	}
@@ -54,7 +56,8 @@ const (
 	labelService = "app.kubernetes.io/name"
 )
 
-// annotationProject has the project of a pod, so that podrun does not take it for one of another project.
+// annotationProject has the project of a pod or an object, so that podrun does not take it for one of another project, or
+// of a manifest that has the same label.
 const annotationProject = "podrun.dev/compose-project"
 
 // dnsLabel reports whether a Service can have a name.

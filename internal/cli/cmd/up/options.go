@@ -45,12 +45,12 @@ func (o *manifestOptions) complete(c *cli.Context) {
 // for services of a compose file.
 func (o *manifestOptions) findProject() {
 	if len(o.files) == 0 {
-		o.env.Compose.Search = o.env.Compose.Converted == nil && compose.Present(o.env)
+		o.env.Compose.Search = o.env.Compose.Converted == nil && compose.Present(o.env, ".")
 		return
 	}
 	isFile := func(word string) bool {
 		_, err := os.Stat(word)
-		return err == nil || word == "-" || resource.IsURL(word) || resource.IsArtifact(word) || strings.ContainsAny(word, "./")
+		return err == nil || word == "-" || resource.IsURL(word) || resource.IsArtifact(word) || strings.Contains(word, "/") || resource.IsManifestName(word)
 	}
 	for i, word := range o.files {
 		if i > 0 && !isFile(word) {

@@ -22,14 +22,22 @@ import (
 // that is wrong with them.
 func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	result, err := Ask(env, request)
-	if err != nil || len(result.Problems) == 0 {
-		return result, err
+	if err == nil {
+		err = Check(result)
+	}
+	return result, err
+}
+
+// Check returns the problems of a result as an error, or nil.
+func Check(result api.Result) error {
+	if len(result.Problems) == 0 {
+		return nil
 	}
 	lines := make([]string, len(result.Problems))
 	for i, p := range result.Problems {
 		lines[i] = p.String()
 	}
-	return result, report.New(report.Usage, "docs/reference/compose.md lists what podrun supports of compose files", "the compose file cannot be converted\n%s", strings.Join(lines, "\n"))
+	return report.New(report.Usage, "docs/reference/compose.md lists what podrun supports of compose files", "the compose file cannot be converted\n%s", strings.Join(lines, "\n"))
 }
 
 // Inputs returns builds with the hash of their inputs.

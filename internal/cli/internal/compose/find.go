@@ -11,14 +11,11 @@ import (
 )
 
 // Present reports whether the image program finds compose files without their names: $COMPOSE_FILE, also in .env, or a
-// file in the directory or one above it.
-func Present(env *cmdutil.Env) bool {
-	if env.Getenv("COMPOSE_FILE") != "" {
-		return true
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return false
+// file in a directory or one above it.
+func Present(env *cmdutil.Env, dir string) bool {
+	dir, err := filepath.Abs(dir)
+	if err != nil || env.Getenv("COMPOSE_FILE") != "" {
+		return err == nil
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, ".env")); err == nil && slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
 		return strings.HasPrefix(strings.TrimSpace(line), "COMPOSE_FILE=")

@@ -46,8 +46,9 @@ type Result struct {
 
 // Service is one service of a result.
 type Service struct {
-	Name  string `json:"name"`
-	Image string `json:"image"`
+	Name  string   `json:"name"`
+	Image string   `json:"image"`
+	Pods  []string `json:"pods,omitempty"` // their names
 }
 
 // Build says how an image is built.
