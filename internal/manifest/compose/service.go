@@ -148,6 +148,9 @@ func (s *service) setImage() {
 	if !ok {
 		s.refuse(s.at("pull_policy"), "is refused: use always, never, missing or build, not %s; podrun update pulls new images", s.PullPolicy)
 	}
+	if s.Build != nil && strings.HasPrefix(s.Image, "localhost/") {
+		policy = "Never" // no registry has it
+	}
 	s.container.set("imagePullPolicy", policy)
 	if s.Platform == "" {
 		return

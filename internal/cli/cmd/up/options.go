@@ -61,6 +61,11 @@ func (o *manifestOptions) findProject() {
 	}
 }
 
+// hasFiles reports whether there is something to run.
+func (o *manifestOptions) hasFiles() bool {
+	return len(o.files) > 0 || o.env.Compose.Search || o.env.Compose.Converted != nil
+}
+
 // read reads the manifests. If there is an error, it returns those without one.
 func (o *manifestOptions) read() (resource.Documents, []resource.Source, error) {
 	sources, readErr := resource.ReadFiles(o.env, o.files)

@@ -143,7 +143,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 // Validate checks the options.
 func (o *upOptions) Validate() error {
 	switch {
-	case len(o.files) == 0 && !o.env.Compose.Search && o.env.Compose.Converted == nil:
+	case !o.hasFiles():
 		return cmdutil.UsageErrorf("up", "up requires the files of pods; here is no %s", strings.Join(api.FileNames, ", "))
 	case o.wait && !o.detach:
 		return cmdutil.UsageErrorf("up", "--wait requires -d: in the foreground, up ends with the pods")

@@ -13,12 +13,12 @@ type Compose struct {
 	Build     BuildOptions
 }
 
-// Recreate is what up does with pods that run.
+// Recreate is what up does with pods that run. The zero value is podrun up's: a pod that cannot be changed in place is
+// refused.
 type Recreate string
 
 // Values of Recreate.
 const (
-	RecreateRefuse  Recreate = ""        // as up does: a pod that cannot be changed in place is refused
 	RecreateChanged Recreate = "changed" // it is replaced if it cannot be changed, or if the name of its image stands for another image
 	RecreateAlways  Recreate = "always"
 	RecreateNever   Recreate = "never" // a running pod stays as it is

@@ -1,6 +1,7 @@
 package imagebuild
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -83,10 +84,11 @@ func buildCommand(b api.Build) []string {
 	for _, host := range b.ExtraHosts {
 		words = append(words, "--add-host", host)
 	}
-	for flag, value := range map[string]string{"--target": b.Target, "--network": b.Network} {
-		if value != "" {
-			words = append(words, flag, value)
-		}
+	if b.Target != "" {
+		words = append(words, "--target", b.Target)
+	}
+	if b.Network != "" {
+		words = append(words, "--network", b.Network)
 	}
 	if b.ShmSize > 0 {
 		words = append(words, "--shm-size", strconv.FormatInt(b.ShmSize, 10))
@@ -116,11 +118,9 @@ func buildctlCommand(b api.Build, archive string) []string {
 			words = append(words, "--opt", key+"="+value)
 		}
 	}
+	b.Dockerfile = cmp.Or(b.Dockerfile, "Dockerfile")
 	file := dockerfile(b)
 	if b.IsLocal() {
-		if file == "" {
-			file = filepath.Join(b.Context, "Dockerfile")
-		}
 		words = append(words, "--local", "context="+b.Context, "--local", "dockerfile="+filepath.Dir(file))
 		opt("filename", filepath.Base(file))
 	} else {

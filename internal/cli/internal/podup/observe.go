@@ -23,15 +23,11 @@ func (r *Run) chooseStep(ctx context.Context, p *Target) error {
 	if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
 		return err
 	}
-	how := r.Env.Compose.Recreate
-	p.Recreate = p.Recreate || how == cmdutil.RecreateAlways
-	o, err := observe(p)
-	if err == nil && how == cmdutil.RecreateChanged && o.Running && o.Plan != nil {
-		p.Recreate, err = r.hasNewImage(ctx, p, o.Plan)
-	}
+	o, err := r.observeFor(ctx, p)
 	if err != nil {
 		return err
 	}
+	how := r.Env.Compose.Recreate
 	p.Step, err = upplan.Decide(p.Object, o, upplan.Rules{
 		Replace: r.Replace || how == cmdutil.RecreateChanged, Recreate: p.Recreate, Leave: how == cmdutil.RecreateNever,
 		Unit: r.Unit != nil, Owned: r.Unit != nil && o.Running && r.Unit.Owns(p.Pod),
@@ -57,6 +53,17 @@ func (r *Run) chooseStep(ctx context.Context, p *Target) error {
 		return RefuseEphemeral(p.Object)
 	}
 	return nil
+}
+
+// observeFor returns what there is of a pod, and sets whether compose up recreates it.
+func (r *Run) observeFor(ctx context.Context, p *Target) (*upplan.Observed, error) {
+	how := r.Env.Compose.Recreate
+	p.Recreate = p.Recreate || how == cmdutil.RecreateAlways
+	o, err := observe(p)
+	if err == nil && how == cmdutil.RecreateChanged && o.Running && o.Plan != nil {
+		p.Recreate, err = r.hasNewImage(ctx, p, o.Plan)
+	}
+	return o, err
 }
 
 // hasNewImage reports whether the name of an image of a running pod now stands for another image that is here: a newer
