@@ -56,7 +56,7 @@ func BuildChanged(ctx context.Context, env *cmdutil.Env, builds []api.Build, o c
 		if err != nil {
 			return err
 		}
-		changed := last.ID == img.ID && last.Inputs != b.Inputs
+		changed := last.ID == img.ID && last.Inputs != "" && last.Inputs != b.Inputs
 		if missing == nil && !changed && !b.Always && !o.Force {
 			continue
 		}
@@ -133,7 +133,7 @@ func load(ctx context.Context, env *cmdutil.Env, name, archive string) (pod.Imag
 type record struct {
 	Image  string `json:"image"`
 	ID     string `json:"id"`     // sha256:<hex> of the image's config
-	Inputs string `json:"inputs"` // "" if they are unknown
+	Inputs string `json:"inputs"` // "": podrun build has built it
 }
 
 func recordFile(dirs store.Dirs, name string) string {
