@@ -47,8 +47,11 @@ func (c *converter) describe(r *api.Result) {
 	}
 	r.Project, r.Known, r.Builds = c.project.Name, c.known, c.builds
 	for _, name := range c.project.ServiceNames() {
-		s := c.project.Services[name]
-		r.Services = append(r.Services, api.Service{Name: name, Image: s.Image, Pods: podNames(s)})
+		s := api.Service{Name: name, Image: c.project.Services[name].Image}
+		if len(c.problems) == 0 { // otherwise there may be too many
+			s.Pods = podNames(c.project.Services[name])
+		}
+		r.Services = append(r.Services, s)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "build",
-		Usage:     "build an image with buildah, BuildKit, docker or podman, and add it",
+		Usage:     "build an image with the builder that is installed",
 		ArgsUsage: "DIRECTORY -t NAME",
 		Description: `podrun builds no images itself: it calls the first of buildah, buildctl, docker
 and podman that is installed, shows its output, and adds the image. Settings of

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -42,8 +43,8 @@ Examples:
 func restartCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "restart", Usage: "restart the services", ArgsUsage: "[SERVICE...]",
-		Description: `Stops the containers and starts them again in their pods; a pod that has ended is
-started. Changes of the files have no effect: podrun compose up applies them.
+		Description: `Stops the containers and starts them again in their pods; a pod that has ended
+is started. Changes of the files have no effect: podrun compose up applies them.
 
 Examples:
   podrun compose restart web
@@ -165,7 +166,7 @@ func (o *logsOptions) Run(context.Context) error {
 func pullCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "pull", Usage: "fetch the images of the services", ArgsUsage: "[SERVICE...]",
-		Description: `Fetches the images from their registries, except images that podrun builds. podrun
+		Description: `Fetches the images from their registries, except images that are built. podrun
 compose up replaces the pods that run another one.
 
 Examples:
@@ -183,12 +184,17 @@ func (o *pullOptions) Run(context.Context) error {
 	if err != nil {
 		return err
 	}
+	return o.pullImages(r)
+}
+
+// pullImages fetches the images of services, except images that are built.
+func (o *options) pullImages(r api.Result) error {
 	list := images(r, false)
 	if len(list) == 0 {
 		return nil
 	}
 	env := *o.env
 	env.NamespaceFlag = "" // images are in no namespace
-	o.env = &env
-	return o.again(cmdutil.Compose{}, "pull", list...)
+	plain := options{env: &env}
+	return plain.again(cmdutil.Compose{}, "pull", list...)
 }

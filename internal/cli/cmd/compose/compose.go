@@ -17,7 +17,7 @@ import (
 func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:  "compose",
-		Usage: "run the services of compose files, with the commands of docker compose",
+		Usage: "run compose files with the commands of docker compose",
 		Description: `Runs the services of compose files as pods. Without -f it uses compose.yaml,
 compose.yml, docker-compose.yml or docker-compose.yaml of the directory or of
 one above it, and its override file. The options may stand before the
@@ -99,6 +99,13 @@ func (o *options) again(with cmdutil.Compose, command string, words ...string) e
 		return &exitcode.Error{Code: code}
 	}
 	return nil
+}
+
+// messages returns the options for a command whose output is not the result: it is written where messages are.
+func (o *options) messages() *options {
+	env := *o.env
+	env.Out = env.ErrOut
+	return &options{env: &env}
 }
 
 // passedOn are flags that are passed on to another command of podrun: the name that it has for each.

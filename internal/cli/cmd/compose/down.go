@@ -19,10 +19,10 @@ func downCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "down",
 		Usage:     "stop and remove the services",
 		ArgsUsage: "[SERVICE...]",
-		Description: `Stops and removes the pods of the project, then its Services, ConfigMaps, Secrets
-and NetworkPolicies. It needs no file: without one it removes all pods of the
-project. Claims, the named volumes, stay unless -v is given. With SERVICE it
-removes only the pods of these.
+		Description: `Stops and removes the pods of the project, then its Services, ConfigMaps,
+Secrets and NetworkPolicies. It needs no file: without one it removes all pods
+of the project. Claims, the named volumes, stay unless -v is given. With SERVICE
+it removes only the pods of these.
 
 Examples:
   podrun compose down

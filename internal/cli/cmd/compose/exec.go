@@ -27,8 +27,8 @@ func commandFlags() []cli.Flag {
 func execCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "exec", Usage: "run a command in the container of a service", ArgsUsage: "SERVICE COMMAND [ARG...]",
-		Description: `Runs a command in a running container, as podrun exec -it does, and exits with its
-exit code. Options stand before the service; what follows it is the command.
+		Description: `Runs a command in a running container, as podrun exec -it does, and exits with
+its exit code. Options stand before the service; what follows it is the command.
 
 Examples:
   podrun compose exec web sh
@@ -156,7 +156,7 @@ func (o *runOptions) run(ctx context.Context) error {
 			return err
 		}
 		needed.Warnings = nil // they are among those of all
-		if err := o.again(cmdutil.Compose{Converted: &needed, Recreate: cmdutil.RecreateNever, Build: o.build}, "up", "--detach"); err != nil {
+		if err := o.messages().again(cmdutil.Compose{Converted: &needed, Recreate: cmdutil.RecreateNever, Build: o.build}, "up", "--detach"); err != nil {
 			return err
 		}
 	}

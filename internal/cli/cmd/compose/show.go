@@ -300,8 +300,8 @@ func (o *lsOptions) print(rows []lsRow) error {
 func configCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "check the files, and print them as one", ArgsUsage: "[SERVICE...]",
-		Description: `Prints the merged files with all variables replaced. It fails if podrun cannot run
-them. podrun convert prints the Kubernetes objects that they become.
+		Description: `Prints the merged files with all variables replaced. It fails if podrun cannot
+run them. podrun convert prints the Kubernetes objects that they become.
 
 Examples:
   podrun compose config

@@ -11,6 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 )
 
 func upCommand(env *cmdutil.Env) *cli.Command {
@@ -50,6 +51,7 @@ type upOptions struct {
 	options
 	noRecreate, forceRecreate, removeOrphans, noDeps bool
 	build                                            cmdutil.BuildOptions
+	pull                                             string
 	words                                            []string // for podrun up
 }
 
@@ -58,7 +60,8 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.noRecreate, o.forceRecreate = c.Bool("no-recreate"), c.Bool("force-recreate")
 	o.removeOrphans, o.noDeps = c.Bool("remove-orphans"), c.Bool("no-deps")
 	o.build = cmdutil.BuildOptions{Builder: c.String("builder"), Force: c.Bool("build"), Never: c.Bool("no-build")}
-	o.words = passedOn{"detach": "detach", "wait": "wait", "wait-timeout": "timeout", "pull": "pull"}.complete(c)
+	o.pull = c.String("pull")
+	o.words = passedOn{"detach": "detach", "wait": "wait", "wait-timeout": "timeout"}.complete(c)
 	if c.Bool("wait") && !c.Bool("detach") {
 		o.words = append(o.words, "--detach")
 	}
@@ -71,6 +74,10 @@ func (o *upOptions) Validate() error {
 		return cmdutil.UsageErrorf(o.command, "--no-recreate and --force-recreate are mutually exclusive")
 	case o.build.Force && o.build.Never:
 		return cmdutil.UsageErrorf(o.command, "--build and --no-build are mutually exclusive")
+	case o.pull == "missing" || o.pull == "never":
+		o.words = append(o.words, "--pull="+o.pull)
+	case o.pull != "" && o.pull != "always":
+		return cmdutil.UsageErrorf(o.command, "--pull must be always, missing or never, not %q", o.pull)
 	}
 	return nil
 }
@@ -80,10 +87,15 @@ func (o *upOptions) Run(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.removeStale(r); err != nil {
-		return err
+	if o.pull == "always" { // before the running pods are compared with the images
+		if err := o.messages().pullImages(r); err != nil {
+			return err
+		}
 	}
 	with := cmdutil.Compose{Converted: &r, Recreate: cmdutil.RecreateChanged, Build: o.build}
+	if with.Leaving, err = o.stale(r); err != nil {
+		return err
+	}
 	if o.noRecreate {
 		with.Recreate = cmdutil.RecreateNever
 	} else if o.forceRecreate {
@@ -92,34 +104,27 @@ func (o *upOptions) Run(context.Context) error {
 	return o.again(with, "up", o.words...)
 }
 
-// removeStale removes the pods of services that have fewer pods now, and with --remove-orphans the pods of services that
-// are no longer in the files. Without it it reports them.
-func (o *upOptions) removeStale(r api.Result) error {
+// stale returns the pods of services that have fewer pods now, and with --remove-orphans the pods of services that are no
+// longer in the files. Without it it reports these.
+func (o *upOptions) stale(r api.Result) (list []store.Pod, err error) {
 	o.request.Project = r.Project
 	p, err := o.project(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var stale, orphans []member
+	var orphans []member
 	for _, m := range p.pods {
 		i := slices.IndexFunc(r.Services, func(s api.Service) bool { return s.Name == m.service })
 		switch {
 		case m.service == "":
-		case !slices.Contains(r.Known, m.service):
+		case !slices.Contains(r.Known, m.service) && !o.removeOrphans:
 			orphans = append(orphans, m)
-		case i >= 0 && !slices.Contains(r.Services[i].Pods, m.Name):
-			stale = append(stale, m)
+		case !slices.Contains(r.Known, m.service), i >= 0 && !slices.Contains(r.Services[i].Pods, m.Name):
+			list = append(list, m.Pod)
 		}
 	}
-	if o.removeOrphans {
-		stale = append(stale, orphans...)
-	} else {
-		o.reportOrphans(p, orphans)
-	}
-	if len(stale) == 0 {
-		return nil
-	}
-	return o.again(cmdutil.Compose{}, "down", names(stale)...)
+	o.reportOrphans(p, orphans)
+	return list, nil
 }
 
 // reportOrphans warns about pods whose services are not in the files.

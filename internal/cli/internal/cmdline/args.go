@@ -44,8 +44,8 @@ func nextCommand(cmd *cli.Command, args []string) (int, *cli.Command) {
 	return 0, nil
 }
 
-// longNames returns the options before a subcommand with the long names of the options that both commands have: -f may be
-// --file of the one and --follow of the other.
+// longNames returns the options before a subcommand, with long names where the short ones mean something else after it: -f
+// may be --file of the command and --follow of the subcommand.
 func longNames(cmd, sub *cli.Command, words []string) []string {
 	flags, others, tail, whole := Split(&cli.Command{Flags: append(slices.Clone(cmd.Flags), flagsBelow(sub)...)}, words)
 	if !whole || len(others) > 0 || tail != nil {
@@ -54,7 +54,7 @@ func longNames(cmd, sub *cli.Command, words []string) []string {
 	for i, word := range flags {
 		name, value, valued := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		f := FindFlag(cmd, name)
-		if f == nil || !strings.HasPrefix(word, "-") || FindFlag(sub, f.Names()[0]) == nil {
+		if f == nil || !strings.HasPrefix(word, "-") || FindFlag(sub, f.Names()[0]) == nil || slices.Contains(FindFlag(sub, f.Names()[0]).Names(), name) {
 			continue
 		}
 		if flags[i] = "--" + f.Names()[0]; valued {

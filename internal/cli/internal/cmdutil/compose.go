@@ -1,6 +1,9 @@
 package cmdutil
 
-import "github.com/podrun/podrun/internal/manifest/compose/api"
+import (
+	"github.com/podrun/podrun/internal/manifest/compose/api"
+	"github.com/podrun/podrun/internal/store"
+)
 
 // Compose is what a command adds to the compose files that it reads, or that another command reads which it runs. The
 // zero value adds nothing.
@@ -10,6 +13,7 @@ type Compose struct {
 	Converted *api.Result // instead of files; nil: who reads the files converts them
 	Service   string      // podrun run: the pod of this service of Converted, instead of one of an image
 	Recreate  Recreate
+	Leaving   []store.Pod // that up removes before it starts others
 	Build     BuildOptions
 }
 
