@@ -16,6 +16,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/internal/cli/cmd/build"
+	"github.com/podrun/podrun/internal/cli/cmd/compose"
 	"github.com/podrun/podrun/internal/cli/cmd/convert"
 	"github.com/podrun/podrun/internal/cli/cmd/describe"
 	"github.com/podrun/podrun/internal/cli/cmd/events"
@@ -79,10 +81,13 @@ func Run(env *cmdutil.Env, args []string) int {
 }
 
 // unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong.
-var unrelated = []string{"convert", "completion", "doctor", "explain", "help", "image", "images", "login", "logout", "man", "pull", "rmi", "validate", "version"}
+var unrelated = []string{"build", "config", "convert", "completion", "doctor", "explain", "help", "image", "images", "login", "logout", "man", "pull", "rmi", "validate", "version"}
 
 // lookAfter restarts killed controllers and takes up lost pods, whatever the command does.
 func lookAfter(env *cmdutil.Env, path []string) {
+	if len(path) > 1 && path[0] == "compose" {
+		path = path[1:]
+	}
 	if len(path) == 0 || slices.Contains(unrelated, path[0]) {
 		return
 	}
@@ -142,6 +147,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			podaction.NewKillCommand(env),
 			podaction.NewPauseCommand(env),
 			podaction.NewUnpauseCommand(env),
+			compose.NewCommand(env),
 		),
 		group("Deploy",
 			rollout.NewCommand(env),
@@ -173,6 +179,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 		),
 		group("Image",
 			image.NewCommand(env),
+			build.NewCommand(env),
 			image.NewLoginCommand(env),
 			image.NewLogoutCommand(env),
 			alias("pull", image.NewPullCommand(env)),

@@ -159,6 +159,13 @@ func usageErrorf(format string, args ...any) error {
 func (o *options) Run(ctx context.Context) error { return exitcode.InContainer(o.run(ctx)) }
 
 func (o *options) run(ctx context.Context) error {
+	if o.env.Compose.Service != "" {
+		docs, err := o.servicePod()
+		if err != nil {
+			return err
+		}
+		return o.start(ctx, docs)
+	}
 	p, claims, err := o.newPod()
 	if err != nil {
 		return err
@@ -177,6 +184,11 @@ func (o *options) run(ctx context.Context) error {
 	if docs.Stored, err = o.missingClaims(claims); err != nil {
 		return err
 	}
+	return o.start(ctx, docs)
+}
+
+// start runs the only pod of docs.
+func (o *options) start(ctx context.Context, docs resource.Documents) error {
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer stop()
 	preparation := o.env.StartPreparation()
@@ -197,7 +209,7 @@ func (o *options) run(ctx context.Context) error {
 	if err := refuseExisting(target); err != nil { // the pull may have taken long
 		return err
 	}
-	if err := r.Start(); err != nil {
+	if err := r.StartInOrder(ctx, signals); err != nil {
 		return err
 	}
 	preparation.RestoreGC()

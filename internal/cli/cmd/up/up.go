@@ -2,6 +2,7 @@
 package up
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/unit"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
@@ -30,16 +32,18 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -",
+		ArgsUsage: "[FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REFERENCE]",
 		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
 Secrets that it has created; a second Ctrl-C stops them at once. With -d it
 returns when the pods are running or, with --wait, ready; a pod that cannot be
 started does not hold up the others.
-A compose file is converted first, as podrun convert does. oci://REFERENCE is an
-artifact with manifests in a registry, oci:DIRECTORY[:NAME] is one in an OCI
-layout.
+A compose file is converted first, as podrun convert does, and images that it
+builds are built. Without a file up uses the compose file of the directory;
+words after one that are no files are services: up runs these, and what they
+depend on. oci://REFERENCE is an artifact with manifests in a registry,
+oci:DIRECTORY[:NAME] is one in an OCI layout.
 In a systemd unit with Type=notify it reports the state of the pods to systemd;
 podrun systemd makes such units.
 
@@ -90,6 +94,8 @@ Examples:
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
 			cmdutil.UnsafeSysctlFlag(),
+			&cli.BoolFlag{Name: "build", Usage: "of compose files: build the images even if nothing has changed"},
+			cmdutil.BuilderFlag(),
 			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the pull fails"},
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
@@ -119,6 +125,10 @@ func (o *upOptions) Complete(c *cli.Context) error {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
 	o.atomicOptions.complete(c)
+	if c.Bool("build") {
+		o.env.Compose.Build.Force = true
+	}
+	o.env.Compose.Build.Builder = cmp.Or(c.String("builder"), o.env.Compose.Build.Builder)
 	o.woken, o.autoUpdate = o.env.Getenv(protocol.EnvWokenBy), c.StringSlice("auto-update")
 	for _, text := range c.StringSlice("publish") {
 		p, err := manifest.ParsePublishedPort(text)
@@ -133,8 +143,8 @@ func (o *upOptions) Complete(c *cli.Context) error {
 // Validate checks the options.
 func (o *upOptions) Validate() error {
 	switch {
-	case len(o.files) == 0:
-		return cmdutil.UsageErrorf("up", "up requires the files of pods")
+	case !o.hasFiles():
+		return cmdutil.UsageErrorf("up", "up requires the files of pods; here is no %s", strings.Join(api.FileNames, ", "))
 	case o.wait && !o.detach:
 		return cmdutil.UsageErrorf("up", "--wait requires -d: in the foreground, up ends with the pods")
 	case o.timeout != 0 && !o.detach:

@@ -67,9 +67,7 @@ func foreignCommand(word string) string {
 	case "play", "kube":
 		return "podrun up FILE runs the pods of a manifest"
 	case "build", "buildx":
-		return "podrun builds no images: buildah bud -t localhost/web . && buildah push localhost/web docker-archive:/dev/stdout | podrun image load -"
-	case "compose":
-		return "kompose convert -o pods/ makes manifests of a compose file; podrun up pods/ runs them"
+		return "podrun build DIRECTORY -t NAME builds an image with the builder that is installed"
 	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
 	case "edit":

@@ -51,6 +51,11 @@ func TLSVerifyFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "tls-verify", Value: true, Usage: "verify certificates of registries; --tls-verify=false allows plain HTTP and unknown certificates"}
 }
 
+// BuilderFlag returns the flag --builder.
+func BuilderFlag() cli.Flag {
+	return &cli.StringFlag{Name: "builder", Usage: "build with this `PROGRAM`: buildah, buildctl, docker or podman, or its path (the first that is installed if not given)"}
+}
+
 // AuthfileFlag returns the flag --authfile.
 func AuthfileFlag() cli.Flag {
 	return &cli.StringFlag{Name: "authfile", Usage: "store and read logins in this `FILE` (or $REGISTRY_AUTH_FILE)"}
