@@ -18,6 +18,7 @@ type Service struct {
 	PodOptions       []string // options of every `podrun up`: what it sets in the pods, or what the manifests may set
 	OneShot          bool     // for pods that end, or manifests without pods: Extra has Type=oneshot
 	Files            []string // the manifests
+	Reload           []string // a command of podrun for a reload of the unit, after the manifests were applied
 	Manifest         string   // what uninstall also removes; "" if the file belongs to the user
 	Source           string   // what the unit was generated from
 	System           bool     // for the system's manager
@@ -63,6 +64,9 @@ func (s Service) File(unit string) []byte {
 	program, podOptions := quoteWord(s.Program, false), joinWords(s.PodOptions)
 	line("ExecStart=%s up%s%s%s", program, podOptions, joinWords(s.Args), joinWords(s.Files))
 	line("ExecReload=%s up%s%s%s", program, podOptions, reloadOptions, joinWords(s.Files))
+	if len(s.Reload) > 0 {
+		line("ExecReload=%s%s", program, joinWords(s.Reload))
+	}
 	line("TimeoutStopSec=%d\nKillMode=mixed", int((s.Grace + StopMargin).Seconds()))
 	if s.OneShot {
 		s.oneShotLines(line)
