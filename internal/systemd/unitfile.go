@@ -73,7 +73,7 @@ func (s Service) File(unit string) []byte {
 	} else {
 		s.notifyLines(line)
 	}
-	line("SyslogIdentifier=%s", escapeSpecifiers(s.Name))
+	line("SyslogIdentifier=%s", EscapeSpecifiers(s.Name))
 	s.extra(&b, "Service")
 	switch install := s.Extra["Install"]; {
 	case s.Extra == nil:
@@ -86,9 +86,9 @@ func (s Service) File(unit string) []byte {
 		line("\n[%s]", section)
 		s.extra(&b, section)
 	}
-	line("\n[%s]\nSource=%s", ownSection, escapeSpecifiers(s.Source))
+	line("\n[%s]\nSource=%s", ownSection, EscapeSpecifiers(s.Source))
 	if s.Manifest != "" {
-		line("Manifest=%s", escapeSpecifiers(s.Manifest))
+		line("Manifest=%s", EscapeSpecifiers(s.Manifest))
 	}
 	return []byte(b.String())
 }
@@ -101,7 +101,7 @@ func begin(b *strings.Builder, unit, description string, system bool) (line func
 		user = ""
 	}
 	line("%s\n# into a drop-in (systemctl%s edit %s).", generatedHeader, user, unit)
-	line("\n[Unit]\nDescription=%s", escapeSpecifiers(description))
+	line("\n[Unit]\nDescription=%s", EscapeSpecifiers(description))
 	return line
 }
 
@@ -241,8 +241,8 @@ func splitWords(line string) []string {
 	return list
 }
 
-// escapeSpecifiers escapes the characters of systemd's specifiers.
-func escapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+// EscapeSpecifiers escapes the characters of systemd's specifiers.
+func EscapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 // quoteWord quotes a word of a command line for systemd (systemd.service(5), COMMAND LINES),
 // without C escapes, specifiers and, except in the program's path, variables.

@@ -24,16 +24,11 @@ import (
 	"github.com/podrun/podrun/internal/systemd"
 )
 
-// quadletUnit makes the unit of a file of Quadlet. dirs are where the manifest of a .container or .pod file goes; sources
-// are the directories of the files that the file may name.
-func quadletUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, path string, sources []string) error {
-	set, err := quadletSet(env, sources, filepath.Base(path))
-	if err != nil {
-		return resource.UnreadableError(path, err)
-	}
+// quadletUnit makes the unit of a file of Quadlet in a set. dirs are where the manifest of a .container or .pod file goes.
+func quadletUnit(env *cmdutil.Env, u *unitFile, dirs systemd.UnitDirs, path string, set *quadlet.Set) error {
 	q, err := set.Unit(filepath.Base(path))
 	if err != nil {
-		return report.New(report.Usage, "podman-systemd.unit(5) lists the keys; podrun's support of each: docs/reference/quadlet.md", "podrun cannot run %s\n%w", path, err)
+		return report.New(report.Usage, "podman-systemd.unit(5) describes the keys", "podrun cannot run %s\n%w", path, err)
 	}
 	if strings.ContainsAny(q.Service, "/ ") || q.Service == "" || strings.HasSuffix(q.Service, "@") {
 		return report.New(report.Usage, "for templates: podrun systemd show --template", "%q cannot be the unit's name", q.Service)
@@ -137,7 +132,7 @@ func checkType(q *quadlet.Unit, docs resource.Documents) error {
 }
 
 // quadletSet reads the files of Quadlet in directories, with their drop-ins. A file hides files of the same name in
-// later directories. wanted may be an instance of a template.
+// later directories. wanted is one of them, or an instance of a template; "" is none.
 func quadletSet(env *cmdutil.Env, dirs []string, wanted string) (*quadlet.Set, error) {
 	set := &quadlet.Set{Files: map[string][]quadlet.File{}, Host: env.OptionHost(), Specifiers: specifiers(env)}
 	paths := map[string]string{}
@@ -157,7 +152,7 @@ func quadletSet(env *cmdutil.Env, dirs []string, wanted string) (*quadlet.Set, e
 			paths[wanted] = template
 		}
 	}
-	if paths[wanted] == "" {
+	if wanted != "" && paths[wanted] == "" {
 		return nil, fs.ErrNotExist
 	}
 	for name, path := range paths {

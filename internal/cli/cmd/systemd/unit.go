@@ -99,7 +99,11 @@ func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFi
 		if name != "" {
 			return nil, cmdutil.UsageErrorf("systemd install", "--name cannot be used with files of Quadlet: set ServiceName= in the file")
 		}
-		return u, quadletUnit(env, u, dirs, path, []string{filepath.Dir(path)})
+		set, err := quadletSet(env, []string{filepath.Dir(path)}, filepath.Base(path))
+		if err != nil {
+			return nil, resource.UnreadableError(path, err)
+		}
+		return u, quadletUnit(env, u, dirs, path, set)
 	}
 	return u, manifestUnit(env, u, dirs, file, path, name)
 }
