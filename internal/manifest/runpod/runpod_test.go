@@ -167,7 +167,7 @@ func TestTogether(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for lines, want := range map[string]string{
 		"nosuch x": "no such option", "add-host a": "use NAME:IP", "add-host a:b": "not an IP address", "annotation =x": "has no key",
-		"cpus none": "use a number", "device dev/a": "use PATH", "device /dev/null:/dev/b:r": "access", "device /etc/hosts": "is not a device", "device /dev/gone": "no such file",
+		"cpus none": "use a number", "device dev/a": "use PATH", "device /dev/null:/dev/b:r": "access", "device /etc/hosts": "is not a device", "device /etc": "is not a device", "device /dev/gone": "no such file",
 		"dns x": "not the IP address", "dns 127.0.0.1": "that pods reach", "dns-search a_b": "is no domain", "env =x": "has no name", "gpus 0": "use all or a number",
 		"health-cmd ": "name the command", "health-interval disable": "is no duration", "health-retries x": "is no number", "health-on-failure restart": "use kill",
 		"health-on-failure x": "use none, kill or stop", "health-startup-success 2": "one success", "health-interval 5s": "require a health command",

@@ -257,7 +257,7 @@ func (c *Container) deviceKind(file string) (corev1.HostPathType, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case mode.IsDir():
+	case mode.IsDir() && strings.HasPrefix(file, "/dev/"): // of devices, as /dev/dri
 		return corev1.HostPathDirectory, nil
 	case mode&fs.ModeDevice == 0:
 		return "", fmt.Errorf("%s is not a device", file)
