@@ -141,6 +141,8 @@ var directories = []directory{
 	{dir: "internal/manifest/oracle", why: "tests in a module of their own compare with the code of Kubernetes"},
 	{dir: "internal/manifest/podutil", pure: true, why: "what a Pod of the API says, asked by defaults, validation, plan and status alike"},
 	{dir: "internal/manifest/printers", pure: true, why: "what get prints, of objects that are there"},
+	{dir: "internal/manifest/quadlet", pure: true, why: "files of podman's Quadlet to Pods and units; what is on the machine, the caller says"},
+	{dir: "internal/manifest/runpod", pure: true, why: "options of docker run to a Pod, for the command run and for Quadlet"},
 	{dir: "internal/manifest/resources", pure: true, why: "limits follow from the Pod alone"},
 	{dir: "internal/manifest/status", pure: true, why: "a Status becomes a PodStatus"},
 	{dir: "internal/manifest/support", pure: true, why: "the table decides what is taken; it changes and validates nothing"},

@@ -8,7 +8,7 @@ func containerFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "forward a `PORT` of this machine: [IP:][HOST:]CONTAINER[/udp]; without HOST a free one"},
 		&cli.StringSliceFlag{Name: "volume", Aliases: []string{"v"}, Usage: "mount a `VOLUME`, a path of this machine or a name: [PATH|NAME:]MOUNT[:ro]"},
-		&cli.StringSliceFlag{Name: "mount", Usage: "mount what `LIST` describes: type=bind|volume|tmpfs|image,source=…,target=…[,readonly]"},
+		&cli.StringSliceFlag{Name: "mount", Usage: "mount what this `LIST` describes: type=bind,source=DIR,target=DIR[,readonly]; also type=volume, tmpfs or image"},
 		&cli.StringSliceFlag{Name: "tmpfs", Usage: "mount a file system in memory at this `PATH`[:size=64m,mode=1777]"},
 		&cli.StringSliceFlag{Name: "env-file", Usage: "set the variables of this `FILE`, a NAME=VALUE on each line"},
 		&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes the value from podrun's own environment"},

@@ -28,8 +28,8 @@ func generateCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "DIRECTORY [EARLY LATE]",
 		Description: `systemd runs it at boot, at a login and with daemon-reload, by the generators of
 podrun's package (systemd.generator(7)). It writes the units of Quadlet's files
-to DIRECTORY, and their manifests to DIRECTORY/podrun. The files of a user are in
-~/.config/containers/systemd, the system's in /etc/containers/systemd;
+to DIRECTORY, and their manifests to DIRECTORY/podrun. The files of a user are
+in ~/.config/containers/systemd, the system's in /etc/containers/systemd;
 QUADLET_UNIT_DIRS has other directories. Where podman's generator is installed
 and not masked, it reads the files, and podrun writes nothing.
 

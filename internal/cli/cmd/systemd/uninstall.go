@@ -42,7 +42,8 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "print the unit of a file, or an installed one",
 		ArgsUsage: "FILE | NAME | --template",
 		Description: `Prints the unit that install would create from a file, or an installed unit, and
-the manifest that a .container or .pod file of Quadlet becomes. The template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
+the manifest that a .container or .pod file of Quadlet becomes. The template
+podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
 /etc/podrun/pods/NAME.yaml) as podrun@NAME, without install; --user and --system
 select the template for the user's or the system's systemd; every user may print
 both.
