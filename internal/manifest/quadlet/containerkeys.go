@@ -1,5 +1,7 @@
 package quadlet
 
+import "slices"
+
 const (
 	noteAddresses = "podrun chooses the addresses of pods; reach them by name, and remove it"
 	notePath      = "podrun does not change which files of /proc and /sys are hidden; remove it"
@@ -14,7 +16,10 @@ func set(section, name, option string, f form, note string) key {
 }
 
 // containerKeys returns all keys of podman-container.unit(5).
-func containerKeys() []key {
+func containerKeys() []key { return slices.Concat(containerKeysToL(), containerKeysFromM()) }
+
+// containerKeysToL returns those keys up to the letter L.
+func containerKeysToL() []key {
 	const c = "Container"
 	return []key{
 		set(c, "AddCapability", "cap-add", words, ""),
@@ -62,6 +67,13 @@ func containerKeys() []key {
 		set(c, "Label", "label", words, "an annotation if Kubernetes has no such label"),
 		{c, "LogDriver", keySupported, "`journald`, `passthrough`: the unit's journal. `k8s-file`, `json-file`, `none`: only `podrun logs`", "", once},
 		{c, "LogOpt", keySupported, "`max-size=SIZE`; other options are refused", "", each},
+	}
+}
+
+// containerKeysFromM returns those keys from the letter M on.
+func containerKeysFromM() []key {
+	const c = "Container"
+	return []key{
 		{c, "Mask", keyRefused, notePath, "", each},
 		set(c, "Memory", "memory", once, ""),
 		{c, "Mount", keySupported, "`podrun run --mount`; `x.volume` stands for its volume", "", words},

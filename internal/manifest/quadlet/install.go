@@ -13,7 +13,7 @@ import (
 func (s *Set) Units() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range slices.Sorted(maps.Keys(s.Files)) {
-			if !IsUnit(name) || s.InPod(name) || s.isTemplate(name) {
+			if !isUnit(name) || s.InPod(name) || s.isTemplate(name) {
 				continue
 			}
 			if !yield(name) {

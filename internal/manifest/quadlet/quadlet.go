@@ -64,8 +64,8 @@ var sections = map[string]string{
 // IsFile reports whether a file has the name of a file of Quadlet.
 func IsFile(name string) bool { return sections[filepath.Ext(name)] != "" }
 
-// IsUnit reports whether a file of Quadlet has a unit, rather than being a part of others.
-func IsUnit(name string) bool {
+// isUnit reports whether a file of Quadlet has a unit, rather than being a part of others.
+func isUnit(name string) bool {
 	return slices.Contains([]string{".kube", ".container", ".pod"}, filepath.Ext(name))
 }
 

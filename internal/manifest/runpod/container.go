@@ -102,7 +102,7 @@ func (c *Container) limit(name corev1.ResourceName, quantity resource.Quantity) 
 }
 
 func (c *Container) memory(value string) error {
-	bytes, err := ParseSize(value)
+	bytes, err := parseSize(value)
 	c.limit(corev1.ResourceMemory, *resource.NewQuantity(bytes, resource.BinarySI))
 	return err
 }
@@ -143,8 +143,8 @@ func (c *Container) gpus(value string) error {
 	return nil
 }
 
-// ParseSize parses a number of bytes as docker does: 512m, 2g, 1.5gb, in powers of 1024.
-func ParseSize(text string) (int64, error) {
+// parseSize parses a number of bytes as docker does: 512m, 2g, 1.5gb, in powers of 1024.
+func parseSize(text string) (int64, error) {
 	word := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text), "b"), "i")
 	shift := 0
 	for i, unit := range []string{"k", "m", "g", "t", "p"} {

@@ -216,7 +216,7 @@ func TestParseSize(t *testing.T) {
 		"1024": 1024, "64b": 64, "512m": 512 << 20, "512MB": 512 << 20, "512Mi": 512 << 20, "1.5g": 3 << 29, "2GiB": 2 << 30,
 		"b": 0, "": 0, "m": 0, "-1m": 0, "0": 0, "1x": 0, "nan": 0, "inf": 0, "9e18g": 0,
 	} {
-		got, err := ParseSize(text)
+		got, err := parseSize(text)
 		if got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
 		}

@@ -216,7 +216,7 @@ func (c *Container) tmpfs(word string) error {
 func tmpfsSource(size, mode string) (*corev1.EmptyDirVolumeSource, error) {
 	source := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}
 	if size != "" {
-		n, err := ParseSize(size)
+		n, err := parseSize(size)
 		if err != nil {
 			return nil, err
 		}

@@ -36,8 +36,10 @@ and not masked, it reads the files, and podrun writes nothing.
 Examples:
   podrun systemd generate /tmp/units
 `,
-		Flags:  unitScopeFlags(),
-		Action: cmdutil.Action(func() cmdutil.Command { return &generateOptions{unitOptions: unitOptions{env: env}, made: map[string]string{}} }),
+		Flags: unitScopeFlags(),
+		Action: cmdutil.Action(func() cmdutil.Command {
+			return &generateOptions{unitOptions: unitOptions{env: env}, made: map[string]string{}}
+		}),
 	}
 }
 

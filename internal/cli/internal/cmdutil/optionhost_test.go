@@ -13,4 +13,3 @@ func TestFreePort(t *testing.T) {
 		}
 	}
 }
-
