@@ -214,7 +214,7 @@ var modules = []module{
 	{"k8s.io/kube-state-metrics/v2", []string{"internal/cli/internal/podmetrics"}, "the Prometheus text format without protobuf"},
 	{"sigs.k8s.io", []string{"internal/cli/cmd/get", "internal/manifest", "internal/manifest/decode", "internal/manifest/manifesttest", "internal/manifest/printers", "internal/node/kubeapi"}, "Kubernetes types end where the Plan begins; the CLI prints them"},
 	{"github.com/robfig/cron/v3", []string{"internal/workload"}, "when a schedule is due"},
-	{"go.yaml.in/yaml/v3", []string{"internal/manifest/decode"}, "the line and column of every node, for errors"},
+	{"go.yaml.in/yaml/v3", []string{"internal/manifest/decode", "packaging/site"}, "the line and column of every node, for errors; in tests the template for Lima"},
 	{"github.com/compose-spec/compose-go/v2", []string{"internal/manifest/compose"}, "compose files, as docker compose reads them"},
 	{"github.com/docker/go-units", []string{"internal/manifest/compose"}, "sizes as docker writes them; the library for compose files has it"},
 	{"go.yaml.in/yaml/v4", []string{"internal/manifest/compose"}, "the lines of a compose file, and the output; the library for compose files has it"},
