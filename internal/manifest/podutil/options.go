@@ -149,6 +149,26 @@ func ParseHostNames(value string) ([]string, error) {
 	return list, nil
 }
 
+// ParseNames reads the further names of a Service, and returns them in lower case, as names of DNS are compared.
+func ParseNames(value string) ([]string, error) {
+	list := strings.Split(strings.ToLower(value), ",")
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+		for label := range strings.SplitSeq(list[i], ".") {
+			if label == "" || len(label) > validation.DNS1123LabelMaxLength || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+				return nil, errors.New("must be a list of names of letters, digits, -, _ and ., as in my_db,Shop.DB")
+			}
+		}
+		if len(list[i]) > maxName {
+			return nil, fmt.Errorf("must have names of at most %d characters", maxName)
+		}
+	}
+	return list, nil
+}
+
+// maxName is the maximum length of a further name of a Service: DNS has 253 characters for it and the domain.
+const maxName = 128
+
 // ParseDNSServers reads a list of addresses. The pod's loopback is not reached from where the resolver is, and the
 // host's is not the pod's business.
 func ParseDNSServers(value string) ([]string, error) {

@@ -2,6 +2,7 @@ package podutil
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,6 +77,11 @@ func TestCheckContainerOption(t *testing.T) {
 func TestNames(t *testing.T) {
 	for text, valid := range map[string]bool{"host.docker.internal": true, "a, Gateway": true, "": false, "a,": false, "a_b": false, "a\tb": false} {
 		if _, err := ParseHostNames(text); (err == nil) != valid {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for text, valid := range map[string]bool{"my_db": true, "My.DB, x": true, "-": true, "": false, "a,": false, "a..b": false, "a b": false, "ä": false, strings.Repeat("a", 64): false, strings.Repeat("a.", 64) + "a": false} {
+		if _, err := ParseNames(text); (err == nil) != valid {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

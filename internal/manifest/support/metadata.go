@@ -18,6 +18,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[podrun.dev/log-max-files]", Support: Supported, Note: "how many files the log of a container has, as the kubelet's containerLogMaxFiles (default 5)"},
 	{Path: "metadata.annotations[podrun.dev/host-loopback]", Support: Supported, Note: "\"true\": servers on the host's loopback are reachable as host.podrun.internal"},
 	{Path: "metadata.annotations[podrun.dev/host-names]", Support: Supported, Note: "host.docker.internal,gateway: names of the host in the pod's /etc/hosts, with podrun.dev/host-loopback or in the host's network"},
+	{Path: "metadata.annotations[podrun.dev/free-host-ports]", Support: Supported, Note: "\"true\": ports of containers without a hostPort get a free one when the pod is made, and keep it; podrun port and podrun get show it"},
 	{Path: "metadata.annotations[podrun.dev/dns-servers]", Support: Supported, Note: "192.168.1.1,9.9.9.9: podrun's resolver queries them for this pod instead of the host's name servers; names of Services stay"},
 	{Path: "metadata.annotations[podrun.dev/net-sysctls]", Support: Supported, Note: "\"true\": sysctls may name any net.* of the pod's own network, without --allow-unsafe-sysctl"},
 	{Path: "metadata.annotations[podrun.dev/labels]", Support: Supported, Note: "a JSON object: labels of docker whose names no annotation can have; only shown"},

@@ -27,7 +27,7 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	if annotated && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
 		errs = append(errs, field.Invalid(fieldPath, mode, "must be host or unset when `hostNetwork` is true"))
 	}
-	for _, name := range []string{podutil.AnnotationHostLoopback, podutil.AnnotationClusterServices, podutil.AnnotationNetSysctls} {
+	for _, name := range []string{podutil.AnnotationHostLoopback, podutil.AnnotationClusterServices, podutil.AnnotationNetSysctls, podutil.AnnotationFreeHostPorts} {
 		if value, ok := p.Annotations[name]; ok {
 			errs = append(errs, oneOf(value, meta.Child("annotations").Key(name), "true", "false")...)
 		}

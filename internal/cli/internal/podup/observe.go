@@ -10,6 +10,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 )
 
 // chooseStep compares a pod with what there is of it, and decides its step.
@@ -77,6 +78,8 @@ func observe(p *Target) (*upplan.Observed, error) {
 	if err == nil {
 		if o.Manifest, err = manifest.Unmarshal(text); err != nil {
 			err = fmt.Errorf("read manifest of pod %s: %w", p.Pod.Name, err)
+		} else {
+			podutil.KeepHostPorts(o.Manifest, p.Object.Pod)
 		}
 	}
 	if err == nil {
