@@ -80,7 +80,8 @@ func Run(env *cmdutil.Env, args []string) int {
 	return exitcode.Report(env.ErrOut, err)
 }
 
-// unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong.
+// unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong. A
+// generator of systemd, like systemd generate, may start nothing.
 var unrelated = []string{"build", "config", "convert", "completion", "doctor", "explain", "help", "image", "images", "login", "logout", "man", "pull", "rmi", "validate", "version"}
 
 // lookAfter restarts killed controllers and takes up lost pods, whatever the command does.
@@ -88,7 +89,7 @@ func lookAfter(env *cmdutil.Env, path []string) {
 	if len(path) > 1 && path[0] == "compose" {
 		path = path[1:]
 	}
-	if len(path) == 0 || slices.Contains(unrelated, path[0]) {
+	if len(path) == 0 || slices.Contains(unrelated, path[0]) || slices.Equal(path, []string{"systemd", "generate"}) {
 		return
 	}
 	if there, err := store.FindUserDirs(env.Getenv); err != nil || store.Trusted(there.Data) != nil {

@@ -110,10 +110,11 @@ func withoutNamespace(cmd *cli.Command, before []string) []string {
 	return kept
 }
 
-// WantsHelp reports whether -h or --help is among a command's own arguments.
+// WantsHelp reports whether --help is among a command's own arguments, or -h, unless the command has such an option.
 func WantsHelp(cmd *cli.Command, args []string) bool {
 	flags, _, _, _ := Split(cmd, args)
-	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" || word == "--help" })
+	short := FindFlag(cmd, "h") == nil
+	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" && short || word == "--help" })
 }
 
 // Arrange moves a command's flags before its other arguments, splits clusters such as -it, and keeps "--"

@@ -1,20 +1,47 @@
-package systemd
+package quadlet
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podrun/podrun/internal/golden"
+	"github.com/podrun/podrun/internal/manifest/runpod"
 )
 
-func parseKube(text string, dropIns ...string) (*Kube, error) {
-	files := []KubeFile{{"/q/web.kube", text}}
-	for _, d := range dropIns {
-		files = append(files, KubeFile{"/q/web.kube.d/10.conf", d})
+// testSet are files, named in their first line as in "# web.kube", of a machine.
+func testSet(texts ...string) *Set {
+	s := &Set{Files: map[string][]File{}, Specifiers: map[byte]string{'h': "/home/dev"}, Host: runpod.Host{
+		FreePort:    func(corev1.ContainerPort) (int32, error) { return 31000, nil },
+		SELinux:     func() bool { return false },
+		ReadEnvFile: func(path string) ([]string, error) { return []string{"FILE=" + path}, nil },
+		Stat: func(path string) (fs.FileMode, error) {
+			if path == "/dev/null" || path == "/dev/fuse" {
+				return fs.ModeDevice | fs.ModeCharDevice, nil
+			}
+			return 0, fs.ErrNotExist
+		},
+	}}
+	for _, text := range texts {
+		first, rest, _ := strings.Cut(text, "\n")
+		name := strings.TrimPrefix(first, "# ")
+		file, _, dropIn := strings.Cut(name, ".d/")
+		if dropIn {
+			name = file + ".d/" + strings.TrimPrefix(name, file+".d/")
+		}
+		s.Files[file] = append(s.Files[file], File{"/q/" + name, rest})
 	}
-	return ParseKube("/q/web.kube", "/home/dev", files)
+	return s
+}
+
+func parseKube(text string, dropIns ...string) (*Unit, error) {
+	s := testSet("# web.kube\n"+text, "# db.kube\n[Kube]\nYaml=db.yaml\n", "# basic.network\n[Network]\n")
+	for _, d := range dropIns {
+		s.Files["web.kube"] = append(s.Files["web.kube"], File{"/q/web.kube.d/10.conf", d})
+	}
+	return s.Unit("web.kube")
 }
 
 func TestKube(t *testing.T) {
@@ -26,13 +53,13 @@ func TestKube(t *testing.T) {
 	}
 	publish := Assignment{"PublishPort", "8080:80", "/q/web.kube:18"}
 	update := []Assignment{{"AutoUpdate", "registry", "/q/web.kube:19"}, {"AutoUpdate", "app/local", "/q/web.kube:20"}}
-	want := &Kube{
+	want := &Unit{
 		LogMaxSize: "10000000", Publish: []Assignment{publish}, AutoUpdate: update,
 		PodsOnly: append([]Assignment{{"Network", "none", "/q/web.kube:13"}, {"LogOpt", "max-size=10mb", "/q/web.kube:21"}, publish}, update...),
 		Yaml:     []string{"/q/web.yaml", "/home/dev/50%/more.yaml", "/q/settings.yaml"}, Service: "site", ExitFrom: "any", Network: "none", Quiet: true,
 		Extra: map[string][]string{
 			"Unit":    {"Description=The site", "Requires=db.service other.service"},
-			"Service": {"TimeoutStartSec=900", "Restart=always", "WorkingDirectory=/q"},
+			"Service": {"WorkingDirectory=/q", "TimeoutStartSec=900", "Restart=always"},
 			"Install": {"WantedBy=default.target"},
 			"X-Mine":  {"Key=value"},
 		},
@@ -50,7 +77,7 @@ func TestKubeDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(&Kube{Yaml: []string{"/a.yaml"}, Service: "web", ExitFrom: "none", NeedsNetwork: true, Extra: map[string][]string{"Install": nil}}, got); d != "" {
+	if d := cmp.Diff(&Unit{Yaml: []string{"/a.yaml"}, Service: "web", ExitFrom: "none", NeedsNetwork: true, Extra: map[string][]string{"Install": nil}}, got); d != "" {
 		t.Error(d)
 	}
 }
@@ -63,9 +90,6 @@ var quadletKeys = strings.Fields(`AutoUpdate ConfigMap ContainersConfModule Exit
 func TestEveryKeyOfQuadletIsKnown(t *testing.T) {
 	var rows []string
 	for _, k := range kubeKeys() {
-		if k.section != "Kube" {
-			continue
-		}
 		rows = append(rows, k.name)
 		_, err := parseKube("[Kube]\nYaml=/a.yaml\n" + k.name + "=\x01\n")
 		if refused := err != nil && strings.Contains(err.Error(), "/q/web.kube:3: "+k.name+": "+k.note); refused != (k.support == keyRefused) {
@@ -77,31 +101,6 @@ func TestEveryKeyOfQuadletIsKnown(t *testing.T) {
 	}
 }
 
-// TestKubeReference checks the page of the keys of .kube files.
-func TestKubeReference(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`# Keys of .kube files
-
-<!-- Generated: go test ./internal/systemd -update -->
-
-What ` + "`podrun systemd install FILE.kube`" + ` does with each key of Quadlet's .kube files (podman-kube.unit(5), podman-systemd.unit(5)).
-A refused key is an error that names the file, the line and the reason.
-`)
-	section := ""
-	for _, k := range kubeKeys() {
-		if k.section != section {
-			section = k.section
-			b.WriteString("\n## [" + section + "]\n\n| key | support | what |\n|---|---|---|\n")
-		}
-		name := "`" + strings.ReplaceAll(k.name, ", ", "` `") + "`"
-		if k.name == otherKeys {
-			name = otherKeys
-		}
-		b.WriteString("| " + name + " | " + string(k.support) + " | " + k.note + " |\n")
-	}
-	golden.Check(t, "../../docs/reference/quadlet.md", b.String())
-}
-
 func TestKubeRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"[Container]\nImage=x\n":                                   "there is no section [Kube]",
@@ -109,8 +108,9 @@ func TestKubeRefusals(t *testing.T) {
 		"Yaml=x\n":                                                 `/q/web.kube:1: "Yaml=x" is not an assignment in a section`,
 		"[Kube]\nYaml=x\nyaml=y\n":                                 "/q/web.kube:3: yaml: Quadlet has no such key of [Kube]",
 		"[Kube]\nYaml=https://x/y.yaml\n":                          "download it first",
-		"[Kube]\nYaml=%t/x.yaml\n":                                 "write the path out",
-		"[Kube]\nYaml=x\nNetwork=my.network\n":                     `/q/web.kube:3: Network: podrun has no network "my.network": use host or none`,
+		"[Kube]\nYaml=%t/x.yaml\n":                                 "does not know the specifier %t",
+		"[Kube]\nYaml=x\nNetwork=my.network\n":                     "/q/web.kube:3: Network: there is no file my.network",
+		"[Kube]\nYaml=x\nNetwork=mine\n":                           `/q/web.kube:3: Network: podrun has no network "mine": use host or none`,
 		"[Kube]\nYaml=x\nNetwork=container:db\n":                   `no network "container:db"`,
 		"[Kube]\nYaml=x\nNetwork=none\nNetwork=bridge\n":           "/q/web.kube:4: Network: a pod has one network",
 		"[Kube]\nYaml=x\nLogOpt=path=/var/log/x\n":                 "/q/web.kube:3: LogOpt: podrun has the option max-size only",
@@ -124,8 +124,8 @@ func TestKubeRefusals(t *testing.T) {
 		"[Kube]\nYaml=x\nNetwork=host:--mtu,1500\n":                "write Network=host",
 		"[Kube]\nYaml=x\n[Service]\nType=forking\n":                "/q/web.kube:4: Type: use notify",
 		"[Kube]\nYaml=x\n[Service]\nExecStart=/bin/true\n":         "/q/web.kube:4: ExecStart: ",
-		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":             "db.container is a unit of podman",
-		"[Kube]\nYaml=x\n[Pod]\nPodName=x\n":                       "podrun does not support section [Pod]",
+		"[Kube]\nYaml=x\n[Unit]\nAfter=db.container\n":             "there is no file db.container beside this one",
+		"[Kube]\nYaml=x\n[Pod]\nPodName=x\n":                       "podrun does not support section [Pod] in a .kube file",
 		"[Kube]\nYaml=x\n[Quadlet]\nDefaultDependencies=perhaps\n": "DefaultDependencies=yes or no",
 		"[Kube]\nYaml=x\n[X-Podrun]\nManifest=/etc/passwd\n":       "/q/web.kube:4: Manifest: podrun writes section [X-Podrun] itself",
 		"[Kube]\nYaml=x\nKubeDownForce=perhaps\n":                  "use yes or no",

@@ -1,4 +1,4 @@
-package systemd
+package quadlet
 
 import (
 	"fmt"
@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
-// quadletFile is a unit file as its author wrote it.
-type quadletFile struct {
+// File is the text of a file of Quadlet, or of a drop-in of it. Name is its path.
+type File struct{ Name, Text string }
+
+// unitText is a unit file as its author wrote it.
+type unitText struct {
 	names    []string // names of the sections, in order
 	sections map[string][]Assignment
 }
@@ -21,13 +24,13 @@ type Assignment struct {
 func (a Assignment) String() string { return a.Key + "=" + a.Value }
 
 // parse adds a file's text (systemd.syntax(7)) to the assignments of earlier files.
-func (q *quadletFile) parse(file, text string) error {
+func (q *unitText) parse(file, text string) error {
 	section := ""
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		where := fmt.Sprintf("%s:%d", file, i+1)
 		line := strings.TrimSpace(lines[i])
-		for strings.HasSuffix(line, `\`) && i+1 < len(lines) {
+		for strings.HasSuffix(line, `\`) && i+1 < len(lines) && !comment(line) {
 			i++
 			if next := strings.TrimSpace(lines[i]); !comment(next) { // systemd ignores a comment in between
 				line = strings.TrimSuffix(line, `\`) + " " + next
@@ -66,7 +69,7 @@ func shorten(text string) string {
 }
 
 // all returns the values of a key; an empty one removes those before it.
-func (q *quadletFile) all(section, key string) []Assignment {
+func (q *unitText) all(section, key string) []Assignment {
 	var list []Assignment
 	for _, a := range q.sections[section] {
 		if a.Key == key {
@@ -80,12 +83,23 @@ func (q *quadletFile) all(section, key string) []Assignment {
 }
 
 // last returns the value of a key that can be set once.
-func (q *quadletFile) last(section, key string) string {
+func (q *unitText) last(section, key string) string {
 	list := q.all(section, key)
 	if len(list) == 0 {
 		return ""
 	}
 	return list[len(list)-1].Value
+}
+
+// parseAll parses a file with its drop-ins.
+func parseAll(files []File) (*unitText, error) {
+	q := &unitText{}
+	for _, f := range files {
+		if err := q.parse(f.Name, f.Text); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
 }
 
 // trimQuotes removes the quotes around a value.
