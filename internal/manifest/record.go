@@ -92,7 +92,7 @@ func editable(stored *pod.Object) (metav1.Object, error) {
 		}
 		return object, err
 	}
-	object, err := conversion.ToKubernetes(stored, true)
+	object, err := conversion.ToKubernetes(stored)
 	if err != nil {
 		return nil, err
 	}

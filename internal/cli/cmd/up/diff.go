@@ -181,7 +181,7 @@ func asYAML(o *pod.Object) ([]byte, error) {
 	if kindnames.IsWorkload(o.Kind) {
 		item, err = conversion.WorkloadToKubernetes(o)
 	} else {
-		item, err = conversion.ToKubernetes(o, true)
+		item, err = conversion.ToKubernetes(o)
 	}
 	if err != nil {
 		return nil, err
