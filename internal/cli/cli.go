@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/internal/cli/cmd/change"
 	"github.com/podrun/podrun/internal/cli/cmd/convert"
 	"github.com/podrun/podrun/internal/cli/cmd/describe"
 	"github.com/podrun/podrun/internal/cli/cmd/events"
@@ -24,6 +25,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/follow"
 	"github.com/podrun/podrun/internal/cli/cmd/get"
 	"github.com/podrun/podrun/internal/cli/cmd/image"
+	"github.com/podrun/podrun/internal/cli/cmd/kustomize"
 	"github.com/podrun/podrun/internal/cli/cmd/label"
 	"github.com/podrun/podrun/internal/cli/cmd/logs"
 	"github.com/podrun/podrun/internal/cli/cmd/metrics"
@@ -79,7 +81,7 @@ func Run(env *cmdutil.Env, args []string) int {
 }
 
 // unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong.
-var unrelated = []string{"convert", "completion", "doctor", "explain", "help", "image", "images", "login", "logout", "man", "pull", "rmi", "validate", "version"}
+var unrelated = []string{"convert", "completion", "doctor", "explain", "help", "image", "images", "kustomize", "login", "logout", "man", "pull", "rmi", "validate", "version"}
 
 // lookAfter restarts killed controllers and takes up lost pods, whatever the command does.
 func lookAfter(env *cmdutil.Env, path []string) {
@@ -147,6 +149,9 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			rollout.NewCommand(env),
 			rollout.NewScaleCommand(env),
 			rollout.NewSetCommand(env),
+			change.NewPatchCommand(env),
+			change.NewEditCommand(env),
+			change.NewReplaceCommand(env),
 			label.NewLabelCommand(env),
 			label.NewAnnotateCommand(env),
 			update.NewCommand(env),
@@ -154,6 +159,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			up.NewDiffCommand(env),
 			up.NewValidateCommand(env),
 			convert.NewCommand(env),
+			kustomize.NewCommand(env),
 			wait.NewCommand(env),
 			wait.NewConditionCommand(env),
 		),

@@ -26,7 +26,7 @@ func NewDeleteCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete stored objects, pods and workloads",
-		ArgsUsage: "KIND NAME... | KIND/NAME... | KIND,... -l SELECTOR | KIND,... --all | -f FILE",
+		ArgsUsage: "KIND NAME... | KIND/NAME... | KIND,... -l SELECTOR | KIND,... --all | -f FILE | -k DIRECTORY",
 		Description: `Deletes stored objects: ConfigMaps (cm), Secrets, PersistentVolumeClaims (pvc),
 PersistentVolumes (pv), Services (svc), Namespaces (ns), NetworkPolicies (netpol)
 and the other kinds that podrun get lists; and stops and removes pods, and
@@ -50,6 +50,8 @@ Examples:
 		Flags: append([]cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "delete the objects of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if an object does not exist"},
 			&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period; 0 without --force means 1"},
 			&cli.BoolFlag{Name: "force", Usage: "kill pods at once, even if their supervisors do not answer"},
@@ -79,8 +81,11 @@ type deleteOptions struct {
 
 func (o *deleteOptions) Complete(c *cli.Context) (err error) {
 	o.namespace, o.ignoreNotFound = c.String("namespace"), c.Bool("ignore-not-found")
-	o.words, o.files, o.format = c.Args().Slice(), c.StringSlice("filename"), c.String("output")
+	o.words, o.format = c.Args().Slice(), c.String("output")
 	o.grace, o.force, o.now, o.wait = c.Int64("grace-period"), c.Bool("force"), c.Bool("now"), c.Bool("wait")
+	if o.files, err = resource.FilesOf(o.env, c, nil); err != nil {
+		return err
+	}
 	if o.chosen, err = resource.SelectionOf(c, len(o.files) > 0); err != nil || len(o.words) == 0 {
 		return err
 	}

@@ -27,11 +27,12 @@ type manifestOptions struct {
 	named         string   // the command or option that requires that objects have names; "" if none does
 }
 
-func (o *manifestOptions) complete(c *cli.Context) {
-	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
+func (o *manifestOptions) complete(c *cli.Context) (err error) {
 	o.strict, o.policy, o.unsafeSysctls = c.Bool("strict"), c.String("policy"), c.StringSlice("allow-unsafe-sysctl")
 	o.env.Policy, o.env.Pull = o.policy, o.env.RegistryOptions(c)
 	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
+	o.files, err = resource.FilesOf(o.env, c, c.Args().Slice())
+	return err
 }
 
 // read reads the manifests. If there is an error, it returns those without one.
@@ -84,9 +85,9 @@ func newRunOptions(env *cmdutil.Env) runOptions {
 	return runOptions{manifestOptions: manifestOptions{env: env}}
 }
 
-func (o *runOptions) complete(c *cli.Context) {
-	o.manifestOptions.complete(c)
+func (o *runOptions) complete(c *cli.Context) error {
 	o.dryRun, o.replace, o.pull = cmdutil.DryRunOf(c), c.Bool("replace"), o.env.RegistryOptions(c)
+	return o.manifestOptions.complete(c)
 }
 
 // applyToPods sets in the pods what options set.

@@ -72,12 +72,6 @@ func foreignCommand(word string) string {
 		return "kompose convert -o pods/ makes manifests of a compose file; podrun up pods/ runs them"
 	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
-	case "edit":
-		return "podrun get KIND/NAME -o yaml >FILE, and after the change podrun apply -f FILE"
-	case "patch":
-		return "podrun get KIND/NAME -o json | jq '.spec.replicas = 3' | podrun apply -f -"
-	case "replace":
-		return "podrun apply -f FILE changes objects; podrun up --replace FILE stops a pod and runs it again"
 	case "inspect":
 		return "podrun describe POD and podrun get POD -o json show all details of a pod"
 	case "expose":
@@ -104,8 +98,6 @@ func moreForeignCommands(word string) string {
 		return "podrun does not scale by itself: podrun scale --replicas=3 deployment/NAME sets the number of pods"
 	case "api-resources":
 		return "podrun get --help lists the kinds, podrun explain KIND the fields of one"
-	case "kustomize":
-		return "kubectl kustomize DIRECTORY | podrun up - runs what it prints"
 	case "plugin", "alpha":
 		return "podrun has no plugins and no commands on trial: podrun --help lists the commands"
 	case "options":

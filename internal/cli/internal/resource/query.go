@@ -13,7 +13,7 @@ import (
 
 // QueriesInFiles returns queries for the objects of files. It warns of kinds that have no effect here.
 func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error) {
-	found, err := namedInFiles(env, files)
+	found, err := NamedInFiles(env, files)
 	if err != nil {
 		return nil, err
 	}
