@@ -81,7 +81,7 @@ func Run(env *cmdutil.Env, args []string) int {
 }
 
 // unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong.
-var unrelated = []string{"convert", "completion", "doctor", "explain", "help", "image", "images", "kustomize", "login", "logout", "man", "pull", "rmi", "validate", "version"}
+var unrelated = []string{"api-resources", "convert", "completion", "doctor", "explain", "help", "image", "images", "kustomize", "login", "logout", "man", "pull", "rmi", "validate", "version"}
 
 // lookAfter restarts killed controllers and takes up lost pods, whatever the command does.
 func lookAfter(env *cmdutil.Env, path []string) {
@@ -138,6 +138,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			get.NewPsCommand(env),
 			get.NewCommand(env),
 			explain.NewCommand(env),
+			explain.NewResourcesCommand(env),
 			podaction.NewStopCommand(env),
 			podaction.NewStartCommand(env),
 			podaction.NewRestartCommand(env),

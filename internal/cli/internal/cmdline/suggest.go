@@ -85,7 +85,7 @@ func foreignCommand(word string) string {
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
 	case "info", "cluster-info", "system", "machine":
-		return "podrun doctor checks this machine; podrun image prune frees disk space"
+		return "there is one node, this machine: podrun doctor checks it, podrun get all -A lists what runs, podrun image prune frees disk space"
 	}
 	return moreForeignCommands(word)
 }
@@ -96,8 +96,6 @@ func moreForeignCommands(word string) string {
 	switch word {
 	case "autoscale":
 		return "podrun does not scale by itself: podrun scale --replicas=3 deployment/NAME sets the number of pods"
-	case "api-resources":
-		return "podrun get --help lists the kinds, podrun explain KIND the fields of one"
 	case "plugin", "alpha":
 		return "podrun has no plugins and no commands on trial: podrun --help lists the commands"
 	case "options":
@@ -179,7 +177,7 @@ func foreignSubcommand(parent, word string) string {
 			return "write a manifest; podrun create -f FILE creates its objects"
 		}
 	case "podrun set":
-		return "podrun get KIND/NAME -o yaml >FILE, and after the change podrun apply -f FILE"
+		return "podrun edit KIND/NAME changes an object in an editor, podrun patch KIND/NAME -p PATCH by a patch"
 	case "podrun volume":
 		if word == "create" {
 			return "a PersistentVolumeClaim in a manifest creates one: podrun apply -f FILE"
