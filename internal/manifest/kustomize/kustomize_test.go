@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/manifest/kustomize/api"
 )
@@ -80,22 +82,20 @@ func TestRemote(t *testing.T) {
 func TestPatch(t *testing.T) {
 	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"a","image":"i","env":[{"name":"X","value":"1"}]},{"name":"b","image":"j"}]}}`
 	for _, c := range []struct {
-		kind  string
 		form  api.PatchType
 		patch string
 		want  string // the object, or the problem
 	}{
-		{"Pod", api.Strategic, `{"spec":{"containers":[{"name":"b","image":"k"}]}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"env":[{"name":"X","value":"1"}],"image":"i","name":"a"},{"image":"k","name":"b"}]}}`},
-		{"Pod", api.Strategic, "metadata:\n  labels: {x: z}\nspec: {containers: [{name: b, $patch: delete}]}", `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"x":"z"},"name":"p"},"spec":{"containers":[{"env":[{"name":"X","value":"1"}],"image":"i","name":"a"}]}}`},
-		{"Pod", api.Merge, `{"metadata":{"name":null},"spec":{"containers":[]}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{"containers":[]}}`},
-		{"Pod", api.JSON, `[{"op":"test","path":"/kind","value":"Pod"},{"op":"remove","path":"/spec"}]`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`},
-		{"Pod", api.JSON, `[{"op":"replace","path":"/spec/none/x","value":1}]`, "doc is missing path"},
-		{"Pod", api.JSON, `{"op":"remove"}`, "read the patch, a list of operations"},
-		{"Pod", api.Strategic, `[1]`, "read the patch, an object"},
-		{"Pod", api.Merge, "a: [", "read the patch"},
-		{"Other", api.Strategic, `{}`, "use --type=merge"},
+		{api.Strategic, `{"spec":{"containers":[{"name":"b","image":"k"}]}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"env":[{"name":"X","value":"1"}],"image":"i","name":"a"},{"image":"k","name":"b"}]}}`},
+		{api.Strategic, "metadata:\n  labels: {x: z}\nspec: {containers: [{name: b, $patch: delete}]}", `{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"x":"z"},"name":"p"},"spec":{"containers":[{"env":[{"name":"X","value":"1"}],"image":"i","name":"a"}]}}`},
+		{api.Merge, `{"metadata":{"name":null},"spec":{"containers":[]}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{},"spec":{"containers":[]}}`},
+		{api.JSON, `[{"op":"test","path":"/kind","value":"Pod"},{"op":"remove","path":"/spec"}]`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`},
+		{api.JSON, `[{"op":"replace","path":"/spec/none/x","value":1}]`, "doc is missing path"},
+		{api.JSON, `{"op":"remove"}`, "read the patch, a list of operations"},
+		{api.Strategic, `[1]`, "read the patch, an object"},
+		{api.Merge, "a: [", "read the patch"},
 	} {
-		got := patch(api.Patch{Kind: c.kind, Type: c.form, Object: []byte(object), Patch: []byte(c.patch)})
+		got := patch(api.Patch{Type: c.form, Object: []byte(object), Patch: []byte(c.patch), Schema: api.SchemaOf(reflect.TypeFor[corev1.Pod]())})
 		if c.want[0] == '{' && string(got.Output) != c.want || c.want[0] != '{' && !strings.Contains(got.Problem, c.want) {
 			t.Errorf("%s %s: %s%s, want %s", c.form, c.patch, got.Output, got.Problem, c.want)
 		}

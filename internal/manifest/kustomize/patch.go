@@ -5,11 +5,6 @@ import (
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
 
@@ -30,72 +25,54 @@ func patched(request api.Patch) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the patch: %w", err)
 	}
-	request.Patch = change
 	switch request.Type {
 	case api.JSON:
-		p, err := jsonpatch.DecodePatch(request.Patch)
+		p, err := jsonpatch.DecodePatch(change)
 		if err != nil {
 			return nil, fmt.Errorf("read the patch, a list of operations: %w", err)
 		}
 		return p.Apply(request.Object)
 	case api.Merge:
-		return jsonpatch.MergePatch(request.Object, request.Patch)
+		return jsonpatch.MergePatch(request.Object, change)
 	}
-	if err := json.Unmarshal(request.Patch, &map[string]any{}); err != nil {
+	var object, fields map[string]any
+	if err := json.Unmarshal(change, &fields); err != nil {
 		return nil, fmt.Errorf("read the patch, an object: %w", err)
 	}
-	kind := structOf(request.Kind)
-	if kind == nil {
-		return nil, fmt.Errorf("the kind %s has no strategic merge patch: use --type=merge", request.Kind)
+	if err := json.Unmarshal(request.Object, &object); err != nil {
+		return nil, fmt.Errorf("read the object: %w", err)
 	}
-	return strategicpatch.StrategicMergePatch(request.Object, request.Patch, kind)
+	merged, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(object, fields, lookup{request.Schema})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(merged)
 }
 
-// structOf returns the Go type of a kind, whose tags say how lists are merged.
-func structOf(kind string) any {
-	switch kind {
-	case "Pod":
-		return corev1.Pod{}
-	case "ConfigMap":
-		return corev1.ConfigMap{}
-	case "Secret":
-		return corev1.Secret{}
-	case "Service":
-		return corev1.Service{}
-	case "Namespace":
-		return corev1.Namespace{}
-	case "Endpoints":
-		return corev1.Endpoints{}
-	case "ServiceAccount":
-		return corev1.ServiceAccount{}
-	case "PersistentVolumeClaim":
-		return corev1.PersistentVolumeClaim{}
-	case "PersistentVolume":
-		return corev1.PersistentVolume{}
-	case "ReplicationController":
-		return corev1.ReplicationController{}
-	case "EndpointSlice":
-		return discoveryv1.EndpointSlice{}
-	case "NetworkPolicy":
-		return networkingv1.NetworkPolicy{}
+// lookup answers how the fields of a Schema are merged.
+type lookup struct{ *api.Schema }
+
+// LookupPatchMetadataForStruct implements strategicpatch.LookupPatchMeta.
+func (l lookup) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	var meta strategicpatch.PatchMeta
+	if l.Schema == nil || l.Fields[key] == nil {
+		return nil, meta, fmt.Errorf("unable to find api field %q", key)
 	}
-	return structOfWorkload(kind)
+	field := l.Fields[key]
+	meta.SetPatchStrategies(field.Strategies)
+	meta.SetPatchMergeKey(field.MergeKey)
+	return lookup{field}, meta, nil
 }
 
-func structOfWorkload(kind string) any {
-	switch kind {
-	case "Deployment":
-		return appsv1.Deployment{}
-	case "ReplicaSet":
-		return appsv1.ReplicaSet{}
-	case "StatefulSet":
-		return appsv1.StatefulSet{}
-	case "DaemonSet":
-		return appsv1.DaemonSet{}
-	case "Job":
-		return batchv1.Job{}
-	case "CronJob":
-		return batchv1.CronJob{}
+// LookupPatchMetadataForSlice implements strategicpatch.LookupPatchMeta. The fields of a list's Schema are the fields of
+// its elements.
+func (l lookup) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	sub, meta, err := l.LookupPatchMetadataForStruct(key)
+	if err == nil && !l.Fields[key].List {
+		err = fmt.Errorf("%q is not a list", key)
 	}
-	return nil
+	return sub, meta, err
 }
+
+// Name implements strategicpatch.LookupPatchMeta.
+func (l lookup) Name() string { return "struct" }

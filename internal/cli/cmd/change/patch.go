@@ -1,11 +1,11 @@
 package change
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -117,7 +117,7 @@ func (o *patchOptions) apply(ctx context.Context, ref kindnames.ObjectRef) error
 		if err != nil {
 			return err
 		}
-		text, err = kustomize.Patch(o.env, api.Patch{Kind: cmp.Or(string(ref.Kind), "Pod"), Type: o.kind, Object: text, Patch: []byte(o.patch)})
+		text, err = kustomize.Patch(o.env, api.Patch{Type: o.kind, Object: text, Patch: []byte(o.patch), Schema: api.SchemaOf(reflect.TypeOf(object))})
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,8 +25,8 @@ func FilesOf(env *cmdutil.Env, c *cli.Context, words []string) ([]string, error)
 	files := append(c.StringSlice("filename"), words...)
 	env.AllowRemote = c.Bool("allow-remote")
 	if !c.IsSet("kustomize") {
-		if env.AllowRemote {
-			return nil, cmdutil.UsageErrorf(commandPath(c), "--allow-remote requires -k")
+		if env.AllowRemote && !slices.ContainsFunc(files, IsArtifact) {
+			return nil, cmdutil.UsageErrorf(commandPath(c), "--allow-remote requires -k, or an artifact")
 		}
 		return files, nil
 	}
@@ -52,6 +53,9 @@ func readKustomization(env *cmdutil.Env, name, dir string, vars map[string]strin
 
 // findKustomization returns the directory with a kustomization that an artifact has at the path sub; "" if it has none there.
 func (a *artifact) findKustomization(sub string, written []string) string {
+	if sub != "" && !fs.ValidPath(sub) {
+		return "" // manifests reports it
+	}
 	dir := filepath.Join(a.top, sub)
 	if slices.ContainsFunc(written, func(name string) bool {
 		return filepath.Dir(filepath.Join(a.top, name)) == dir && slices.Contains(kustomizations, filepath.Base(name))

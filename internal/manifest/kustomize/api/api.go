@@ -13,10 +13,10 @@ type Request struct {
 
 // Patch is the change of one object.
 type Patch struct {
-	Kind   string    `json:"kind"` // of the object
 	Type   PatchType `json:"type"`
-	Object []byte    `json:"object"` // in JSON
-	Patch  []byte    `json:"patch"`  // in JSON or YAML
+	Object []byte    `json:"object"`           // in JSON
+	Patch  []byte    `json:"patch"`            // in JSON or YAML
+	Schema *Schema   `json:"schema,omitempty"` // of the object, for a strategic merge patch
 }
 
 // PatchType is a form of patches, by the words of kubectl patch --type.
