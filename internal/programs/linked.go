@@ -27,7 +27,7 @@ func EntryPoints() map[string]func([]string) int {
 	maps.Copy(entryPoints, wireguard.EntryPoints())
 	maps.Copy(entryPoints, server.EntryPoints())
 	maps.Copy(entryPoints, compose.EntryPoints())
-	maps.Copy(entryPoints, kustomize.EntryPoints())
+	maps.Copy(entryPoints, kustomize.EntryPoints(compose.Bound))
 	return entryPoints
 }
 

@@ -40,7 +40,7 @@ func main(args []string) int {
 		fmt.Fprintln(os.Stderr, "podrun: the converter of compose files requires a request")
 		return 2
 	}
-	bound(!slices.Contains(request.Files, "-"))
+	Bound(!slices.Contains(request.Files, "-"))
 	if err := json.NewEncoder(os.Stdout).Encode(convert(context.Background(), request, host{os.Stdin, os.Stat})); err != nil {
 		fmt.Fprintln(os.Stderr, "podrun: cannot write the converted files:", err)
 		return 1

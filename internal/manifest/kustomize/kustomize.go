@@ -21,11 +21,22 @@ import (
 	"github.com/podrun/podrun/internal/protocol"
 )
 
-// EntryPoints returns the entry points that build a kustomization and that patch an object.
-func EntryPoints() map[string]func(args []string) int {
+// EntryPoints returns the entry points that build a kustomization and that patch an object. bound limits the memory of
+// the process and, if withTime, its time.
+func EntryPoints(bound func(withTime bool)) map[string]func(args []string) int {
 	return map[string]func([]string) int{
-		protocol.EntryKustomize: func([]string) int { return serve(os.Stdin, os.Stdout, build) },
-		protocol.EntryPatch:     func([]string) int { return serve(os.Stdin, os.Stdout, patch) },
+		protocol.EntryKustomize: func([]string) int {
+			return serve(os.Stdin, os.Stdout, func(request api.Request) api.Result {
+				bound(!request.AllowRemote)
+				return build(request)
+			})
+		},
+		protocol.EntryPatch: func([]string) int {
+			return serve(os.Stdin, os.Stdout, func(request api.Patch) api.Result {
+				bound(true)
+				return patch(request)
+			})
+		},
 	}
 }
 

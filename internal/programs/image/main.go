@@ -16,7 +16,7 @@ import (
 func main() {
 	entryPoints := server.EntryPoints()
 	maps.Copy(entryPoints, compose.EntryPoints())
-	maps.Copy(entryPoints, kustomize.EntryPoints())
+	maps.Copy(entryPoints, kustomize.EntryPoints(compose.Bound))
 	reexec.Main(entryPoints)
 	os.Stderr.WriteString("podrun: this program is started by podrun, not by hand\n")
 	os.Exit(2)
