@@ -215,7 +215,7 @@ var modules = []module{
 	{"k8s.io", []string{"internal/cli", "internal/cli/*", "internal/manifest", "internal/manifest/*", "internal/node", "internal/node/*", "test/script"}, "Kubernetes types end where the Plan begins; the CLI prints them"},
 	{"k8s.io/apimachinery/pkg/util/duration", []string{"internal/manifest/describe", "internal/manifest/printers", "internal/pod/podrow"}, "ages as kubectl prints them; the package imports nothing"},
 	{"k8s.io/kube-state-metrics/v2", []string{"internal/cli/internal/podmetrics"}, "the Prometheus text format without protobuf"},
-	{"sigs.k8s.io", []string{"internal/cli/cmd/get", "internal/manifest", "internal/manifest/decode", "internal/manifest/manifesttest", "internal/manifest/printers", "internal/node/kubeapi"}, "Kubernetes types end where the Plan begins; the CLI prints them"},
+	{"sigs.k8s.io", []string{"internal/cli/cmd/get", "internal/manifest", "internal/manifest/decode", "internal/manifest/kustomize", "internal/manifest/manifesttest", "internal/manifest/printers", "internal/node/kubeapi"}, "Kubernetes types end where the Plan begins; the CLI prints them"},
 	{"github.com/robfig/cron/v3", []string{"internal/workload"}, "when a schedule is due"},
 	{"go.yaml.in/yaml/v3", []string{"internal/manifest/decode"}, "the line and column of every node, for errors"},
 	{"github.com/compose-spec/compose-go/v2", []string{"internal/manifest/compose"}, "compose files, as docker compose reads them"},

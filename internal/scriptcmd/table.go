@@ -27,9 +27,8 @@ type Row struct {
 // RowKind is how a line is executed.
 type RowKind string
 
-// The kinds of lines, by their first character.
+// The kinds of lines, by their first character; "$" is any other.
 const (
-	Execute   RowKind = "$"
 	Interrupt RowKind = "&" // once it has printed what is expected
 	Prepare   RowKind = "%"
 )
@@ -57,7 +56,7 @@ func ParseTable(text string) ([]Section, error) {
 			if verb, status, ok = strings.Cut(rest, ": "); !ok {
 				return nil, bad("a verb has a status")
 			}
-		case "$", "&", "%":
+		case "$", string(Interrupt), string(Prepare):
 			if last != nil {
 				return nil, bad("the line before has no result")
 			}
