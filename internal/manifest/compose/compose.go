@@ -41,7 +41,7 @@ func main(args []string) int {
 		return 2
 	}
 	limits := hardLimits() // before this process has its own
-	bound(!slices.Contains(request.Files, "-"))
+	Bound(!slices.Contains(request.Files, "-"))
 	if len(request.Inputs) > 0 {
 		return write(api.Result{Builds: withInputs(request.Inputs)})
 	}

@@ -32,7 +32,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "[FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REFERENCE]",
+		ArgsUsage: "[FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REFERENCE | -k DIR]",
 		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
@@ -73,6 +73,8 @@ Examples:
 `,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
@@ -115,7 +117,9 @@ type upOptions struct {
 
 // Complete reads the command line.
 func (o *upOptions) Complete(c *cli.Context) error {
-	o.complete(c)
+	if err := o.complete(c); err != nil {
+		return err
+	}
 	o.detach, o.wait, o.failFast, o.timeout = c.Bool("detach"), c.Bool("wait"), c.Bool("fail-fast"), c.Duration("timeout")
 	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
@@ -199,6 +203,8 @@ func (o *upOptions) validateWatch() error {
 		return cmdutil.UsageErrorf("up", "--watch and -d are mutually exclusive: with -d no command keeps running")
 	case slices.ContainsFunc(o.files, resource.IsArtifact):
 		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
+	case slices.ContainsFunc(o.files, resource.IsKustomization):
+		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not kustomizations")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {

@@ -145,7 +145,7 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 		case word == "--":
 			return flags, words, append([]string{"--"}, args...), true
 		case len(word) < 2 || word[0] != '-':
-			if words = append(words, word); takesCommandLine(cmd) {
+			if words = append(words, word); len(words) == wordsBeforeCommandLine(cmd) {
 				return flags, append(words, args...), nil, true
 			}
 		default:
@@ -164,10 +164,17 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	return flags, words, nil, true
 }
 
-// takesCommandLine reports whether everything after a command's first word belongs to another program's command
-// line, as with docker run and docker compose exec.
-func takesCommandLine(cmd *cli.Command) bool {
-	return cmd.Name == "run" || strings.HasPrefix(cmd.ArgsUsage, "SERVICE COMMAND")
+// wordsBeforeCommandLine returns after how many words of its own everything belongs to another program's command line,
+// as with docker run: the image of run, the service of compose exec; the pod and the program of exec without "--". 0:
+// never.
+func wordsBeforeCommandLine(cmd *cli.Command) int {
+	switch {
+	case cmd.Name == "run", strings.HasPrefix(cmd.ArgsUsage, "SERVICE COMMAND"):
+		return 1
+	case cmd.Name == "exec":
+		return 2
+	}
+	return 0
 }
 
 // ExpandCluster splits -it into -i and -t, and -ojson into -o=json. It leaves unknown words to the
