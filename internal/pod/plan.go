@@ -207,6 +207,9 @@ type Container struct {
 	Resources   Resources `json:"resources"`
 	OOMScoreAdj int       `json:"oomScoreAdj"`
 
+	// KeepFiles means that the next instance of the container has the files that this one has written.
+	KeepFiles bool `json:"keepFiles,omitempty"`
+
 	TerminationMessagePath string                   `json:"terminationMessagePath"`
 	TerminationMessageFrom TerminationMessagePolicy `json:"terminationMessageFrom"`
 }

@@ -3,6 +3,8 @@ package container
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -141,7 +143,7 @@ func (x *Container) ID() string { return x.Plan.Name + "-" + strconv.Itoa(x.Atte
 // part.
 func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("withdraw root file system", func() error { return x.unexposeRootfs(s) })
-	x.Cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.Rootfs(s)) })
+	x.Cleanup.Push("unmount root file system", func() error { return x.unmountRootfs(s) })
 	x.Cleanup.Push("remove environment", func() error { return x.removeEnv(s) })
 	x.Cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFilePath(s)) })
 	x.Cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.StagingDir(x.ID())) })
@@ -158,6 +160,30 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 func (x *Container) Rootfs(s *sandbox.Sandbox) string {
 	return filepath.Join(s.Pod.RootfsDir(), x.ID())
 }
+
+// keptFiles returns where the files that an instance has written are kept for the next one of the same image.
+func (x *Container) keptFiles(s *sandbox.Sandbox) string {
+	image := sha256.Sum256([]byte(x.Plan.ImageID))
+	return filepath.Join(s.Pod.RootfsDir(), x.Plan.Name+".kept-"+hex.EncodeToString(image[:8])) // no name of an instance has a dot
+}
+
+// mountRootfs mounts the root file system of an instance, with the files of the one before it if they are kept.
+func (x *Container) mountRootfs(s *sandbox.Sandbox, layers []string) (string, error) {
+	if x.Plan.KeepFiles {
+		return volumes.MountRootfsAgain(x.Rootfs(s), layers, x.Plan.FileLabel, x.keptFiles(s))
+	}
+	return volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
+}
+
+func (x *Container) unmountRootfs(s *sandbox.Sandbox) error {
+	if x.Plan.KeepFiles {
+		if err := volumes.KeepRootfs(x.Rootfs(s), x.keptFiles(s)); err != nil {
+			return fmt.Errorf("keep the files of container %s: %w", x.Plan.Name, err)
+		}
+	}
+	return volumes.UnmountRootfs(x.Rootfs(s))
+}
+
 func (x *Container) devDir(s *sandbox.Sandbox) string { return filepath.Join(s.Dir, "dev-"+x.ID()) }
 func (x *Container) messageFilePath(s *sandbox.Sandbox) string {
 	return filepath.Join(s.EtcDir(), "termination-log-"+x.ID())
@@ -193,11 +219,14 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 // prepareRootfs makes the root file system, /dev, and the mounts in them that do not wait for libcontainer. It
 // returns what the specification needs to know of them.
 func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (input specInput, err error) {
+	if x.Prepared && x.Plan.KeepFiles {
+		return input, errKeptFiles
+	}
 	layers, err := s.Layers(x.Plan.Layers)
 	if err != nil {
 		return input, err
 	}
-	root, err := volumes.MountRootfs(x.Rootfs(s), x.withMountPoints(s, layers), false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
+	root, err := x.mountRootfs(s, x.withMountPoints(s, layers))
 	if err != nil {
 		return input, fmt.Errorf("mount root file system: %w", err)
 	}

@@ -43,7 +43,7 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 		return root.Pack(ctx, stream, target, req.As, skipped)
 	}
 	return root.Unpack(ctx, stream, target, req.Tar, treetar.Options{
-		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Skipped: skipped,
+		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Changes: req.Changes, Skipped: skipped,
 	})
 }
 

@@ -50,6 +50,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 		podutil.AnnotationPodLimits:  {string(resources.RuleEffective), string(resources.RuleKubelet)},
 		podutil.AnnotationHookReason: {"true", "false"},
 		podutil.AnnotationMemoryQoS:  {"true", "false"},
+		podutil.AnnotationKeepFiles:  {"true", "false"},
 		podutil.LaunchPriorityKey:    {podutil.LaunchPriorityOrdered},
 	} {
 		if value, ok := annotations[key]; ok {
