@@ -59,8 +59,8 @@ func mountRootfs(dir string, layers []string, readOnly bool, label, kept string)
 	}
 	again := false
 	if kept != "" {
-		err := os.Rename(kept, filepath.Join(dir, upperDir)) // over the empty directory
-		if again = err == nil; !again && !errors.Is(err, fs.ErrNotExist) {
+		err := unix.Rename(kept, filepath.Join(dir, upperDir)) // over the empty directory, which os.Rename refuses
+		if again = err == nil; !again && err != unix.ENOENT {
 			return "", fmt.Errorf("use the kept files again: %w", err)
 		}
 	}

@@ -3,8 +3,6 @@ package container
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -160,30 +158,6 @@ func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 func (x *Container) Rootfs(s *sandbox.Sandbox) string {
 	return filepath.Join(s.Pod.RootfsDir(), x.ID())
 }
-
-// keptFiles returns where the files that an instance has written are kept for the next one of the same image.
-func (x *Container) keptFiles(s *sandbox.Sandbox) string {
-	image := sha256.Sum256([]byte(x.Plan.ImageID))
-	return filepath.Join(s.Pod.RootfsDir(), x.Plan.Name+".kept-"+hex.EncodeToString(image[:8])) // no name of an instance has a dot
-}
-
-// mountRootfs mounts the root file system of an instance, with the files of the one before it if they are kept.
-func (x *Container) mountRootfs(s *sandbox.Sandbox, layers []string) (string, error) {
-	if x.Plan.KeepFiles {
-		return volumes.MountRootfsAgain(x.Rootfs(s), layers, x.Plan.FileLabel, x.keptFiles(s))
-	}
-	return volumes.MountRootfs(x.Rootfs(s), layers, false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
-}
-
-func (x *Container) unmountRootfs(s *sandbox.Sandbox) error {
-	if x.Plan.KeepFiles {
-		if err := volumes.KeepRootfs(x.Rootfs(s), x.keptFiles(s)); err != nil {
-			return fmt.Errorf("keep the files of container %s: %w", x.Plan.Name, err)
-		}
-	}
-	return volumes.UnmountRootfs(x.Rootfs(s))
-}
-
 func (x *Container) devDir(s *sandbox.Sandbox) string { return filepath.Join(s.Dir, "dev-"+x.ID()) }
 func (x *Container) messageFilePath(s *sandbox.Sandbox) string {
 	return filepath.Join(s.EtcDir(), "termination-log-"+x.ID())
@@ -226,7 +200,7 @@ func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (i
 	if err != nil {
 		return input, err
 	}
-	root, err := x.mountRootfs(s, x.withMountPoints(s, layers))
+	root, err := x.mountRootfs(s, layers)
 	if err != nil {
 		return input, fmt.Errorf("mount root file system: %w", err)
 	}

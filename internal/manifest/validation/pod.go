@@ -57,6 +57,11 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 			errs = append(errs, oneOf(value, path.Key(key), values...)...)
 		}
 	}
+	if value, ok := annotations[podutil.AnnotationSync]; ok {
+		if _, err := podutil.ParseSync(value); err != nil {
+			errs = append(errs, field.Invalid(path.Key(podutil.AnnotationSync), value, err.Error()))
+		}
+	}
 	if value, ok := annotations[podutil.AnnotationStartAfter]; ok {
 		if _, err := podutil.ParseStartAfter(value); err != nil {
 			errs = append(errs, field.Invalid(path.Key(podutil.AnnotationStartAfter), value, err.Error()))
