@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/compose"
+	"github.com/podrun/podrun/internal/cli/internal/filesync"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/compose/api"
@@ -109,6 +110,9 @@ type runOptions struct {
 	publish                 []manifest.PublishedPort
 	autoUpdate              []string
 	exitCodeFrom            string
+	watch                   bool
+	sync                    []syncFlag
+	rules                   []filesync.Rule // of --watch
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
 
@@ -132,6 +136,9 @@ func (o *runOptions) applyToPods(docs *resource.Documents) error {
 	}
 	o.applyLogLimits(docs.Pods)
 	if err := o.applyNetwork(docs.Pods); err != nil {
+		return err
+	}
+	if err := o.applySync(docs.Pods); err != nil {
 		return err
 	}
 	if err := manifest.SetAutoUpdate(docs.Pods, o.autoUpdate); err != nil {
