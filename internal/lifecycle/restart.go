@@ -38,7 +38,8 @@ func succeeded(r role, t *pod.Terminated) bool {
 }
 
 // restarts reports whether another run would follow the latest run, which has ended, if the pod
-// continued: always for a sidecar; until success for an init container, unless the policy is Never;
+// continued: always for a sidecar; until success for an init container, unless the policy is Never or
+// MaxRestarts is reached;
 // by the first rule that names its exit code, else by the policy, for an app container. A
 // container's own policy takes precedence over the pod's. The exit code is ignored for a run that
 // was ended because a probe failed.
@@ -58,7 +59,8 @@ func restarts(plan *pod.Plan, planned *pod.Container, r role, c *Container) bool
 	case policy == pod.RestartAlways && r == roleApp:
 		return true
 	default:
-		return !succeeded(r, c.End)
+		limited := planned.MaxRestarts > 0 && policy == pod.RestartOnFailure
+		return !succeeded(r, c.End) && (!limited || c.Attempt < planned.MaxRestarts)
 	}
 }
 

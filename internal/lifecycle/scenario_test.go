@@ -22,7 +22,7 @@ import (
 //	                           NAME: /liveness /readiness /startup with
 //	                           :delay=N,period=N,success=N,failure=N,grace=N,
 //	                           /postStart /preStop with :sleep=N, /priority:is=N,
-//	                           /restart:policy=P, /in /notIn with :codes=N+N…
+//	                           /restart:policy=P,max=N /in /notIn with :codes=N+N…
 //	+DURATION                  time passes, with a decision at every wake
 //	exit NAME CODE [oom] [limit=L] [signal=N] [attempt=N] [message=TEXT]
 //	started NAME | start-failed NAME [code=N] [reason=R] [message=TEXT]

@@ -110,7 +110,7 @@ func outfit(c *pod.Container, words []string) error {
 		case "priority":
 			c.Priority = int(n("is", 0))
 		case "restart":
-			c.RestartPolicy = pod.RestartPolicy(args["policy"])
+			c.RestartPolicy, c.MaxRestarts = pod.RestartPolicy(args["policy"]), int(n("max", 0))
 		case "in", "notIn", "allIn":
 			rule := pod.RestartRule{NotIn: what == "notIn", All: what == "allIn"}
 			for _, code := range strings.Split(args["codes"], "+") {

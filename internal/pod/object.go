@@ -127,6 +127,9 @@ type Service struct {
 	// headless. Empty: no address is assigned yet.
 	ClusterIPs []string `json:"clusterIPs,omitempty"`
 
+	// Names are further names of the Service in its namespace, in lower case, which podrun's resolver answers.
+	Names []string `json:"names,omitempty"`
+
 	PublishNotReady bool  `json:"publishNotReady,omitempty"` // pods count before they are ready
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"` // of sessionAffinity ClientIP; 0: no affinity
 }

@@ -68,6 +68,10 @@ type Plan struct {
 
 	// HostLoopback lets the pod reach sockets that listen only on the host's loopback.
 	HostLoopback bool `json:"hostLoopback,omitempty"`
+	// HostNames are names of the host in the pod's /etc/hosts.
+	HostNames []string `json:"hostNames,omitempty"`
+	// DNSServers are queried by podrun's resolver instead of the host's.
+	DNSServers []string `json:"dnsServers,omitempty"`
 	// ClusterServices lets a pod of the user reach the Services of a Kubernetes cluster.
 	ClusterServices bool `json:"clusterServices,omitempty"`
 	// Ports are the ports of all containers, in the containers' order.
@@ -157,12 +161,14 @@ type Container struct {
 	// passwd and group files when it is created.
 	User               string   `json:"user,omitempty"`
 	SupplementalGroups []uint32 `json:"supplementalGroups,omitempty"`
+	Groups             []string `json:"groups,omitempty"`       // further ones by name or number, resolved like User
 	GroupsStrict       bool     `json:"groupsStrict,omitempty"` // the image's group file adds none
 	NonRoot            bool     `json:"nonRoot,omitempty"`      // refuse to start as uid 0
 
 	// RestartPolicy and RestartRules are the container's own; "" means the pod's.
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 	RestartRules  []RestartRule `json:"restartRules,omitempty"` // the first that applies counts
+	MaxRestarts   int           `json:"maxRestarts,omitempty"`  // under OnFailure; 0: no limit
 
 	Liveness  *Probe   `json:"liveness,omitempty"`
 	Readiness *Probe   `json:"readiness,omitempty"`
@@ -206,9 +212,18 @@ type Container struct {
 	Devices     []string  `json:"devices,omitempty"` // their CDI names, vendor.com/class=name
 	Resources   Resources `json:"resources"`
 	OOMScoreAdj int       `json:"oomScoreAdj"`
+	Ulimits     []Ulimit  `json:"ulimits,omitempty"`
 
 	TerminationMessagePath string                   `json:"terminationMessagePath"`
 	TerminationMessageFrom TerminationMessagePolicy `json:"terminationMessageFrom"`
+}
+
+// Ulimit is a resource limit of a container's processes (setrlimit(2)), by docker's name of it: nofile. The highest
+// number is no limit.
+type Ulimit struct {
+	Name string `json:"name"`
+	Soft uint64 `json:"soft"`
+	Hard uint64 `json:"hard"`
 }
 
 // Hook is a program of the host that runs at a point of the container's life, named as in the OCI

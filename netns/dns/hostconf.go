@@ -37,11 +37,7 @@ const (
 func parseHost(text string) hostConf {
 	c := hostConf{timeout: defaultTimeout, attempts: defaultAttempts}
 	file := resolvconf.Parse(text)
-	for _, s := range file.Nameservers {
-		if a, err := netip.ParseAddr(s); err == nil && len(c.servers) < maxServers { // libc ignores other text, too
-			c.servers = append(c.servers, netip.AddrPortFrom(a, 53).String())
-		}
-	}
+	c.servers = nameServers(file.Nameservers)
 	if len(c.servers) == 0 {
 		c.servers = []string{"127.0.0.1:53", "[::1]:53"}
 	}
@@ -61,4 +57,14 @@ func parseHost(text string) hostConf {
 		}
 	}
 	return c
+}
+
+// nameServers returns where to query name servers with the given addresses.
+func nameServers(addresses []string) (servers []string) {
+	for _, s := range addresses {
+		if a, err := netip.ParseAddr(s); err == nil && len(servers) < maxServers { // libc ignores other text, too
+			servers = append(servers, netip.AddrPortFrom(a, 53).String())
+		}
+	}
+	return servers
 }

@@ -31,9 +31,9 @@ const (
 )
 
 // New returns a resolver. view returns the current View; it must be fast. hostFile is
-// HostResolvConf.
-func New(view func() *View, hostFile string) *Resolver {
-	r := &Resolver{view: view, upstream: upstream{path: hostFile}, inFlight: make(chan struct{}, maxQueries)}
+// HostResolvConf; servers, unless there are none, are queried instead of its name servers.
+func New(view func() *View, hostFile string, servers ...string) *Resolver {
+	r := &Resolver{view: view, upstream: upstream{path: hostFile, servers: servers}, inFlight: make(chan struct{}, maxQueries)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }

@@ -179,7 +179,8 @@ func writeMessage(w io.Writer, msg []byte) error {
 // upstream queries the host's resolvers according to the host's resolv.conf, which it reads again
 // when the file has changed.
 type upstream struct {
-	path string
+	path    string
+	servers []string // addresses to query instead of those in the file; nil: none
 
 	mu       sync.Mutex
 	readFrom os.FileInfo // identity of the file of conf; nil: it could not be read
@@ -207,6 +208,9 @@ func (u *upstream) current() hostConf {
 	if u.conf.servers == nil || changed(u.readFrom, st) {
 		text, _ := os.ReadFile(u.path) // the C library works without a file, too
 		u.conf, u.readFrom = parseHost(string(text)), st
+		if len(u.servers) > 0 {
+			u.conf.servers = nameServers(u.servers)
+		}
 	}
 	c := u.conf
 	if c.rotate {

@@ -50,6 +50,21 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// TestOwnServers: a pod's own name servers are queried instead of the host's.
+func TestOwnServers(t *testing.T) {
+	testenv.NoLeaks(t)
+	serve(t, "127.0.0.2", says("192.0.2.2"))
+	serve(t, "127.0.0.3", says("192.0.2.3"))
+	path, _ := hostFile(t, "nameserver 127.0.0.2\n")
+	r := New(known, path, "127.0.0.3")
+	t.Cleanup(r.Close)
+	for q, want := range map[string]string{"www.example.org A": "192.0.2.3", "web.ns.svc.cluster.local A": "10.88.128.1"} {
+		if got := asks(t, r, q); got != want {
+			t.Errorf("%s: %q, want %q", q, got, want)
+		}
+	}
+}
+
 func TestHostFileIsReread(t *testing.T) {
 	testenv.NoLeaks(t)
 	serve(t, "127.0.0.2", says("192.0.2.2"))

@@ -132,7 +132,7 @@ func (v *View) hasNamespace(name string) bool {
 		slices.ContainsFunc(v.Pods, func(p services.Pod) bool { return p.Namespace == name })
 }
 
-// lookupInNamespace looks up names within a namespace: of Services, of their members, of pods.
+// lookupInNamespace looks up names within a namespace: of Services, of their members, further names of Services, of pods.
 func (v *View) lookupInNamespace(labels []string, namespace string) *records {
 	if len(labels) == 0 {
 		return nil
@@ -150,6 +150,12 @@ func (v *View) lookupInNamespace(labels []string, namespace string) *records {
 			if f := v.serviceRecords(s, labels[0][1:], labels[1][1:]); len(f.srv) > 0 {
 				return &records{srv: f.srv}
 			}
+		}
+	}
+	name := strings.Join(labels, ".")
+	for i := range v.Services {
+		if s := &v.Services[i]; s.Namespace == namespace && slices.Contains(s.Aliases, name) {
+			return v.serviceRecords(s, "", "")
 		}
 	}
 	return v.lookupPod(labels, namespace)

@@ -32,6 +32,7 @@ func known() *View {
 				{Namespace: "ns", Name: "web", Addresses: addresses("10.88.128.1", "fd88::8001"), Ports: http},
 				{Namespace: "other", Name: "web", Addresses: addresses("10.88.128.2"), Ports: http[:1]},
 				{Namespace: "ns", Name: "db", Selector: app, Ports: []services.Port{{Name: "sql", Protocol: "TCP", Port: 5432, TargetName: "sql"}}},
+				{Namespace: "ns", Name: "my-db", Aliases: []string{"my_db", "shop.db", "web"}, Selector: app},
 				{Namespace: "ns", Name: "four", Selector: app, Family: 4, Ports: http[:1]},
 				{Namespace: "ns", Name: "six", Selector: app, Family: 6, Ports: http[:1]},
 				{Namespace: "ns", Name: "empty", Selector: map[string]string{"app": "none"}, Ports: http[:1]},
@@ -134,6 +135,12 @@ func TestLocal(t *testing.T) {
 		"empty.ns.svc.cluster.local A":          "NODATA",
 
 		// One of a single family has no addresses of the other.
+		"my_db A":                                  "10.88.0.2 10.88.0.4",
+		"My_DB.ns.svc.cluster.local A":             "10.88.0.2 10.88.0.4",
+		"my_db.ns A":                               "10.88.0.2 10.88.0.4",
+		"shop.db A":                                "10.88.0.2 10.88.0.4",
+		"shop.db.ns.svc.cluster.local AAAA":        "fd88::2",
+		"my_db.other.svc.cluster.local A":          "NXDOMAIN",
 		"four A":                                   "10.88.0.2 10.88.0.4",
 		"four.ns.svc.cluster.local AAAA":           "NODATA",
 		"10-88-0-2.four.ns.svc.cluster.local A":    "10.88.0.2",

@@ -16,6 +16,7 @@ type Catalog struct {
 // Service is one Service.
 type Service struct {
 	Namespace, Name string
+	Aliases         []string     // further names in the namespace, in lower case
 	Addresses       []netip.Addr // virtual ones; empty: headless or with an ExternalName
 	Family          int          // 4 or 6: its names have addresses of this IP version only; 0: of both
 	ExternalName    string

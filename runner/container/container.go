@@ -247,6 +247,9 @@ func (x *Container) configure(s *sandbox.Sandbox, spec *specs.Spec) (config *con
 	}
 	joinUserNamespace(s.User, config)
 	x.completeConfig(s, config)
+	if config.Rlimits, err = withUlimits(config.Rlimits, x.Plan.Ulimits, ownLimit); err != nil {
+		return nil, err
+	}
 	x.confinement, err = newConfinement(s, x.Plan, config)
 	return config, err
 }

@@ -1,14 +1,18 @@
 package container
 
 import (
+	"fmt"
 	"math"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/cgroups"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
@@ -51,6 +55,58 @@ func coreLimit() []configs.Rlimit {
 		limit.Hard = limit.Soft
 	}
 	return []configs.Rlimit{limit}
+}
+
+type rlimit struct {
+	name string
+	kind int
+}
+
+// rlimits are the kernel's numbers of limits by docker's names.
+var rlimits = [...]rlimit{
+	{"as", unix.RLIMIT_AS}, {"cpu", unix.RLIMIT_CPU}, {"data", unix.RLIMIT_DATA}, {"fsize", unix.RLIMIT_FSIZE}, {"locks", unix.RLIMIT_LOCKS},
+	{"memlock", unix.RLIMIT_MEMLOCK}, {"msgqueue", unix.RLIMIT_MSGQUEUE}, {"nice", unix.RLIMIT_NICE}, {"nofile", unix.RLIMIT_NOFILE},
+	{"nproc", unix.RLIMIT_NPROC}, {"rss", unix.RLIMIT_RSS}, {"rtprio", unix.RLIMIT_RTPRIO}, {"rttime", unix.RLIMIT_RTTIME},
+	{"sigpending", unix.RLIMIT_SIGPENDING}, {"stack", unix.RLIMIT_STACK},
+}
+
+// ownLimit returns this process's hard limit, above which only root of the host raises one.
+func ownLimit(kind int) uint64 {
+	var current unix.Rlimit
+	if sandbox.RootIsHostRoot() || unix.Getrlimit(kind, &current) != nil {
+		return math.MaxUint64
+	}
+	return current.Max
+}
+
+// withUlimits adds a container's own limits. A limit that podrun sets stays if it is lower. highest returns the
+// highest limit of a kind.
+func withUlimits(limits []configs.Rlimit, ulimits []pod.Ulimit, highest func(kind int) uint64) ([]configs.Rlimit, error) {
+	for _, u := range ulimits {
+		i := slices.IndexFunc(rlimits[:], func(l rlimit) bool { return l.name == u.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("set ulimit %s: there is no such limit", u.Name)
+		}
+		kind := rlimits[i].kind
+		if n := highest(kind); u.Hard > n {
+			return nil, fmt.Errorf("set ulimit %s: %s is above the hard limit of the user of podrun, %d: lower it, or raise the user's in /etc/security/limits.conf", u.Name, limitText(u.Hard), n)
+		}
+		l := configs.Rlimit{Type: kind, Soft: u.Soft, Hard: u.Hard}
+		if i := slices.IndexFunc(limits, func(l configs.Rlimit) bool { return l.Type == kind }); i >= 0 {
+			l.Soft, l.Hard = min(l.Soft, limits[i].Soft), min(l.Hard, limits[i].Hard)
+			limits[i] = l
+		} else {
+			limits = append(limits, l)
+		}
+	}
+	return limits, nil
+}
+
+func limitText(n uint64) string {
+	if n == math.MaxUint64 {
+		return "no limit"
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // joinUserNamespace puts a container into the pod's own user namespace, if there is one, with the

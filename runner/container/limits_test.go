@@ -1,6 +1,9 @@
 package container
 
 import (
+	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
@@ -8,6 +11,7 @@ import (
 	"github.com/opencontainers/runc/libcontainer/configs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/runner/sandbox"
 )
@@ -79,5 +83,31 @@ func TestRootsContainersShareNoCgroup(t *testing.T) {
 	beRoot(t, false)
 	if !shimCanExec(config, p) {
 		t.Error("an ordinary user's, which has none, is begun by libcontainer")
+	}
+}
+
+// TestUlimits: a container's limits are added; one that podrun sets stays if it is lower, and one above the user's own
+// is refused.
+func TestUlimits(t *testing.T) {
+	highest := func(int) uint64 { return 5000 }
+	before := []configs.Rlimit{{Type: unix.RLIMIT_CORE}, {Type: unix.RLIMIT_NPROC, Soft: 4096, Hard: 4096}}
+	got, err := withUlimits(before, []pod.Ulimit{{Name: "nofile", Soft: 10, Hard: 5000}, {Name: "nproc", Soft: 100, Hard: 5000}}, highest)
+	want := []configs.Rlimit{{Type: unix.RLIMIT_CORE}, {Type: unix.RLIMIT_NPROC, Soft: 100, Hard: 4096}, {Type: unix.RLIMIT_NOFILE, Soft: 10, Hard: 5000}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	_, err = withUlimits(nil, []pod.Ulimit{{Name: "memlock", Soft: 0, Hard: math.MaxUint64}}, highest)
+	if err == nil || !strings.Contains(err.Error(), "set ulimit memlock: no limit is above the hard limit of the user of podrun, 5000") {
+		t.Error(err)
+	}
+	list, err := podutil.ParseUlimits(strings.Join(slices.Collect(func(yield func(string) bool) {
+		for _, l := range rlimits {
+			if !yield(l.name + "=1") {
+				return
+			}
+		}
+	}), ","))
+	if err != nil || len(list) != len(rlimits) {
+		t.Errorf("manifests may not have every limit: %v", err)
 	}
 }

@@ -43,6 +43,13 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 	if !c.GroupsStrict {
 		id.groups = append(id.groups, u.Sgids...)
 	}
+	for _, name := range c.Groups {
+		found, err := user.GetAdditionalGroups([]string{name}, bytes.NewReader(group))
+		if err != nil {
+			return Identity{}, fmt.Errorf("find group %q in the image's /etc/group: %w%s", name, err, hostGroup(name))
+		}
+		id.groups = append(id.groups, found...)
+	}
 	for _, g := range c.SupplementalGroups {
 		id.groups = append(id.groups, int(g))
 	}
@@ -51,6 +58,19 @@ func resolveUser(root string, c *pod.Container, mapped func(file string, id int)
 		return Identity{}, fmt.Errorf("user %q is in %d groups of the image: a process has %d at the most", c.User, n, maxGroups)
 	}
 	return id, id.checkMapped(mapped)
+}
+
+// hostGroup returns advice about a group that the image does not have, if the host has it.
+func hostGroup(name string) string {
+	text, err := readUserFile("/", "/etc/group")
+	if err != nil {
+		return ""
+	}
+	groups, err := user.ParseGroupFilter(bytes.NewReader(text), func(g user.Group) bool { return g.Name == name })
+	if err != nil || len(groups) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on this host its number is %d: use the number", groups[0].Gid)
 }
 
 // PodUser returns the identity for the pod's status. Where the user namespace does not allow setgroups,

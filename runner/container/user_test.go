@@ -97,3 +97,24 @@ func TestTooManyGroups(t *testing.T) {
 		t.Errorf("too many groups: %v", err)
 	}
 }
+
+// TestGroupsByName: names are the image's; a number needs no name, and the number of the host's group of that name is
+// in the error.
+func TestGroupsByName(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "etc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc", "group"), []byte("video:x:44:\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	who, err := resolveUser(root, &pod.Container{User: "7", Groups: []string{"video", "50"}}, sandbox.IDMapped)
+	if got := fmt.Sprint(who.groups); err != nil || got != "[0 44 50]" {
+		t.Errorf("groups %s, %v", got, err)
+	}
+	for name, want := range map[string]string{"root": "; on this host its number is 0: use the number", "no-such-group": `find group "no-such-group" in the image's /etc/group`} {
+		if _, err := resolveUser(root, &pod.Container{Groups: []string{name}}, sandbox.IDMapped); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -277,6 +277,7 @@ func toService(o *pod.Object) services.Service {
 	if o.Service == nil {
 		return s
 	}
+	s.Aliases = o.Service.Names
 	s.Selector, s.PublishNotReady, s.Affinity = o.Service.Selector, o.Service.PublishNotReady, time.Duration(o.Service.AffinitySeconds)*time.Second
 	if len(o.Service.Families) == 1 {
 		s.Family = 4

@@ -268,7 +268,7 @@ func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error)
 
 // serveTraffic starts to forward the pod's traffic.
 func (n *Network) serveTraffic(fds router.TrafficFDs) (err error) {
-	n.names = dns.New(n.view, dns.HostResolvConf)
+	n.names = dns.New(n.view, dns.HostResolvConf, n.plan.DNSServers...)
 	c := egress.Config{RouterNS: n.router(), Pool: n.Pool, Slot: n.Slot, HostLoopback: n.plan.HostLoopback, Names: n.names, Endpoint: n.outsideEndpoint}
 	if fds[router.TrafficPackets] != nil {
 		stack, err := stackclient.Start(podinit.NetstackProgram(), c, fds)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/netns/dns"
+	"github.com/podrun/podrun/netns/ipam"
 	"github.com/podrun/podrun/netns/resolvconf"
 )
 
@@ -61,6 +62,13 @@ func HostsFile(plan *pod.Plan, addresses []netip.Addr) string {
 }
 
 func writeAliases(b *strings.Builder, plan *pod.Plan) {
+	if len(plan.HostNames) > 0 {
+		host := ipam.HostLoopback.V4.String()
+		if plan.Network == pod.NetworkHost {
+			host = "127.0.0.1"
+		}
+		b.WriteString("\n# Names of the host.\n" + host + "\t" + strings.Join(plan.HostNames, "\t") + "\n")
+	}
 	if len(plan.HostAliases) > 0 {
 		b.WriteString("\n# Entries added by HostAliases.\n")
 	}

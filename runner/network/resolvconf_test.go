@@ -26,6 +26,8 @@ func TestHostsFile(t *testing.T) {
 		{"a subdomain", pod.Plan{Hostname: "h", Subdomain: "sub", Namespace: "ns"}, both[:1], "10.88.0.2\th.sub.ns.svc.cluster.local\th\n"},
 		{"aliases", pod.Plan{Hostname: "h", HostAliases: aliases}, both[:1],
 			"10.88.0.2\th\n\n# Entries added by HostAliases.\n192.0.2.1\ta\tb.example\n::1\tc\n"},
+		{"names of the host", pod.Plan{Hostname: "h", HostNames: []string{"host.docker.internal", "gw"}}, both[:1],
+			"10.88.0.2\th\n\n# Names of the host.\n169.254.1.2\thost.docker.internal\tgw\n"},
 	} {
 		if diff := cmp.Diff(managed+c.want, HostsFile(&c.plan, c.addresses)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

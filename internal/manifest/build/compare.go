@@ -130,7 +130,7 @@ func isUnusedMetadata(steps []string) bool {
 		return true
 	}
 	domain, _, _ := strings.Cut(steps[2], "/")
-	return domain != "podrun.dev" && domain != "apps.kruise.io"
+	return domain != "podrun.dev" && !strings.HasSuffix(domain, ".podrun.dev") && domain != "apps.kruise.io" || steps[2] == podutil.AnnotationLabels
 }
 
 // resizable reports whether a path leads to CPU or memory of a container or the pod.

@@ -151,6 +151,19 @@ func (b *builder) groups() []uint32 {
 	return groups
 }
 
+// setOptions sets what annotations of a valid Pod request for a container.
+func setOptions(p *corev1.Pod, c *pod.Container) {
+	if value := podutil.ContainerOption(p, podutil.OptionUlimits, c.Name); value != "" {
+		c.Ulimits, _ = podutil.ParseUlimits(value)
+	}
+	if value := podutil.ContainerOption(p, podutil.OptionGroups, c.Name); value != "" {
+		c.Groups, _ = podutil.ParseGroups(value)
+	}
+	if value := podutil.ContainerOption(p, podutil.OptionMaxRestarts, c.Name); value != "" {
+		c.MaxRestarts, _ = podutil.ParseMaxRestarts(value)
+	}
+}
+
 // launchPriority returns an app container's priority: by its place in the list if the pod requests that,
 // else by its variable.
 func launchPriority(p *corev1.Pod, index int) int {

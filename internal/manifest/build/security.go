@@ -84,9 +84,12 @@ func (b *builder) ownSeccomp() json.RawMessage {
 	return b.seccomp[name]
 }
 
-// user returns the container's user: the manifest's numbers, or the image's own text, with the manifest's
+// user returns the container's user: the manifest's names or numbers, or the image's own text, with the manifest's
 // group if it names one.
 func (b *builder) user() (string, error) {
+	if name := podutil.ContainerOption(b.pod, podutil.OptionUser, b.c.Name); name != "" {
+		return name, nil // whether it is root is known when the container is made
+	}
 	user, group := b.ids()
 	if b.nonRoot() {
 		if err := b.verifyNonRoot(user); err != nil {

@@ -39,3 +39,16 @@ func bound(withTime bool) {
 		}
 	}()
 }
+
+// hardLimits returns the hard limits of the user that compose files often raise, by docker's names. Root of the host may
+// raise them.
+func hardLimits() func(name string) (n uint64, ok bool) {
+	most := map[string]uint64{}
+	for name, kind := range map[string]int{"memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "rtprio": unix.RLIMIT_RTPRIO, "stack": unix.RLIMIT_STACK} {
+		var l unix.Rlimit
+		if os.Geteuid() != 0 && unix.Getrlimit(kind, &l) == nil && l.Max != unix.RLIM_INFINITY {
+			most[name] = l.Max
+		}
+	}
+	return func(name string) (uint64, bool) { n, ok := most[name]; return n, ok }
+}

@@ -40,11 +40,12 @@ func main(args []string) int {
 		fmt.Fprintln(os.Stderr, "podrun: the converter of compose files requires a request")
 		return 2
 	}
+	limits := hardLimits() // before this process has its own
 	bound(!slices.Contains(request.Files, "-"))
 	if len(request.Inputs) > 0 {
 		return write(api.Result{Builds: withInputs(request.Inputs)})
 	}
-	return write(convert(context.Background(), request, host{os.Stdin, os.Stat}))
+	return write(convert(context.Background(), request, host{os.Stdin, os.Stat, limits}))
 }
 
 // write writes a result to standard output.
@@ -60,11 +61,12 @@ func write(result api.Result) int {
 type host struct {
 	stdin io.Reader                              // read if a file is "-"
 	stat  func(name string) (fs.FileInfo, error) // what a bind mount or a device is
+	limit func(name string) (n uint64, ok bool)  // the user's hard limit of processes, by docker's name
 }
 
 // convert converts the files of a request.
 func convert(ctx context.Context, request api.Request, on host) api.Result {
-	c := &converter{host: on, request: request, rows: newRows()}
+	c := &converter{host: on, request: request, rows: newRows(), added: map[string][]string{}}
 	c.files = sources{names: map[string]string{}, reader: &c.reader}
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{logrus.WarnLevel: {c}})
@@ -93,6 +95,9 @@ type converter struct {
 
 	known              []string // the names of all services
 	builds             []api.Build
+	pods               map[string][]string // the services of each pod, by the first, whose network it has
+	separate           bool                // the networks separate services
+	added              map[string][]string // objects, by kind and name, with their places in the files
 	objects            []object
 	warnings, problems []api.Message
 }

@@ -29,7 +29,7 @@ func convertIn(t *testing.T, dir string, request api.Request) api.Result {
 		os.Unsetenv(name)
 	}
 	t.Setenv("TEST_TOKEN", "s3cret")
-	r := convert(context.Background(), request, host{strings.NewReader(""), statProject})
+	r := convert(context.Background(), request, host{strings.NewReader(""), statProject, limitProject})
 	t.Chdir(top)
 	r.Manifest = strings.ReplaceAll(r.Manifest, filepath.Join(top, "testdata", dir), "/project")
 	return r
@@ -46,7 +46,7 @@ func statProject(name string) (fs.FileInfo, error) {
 // TestConvert compares the manifest of each directory of testdata with its golden file. Every manifest is
 // valid.
 func TestConvert(t *testing.T) {
-	for _, dir := range []string{"homeassistant", "mosquitto", "frigate", "monitoring", "everything", "merge"} {
+	for _, dir := range []string{"stack", "homeassistant", "mosquitto", "frigate", "monitoring", "everything", "merge"} {
 		t.Run(dir, func(t *testing.T) {
 			r := convertIn(t, dir, api.Request{})
 			for _, p := range r.Problems {
@@ -123,13 +123,13 @@ func TestBroken(t *testing.T) {
 		"services:\n  a: {image: x, depends_on: [a]}\n":                      "standard input: dependency cycle detected: a -> a",
 		"services:\n  a: {image: x, environment: {A: '${B:?is missing}'}}\n": "is missing",
 	} {
-		r := convert(context.Background(), api.Request{Files: []string{"-"}, Project: "p"}, host{strings.NewReader(text), os.Stat})
+		r := convert(context.Background(), api.Request{Files: []string{"-"}, Project: "p"}, host{strings.NewReader(text), os.Stat, limitProject})
 		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), want) {
 			t.Errorf("%q: %v, want %s", text, r.Problems, want)
 		}
 	}
 	t.Chdir(t.TempDir())
-	if r := convert(context.Background(), api.Request{}, host{}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Text, "name the file") {
+	if r := convert(context.Background(), api.Request{}, host{limit: limitProject}); len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Text, "name the file") {
 		t.Errorf("without a file: %v", r.Problems)
 	}
 }
@@ -186,4 +186,29 @@ func here(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// limitProject has a hard limit of open files.
+func limitProject(name string) (uint64, bool) { return 5000, name == "nofile" }
+
+// TestNames has names that collide, and services that cannot share a network.
+func TestNames(t *testing.T) {
+	r := convertIn(t, "names", api.Request{Files: []string{"compose.yaml"}})
+	var b strings.Builder
+	for _, p := range r.Problems {
+		fmt.Fprintln(&b, p)
+	}
+	golden.Check(t, "testdata/names/problems.golden", b.String()+warnings(r))
+}
+
+// TestPodLabel makes labels of names.
+func TestPodLabel(t *testing.T) {
+	for name, want := range map[string]string{
+		"web": "web", "a--b": "a--b", "my_db": "my-db", "My.DB": "my-db", "_x_": "x", "___": "",
+		strings.Repeat("a", 70): strings.Repeat("a", 63), strings.Repeat("a", 62) + "_bc": strings.Repeat("a", 62),
+	} {
+		if got := podLabel(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -17,37 +18,83 @@ import (
 // machine is the architecture of this machine, in the words of images.
 const machine = runtime.GOARCH
 
-// annotationKey reports whether a text can be the key of an annotation; podrun checks the lengths later.
+// annotationKey reports whether a text can be the key of an annotation (IsQualifiedName in
+// k8s.io/apimachinery/pkg/util/validation).
 func annotationKey(key string) bool {
-	return regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(key)
+	domain, name, ok := strings.Cut(key, "/")
+	if !ok {
+		domain, name = "", key
+	}
+	return len(name) <= maxLabel && regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(name) &&
+		(!ok || len(domain) <= 253 && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(domain))
 }
 
-// setUser sets the ids. Kubernetes has no names of users.
+// setUser sets the ids. Kubernetes has no names of users: they are options of podrun, which the image resolves.
 func (s *service) setUser() {
 	uid, gid, both := strings.Cut(s.User, ":")
-	if s.User != "" {
-		s.security.set("runAsUser", s.id(uid, "user"))
+	user, numeric := number(uid)
+	group, alsoNumeric := number(gid)
+	switch {
+	case s.User == "":
+	case numeric && (!both || alsoNumeric):
+		s.security.set("runAsUser", &user)
+		if both {
+			s.security.set("runAsGroup", &group)
+		}
+	case uid == "" || both && gid == "":
+		s.refuse(s.at("user"), "is refused: use USER or USER:GROUP, not %s", s.User)
+	default:
+		s.setOption("user", s.User)
 	}
-	if both {
-		s.security.set("runAsGroup", s.id(gid, "user"))
-	}
-	var groups []*int64
+	var ids []int64
 	for _, g := range s.GroupAdd {
-		groups = append(groups, s.id(g, "group_add"))
+		if n, numeric := number(g); numeric {
+			ids = append(ids, n)
+		}
 	}
-	s.podSecurity.set("supplementalGroups", groups)
+	switch {
+	case len(s.GroupAdd) == 0:
+	case len(ids) == len(s.GroupAdd) && len(s.members) == 1:
+		s.podSecurity.set("supplementalGroups", ids)
+	default:
+		s.setOption("groups", strings.Join(s.GroupAdd, ","))
+	}
 }
 
-// id returns the number of a user or group.
-func (s *service) id(name, attribute string) *int64 {
+// number returns the number of a user or group, if the file has it.
+func number(name string) (n int64, ok bool) {
 	if name == "root" {
 		name = "0"
 	}
 	n, err := strconv.ParseInt(name, 10, 64)
-	if err != nil {
-		s.refuse(s.at(attribute), "is refused: use the number of %q: Kubernetes does not look up names in the image", name)
+	return n, err == nil
+}
+
+// setUlimits sets limits of processes. One above the user's own is lowered to it: docker's daemon is root, podrun is not.
+func (s *service) setUlimits() {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(s.Ulimits)) {
+		if name == "core" {
+			s.warn(s.at("ulimits", name), "has no effect: podrun writes no core dumps")
+			continue
+		}
+		u := s.Ulimits[name]
+		soft, hard := u.Soft, u.Hard
+		if u.Single != 0 {
+			soft, hard = u.Single, u.Single
+		}
+		if most, known := s.host.limit(name); known && (hard < 0 || uint64(hard) > most) {
+			s.warn(s.at("ulimits", name), "is lowered to %d, the hard limit of the user here: raise it in /etc/security/limits.conf", most)
+			hard = int(most)
+			if soft < 0 || soft > hard {
+				soft = hard
+			}
+		}
+		list = append(list, fmt.Sprintf("%s=%d:%d", name, soft, hard))
 	}
-	return &n
+	if len(list) > 0 {
+		s.setOption("ulimits", strings.Join(list, ","))
+	}
 }
 
 func (s *service) setCapabilities() {
@@ -195,17 +242,19 @@ func (s *service) setLogging() {
 	if !slices.Contains([]string{"", "json-file", "local"}, l.Driver) {
 		s.refuse(s.at("logging", "driver"), "is refused: podrun writes logs to files, as json-file and local do; it has no driver %s", l.Driver)
 	}
-	for key, value := range l.Options {
-		keyPath := s.at("logging", "options", key)
+	for _, key := range slices.Sorted(maps.Keys(l.Options)) {
+		value, keyPath := l.Options[key], s.at("logging", "options", key)
 		switch key {
 		case "max-size":
 			n, err := units.RAMInBytes(value)
 			if err != nil {
 				s.refuse(keyPath, "%v", err)
 			}
-			s.annotations.set(annotationLogMaxSize, bytesOf(types.UnitBytes(n)))
+			s.annotate(keyPath, annotationLogMaxSize, bytesOf(types.UnitBytes(n)))
 		case "max-file":
-			s.annotations[annotationLogMaxFiles] = value
+			s.annotate(keyPath, annotationLogMaxFiles, value)
+		case "tag", "compress", "labels", "labels-regex", "env", "env-regex", "mode", "max-buffer-size":
+			s.warn(keyPath, "has no effect: podrun has max-size and max-file")
 		default:
 			s.refuse(keyPath, "is refused: podrun has max-size and max-file")
 		}

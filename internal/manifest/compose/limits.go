@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/compose-spec/compose-go/v2/dotenv"
 	"golang.org/x/sys/unix"
@@ -90,6 +91,7 @@ func (r *reader) readEnv(name, format string, vars map[string]string, lookup dot
 	if err != nil {
 		return err
 	}
+	dotenv.RegisterFormat("raw", parseRaw)
 	err = dotenv.ParseWithFormat(bytes.NewReader(text), name, vars, func(key string) (string, bool) {
 		value, ok := lookup(key)
 		if !ok {
@@ -199,4 +201,29 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("the manifest has more than %d MiB", maxTotal>>20)
 	}
 	return w.Buffer.Write(p)
+}
+
+// parseRaw reads an env file of the format raw as docker does (github.com/docker/cli/pkg/kvfile): nothing in a value is
+// special.
+func parseRaw(in io.Reader, name string, vars map[string]string, lookup func(key string) (string, bool)) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\uFEFF")) {
+		line = strings.TrimLeftFunc(strings.TrimRight(line, "\r\n"), unicode.IsSpace)
+		key, value, set := strings.Cut(line, "=")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			continue
+		case key == "" || strings.ContainsFunc(key, unicode.IsSpace):
+			return fmt.Errorf("%s: %q is not a variable: write NAME=VALUE", shown(name), line)
+		case !set:
+			if value, set = lookup(key); !set {
+				continue
+			}
+		}
+		vars[key] = value
+	}
+	return nil
 }

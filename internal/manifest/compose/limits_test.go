@@ -35,7 +35,7 @@ func attack(t *testing.T, files map[string]string, confined bool) string {
 			t.Fatal(err)
 		}
 	}
-	r := convert(context.Background(), api.Request{Files: []string{"compose.yaml"}, Project: "p", Confined: confined}, host{strings.NewReader(""), os.Stat})
+	r := convert(context.Background(), api.Request{Files: []string{"compose.yaml"}, Project: "p", Confined: confined}, host{strings.NewReader(""), os.Stat, limitProject})
 	if strings.Contains(r.Manifest, "stolen") {
 		t.Errorf("the manifest has the file or the variable:\n%s", r.Manifest)
 	}

@@ -10,78 +10,6 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// checkNetworks reports what a network cannot be, and that pods of different networks reach each other.
-func (c *converter) checkNetworks() {
-	for name, n := range c.project.Networks {
-		if !slices.Contains([]string{"", "bridge"}, n.Driver) {
-			c.refuse([]string{"networks", name, "driver"}, "is refused: podrun has one network; network_mode: host gives a pod the host's network")
-		}
-	}
-	for _, a := range c.project.ServiceNames() {
-		for _, b := range c.project.ServiceNames() {
-			if a < b && !c.share(a, b) {
-				c.warn([]string{"services", b, "networks"}, "separates nothing: %s and %s reach each other", a, b)
-				return
-			}
-		}
-	}
-}
-
-// share reports whether two services have a network in common, or one has none.
-func (c *converter) share(a, b string) bool {
-	of, other := c.project.Services[a].Networks, c.project.Services[b].Networks
-	for name := range of {
-		if _, ok := other[name]; ok {
-			return true
-		}
-	}
-	return len(of) == 0 || len(other) == 0
-}
-
-// names makes a Service for each name by which other services reach this one. Each is headless: a name
-// resolves to the pods, ready or not, and every port is reachable.
-func (c *converter) names(s types.ServiceConfig, taken map[string]string) {
-	if !onNetwork(s) {
-		return
-	}
-	keyPath := map[string][]string{s.Name: {"services", s.Name}}
-	if s.ContainerName != "" {
-		keyPath[s.ContainerName] = []string{"services", s.Name, "container_name"}
-	}
-	for network, config := range s.Networks {
-		if config != nil {
-			for i, alias := range config.Aliases {
-				keyPath[alias] = []string{"services", s.Name, "networks", network, "aliases", strconv.Itoa(i)}
-			}
-		}
-	}
-	for _, other := range c.project.Services {
-		for i, link := range other.Links {
-			if target, alias, ok := strings.Cut(link, ":"); ok && target == s.Name {
-				keyPath[alias] = []string{"services", other.Name, "links", strconv.Itoa(i)}
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(keyPath)) {
-		owner, isTaken := taken[name]
-		if _, isService := c.project.Services[name]; isService && name != s.Name {
-			owner, isTaken = name, true
-		}
-		switch {
-		case isTaken && owner != s.Name:
-			c.refuse(keyPath[name], "is refused: %s is also a name of the service %s", name, owner)
-		case !dnsLabel(name) && name != s.Name: // pods reports the name of the service
-			c.refuse(keyPath[name], "is refused: %s cannot be the name of a Service: use lower case letters, digits and -", name)
-		case dnsLabel(name):
-			taken[name] = s.Name
-			c.add("v1", "Service", name, object{"spec": object{
-				"clusterIP": "None", "publishNotReadyAddresses": true,
-				"selector": object{labelProject: c.project.Name, labelService: s.Name},
-			}})
-		}
-	}
-}
-
 // onNetwork reports whether a service has the network of pods.
 func onNetwork(s types.ServiceConfig) bool {
 	return slices.Contains([]string{"", "bridge"}, s.NetworkMode)
@@ -95,42 +23,97 @@ func (s *service) setNamespaces() {
 	if !slices.Contains([]string{"", "host", "private", "shareable"}, s.Ipc) {
 		s.refuse(s.at("ipc"), "is refused: use host or private, not %s; containers of one Pod share it", s.Ipc)
 	}
+	s.refuseShared(s.Pid != "" && s.first.Pid != s.Pid, "pid")
+	s.refuseShared(s.Ipc == "host" && s.first.Ipc != s.Ipc, "ipc")
 	s.spec.set("hostPID", s.Pid == "host")
 	s.spec.set("hostIPC", s.Ipc == "host")
-	s.spec.set("shareProcessNamespace", s.Init != nil && *s.Init && s.Pid != "host")
-	if s.Hostname != "" && !dnsLabel(s.Hostname) {
-		s.refuse(s.at("hostname"), "is refused: use lower case letters, digits and -, not %s", s.Hostname)
-	}
-	s.spec.set("hostname", s.Hostname)
-	var list []object
+	s.spec.set("shareProcessNamespace", s.Init != nil && *s.Init && s.first.Pid != "host")
+	s.setHostname()
 	for _, name := range slices.Sorted(maps.Keys(s.Sysctls)) {
-		list = append(list, object{"name": name, "value": s.Sysctls[name]})
+		key, value := "sysctl "+name, s.Sysctls[name]
+		if strings.HasPrefix(name, "net.") && s.first.NetworkMode != "host" {
+			s.annotations[annotationNetSysctls] = "true"
+		}
+		if other, set := s.setBy[key]; set {
+			s.refuseShared(s.project.Services[other].Sysctls[name] != value, "sysctls")
+			continue
+		}
+		s.setBy[key] = s.Name
+		s.sysctls = append(s.sysctls, object{"name": name, "value": value})
 	}
-	s.podSecurity.set("sysctls", list)
 }
+
+// setHostname sets the host name. Kubernetes has hostname for one label and hostnameOverride for several; both are in
+// lower case.
+func (s *service) setHostname() {
+	s.refuseShared(s.Hostname != "", "hostname")
+	name := strings.ToLower(s.Hostname)
+	switch {
+	case s.Hostname == "":
+	case !isName(name) || len(name) > maxHostname:
+		s.refuse(s.at("hostname"), "is refused: use letters, digits, - and ., at most %d characters, not %s", maxHostname, s.Hostname)
+	default:
+		labels := strings.Split(name, ".")
+		for i := range labels {
+			labels[i] = podLabel(labels[i])
+		}
+		if name = strings.Join(labels, "."); name != s.Hostname {
+			s.warn(s.at("hostname"), "becomes %s", name)
+		}
+		if len(labels) == 1 {
+			s.spec["hostname"] = name
+		} else {
+			s.spec["hostnameOverride"] = name
+		}
+	}
+}
+
+// maxHostname is the maximum length of a host name (the field hostnameOverride, and the kernel).
+const maxHostname = 64
 
 func (s *service) setNetwork() {
 	switch {
-	case onNetwork(s.ServiceConfig):
+	case onNetwork(s.ServiceConfig), joins(s.ServiceConfig):
 	case s.NetworkMode == "host":
 		s.spec["hostNetwork"] = true
 	case s.NetworkMode == "none":
 		s.annotations[annotationNetwork] = "none"
 	default:
-		s.refuse(s.at("network_mode"), "is refused: use host, none or bridge, not %s; containers of one Pod share its network: podrun convert prints one to begin with", s.NetworkMode)
+		s.refuse(s.at("network_mode"), "is refused: use bridge, host, none, service:NAME or container:NAME, not %s", s.NetworkMode)
 	}
 	s.setHosts()
+	s.refuseShared(len(s.DNS) > 0, "dns")
+	s.refuseShared(len(s.DNSSearch) > 0, "dns_search")
+	s.refuseShared(len(s.DNSOpts) > 0, "dns_opt")
+	if !s.ownPod() {
+		return
+	}
 	dns := object{}
 	dns.set("searches", []string(s.DNSSearch))
 	dns.set("options", dnsOptions(s.DNSOpts))
-	if len(s.DNS) > 0 {
-		if s.NetworkMode != "host" {
-			s.refuse(s.at("dns"), "is refused without network_mode: host: the names of services would not resolve")
-		}
+	if s.NetworkMode == "host" && len(s.DNS) > 0 {
 		s.spec["dnsPolicy"] = "None"
 		dns.set("nameservers", []string(s.DNS))
+	} else {
+		s.setNameServers()
 	}
 	s.spec.set("dnsConfig", dns)
+}
+
+// setNameServers lets podrun's resolver, which has the names of services, query the name servers, as docker's does.
+func (s *service) setNameServers() {
+	var list []string
+	for _, server := range s.DNS {
+		switch a, err := netip.ParseAddr(server); {
+		case err != nil || a.Zone() != "":
+			s.refuse(s.at("dns"), "is refused: %s is no address of a name server", server)
+		case a.IsLoopback() || a.IsUnspecified():
+			s.warn(s.at("dns"), "has no effect for %s: podrun's resolver, which has the names of services, does not reach the container's loopback", server)
+		default:
+			list = append(list, a.String())
+		}
+	}
+	s.annotations.set(annotationDNSServers, strings.Join(list, ","))
 }
 
 func dnsOptions(list []string) (out []object) {
@@ -145,17 +128,29 @@ func dnsOptions(list []string) (out []object) {
 	return out
 }
 
+// hostGateway is docker's word for an address of the host.
+const hostGateway = "host-gateway"
+
 // setHosts makes hostAliases of extra_hosts.
 func (s *service) setHosts() {
+	s.refuseShared(len(s.ExtraHosts) > 0, "extra_hosts")
 	byIP := map[string][]string{}
+	var gateway []string
 	for _, name := range slices.Sorted(maps.Keys(s.ExtraHosts)) {
 		for _, ip := range s.ExtraHosts[name] {
-			if _, err := netip.ParseAddr(ip); err != nil {
-				s.refuse(s.at("extra_hosts", name), "is refused: %s is no address; the label podrun.dev/host-loopback: \"true\" makes the host's servers reachable as host.podrun.internal", ip)
-				return
+			switch _, err := netip.ParseAddr(ip); {
+			case ip == hostGateway:
+				gateway = append(gateway, name)
+			case err != nil:
+				s.refuse(s.at("extra_hosts", name), "is refused: %s is no address; %s is the host's", ip, hostGateway)
+			default:
+				byIP[ip] = append(byIP[ip], name)
 			}
-			byIP[ip] = append(byIP[ip], name)
 		}
+	}
+	if len(gateway) > 0 {
+		s.annotations[annotationHostNames] = strings.Join(gateway, ",")
+		s.annotations[annotationLoopback] = "true"
 	}
 	var list []object
 	for _, ip := range slices.Sorted(maps.Keys(byIP)) {
@@ -166,19 +161,27 @@ func (s *service) setHosts() {
 
 // setPorts publishes ports on the host.
 func (s *service) setPorts() {
+	s.refuseShared(len(s.Ports) > 0, "ports")
+	if !s.ownPod() {
+		return
+	}
 	var list []object
 	for i, p := range s.Ports {
 		keyPath := s.at("ports", strconv.Itoa(i))
+		port := object{"containerPort": p.Target}
 		published, err := strconv.ParseUint(p.Published, 10, 16)
 		switch {
-		case p.Published == "" || published == 0 && err == nil: // Kubernetes publishes no port 0
-			s.refuse(keyPath, "is refused without a port of the host: write %d:%[1]d, or expose to reach it from other services only", p.Target)
+		case p.Published == "" || published == 0 && err == nil:
+			if s.NetworkMode != "host" { // there the port of the container is the host's
+				s.annotations[annotationFreePorts] = "true"
+			}
 		case err != nil:
 			s.refuse(keyPath, "is refused: name one port of the host, not %s", p.Published)
 		case s.NetworkMode == "host" && uint32(published) != p.Target:
 			s.refuse(keyPath, "is refused: with network_mode: host the port of the host is the container's, %d", p.Target)
+		default:
+			port["hostPort"] = published
 		}
-		port := object{"containerPort": p.Target, "hostPort": published}
 		port.set("name", p.Name)
 		port.set("hostIP", p.HostIP)
 		if p.Protocol != "" && p.Protocol != "tcp" {

@@ -39,15 +39,28 @@ func encode(objects []object) (string, error) {
 	return b.String(), err
 }
 
-// add adds an object of the project.
-func (c *converter) add(apiVersion, kind, name string, content object) {
-	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{
-		"name": name, "labels": object{labelProject: c.project.Name}, "annotations": object{annotationProject: c.project.Name},
-	}}
+// add adds an object of the project, and returns its metadata. path is where the files have it; two that get the same
+// name are refused.
+func (c *converter) add(apiVersion, kind, name string, path []string, content object) object {
+	if other, taken := c.added[kind+"/"+name]; taken && path != nil {
+		c.refuse(path, "is refused: %s and %s (line %d) both become %s: rename one", path[1], other[1], c.files.find(other...).line, name)
+	}
+	c.added[kind+"/"+name] = path
+	meta := object{"name": name, "labels": object{labelProject: labelValue(c.project.Name)}, "annotations": object{annotationProject: c.project.Name}}
+	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
 	for key, value := range content {
 		o[key] = value
 	}
 	c.objects = append(c.objects, o)
+	return meta
+}
+
+// annotate adds an annotation to the metadata of an object.
+func (o object) annotate(key, value string) {
+	if o["annotations"] == nil {
+		o["annotations"] = object{}
+	}
+	o["annotations"].(object)[key] = value
 }
 
 // Labels of the recommended set of Kubernetes.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,14 @@ const (
 	annotationNetwork     = "podrun.dev/network"
 	annotationLogMaxSize  = "podrun.dev/log-max-size"
 	annotationLogMaxFiles = "podrun.dev/log-max-files"
+	annotationNames       = "podrun.dev/names"
+	annotationLabels      = "podrun.dev/labels"
+	annotationHostNames   = "podrun.dev/host-names"
+	annotationLoopback    = "podrun.dev/host-loopback"
+	annotationDNSServers  = "podrun.dev/dns-servers"
+	annotationNetSysctls  = "podrun.dev/net-sysctls"
+	annotationFreePorts   = "podrun.dev/free-host-ports"
+	annotationOrder       = "apps.kruise.io/container-launch-priority"
 	annotationDevices     = "cdi.k8s.io/devices"
 )
 
@@ -25,57 +34,32 @@ func (c *converter) convert() {
 	c.checkNetworks()
 	c.claims()
 	c.objectsOfFiles()
-	names := map[string]string{} // of Services, with the service of each
+	c.claimNames()
+	c.group()
 	for _, name := range c.project.ServiceNames() {
-		c.names(c.project.Services[name], names)
+		c.names(c.project.Services[name])
+		c.policy(c.project.Services[name])
 	}
 	for _, name := range c.project.ServiceNames() {
-		c.pods(c.project.Services[name])
+		if c.pods[name] != nil {
+			c.addPod(name)
+		}
 	}
 }
 
-// service is a service while its pod is made.
+// service is a service while its container is made.
 type service struct {
 	*converter
 	types.ServiceConfig
+	*podTemplate
 
-	spec        object // of the pod
-	container   object
-	security    object // securityContext of the container
-	podSecurity object
-	annotations object
-	volumes     []object
-	mounts      []object
+	container object
+	security  object // securityContext of the container
+	mounts    []object
 }
 
 // at returns the path of an attribute of the service.
 func (s *service) at(path ...string) []string { return append([]string{"services", s.Name}, path...) }
-
-// pods makes the pods of a service.
-func (c *converter) pods(config types.ServiceConfig) {
-	s := &service{converter: c, ServiceConfig: config, spec: object{}, security: object{}, podSecurity: object{}, annotations: object{}}
-	s.container = object{"name": config.Name, "image": config.Image}
-	if !dnsLabel(config.Name) {
-		c.refuse(s.at(), "cannot be the name of a Pod and a Service: use at most 63 lower case letters, digits and -, as in %s", toLabel(config.Name))
-		return
-	}
-	for _, part := range []func(){
-		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setBuild, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
-		s.setResources, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies,
-	} {
-		part()
-	}
-	s.container.set("volumeMounts", s.mounts)
-	s.container.set("securityContext", s.security)
-	s.spec.set("volumes", s.volumes)
-	s.spec.set("securityContext", s.podSecurity)
-	s.spec.set("containers", []object{s.container})
-	for _, name := range podNames(config) {
-		meta := object{"name": name, "labels": object{labelProject: c.project.Name, labelService: config.Name}}
-		meta.set("annotations", s.annotations)
-		c.objects = append(c.objects, object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": s.spec})
-	}
-}
 
 // podNames returns the names of the pods of a service.
 func podNames(s types.ServiceConfig) []string {
@@ -84,26 +68,28 @@ func podNames(s types.ServiceConfig) []string {
 		n = 1
 	}
 	if n == 1 {
-		return []string{s.Name}
+		return []string{podLabel(s.Name)}
 	}
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf("%s-%d", s.Name, i+1)
+		names[i] = fmt.Sprintf("%.58s-%d", podLabel(s.Name), i+1)
 	}
 	return names
 }
 
-// setLabels makes annotations of the labels: values of labels of Kubernetes are restricted.
+// setLabels makes annotations of the labels: values of labels of Kubernetes are restricted. What cannot be the key of an
+// annotation is kept in one.
 func (s *service) setLabels() {
-	for attribute, list := range map[string]map[string]string{"labels": s.Labels, "annotations": s.Annotations} {
-		for key, value := range list {
-			if !annotationKey(key) {
-				s.refuse(s.at(attribute, key), "cannot be the key of an annotation: use letters, digits, -, _ and ., after at most one /")
+	for _, attribute := range []string{"labels", "annotations"} {
+		list := map[string]map[string]string{"labels": s.Labels, "annotations": s.Annotations}[attribute]
+		for _, key := range slices.Sorted(maps.Keys(list)) {
+			if annotationKey(key) {
+				s.annotate(s.at(attribute, key), key, list[key])
+			} else {
+				s.labels[key] = list[key]
 			}
-			s.annotations[key] = value
 		}
 	}
-	s.annotations[annotationProject] = s.project.Name
 	if m := s.Deploy; m != nil && m.Mode != "" && m.Mode != "replicated" && m.Mode != "global" {
 		s.refuse(s.at("deploy", "mode"), "is refused: use replicated, or a Job of Kubernetes")
 	}
@@ -162,10 +148,14 @@ func (s *service) setImage() {
 
 // setStop sets the signal and the grace period, whose defaults are the same as in Compose.
 func (s *service) setStop() {
-	s.spec["terminationGracePeriodSeconds"] = 10
+	grace := 10
 	if s.StopGracePeriod != nil {
-		s.spec["terminationGracePeriodSeconds"] = seconds(*s.StopGracePeriod, 0)
+		grace = seconds(*s.StopGracePeriod, 0)
 	}
+	if longest, set := s.spec["terminationGracePeriodSeconds"].(int); set { // a pod has one
+		grace = max(grace, longest)
+	}
+	s.spec["terminationGracePeriodSeconds"] = grace
 	if s.StopSignal == "" {
 		return
 	}
@@ -190,19 +180,34 @@ var restartPolicies = map[string]string{
 	"always":     "Always", "unless-stopped": "Always", "any": "Always",
 }
 
+// setRestart sets the policy of the pod, or of the container if another service of the pod has another one.
 func (s *service) setRestart() {
 	word, keyPath := s.Restart, s.at("restart")
-	if s.Deploy != nil && s.Deploy.RestartPolicy != nil {
+	word, attempts, limited := strings.Cut(word, ":")
+	if d := s.Deploy; d != nil && d.RestartPolicy != nil {
 		keyPath = s.at("deploy", "restart_policy", "condition")
-		if word = s.Deploy.RestartPolicy.Condition; word == "" {
+		if word, limited = d.RestartPolicy.Condition, d.RestartPolicy.MaxAttempts != nil; word == "" {
 			word = "any"
+		}
+		if limited {
+			attempts = strconv.FormatUint(*d.RestartPolicy.MaxAttempts, 10)
 		}
 	}
 	policy, ok := restartPolicies[word]
-	if !ok {
-		s.refuse(keyPath, "is refused: use no, on-failure, always or unless-stopped, not %s; a number of attempts has no counterpart", word)
+	n, err := strconv.ParseUint(attempts, 10, 31)
+	switch {
+	case !ok || limited && err != nil:
+		s.refuse(keyPath, "is refused: use no, on-failure, on-failure:N, always or unless-stopped, not %s", word)
+	case limited && policy != "OnFailure":
+		s.warn(keyPath, "has no limit of attempts: docker has one for on-failure only")
+	case n > 0: // 0 is no limit
+		s.setOption("max-restarts", attempts)
 	}
-	s.spec.set("restartPolicy", policy)
+	if s.spec["restartPolicy"] == nil {
+		s.spec.set("restartPolicy", policy)
+	} else if s.spec["restartPolicy"] != policy {
+		s.container.set("restartPolicy", policy)
+	}
 }
 
 // Defaults of a health check (compose specification, healthcheck).
@@ -215,13 +220,14 @@ const (
 // setHealthcheck makes a readiness probe: a container that is not healthy is not restarted by Compose.
 func (s *service) setHealthcheck() {
 	h := s.HealthCheck
-	if h == nil || h.Disable || len(h.Test) > 0 && h.Test[0] == "NONE" {
+	if !hasHealthcheck(h) {
+		if h != nil && len(h.Test) == 0 && !h.Disable {
+			s.warn(s.at("healthcheck"), "has no effect without test: podrun does not read the HEALTHCHECK of an image")
+		}
 		return
 	}
 	var command []string
 	switch {
-	case len(h.Test) == 0:
-		s.refuse(s.at("healthcheck"), "is refused without test: podrun does not read the HEALTHCHECK of an image")
 	case h.Test[0] == "CMD":
 		command = h.Test[1:]
 	case h.Test[0] == "CMD-SHELL":
@@ -233,6 +239,11 @@ func (s *service) setHealthcheck() {
 		probe["timeoutSeconds"] = seconds(*h.Timeout, 1)
 	}
 	s.container["readinessProbe"] = probe
+}
+
+// hasHealthcheck reports whether a service has a health check in the file.
+func hasHealthcheck(h *types.HealthCheckConfig) bool {
+	return h != nil && !h.Disable && len(h.Test) > 0 && h.Test[0] != "NONE"
 }
 
 // intervalAndRetries returns the seconds between two health checks, and how many must fail in a row.
@@ -264,27 +275,35 @@ var conditions = map[string]string{
 	types.ServiceConditionCompletedSuccessfully: "Succeeded",
 }
 
-// setDependencies makes the annotation that orders the start of pods.
+// setDependencies makes the annotation that orders the start of pods, and the one that orders the containers of a pod.
 func (s *service) setDependencies() {
-	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.DependsOn)) {
 		other, active := s.project.Services[name]
 		if !active {
 			continue // of a profile that is not active, and not required: the library has checked that
 		}
 		condition := s.DependsOn[name].Condition
-		if h := other.HealthCheck; condition == types.ServiceConditionHealthy && (h == nil || h.Disable || len(h.Test) > 0 && h.Test[0] == "NONE") {
+		if condition == types.ServiceConditionHealthy && !hasHealthcheck(other.HealthCheck) {
 			s.refuse(s.at("depends_on", name), "is refused: service_healthy requires a healthcheck of %s in the file; podrun does not read the healthcheck of an image", name)
+		}
+		first := s.firstOf(name)
+		if condition == types.ServiceConditionCompletedSuccessfully && len(s.converter.pods[first]) > 1 {
+			s.refuse(s.at("depends_on", name), "is refused: service_completed_successfully of %s, whose pod other services share by network_mode: it ends when all of them do", name)
+		}
+		if first == s.first.Name {
+			if condition == types.ServiceConditionHealthy {
+				s.annotations[annotationOrder] = "Ordered" // containers are in the order of their dependencies
+			}
+			continue
 		}
 		state := conditions[condition]
 		if condition == types.ServiceConditionHealthy {
 			state += startGrace(other.HealthCheck)
 		}
-		for _, pod := range podNames(other) {
-			list = append(list, pod+"="+state)
+		for _, pod := range s.podsOf(name) {
+			if after := pod + "=" + state; !slices.Contains(s.after, after) {
+				s.after = append(s.after, after)
+			}
 		}
-	}
-	if len(list) > 0 {
-		s.annotations[annotationStartAfter] = strings.Join(list, ",")
 	}
 }

@@ -24,7 +24,7 @@ func (c *converter) claims() {
 		if v.External {
 			continue
 		}
-		c.add("v1", "PersistentVolumeClaim", toName(v.Name), object{"spec": object{
+		c.add("v1", "PersistentVolumeClaim", toName(v.Name), []string{"volumes", key}, object{"spec": object{
 			"accessModes": []string{"ReadWriteOnce"},
 			"resources":   object{"requests": object{"storage": "1Gi"}}, // required, and no limit here
 		}})
@@ -49,6 +49,10 @@ func (s *service) setVolumes() {
 		keyPath := s.at("volumes", strconv.Itoa(i))
 		options := object{}
 		options.set("readOnly", v.ReadOnly)
+		if s.isSocket(v) {
+			s.refuse(keyPath, "is refused: there is no docker daemon and no docker API: %s", s.insteadOfSocket())
+			continue
+		}
 		switch v.Type {
 		case types.VolumeTypeBind:
 			s.setBind(v, options, keyPath)
@@ -81,8 +85,33 @@ func (s *service) setVolumes() {
 	}
 	for i, t := range s.Tmpfs {
 		target, list, _ := strings.Cut(t, ":")
-		s.mount(target, object{"emptyDir": s.tmpfs(list, s.at("tmpfs", strconv.Itoa(i)))}, object{})
+		options := object{}
+		s.mount(target, object{"emptyDir": s.tmpfs(list, options, s.at("tmpfs", strconv.Itoa(i)))}, options)
 	}
+}
+
+// isSocket reports whether a volume is the socket of a container daemon.
+func (s *service) isSocket(v types.ServiceVolumeConfig) bool {
+	return v.Type == types.VolumeTypeBind && slices.Contains([]string{"docker.sock", "podman.sock"}, path.Base(v.Source))
+}
+
+// insteadOfSocket says what a program does without the docker API, by its image.
+func (s *service) insteadOfSocket() string {
+	for _, row := range [][2]string{
+		{"traefik", "let %s read its routes from files (--providers.file.directory), with http://SERVICE:PORT as their servers"},
+		{"watchtower", "podrun update --auto does what %s does"},
+		{"diun", "podrun update --auto does what %s does"},
+		{"autoheal", "a livenessProbe of a Pod does what %s does"},
+		{"ofelia", "a CronJob of Kubernetes does what %s does"},
+		{"portainer", "podrun ui does what %s does"},
+		{"dozzle", "podrun ui and podrun logs do what %s does"},
+		{"caddy-docker-proxy", "let %s read a Caddyfile, with http://SERVICE:PORT as its upstreams"},
+	} {
+		if strings.Contains(s.Image, row[0]) || strings.Contains(s.Name, row[0]) {
+			return fmt.Sprintf(row[1], s.Name)
+		}
+	}
+	return fmt.Sprintf("leave out %s, or configure it without the socket", s.Name)
 }
 
 // propagations are the modes of Kubernetes. Docker's modes without r are for the mount alone.
@@ -110,13 +139,17 @@ func (s *service) setBind(v types.ServiceVolumeConfig, options object, keyPath [
 	s.mount(v.Target, object{"hostPath": source}, options)
 }
 
-// tmpfs returns an emptyDir for the options of a tmpfs.
-func (s *service) tmpfs(options string, keyPath []string) object {
+// tmpfs returns an emptyDir for the options of a tmpfs, and sets those of its mount.
+func (s *service) tmpfs(list string, mount object, keyPath []string) object {
 	memory := object{"medium": "Memory"}
-	for option := range strings.SplitSeq(options, ",") {
+	for option := range strings.SplitSeq(list, ",") {
 		key, value, _ := strings.Cut(option, "=")
 		switch key {
-		case "", "rw", "nosuid", "nodev", "exec":
+		case "", "rw", "nosuid", "nodev", "exec": // an emptyDir is nosuid and nodev
+		case "noexec":
+			mount["bindMountOptions"] = []string{"noexec"}
+		case "ro":
+			mount["readOnly"] = true
 		case "size":
 			n, err := units.RAMInBytes(value)
 			if err != nil {
@@ -129,8 +162,12 @@ func (s *service) tmpfs(options string, keyPath []string) object {
 				s.refuse(keyPath, "is refused: %v", err)
 			}
 			memory.set("mode", n)
+		case "uid", "gid":
+			s.warn(keyPath, "has no effect in %s: the directory belongs to root, and without mode everyone may write to it", option)
+		case "suid", "dev", "sync", "async", "atime", "noatime", "diratime", "nodiratime", "relatime", "norelatime", "strictatime", "nostrictatime", "nr_inodes", "nr_blocks", "mpol":
+			s.warn(keyPath, "has no effect in %s", option)
 		default:
-			s.refuse(keyPath, "is refused: the option %s has no counterpart; podrun has size and mode", option)
+			s.refuse(keyPath, "is refused: tmpfs has no option %s", option)
 		}
 	}
 	return memory
@@ -183,7 +220,7 @@ func (c *converter) objectOfFile(attribute, key string, f types.FileObjectConfig
 	default:
 		data["binaryData"] = object{key: base64.StdEncoding.EncodeToString(text)}
 	}
-	c.add("v1", kind, toName(f.Name), data)
+	c.add("v1", kind, toName(f.Name), keyPath, data)
 }
 
 // setFiles mounts the files of configs and secrets.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -36,6 +37,9 @@ func FromKubernetes(object metav1.Object) *pod.Object {
 	case *corev1.Service:
 		out.Kind = pod.KindService
 		out.Service, spec = serviceFromKubernetes(&o.Spec), o.Spec
+		if value, ok := o.Annotations[podutil.AnnotationNames]; ok {
+			out.Service.Names, _ = podutil.ParseNames(value) // validation has checked it
+		}
 	case *corev1.Namespace:
 		out.Kind = pod.KindNamespace
 	case *corev1.ServiceAccount:

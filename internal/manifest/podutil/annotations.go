@@ -7,6 +7,25 @@ const AnnotationNetwork = "podrun.dev/network"
 // host.podrun.internal.
 const AnnotationHostLoopback = "podrun.dev/host-loopback"
 
+// AnnotationHostNames are further names of host.podrun.internal, in the pod's /etc/hosts.
+const AnnotationHostNames = "podrun.dev/host-names"
+
+// AnnotationNames are further names of a Service, which podrun's resolver answers in its namespace: they need not be
+// names of Kubernetes.
+const AnnotationNames = "podrun.dev/names"
+
+// AnnotationDNSServers are the name servers that podrun's resolver queries for the pod instead of the host's.
+const AnnotationDNSServers = "podrun.dev/dns-servers"
+
+// AnnotationNetSysctls, if "true", permits every sysctl of the pod's own network namespace, as docker does.
+const AnnotationNetSysctls = "podrun.dev/net-sysctls"
+
+// AnnotationFreeHostPorts, if "true", gives every port of a container without a hostPort a free port of the host.
+const AnnotationFreeHostPorts = "podrun.dev/free-host-ports"
+
+// AnnotationLabels has labels of docker that Kubernetes has no key for, as a JSON object.
+const AnnotationLabels = "podrun.dev/labels"
+
 // AnnotationClusterServices, if "true", lets a pod of the user reach the Services of the Kubernetes cluster of which this
 // host is a node.
 const AnnotationClusterServices = "podrun.dev/cluster-services"

@@ -1,6 +1,7 @@
 package podutil
 
 import (
+	"errors"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,4 +60,31 @@ func PlanPorts(s *corev1.PodSpec) []pod.Port {
 // PublishedPorts returns the ports that the host opens for a valid Pod.
 func PublishedPorts(p *corev1.Pod) []pod.Port {
 	return (&pod.Plan{Network: NetworkMode(p), Ports: PlanPorts(&p.Spec)}).Published()
+}
+
+// KeepHostPorts gives the ports of a Pod with AnnotationFreeHostPorts the ports of the host that it has already.
+func KeepHostPorts(old, new *corev1.Pod) {
+	_ = FillHostPorts(new, func(c *corev1.Container, p *corev1.ContainerPort) (port int32, err error) {
+		VisitPorts(&old.Spec, nil, func(oldContainer *corev1.Container, had *corev1.ContainerPort, _ bool, _ *field.Path) {
+			if oldContainer.Name == c.Name && had.ContainerPort == p.ContainerPort && had.Protocol == p.Protocol && had.HostIP == p.HostIP {
+				port = had.HostPort
+			}
+		})
+		return port, nil
+	})
+}
+
+// FillHostPorts sets the ports of the host that a Pod with AnnotationFreeHostPorts lacks to those that free returns.
+func FillHostPorts(p *corev1.Pod, free func(c *corev1.Container, p *corev1.ContainerPort) (int32, error)) error {
+	if p.Annotations[AnnotationFreeHostPorts] != "true" {
+		return nil
+	}
+	var errs []error
+	VisitPorts(&p.Spec, nil, func(c *corev1.Container, port *corev1.ContainerPort, _ bool, _ *field.Path) {
+		if port.HostPort == 0 && port.Protocol != corev1.ProtocolSCTP {
+			n, err := free(c, port)
+			port.HostPort, errs = n, append(errs, err)
+		}
+	})
+	return errors.Join(errs...)
 }

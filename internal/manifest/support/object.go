@@ -125,6 +125,7 @@ const noteOneNode = "there is one machine"
 
 var serviceRows = []Field{
 	statusRow,
+	{Path: "metadata.annotations[podrun.dev/names]", Support: Supported, Note: "my_db,Shop.DB: further names that pods of the namespace resolve; they need not be names of Kubernetes"},
 	{Path: "spec", Support: Supported},
 	{Path: "spec.type", Support: Supported, Note: "default: ClusterIP; LoadBalancer is as NodePort: its external address stays <pending>"},
 	{Path: "spec.selector", Support: Supported, Note: "without one the Service leads to the addresses of its Endpoints and EndpointSlices; of node ports, to none"},

@@ -3,6 +3,7 @@ package validation
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,11 +27,12 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 	if annotated && p.Spec.HostNetwork && mode != string(pod.NetworkHost) {
 		errs = append(errs, field.Invalid(fieldPath, mode, "must be host or unset when `hostNetwork` is true"))
 	}
-	for _, name := range []string{podutil.AnnotationHostLoopback, podutil.AnnotationClusterServices} {
+	for _, name := range []string{podutil.AnnotationHostLoopback, podutil.AnnotationClusterServices, podutil.AnnotationNetSysctls, podutil.AnnotationFreeHostPorts} {
 		if value, ok := p.Annotations[name]; ok {
 			errs = append(errs, oneOf(value, meta.Child("annotations").Key(name), "true", "false")...)
 		}
 	}
+	errs = append(errs, validateNames(p, meta.Child("annotations"))...)
 	if mode == string(pod.NetworkNone) {
 		podutil.VisitPorts(&p.Spec, spec, func(_ *corev1.Container, p *corev1.ContainerPort, _ bool, fieldPath *field.Path) {
 			if p.HostPort != 0 {
@@ -46,6 +48,30 @@ func ValidateNetwork(p *corev1.Pod, meta, spec *field.Path) field.ErrorList {
 		}
 	}
 	return append(errs, validateHostPorts(&p.Spec, podutil.IsHostNetwork(p), spec)...)
+}
+
+// validateNames checks the annotations for the names of the host and for name servers.
+func validateNames(p *corev1.Pod, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if value, ok := p.Annotations[podutil.AnnotationHostNames]; ok {
+		fieldPath := path.Key(podutil.AnnotationHostNames)
+		if _, err := podutil.ParseHostNames(value); err != nil {
+			errs = append(errs, field.Invalid(fieldPath, value, err.Error()))
+		}
+		if p.Annotations[podutil.AnnotationHostLoopback] != "true" && !podutil.IsHostNetwork(p) {
+			errs = append(errs, field.Forbidden(fieldPath, fmt.Sprintf("requires %s: \"true\"", podutil.AnnotationHostLoopback)))
+		}
+	}
+	if value, ok := p.Annotations[podutil.AnnotationDNSServers]; ok {
+		fieldPath := path.Key(podutil.AnnotationDNSServers)
+		if _, err := podutil.ParseDNSServers(value); err != nil {
+			errs = append(errs, field.Invalid(fieldPath, value, err.Error()))
+		}
+		if podutil.IsHostNetwork(p) || !slices.Contains([]corev1.DNSPolicy{"", corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet}, p.Spec.DNSPolicy) {
+			errs = append(errs, field.Forbidden(fieldPath, "requires a network of the pod's own and the dnsPolicy ClusterFirst: podrun's resolver queries them; otherwise use dnsConfig"))
+		}
+	}
+	return errs
 }
 
 func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {

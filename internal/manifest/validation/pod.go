@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -37,6 +38,7 @@ func ValidatePod(p *corev1.Pod) field.ErrorList {
 	}
 	errs = append(errs, validatePodSecurity(p.Spec.SecurityContext, p.Spec.HostIPC, spec.Child("securityContext"))...)
 	errs = append(errs, validateAppArmorAnnotations(p)...)
+	errs = append(errs, validateOptions(p, meta.Child("annotations"))...)
 	errs = append(errs, validateHostUsers(&p.Spec, spec)...)
 	errs = append(errs, validateHostPID(&p.Spec, spec)...)
 	errs = append(errs, ValidateNetwork(p, meta, spec)...)
@@ -60,6 +62,9 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 		if _, err := podutil.ParseStartAfter(value); err != nil {
 			errs = append(errs, field.Invalid(path.Key(podutil.AnnotationStartAfter), value, err.Error()))
 		}
+	}
+	if value, ok := annotations[podutil.AnnotationLabels]; ok && json.Unmarshal([]byte(value), &map[string]string{}) != nil {
+		errs = append(errs, field.Invalid(path.Key(podutil.AnnotationLabels), value, "must be a JSON object of texts"))
 	}
 	errs = append(errs, validateDeviceAnnotations(annotations, path)...)
 	return append(errs, validateLogs(annotations, path)...)

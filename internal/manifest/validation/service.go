@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -18,6 +19,11 @@ import (
 // pkg/apis/core/validation of Kubernetes).
 func validateService(s *corev1.Service) field.ErrorList {
 	errs, spec := apivalidation.ValidateObjectMeta(&s.ObjectMeta, true, apivalidation.NameIsDNSLabel, field.NewPath("metadata")), field.NewPath("spec")
+	if value, ok := s.Annotations[podutil.AnnotationNames]; ok {
+		if _, err := podutil.ParseNames(value); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(podutil.AnnotationNames), value, err.Error()))
+		}
+	}
 	headless, external := s.Spec.ClusterIP == corev1.ClusterIPNone, s.Spec.Type == corev1.ServiceTypeExternalName
 	errs = append(errs, oneOf(s.Spec.Type, spec.Child("type"), corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	if len(s.Spec.Ports) == 0 && !headless && !external {

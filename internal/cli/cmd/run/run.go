@@ -159,7 +159,7 @@ func usageErrorf(format string, args ...any) error {
 func (o *options) Run(ctx context.Context) error { return exitcode.InContainer(o.run(ctx)) }
 
 func (o *options) run(ctx context.Context) error {
-	if o.env.Compose.Service != "" {
+	if o.env.Compose.Pod != "" {
 		docs, err := o.servicePod()
 		if err != nil {
 			return err

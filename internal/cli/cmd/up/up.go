@@ -124,7 +124,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
-	o.readAtomic(c)
+	o.atomicOptions.complete(c)
 	if c.Bool("build") {
 		o.env.Compose.Build.Force = true
 	}

@@ -1,8 +1,11 @@
 package admission
 
 import (
+	"slices"
+
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/manifest/support"
 	"github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/pod"
@@ -20,7 +23,11 @@ func CheckSysctls(docs resource.Documents, patterns []string) error {
 	bad := &manifest.Errors{}
 	check := func(list []manifest.Object, path func(i int) string) {
 		for i := range list {
-			for _, e := range permitted.Check(list[i].Pod) {
+			unsafe := permitted
+			if p := list[i].Pod; p.Annotations[podutil.AnnotationNetSysctls] == "true" && !podutil.IsHostNetwork(p) {
+				unsafe = append(slices.Clone(permitted), "net.*")
+			}
+			for _, e := range unsafe.Check(list[i].Pod) {
 				list[i].Fail(bad, path(i)+e.Field, e.ErrorBody())
 			}
 		}

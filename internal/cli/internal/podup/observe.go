@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -111,6 +112,8 @@ func observe(p *Target) (*upplan.Observed, error) {
 	if err == nil {
 		if o.Manifest, err = manifest.Unmarshal(text); err != nil {
 			err = fmt.Errorf("read manifest of pod %s: %w", p.Pod.Name, err)
+		} else {
+			podutil.KeepHostPorts(o.Manifest, p.Object.Pod)
 		}
 	}
 	if err == nil {

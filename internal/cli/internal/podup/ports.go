@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest/podutil"
@@ -16,16 +17,19 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 )
 
-// openPorts opens the host ports of every pod that will be started, before anything is created. The ports
-// of a pod that is replaced still belong to the old one, and those of Leaving to pods that are removed first.
+// openPorts opens the host ports of every pod that will be started, before anything is created. A port
+// of a pod that is replaced still belongs to the old one, a port of Leaving to a pod that is removed first.
 func (r *Run) openPorts() []error {
 	var taken []pod.Port
 	for _, old := range r.Leaving {
 		taken = append(taken, portsOf(old)...)
 	}
 	return r.eachTarget(func(p *Target) error {
-		if p.RanBefore() || p.Action != upplan.Create || requestsOneOf(p, taken) {
+		if p.RanBefore() {
 			return nil
+		}
+		if err := podutil.FillHostPorts(p.Object.Pod, freeHostPort); err != nil || p.Action != upplan.Create || requestsOneOf(p, taken) {
+			return err
 		}
 		return r.reservePorts(p)
 	})
@@ -81,6 +85,26 @@ func sharedPort(p, other *Target) error {
 		}
 	}
 	return nil
+}
+
+// freeHostPort returns a port of the host that no program has. Another one may take it before it is reserved: then the pod is
+// refused.
+func freeHostPort(c *corev1.Container, p *corev1.ContainerPort) (int32, error) {
+	h := HostPortOf(podutil.PlanPort(c, &corev1.ContainerPort{ContainerPort: p.ContainerPort, Protocol: p.Protocol, HostIP: p.HostIP, HostPort: 1}))
+	h.Number = 0 // the kernel chooses
+	file, err := hostport.Bind(h)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	address, err := unix.Getsockname(int(file.Fd()))
+	switch a := address.(type) {
+	case *unix.SockaddrInet6:
+		return int32(a.Port), nil
+	case *unix.SockaddrInet4:
+		return int32(a.Port), nil
+	}
+	return 0, err
 }
 
 // HostPortOf returns the host port that a pod publishes.
