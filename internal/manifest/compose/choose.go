@@ -25,16 +25,35 @@ func (c *converter) choose() error {
 	if c.request.Alone {
 		option = types.IgnoreDependencies
 	}
-	project, err := c.project.WithServicesEnabled(names...)
-	if err == nil {
-		project, err = project.WithSelectedServices(names, option)
+	all, err := c.project.WithServicesEnabled(names...)
+	for more := true; more && err == nil; {
+		if c.project, err = all.WithSelectedServices(names, option); err == nil {
+			before := len(names)
+			names = c.withSharing(all, names)
+			more = len(names) > before
+		}
 	}
 	if err != nil {
 		return err
 	}
-	c.project = project.WithoutUnnecessaryResources()
+	c.project = c.project.WithoutUnnecessaryResources()
 	c.nameBuilds()
 	return nil
+}
+
+// withSharing adds to names the services that share the network of a chosen one: they are in its pod, which would be
+// replaced by one without them.
+func (c *converter) withSharing(all *types.Project, names []string) []string {
+	for name, s := range all.Services {
+		_, chosen := c.project.Services[name]
+		kind, other, _ := strings.Cut(s.NetworkMode, ":")
+		for first, f := range c.project.Services {
+			if !chosen && (kind == "service" && other == first || kind == "container" && other == f.ContainerName) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // describe adds to a result what it has besides the manifest, as far as it is known.

@@ -93,11 +93,11 @@ type converter struct {
 
 	environment map[string]string // that the files may use
 
+	known              []string // the names of all services
+	builds             []api.Build
 	pods               map[string][]string // the services of each pod, by the first, whose network it has
 	separate           bool                // the networks separate services
 	added              map[string][]string // objects, by kind and name, with their places in the files
-	known              []string // the names of all services
-	builds             []api.Build
 	objects            []object
 	warnings, problems []api.Message
 }

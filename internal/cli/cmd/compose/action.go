@@ -2,6 +2,7 @@ package compose
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -89,8 +90,28 @@ func (o *actionOptions) Run(context.Context) error {
 		return nil
 	case len(pods) == 0:
 		return nil // all are as they should be
+	case o.verb == "restart" && refuseParts(pods) != nil:
+		return o.restartParts(pods)
+	}
+	if err := refuseParts(pods); err != nil && o.verb == "stop" {
+		return err
 	}
 	return o.again(cmdutil.Compose{}, o.verb, append(o.flags, names(pods)...)...)
+}
+
+// restartParts restarts containers of pods that several services share.
+func (o *actionOptions) restartParts(list []member) error {
+	var errs []error
+	for _, name := range names(list) {
+		var flags []string
+		for _, m := range list {
+			if m.Name == name {
+				flags = append(flags, "--container="+m.container)
+			}
+		}
+		errs = append(errs, o.again(cmdutil.Compose{}, "restart", append(flags, name)...))
+	}
+	return errors.Join(errs...)
 }
 
 func logsCommand(env *cmdutil.Env) *cli.Command {
@@ -122,7 +143,7 @@ type logsOptions struct {
 func (o *logsOptions) Complete(c *cli.Context) error {
 	o.complete(c)
 	o.tail, o.since = c.String("tail"), c.String("since")
-	o.flags = append(passedOn{"follow": "follow", "timestamps": "timestamps"}.complete(c), "--all-containers", "--ignore-errors")
+	o.flags = append(passedOn{"follow": "follow", "timestamps": "timestamps"}.complete(c), "--ignore-errors")
 	if !c.Bool("no-log-prefix") {
 		o.flags = append(o.flags, "--prefix")
 	}
@@ -160,7 +181,11 @@ func (o *logsOptions) Run(context.Context) error {
 		o.reportEmpty(p)
 		return nil
 	}
-	return o.again(cmdutil.Compose{}, "logs", append(o.flags, names(pods)...)...)
+	which := "--all-containers"
+	if len(o.words) == 1 && len(pods) == 1 { // its pod may have containers of other services
+		which = "--container=" + pods[0].container
+	}
+	return o.again(cmdutil.Compose{}, "logs", append(append(o.flags, which), names(pods)...)...)
 }
 
 func pullCommand(env *cmdutil.Env) *cli.Command {

@@ -72,10 +72,13 @@ func (o *downOptions) Run(ctx context.Context) error {
 		return err
 	}
 	whole := len(o.words) == 0
+	if err := refuseParts(pods); err != nil {
+		return err
+	}
 	if whole {
-		pods = p.pods // those of compose run, too
+		pods = p.members // those of compose run, too
 		if p.known != nil && !o.removeOrphans {
-			orphan := func(m member) bool { return m.service != "" && !slices.Contains(p.known, m.service) }
+			orphan := func(m member) bool { return m.first != "" && !has(p.known, m.first) }
 			orphans := slices.DeleteFunc(slices.Clone(pods), func(m member) bool { return !orphan(m) })
 			o.reportOrphans(p, orphans)
 			pods = slices.DeleteFunc(slices.Clone(pods), orphan)

@@ -85,7 +85,7 @@ func (o *execOptions) Run(context.Context) error {
 	if i < 0 {
 		return exitcode.InContainer(report.New(report.Failure, "podrun compose up -d "+o.words[0]+" runs it", "service %s does not run", o.words[0]))
 	}
-	line := append(slices.Concat(o.flags, o.streams()), "--stdin", pods[i].Name, "--")
+	line := append(slices.Concat(o.flags, o.streams()), "--stdin", "--container="+pods[i].container, pods[i].Name, "--")
 	return o.again(cmdutil.Compose{}, "exec", append(line, o.words[1:]...)...)
 }
 
@@ -144,6 +144,14 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	i := slices.IndexFunc(all.Services, func(s api.Service) bool { return s.Name == service })
+	if len(all.Services[i].Pods) == 0 {
+		return report.New(report.Usage, "", "service %s has a scale of 0", service)
+	}
+	pod := all.Services[i].Pods[0]
+	if slices.ContainsFunc(all.Services, func(s api.Service) bool { return s.Name != service && slices.Contains(s.Pods, pod) }) {
+		return report.New(report.Usage, "podrun compose exec "+service+" runs a command in its container", "service %s shares its network with others: they are one pod", service)
+	}
 	var others []string
 	for _, s := range all.Services {
 		if s.Name != service {
@@ -164,14 +172,10 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err := imagebuild.BuildChanged(ctx, o.env, builds, o.build); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all.Services, func(s api.Service) bool { return s.Name == service })
-	if len(all.Services[i].Pods) == 0 {
-		return report.New(report.Usage, "", "service %s has a scale of 0", service)
-	}
-	name := all.Services[i].Pods[0] + "-run-" + cmdutil.RandomSuffix()
+	name := pod + "-run-" + cmdutil.RandomSuffix()
 	line := append(slices.Concat(o.flags, o.streams()), "--name="+name)
 	if !o.detach {
 		line = append(line, "--interactive")
 	}
-	return o.again(cmdutil.Compose{Converted: &all, Service: service}, "run", append(append(line, service), o.words[1:]...)...)
+	return o.again(cmdutil.Compose{Converted: &all, Pod: pod}, "run", append(append(line, service), o.words[1:]...)...)
 }

@@ -27,14 +27,27 @@ type project struct {
 	name      string
 	namespace string
 	dirs      store.Dirs
-	pods      []member
+	members   []member
 	known     []string // the services of the file; nil: no file was read
 }
 
-// member is a pod of a project.
+// member is a service of a project, with a pod in which it runs.
 type member struct {
 	store.Pod
-	service string // "": it was made by compose run
+	service   string // "": the pod was made by compose run
+	first     string // the service that gives the pod its name and network: others may share it
+	container string
+}
+
+// label returns a name as podrun makes the name of a pod or container of it (package manifest/compose: toLabel).
+func label(name string) string {
+	name = strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), "-")
+	return strings.TrimRight(name[:min(len(name), 63)], "-")
+}
+
+// has reports whether a list has a service, as the file or as the pod spells it.
+func has(list []string, service string) bool {
+	return slices.ContainsFunc(list, func(other string) bool { return label(other) == label(service) })
 }
 
 // project finds the project and its pods. The name is from -p, the environment, the files or the directory, in this
@@ -68,7 +81,7 @@ func (o *options) project(readFiles bool) (*project, error) {
 		return nil, err
 	}
 	all, err := members(p.dirs, o.namespace, false)
-	p.pods = all[p.name]
+	p.members = all[p.name]
 	return p, err
 }
 
@@ -86,7 +99,7 @@ func (o *options) hasFiles() bool {
 	return len(o.request.Files) > 0 || err == nil && compose.Present(o.env, dir)
 }
 
-// members returns the pods of all projects of a namespace, or of all namespaces, by project.
+// members returns the services of all projects of a namespace, or of all namespaces, by project.
 func members(dirs store.Dirs, namespace string, everywhere bool) (map[string][]member, error) {
 	list, err := resource.ListPods(dirs, namespace, everywhere)
 	if err != nil {
@@ -94,9 +107,20 @@ func members(dirs store.Dirs, namespace string, everywhere bool) (map[string][]m
 	}
 	all := map[string][]member{}
 	for _, p := range list {
-		m := podview.MetadataOf(p)
-		if name := m.Annotations[podutil.AnnotationComposeProject]; name != "" {
-			all[name] = append(all[name], member{p, m.Labels[labelService]})
+		m, err := podview.ReadManifest(p)
+		if err != nil {
+			continue // it is being removed
+		}
+		name, first := m.Metadata.Annotations[podutil.AnnotationComposeProject], m.Metadata.Labels[labelService]
+		if name == "" {
+			continue
+		}
+		for _, c := range m.Spec.Containers {
+			service := c.Name
+			if first == "" || label(first) == c.Name {
+				service = first
+			}
+			all[name] = append(all[name], member{p, service, first, c.Name})
 		}
 	}
 	return all, nil
@@ -105,8 +129,8 @@ func members(dirs store.Dirs, namespace string, everywhere bool) (map[string][]m
 // services returns the names of the services that the project has, by its file or else by its pods.
 func (p *project) services() []string {
 	list := slices.Clone(p.known)
-	for _, m := range p.pods {
-		if m.service != "" {
+	for _, m := range p.members {
+		if m.service != "" && !has(p.known, m.service) {
 			list = append(list, m.service)
 		}
 	}
@@ -114,16 +138,16 @@ func (p *project) services() []string {
 	return slices.Compact(list)
 }
 
-// of returns the pods of services, or without names all pods except those of compose run.
+// of returns the members of services, or without names all members except the pods of compose run.
 func (p *project) of(services []string) (list []member, err error) {
 	var errs []error
 	for _, name := range services {
-		if !slices.Contains(p.services(), name) {
+		if !has(p.services(), name) {
 			errs = append(errs, p.unknown(name))
 		}
 	}
-	for _, m := range p.pods {
-		if m.service != "" && (len(services) == 0 || slices.Contains(services, m.service)) {
+	for _, m := range p.members {
+		if m.service != "" && (len(services) == 0 || has(services, m.service)) {
 			list = append(list, m)
 		}
 	}
@@ -143,12 +167,26 @@ func (o *options) reportEmpty(p *project) {
 	fmt.Fprintln(o.env.ErrOut, report.Escape(fmt.Sprintf("podrun: project %s has no such pods in namespace %s", p.name, p.namespace)))
 }
 
-// names returns the names of pods.
+// names returns the names of the pods.
 func names(list []member) (words []string) {
 	for _, m := range list {
-		words = append(words, m.Name)
+		if !slices.Contains(words, m.Name) {
+			words = append(words, m.Name)
+		}
 	}
 	return words
+}
+
+// refuseParts refuses services that run in the pod of another one, unless that is chosen, too: a pod is stopped and
+// removed as a whole.
+func refuseParts(list []member) error {
+	var errs []error
+	for _, m := range list {
+		if m.service != m.first && !slices.ContainsFunc(list, func(o member) bool { return o.Pod == m.Pod && o.service == m.first }) {
+			errs = append(errs, report.New(report.Failure, "", "service %[1]s runs in the pod of service %[2]s, whose network it shares: name %[2]s, too", m.service, m.first))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // convert converts the files of the project, of services and, unless they are alone, what they depend on; without services

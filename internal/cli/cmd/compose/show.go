@@ -87,7 +87,7 @@ func (o *psOptions) Run(context.Context) error {
 		return err
 	}
 	if o.all && len(o.words) == 0 {
-		pods = p.pods
+		pods = p.members
 	}
 	var rows []psRow
 	for _, m := range pods {
@@ -118,6 +118,7 @@ func (o *psOptions) print(rows []psRow) error {
 		for _, r := range rows {
 			lines = append(lines, r.Name)
 		}
+		lines = slices.Compact(lines) // services may share a pod
 	case o.format == "json":
 		for _, r := range rows {
 			text, err := json.Marshal(r)
@@ -166,7 +167,8 @@ func rowOf(p *project, m member) (psRow, error) {
 		return psRow{}, err
 	}
 	created := podview.MetadataOf(m.Pod).CreationTimestamp
-	c := &plan.Containers[0]
+	i := slices.IndexFunc(plan.Containers, func(c pod.Container) bool { return c.Name == m.container })
+	c := &plan.Containers[max(i, 0)]
 	row := psRow{
 		ID: plan.UID, Name: m.Name, Image: c.Image, Project: p.name, Service: m.service, State: state(st), CreatedAt: created.Format(time.RFC3339),
 		Publishers: []publisher{}, row: podrow.New(m.Name, created, plan, st, time.Now()),

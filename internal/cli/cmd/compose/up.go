@@ -113,13 +113,16 @@ func (o *upOptions) stale(r api.Result) (list []store.Pod, err error) {
 		return nil, err
 	}
 	var orphans []member
-	for _, m := range p.pods {
-		i := slices.IndexFunc(r.Services, func(s api.Service) bool { return s.Name == m.service })
+	var pods, chosen []string
+	for _, s := range r.Services {
+		pods, chosen = append(pods, s.Pods...), append(chosen, s.Name)
+	}
+	for _, m := range p.members {
 		switch {
-		case m.service == "":
-		case !slices.Contains(r.Known, m.service) && !o.removeOrphans:
+		case m.service == "" || m.service != m.first || slices.Contains(pods, m.Name):
+		case !has(r.Known, m.service) && !o.removeOrphans:
 			orphans = append(orphans, m)
-		case !slices.Contains(r.Known, m.service), i >= 0 && !slices.Contains(r.Services[i].Pods, m.Name):
+		case !has(r.Known, m.service), has(chosen, m.service):
 			list = append(list, m.Pod)
 		}
 	}

@@ -152,7 +152,7 @@ func (o *options) Run(ctx context.Context) error { return exitcode.InContainer(o
 func (o *options) run(ctx context.Context) error {
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer stop()
-	if o.env.Compose.Service != "" {
+	if o.env.Compose.Pod != "" {
 		docs, err := o.servicePod()
 		if err != nil {
 			return err

@@ -23,10 +23,9 @@ func (o *options) servicePod() (docs resource.Documents, err error) {
 	if err != nil {
 		return docs, err
 	}
-	service := o.env.Compose.Service
-	i := slices.IndexFunc(docs.Pods, func(p manifest.Object) bool { return p.Pod.Labels[labelService] == service })
+	i := slices.IndexFunc(docs.Pods, func(p manifest.Object) bool { return p.Pod.Name == o.env.Compose.Pod })
 	if i < 0 {
-		return docs, report.New(report.Internal, "", "service %s has no pod", service)
+		return docs, report.New(report.Internal, "", "the project has no pod %s", o.env.Compose.Pod)
 	}
 	p := docs.Pods[i].Pod
 	p.Name = o.name

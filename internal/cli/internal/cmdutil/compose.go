@@ -11,7 +11,7 @@ type Compose struct {
 	Request   api.Request // Profiles, Services and others; who reads the files adds their names
 	Search    bool        // without the names of files, the files are searched as docker compose does
 	Converted *api.Result // instead of files; nil: who reads the files converts them
-	Service   string      // podrun run: the pod of this service of Converted, instead of one of an image
+	Pod       string      // podrun run: the pod of this name of Converted, instead of one of an image
 	Recreate  Recreate
 	Leaving   []store.Pod // that up removes before it starts others
 	Build     BuildOptions
