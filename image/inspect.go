@@ -78,7 +78,7 @@ func (s *Store) Inspect(ref string) (*Inspection, error) {
 	return d, errors.Join(err1, s.describeLayers(d, rec))
 }
 
-// Annotations returns the annotations of an image's manifest and those of its layers; none if the store has another manifest
+// Annotations returns the annotations of an image's manifest and of its layers; none if the store has another manifest
 // of the same image.
 func (s *Store) Annotations(img pod.Image) (of map[string]string, layers []map[string]string, err error) {
 	rec, err := s.ReadImage(digest.Digest(img.ID))

@@ -102,7 +102,7 @@ func (r remote) Save(ctx context.Context, refs []string, to api.Target, o api.Sa
 	return err
 }
 
-// PushTree writes the files of a directory to a registry, those in files with other contents.
+// PushTree writes the files of a directory to a registry; a file in files has the contents from there.
 func (r remote) PushTree(ctx context.Context, dir, to string, annotations map[string]string, files map[string][]byte, o api.PullOptions) (string, error) {
 	request := program.Request{Op: program.PushTree, Store: r.dir, Location: api.Location{Path: dir}, Files: files, To: to, Annotations: annotations, Options: o}
 	f, err := r.client.Do(ctx, request, func(f program.Frame) { forwardProgress(f, o.Progress) }, nil)

@@ -125,7 +125,7 @@ func (f *Follower) switchTo(next *reader, err error) error {
 
 // firstSegment opens an instance's log at the position where reading begins.
 func (f *Follower) firstSegment(attempt int) (*reader, error) {
-	c, err := openTail(f.Dir, attempt, f.Tail)
+	c, err := openTail(f.Dir, attempt, f.Selection)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // openLog is the log of one instance at one moment: its files, oldest first. They stay readable
@@ -15,6 +16,7 @@ type openLog struct {
 	files    []*os.File
 	segments []int // their numbers; the file that is written to has the number that it will get
 	sizes    []int64
+	written  []time.Time // when each was written to last
 }
 
 // openInstance opens all files of an attempt; fs.ErrNotExist if there is none.
@@ -72,7 +74,7 @@ func tryOpenInstance(dir string, attempt int) (c *openLog, err error) {
 		if err != nil {
 			return c, fmt.Errorf("open log: %w", err)
 		}
-		c.sizes = append(c.sizes, st.Size())
+		c.sizes, c.written = append(c.sizes, st.Size()), append(c.written, st.ModTime())
 	}
 	return c, nil
 }
@@ -104,7 +106,16 @@ func (c *openLog) closeFirst(n int) {
 	for _, f := range c.files[:n] {
 		f.Close()
 	}
-	c.files, c.segments, c.sizes = c.files[n:], c.segments[n:], c.sizes[n:]
+	c.files, c.segments, c.sizes, c.written = c.files[n:], c.segments[n:], c.sizes[n:], c.written[n:]
+}
+
+// closeBefore closes the files that were written to last before a moment. The last file stays.
+func (c *openLog) closeBefore(moment time.Time) {
+	n := 0
+	for n < len(c.files)-1 && c.written[n].Before(moment) {
+		n++
+	}
+	c.closeFirst(n)
 }
 
 // keepFirst closes all files but the first.
@@ -112,7 +123,7 @@ func (c *openLog) keepFirst() {
 	for _, f := range c.files[1:] {
 		f.Close()
 	}
-	c.files, c.segments, c.sizes = c.files[:1], c.segments[:1], c.sizes[:1]
+	c.files, c.segments, c.sizes, c.written = c.files[:1], c.segments[:1], c.sizes[:1], c.written[:1]
 }
 
 func (c *openLog) size() (sum int64) {

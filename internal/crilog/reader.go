@@ -30,7 +30,7 @@ var All = Selection{Tail: -1}
 
 // Read passes the selected entries of one instance to sink.
 func Read(dir string, attempt int, sel Selection, sink Sink) error {
-	c, err := openTail(dir, attempt, sel.Tail)
+	c, err := openTail(dir, attempt, sel)
 	if err != nil {
 		return err
 	}
@@ -51,13 +51,18 @@ func Read(dir string, attempt int, sel Selection, sink Sink) error {
 	return sink.Flush()
 }
 
-// openTail opens an instance's log at the beginning of its last lines.
-func openTail(dir string, attempt, tail int) (*openLog, error) {
+// openTail opens an instance's log at the beginning of its last lines, and after the files that were written before
+// sel.Since.
+func openTail(dir string, attempt int, sel Selection) (*openLog, error) {
 	c, err := openInstance(dir, attempt)
-	if err != nil || tail < 0 {
+	if err != nil {
 		return c, err
 	}
-	pos, err := lastLines(c, c.size(), tail)
+	c.closeBefore(sel.Since)
+	if sel.Tail < 0 {
+		return c, nil
+	}
+	pos, err := lastLines(c, c.size(), sel.Tail)
 	if err == nil {
 		err = c.seek(pos)
 	}

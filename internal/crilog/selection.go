@@ -11,28 +11,40 @@ import (
 type sinceSink struct {
 	Sink
 	from time.Time
-	skip map[string]bool // by stream: in the middle of a dropped line
-	open map[string]bool // by stream: in the middle of a passed line
+	text []byte        // from, as FormatTime writes it
+	in   [2]lineInside // of stdout and of stderr
 }
+
+// lineInside says in the middle of which line a stream is.
+type lineInside struct{ dropped, passed bool }
 
 func since(from time.Time, sink Sink) Sink {
 	if from.IsZero() {
 		return sink
 	}
-	return &sinceSink{Sink: sink, from: from, skip: map[string]bool{}, open: map[string]bool{}}
+	return &sinceSink{Sink: sink, from: from, text: FormatTime(from)}
 }
 
 func (s *sinceSink) Entry(e Entry) error {
-	skip := s.skip[e.Stream]
-	if !skip && !s.open[e.Stream] {
-		moment, err := time.Parse(time.RFC3339Nano, string(e.Time))
-		skip = err == nil && moment.Before(s.from)
+	in := &s.in[0]
+	if e.Stream == "stderr" {
+		in = &s.in[1]
 	}
-	s.skip[e.Stream], s.open[e.Stream] = skip && e.Partial, !skip && e.Partial
-	if skip {
+	drop := in.dropped || !in.passed && s.isBefore(e.Time)
+	in.dropped, in.passed = drop && e.Partial, !drop && e.Partial
+	if drop {
 		return nil
 	}
 	return s.Sink.Entry(e)
+}
+
+// isBefore reports whether the time of an entry is before from.
+func (s *sinceSink) isBefore(stamp []byte) bool {
+	if len(stamp) == len(s.text) && stamp[len(stamp)-1] == 'Z' {
+		return bytes.Compare(stamp, s.text) < 0
+	}
+	moment, err := time.Parse(time.RFC3339Nano, string(stamp))
+	return err == nil && moment.Before(s.from)
 }
 
 // lastLines returns the position at which the last n lines of a log of size bytes begin. A line is

@@ -282,3 +282,51 @@ func TestReadSince(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestSinceSkipsFiles: a file that was written before the moment is not read, whatever the clock was when its lines were written.
+func TestSinceSkipsFiles(t *testing.T) {
+	dir := t.TempDir()
+	w := writer(t, dir, 0, Limits{MaxBytes: 10, MaxFiles: 9})
+	for _, text := range []string{"first", "second", "third"} {
+		if _, err := w.Write(Append(nil, noon, "stdout", false, []byte(text))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	at, err := time.Parse(time.RFC3339Nano, string(noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, written := range map[string]time.Time{"0.log.1": at.Add(-time.Minute), "0.log.2": at, "0.log": at.Add(-time.Minute)} {
+		if err := os.Chtimes(filepath.Join(dir, name), written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tail, want := range map[int][]string{-1: {"stdout F second", "stdout F third"}, 1: {"stdout F third"}, 9: {"stdout F second", "stdout F third"}} {
+		var k keep
+		if err := Read(dir, 0, Selection{Tail: tail, Since: at}, &k); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, k.lines); d != "" {
+			t.Errorf("the last %d lines:\n%s", tail, d)
+		}
+	}
+}
+
+// BenchmarkSince reads the last lines of a log of 50 MB in one file.
+func BenchmarkSince(b *testing.B) {
+	dir := b.TempDir()
+	var log []byte
+	line := bytes.Repeat([]byte("x"), 60)
+	for len(log) < 50_000_000 {
+		log = Append(log, noon, "stdout", false, line)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0.log"), log, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := Read(dir, 0, Selection{Tail: -1, Since: time.Now()}, &keep{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

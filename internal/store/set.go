@@ -113,8 +113,8 @@ const (
 // maxSetHistory is how many changes, and rejected versions, a record keeps.
 const maxSetHistory = 20
 
-// Reject records that a version is not tried again unless someone asks for it. If the versions of the set are images, only
-// those that differ from another version are rejected, and only the last one of each name.
+// Reject records that a version is not tried again unless someone asks for it. If the versions of the set are images,
+// only an image that differs from the other version's is rejected, and of each name only the last one.
 func (s *Set) Reject(v, than *SetVersion, reason string, now time.Time) {
 	if v.Pins != nil && than != nil {
 		s.Rejected = slices.DeleteFunc(s.Rejected, func(r SetReject) bool { return v.Pins[r.Inputs] != than.Pins[r.Inputs] })
@@ -174,10 +174,30 @@ func (s *Set) LastResult() SetResult {
 	return s.History[len(s.History)-1].Result
 }
 
+// HasGoneBack reports whether the last change has ended with the version before it.
+func (s *Set) HasGoneBack() bool {
+	return s.LastResult() == SetFailed || s.LastResult() == SetRolledBack
+}
+
 // AddHistory adds a change to the history.
 func (s *Set) AddHistory(c SetChange) {
 	s.History = append(s.History, c)
 	s.History = s.History[max(0, len(s.History)-maxSetHistory):]
+}
+
+// Members returns what the set has made: of its current version, and of the one that it tries.
+func (s *Set) Members() (list []SetMember) {
+	for _, v := range []*SetVersion{s.Current, s.Next} {
+		if v == nil {
+			continue
+		}
+		for _, m := range v.Members {
+			if !slices.Contains(list, m) {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
 }
 
 // versions returns the versions whose manifests are kept.

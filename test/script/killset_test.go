@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/scriptcmd"
+	"github.com/podrun/podrun/internal/systemd/systemdtest"
 )
 
 // killedSet are the manifests of a version of a set: VERSION, IMAGE, OTHER and READY differ.
@@ -328,4 +329,21 @@ func afterKill(state, version string, back bool) []string {
 		return []string{"v1", "v2", "v1"}
 	}
 	return []string{"v2", "v1"}
+}
+
+// TestSetAtShutdown: a version whose pods end because the machine shuts down has not failed.
+func TestSetAtShutdown(t *testing.T) {
+	b := newSetBed(t)
+	b.succeed(b.follow("v1"))
+	manager := systemdtest.Start(t, filepath.Join(b.dir, "run"))
+	for _, down := range []bool{true, false} {
+		manager.ShutDown(down)
+		if out, err := b.follow("bad").CombinedOutput(); err == nil {
+			t.Errorf("it is applied: %s", out)
+		}
+		if status := b.must("follow", "status", "site"); strings.Contains(status, "Rejected:") == down {
+			t.Errorf("in a shutdown: %v:\n%s", down, status)
+		}
+	}
+	b.must("follow", "rm", "site")
 }

@@ -78,7 +78,7 @@ const setChanges = setEnv + `set -e
 mark() { sync; sudo dmsetup message store 0 mark $1; }
 until bash -c ': </dev/tcp/127.0.0.1/5100' 2>/dev/null; do sleep 0.2; done
 push v1
-follow --timeout 170s
+follow --timeout 15m
 podrun up -d mine.yaml
 for version; do
 	push $version
@@ -89,7 +89,7 @@ for version; do
 		done
 	else
 		mark begin
-		follow --timeout 170s
+		follow --timeout 15m
 	fi
 	mark end-$version
 done`
@@ -130,8 +130,8 @@ same() { # VERSION: wait until all parts are of this version; pods of a Deployme
 	v1) image=a other=old ;;
 	v2) image=b other=new ;;
 	esac
-	podrun rollout status deployment api --timeout 120s >&2
-	podrun wait --for=condition=Ready --timeout 120s web $other >&2
+	podrun rollout status deployment api --timeout 10m >&2
+	podrun wait --for=condition=Ready --timeout 10m web $other >&2
 	for try in $(seq 100); do
 		api=$(podrun get pods -l app=api -o name | cut -d / -f 2)
 		is=$(parts 2>&1) || true
@@ -161,7 +161,7 @@ sudo iptables -D INPUT 1
 push $tag >&2
 sudo truncate -s 0 /var/requests
 begun=$(date +%s)
-follow --timeout $([ $tag = bad ] && echo 5s || echo 170s) >out 2>&1 || { [ $tag = bad ] && grep 'it is back at its former version' out; } || { cat out; exit 1; } >&2
+follow --timeout $([ $tag = bad ] && echo 5s || echo 15m) >out 2>&1 || { [ $tag = bad ] && grep 'it is back at its former version' out; } || { cat out; exit 1; } >&2
 again=$(($(date +%s) - begun))
 [ $tag = bad ] || version=$tag
 same $version

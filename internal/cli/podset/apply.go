@@ -50,7 +50,7 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 	next := &run{Run: r, outcomes: map[*podup.Target]string{}}
 	next.moving = r.PortOwners()
 	r.Leaving = slices.Clone(next.moving)
-	for _, m := range t.members() {
+	for _, m := range t.record.Members() {
 		if !slices.Contains(v.Members, m) {
 			next.leaving = append(next.leaving, m)
 			r.Leaving = append(r.Leaving, t.podsOf(m)...)
@@ -69,7 +69,7 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 	return next, nil
 }
 
-// podsOf returns the pods of a member: itself, or those of a workload.
+// podsOf returns the pods of a member: itself, or the pods of a workload.
 func (t *Transaction) podsOf(m store.SetMember) []store.Pod {
 	if m.Kind == "" {
 		return []store.Pod{t.dirs.Pod(m.Namespace, m.Name)}
@@ -88,21 +88,6 @@ func (t *Transaction) podsOf(m store.SetMember) []store.Pod {
 	return slices.Collect(maps.Values(v.StoredPods))
 }
 
-// members returns what the set has made: of its current version, and of the one that it tries.
-func (t *Transaction) members() (list []store.SetMember) {
-	for _, v := range []*store.SetVersion{t.record.Current, t.record.Next} {
-		if v == nil {
-			continue
-		}
-		for _, m := range v.Members {
-			if !slices.Contains(list, m) {
-				list = append(list, m)
-			}
-		}
-	}
-	return list
-}
-
 // memberOf returns an object of manifests as a member.
 func memberOf(o *manifest.Object) store.SetMember {
 	if o.Pod != nil {
@@ -111,8 +96,8 @@ func memberOf(o *manifest.Object) store.SetMember {
 	return store.SetMember{Kind: o.Stored.Kind, Namespace: o.Stored.Namespace, Name: o.Stored.Name}
 }
 
-// shared are the kinds of objects that a set may have in common with others. It neither changes nor removes those that it has
-// not made.
+// shared are the kinds of objects that a set may have in common with others. It neither changes nor removes an
+// object of these kinds that it has not made.
 var shared = []pod.ObjectKind{pod.KindNamespace, pod.KindClaim, pod.KindVolume}
 
 // own sets the members of a version. A name that belongs to another set, or to something that no set has made, is an
@@ -122,7 +107,7 @@ func (t *Transaction) own(v *version) error {
 	if err != nil {
 		return err
 	}
-	mine := t.members()
+	mine := t.record.Members()
 	var members []store.SetMember
 	var errs []error
 	for _, list := range [][]manifest.Object{v.docs.Pods, v.docs.Stored, v.docs.Workloads} {
@@ -174,11 +159,10 @@ func (t *Transaction) otherMembers() (map[store.SetMember]string, error) {
 		if err != nil {
 			t.env.Warn(err) // a damaged record holds up its own set only
 		}
-		other := Transaction{record: s}
 		if s == nil {
 			continue // removed meanwhile
 		}
-		for _, m := range other.members() {
+		for _, m := range s.Members() {
 			others[m] = name
 		}
 	}

@@ -56,7 +56,7 @@ func (t *Transaction) endReplacements() error {
 	if err != nil {
 		return err
 	}
-	members := t.members()
+	members := t.record.Members()
 	for _, p := range pods {
 		if !slices.Contains(members, store.SetMember{Namespace: p.Namespace, Name: p.Name}) {
 			continue
@@ -154,7 +154,7 @@ func (t *Transaction) RollBack(ctx context.Context) error {
 func (t *Transaction) Remove(ctx context.Context) error {
 	if t.record.Current != nil {
 		current := *t.record.Current
-		current.Members = t.members()
+		current.Members = t.record.Members()
 		t.record.State, t.record.Next, t.record.Current, t.record.Reason = store.SetReturning, &current, nil, "it was being removed"
 		if err := t.dirs.WriteSet(t.Name, t.record); err != nil {
 			return err

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +47,24 @@ type version struct {
 	*store.SetVersion
 	text []byte
 	docs resource.Documents
+}
+
+// newVersion returns a version with its manifests, without their documents. Its ID is the digest of the manifests and of the
+// ids of its images.
+func newVersion(v *store.SetVersion, m manifests) (*version, error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode the manifests: %w", err)
+	}
+	sum := sha256.New()
+	sum.Write(text)
+	if v.Pins != nil {
+		if err := json.NewEncoder(sum).Encode(v.Pins); err != nil {
+			return nil, fmt.Errorf("encode the images: %w", err)
+		}
+	}
+	v.ID = hex.EncodeToString(sum.Sum(nil))
+	return &version{SetVersion: v, text: text}, nil
 }
 
 // readVersion reads a recorded version.
@@ -104,21 +120,21 @@ func (t *Transaction) read() (*source, error) {
 
 // inputs returns the digest of what the machine adds to the source.
 func (t *Transaction) inputs() (string, error) {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q\n", t.env.ArtifactPath, t.env.NamespaceFlag)
-	for _, name := range t.env.EnvFiles {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return "", report.New(report.Usage, "", "cannot read the variables: %w", err)
-		}
-		fmt.Fprintf(sum, "%q\n", text)
+	vars, err := resource.Variables(t.env)
+	if err != nil {
+		return "", err
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	text, err := json.Marshal(vars)
+	if err != nil {
+		return "", fmt.Errorf("encode the variables: %w", err)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %s", t.env.ArtifactPath, t.env.NamespaceFlag, text))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // resolve fetches the images of the source, and returns its version, in which every image has a digest. The images stay
-// until keep is closed.
-func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, keep io.Closer, err error) {
+// until release.
+func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, release func(), err error) {
 	docs, err := resource.Load(s.files)
 	if err != nil {
 		return nil, nil, err
@@ -161,12 +177,9 @@ func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, keep 
 		}
 		m.Files = append(m.Files, manifestFile{Name: f.Name, Text: string(text), Namespace: f.Namespace})
 	}
-	v = &version{SetVersion: next}
-	if v.text, err = json.Marshal(m); err != nil {
-		return nil, nil, fmt.Errorf("encode the manifests: %w", err)
+	if v, err = newVersion(next, m); err != nil {
+		return nil, nil, err
 	}
-	sum := sha256.Sum256(v.text)
-	v.ID = hex.EncodeToString(sum[:])
 	for _, img := range found {
 		if !slices.Contains(v.Images, img.ID) {
 			v.Images = append(v.Images, img.ID)
@@ -174,12 +187,8 @@ func (t *Transaction) resolve(ctx context.Context, s *source) (v *version, keep 
 	}
 	slices.Sort(v.Images)
 	v.docs, err = m.documents()
-	return v, closer(run.Release), err
+	return v, run.Release, err
 }
-
-type closer func()
-
-func (c closer) Close() error { c(); return nil }
 
 // pinAll returns a name with a digest for each reference.
 func pinAll(images *image.Store, found map[pull.Request]pod.Image) (map[string]string, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/podrun/podrun/image"
@@ -15,6 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
 )
 
 // Options are how a set is changed.
@@ -63,6 +65,20 @@ type Transaction struct {
 
 	rejected   *store.SetReject // of StepRejected
 	unfinished error            // why the set could not go back, or could not be started: the source may have what helps
+}
+
+// Change begins a transaction, changes the set with change, and ends the transaction. A signal interrupts it.
+func Change(ctx context.Context, env *cmdutil.Env, o Options, change func(*Transaction, context.Context) error) error {
+	signals, stop := env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		t, err := Begin(env, o)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		return change(t, ctx)
+	})
 }
 
 // Begin locks a set and reads its record.
@@ -151,7 +167,7 @@ func (t *Transaction) Run(ctx context.Context) error {
 
 // run is Run without the output. It returns the step that was the last.
 func (t *Transaction) run(ctx context.Context) (Step, error) {
-	if t.record.State == store.SetSettled && slices.ContainsFunc(t.members(), func(m store.SetMember) bool {
+	if t.record.State == store.SetSettled && slices.ContainsFunc(t.record.Members(), func(m store.SetMember) bool {
 		return m.Kind == "" && podview.IsLost(t.dirs.Pod(m.Namespace, m.Name))
 	}) {
 		t.record.Boot = "" // as after a restart of the machine: the user's last login has ended, or processes were killed
@@ -209,11 +225,11 @@ func timeText(at time.Time) string {
 // look finds the digest of the source's version. It reads the manifests only if no registry tells the digest.
 func (t *Transaction) look(ctx context.Context) (*source, error) {
 	digest, ok, err := t.remoteDigest(ctx)
-	if err != nil || !ok {
-		if err == nil {
-			return t.read()
-		}
+	switch {
+	case err != nil:
 		return nil, err
+	case !ok:
+		return t.read()
 	}
 	s := &source{Found: Found{Digest: digest, Signed: true}}
 	s.Inputs, err = t.inputs()
@@ -222,11 +238,11 @@ func (t *Transaction) look(ctx context.Context) (*source, error) {
 
 // try changes the set to a version of its source.
 func (t *Transaction) try(ctx context.Context, s *source) error {
-	next, keep, err := t.resolve(ctx, s)
+	next, release, err := t.resolve(ctx, s)
 	if err != nil {
 		return fmt.Errorf("%s is not changed: %w", t.title(), err)
 	}
-	defer keep.Close()
+	defer release()
 	if t.record.Current != nil && t.record.Current.ID == next.ID {
 		return t.again(ctx, next)
 	}
@@ -260,7 +276,8 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 		return err
 	}
 	if err := t.carryOut(ctx, run, t.Timeout, t.Stable); err != nil {
-		if ctx.Err() != nil {
+		// Its pods may end before this process has its signal.
+		if down, _ := systemd.ShuttingDown(context.WithoutCancel(ctx)); down || ctx.Err() != nil {
 			err = errInterrupted
 		}
 		return t.goBack(context.WithoutCancel(ctx), err, result)

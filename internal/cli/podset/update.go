@@ -2,12 +2,7 @@ package podset
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/podrun/podrun/internal/cli/internal/podup"
@@ -42,7 +37,7 @@ func (t *Transaction) Finish(ctx context.Context) error {
 // Images are the images of pods.
 type Images struct {
 	Pins    map[string]string // ids, by the references in the manifests
-	Digests map[string]string // of those in their registries, where that is known
+	Digests map[string]string // of the images in their registries, where they are known
 }
 
 // ChangeImages changes the images of running pods.
@@ -65,27 +60,22 @@ func (t *Transaction) ChangeImages(ctx context.Context, pods []*manifest.Object,
 // versionOf returns the version of pods with images.
 func versionOf(pods []*manifest.Object, images Images) (*version, error) {
 	var m manifests
-	v := &version{SetVersion: &store.SetVersion{Pins: images.Pins, Digests: images.Digests}}
 	for _, o := range pods {
 		text, err := manifest.Marshal(o.Pod)
 		if err != nil {
 			return nil, err
 		}
 		m.Files = append(m.Files, manifestFile{Name: "the stored manifest", Text: string(text)})
+	}
+	v, err := newVersion(&store.SetVersion{Pins: images.Pins, Digests: images.Digests}, m)
+	if err != nil {
+		return nil, err
+	}
+	v.Digest = "sha256:" + v.ID
+	for _, o := range pods {
 		v.docs.Pods = append(v.docs.Pods, *o)
 		v.Members = append(v.Members, memberOf(o))
 	}
-	var err error
-	if v.text, err = json.Marshal(m); err != nil {
-		return nil, fmt.Errorf("encode the manifests: %w", err)
-	}
-	pins, err := json.Marshal(images.Pins)
-	if err != nil {
-		return nil, fmt.Errorf("encode the images: %w", err)
-	}
-	sum := sha256.Sum256(append(pins, v.text...))
-	v.ID = hex.EncodeToString(sum[:])
-	v.Digest = "sha256:" + v.ID
 	return v, nil
 }
 
@@ -160,7 +150,7 @@ func (t *Transaction) retag() error {
 		return nil
 	}
 	var errs []error
-	for ref, id := range maps.All(t.record.Retag) {
+	for ref, id := range t.record.Retag {
 		name := ref
 		if img, err := t.images.Resolve(ref); err == nil {
 			if img.ID == id {

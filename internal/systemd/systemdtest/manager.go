@@ -18,6 +18,7 @@ type Manager struct {
 	calls     []string
 	loadState string
 	failing   string
+	stopping  bool
 }
 
 // Start starts a manager for a user whose runtime directory is dir.
@@ -49,6 +50,13 @@ func (m *Manager) Refuse(files bool, failing string) {
 	if files {
 		m.loadState = "bad-setting"
 	}
+}
+
+// ShutDown sets whether the manager is stopping all of its units.
+func (m *Manager) ShutDown(stopping bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopping = stopping
 }
 
 func (m *Manager) serve(c net.Conn) {
@@ -99,8 +107,11 @@ func (m *Manager) answer(method string, body []any) (values []any, unit, result 
 		}
 	case "Get":
 		state := "inactive"
-		if body[1] == "LoadState" {
+		switch {
+		case body[1] == "LoadState":
 			state = m.loadState
+		case body[1] == "SystemState" && m.stopping:
+			state = "stopping"
 		}
 		return []any{dbus.MakeVariant(state)}, "", ""
 	default: // a ping

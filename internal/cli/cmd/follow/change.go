@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"fmt"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -86,21 +85,12 @@ func (o *changeOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s, err := dirs.Set(o.set.Name); err != nil || s == nil {
-		return notFound(o.set.Name)
+	if _, err := findSet(dirs, o.set.Name); err != nil {
+		return err
 	}
-	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
-		t, err := podset.Begin(o.env, o.set)
-		if err != nil {
-			return err
-		}
-		defer t.Close()
-		if err := o.change(t, ctx); err != nil {
-			return err
-		}
+	err = podset.Change(ctx, o.env, o.set, o.change)
+	if err == nil {
 		fmt.Fprintf(o.env.Out, "set/%s %s\n", o.set.Name, o.word)
-		return nil
-	})
+	}
+	return err
 }

@@ -25,7 +25,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		Usage:     "keep a set of manifests at the newest version of its source",
 		ArgsUsage: "oci://REFERENCE | oci:DIRECTORY | DIRECTORY | FILE",
 		Description: `Looks at a source of manifests, and applies a new version as a whole: it fetches
-all images first, then changes the pods and objects, removes those that the new
+all images first, then changes the pods and objects, removes what the new
 version lacks, and watches until all are ready and stay so. If they do not, or
 if the change is interrupted, the whole set goes back to its former version. A
 version that has failed is not tried again until the source changes.
@@ -113,11 +113,7 @@ func (o *followOptions) Validate() (err error) {
 			return err
 		}
 	}
-	if o.set.Name == "" {
-		o.set.Name, err = resource.SetName(o.set.Files[0])
-	} else {
-		err = resource.CheckSetName(o.set.Name)
-	}
+	o.set.Name, err = resource.SetName(o.set.Name, o.set.Files[0])
 	return errors.Join(err, o.set.Validate("follow"))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/printers"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -117,10 +118,7 @@ func (o *showOptions) Run(context.Context) error {
 	sets := []set{}
 	var errs []error
 	for _, name := range names {
-		s, err := dirs.Set(name)
-		if errors.Is(err, store.ErrBadName) || err == nil && s == nil {
-			err = notFound(name)
-		}
+		s, err := findSet(dirs, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -141,8 +139,15 @@ func (o *showOptions) Run(context.Context) error {
 	return errors.Join(errs...)
 }
 
-func notFound(name string) error {
-	return report.New(report.Failure, "podrun follow ls lists the sets", "there is no set %q", name)
+// findSet reads the record of a set. A set of podrun update, whose name has slashes, is none.
+func findSet(dirs store.Dirs, name string) (s *store.Set, err error) {
+	if resource.CheckSetName(name) == nil {
+		s, err = dirs.Set(name)
+	}
+	if err == nil && s == nil {
+		err = report.New(report.Failure, "podrun follow ls lists the sets", "there is no set %q", name)
+	}
+	return s, err
 }
 
 func printSets(env *cmdutil.Env, sets []set) error {

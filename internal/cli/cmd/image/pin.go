@@ -14,8 +14,8 @@ import (
 	"github.com/podrun/podrun/internal/report"
 )
 
-// pinFiles returns the manifests of a directory in which references have no digests, with those of the registries. A reference
-// is looked up once, so that it stands for one image in all of them.
+// pinFiles returns the manifests of a directory in which references have no digests, with the digests that the registries
+// have. A reference is looked up once, so that it stands for one image in all of them.
 func pinFiles(ctx context.Context, s *image.Store, dir string, o image.PullOptions) (map[string][]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -86,12 +86,7 @@ func (o *installFollowOptions) Validate() error {
 			return err
 		}
 	}
-	if o.units.Name = o.name; o.name == "" {
-		o.units.Name, err = resource.SetName(o.units.Source)
-	} else {
-		err = resource.CheckSetName(o.name)
-	}
-	if err != nil {
+	if o.units.Name, err = resource.SetName(o.name, o.units.Source); err != nil {
 		return err
 	}
 	return o.unitOptions.Validate()

@@ -66,7 +66,7 @@ type applyOptions struct{ runOptions }
 func (o *applyOptions) Complete(c *cli.Context) error {
 	o.complete(c)
 	o.named = "apply"
-	o.readAtomic(c)
+	o.atomicOptions.complete(c)
 	if c.IsSet("timeout") && !o.atomic {
 		o.misplaced = append(o.misplaced, "--timeout")
 	}

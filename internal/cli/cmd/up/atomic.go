@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,21 +28,12 @@ func atomicFlags() []cli.Flag {
 	}
 }
 
-// flagValues are the flags of a command line, as cli.Context has them.
-type flagValues interface {
-	Bool(name string) bool
-	String(name string) string
-	Duration(name string) time.Duration
-	IsSet(name string) bool
-}
-
-// readAtomic reads the flags.
-func (o *runOptions) readAtomic(c flagValues) {
+// complete reads the flags.
+func (o *atomicOptions) complete(c *cli.Context) {
 	o.atomic = c.Bool("atomic")
 	o.set = podset.Options{
-		Name: c.String("name"), NameGiven: c.IsSet("name"), Files: o.files, Timeout: cmp.Or(c.Duration("timeout"), podset.DefaultTimeout), Stable: c.Duration("stable"),
-		Rules:         podset.Rules{Again: true, Retry: true, AllowOlder: c.Bool("allow-older")},
-		RequireLimits: o.requireLimits, UnsafeSysctls: o.unsafeSysctls, Strict: o.strict,
+		Name: c.String("name"), NameGiven: c.IsSet("name"), Timeout: cmp.Or(c.Duration("timeout"), podset.DefaultTimeout), Stable: c.Duration("stable"),
+		Rules: podset.Rules{Again: true, Retry: true, AllowOlder: c.Bool("allow-older")},
 	}
 	for _, name := range []string{"name", "stable", "allow-older"} {
 		if !o.atomic && c.IsSet(name) {
@@ -64,24 +53,17 @@ func (o *runOptions) validateAtomic(command string) (err error) {
 		return cmdutil.UsageErrorf(command, "--atomic and --dry-run are mutually exclusive: podrun diff shows what would change")
 	case o.set.Name == "" && (len(o.files) != 1 || o.files[0] == "-" || resource.IsURL(o.files[0])):
 		return cmdutil.UsageErrorf(command, "--atomic requires --name NAME, the name of the set, for more than one file")
-	case o.set.Name == "":
-		o.set.Name, err = resource.SetName(o.files[0])
-	default:
-		err = resource.CheckSetName(o.set.Name)
 	}
+	source := ""
+	if len(o.files) == 1 {
+		source = o.files[0]
+	}
+	o.set.Name, err = resource.SetName(o.set.Name, source)
 	return errors.Join(err, o.set.Validate(command))
 }
 
 // runAtomic changes the set.
 func (o *runOptions) runAtomic(ctx context.Context) error {
-	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
-		t, err := podset.Begin(o.env, o.set)
-		if err != nil {
-			return err
-		}
-		defer t.Close()
-		return t.Run(ctx)
-	})
+	o.set.Files, o.set.RequireLimits, o.set.UnsafeSysctls, o.set.Strict = o.files, o.requireLimits, o.unsafeSysctls, o.strict
+	return podset.Change(ctx, o.env, o.set, (*podset.Transaction).Run)
 }

@@ -118,7 +118,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
-	o.readAtomic(c)
+	o.atomicOptions.complete(c)
 	o.woken, o.autoUpdate = o.env.Getenv(protocol.EnvWokenBy), c.StringSlice("auto-update")
 	for _, text := range c.StringSlice("publish") {
 		p, err := manifest.ParsePublishedPort(text)

@@ -75,9 +75,8 @@ func (u *updater) findOldImages(p *updatedPod, record *store.Set) (err error) {
 // imagesBefore returns the changes that roll a pod back. running are the ids of its images, by their references; the record
 // may have images of other pods of its unit.
 func imagesBefore(pod string, record *store.Set, running map[string]string) (changes []imageChange, err error) {
-	last := record.LastResult()
 	switch {
-	case last == store.SetFailed || last == store.SetRolledBack:
+	case record.HasGoneBack():
 		return nil, report.New(report.Failure, "podrun update "+pod+" uses the newest images", "it is already rolled back")
 	case record.Former == nil:
 		return nil, report.New(report.Failure, "podrun image ls shows what is on this machine; the manifest may name another tag", "no earlier images are recorded")

@@ -167,7 +167,7 @@ func (r *Run) pinImages(p *Target) error {
 	}
 	p.Pinned = map[string]string{}
 	changing := s.State != store.SetSettled && r.Dirs.SetChanging(name)
-	wentBack := s.State == store.SetSettled && (s.LastResult() == store.SetFailed || s.LastResult() == store.SetRolledBack)
+	wentBack := s.State == store.SetSettled && s.HasGoneBack()
 	for _, i := range manifest.Images(p.Object.Pod) {
 		ref := i.Reference
 		id := s.Retag[ref]

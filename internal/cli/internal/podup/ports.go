@@ -17,8 +17,8 @@ import (
 	"github.com/podrun/podrun/netns/hostport"
 )
 
-// openPorts opens the host ports of every pod that will be started, before anything is created. The ports
-// of a pod that is replaced still belong to the old one, and those of Leaving to pods that are removed first.
+// openPorts opens the host ports of every pod that will be started, before anything is created. A port
+// of a pod that is replaced still belongs to the old one, a port of Leaving to a pod that is removed first.
 func (r *Run) openPorts() []error {
 	var taken []pod.Port
 	for _, old := range r.Leaving {

@@ -127,7 +127,7 @@ func (r *Run) dropFailed(errs []error) error {
 	return nil
 }
 
-// inspect compares every pod with what runs, and opens the ports of those that do not run.
+// inspect compares every pod with what runs, and opens the ports of the pods that do not run.
 func (r *Run) inspect(ctx context.Context) error {
 	for _, check := range []func() []error{
 		func() []error { return r.eachTarget(func(p *Target) error { return r.chooseStep(ctx, p) }) },
@@ -182,8 +182,8 @@ func (r *Run) Ensure(ctx context.Context) (map[pull.Request]pod.Image, error) {
 	return byRequest, errors.Join(append(errs, r.recordFailedPulls())...)
 }
 
-// pullImages makes images available, concurrently; with localOnly it contacts no registry. failed holds those that
-// are not available.
+// pullImages makes images available, concurrently; with localOnly it contacts no registry. failed has the errors of
+// the images that are not available.
 func (r *Run) pullImages(ctx context.Context, requests []pull.Request, localOnly bool) (byRequest map[pull.Request]pod.Image, failed map[pull.Request]error, err error) {
 	images, err := r.Env.Deps.OpenImages(r.Dirs)
 	if err != nil {

@@ -34,7 +34,7 @@ func SetStatus(s *store.Set, changing bool) string {
 	switch {
 	case s.State == store.SetSettled && s.Current == nil:
 		return "Failed"
-	case s.State == store.SetSettled && len(s.History) > 0 && s.History[len(s.History)-1].Result == store.SetFailed:
+	case s.State == store.SetSettled && s.LastResult() == store.SetFailed:
 		return "RolledBack"
 	case s.State == store.SetSettled:
 		return "Ready"

@@ -69,7 +69,11 @@ func (e renamed) Unwrap() error { return e.error }
 
 // openArtifact fetches an artifact, and finds its manifests.
 func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
-	img, err := fetchArtifact(env, file)
+	images, err := env.ImageStore()
+	if err != nil {
+		return nil, err
+	}
+	img, err := fetchArtifact(env, images, file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the manifests %s: %w", file, err)
 	}
@@ -88,7 +92,7 @@ func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 	a.Digest = img.Digest
 	written, err := copyFiles(img.Layers, a.top)
 	if err == nil {
-		a.Annotations, err = annotationsOf(env, img)
+		a.Annotations, err = annotationsOf(images, img)
 	}
 	if err == nil {
 		a.files, err = a.manifests(env.ArtifactPath, written, img.Artifact)
@@ -105,11 +109,7 @@ const packedAnnotation = "io.deis.oras.content.unpack"
 
 // annotationsOf returns the annotations of an artifact; none if the store has them of another artifact with the same files
 // only. A layer whose manifests podrun would not see is an error.
-func annotationsOf(env *cmdutil.Env, img pod.Image) (map[string]string, error) {
-	s, err := env.ImageStore()
-	if err != nil {
-		return nil, err
-	}
+func annotationsOf(s *image.Store, img pod.Image) (map[string]string, error) {
 	annotations, layers, err := s.Annotations(img)
 	for _, l := range layers {
 		if l[packedAnnotation] == "true" {
@@ -131,8 +131,12 @@ func artifactName(file string) string {
 	return name
 }
 
-// SetName returns the name of the set that has a source, from the last part of its repository or directory.
-func SetName(source string) (string, error) {
+// SetName returns the name of the set that has a source: the given one or, if it is "", the last part of the source's
+// repository or directory.
+func SetName(given, source string) (string, error) {
+	if given != "" {
+		return given, CheckSetName(given)
+	}
 	if IsArtifact(source) {
 		source = artifactName(source)
 	} else if full, err := filepath.Abs(source); err == nil { // for "." and ".."
@@ -151,11 +155,7 @@ func CheckSetName(name string) error {
 }
 
 // fetchArtifact fetches an artifact into the image store. One that is named by its digest is not fetched again.
-func fetchArtifact(env *cmdutil.Env, file string) (img pod.Image, err error) {
-	s, err := env.ImageStore()
-	if err != nil {
-		return img, err
-	}
+func fetchArtifact(env *cmdutil.Env, s *image.Store, file string) (img pod.Image, err error) {
 	var location api.Location
 	if name, ok := strings.CutPrefix(file, "oci://"); ok {
 		if strings.Contains(name, "@") {
@@ -249,8 +249,8 @@ func copyFile(root *os.Root, name, to string, limit int64) (int64, error) {
 	return n, errors.Join(err, out.Close())
 }
 
-// manifests returns the paths of the manifests in the directory sub: those of a compose project in the order of its layers,
-// else all, as Flux reads them (kustomize-controller: generator.go), sorted.
+// manifests returns the paths of the manifests in the directory sub: of a compose project in the order of its layers,
+// else as Flux reads them (kustomize-controller: generator.go), sorted.
 func (a *artifact) manifests(sub string, written []string, kind string) ([]string, error) {
 	if sub != "" && !fs.ValidPath(sub) {
 		return nil, report.New(report.Usage, "", "--path %s is not a path in it", sub)

@@ -55,7 +55,7 @@ func (s *Source) wrongNamespace(o *manifest.Object) error {
 }
 
 // decodeFiles decodes the objects of sources without defaults and validation, except that it sets the
-// namespace of those that have none.
+// namespace of an object that has none.
 func decodeFiles(sources []Source) ([]manifest.Object, error) {
 	return decodeAll(sources, func(file string, data []byte, namespace string) ([]manifest.Object, error) {
 		found, err := manifest.Decode(file, data)

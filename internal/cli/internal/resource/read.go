@@ -104,7 +104,7 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	if env.ArtifactPath != "" && !slices.ContainsFunc(files, IsArtifact) {
 		errs = append(errs, report.New(report.Usage, "podrun up oci://REFERENCE --path DIRECTORY", "--path chooses a directory of an artifact, and no file is one"))
 	}
-	vars, err := readVariables(env, env.EnvFiles)
+	vars, err := Variables(env)
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +129,11 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	return all, errors.Join(errs...)
 }
 
-// readVariables returns the variables of files; a later file replaces those of an earlier one.
-func readVariables(env *cmdutil.Env, files []string) (map[string]string, error) {
+// Variables returns the variables of the files of --env-file; a later file replaces variables of an earlier one. A line
+// without a value has its variable from the environment.
+func Variables(env *cmdutil.Env) (map[string]string, error) {
 	vars := map[string]string{}
-	for _, file := range files {
+	for _, file := range env.EnvFiles {
 		lines, err := cmdutil.ReadEnvFile(file)
 		if err != nil {
 			return nil, err
