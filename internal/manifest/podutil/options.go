@@ -27,8 +27,8 @@ const (
 // AnnotationUser is OptionUser for every container of the pod.
 const AnnotationUser = optionDomain + "/" + OptionUser
 
-// ContainerOptions are the options of containers.
-var ContainerOptions = []string{OptionUlimits, OptionUser, OptionGroups, OptionMaxRestarts}
+// containerOptions are the options of containers.
+var containerOptions = []string{OptionUlimits, OptionUser, OptionGroups, OptionMaxRestarts}
 
 // optionDomain is the domain of podrun's annotations.
 const optionDomain = "podrun.dev"
@@ -37,10 +37,10 @@ const optionDomain = "podrun.dev"
 func CutContainerOption(key string) (option, container string, ok bool) {
 	domain, name, _ := strings.Cut(key, "/")
 	if domain == optionDomain {
-		return name, "", slices.Contains(ContainerOptions, name)
+		return name, "", slices.Contains(containerOptions, name)
 	}
 	option, found := strings.CutSuffix(domain, "."+optionDomain)
-	return option, name, found && slices.Contains(ContainerOptions, option)
+	return option, name, found && slices.Contains(containerOptions, option)
 }
 
 // ContainerOption returns the value of an option for a container, or "".

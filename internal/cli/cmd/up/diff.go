@@ -141,6 +141,7 @@ func podDiff(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) 
 			return nil, nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 		}
 		podutil.FillSystemFields(planned, string(there.UID), there.CreationTimestamp.Time)
+		podutil.KeepHostPorts(there, planned)
 		planned.Generation = max(o.Pod.Generation, there.Generation)
 		planned.Spec.EphemeralContainers = build.MergeEphemeralContainers(there, planned)
 		if old, err = printers.PrintPod(there, printers.YAML); err != nil {
