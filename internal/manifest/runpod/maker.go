@@ -18,13 +18,12 @@ import (
 
 // Host is what the options depend on besides their values.
 type Host struct {
-	Dir         string                                      // relative paths begin here
-	LookupEnv   func(name string) (string, bool)            // the value of -e NAME
-	ReadEnvFile func(path string) ([]string, error)         // the lines NAME=VALUE, or NAME
-	ReadFile    func(path string) ([]byte, error)           // the lines of --label-file
-	Stat        func(path string) (fs.FileMode, error)      // the kind of a device
-	FreePort    func(p corev1.ContainerPort) (int32, error) // a host port for a port without one
-	SELinux     func() bool                                 // whether files have labels
+	Dir         string                                 // relative paths begin here
+	LookupEnv   func(name string) (string, bool)       // the value of -e NAME
+	ReadEnvFile func(path string) ([]string, error)    // the lines NAME=VALUE, or NAME
+	ReadFile    func(path string) ([]byte, error)      // the lines of --label-file
+	Stat        func(path string) (fs.FileMode, error) // the kind of a device
+	SELinux     func() bool                            // whether files have labels
 }
 
 // StopSeconds is the grace period of docker stop and podman stop.
@@ -92,7 +91,7 @@ var flags = []string{"init", "no-healthcheck", "privileged", "read-only"}
 var options = map[string]func(c *Container, value string) error{
 	"add-host": (*Container).addHost, "annotation": (*Container).annotation, "cap-add": (*Container).capAdd, "cap-drop": (*Container).capDrop,
 	"cpus": (*Container).cpus, "device": (*Container).device, "dns": (*Container).dns, "dns-option": (*Container).dnsOption, "dns-search": (*Container).dnsSearch,
-	"entrypoint": (*Container).entrypoint, "env": (*Container).env, "env-file": (*Container).envFile, "expose": (*Container).expose, "gpus": (*Container).gpus,
+	"entrypoint": (*Container).entrypoint, "env": (*Container).env, "env-file": (*Container).envFile, "gpus": (*Container).gpus,
 	"group-add": (*Container).groupAdd, "health-cmd": (*Container).healthCmd, "health-interval": (*Container).healthInterval,
 	"health-on-failure": (*Container).healthOnFailure, "health-retries": (*Container).healthRetries, "health-start-period": (*Container).healthStartPeriod,
 	"health-startup-cmd": (*Container).startupCmd, "health-startup-interval": (*Container).startupInterval, "health-startup-retries": (*Container).startupRetries,
