@@ -40,7 +40,7 @@ func containerKeysToL() []key {
 		set(c, "EnvironmentFile", "env-file", words, "read when the unit is made"),
 		{c, "EnvironmentHost", keyNoEffect, "`no`; `yes` is refused", "", once},
 		{c, "Exec", keySupported, "the words after the image", "", once},
-		set(c, "ExposeHostPort", "expose", each, "a port in the manifest; pods reach every port of each other"),
+		{c, "ExposeHostPort", keyNoEffect, "pods reach every port of each other", "", each},
 		{c, "GIDMap", keyRefused, noteUserNS, "", each},
 		{c, "GlobalArgs", keyRefused, noteArgs, "", each},
 		{c, "Group", keySupported, "with `User`: `podrun run --user USER:GROUP`", "", once},

@@ -34,3 +34,35 @@ func FuzzKube(f *testing.F) {
 		}
 	})
 }
+
+// FuzzContainer: no text crashes the translation of a container, in a Pod of its own or of a .pod file, and what it
+// becomes has a manifest.
+func FuzzContainer(f *testing.F) {
+	f.Add("[Container]\nImage=x\nVolume=data.volume:/x:ro\nMount=type=tmpfs,dst=/y\nPublishPort=[::1]::80-81/udp\nEnvironment=A=1 \"B=%h ${C}\"\nExec=a '\\x41' \\", "[Volume]\nDriver=image\nImage=y\n")
+	f.Add("[Container]\nImage=x\nPod=p.pod\nEntrypoint=[\"a\"]\nPodmanArgs=--cpus 1 --init\nAddDevice=-/dev/x\nSecret=a,type=env\nHealthCmd=[\"CMD\"]\n[Service]\nRestart=always\n", "[Volume]\n")
+	f.Fuzz(func(t *testing.T, text, volume string) {
+		s := testSet("# p.pod\n[Pod]\nVolume=data.volume:/shared\nPublishPort=80\n", "# data.volume\n"+volume, "# web.container\n"+text)
+		for _, name := range []string{"web.container", "p.pod"} {
+			u, err := s.Unit(name)
+			switch {
+			case err != nil && err.Error() == "":
+				t.Fatal("refused without a word")
+			case err != nil:
+				continue
+			}
+			if _, err := u.Manifest(); err != nil {
+				t.Fatal(err)
+			}
+			for _, lines := range u.Extra {
+				if strings.ContainsAny(strings.Join(lines, ""), "\n\r\x00") {
+					t.Fatalf("%q has more than a line", lines)
+				}
+			}
+			for _, link := range Links("web.service", u.Extra["Install"]) {
+				if strings.HasPrefix(link, "/") || strings.HasPrefix(link, "..") {
+					t.Fatalf("the link %q is elsewhere", link)
+				}
+			}
+		}
+	})
+}

@@ -30,8 +30,10 @@ func (s *Set) isTemplate(name string) bool {
 	return strings.HasSuffix(stem, "@") && err == nil && q.last("Install", "DefaultInstance") == ""
 }
 
-// linkDirs are the ends of the directories whose links start a unit with another.
-var linkDirs = map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/", "UpheldBy": ".upholds/"}
+// linkDirs returns the ends of the directories whose links start a unit with another.
+func linkDirs() map[string]string {
+	return map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/", "UpheldBy": ".upholds/"}
+}
 
 // Links returns the links to a unit that the lines of its section [Install] ask for, below the directory of units. A
 // generator makes them: systemctl enable does not change its units.
@@ -41,7 +43,7 @@ func Links(unit string, install []string) (list []string) {
 		names, _ := splitWords(value)
 		for _, name := range names {
 			link := name
-			if dir := linkDirs[key]; dir != "" {
+			if dir := linkDirs()[key]; dir != "" {
 				link = name + dir + unit
 			} else if key != "Alias" {
 				continue

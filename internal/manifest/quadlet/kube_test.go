@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/manifest/runpod"
 )
@@ -14,7 +13,6 @@ import (
 // testSet are files, named in their first line as in "# web.kube", of a machine.
 func testSet(texts ...string) *Set {
 	s := &Set{Files: map[string][]File{}, Specifiers: map[byte]string{'h': "/home/dev"}, Host: runpod.Host{
-		FreePort:    func(corev1.ContainerPort) (int32, error) { return 31000, nil },
 		SELinux:     func() bool { return false },
 		ReadEnvFile: func(path string) ([]string, error) { return []string{"FILE=" + path}, nil },
 		Stat: func(path string) (fs.FileMode, error) {

@@ -85,10 +85,12 @@ var podOnly = []string{"AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "
 // times.
 var memberKeys = []string{"RestartSec", "RestartSteps", "RestartMaxDelaySec", "TimeoutSec", "TimeoutStartSec", "TimeoutStopSec", "Environment", "Type"}
 
-// restarts are the policies of a container for values of Restart=.
-var restarts = map[string]corev1.ContainerRestartPolicy{
-	"no": corev1.ContainerRestartPolicyNever, "always": corev1.ContainerRestartPolicyAlways, "on-failure": corev1.ContainerRestartPolicyOnFailure,
-	"on-abnormal": corev1.ContainerRestartPolicyOnFailure, "on-abort": corev1.ContainerRestartPolicyOnFailure,
+// restarts returns the policies of a container for values of Restart=.
+func restarts() map[string]corev1.ContainerRestartPolicy {
+	return map[string]corev1.ContainerRestartPolicy{
+		"no": corev1.ContainerRestartPolicyNever, "always": corev1.ContainerRestartPolicyAlways, "on-failure": corev1.ContainerRestartPolicyOnFailure,
+		"on-abnormal": corev1.ContainerRestartPolicyOnFailure, "on-abort": corev1.ContainerRestartPolicyOnFailure,
+	}
 }
 
 // member takes the sections of a container of the pod into the pod's unit.
@@ -121,7 +123,7 @@ func (p *parser) member(m *parser, c *runpod.Container) {
 		p.add("Install", a.String())
 	}
 	for _, a := range m.q.sections["Service"] {
-		policy, known := restarts[a.Value]
+		policy, known := restarts()[a.Value]
 		switch {
 		case a.Key == "Restart" && known:
 			c.RestartPolicy = &policy

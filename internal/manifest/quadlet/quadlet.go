@@ -55,14 +55,16 @@ type Set struct {
 	Specifiers map[byte]string   // systemd's specifiers of the user and the machine, by their letters
 }
 
-// sections are the sections of the kinds of files.
-var sections = map[string]string{
-	".kube": "Kube", ".container": "Container", ".pod": "Pod", ".volume": "Volume", ".network": "Network",
-	".image": "Image", ".build": "Build", ".artifact": "Artifact",
+// sections returns the sections of the kinds of files.
+func sections() map[string]string {
+	return map[string]string{
+		".kube": "Kube", ".container": "Container", ".pod": "Pod", ".volume": "Volume", ".network": "Network",
+		".image": "Image", ".build": "Build", ".artifact": "Artifact",
+	}
 }
 
 // IsFile reports whether a file has the name of a file of Quadlet.
-func IsFile(name string) bool { return sections[filepath.Ext(name)] != "" }
+func IsFile(name string) bool { return sections()[filepath.Ext(name)] != "" }
 
 // isUnit reports whether a file of Quadlet has a unit, rather than being a part of others.
 func isUnit(name string) bool {
@@ -120,7 +122,7 @@ func (s *Set) open(name string) (*parser, error) {
 		return nil, err
 	}
 	ext := filepath.Ext(name)
-	p := &parser{set: s, q: q, path: files[0].Name, section: sections[ext], stem: strings.TrimSuffix(name, ext)}
+	p := &parser{set: s, q: q, path: files[0].Name, section: sections()[ext], stem: strings.TrimSuffix(name, ext)}
 	p.unit.Extra = map[string][]string{"Install": nil}
 	p.keys()
 	return p, nil
@@ -267,8 +269,8 @@ func (s *Set) serviceOf(name string) (string, error) {
 		return "", nil
 	case ext == ".container" && q.last("Container", "Pod") != "":
 		return s.serviceOf(q.last("Container", "Pod"))
-	case q.last(sections[ext], "ServiceName") != "":
-		return strings.TrimSuffix(q.last(sections[ext], "ServiceName"), ".service") + ".service", nil
+	case q.last(sections()[ext], "ServiceName") != "":
+		return strings.TrimSuffix(q.last(sections()[ext], "ServiceName"), ".service") + ".service", nil
 	case ext == ".pod":
 		return podService(stem) + ".service", nil
 	}

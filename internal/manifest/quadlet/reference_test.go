@@ -87,6 +87,6 @@ and the manifest. Values may have systemd's specifiers (` + "`%h`, `%t`, `%i`, `
 
 // noFlag are options of package runpod that podrun run has no flag for.
 var noFlag = map[string]bool{
-	"expose": true, "secret": true, "tz": true, "health-startup-cmd": true, "health-startup-interval": true, "health-startup-retries": true,
+	"secret": true, "tz": true, "health-startup-cmd": true, "health-startup-interval": true, "health-startup-retries": true,
 	"health-startup-success": true, "health-startup-timeout": true,
 }

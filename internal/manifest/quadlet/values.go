@@ -111,9 +111,11 @@ func (p *parser) variable(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// escapes are the characters after a backslash, without numbers (systemd.syntax(7), QUOTING).
-var escapes = map[byte]string{
-	'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\\': `\`, '"': `"`, '\'': "'", 's': " ", ';': ";",
+// escapes returns the characters after a backslash, without numbers (systemd.syntax(7), QUOTING).
+func escapes() map[byte]string {
+	return map[byte]string{
+		'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v", '\\': `\`, '"': `"`, '\'': "'", 's': " ", ';': ";",
+	}
 }
 
 // splitWords splits a line into words (systemd.syntax(7), QUOTING). An unknown escape sequence stays as it is, as with
@@ -155,7 +157,7 @@ func splitWords(line string) (list []string, err error) {
 
 // unescape returns the text of an escape sequence without its backslash, and its length.
 func unescape(text string) (string, int) {
-	if plain, ok := escapes[text[0]]; ok {
+	if plain, ok := escapes()[text[0]]; ok {
 		return plain, 1
 	}
 	digits, base, start := 3, 8, 0

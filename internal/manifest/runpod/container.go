@@ -60,18 +60,22 @@ func (c *Container) envFile(file string) error {
 	return err
 }
 
-// restarts are the policies of restarts, and pulls the policies of pulls.
-var (
-	restarts = map[string]corev1.RestartPolicy{
+// restarts returns the policies of restarts by docker's words.
+func restarts() map[string]corev1.RestartPolicy {
+	return map[string]corev1.RestartPolicy{
 		"no": corev1.RestartPolicyNever, "on-failure": corev1.RestartPolicyOnFailure,
 		"always": corev1.RestartPolicyAlways, "unless-stopped": corev1.RestartPolicyAlways,
 	}
-	pulls = map[string]corev1.PullPolicy{"always": corev1.PullAlways, "missing": corev1.PullIfNotPresent, "never": corev1.PullNever}
-)
+}
+
+// pulls returns the policies of pulls by docker's words.
+func pulls() map[string]corev1.PullPolicy {
+	return map[string]corev1.PullPolicy{"always": corev1.PullAlways, "missing": corev1.PullIfNotPresent, "never": corev1.PullNever}
+}
 
 func (c *Container) restart(value string) error {
 	word, attempts, limited := strings.Cut(value, ":")
-	policy, known := restarts[word]
+	policy, known := restarts()[word]
 	switch {
 	case limited && word == "on-failure":
 		if err := c.option(podutil.OptionMaxRestarts, attempts); err != nil {
@@ -85,7 +89,7 @@ func (c *Container) restart(value string) error {
 }
 
 func (c *Container) pull(value string) error {
-	policy, known := pulls[value]
+	policy, known := pulls()[value]
 	if !known {
 		return errors.New("use always, missing or never")
 	}

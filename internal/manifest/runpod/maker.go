@@ -18,13 +18,12 @@ import (
 
 // Host is what the options depend on besides their values.
 type Host struct {
-	Dir         string                                      // relative paths begin here
-	LookupEnv   func(name string) (string, bool)            // the value of -e NAME
-	ReadEnvFile func(path string) ([]string, error)         // the lines NAME=VALUE, or NAME
-	ReadFile    func(path string) ([]byte, error)           // the lines of --label-file
-	Stat        func(path string) (fs.FileMode, error)      // the kind of a device
-	FreePort    func(p corev1.ContainerPort) (int32, error) // a host port for a port without one
-	SELinux     func() bool                                 // whether files have labels
+	Dir         string                                 // relative paths begin here
+	LookupEnv   func(name string) (string, bool)       // the value of -e NAME
+	ReadEnvFile func(path string) ([]string, error)    // the lines NAME=VALUE, or NAME
+	ReadFile    func(path string) ([]byte, error)      // the lines of --label-file
+	Stat        func(path string) (fs.FileMode, error) // the kind of a device
+	SELinux     func() bool                            // whether files have labels
 }
 
 // StopSeconds is the grace period of docker stop and podman stop.
@@ -73,7 +72,7 @@ func (c *Container) Command(words []string) { c.words = words }
 
 // Set sets an option, without its dashes. The error names neither the option nor the value.
 func (c *Container) Set(option, value string) error {
-	set, ok := options[option]
+	set, ok := options()[option]
 	if !ok {
 		return errors.New("podrun has no such option")
 	}
@@ -81,29 +80,31 @@ func (c *Container) Set(option, value string) error {
 }
 
 // Known reports whether there is an option, and Flag whether it has no value.
-func Known(option string) bool { _, ok := options[option]; return ok }
+func Known(option string) bool { _, ok := options()[option]; return ok }
 
 // Flag reports whether an option is set by its name alone.
 func Flag(option string) bool { return slices.Contains(flags, option) }
 
 var flags = []string{"init", "no-healthcheck", "privileged", "read-only"}
 
-// options are the options by their names. Each function adds to the container or its Pod.
-var options = map[string]func(c *Container, value string) error{
-	"add-host": (*Container).addHost, "annotation": (*Container).annotation, "cap-add": (*Container).capAdd, "cap-drop": (*Container).capDrop,
-	"cpus": (*Container).cpus, "device": (*Container).device, "dns": (*Container).dns, "dns-option": (*Container).dnsOption, "dns-search": (*Container).dnsSearch,
-	"entrypoint": (*Container).entrypoint, "env": (*Container).env, "env-file": (*Container).envFile, "expose": (*Container).expose, "gpus": (*Container).gpus,
-	"group-add": (*Container).groupAdd, "health-cmd": (*Container).healthCmd, "health-interval": (*Container).healthInterval,
-	"health-on-failure": (*Container).healthOnFailure, "health-retries": (*Container).healthRetries, "health-start-period": (*Container).healthStartPeriod,
-	"health-startup-cmd": (*Container).startupCmd, "health-startup-interval": (*Container).startupInterval, "health-startup-retries": (*Container).startupRetries,
-	"health-startup-success": (*Container).startupSuccess, "health-startup-timeout": (*Container).startupTimeout, "health-timeout": (*Container).healthTimeout,
-	"hostname": (*Container).hostname, "init": (*Container).init, "label": (*Container).label, "label-file": (*Container).labelFile,
-	"memory": (*Container).memory, "mount": (*Container).mountOption, "network": (*Container).setNetwork, "no-healthcheck": (*Container).noHealthcheck,
-	"pids-limit": (*Container).pidsLimit, "privileged": (*Container).privileged, "publish": (*Container).publish, "pull": (*Container).pull,
-	"read-only": (*Container).readOnly, "restart": (*Container).restart, "secret": (*Container).secret, "security-opt": (*Container).securityOpt,
-	"shm-size": (*Container).shmSize, "stop-signal": (*Container).stopSignal, "stop-timeout": (*Container).stopTimeout, "sysctl": (*Container).sysctl,
-	"tmpfs": (*Container).tmpfs, "tz": (*Container).timezone, "ulimit": (*Container).ulimit, "user": (*Container).user, "volume": (*Container).volume,
-	"workdir": (*Container).workdir,
+// options returns the options by their names. Each function adds to the container or its Pod.
+func options() map[string]func(c *Container, value string) error {
+	return map[string]func(c *Container, value string) error{
+		"add-host": (*Container).addHost, "annotation": (*Container).annotation, "cap-add": (*Container).capAdd, "cap-drop": (*Container).capDrop,
+		"cpus": (*Container).cpus, "device": (*Container).device, "dns": (*Container).dns, "dns-option": (*Container).dnsOption, "dns-search": (*Container).dnsSearch,
+		"entrypoint": (*Container).entrypoint, "env": (*Container).env, "env-file": (*Container).envFile, "gpus": (*Container).gpus,
+		"group-add": (*Container).groupAdd, "health-cmd": (*Container).healthCmd, "health-interval": (*Container).healthInterval,
+		"health-on-failure": (*Container).healthOnFailure, "health-retries": (*Container).healthRetries, "health-start-period": (*Container).healthStartPeriod,
+		"health-startup-cmd": (*Container).startupCmd, "health-startup-interval": (*Container).startupInterval, "health-startup-retries": (*Container).startupRetries,
+		"health-startup-success": (*Container).startupSuccess, "health-startup-timeout": (*Container).startupTimeout, "health-timeout": (*Container).healthTimeout,
+		"hostname": (*Container).hostname, "init": (*Container).init, "label": (*Container).label, "label-file": (*Container).labelFile,
+		"memory": (*Container).memory, "mount": (*Container).mountOption, "network": (*Container).setNetwork, "no-healthcheck": (*Container).noHealthcheck,
+		"pids-limit": (*Container).pidsLimit, "privileged": (*Container).privileged, "publish": (*Container).publish, "pull": (*Container).pull,
+		"read-only": (*Container).readOnly, "restart": (*Container).restart, "secret": (*Container).secret, "security-opt": (*Container).securityOpt,
+		"shm-size": (*Container).shmSize, "stop-signal": (*Container).stopSignal, "stop-timeout": (*Container).stopTimeout, "sysctl": (*Container).sysctl,
+		"tmpfs": (*Container).tmpfs, "tz": (*Container).timezone, "ulimit": (*Container).ulimit, "user": (*Container).user, "volume": (*Container).volume,
+		"workdir": (*Container).workdir,
+	}
 }
 
 // Finish sets the fields that several options decide, and returns the errors of options that do not fit together.

@@ -36,26 +36,19 @@ func (c *Container) setNetwork(value string) error {
 	return nil
 }
 
-// publish forwards a host port: [IP:][HOST:]CONTAINER[/PROTOCOL], where both ports may be ranges. Without HOST it
-// chooses a free port of this machine.
+// publish forwards a host port: [IP:][HOST:]CONTAINER[/PROTOCOL], where both ports may be ranges. Without HOST the Pod
+// gets a free port of the machine when it starts.
 func (c *Container) publish(word string) error {
-	ports, err := c.parsePorts(word)
+	ports, err := parsePorts(word)
 	c.Ports, c.publishes = append(c.Ports, ports...), true
-	return err
-}
-
-// expose lists a port of the container, which other pods reach in any case.
-func (c *Container) expose(word string) error {
-	ports, err := c.parsePorts(word)
-	for _, port := range ports {
-		port.HostPort = 0
-		c.Ports = append(c.Ports, port)
+	if slices.ContainsFunc(ports, func(p corev1.ContainerPort) bool { return p.HostPort == 0 }) {
+		c.pod.annotate(podutil.AnnotationFreeHostPorts, "true")
 	}
 	return err
 }
 
 // parsePorts parses a port, or a range of ports.
-func (c *Container) parsePorts(word string) (list []corev1.ContainerPort, err error) {
+func parsePorts(word string) (list []corev1.ContainerPort, err error) {
 	numbers, protocol, _ := strings.Cut(word, "/")
 	port := corev1.ContainerPort{Protocol: corev1.ProtocolTCP}
 	switch protocol {
@@ -96,10 +89,8 @@ func (c *Container) parsePorts(word string) (list []corev1.ContainerPort, err er
 	for i := range count {
 		one := port
 		one.ContainerPort = int32(first + i)
-		if one.HostPort = int32(firstHost + i); host == "" {
-			if one.HostPort, err = c.host.FreePort(one); err != nil {
-				return nil, err
-			}
+		if host != "" {
+			one.HostPort = int32(firstHost + i)
 		}
 		list = append(list, one)
 	}

@@ -6,18 +6,15 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
-// testHost is a machine with two devices, SELinux, and the free port 31000.
+// testHost is a machine with two devices, and SELinux.
 func testHost() Host {
 	return Host{
 		Dir:         "/home/dev",
 		LookupEnv:   func(name string) (string, bool) { return "outside", name == "FROM" },
 		ReadEnvFile: func(path string) ([]string, error) { return []string{"A=1", "A=2", "FROM"}, nil },
 		ReadFile:    func(path string) ([]byte, error) { return []byte("# mine\na=1\n\n b=2 \n"), nil },
-		FreePort:    func(corev1.ContainerPort) (int32, error) { return 31000, nil },
 		SELinux:     func() bool { return true },
 		Stat: func(path string) (fs.FileMode, error) {
 			switch path {
@@ -70,7 +67,6 @@ func TestOptions(t *testing.T) {
 		"entrypoint ":                                `"command":["run"]`,
 		"env A=$(B)":                                 `"env":[{"name":"A","value":"$$(B)"}]`,
 		"env-file x":                                 `"env":[{"name":"A","value":"2"},{"name":"FROM","value":"outside"}]`,
-		"expose 80/udp":                              `"ports":[{"containerPort":80,"protocol":"UDP"}]`,
 		"gpus all":                                   `"limits":{"nvidia.com/gpu=all":"1"}`,
 		"gpus 2":                                     `"limits":{"nvidia.com/gpu":"2"}`,
 		"group-add video":                            `"annotations":{"groups.podrun.dev/app":"video"}`,
@@ -98,7 +94,7 @@ func TestOptions(t *testing.T) {
 		"pids-limit 5":                                          `"limits":{"pids":"5"}`,
 		"privileged true":                                       `"privileged":true`,
 		"publish 127.0.0.1:53:54/udp":                           `"ports":[{"hostPort":53,"containerPort":54,"protocol":"UDP","hostIP":"127.0.0.1"}]`,
-		"publish 80":                                            `"ports":[{"hostPort":31000,"containerPort":80,"protocol":"TCP"}]`,
+		"publish 80":                                            `"annotations":{"podrun.dev/free-host-ports":"true"}`,
 		"publish [::1]:8-9:1-2":                                 `"ports":[{"hostPort":8,"containerPort":1,"protocol":"TCP","hostIP":"::1"},{"hostPort":9,"containerPort":2,"protocol":"TCP","hostIP":"::1"}]`,
 		"pull always":                                           `"imagePullPolicy":"Always"`,
 		"read-only true":                                        `"readOnlyRootFilesystem":true`,

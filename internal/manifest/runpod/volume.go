@@ -46,7 +46,7 @@ func (m *mount) volumeOption(c *Container, option string) error {
 	case "z", "Z": // podman relabels the files only where SELinux is enabled
 		return c.checkRelabel()
 	default:
-		if _, ok := propagations[option]; !ok {
+		if _, ok := propagations()[option]; !ok {
 			return fmt.Errorf("unknown option %q: use ro, rw, z, Z, rslave or rshared", option)
 		}
 		m.propagation = option
@@ -71,9 +71,11 @@ type mount struct {
 	size, mode           string // of a tmpfs
 }
 
-// propagations are Kubernetes' modes. Docker's modes without r are for the mount alone.
-var propagations = map[string]corev1.MountPropagationMode{
-	"": "", "private": "", "rprivate": "", "rslave": corev1.MountPropagationHostToContainer, "rshared": corev1.MountPropagationBidirectional,
+// propagations returns Kubernetes' modes by docker's words. Docker's modes without r are for the mount alone.
+func propagations() map[string]corev1.MountPropagationMode {
+	return map[string]corev1.MountPropagationMode{
+		"": "", "private": "", "rprivate": "", "rslave": corev1.MountPropagationHostToContainer, "rshared": corev1.MountPropagationBidirectional,
+	}
 }
 
 // mountOption mounts what --mount describes: type=bind|volume|tmpfs|image,source=…,target=…[,OPTION…].
@@ -125,7 +127,7 @@ func (m *mount) field(c *Container, field string) (err error) {
 
 // mount adds a mount to the container.
 func (c *Container) mount(m mount) error {
-	propagation, known := propagations[m.propagation]
+	propagation, known := propagations()[m.propagation]
 	switch {
 	case m.target == "":
 		return errors.New("the path in the container is missing")

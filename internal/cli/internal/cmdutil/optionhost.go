@@ -1,12 +1,8 @@
 package cmdutil
 
 import (
-	"fmt"
 	"io/fs"
-	"net"
 	"os"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/manifest/runpod"
 )
@@ -18,7 +14,6 @@ func (env *Env) OptionHost() runpod.Host {
 		Dir:         dir,
 		ReadEnvFile: ReadEnvFile,
 		ReadFile:    os.ReadFile,
-		FreePort:    freePort,
 		LookupEnv: func(name string) (string, bool) {
 			value := env.Getenv(name)
 			return value, value != ""
@@ -35,23 +30,4 @@ func (env *Env) OptionHost() runpod.Host {
 			return selinux.Enabled
 		},
 	}
-}
-
-// freePort returns a port of this machine that is free now.
-func freePort(of corev1.ContainerPort) (int32, error) {
-	address := net.JoinHostPort(of.HostIP, "0")
-	if of.Protocol == corev1.ProtocolUDP {
-		conn, err := net.ListenPacket("udp", address)
-		if err != nil {
-			return 0, fmt.Errorf("find a free port: %w", err)
-		}
-		defer conn.Close()
-		return int32(conn.LocalAddr().(*net.UDPAddr).Port), nil
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return int32(l.Addr().(*net.TCPAddr).Port), nil
 }
