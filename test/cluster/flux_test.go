@@ -131,9 +131,13 @@ func (c *controlPlane) startFlux(t *testing.T) {
 	definitions := filepath.Join(programs, "flux.yaml")
 	c.kubectl(t, "apply", "-f", definitions, "--server-side")
 	c.kubectl(t, "wait", "-f", definitions, "--for=condition=Established", "--timeout="+timeout.String())
+	artifacts := c.file("artifacts")
+	if err := os.Mkdir(artifacts, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	const storage = "127.0.0.1:9790"
 	for program, args := range map[string][]string{
-		"source-controller":    {"--storage-path", c.dir, "--storage-addr", storage, "--storage-adv-addr", storage, "--health-addr", "127.0.0.1:9440"},
+		"source-controller":    {"--storage-path", artifacts, "--storage-addr", storage, "--storage-adv-addr", storage, "--health-addr", "127.0.0.1:9440"},
 		"kustomize-controller": {"--health-addr", "127.0.0.1:9441"},
 	} {
 		cmd := exec.Command(filepath.Join(programs, program), append(args, "--metrics-addr", "0")...)
