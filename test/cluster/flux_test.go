@@ -202,10 +202,12 @@ func workloadsOf(t *testing.T, list *exec.Cmd) string {
 	return string(text)
 }
 
-// follow makes the box run what the tag stable is.
+// follow makes the box run what the tag stable is, with the variable that the cluster has.
 func (f *fluxPage) follow(t *testing.T) {
 	t.Helper()
-	f.box.podrun(t, "follow", "--once", "--stable", "0s", f.names.Replace("oci://registry.example.org/site:stable"))
+	env := f.box.file("box.env")
+	writeFile(t, env, []byte("BOX=cluster\n"))
+	f.box.podrun(t, "follow", "--once", "--stable", "0s", "--env-file", env, f.names.Replace("oci://registry.example.org/site:stable"))
 }
 
 // samePods waits until the box and the cluster run the same two pods, of a version.
