@@ -128,7 +128,7 @@ func TestUnknownWords(t *testing.T) {
 		"logs -fx web":       "podrun: unknown option --fx\nhint: podrun logs --help\n",
 		"logs web -c":        "podrun: option -c needs a value\nhint: podrun logs --help\n",
 		"ps -o":              "podrun: option -o needs a value\nhint: podrun ps --help\n",
-		"ps -o=xml":          "podrun: unknown output format \"xml\": use wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH\nhint: podrun ps --help\n",
+		"ps -o=xml":          "podrun: unknown output format \"xml\": use wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=NAME:PATH\nhint: podrun ps --help\n",
 		"version 2":          "podrun: version accepts no arguments\nhint: podrun version --help\n",
 		"image ls x":         "podrun: image ls accepts no arguments\nhint: podrun image ls --help\n",
 		"image import x":     "podrun: image import requires a tar file and a name for the image\nhint: podrun image import --help\n",

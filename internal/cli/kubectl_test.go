@@ -88,7 +88,11 @@ func linesOf(section scriptcmd.Section, verb string) string {
 	var lines []string
 	for _, row := range section.Rows {
 		if row.Verb == verb && row.Kind != scriptcmd.Prepare {
-			lines = append(lines, "`"+row.Line+"`")
+			line := "`" + row.Line + "`"
+			if row.Code != 0 && row.Status == "done" {
+				line += fmt.Sprintf(" (ends with %d)", row.Code)
+			}
+			lines = append(lines, line)
 		}
 	}
 	return strings.Join(lines, "<br>")

@@ -26,17 +26,17 @@ func NewDeleteCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete stored objects, pods and workloads",
-		ArgsUsage: "KIND NAME... | KIND/NAME... | KIND,... -l SELECTOR | KIND,... --all | -f FILE | -k DIRECTORY",
+		ArgsUsage: "KIND NAME... | KIND/NAME... | KIND,... -l|--all | -f",
 		Description: `Deletes stored objects: ConfigMaps (cm), Secrets, PersistentVolumeClaims (pvc),
-PersistentVolumes (pv), Services (svc), Namespaces (ns), NetworkPolicies (netpol)
-and the other kinds that podrun get lists; and stops and removes pods, and
-Deployments, Jobs and other workloads with their pods, as down does; "all" means
-pods, Services and workloads. An object that does not exist does not keep the
-others. Running pods keep what they use of a deleted ConfigMap or Secret. A
-claim is deleted with its directory, but not while a pod refers to it. The files
-of a PersistentVolume stay; it is not deleted while a claim is bound to it. A
-Namespace is deleted with all its objects and pods, claims included; the default
-Namespace cannot be deleted.
+PersistentVolumes (pv), Services (svc), Namespaces (ns) and the other kinds that
+podrun get lists; and stops and removes pods, and Deployments, Jobs and other
+workloads with their pods, as down does; "all" means pods, Services and
+workloads. An object that does not exist does not keep the others. Running pods
+keep what they use of a deleted ConfigMap or Secret. A claim is deleted with its
+directory, but not while a pod refers to it. The files of a PersistentVolume
+stay; it is not deleted while a claim is bound to it. A Namespace is deleted
+with all its objects and pods, claims included; the default Namespace cannot be
+deleted.
 
 Examples:
   podrun delete configmap settings

@@ -20,7 +20,7 @@ func NewApplyCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "apply",
 		Usage:     "create or change the objects and pods of manifests, and return",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -k DIRECTORY | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REF | -k DIR | -",
 		Description: `Stores the ConfigMaps, Secrets, PersistentVolumeClaims, PersistentVolumes,
 Services, Namespaces and NetworkPolicies of manifests, binds the claims, and
 starts or changes the pods, as up does. It does not wait for the pods to run,

@@ -38,7 +38,7 @@ func NewDiffCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
 		Usage:     "show what apply would change",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -k DIRECTORY | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REF | -k DIR | -",
 		Description: `Compares manifests with the existing objects and prints what podrun apply, or
 up, would create or change, as a unified diff of YAML with defaults filled in.
 The values of Secrets are not shown, only which of them change. Nothing is

@@ -32,7 +32,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "[FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REFERENCE | -k DIR]",
+		ArgsUsage: "FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REF | -k DIR",
 		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and

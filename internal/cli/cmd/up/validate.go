@@ -23,7 +23,7 @@ func NewValidateCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
 		Usage:     "check manifests and show how podrun handles each field",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -k DIRECTORY | -",
+		ArgsUsage: "FILE... | -f FILE|DIR|URL|oci://REF | -k DIR | -",
 		Description: `Checks manifests as up does, without starting anything. For every field it
 prints whether podrun supports it (supported), reads it without any effect
 (accepted), or does not support it (refused); then the effective limits of the

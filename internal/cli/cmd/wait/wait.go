@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "wait",
 		Usage:     "wait for conditions of pods, workloads and objects",
-		ArgsUsage: "POD... | KIND NAME... | KIND/NAME... | [KIND,...] -l SELECTOR | [KIND,...] --all | -f FILE",
+		ArgsUsage: "POD... | KIND NAME... | KIND/NAME... | KIND -l|--all",
 		Description: `Waits until every pod or object has a condition, a phase or a value, or is
 created or removed, as kubectl wait does. It fails after the timeout, and at
 once if a pod or a Job has ended and the condition can no longer be met. Without
@@ -69,8 +70,11 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	}
 	o.goal.implied = !c.IsSet("for")
 	words := c.Args().Slice()
-	if selects := c.Bool("all") || c.IsSet("selector") || c.IsSet("field-selector"); selects && len(words) == 0 {
+	switch selects := c.Bool("all") || c.IsSet("selector") || c.IsSet("field-selector"); {
+	case selects && len(words) == 0:
 		words = []string{"pods"}
+	case !selects && len(words) == 1 && !slices.Contains([]string{"pod", "pods", "po"}, words[0]):
+		words = []string{resource.PodWord(words[0])} // a pod may be named as a kind: job
 	}
 	if o.named, err = resource.TargetsOf(o.env, c, resource.PodWords(words)); err == nil {
 		o.named.Empty = errNothing

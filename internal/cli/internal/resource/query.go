@@ -62,11 +62,17 @@ func PodWords(words []string) []string {
 	}
 	out := slices.Clone(words)
 	for i, word := range out {
-		if !strings.Contains(word, "/") {
-			out[i] = "pod/" + word
-		}
+		out[i] = PodWord(word)
 	}
 	return out
+}
+
+// PodWord returns KIND/NAME for a word that names a pod.
+func PodWord(word string) string {
+	if strings.Contains(word, "/") {
+		return word
+	}
+	return "pod/" + word
 }
 
 // ParseKinds is parseQueries for a command that requires kinds: a word that is none is an error.
