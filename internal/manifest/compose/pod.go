@@ -116,7 +116,8 @@ type podTemplate struct {
 	volumes     []object
 	containers  []object
 	sysctls     []object
-	after       []string // what the pod waits for
+	after       []string   // what the pod waits for
+	sync        []syncRule // what podrun up --watch copies
 }
 
 // addPod makes the pods of a service and of those that share its network.
@@ -130,6 +131,10 @@ func (c *converter) addPod(first string) {
 	if len(p.labels) > 0 {
 		text, _ := json.Marshal(p.labels) // of texts
 		p.annotations[annotationLabels] = string(text)
+	}
+	if len(p.sync) > 0 {
+		text, _ := json.Marshal(p.sync) // of texts
+		p.annotations[annotationSync] = string(text)
 	}
 	if len(p.after) > 0 {
 		p.annotations[annotationStartAfter] = strings.Join(p.after, ",")
@@ -157,7 +162,7 @@ func (c *converter) addContainer(p *podTemplate, config types.ServiceConfig) {
 	s.container = object{"name": podLabel(config.Name), "image": config.Image}
 	for _, part := range []func(){
 		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setBuild, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
-		s.setResources, s.setUlimits, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies,
+		s.setResources, s.setUlimits, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies, s.setWatch,
 	} {
 		part()
 	}

@@ -32,6 +32,7 @@ Examples:
 `,
 		Flags: flagsWith(
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the services run, and leave them running"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "in the foreground: do what develop.watch says when files change"},
 			&cli.BoolFlag{Name: "wait", Usage: "as -d, but return when the services are ready"},
 			&cli.DurationFlag{Name: "wait-timeout", Usage: "with -d or --wait: give up waiting after this `DURATION`; the pods keep running"},
 			&cli.BoolFlag{Name: "no-recreate", Usage: "leave running pods as they are"},
@@ -61,7 +62,7 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.removeOrphans, o.noDeps = c.Bool("remove-orphans"), c.Bool("no-deps")
 	o.build = cmdutil.BuildOptions{Builder: c.String("builder"), Force: c.Bool("build"), Never: c.Bool("no-build")}
 	o.pull = c.String("pull")
-	o.words = passedOn{"detach": "detach", "wait": "wait", "wait-timeout": "timeout"}.complete(c)
+	o.words = passedOn{"detach": "detach", "watch": "watch", "wait": "wait", "wait-timeout": "timeout"}.complete(c)
 	if c.Bool("wait") && !c.Bool("detach") {
 		o.words = append(o.words, "--detach")
 	}

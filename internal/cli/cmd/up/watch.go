@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/cli/internal/filesync"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
@@ -18,6 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -44,6 +46,9 @@ func (f *foregroundHooks) watchFiles(ctx context.Context) (end func(), err error
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	rules := w.syncOf(w.shown)
+	if slices.ContainsFunc(rules, func(r filesync.Rule) bool { return r.Action == podutil.SyncRebuild }) {
+		w.env.Compose.Recreate = cmdutil.RecreateChanged
+	}
 	go func() {
 		defer close(done)
 		var all sync.WaitGroup
