@@ -66,6 +66,7 @@ func (p *parser) containerUnit() {
 	pod := runpod.New(p.objectName("ContainerName"))
 	c := p.addContainer(pod)
 	p.networks(c)
+	p.userNamespace(pod)
 	p.aliases(pod)
 	p.finish(pod)
 }
@@ -379,6 +380,21 @@ func (p *parser) networks(c *runpod.Container) {
 		p.set1(c, a, "network", mode)
 		for _, server := range p.networkServers(a.Value) {
 			p.set1(c, a, "dns", server)
+		}
+	}
+}
+
+// userNamespace gives the Pod ids of its own, as podman's --userns auto does.
+func (p *parser) userNamespace(pod *runpod.Pod) {
+	for _, key := range []string{"RemapUsers", "UserNS"} {
+		for _, a := range p.q.all(p.section, key) {
+			switch a.Value {
+			case "":
+			case "auto":
+				pod.Spec.HostUsers = new(false)
+			default:
+				p.fail(a, noteKeepUser)
+			}
 		}
 	}
 }

@@ -40,6 +40,7 @@ func (p *parser) podUnit() {
 	p.options(list[0])
 	p.networks(list[0])
 	p.shared(list)
+	p.userNamespace(pod)
 	p.aliases(pod)
 	for i, m := range members {
 		p.member(m, list[i])
@@ -79,7 +80,7 @@ func (p *parser) shared(list []*runpod.Container) {
 }
 
 // podOnly are the keys of a container that are for the whole Pod, which its .pod file has.
-var podOnly = []string{"AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "Network", "NetworkAlias", "PublishPort", "ServiceName"}
+var podOnly = []string{"AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "Network", "NetworkAlias", "PublishPort", "RemapUsers", "ServiceName", "UserNS"}
 
 // memberKeys are the keys of [Service] of a container of a pod that mean nothing in the pod's unit: podrun chooses the
 // times.
