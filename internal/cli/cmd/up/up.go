@@ -51,9 +51,9 @@ A running pod is changed to match its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are updated.
 Other differences are listed and refused; --replace stops and removes the pod
 and creates a new one; the replacement is completed even if this command is
-killed. --watch applies the files again whenever one has changed; with --sync, or
-the annotation podrun.dev/sync, it copies changed files into containers, which
-keep them when they are restarted.
+killed. --watch applies the files again whenever one has changed. With --sync,
+or the annotation podrun.dev/sync, it copies changed files into containers,
+which keep them when they are restarted.
 
 A pod with missing images is Pending. They are pulled in the background, even
 after podrun up has exited, and the pod starts when all of them are present.
