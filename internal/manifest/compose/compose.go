@@ -43,8 +43,16 @@ func main(args []string) int {
 		return 2
 	}
 	limits := hardLimits() // before this process has its own
-	bound(!slices.Contains(request.Files, "-"))
-	if err := json.NewEncoder(os.Stdout).Encode(convert(context.Background(), request, host{os.Stdin, os.Stat, limits})); err != nil {
+	Bound(!slices.Contains(request.Files, "-"))
+	if len(request.Inputs) > 0 {
+		return write(api.Result{Builds: withInputs(request.Inputs)})
+	}
+	return write(convert(context.Background(), request, host{os.Stdin, os.Stat, limits}))
+}
+
+// write writes a result to standard output.
+func write(result api.Result) int {
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
 		fmt.Fprintln(os.Stderr, "podrun: cannot write the converted files:", err)
 		return 1
 	}
@@ -60,7 +68,7 @@ type host struct {
 
 // convert converts the files of a request.
 func convert(ctx context.Context, request api.Request, on host) api.Result {
-	c := &converter{host: on, rows: newRows(), added: map[string][]string{}}
+	c := &converter{host: on, request: request, rows: newRows(), added: map[string][]string{}}
 	c.files = sources{names: map[string]string{}, reader: &c.reader}
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{logrus.WarnLevel: {c}})
@@ -80,6 +88,7 @@ func convert(ctx context.Context, request api.Request, on host) api.Result {
 // converter makes the objects of one project.
 type converter struct {
 	host     host
+	request  api.Request
 	files    sources
 	reader   reader
 	rows     rows
@@ -91,6 +100,8 @@ type converter struct {
 	pods               map[string][]string // the services of each pod, by the first, whose network it has
 	separate           bool                // the networks separate services
 	added              map[string][]string // objects, by kind and name, with their places in the files
+	known              []string // the names of all services
+	builds             []api.Build
 	objects            []object
 	warnings, problems []api.Message
 }
@@ -120,7 +131,7 @@ func (c *converter) load(ctx context.Context, request api.Request) error {
 	if request.Confined {
 		userEnv = cli.WithEnv(slices.DeleteFunc(os.Environ(), func(v string) bool { return !strings.HasPrefix(v, policyVariables) }))
 	}
-	options, err := cli.NewProjectOptions(request.Files, cli.WithName(request.Project), userEnv, cli.WithEnvFiles(request.EnvFiles...), c.withDotEnv(request),
+	options, err := cli.NewProjectOptions(request.Files, cli.WithName(request.Project), cli.WithWorkingDirectory(request.Directory), userEnv, cli.WithEnvFiles(request.EnvFiles...), c.withDotEnv(request),
 		cli.WithConfigFileEnv, cli.WithDefaultConfigPath, cli.WithEnvFiles(request.EnvFiles...), c.withDotEnv(request), cli.WithDefaultProfiles(request.Profiles...))
 	if err != nil {
 		return err
@@ -161,12 +172,15 @@ func (c *converter) load(ctx context.Context, request api.Request) error {
 	if err := c.files.check(details.Environment); err != nil {
 		return err
 	}
-	c.project, err = c.loadAll(ctx, details, loader.WithProfiles(profiles(request, options.Environment)), loader.WithoutUnnecessaryResources,
+	c.project, err = c.loadAll(ctx, details, loader.WithProfiles(profiles(request, options.Environment)),
 		c.name(options), loader.WithSupportedAttributes(c.supportedPaths(), func(found []loader.UnsupportedAttribute) { c.findings = found }), c.limited)
 	if c.reader.total > maxTotal {
 		return errTotal
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.choose(); err != nil {
 		return err
 	}
 	return c.resolveFiles()
@@ -326,6 +340,7 @@ func (c *converter) located(err error) api.Message {
 // result returns the objects, or what is wrong, in the order of the files.
 func (c *converter) result() api.Result {
 	r := api.Result{Warnings: c.ordered(c.warnings), Problems: c.ordered(c.problems)}
+	c.describe(&r)
 	if len(r.Problems) > 0 {
 		return r
 	}
@@ -334,6 +349,9 @@ func (c *converter) result() api.Result {
 		r.Problems = []api.Message{{Text: "cannot write the objects: " + err.Error()}}
 	}
 	r.Manifest = text
+	if c.request.Model {
+		r.Model = c.model()
+	}
 	return r
 }
 

@@ -46,7 +46,7 @@ func (c *converter) add(apiVersion, kind, name string, path []string, content ob
 		c.refuse(path, "is refused: %s and %s (line %d) both become %s: rename one", path[1], other[1], c.files.find(other...).line, name)
 	}
 	c.added[kind+"/"+name] = path
-	meta := object{"name": name, "labels": object{labelProject: labelValue(c.project.Name)}}
+	meta := object{"name": name, "labels": object{labelProject: labelValue(c.project.Name)}, "annotations": object{annotationProject: c.project.Name}}
 	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
 	for key, value := range content {
 		o[key] = value
@@ -69,7 +69,8 @@ const (
 	labelService = "app.kubernetes.io/name"
 )
 
-// annotationProject has the project of a pod, so that podrun does not take it for one of another project.
+// annotationProject has the project of a pod or an object, so that podrun does not take it for one of another project, or
+// of a manifest that has the same label.
 const annotationProject = "podrun.dev/compose-project"
 
 // dnsLabel reports whether a Service can have a name.

@@ -156,7 +156,7 @@ func (c *converter) addContainer(p *podTemplate, config types.ServiceConfig) {
 	s := &service{converter: c, ServiceConfig: config, podTemplate: p, security: object{}}
 	s.container = object{"name": podLabel(config.Name), "image": config.Image}
 	for _, part := range []func(){
-		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
+		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setBuild, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
 		s.setResources, s.setUlimits, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies,
 	} {
 		part()

@@ -125,12 +125,17 @@ func (s *service) setEnvironment() {
 }
 
 // pullPolicies are the policies of Kubernetes. The default of Compose does not depend on the tag.
-var pullPolicies = map[string]string{"": "IfNotPresent", types.PullPolicyMissing: "IfNotPresent", types.PullPolicyAlways: "Always", types.PullPolicyNever: "Never"}
+var pullPolicies = map[string]string{
+	"": "IfNotPresent", types.PullPolicyMissing: "IfNotPresent", types.PullPolicyAlways: "Always", types.PullPolicyNever: "Never", types.PullPolicyBuild: "IfNotPresent",
+}
 
 func (s *service) setImage() {
 	policy, ok := pullPolicies[s.PullPolicy]
 	if !ok {
-		s.refuse(s.at("pull_policy"), "is refused: use always, never or missing, not %s; podrun update pulls new images", s.PullPolicy)
+		s.refuse(s.at("pull_policy"), "is refused: use always, never, missing or build, not %s; podrun update pulls new images", s.PullPolicy)
+	}
+	if s.Build != nil && strings.HasPrefix(s.Image, "localhost/") {
+		policy = "Never" // no registry has it
 	}
 	s.container.set("imagePullPolicy", policy)
 	if s.Platform == "" {

@@ -24,6 +24,9 @@ const (
 	OptionMaxRestarts = "max-restarts" // how often a container that fails is restarted under OnFailure
 )
 
+// AnnotationUser is OptionUser for every container of the pod.
+const AnnotationUser = optionDomain + "/" + OptionUser
+
 // containerOptions are the options of containers.
 var containerOptions = []string{OptionUlimits, OptionUser, OptionGroups, OptionMaxRestarts}
 

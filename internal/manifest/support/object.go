@@ -18,6 +18,7 @@ func objectRows(kind string) []Field {
 		{Path: "metadata{,.name}", Support: Supported},
 		{Path: "metadata.namespace", Support: Supported, Note: "default: default"},
 		{Path: "metadata.{labels,annotations}", Support: Supported},
+		{Path: "metadata.annotations[podrun.dev/compose-project]", Support: Supported, Note: "podrun convert sets it: podrun compose down removes the objects of its project"},
 		{Path: "metadata.annotations[podrun.dev/*]", Support: Refused, Note: "unknown to this version of podrun"},
 		{Path: "metadata.generateName", Support: Supported, Note: noteGenerateName},
 		{Path: "metadata.generation", Support: Accepted, Note: "bookkeeping of an API server"},

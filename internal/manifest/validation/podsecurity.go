@@ -105,6 +105,9 @@ func hostAccess(object *corev1.Pod, volumeOf func(claim string) *pod.Object) (de
 	if object.Annotations[podutil.AnnotationFreeHostPorts] == "true" {
 		detail = append(detail, fmt.Sprintf("free ports of the host (annotation %s)", podutil.AnnotationFreeHostPorts))
 	}
+	if object.Annotations[podutil.AnnotationSync] != "" {
+		detail = append(detail, fmt.Sprintf("files of the host (annotation %s)", podutil.AnnotationSync))
+	}
 	for i := range object.Spec.Volumes {
 		v := &object.Spec.Volumes[i]
 		if v.PersistentVolumeClaim == nil {

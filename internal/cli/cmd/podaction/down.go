@@ -102,7 +102,7 @@ func (o *downOptions) Run(ctx context.Context) (err error) {
 	if err = o.remove(ctx, workloads, pods); err == nil { // otherwise pods may still need the objects
 		err = objects.DeleteWithPods(ctx, o.env, o.dirs, afterPods)
 	}
-	return errors.Join(err, missing, o.removeFreeVolumes(claims))
+	return errors.Join(err, missing, objects.RemoveFreeVolumes(o.env, o.dirs, claims))
 }
 
 // inFiles returns the objects of the files that are removed after the pods, and with --volumes the existing claims,
@@ -232,24 +232,4 @@ func claimsOf(pods []store.Pod, list []objects.ClaimRef) []objects.ClaimRef {
 		}
 	}
 	return list
-}
-
-// removeFreeVolumes implements down --volumes: it keeps claims that other pods use.
-func (o *downOptions) removeFreeVolumes(claims []objects.ClaimRef) error {
-	var free []objects.ClaimRef
-	for _, c := range claims {
-		users, err := o.dirs.ClaimUsers(c.Namespace, c.Name)
-		if err != nil {
-			return err
-		}
-		if len(users) > 0 {
-			fmt.Fprintf(o.env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s uses it\n", c.Name, users[0].Name)
-			continue
-		}
-		free = append(free, c)
-	}
-	if len(free) == 0 {
-		return nil
-	}
-	return objects.RemoveVolumes(o.env, o.dirs, free)
 }

@@ -2,6 +2,8 @@ package up
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,8 +12,10 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/compose"
+	"github.com/podrun/podrun/internal/cli/internal/filesync"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -23,15 +27,44 @@ type manifestOptions struct {
 	files         []string
 	strict        bool
 	policy        string
-	unsafeSysctls []string // --allow-unsafe-sysctl
-	named         string   // the command or option that requires that objects have names; "" if none does
+	unsafeSysctls []string    // --allow-unsafe-sysctl
+	builds        []api.Build // of the images of compose files
+	named         string      // the command or option that requires that objects have names; "" if none does
 }
 
-func (o *manifestOptions) complete(c *cli.Context) {
-	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
+func (o *manifestOptions) complete(c *cli.Context) (err error) {
 	o.strict, o.policy, o.unsafeSysctls = c.Bool("strict"), c.String("policy"), c.StringSlice("allow-unsafe-sysctl")
 	o.env.Policy, o.env.Pull = o.policy, o.env.RegistryOptions(c)
 	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
+	if o.files, err = resource.FilesOf(o.env, c, c.Args().Slice()); err == nil && c.Command.Name == "up" {
+		o.findProject()
+	}
+	return err
+}
+
+// findProject makes up without files use the compose files of the directory, and takes words after a file that are no files
+// for services of a compose file.
+func (o *manifestOptions) findProject() {
+	if len(o.files) == 0 {
+		o.env.Compose.Search = o.env.Compose.Converted == nil && compose.Present(o.env, ".")
+		return
+	}
+	isFile := func(word string) bool {
+		_, err := os.Stat(word)
+		return err == nil || word == "-" || resource.IsURL(word) || resource.IsArtifact(word) || strings.Contains(word, "/") || resource.IsManifestName(word)
+	}
+	for i, word := range o.files {
+		if i > 0 && !isFile(word) {
+			o.env.Compose.Request.Services = o.files[i:]
+			o.files = o.files[:i]
+			return
+		}
+	}
+}
+
+// hasFiles reports whether there is something to run.
+func (o *manifestOptions) hasFiles() bool {
+	return len(o.files) > 0 || o.env.Compose.Search || o.env.Compose.Converted != nil
 }
 
 // read reads the manifests. If there is an error, it returns those without one.
@@ -39,6 +72,9 @@ func (o *manifestOptions) read() (resource.Documents, []resource.Source, error) 
 	sources, readErr := resource.ReadFiles(o.env, o.files)
 	for _, s := range sources {
 		compose.Warn(o.env, s.Warnings)
+		if o.builds = append(o.builds, s.Builds...); len(o.files) == 0 {
+			o.files = s.Files
+		}
 	}
 	docs, err := resource.Load(sources)
 	if o.named != "" {
@@ -74,6 +110,9 @@ type runOptions struct {
 	publish                 []manifest.PublishedPort
 	autoUpdate              []string
 	exitCodeFrom            string
+	watch                   bool
+	sync                    []syncFlag
+	rules                   []filesync.Rule // of --watch
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
 
@@ -84,9 +123,9 @@ func newRunOptions(env *cmdutil.Env) runOptions {
 	return runOptions{manifestOptions: manifestOptions{env: env}}
 }
 
-func (o *runOptions) complete(c *cli.Context) {
-	o.manifestOptions.complete(c)
+func (o *runOptions) complete(c *cli.Context) error {
 	o.dryRun, o.replace, o.pull = cmdutil.DryRunOf(c), c.Bool("replace"), o.env.RegistryOptions(c)
+	return o.manifestOptions.complete(c)
 }
 
 // applyToPods sets in the pods what options set.
@@ -97,6 +136,9 @@ func (o *runOptions) applyToPods(docs *resource.Documents) error {
 	}
 	o.applyLogLimits(docs.Pods)
 	if err := o.applyNetwork(docs.Pods); err != nil {
+		return err
+	}
+	if err := o.applySync(docs.Pods); err != nil {
 		return err
 	}
 	if err := manifest.SetAutoUpdate(docs.Pods, o.autoUpdate); err != nil {

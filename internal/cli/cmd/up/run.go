@@ -7,6 +7,8 @@ import (
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/follow"
+	"github.com/podrun/podrun/internal/cli/internal/imagebuild"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 )
@@ -36,7 +38,12 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	if err := h.BeforeLoad(ctx); err != nil {
 		return err
 	}
-	r, rule, err := o.load(ctx)
+	var r *podup.Run
+	var rule follow.ExitCodeFrom
+	err := cmdutil.Interruptible(ctx, signals, func(ctx context.Context) (err error) {
+		r, rule, err = o.load(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -58,14 +65,30 @@ func (o *runOptions) runSteps(ctx context.Context, signals <-chan os.Signal, h h
 	if err := o.checkNew(r); err != nil { // the pull may have taken long
 		return err
 	}
+	if err := o.removeLeaving(ctx, signals, r); err != nil {
+		return err
+	}
 	startErr := podup.WithTimeout(o.timeout, func(ctx context.Context) error { return r.StartInOrder(ctx, signals) })(ctx)
 	return h.AfterStart(ctx, startErr)
+}
+
+// removeLeaving removes the pods that the others replace.
+func (o *runOptions) removeLeaving(ctx context.Context, signals <-chan os.Signal, r *podup.Run) error {
+	if len(r.Leaving) == 0 {
+		return nil
+	}
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		return controller.RemoveAll(ctx, o.env, r.Dirs, nil, r.Leaving, podclient.StopOptions{Progress: o.env.ErrOut})
+	})
 }
 
 // load reads the manifests of a run, and checks that this machine can run them.
 func (o *runOptions) load(ctx context.Context) (*podup.Run, follow.ExitCodeFrom, error) {
 	env := o.env
 	docs, err := o.loadManifests()
+	if err == nil {
+		err = imagebuild.BuildChanged(ctx, env, o.builds, env.Compose.Build)
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -82,6 +105,7 @@ func (o *runOptions) load(ctx context.Context) (*podup.Run, follow.ExitCodeFrom,
 	if err != nil {
 		return nil, "", err
 	}
+	r.Leaving = env.Compose.Leaving
 	if err := o.checkNew(r); err != nil {
 		return nil, "", err
 	}

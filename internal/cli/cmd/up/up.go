@@ -2,6 +2,7 @@
 package up
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/unit"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/protocol"
@@ -30,16 +32,18 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -",
+		ArgsUsage: "[FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REFERENCE | -k DIR]",
 		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
 Secrets that it has created; a second Ctrl-C stops them at once. With -d it
 returns when the pods are running or, with --wait, ready; a pod that cannot be
 started does not hold up the others.
-A compose file is converted first, as podrun convert does. oci://REFERENCE is an
-artifact with manifests in a registry, oci:DIRECTORY[:NAME] is one in an OCI
-layout.
+A compose file is converted first, as podrun convert does, and images that it
+builds are built. Without a file up uses the compose file of the directory;
+words after one that are no files are services: up runs these, and what they
+depend on. oci://REFERENCE is an artifact with manifests in a registry,
+oci:DIRECTORY[:NAME] is one in an OCI layout.
 In a systemd unit with Type=notify it reports the state of the pods to systemd;
 podrun systemd makes such units.
 
@@ -47,7 +51,9 @@ A running pod is changed to match its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are updated.
 Other differences are listed and refused; --replace stops and removes the pod
 and creates a new one; the replacement is completed even if this command is
-killed. --watch applies the files again whenever one has changed.
+killed. --watch applies the files again whenever one has changed; with --sync, or
+the annotation podrun.dev/sync, it copies changed files into containers, which
+keep them when they are restarted.
 
 A pod with missing images is Pending. They are pulled in the background, even
 after podrun up has exited, and the pod starts when all of them are present.
@@ -65,10 +71,13 @@ Examples:
   podrun up -d --wait --timeout 2m web.yaml
   podrun up --exit-code-from test suite.yaml
   podrun up --watch web.yaml settings.yaml
+  podrun up --watch --sync ./src:web:/app web.yaml
   generate-pod | podrun up -
 `,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
@@ -77,6 +86,7 @@ Examples:
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods keep running"},
 			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image is available"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
+			&cli.StringSliceFlag{Name: "sync", Usage: "with --watch: copy changed files into a container: `RULE` is LOCAL:POD[/CONTAINER]:PATH"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
 			&cli.StringFlag{Name: "network", Usage: "the network `MODE` of pods that do not set it: auto, masquerade, tproxy, netstack, host or none"},
 			&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "open a port of the host for a port of a pod, instead of its hostPort: `PORTS` is [IP:]HOSTPORT:PORT[/udp], or ranges"},
@@ -90,6 +100,8 @@ Examples:
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
 			cmdutil.UnsafeSysctlFlag(),
+			&cli.BoolFlag{Name: "build", Usage: "of compose files: build the images even if nothing has changed"},
+			cmdutil.BuilderFlag(),
 			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the pull fails"},
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
@@ -102,14 +114,16 @@ Examples:
 // upOptions are the options of up.
 type upOptions struct {
 	runOptions
-	detach, wait, failFast, watch, quiet bool
-	sdnotify                             unit.ActiveWhen
-	woken                                string // what ended the unit loop, if this process was one before; else ""
+	detach, wait, failFast, quiet bool
+	sdnotify                      unit.ActiveWhen
+	woken                         string // what ended the unit loop, if this process was one before; else ""
 }
 
 // Complete reads the command line.
 func (o *upOptions) Complete(c *cli.Context) error {
-	o.complete(c)
+	if err := o.complete(c); err != nil {
+		return err
+	}
 	o.detach, o.wait, o.failFast, o.timeout = c.Bool("detach"), c.Bool("wait"), c.Bool("fail-fast"), c.Duration("timeout")
 	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
@@ -118,7 +132,18 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
 	}
+	for _, text := range c.StringSlice("sync") {
+		f, err := parseSyncFlag(text)
+		if err != nil {
+			return err
+		}
+		o.sync = append(o.sync, f)
+	}
 	o.atomicOptions.complete(c)
+	if c.Bool("build") {
+		o.env.Compose.Build.Force = true
+	}
+	o.env.Compose.Build.Builder = cmp.Or(c.String("builder"), o.env.Compose.Build.Builder)
 	o.woken, o.autoUpdate = o.env.Getenv(protocol.EnvWokenBy), c.StringSlice("auto-update")
 	for _, text := range c.StringSlice("publish") {
 		p, err := manifest.ParsePublishedPort(text)
@@ -133,8 +158,8 @@ func (o *upOptions) Complete(c *cli.Context) error {
 // Validate checks the options.
 func (o *upOptions) Validate() error {
 	switch {
-	case len(o.files) == 0:
-		return cmdutil.UsageErrorf("up", "up requires the files of pods")
+	case !o.hasFiles():
+		return cmdutil.UsageErrorf("up", "up requires the files of pods; here is no %s", strings.Join(api.FileNames, ", "))
 	case o.wait && !o.detach:
 		return cmdutil.UsageErrorf("up", "--wait requires -d: in the foreground, up ends with the pods")
 	case o.timeout != 0 && !o.detach:
@@ -183,12 +208,16 @@ func (o *upOptions) validateValues() error {
 // validateWatch checks that --watch fits the other options.
 func (o *upOptions) validateWatch() error {
 	switch {
+	case !o.watch && len(o.sync) > 0:
+		return cmdutil.UsageErrorf("up", "--sync requires --watch")
 	case !o.watch:
 		return nil
 	case o.detach:
 		return cmdutil.UsageErrorf("up", "--watch and -d are mutually exclusive: with -d no command keeps running")
 	case slices.ContainsFunc(o.files, resource.IsArtifact):
 		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
+	case slices.ContainsFunc(o.files, resource.IsKustomization):
+		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not kustomizations")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {

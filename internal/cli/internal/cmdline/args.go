@@ -21,7 +21,7 @@ func Find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []
 		if sub == nil {
 			break
 		}
-		before = append(before, args[:i]...)
+		before = append(before, longNames(cmd, sub, args[:i])...)
 		path, cmd, args = append(path, sub.Name), sub, args[i+1:]
 	}
 	if len(path) == 0 {
@@ -37,11 +37,31 @@ func Find(app *cli.App, args []string) (path []string, cmd *cli.Command, rest []
 // subcommand.
 func nextCommand(cmd *cli.Command, args []string) (int, *cli.Command) {
 	for i, word := range args {
-		if sub := cmd.Command(word); sub != nil && (i == 0 || onlyOptions(cmd, sub, args[:i])) {
+		if sub := cmd.Command(word); sub != nil && (i == 0 || onlyOptions(cmd, sub, longNames(cmd, sub, args[:i]))) {
 			return i, sub
 		}
 	}
 	return 0, nil
+}
+
+// longNames returns the options before a subcommand, with long names where the short ones mean something else after it: -f
+// may be --file of the command and --follow of the subcommand.
+func longNames(cmd, sub *cli.Command, words []string) []string {
+	flags, others, tail, whole := Split(&cli.Command{Flags: append(slices.Clone(cmd.Flags), flagsBelow(sub)...)}, words)
+	if !whole || len(others) > 0 || tail != nil {
+		return words
+	}
+	for i, word := range flags {
+		name, value, valued := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		f := FindFlag(cmd, name)
+		if f == nil || !strings.HasPrefix(word, "-") || FindFlag(sub, f.Names()[0]) == nil || slices.Contains(FindFlag(sub, f.Names()[0]).Names(), name) {
+			continue
+		}
+		if flags[i] = "--" + f.Names()[0]; valued {
+			flags[i] += "=" + value
+		}
+	}
+	return flags
 }
 
 // onlyOptions reports whether words are options, with their values, of sub or its subcommands, or a
@@ -90,10 +110,11 @@ func withoutNamespace(cmd *cli.Command, before []string) []string {
 	return kept
 }
 
-// WantsHelp reports whether -h or --help is among a command's own arguments.
+// WantsHelp reports whether --help is among a command's own arguments, or -h, unless the command has such an option.
 func WantsHelp(cmd *cli.Command, args []string) bool {
 	flags, _, _, _ := Split(cmd, args)
-	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" || word == "--help" })
+	short := FindFlag(cmd, "h") == nil
+	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" && short || word == "--help" })
 }
 
 // Arrange moves a command's flags before its other arguments, splits clusters such as -it, and keeps "--"
@@ -124,7 +145,7 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 		case word == "--":
 			return flags, words, append([]string{"--"}, args...), true
 		case len(word) < 2 || word[0] != '-':
-			if words = append(words, word); takesCommandLine(cmd) {
+			if words = append(words, word); len(words) == wordsBeforeCommandLine(cmd) {
 				return flags, append(words, args...), nil, true
 			}
 		default:
@@ -143,9 +164,18 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	return flags, words, nil, true
 }
 
-// takesCommandLine reports whether everything after a command's first word belongs to another program's command
-// line, as with docker run.
-func takesCommandLine(cmd *cli.Command) bool { return cmd.Name == "run" }
+// wordsBeforeCommandLine returns after how many words of its own everything belongs to another program's command line,
+// as with docker run: the image of run, the service of compose exec; the pod and the program of exec without "--". 0:
+// never.
+func wordsBeforeCommandLine(cmd *cli.Command) int {
+	switch {
+	case cmd.Name == "run", strings.HasPrefix(cmd.ArgsUsage, "SERVICE COMMAND"):
+		return 1
+	case cmd.Name == "exec":
+		return 2
+	}
+	return 0
+}
 
 // ExpandCluster splits -it into -i and -t, and -ojson into -o=json. It leaves unknown words to the
 // parser, which reports them.

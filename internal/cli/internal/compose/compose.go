@@ -21,6 +21,33 @@ import (
 // Convert returns the manifest of compose files, and what they have that has no effect. Its error lists all
 // that is wrong with them.
 func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
+	result, err := Ask(env, request)
+	if err == nil {
+		err = Check(result)
+	}
+	return result, err
+}
+
+// Check returns the problems of a result as an error, or nil.
+func Check(result api.Result) error {
+	if len(result.Problems) == 0 {
+		return nil
+	}
+	lines := make([]string, len(result.Problems))
+	for i, p := range result.Problems {
+		lines[i] = p.String()
+	}
+	return report.New(report.Usage, "docs/reference/compose.md lists what podrun supports of compose files", "the compose file cannot be converted\n%s", strings.Join(lines, "\n"))
+}
+
+// Inputs returns builds with the hash of their inputs.
+func Inputs(env *cmdutil.Env, builds []api.Build) ([]api.Build, error) {
+	result, err := Ask(env, api.Request{Inputs: builds})
+	return result.Builds, err
+}
+
+// Ask returns the result of a request, which may have problems.
+func Ask(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	var result api.Result
 	dirs, err := env.Dirs()
 	if err != nil {
@@ -28,7 +55,7 @@ func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	}
 	shown := progress.New(env, "")
 	defer shown.End()
-	shown.Wait("converting %s", strings.Join(request.Files, ", "))
+	shown.Wait("reading the project")
 	path, started, err := programs.Image(dirs)
 	if err != nil {
 		return result, err
@@ -54,14 +81,7 @@ func Convert(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	if err != nil {
 		return result, report.New(report.Internal, "", "convert compose files: %w", err)
 	}
-	if len(result.Problems) == 0 {
-		return result, nil
-	}
-	lines := make([]string, len(result.Problems))
-	for i, p := range result.Problems {
-		lines[i] = p.String()
-	}
-	return result, report.New(report.Usage, "docs/reference/compose.md lists what podrun supports of compose files", "the compose file cannot be converted\n%s", strings.Join(lines, "\n"))
+	return result, nil
 }
 
 // Warn prints attributes without effect.

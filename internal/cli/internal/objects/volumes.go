@@ -77,6 +77,26 @@ func ListVolumes(dirs store.Dirs) ([]*Volume, error) {
 	return list, nil
 }
 
+// RemoveFreeVolumes removes claims with their directories, except claims that pods use.
+func RemoveFreeVolumes(env *cmdutil.Env, dirs store.Dirs, claims []ClaimRef) error {
+	var free []ClaimRef
+	for _, c := range claims {
+		users, err := dirs.ClaimUsers(c.Namespace, c.Name)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			fmt.Fprintf(env.ErrOut, "podrun: persistentvolumeclaim/%s is kept: pod %s uses it\n", c.Name, users[0].Name)
+			continue
+		}
+		free = append(free, c)
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	return RemoveVolumes(env, dirs, free)
+}
+
 // FindVolume returns the volume of a claim.
 func FindVolume(all []*Volume, c ClaimRef) (*Volume, error) {
 	for _, v := range all {

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // chooseStep compares a pod with what there is of it, and decides its step.
@@ -21,12 +24,14 @@ func (r *Run) chooseStep(ctx context.Context, p *Target) error {
 	if err := resource.RefuseOtherProject(p.Pod, p.Object.Pod, "podrun up -n PROJECT runs it in another namespace"); err != nil {
 		return err
 	}
-	o, err := observe(p)
+	o, err := r.observeFor(ctx, p)
 	if err != nil {
 		return err
 	}
+	how := r.Env.Compose.Recreate
 	p.Step, err = upplan.Decide(p.Object, o, upplan.Rules{
-		Replace: r.Replace, Recreate: p.Recreate, Unit: r.Unit != nil, Owned: r.Unit != nil && o.Running && r.Unit.Owns(p.Pod),
+		Replace: r.Replace || how == cmdutil.RecreateChanged, Recreate: p.Recreate, Leave: how == cmdutil.RecreateNever,
+		Unit: r.Unit != nil, Owned: r.Unit != nil && o.Running && r.Unit.Owns(p.Pod),
 	})
 	switch {
 	case errors.Is(err, upplan.ErrBusy):
@@ -49,6 +54,35 @@ func (r *Run) chooseStep(ctx context.Context, p *Target) error {
 		return RefuseEphemeral(p.Object)
 	}
 	return nil
+}
+
+// observeFor returns what there is of a pod, and sets whether compose up recreates it.
+func (r *Run) observeFor(ctx context.Context, p *Target) (*upplan.Observed, error) {
+	how := r.Env.Compose.Recreate
+	p.Recreate = p.Recreate || how == cmdutil.RecreateAlways
+	o, err := observe(p)
+	if err == nil && how == cmdutil.RecreateChanged && o.Running && o.Plan != nil {
+		p.Recreate, err = r.hasNewImage(ctx, p, o.Plan)
+	}
+	return o, err
+}
+
+// hasNewImage reports whether the name of an image of a running pod now stands for another image that is here: a newer
+// one was pulled or built.
+func (r *Run) hasNewImage(ctx context.Context, p *Target, plan *pod.Plan) (bool, error) {
+	if len(p.Pinned) > 0 || plan.ImagesPending {
+		return false, nil
+	}
+	images, err := r.Env.Deps.OpenImages(r.Dirs)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range plan.Containers {
+		if img, err := images.Ensure(ctx, c.Image, image.Never, r.Pull); err == nil && img.ID != c.ImageID {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // beginStep reports a step that is not obvious, and loads what it needs.

@@ -91,6 +91,8 @@ type Source struct {
 	Data      []byte
 	Namespace string        // for objects that set none; "" is the default
 	Warnings  []api.Message // of a compose file
+	Builds    []api.Build   // of the images of a compose file
+	Files     []string      // the compose files that were found without their names
 	Artifact  *Artifact     // that has the file; nil if none has
 
 	RejectOtherNamespaces bool // an object that sets another namespace is an error: -n was given
@@ -117,15 +119,25 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 		}
 	}
 	for _, file := range files {
-		if !IsArtifact(file) {
+		dir, built := strings.CutPrefix(file, kustomizePrefix)
+		if !IsArtifact(file) && !built {
 			plain = append(plain, file)
 			continue
 		}
 		read()
-		sources, err := readArtifact(env, file, vars)
+		var sources []Source
+		var err error
+		if built {
+			sources, err = readKustomization(env, dir, dir, vars)
+		} else {
+			sources, err = readArtifact(env, file, vars)
+		}
 		all, errs = append(all, sources...), append(errs, err)
 	}
 	read()
+	if len(files) == 0 && (env.Compose.Search || env.Compose.Converted != nil) {
+		return convertCompose(env, nil, nil, false)
+	}
 	return all, errors.Join(errs...)
 }
 
@@ -156,7 +168,12 @@ func readArtifact(env *cmdutil.Env, file string, vars map[string]string) ([]Sour
 		return nil, err
 	}
 	defer a.remove()
-	sources, err := readAll(env, a.files, a.files, vars, true)
+	var sources []Source
+	if a.kustomization != "" {
+		sources, err = readKustomization(env, a.kustomization, a.kustomization, vars)
+	} else {
+		sources, err = readAll(env, a.files, a.files, vars, true)
+	}
 	for i := range sources {
 		sources[i].Name, sources[i].Artifact = a.name(sources[i].Name), &a.Artifact
 		for j := range sources[i].Warnings {
@@ -200,7 +217,7 @@ func readAll(env *cmdutil.Env, given, files []string, vars map[string]string, fo
 // convertCompose replaces the compose files of sources by one manifest: they are the files of one project. It
 // refuses files that are not in given: a directory does not state which one is the base.
 func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign bool) ([]Source, error) {
-	var request api.Request
+	request := env.Compose.Request
 	var rest []Source
 	index := 0
 	for _, s := range sources {
@@ -219,8 +236,15 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign 
 		}
 		request.Files = append(request.Files, s.Name)
 	}
-	if len(request.Files) == 0 {
+	if len(request.Files) == 0 && len(sources) > 0 {
+		if len(request.Services) > 0 {
+			_, err := os.Stat(request.Services[0])
+			return sources, UnreadableError(request.Services[0], err) // only after a compose file it is a service
+		}
 		return sources, nil
+	}
+	if done := env.Compose.Converted; done != nil {
+		return []Source{composeSource(env, *done)}, nil
 	}
 	var err error
 	if request.Confined, err = policyInForce(env, rest); err != nil {
@@ -231,8 +255,15 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign 
 	if err != nil {
 		return rest, err
 	}
-	converted := Source{Name: DisplayName(request.Files[0]) + " as a manifest", Data: []byte(result.Manifest), Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != "", Warnings: result.Warnings}
-	return slices.Insert(rest, index, converted), nil
+	return slices.Insert(rest, index, composeSource(env, result)), nil
+}
+
+// composeSource returns a converted project as a source.
+func composeSource(env *cmdutil.Env, r api.Result) Source {
+	return Source{
+		Name: r.Files[0] + " as a manifest", Data: []byte(r.Manifest), Namespace: env.Namespace, RejectOtherNamespaces: env.NamespaceFlag != "",
+		Warnings: r.Warnings, Builds: r.Builds, Files: r.Files,
+	}
 }
 
 // IsManifestName reports whether a file of a directory is a manifest, as in kubectl.
@@ -255,6 +286,9 @@ func expandDirectories(files []string) (out []string, err error) {
 		}
 		found := 0
 		for _, e := range list {
+			if slices.Contains(kustomizations, e.Name()) {
+				errs = append(errs, report.New(report.Usage, "-k "+file+" builds it", "the directory %s has a kustomization", file))
+			}
 			if !e.IsDir() && IsManifestName(e.Name()) {
 				out, found = append(out, filepath.Join(file, e.Name())), found+1
 			}

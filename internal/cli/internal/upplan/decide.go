@@ -63,6 +63,7 @@ type Observed struct {
 type Rules struct {
 	Replace  bool // --replace: a running pod that cannot be changed to its manifest is replaced
 	Recreate bool // the pod is created again even if an equal one runs
+	Leave    bool // a running pod stays as it is
 	Unit     bool // a systemd unit runs the pods
 	Owned    bool // this unit has made the running pod, and may replace it
 }
@@ -88,6 +89,9 @@ func Decide(want *manifest.Object, o *Observed, r Rules) (Step, error) {
 func decideRunning(want *manifest.Object, o *Observed, r Rules) (Step, error) {
 	if o.Manifest == nil || o.Plan == nil {
 		return Step{}, ErrBusy
+	}
+	if r.Leave {
+		return Step{Action: Keep, AwaitsImages: o.Plan.ImagesPending, ReplacesPending: o.Plan.ImagesPending}, nil
 	}
 	d, err := manifest.Compare(o.Manifest, want.Pod)
 	if err != nil {

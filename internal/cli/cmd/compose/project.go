@@ -1,0 +1,160 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/podrun/podrun/internal/cli/internal/compose"
+	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+// Labels of the pods and objects of a project, from the recommended set of Kubernetes.
+const (
+	labelProject = "app.kubernetes.io/part-of"
+	labelService = "app.kubernetes.io/name"
+)
+
+// project is a project as it is on this machine.
+type project struct {
+	name      string
+	namespace string
+	dirs      store.Dirs
+	pods      []member
+	known     []string // the services of the file; nil: no file was read
+}
+
+// member is a pod of a project.
+type member struct {
+	store.Pod
+	service string // "": it was made by compose run
+}
+
+// project finds the project and its pods. The name is from -p, the environment, the files or the directory, in this
+// order. With readFiles the files are read, if there are some, whoever sets the name.
+func (o *options) project(readFiles bool) (*project, error) {
+	p := &project{name: o.request.Project, namespace: o.namespace}
+	if (p.name == "" || readFiles) && o.hasFiles() {
+		r, err := compose.Ask(o.env, o.request)
+		switch {
+		case err != nil:
+			return nil, err
+		case r.Project == "" && p.name == "":
+			return nil, compose.Check(r)
+		}
+		p.known = r.Known
+		if r.Project != "" {
+			p.name = r.Project
+		}
+	}
+	if p.name == "" {
+		dir, err := o.directory()
+		if err != nil {
+			return nil, err
+		}
+		if p.name = compose.ProjectName(dir); p.name == "" {
+			return nil, report.New(report.Usage, "podrun compose -p NAME", "the directory's name, %s, cannot be the name of a project", dir)
+		}
+	}
+	var err error
+	if p.dirs, err = o.env.Dirs(); err != nil {
+		return nil, err
+	}
+	all, err := members(p.dirs, o.namespace, false)
+	p.pods = all[p.name]
+	return p, err
+}
+
+// directory returns the project's directory, if no file decides.
+func (o *options) directory() (string, error) {
+	if o.request.Directory != "" {
+		return o.request.Directory, nil
+	}
+	return os.Getwd()
+}
+
+// hasFiles reports whether the project has compose files.
+func (o *options) hasFiles() bool {
+	dir, err := o.directory()
+	return len(o.request.Files) > 0 || err == nil && compose.Present(o.env, dir)
+}
+
+// members returns the pods of all projects of a namespace, or of all namespaces, by project.
+func members(dirs store.Dirs, namespace string, everywhere bool) (map[string][]member, error) {
+	list, err := resource.ListPods(dirs, namespace, everywhere)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]member{}
+	for _, p := range list {
+		m := podview.MetadataOf(p)
+		if name := m.Annotations[podutil.AnnotationComposeProject]; name != "" {
+			all[name] = append(all[name], member{p, m.Labels[labelService]})
+		}
+	}
+	return all, nil
+}
+
+// services returns the names of the services that the project has, by its file or else by its pods.
+func (p *project) services() []string {
+	list := slices.Clone(p.known)
+	for _, m := range p.pods {
+		if m.service != "" {
+			list = append(list, m.service)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// of returns the pods of services, or without names all pods except those of compose run.
+func (p *project) of(services []string) (list []member, err error) {
+	var errs []error
+	for _, name := range services {
+		if !slices.Contains(p.services(), name) {
+			errs = append(errs, p.unknown(name))
+		}
+	}
+	for _, m := range p.pods {
+		if m.service != "" && (len(services) == 0 || slices.Contains(services, m.service)) {
+			list = append(list, m)
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+// unknown returns the error for a service that the project does not have.
+func (p *project) unknown(service string) error {
+	if len(p.services()) == 0 {
+		return report.New(report.Usage, "podrun compose ls lists the projects; podrun compose -p NAME names one", "there is no service %s: project %s has no pods in namespace %s", service, p.name, p.namespace)
+	}
+	return report.New(report.Usage, "", "there is no service %s: the services of project %s are %s", service, p.name, strings.Join(p.services(), ", "))
+}
+
+// reportEmpty reports that no pod was found.
+func (o *options) reportEmpty(p *project) {
+	fmt.Fprintln(o.env.ErrOut, report.Escape(fmt.Sprintf("podrun: project %s has no such pods in namespace %s", p.name, p.namespace)))
+}
+
+// names returns the names of pods.
+func names(list []member) (words []string) {
+	for _, m := range list {
+		words = append(words, m.Name)
+	}
+	return words
+}
+
+// convert converts the files of the project, of services and, unless they are alone, what they depend on; without services
+// of all.
+func (o *options) convert(services []string, alone bool) (api.Result, error) {
+	request := o.request
+	request.Services, request.Alone = services, alone
+	return compose.Convert(o.env, request)
+}
