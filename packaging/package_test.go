@@ -75,6 +75,7 @@ func file(t *testing.T, pattern string) string {
 var everywhere = []string{
 	"/usr/bin/podrun", "/usr/lib/modules-load.d/podrun.conf", "/usr/lib/systemd/system/podrun@.service",
 	"/usr/lib/systemd/system/user@.service.d/60-podrun.conf", "/usr/lib/systemd/user/podrun@.service",
+	"/usr/lib/systemd/user-generators/podrun-user-generator", "/usr/lib/systemd/system-generators/podrun-system-generator",
 	"/usr/share/bash-completion/completions/podrun", "/usr/share/doc/podrun/README.md", "/usr/share/doc/podrun/copyright",
 	"/usr/share/fish/vendor_completions.d/podrun.fish", "/usr/share/man/man1/podrun-up.1.gz", "/usr/share/man/man1/podrun.1.gz",
 }

@@ -20,11 +20,12 @@ const maxSkipped = 100
 // ends.
 func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.File) error {
 	x := c.engine.acquire(req.Container)
-	if x == nil {
-		return notRunning(req.Container, 1)
+	alive := context.Background()
+	if x != nil {
+		defer x.Release()
+		alive = x.Context()
 	}
-	defer x.Release()
-	ctx, cancel := context.WithCancel(x.Context())
+	ctx, cancel := context.WithCancel(alive)
 	defer cancel()
 	go func() {
 		wire.ReadControl(conn) // the client sends no Control: the read returns when it disconnects
@@ -36,9 +37,19 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 			done.Skipped = append(done.Skipped, text)
 		}
 	}
-	err := x.Copy(ctx, c.engine.latestPlan().Users, req, files, skipped)
+	plan, err := c.engine.latestPlan(), container.ErrNoKeptFiles
+	if x != nil {
+		err = x.Copy(ctx, plan.Users, req, files, skipped)
+	} else if s := c.engine.currentSandbox(); s != nil && req.In {
+		if planned, ok := plan.Container(req.Container); ok {
+			err = container.CopyToKept(ctx, s, planned, plan.Users, req, files, skipped)
+		}
+	}
 	container.CloseFiles(files...) // end of file for the client
-	if x.Context().Err() != nil && err != nil {
+	switch {
+	case errors.Is(err, container.ErrNoKeptFiles):
+		return notRunning(req.Container, 1)
+	case err != nil && alive.Err() != nil:
 		err = fmt.Errorf("the container has ended: %w", err)
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ info() { echo "== $*" >&2; }
 # out C libraries, the others code that podrun never calls.
 tags=seccomp,netgo,osusergo
 tags+=,containers_image_openpgp,containers_image_storage_stub,containers_image_docker_daemon_stub
-tags+=,exclude_graphdriver_btrfs,grpcnotrace,urfave_cli_no_docs,runc_nocriu
+tags+=,exclude_graphdriver_btrfs,grpcnotrace,urfave_cli_no_docs,runc_nocriu,kustomize_disable_go_plugin_support
 
 # The architectures of a release, as scripts/build spells them.
 # shellcheck disable=SC2034

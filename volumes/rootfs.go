@@ -3,6 +3,7 @@ package volumes
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,15 @@ const (
 // outside, so there is one way to unpack a layer. Device files do not work (nodev): a container's
 // devices are bind mounts in its /dev. label is as in MountTmpfs: layers keep theirs.
 func MountRootfs(dir string, layers []string, readOnly bool, label string) (root string, err error) {
+	return mountRootfs(dir, layers, readOnly, label, "")
+}
+
+// MountRootfsAgain is MountRootfs with the writable layer that KeepRootfs has kept, if there is one.
+func MountRootfsAgain(dir string, layers []string, label, kept string) (root string, err error) {
+	return mountRootfs(dir, layers, false, label, kept)
+}
+
+func mountRootfs(dir string, layers []string, readOnly bool, label, kept string) (root string, err error) {
 	if err := UnmountRootfs(dir); err != nil {
 		return "", fmt.Errorf("clear root file system %s: %w", dir, err)
 	}
@@ -47,9 +57,16 @@ func MountRootfs(dir string, layers []string, readOnly bool, label string) (root
 			return "", fmt.Errorf("make root file system: %w", err)
 		}
 	}
+	again := false
+	if kept != "" {
+		err := unix.Rename(kept, filepath.Join(dir, upperDir)) // over the empty directory, which os.Rename refuses
+		if again = err == nil; !again && err != unix.ENOENT {
+			return "", fmt.Errorf("use the kept files again: %w", err)
+		}
+	}
 	// The mode of the topmost directory is the same as of "/", whatever the umask; with a read-only root
-	// it is the image's.
-	if !readOnly {
+	// it is the image's, and the container may have changed a kept one.
+	if !readOnly && !again {
 		if err := os.Chmod(filepath.Join(dir, upperDir), 0o755); err != nil {
 			return "", fmt.Errorf("make root file system: %w", err)
 		}
@@ -144,6 +161,21 @@ func (l *fdList) close() {
 	for _, fd := range *l {
 		unix.Close(fd)
 	}
+}
+
+// KeepRootfs unmounts what MountRootfs mounted, and keeps the writable layer at another path of the same file system. If
+// there is none, nothing is kept.
+func KeepRootfs(dir, kept string) error {
+	if err := Unmount(filepath.Join(dir, MergedDir)); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, upperDir)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := RemoveTree(kept); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(dir, upperDir), kept)
 }
 
 // UnmountRootfs unmounts what MountRootfs mounted, lazily if it is busy, and removes dir, also if

@@ -111,6 +111,8 @@ var notInCLI = []module{
 	{modulePath + "/runner", nil, "pods are the supervisor program's"},
 	{"go.podman.io", nil, "every command would initialise a registry client"},
 	{"github.com/compose-spec", nil, "every command would initialise a library for compose files"},
+	{"sigs.k8s.io/kustomize", nil, "every command would initialise kustomize's schemas"},
+	{"k8s.io/apimachinery/pkg/util/strategicpatch", nil, "every command would initialise the types of OpenAPI"},
 	{"github.com/sigstore", nil, "every command would initialise a signature library"},
 	{"github.com/ProtonMail/go-crypto", nil, "every command would initialise a signature library"},
 	{"google.golang.org/protobuf", nil, "every command would initialise its registries of types"},

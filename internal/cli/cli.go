@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/internal/cli/cmd/build"
+	"github.com/podrun/podrun/internal/cli/cmd/change"
 	"github.com/podrun/podrun/internal/cli/cmd/compose"
 	"github.com/podrun/podrun/internal/cli/cmd/convert"
 	"github.com/podrun/podrun/internal/cli/cmd/describe"
@@ -26,6 +27,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/cmd/follow"
 	"github.com/podrun/podrun/internal/cli/cmd/get"
 	"github.com/podrun/podrun/internal/cli/cmd/image"
+	"github.com/podrun/podrun/internal/cli/cmd/kustomize"
 	"github.com/podrun/podrun/internal/cli/cmd/label"
 	"github.com/podrun/podrun/internal/cli/cmd/logs"
 	"github.com/podrun/podrun/internal/cli/cmd/metrics"
@@ -80,15 +82,16 @@ func Run(env *cmdutil.Env, args []string) int {
 	return exitcode.Report(env.ErrOut, err)
 }
 
-// unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong.
-var unrelated = []string{"build", "config", "convert", "completion", "doctor", "explain", "help", "image", "images", "login", "logout", "man", "pull", "rmi", "validate", "version"}
+// unrelated are the commands that need no pods to be looked after: they concern none, or report what is wrong. A
+// generator of systemd, like systemd generate, may start nothing.
+var unrelated = []string{"api-resources", "build", "config", "convert", "completion", "doctor", "explain", "help", "image", "images", "kustomize", "login", "logout", "man", "pull", "rmi", "validate", "version"}
 
 // lookAfter restarts killed controllers and takes up lost pods, whatever the command does.
 func lookAfter(env *cmdutil.Env, path []string) {
 	if len(path) > 1 && path[0] == "compose" {
 		path = path[1:]
 	}
-	if len(path) == 0 || slices.Contains(unrelated, path[0]) {
+	if len(path) == 0 || slices.Contains(unrelated, path[0]) || slices.Equal(path, []string{"systemd", "generate"}) {
 		return
 	}
 	if there, err := store.FindUserDirs(env.Getenv); err != nil || store.Trusted(there.Data) != nil {
@@ -141,6 +144,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			get.NewPsCommand(env),
 			get.NewCommand(env),
 			explain.NewCommand(env),
+			explain.NewResourcesCommand(env),
 			podaction.NewStopCommand(env),
 			podaction.NewStartCommand(env),
 			podaction.NewRestartCommand(env),
@@ -153,6 +157,9 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			rollout.NewCommand(env),
 			rollout.NewScaleCommand(env),
 			rollout.NewSetCommand(env),
+			change.NewPatchCommand(env),
+			change.NewEditCommand(env),
+			change.NewReplaceCommand(env),
 			label.NewLabelCommand(env),
 			label.NewAnnotateCommand(env),
 			update.NewCommand(env),
@@ -160,6 +167,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			up.NewDiffCommand(env),
 			up.NewValidateCommand(env),
 			convert.NewCommand(env),
+			kustomize.NewCommand(env),
 			wait.NewCommand(env),
 			wait.NewConditionCommand(env),
 		),

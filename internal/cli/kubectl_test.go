@@ -6,24 +6,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdline"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/golden"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/scriptcmd"
 )
 
-// kubectlVerbs are the commands of kubectl 1.36, by the headings of its help. A command with subcommands is
-// listed with them if podrun has it.
-var kubectlVerbs = []struct{ heading, verbs string }{
-	{"Basic Commands", "create,create clusterrole,create clusterrolebinding,create configmap,create cronjob,create deployment,create ingress,create job,create namespace,create poddisruptionbudget,create priorityclass,create quota,create role,create rolebinding,create secret docker-registry,create secret generic,create secret tls,create service,create serviceaccount,create token,expose,run,set env,set image,set resources,set selector,set serviceaccount,set subject,explain,get,edit,delete"},
-	{"Deploy Commands", "rollout history,rollout pause,rollout restart,rollout resume,rollout status,rollout undo,scale,autoscale"},
-	{"Cluster Management Commands", "certificate,cluster-info,top,cordon,uncordon,drain,taint"},
-	{"Troubleshooting and Debugging Commands", "describe,logs,attach,exec,port-forward,proxy,cp,auth,debug,events"},
-	{"Advanced Commands", "diff,apply,patch,replace,wait,kustomize"},
-	{"Settings Commands", "label,annotate,completion"},
-	{"Other Commands", "alpha,api-resources,api-versions,config,kuberc,options,plugin,version"},
+// kubectlTable returns the table of kubectl's verbs, whose command lines TestKubectlTable of test/script executes.
+func kubectlTable(t *testing.T) []scriptcmd.Section {
+	t.Helper()
+	archive, err := txtar.ParseFile("../../" + scriptcmd.KubectlTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections, err := scriptcmd.ParseTable(string(archive.Comment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sections
 }
 
 // findVerb returns the command of podrun with the name of a verb; nil: the error of the verb is err.
@@ -35,32 +39,63 @@ func findVerb(app *cli.App, verb string) (cmd *cli.Command, err error) {
 	return nil, cmdline.UnknownCommand(cmd.Subcommands, strings.Join(append([]string{"podrun"}, path...), " "), rest[0])
 }
 
-// TestKubectlPage writes what podrun makes of each verb of kubectl.
+// TestKubectlPage writes what podrun makes of each verb of kubectl, with the command lines that are executed.
 func TestKubectlPage(t *testing.T) {
 	app := commandTree(&cmdutil.Env{})
 	var b strings.Builder
 	b.WriteString("# kubectl's verbs\n\n" + generated)
-	b.WriteString(`What podrun makes of the verbs of kubectl 1.36:
+	b.WriteString(`What podrun makes of the verbs of kubectl 1.36. The command lines on this page are executed by a test, with the binary and real pods;
+the test checks their output and exit codes.
 
-- **done**: podrun has the command, with kubectl's form and words; [commands.md](commands.md) lists its options.
+- **done**: podrun has the command, with kubectl's form and words, at least in the forms that are given; [commands.md](commands.md) lists its options.
 - **hint**: podrun refuses the verb, and prints the line that does the same, which is given here.
 - **no meaning**: the verb is about a cluster or its API server. podrun refuses it, and prints why, and what there is instead.
 `)
-	for _, g := range kubectlVerbs {
-		fmt.Fprintf(&b, "\n## %s\n\n| kubectl | | podrun |\n|---|---|---|\n", g.heading)
-		for verb := range strings.SplitSeq(g.verbs, ",") {
-			cmd, err := findVerb(app, verb)
+	for _, section := range kubectlTable(t) {
+		fmt.Fprintf(&b, "\n## %s\n\n| kubectl | | podrun | executed |\n|---|---|---|---|\n", section.Heading)
+		for _, verb := range verbsOf(section) {
+			cmd, err := findVerb(app, verb.Verb)
+			text, status := "", "done"
 			switch {
 			case err == nil:
-				fmt.Fprintf(&b, "| `%s` | done | %s |\n", verb, cmd.Usage)
+				text = cmd.Usage
 			case strings.Contains(err.Error(), "no meaning"):
-				fmt.Fprintf(&b, "| `%s` | no meaning | %s |\n", verb, tableCell(report.Hint(err)))
+				text, status = report.Hint(err), "no meaning"
 			default:
-				fmt.Fprintf(&b, "| `%s` | hint | %s |\n", verb, tableCell(report.Hint(err)))
+				text, status = report.Hint(err), "hint"
 			}
+			if status != verb.Status {
+				t.Errorf("%s: the table says %s, the command tree %s", verb.Verb, verb.Status, status)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", verb.Verb, status, tableCell(text), tableCell(linesOf(section, verb.Verb)))
 		}
 	}
 	golden.Check(t, referenceDir+"kubectl.md", b.String())
+}
+
+// verbsOf returns a row for each verb of a section.
+func verbsOf(section scriptcmd.Section) (rows []scriptcmd.Row) {
+	for _, row := range section.Rows {
+		if row.Verb != "" && (len(rows) == 0 || rows[len(rows)-1].Verb != row.Verb) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// linesOf returns the command lines that are executed for a verb.
+func linesOf(section scriptcmd.Section, verb string) string {
+	var lines []string
+	for _, row := range section.Rows {
+		if row.Verb == verb && row.Kind != scriptcmd.Prepare {
+			line := "`" + row.Line + "`"
+			if row.Code != 0 && row.Status == "done" {
+				line += fmt.Sprintf(" (ends with %d)", row.Code)
+			}
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "<br>")
 }
 
 func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
@@ -70,8 +105,9 @@ func tableCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) 
 func TestHintsNameCommands(t *testing.T) {
 	app := commandTree(&cmdutil.Env{})
 	line := regexp.MustCompile(`podrun ([a-z-].*?)(?:[;:,|]|$)`)
-	for _, g := range kubectlVerbs {
-		for verb := range strings.SplitSeq(g.verbs, ",") {
+	for _, section := range kubectlTable(t) {
+		for _, row := range verbsOf(section) {
+			verb := row.Verb
 			_, err := findVerb(app, verb)
 			if err == nil {
 				continue

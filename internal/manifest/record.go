@@ -6,8 +6,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/podrun/podrun/internal/manifest/apiutil"
 	"github.com/podrun/podrun/internal/manifest/conversion"
 	"github.com/podrun/podrun/internal/manifest/defaulting"
 	"github.com/podrun/podrun/internal/manifest/podutil"
@@ -63,9 +66,12 @@ func Edit(stored *pod.Object, change func(metav1.Object) error) (*Object, error)
 	if err != nil {
 		return nil, err
 	}
+	before := object.(runtime.Object).DeepCopyObject().(metav1.Object)
 	if err := change(object); err != nil {
 		return nil, err
 	}
+	*apiutil.ObjectMeta(before) = *apiutil.ObjectMeta(object)
+	content := !equality.Semantic.DeepEqual(before, object)
 	o, err := NewObject(string(stored.Kind), object)
 	if err != nil {
 		return nil, err
@@ -74,6 +80,11 @@ func Edit(stored *pod.Object, change func(metav1.Object) error) (*Object, error)
 	next.Labels, next.Annotations = o.Stored.Labels, o.Stored.Annotations
 	if o.Stored.Endpoints != nil { // the label of an EndpointSlice names its Service
 		next.Endpoints = o.Stored.Endpoints
+	}
+	if content && !o.IsWorkload() {
+		next.ConfigMap, next.Secret, next.Claim, next.Service = o.Stored.ConfigMap, o.Stored.Secret, o.Stored.Claim, o.Stored.Service
+		next.ServiceAccount, next.PersistentVolume, next.NetworkPolicy = o.Stored.ServiceAccount, o.Stored.PersistentVolume, o.Stored.NetworkPolicy
+		next.Spec = o.Stored.Spec
 	}
 	if o.IsWorkload() {
 		next.Spec, next.DefaultedPullPolicies = o.Stored.Spec, o.Stored.DefaultedPullPolicies
@@ -92,7 +103,7 @@ func editable(stored *pod.Object) (metav1.Object, error) {
 		}
 		return object, err
 	}
-	object, err := conversion.ToKubernetes(stored, true)
+	object, err := conversion.ToKubernetes(stored)
 	if err != nil {
 		return nil, err
 	}

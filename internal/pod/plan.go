@@ -214,6 +214,9 @@ type Container struct {
 	OOMScoreAdj int       `json:"oomScoreAdj"`
 	Ulimits     []Ulimit  `json:"ulimits,omitempty"`
 
+	// KeepFiles means that the next instance of the container has the files that this one has written.
+	KeepFiles bool `json:"keepFiles,omitempty"`
+
 	TerminationMessagePath string                   `json:"terminationMessagePath"`
 	TerminationMessageFrom TerminationMessagePolicy `json:"terminationMessageFrom"`
 }

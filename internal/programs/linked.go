@@ -9,6 +9,7 @@ import (
 
 	"github.com/podrun/podrun/image/server"
 	"github.com/podrun/podrun/internal/manifest/compose"
+	"github.com/podrun/podrun/internal/manifest/kustomize"
 	"github.com/podrun/podrun/internal/podinit"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/netns/netstack"
@@ -26,6 +27,7 @@ func EntryPoints() map[string]func([]string) int {
 	maps.Copy(entryPoints, wireguard.EntryPoints())
 	maps.Copy(entryPoints, server.EntryPoints())
 	maps.Copy(entryPoints, compose.EntryPoints())
+	maps.Copy(entryPoints, kustomize.EntryPoints(compose.Bound))
 	return entryPoints
 }
 

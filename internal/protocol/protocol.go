@@ -111,6 +111,8 @@ const (
 	EntryRebuild      = "_rebuild"        // CLI, image program → itself: make a layer's tar stream again
 	EntryImage        = "_image"          // CLI → image program: registries, archives and logins
 	EntryCompose      = "_compose"        // CLI → image program: convert compose files
+	EntryKustomize    = "_kustomize"      // CLI → image program: build a kustomization
+	EntryPatch        = "_patch"          // CLI → image program: patch an object
 	EntryRemoveLayers = "_rmlayers"       // CLI, image program → itself: remove trees with subordinate ids
 	EntryProbe        = "_nsprobe"        // CLI → CLI: try the namespaces and mounts of a pod
 	EntryProbeInside  = "_nsprobe-inside" // CLI → CLI: the same, in the namespaces of a pod

@@ -42,7 +42,7 @@ func (f Follow) ServiceFile() []byte {
 	// way back. One that fails has finished.
 	line("TimeoutStartSec=infinity\nKillMode=process\nRestart=on-abnormal\nRestartSec=2")
 	line("\n[Install]\nWantedBy=%s", bootTarget(f.System))
-	line("\n[%s]\n%s%s", ownSection, followsKey, escapeSpecifiers(f.Source))
+	line("\n[%s]\n%s%s", ownSection, followsKey, EscapeSpecifiers(f.Source))
 	return []byte(b.String())
 }
 

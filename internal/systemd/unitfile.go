@@ -18,6 +18,7 @@ type Service struct {
 	PodOptions       []string // options of every `podrun up`: what it sets in the pods, or what the manifests may set
 	OneShot          bool     // for pods that end, or manifests without pods: Extra has Type=oneshot
 	Files            []string // the manifests
+	Reload           []string // a command of podrun for a reload of the unit, after the manifests were applied
 	Manifest         string   // what uninstall also removes; "" if the file belongs to the user
 	Source           string   // what the unit was generated from
 	System           bool     // for the system's manager
@@ -63,13 +64,16 @@ func (s Service) File(unit string) []byte {
 	program, podOptions := quoteWord(s.Program, false), joinWords(s.PodOptions)
 	line("ExecStart=%s up%s%s%s", program, podOptions, joinWords(s.Args), joinWords(s.Files))
 	line("ExecReload=%s up%s%s%s", program, podOptions, reloadOptions, joinWords(s.Files))
+	if len(s.Reload) > 0 {
+		line("ExecReload=%s%s", program, joinWords(s.Reload))
+	}
 	line("TimeoutStopSec=%d\nKillMode=mixed", int((s.Grace + StopMargin).Seconds()))
 	if s.OneShot {
 		s.oneShotLines(line)
 	} else {
 		s.notifyLines(line)
 	}
-	line("SyslogIdentifier=%s", escapeSpecifiers(s.Name))
+	line("SyslogIdentifier=%s", EscapeSpecifiers(s.Name))
 	s.extra(&b, "Service")
 	switch install := s.Extra["Install"]; {
 	case s.Extra == nil:
@@ -82,9 +86,9 @@ func (s Service) File(unit string) []byte {
 		line("\n[%s]", section)
 		s.extra(&b, section)
 	}
-	line("\n[%s]\nSource=%s", ownSection, escapeSpecifiers(s.Source))
+	line("\n[%s]\nSource=%s", ownSection, EscapeSpecifiers(s.Source))
 	if s.Manifest != "" {
-		line("Manifest=%s", escapeSpecifiers(s.Manifest))
+		line("Manifest=%s", EscapeSpecifiers(s.Manifest))
 	}
 	return []byte(b.String())
 }
@@ -97,7 +101,7 @@ func begin(b *strings.Builder, unit, description string, system bool) (line func
 		user = ""
 	}
 	line("%s\n# into a drop-in (systemctl%s edit %s).", generatedHeader, user, unit)
-	line("\n[Unit]\nDescription=%s", escapeSpecifiers(description))
+	line("\n[Unit]\nDescription=%s", EscapeSpecifiers(description))
 	return line
 }
 
@@ -237,8 +241,8 @@ func splitWords(line string) []string {
 	return list
 }
 
-// escapeSpecifiers escapes the characters of systemd's specifiers.
-func escapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
+// EscapeSpecifiers escapes the characters of systemd's specifiers.
+func EscapeSpecifiers(text string) string { return strings.ReplaceAll(text, "%", "%%") }
 
 // quoteWord quotes a word of a command line for systemd (systemd.service(5), COMMAND LINES),
 // without C escapes, specifiers and, except in the program's path, variables.

@@ -34,11 +34,42 @@ func (r *Root) Pack(ctx context.Context, out io.Writer, name, as string, skipped
 	return p.out.Close()
 }
 
+// Whiteout begins the name of an entry that stands for a removed file (OCI image specification: layer.md).
+const Whiteout = ".wh."
+
+// PackChanges writes a difference to out: the paths names, each without what is below it, and whiteouts for the removed
+// paths. as returns the name of a path in the stream. A path that is gone meanwhile is left out.
+func (r *Root) PackChanges(ctx context.Context, out io.Writer, names, removed []string, as func(string) string, skipped func(string)) error {
+	p := &packer{root: r, ctx: ctx, out: tar.NewWriter(out), skipped: skipped, flat: true}
+	for _, name := range removed {
+		dir, base := path.Split(as(name))
+		if err := p.header(&tar.Header{Name: dir + Whiteout + base, Typeflag: tar.TypeReg}); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		fd, err := r.openPath(name, unix.O_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = p.add(fd, as(name), 0)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
+	}
+	return p.out.Close()
+}
+
 type packer struct {
 	root    *Root
 	ctx     context.Context
 	out     *tar.Writer
 	skipped func(string)
+	flat    bool // nothing below a directory
 }
 
 // add writes the object of a descriptor.
@@ -57,7 +88,7 @@ func (p *packer) add(fd int, as string, depth int) error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		h.Typeflag, h.Name = tar.TypeDir, as+"/"
-		if err := p.header(h); err != nil {
+		if err := p.header(h); err != nil || p.flat {
 			return err
 		}
 		return p.directory(fd, as, depth)

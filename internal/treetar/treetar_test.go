@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -181,5 +182,35 @@ func TestPermissions(t *testing.T) {
 			}
 			os.Chmod(filepath.Join(dest, "d/shut"), 0o755)
 		})
+	}
+}
+
+// TestChanges: a stream of changes makes a tree equal to another one, as far as the stream says.
+func TestChanges(t *testing.T) {
+	from := tree(t, map[string]string{"new/deep/f": "1", "edited": "2", "was-a-dir": "3", "was-a-file/f": "4", "unchanged": "changed", "link": "->edited"})
+	to := tree(t, map[string]string{"edited": "old", "was-a-dir/f": "old", "was-a-file": "old", "unchanged": "same", "gone": "x", "gone-dir/a/b": "x", "app/x": ""})
+	var stream bytes.Buffer
+	names := []string{"edited", "link", "meanwhile-gone", "new", "new/deep", "new/deep/f", "was-a-dir", "was-a-file", "was-a-file/f"}
+	as := func(name string) string { return name }
+	source := rooted(t, OpenForeign, from)
+	if err := source.PackChanges(t.Context(), &stream, names, []string{"gone", "gone-dir", "never-there"}, as, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	how := Options{UID: os.Getuid(), GID: os.Getgid(), Changes: true, Skipped: func(s string) { t.Error(s) }}
+	if err := rooted(t, OpenForeign, to).Unpack(t.Context(), bytes.NewReader(stream.Bytes()), "/", true, how); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"new/deep/f": "1", "edited": "2", "was-a-dir": "3", "was-a-file/f": "4", "unchanged": "same", "app/x": "", "link": "->edited"}
+	got := list(t, to)
+	for name := range got {
+		if strings.HasSuffix(name, "/") {
+			delete(got, name)
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if err := rooted(t, OpenForeign, to).Unpack(t.Context(), bytes.NewReader(stream.Bytes()), "/made/for/it", true, how); err != nil {
+		t.Errorf("a path that does not exist: %v", err)
 	}
 }

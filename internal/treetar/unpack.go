@@ -23,6 +23,10 @@ type Options struct {
 	Owners   bool
 	// Plain gives files and directories ordinary permissions instead of the stream's.
 	Plain bool
+	// Changes means that the stream is a difference (PackChanges): a whiteout removes a file or a directory, a file takes
+	// the place of a directory, and the other way round, and a file that exists keeps its owner. The path is made if it
+	// does not exist.
+	Changes bool
 	// Skipped is called for entries that are left out, and for owners that cannot be set.
 	Skipped func(string)
 }
@@ -36,7 +40,7 @@ func (r *Root) Unpack(ctx context.Context, in io.Reader, to string, userStream b
 		return err
 	}
 	u := &unpacker{root: r, how: how, in: tar.NewReader(&ctxReader{ctx, in}), to: to}
-	if !is {
+	if !is && !how.Changes {
 		if userStream || strings.HasSuffix(to, "/") {
 			return fmt.Errorf("%s is not a directory", to)
 		}
@@ -58,6 +62,7 @@ type unpacker struct {
 	to     string
 	rename string // replaces the first element of every name; "" for none
 	strict []strictDir
+	former *unix.Stat_t // with Changes: the file that is being replaced
 }
 
 // strictDir is a directory whose final permissions forbid its owner to write; they are set at the
@@ -113,6 +118,9 @@ func (u *unpacker) entry(h *tar.Header, name string) error {
 	}
 	defer unix.Close(dir)
 	base := path.Base(name)
+	if removed, is := strings.CutPrefix(base, Whiteout); is && u.how.Changes {
+		return removeAt(dir, removed, 0)
+	}
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return u.directory(dir, name, h)
@@ -146,10 +154,16 @@ func (u *unpacker) directory(dir int, name string, h *tar.Header) error {
 	err := unix.Mkdirat(dir, base, 0o700)
 	if err == unix.EEXIST {
 		is, err := u.root.IsDir(u.rootPath(name))
-		if err == nil && !is {
-			err = errors.New("another file exists at this path")
+		switch {
+		case err != nil || is:
+			return err
+		case !u.how.Changes:
+			return errors.New("another file exists at this path")
 		}
-		return err
+		if err := removeAt(dir, base, 0); err != nil {
+			return err
+		}
+		return u.directory(dir, name, h)
 	}
 	if err != nil {
 		return err
@@ -240,7 +254,16 @@ const tempPrefix = ".podrun-cp-"
 // finds a partial file.
 func (u *unpacker) replace(dir int, base string, fill func(name string) error) error {
 	name := tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
+	if u.former = nil; u.how.Changes {
+		var st unix.Stat_t
+		if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			u.former = &st
+		}
+	}
 	err := fill(name)
+	if err == nil && u.former != nil && u.former.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = removeAt(dir, base, 0)
+	}
 	if err == nil {
 		err = unix.Renameat(dir, name, dir, base)
 	}
@@ -251,10 +274,51 @@ func (u *unpacker) replace(dir int, base string, fill func(name string) error) e
 	case unix.EISDIR, unix.ENOTEMPTY, unix.EEXIST:
 		return errors.New("a directory is there")
 	case unix.EBUSY:
-		return errors.New("it is mounted, and cannot be replaced")
+		return errMounted
 	}
 	return err
 }
+
+// removeAt removes a file, or a directory with everything in it, without following links. What is mounted there stays, and
+// is an error. A missing file is none.
+func removeAt(dir int, base string, depth int) error {
+	switch err := unix.Unlinkat(dir, base, 0); err {
+	case nil, unix.ENOENT:
+		return nil
+	case unix.EISDIR, unix.EPERM: // the second is POSIX'
+	case unix.EBUSY:
+		return errMounted
+	default:
+		return err
+	}
+	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), base)
+	defer f.Close()
+	var above, st unix.Stat_t
+	switch err := errors.Join(unix.Fstat(dir, &above), unix.Fstat(fd, &st)); {
+	case err != nil:
+		return err
+	case above.Dev != st.Dev:
+		return errMounted
+	case depth == maxDepth:
+		return fmt.Errorf("directories are more than %d deep", maxDepth)
+	}
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := removeAt(fd, name, depth+1); err != nil {
+			return err
+		}
+	}
+	return unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
+}
+
+var errMounted = errors.New("it is mounted, and cannot be replaced")
 
 // mode returns an entry's permissions. In a tree of ours a foreign entry gets no set-id bits.
 func (u *unpacker) mode(h *tar.Header) uint32 {
@@ -278,8 +342,11 @@ func (u *unpacker) chown(fd int, h *tar.Header) error {
 
 // setOwner sets the owner of a new file. In a tree of our own this process stays the owner.
 func (u *unpacker) setOwner(h *tar.Header, to func(uid, gid int) error) error {
-	if u.root.isOwn() {
+	switch {
+	case u.root.isOwn():
 		return nil
+	case u.former != nil:
+		return to(int(u.former.Uid), int(u.former.Gid))
 	}
 	uid, gid := u.how.UID, u.how.GID
 	if u.how.Owners {

@@ -156,6 +156,8 @@ type CopyRequest struct {
 	Owners bool `json:"owners,omitempty"` // in: keep the stream's owners, else the container's user
 	Plain  bool `json:"plain,omitempty"`  // in: ordinary permissions instead of the stream's
 
+	Changes bool `json:"changes,omitempty"` // in: the stream is a difference: see treetar.Options
+
 	As string `json:"as,omitempty"` // out: its name in the stream; "." for the content of a directory
 }
 

@@ -72,7 +72,7 @@ func makeSite(top, out string) (int, error) {
 			return 0, err
 		}
 	}
-	return len(files), nil
+	return len(files), s.writeSearch(files)
 }
 
 // read reads the documents: those at the top of the repository, and all below docs.
@@ -259,9 +259,10 @@ func (s *site) write(p *page) error {
 	err := pageTemplate.Execute(&b, struct {
 		Title string
 		Home  string
+		Root  string // the way to the root of the site, with a slash
 		Nav   []group
 		Body  template.HTML
-	}{p.title, relative(p.url(), "index.html"), []group{
+	}{p.title, relative(p.url(), "index.html"), strings.TrimSuffix(relative(p.url(), "index.html"), "index.html"), []group{
 		{"How to", s.navigation(p, s.below("docs/how-to")...)},
 		{"Reference", s.navigation(p, s.below("docs/reference")...)},
 		{"Explanation", s.navigation(p, append(s.below("docs/explanation"), "docs/decisions/README.md")...)},

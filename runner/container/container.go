@@ -141,7 +141,7 @@ func (x *Container) ID() string { return x.Plan.Name + "-" + strconv.Itoa(x.Atte
 // part.
 func (x *Container) registerCleanup(s *sandbox.Sandbox) {
 	x.Cleanup.Push("withdraw root file system", func() error { return x.unexposeRootfs(s) })
-	x.Cleanup.Push("unmount root file system", func() error { return volumes.UnmountRootfs(x.Rootfs(s)) })
+	x.Cleanup.Push("unmount root file system", func() error { return x.unmountRootfs(s) })
 	x.Cleanup.Push("remove environment", func() error { return x.removeEnv(s) })
 	x.Cleanup.Push("remove termination log", func() error { return volumes.RemoveTree(x.messageFilePath(s)) })
 	x.Cleanup.Push("unmount parts of volumes", func() error { return volumes.UnmountBelow(s.StagingDir(x.ID())) })
@@ -193,11 +193,14 @@ func (x *Container) build(s *sandbox.Sandbox) error {
 // prepareRootfs makes the root file system, /dev, and the mounts in them that do not wait for libcontainer. It
 // returns what the specification needs to know of them.
 func (x *Container) prepareRootfs(s *sandbox.Sandbox, vars map[string]string) (input specInput, err error) {
+	if x.Prepared && x.Plan.KeepFiles {
+		return input, errKeptFiles
+	}
 	layers, err := s.Layers(x.Plan.Layers)
 	if err != nil {
 		return input, err
 	}
-	root, err := volumes.MountRootfs(x.Rootfs(s), x.withMountPoints(s, layers), false, x.Plan.FileLabel) // libcontainer makes it read-only after all mount targets exist
+	root, err := x.mountRootfs(s, layers)
 	if err != nil {
 		return input, fmt.Errorf("mount root file system: %w", err)
 	}

@@ -18,6 +18,11 @@ import (
 // Copy copies files into or out of a running container, as a tar stream over the only descriptor in files.
 // It calls skipped for each file that is left out. The ids in archives are the container's: users maps them.
 func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
+	return x.copyBelow(ctx, fmt.Sprintf("/proc/%d/root", x.PID), users, req, files, skipped) // as the container's processes see it, volumes included
+}
+
+// copyBelow copies files into or out of a root file system.
+func (x *Container) copyBelow(ctx context.Context, dir string, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) error {
 	if len(files) != 1 {
 		return fmt.Errorf("a copy needs 1 descriptor, %d came", len(files))
 	}
@@ -26,8 +31,7 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 		return err
 	}
 	defer stream.Close()
-	// The root as the container's processes see it, volumes included.
-	root, err := treetar.OpenForeign(fmt.Sprintf("/proc/%d/root", x.PID))
+	root, err := treetar.OpenForeign(dir)
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func (x *Container) Copy(ctx context.Context, users *pod.IDRange, req *wire.Copy
 		return root.Pack(ctx, stream, target, req.As, skipped)
 	}
 	return root.Unpack(ctx, stream, target, req.Tar, treetar.Options{
-		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Skipped: skipped,
+		UID: x.Identity.uid, GID: x.Identity.gid, Owners: req.Owners, Plain: req.Plain, Changes: req.Changes, Skipped: skipped,
 	})
 }
 

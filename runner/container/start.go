@@ -180,6 +180,9 @@ func (x *Container) Discard(s *sandbox.Sandbox) {
 // container cannot be made before it is due.
 var errFilterByLibcontainer = errors.New("it cannot be made early: libcontainer loads its filter")
 
+// errKeptFiles means that a container uses the files of the instance before it, which must have ended.
+var errKeptFiles = errors.New("it cannot be made early: it keeps the files of the instance before it")
+
 // errLinked means that, by links in the image, a mount may lie inside another one although its path does not show
 // it. A container that is made early could then create mount targets in a volume that others see.
 var errLinked = errors.New("it cannot be made early: its mounts lie behind links")

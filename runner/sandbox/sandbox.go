@@ -38,7 +38,8 @@ type Sandbox struct {
 	PauseProcess   procfs.Process // PID 1 of the shared PID namespace; zero without one
 	Cgroup         *cgroups.Pod
 	Freezer        *Freezer
-	SeccompFilters sync.Map // of the default profile, by capabilities: see package container
+	KeptFiles      sync.Mutex // protects the files that containers with KeepFiles have kept
+	SeccompFilters sync.Map   // of the default profile, by capabilities: see package container
 	warnings       []string
 	ResolvEvents   []resolvconf.Event // for the pod's events
 	undo           undo.Stack

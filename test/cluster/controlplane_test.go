@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/test/internal/standin"
 )
 
 const (
@@ -34,6 +35,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	standin.Become()
 	if os.Getenv(hostsEnv) != "" { // only root starts processes of several users
 		os.Exit(m.Run())
 	}

@@ -170,7 +170,7 @@ func terminate(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // archive FILE NAME [PROGRAM ARG...] writes a docker archive with the busybox image, which runs the program
-// as root. Without one its entrypoint prints a greeting with its arguments.
+// as root and exposes the ports 8080/tcp and 53/udp. Without one its entrypoint prints a greeting with its arguments.
 func archive(ts *testscript.TestScript, neg bool, args []string) {
 	scriptcmd.CheckArgs(ts, neg, args, 2, "archive FILE NAME [PROGRAM ARG...]")
 	base, err := os.ReadFile(ts.Getenv(rootfsTar))
@@ -180,7 +180,7 @@ func archive(ts *testscript.TestScript, neg bool, args []string) {
 	run := map[string]any{"Entrypoint": []string{"echo", "hello"}, "Cmd": []string{"world"}, "Env": []string{"PATH=/bin", "FLAVOUR=plain"},
 		"User": "user", "WorkingDir": "/srv/app", "StopSignal": "SIGUSR1"}
 	if len(args) > 2 {
-		run = map[string]any{"Entrypoint": args[2:], "Env": []string{"PATH=/bin"}, "StopSignal": "SIGKILL"}
+		run = map[string]any{"Entrypoint": args[2:], "Env": []string{"PATH=/bin"}, "StopSignal": "SIGKILL", "ExposedPorts": map[string]any{"8080/tcp": struct{}{}, "53/udp": struct{}{}}}
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux", "config": run,

@@ -23,16 +23,6 @@ import (
 	"github.com/podrun/podrun/test/internal/standin"
 )
 
-// fleetPage is the documentation whose commands TestFleetPage runs.
-const fleetPage = "../../docs/how-to/from-one-box-to-a-hundred.md"
-
-// fleetPlaces are where the blocks of the page belong.
-var fleetPlaces = map[string]string{
-	"On the workstation:": "workstation", "On each box:": "box", "On a canary:": "canary", "On that box:": "remote", "On each node:": "node",
-	"`site/web.yaml`,": "site/web.yaml", "`site/visitor.yaml`,": "site/visitor.yaml", "`user-data`,": "user-data", "It prints:": "output",
-	"On the server of the cluster:": "cluster", "On the server with Prometheus:": "prometheus",
-}
-
 // pageFleet is a workstation, a registry and four boxes, one of them a canary and one without a network, in directories of this machine.
 type pageFleet struct {
 	blocks       []howto.Block // of the page, which are to be done
@@ -119,16 +109,18 @@ func TestFleetPage(t *testing.T) {
 			t.Errorf("%s: left behind:\n%s", b.name, strings.Join(left, "\n"))
 		}
 	}
-	f.next(t, "cluster")
+	for _, where := range []string{"cluster", "flux.yaml", "cluster", "workstation", "cluster"} { // TestFlux of test/cluster does them
+		f.next(t, where)
+	}
 	if len(f.blocks) > 0 {
-		t.Errorf("%s: the test does not do %q", fleetPage, f.blocks)
+		t.Errorf("%s: the test does not do %q", howto.FleetPage, f.blocks)
 	}
 }
 
 func startPageFleet(t *testing.T) *pageFleet {
 	t.Helper()
 	bin, rootfs := prepare(t)
-	f := &pageFleet{blocks: howto.Read(t, fleetPage, fleetPlaces), dir: t.TempDir()}
+	f := &pageFleet{blocks: howto.ReadFleet(t), dir: t.TempDir()}
 	f.reports = httptest.NewServer(http.HandlerFunc(f.report))
 	t.Cleanup(f.reports.Close)
 	if err := standin.Copy(bin); err != nil {
@@ -214,7 +206,7 @@ func (b *box) paths(text string) string {
 func (f *pageFleet) next(t *testing.T, where string) string {
 	t.Helper()
 	if len(f.blocks) == 0 || f.blocks[0].Where != where {
-		t.Fatalf("%s: the next block is not for %s: %q", fleetPage, where, f.blocks)
+		t.Fatalf("%s: the next block is not for %s: %q", howto.FleetPage, where, f.blocks)
 	}
 	text := f.names.Replace(f.blocks[0].Text())
 	f.blocks = f.blocks[1:]
@@ -301,7 +293,7 @@ func (f *pageFleet) firstStart(t *testing.T, b *box, userData string) {
 			_, command, _ = strings.Cut(command, "-c ")
 			f.run(t, b.host, b.paths("XDG_RUNTIME_DIR=/run/user/1000 sh -c ")+command)
 		default:
-			t.Fatalf("%s: the test does not know the command %s", fleetPage, command)
+			t.Fatalf("%s: the test does not know the command %s", howto.FleetPage, command)
 		}
 	}
 	if calls := b.manager.Calls(); !strings.Contains(calls, "StartUnit podrun-follow-site.timer\n") || !strings.HasSuffix(calls, "StartUnit podrun-follow-site.service") {

@@ -70,12 +70,7 @@ func Plan(o *decode.Object, images map[string]pod.Image, opt Options) (*pod.Plan
 		plan.Hostname, plan.Subdomain = opt.NodeName, ""
 	}
 	plan.LogMaxBytes, plan.LogMaxFiles = logLimits(p)
-	if value, ok := p.Annotations[podutil.AnnotationHostNames]; ok {
-		plan.HostNames, _ = podutil.ParseHostNames(value)
-	}
-	if value, ok := p.Annotations[podutil.AnnotationDNSServers]; ok {
-		plan.DNSServers, _ = podutil.ParseDNSServers(value)
-	}
+	plan.HostNames, plan.DNSServers = names(p)
 	errs := &decode.Errors{}
 	machine := NodeCapacity{CPU: opt.NodeCPU, Memory: opt.NodeMemory, Storage: opt.NodeStorage}
 	var err error

@@ -89,6 +89,7 @@ func (b *builder) build(images map[string]pod.Image) (*pod.Container, error) {
 		Privileged:         ptr.Deref(sc.Privileged, false),
 		ProcUnmasked:       ptr.Deref(sc.ProcMount, "") == corev1.UnmaskedProcMount,
 		Mounts:             b.mounts(),
+		KeepFiles:          b.pod.Annotations[podutil.AnnotationKeepFiles] == "true",
 
 		TerminationMessagePath: podutil.MountPoint(b.c.TerminationMessagePath),
 		TerminationMessageFrom: pod.TerminationMessagePolicy(b.c.TerminationMessagePolicy),

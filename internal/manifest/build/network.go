@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 )
 
@@ -31,6 +32,17 @@ func hostAliases(s *corev1.PodSpec) []pod.HostAlias {
 		list = append(list, pod.HostAlias{IP: a.IP, Hostnames: a.Hostnames})
 	}
 	return list
+}
+
+// names returns the names of the host and the name servers that the annotations of a valid Pod request.
+func names(p *corev1.Pod) (host, servers []string) {
+	if value, ok := p.Annotations[podutil.AnnotationHostNames]; ok {
+		host, _ = podutil.ParseHostNames(value)
+	}
+	if value, ok := p.Annotations[podutil.AnnotationDNSServers]; ok {
+		servers, _ = podutil.ParseDNSServers(value)
+	}
+	return host, servers
 }
 
 // subdomain returns the pod's subdomain; with hostnameOverride there is none.

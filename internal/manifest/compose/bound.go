@@ -14,9 +14,9 @@ const (
 	maxMemory = 1 << 30 // with the address space of threads
 )
 
-// bound limits the memory of this process and, unless it reads from a user, its time. It ends the process when nobody reads
+// Bound limits the memory of this process and, unless it reads from a user, its time. It ends the process when nobody reads
 // its output any more: the command that started it was killed.
-func bound(withTime bool) {
+func Bound(withTime bool) {
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
 		fmt.Fprintln(os.Stderr, "podrun: cannot limit the memory of the conversion:", err)
 		os.Exit(1)

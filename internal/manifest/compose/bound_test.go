@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	case "convert":
 		os.Exit(main(os.Args[1:]))
 	case "memory":
-		bound(true)
+		Bound(true)
 		for all := [][]byte{}; ; {
 			all = append(all, make([]byte, 64<<20))
 		}

@@ -6,8 +6,10 @@
 package compose
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -41,7 +43,7 @@ func main(args []string) int {
 		return 2
 	}
 	limits := hardLimits() // before this process has its own
-	bound(!slices.Contains(request.Files, "-"))
+	Bound(!slices.Contains(request.Files, "-"))
 	if len(request.Inputs) > 0 {
 		return write(api.Result{Builds: withInputs(request.Inputs)})
 	}
@@ -70,7 +72,9 @@ func convert(ctx context.Context, request api.Request, on host) api.Result {
 	c.files = sources{names: map[string]string{}, reader: &c.reader}
 	logrus.SetOutput(io.Discard)
 	logrus.StandardLogger().ReplaceHooks(logrus.LevelHooks{logrus.WarnLevel: {c}})
-	if err := c.load(ctx, request); err != nil {
+	if err := c.load(ctx, request); errors.Is(err, errReported) {
+		return c.result()
+	} else if err != nil {
 		c.problems = append(c.problems, c.located(err))
 		return c.result()
 	}
@@ -168,7 +172,7 @@ func (c *converter) load(ctx context.Context, request api.Request) error {
 	if err := c.files.check(details.Environment); err != nil {
 		return err
 	}
-	c.project, err = loader.LoadWithContext(ctx, details, loader.WithProfiles(profiles(request, options.Environment)),
+	c.project, err = c.loadAll(ctx, details, loader.WithProfiles(profiles(request, options.Environment)),
 		c.name(options), loader.WithSupportedAttributes(c.supportedPaths(), func(found []loader.UnsupportedAttribute) { c.findings = found }), c.limited)
 	if c.reader.total > maxTotal {
 		return errTotal
@@ -335,7 +339,7 @@ func (c *converter) located(err error) api.Message {
 
 // result returns the objects, or what is wrong, in the order of the files.
 func (c *converter) result() api.Result {
-	r := api.Result{Warnings: ordered(c.warnings), Problems: ordered(c.problems)}
+	r := api.Result{Warnings: c.ordered(c.warnings), Problems: c.ordered(c.problems)}
 	c.describe(&r)
 	if len(r.Problems) > 0 {
 		return r
@@ -351,13 +355,18 @@ func (c *converter) result() api.Result {
 	return r
 }
 
-// ordered sorts messages by their position, each once.
-func ordered(list []api.Message) []api.Message {
-	slices.SortStableFunc(list, func(a, b api.Message) int {
-		if a.File != b.File {
-			return strings.Compare(a.File, b.File)
+// ordered sorts messages by their position, each once: the files in the order in which they are merged, then those that
+// they name.
+func (c *converter) ordered(list []api.Message) []api.Message {
+	place := func(m api.Message) int {
+		i := slices.IndexFunc(c.files.main, func(f *source) bool { return c.files.names[f.path] == m.File })
+		if i < 0 {
+			return len(c.files.main)
 		}
-		return a.Line - b.Line
+		return i
+	}
+	slices.SortStableFunc(list, func(a, b api.Message) int {
+		return cmp.Or(place(a)-place(b), strings.Compare(a.File, b.File), a.Line-b.Line)
 	})
 	return slices.Compact(list)
 }

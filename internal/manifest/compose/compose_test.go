@@ -212,3 +212,14 @@ func TestPodLabel(t *testing.T) {
 		}
 	}
 }
+
+// TestAllFaults: every fault of the files is reported at once, with its line in the user's file: of an anchor, of a file
+// that is included or extended, in the order of the files.
+func TestAllFaults(t *testing.T) {
+	r := convertIn(t, "faults", api.Request{Files: []string{"z.yaml", "a.yaml"}})
+	var b strings.Builder
+	for _, p := range r.Problems {
+		fmt.Fprintln(&b, p)
+	}
+	golden.Check(t, "testdata/faults/problems.golden", b.String()+warnings(r))
+}

@@ -49,7 +49,9 @@ func (s *service) setHostname() {
 	s.refuseShared(s.Hostname != "", "hostname")
 	name := strings.ToLower(s.Hostname)
 	switch {
-	case s.Hostname == "":
+	case s.Hostname == "" || !s.ownPod():
+	case s.NetworkMode == "host":
+		s.warn(s.at("hostname"), "has no effect with network_mode: host: the pod has the host's name")
 	case !isName(name) || len(name) > maxHostname:
 		s.refuse(s.at("hostname"), "is refused: use letters, digits, - and ., at most %d characters, not %s", maxHostname, s.Hostname)
 	default:

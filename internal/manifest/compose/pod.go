@@ -53,12 +53,12 @@ func (c *converter) leader(name string) string {
 		kind, other, _ := strings.Cut(s.NetworkMode, ":")
 		switch {
 		case kind == "container":
-			i := slices.IndexFunc(c.project.ServiceNames(), func(n string) bool { return c.project.Services[n].ContainerName == other })
-			if i < 0 {
+			joined := c.withContainerName(other)
+			if joined == "" {
 				c.refuse([]string{"services", name, "network_mode"}, "is refused: no service of the file has the container_name %s; a container of another project cannot share its network", other)
 				return ""
 			}
-			name = c.project.ServiceNames()[i]
+			name = joined
 		case kind == "service":
 			if _, active := c.project.Services[other]; !active {
 				c.refuse([]string{"services", name, "network_mode"}, "is refused: the service %s is not active", other)
@@ -70,6 +70,16 @@ func (c *converter) leader(name string) string {
 		}
 	}
 	c.refuse([]string{"services", name, "network_mode"}, "is refused: the services share each other's network")
+	return ""
+}
+
+// withContainerName returns the service that has a container_name, or "".
+func (c *converter) withContainerName(container string) string {
+	for _, name := range c.project.ServiceNames() {
+		if c.project.Services[name].ContainerName == container {
+			return name
+		}
+	}
 	return ""
 }
 

@@ -143,7 +143,7 @@ var serviceRows = []attribute{
 	{"services.*.volumes.[].bind.recursive", refused, "has no counterpart in Kubernetes"},
 	{"services.*.volumes.[].volume.labels", accepted, "a claim has the labels of the project"},
 	{"services.*.volumes.[].volume.nocopy", supported, "podrun never copies"},
-	{"services.*.volumes_from", refused, "name the volumes in volumes"},
+	{"services.*.volumes_from", supported, "the volumes with a name and the paths of the other service"},
 	{"services.*.working_dir", supported, ""},
 }
 

@@ -44,9 +44,45 @@ func (s *service) mount(target string, volume, options object) {
 	s.mounts = append(s.mounts, options)
 }
 
-func (s *service) setVolumes() {
+// placedVolume is a volume, and where the files name it.
+type placedVolume struct {
+	types.ServiceVolumeConfig
+	path []string
+}
+
+// allVolumes returns the volumes of a service, and those of the services in volumes_from at other paths.
+func (s *service) allVolumes() (list []placedVolume) {
 	for i, v := range s.Volumes {
-		keyPath := s.at("volumes", strconv.Itoa(i))
+		list = append(list, placedVolume{v, s.at("volumes", strconv.Itoa(i))})
+	}
+	for i, from := range s.VolumesFrom {
+		keyPath := s.at("volumes_from", strconv.Itoa(i))
+		name, readOnly := strings.CutSuffix(strings.TrimSuffix(from, ":rw"), ":ro")
+		if container, ok := strings.CutPrefix(name, "container:"); ok {
+			name = s.withContainerName(container)
+		}
+		other, active := s.project.Services[name]
+		if !active {
+			s.refuse(keyPath, "is refused: no active service of the file is %s", from)
+			continue
+		}
+		for _, v := range (&service{converter: s.converter, ServiceConfig: other}).allVolumes() {
+			switch {
+			case v.Type == types.VolumeTypeTmpfs || slices.ContainsFunc(list, func(had placedVolume) bool { return had.Target == v.Target }):
+				continue
+			case v.Source == "":
+				s.refuse(keyPath, "is refused: give the volume %s of the service %s a name", v.Target, name)
+			}
+			v.ReadOnly = v.ReadOnly || readOnly
+			list = append(list, placedVolume{v.ServiceVolumeConfig, keyPath})
+		}
+	}
+	return list
+}
+
+func (s *service) setVolumes() {
+	for _, placed := range s.allVolumes() {
+		v, keyPath := placed.ServiceVolumeConfig, placed.path
 		options := object{}
 		options.set("readOnly", v.ReadOnly)
 		if s.isSocket(v) {

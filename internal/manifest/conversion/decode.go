@@ -9,7 +9,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podrun/podrun/internal/pod"
@@ -18,7 +17,7 @@ import (
 // ToKubernetes converts a stored object to its Kubernetes form, for printing. The values of a Secret are
 // included only if secrets is set. Otherwise they are replaced by their sizes, which are not valid base64,
 // so that the output cannot be applied by mistake.
-func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
+func ToKubernetes(o *pod.Object) (any, error) {
 	meta := metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, GenerateName: o.GenerateName, UID: types.UID(o.UID), CreationTimestamp: metav1.NewTime(o.CreatedAt),
 		Labels: o.Labels, Annotations: o.Annotations,
@@ -31,12 +30,7 @@ func ToKubernetes(o *pod.Object, secrets bool) (any, error) {
 	case pod.KindConfigMap:
 		return &corev1.ConfigMap{TypeMeta: about, ObjectMeta: meta, Data: o.ConfigMap.Data, BinaryData: o.ConfigMap.BinaryData, Immutable: trueOrNil(o.ConfigMap.Immutable)}, nil
 	case pod.KindSecret:
-		s := &corev1.Secret{TypeMeta: about, ObjectMeta: meta, Type: corev1.SecretType(o.Secret.Type), Immutable: trueOrNil(o.Secret.Immutable)}
-		if secrets {
-			s.Data = o.Secret.Data
-			return s, nil
-		}
-		return redactedSecret(s, o.Secret)
+		return &corev1.Secret{TypeMeta: about, ObjectMeta: meta, Type: corev1.SecretType(o.Secret.Type), Data: o.Secret.Data, Immutable: trueOrNil(o.Secret.Immutable)}, nil
 	case pod.KindClaim:
 		c := &corev1.PersistentVolumeClaim{TypeMeta: about, ObjectMeta: meta}
 		return c, claimToKubernetes(o, c)
@@ -122,18 +116,4 @@ func decodeSpec(o *pod.Object, spec any) error {
 		return fmt.Errorf("decode %s %s: %w", o.Kind, o.Name, err)
 	}
 	return nil
-}
-
-// redactedSecret returns a Secret without its values.
-func redactedSecret(s *corev1.Secret, values *pod.Secret) (any, error) {
-	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode secret: %w", err)
-	}
-	data := map[string]any{}
-	for key, value := range values.Data {
-		data[key] = fmt.Sprintf("<%d bytes>", len(value))
-	}
-	out["data"] = data
-	return out, nil
 }

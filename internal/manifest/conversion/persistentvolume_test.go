@@ -27,7 +27,7 @@ func TestStoredPersistentVolumes(t *testing.T) {
 		if diff := cmp.Diff(&want, o.PersistentVolume); diff != "" || o.Namespace != "" {
 			t.Errorf("%s: %s namespace %q", fields, diff, o.Namespace)
 		}
-		printed, err := conversion.ToKubernetes(o, false)
+		printed, err := conversion.ToKubernetes(o)
 		if err != nil {
 			t.Fatal(err)
 		}

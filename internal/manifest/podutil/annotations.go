@@ -30,6 +30,10 @@ const AnnotationLabels = "podrun.dev/labels"
 // host is a node.
 const AnnotationClusterServices = "podrun.dev/cluster-services"
 
+// AnnotationKeepFiles, if "true", lets a container that is restarted keep the files that it has written, as docker's
+// restart does.
+const AnnotationKeepFiles = "podrun.dev/keep-files"
+
 // AnnotationPodLimits selects the rule for a pod's limits: see resources.Rule.
 const AnnotationPodLimits = "podrun.dev/pod-limits"
 

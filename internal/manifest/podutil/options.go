@@ -24,8 +24,11 @@ const (
 	OptionMaxRestarts = "max-restarts" // how often a container that fails is restarted under OnFailure
 )
 
-// ContainerOptions are the options of containers.
-var ContainerOptions = []string{OptionUlimits, OptionUser, OptionGroups, OptionMaxRestarts}
+// AnnotationUser is OptionUser for every container of the pod.
+const AnnotationUser = optionDomain + "/" + OptionUser
+
+// containerOptions are the options of containers.
+var containerOptions = []string{OptionUlimits, OptionUser, OptionGroups, OptionMaxRestarts}
 
 // optionDomain is the domain of podrun's annotations.
 const optionDomain = "podrun.dev"
@@ -34,10 +37,10 @@ const optionDomain = "podrun.dev"
 func CutContainerOption(key string) (option, container string, ok bool) {
 	domain, name, _ := strings.Cut(key, "/")
 	if domain == optionDomain {
-		return name, "", slices.Contains(ContainerOptions, name)
+		return name, "", slices.Contains(containerOptions, name)
 	}
 	option, found := strings.CutSuffix(domain, "."+optionDomain)
-	return option, name, found && slices.Contains(ContainerOptions, option)
+	return option, name, found && slices.Contains(containerOptions, option)
 }
 
 // ContainerOption returns the value of an option for a container, or "".

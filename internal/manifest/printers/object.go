@@ -205,7 +205,7 @@ func selector(labels map[string]string) string {
 
 // podSelector returns a NetworkPolicy's selector as kubectl prints it.
 func podSelector(o *pod.Object) string {
-	value, err := conversion.ToKubernetes(o, false)
+	value, err := conversion.ToKubernetes(o)
 	if n, ok := value.(*networkingv1.NetworkPolicy); ok && err == nil {
 		return metav1.FormatLabelSelector(&n.Spec.PodSelector)
 	}

@@ -20,7 +20,7 @@ import (
 type Printer func(items []any, single bool) ([]byte, error)
 
 // ParsePrinter returns the Printer for a format of kubectl's: json, yaml, jsonpath=TEMPLATE,
-// jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,…; ok is false for others.
+// jsonpath-as-json=TEMPLATE, go-template=TEMPLATE or custom-columns=NAME:PATH,…; ok is false for others.
 func ParsePrinter(format string, noHeaders bool) (p Printer, ok bool, err error) {
 	name, template, given := strings.Cut(format, "=")
 	switch name {
@@ -28,6 +28,9 @@ func ParsePrinter(format string, noHeaders bool) (p Printer, ok bool, err error)
 		return func(items []any, single bool) ([]byte, error) { return PrintList(items, single, Format(name)) }, !given, nil
 	case "jsonpath", "jsonpath-as-json":
 		p, err = jsonpathPrinter(template, name == "jsonpath-as-json")
+		return p, true, err
+	case "go-template":
+		p, err = templatePrinter(template)
 		return p, true, err
 	case "custom-columns":
 		p, err = columnsPrinter(template, noHeaders)
@@ -46,13 +49,9 @@ func jsonpathPrinter(template string, asJSON bool) (Printer, error) {
 		return nil, fmt.Errorf("template %q: %w", template, err)
 	}
 	return func(items []any, single bool) ([]byte, error) {
-		text, err := PrintList(items, single, JSON)
+		object, err := listed(items, single)
 		if err != nil {
 			return nil, err
-		}
-		var object any
-		if err := json.Unmarshal(text, &object); err != nil {
-			return nil, fmt.Errorf("read objects: %w", err)
 		}
 		var out bytes.Buffer
 		if err := path.Execute(&out, object); err != nil {
@@ -60,6 +59,18 @@ func jsonpathPrinter(template string, asJSON bool) (Printer, error) {
 		}
 		return out.Bytes(), nil
 	}, nil
+}
+
+// listed returns what JSON has of items, for a template.
+func listed(items []any, single bool) (object any, err error) {
+	text, err := PrintList(items, single, JSON)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &object); err != nil {
+		return nil, fmt.Errorf("read objects: %w", err)
+	}
+	return object, nil
 }
 
 // relaxedPath matches a path that may lack its braces and its first dot (RelaxedJSONPathExpression in

@@ -52,10 +52,16 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 		podutil.AnnotationPodLimits:  {string(resources.RuleEffective), string(resources.RuleKubelet)},
 		podutil.AnnotationHookReason: {"true", "false"},
 		podutil.AnnotationMemoryQoS:  {"true", "false"},
+		podutil.AnnotationKeepFiles:  {"true", "false"},
 		podutil.LaunchPriorityKey:    {podutil.LaunchPriorityOrdered},
 	} {
 		if value, ok := annotations[key]; ok {
 			errs = append(errs, oneOf(value, path.Key(key), values...)...)
+		}
+	}
+	if value, ok := annotations[podutil.AnnotationSync]; ok {
+		if _, err := podutil.ParseSync(value); err != nil {
+			errs = append(errs, field.Invalid(path.Key(podutil.AnnotationSync), value, err.Error()))
 		}
 	}
 	if value, ok := annotations[podutil.AnnotationStartAfter]; ok {

@@ -102,6 +102,12 @@ func hostAccess(object *corev1.Pod, volumeOf func(claim string) *pod.Object) (de
 	if object.Annotations[podutil.AnnotationHostLoopback] == "true" {
 		detail = append(detail, fmt.Sprintf("the host's loopback (annotation %s)", podutil.AnnotationHostLoopback))
 	}
+	if object.Annotations[podutil.AnnotationSync] != "" {
+		detail = append(detail, fmt.Sprintf("files of the host (annotation %s)", podutil.AnnotationSync))
+	}
+	if object.Annotations[podutil.AnnotationFreeHostPorts] == "true" {
+		detail = append(detail, fmt.Sprintf("free ports of the host (annotation %s)", podutil.AnnotationFreeHostPorts))
+	}
 	for i := range object.Spec.Volumes {
 		v := &object.Spec.Volumes[i]
 		if v.PersistentVolumeClaim == nil {

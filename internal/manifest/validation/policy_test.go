@@ -60,6 +60,7 @@ func TestPolicies(t *testing.T) {
 		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationNetwork, "host"), "host namespaces (hostNetwork=true)", ""},
 		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationNetwork, "none"), "", ""},
 		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationHostLoopback, "true"), "the host's loopback (annotation podrun.dev/host-loopback)", ""},
+		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationFreeHostPorts, "true"), "free ports of the host (annotation podrun.dev/free-host-ports)", ""},
 		{map[string]string{prefix + "enforce": "baseline"}, annotated(podutil.AnnotationHostLoopback, "false"), "", ""},
 		{map[string]string{prefix + "enforce": "privileged"}, annotated(podutil.AnnotationNetwork, "host"), "", ""},
 		{map[string]string{prefix + "enforce": "baseline"}, claiming("host"), `a directory of the host (volume "v": claim "host" is bound to PersistentVolume "root", hostPath)`, ""},

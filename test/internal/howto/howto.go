@@ -7,6 +7,19 @@ import (
 	"testing"
 )
 
+// FleetPage is the page from one box to a cluster. test/script runs its commands for boxes, test/cluster its commands for the cluster.
+const FleetPage = "../../docs/how-to/from-one-box-to-a-hundred.md"
+
+// ReadFleet returns the blocks of FleetPage.
+func ReadFleet(t testing.TB) []Block {
+	t.Helper()
+	return Read(t, FleetPage, map[string]string{
+		"On the workstation:": "workstation", "On each box:": "box", "On a canary:": "canary", "On that box:": "remote", "On each node:": "node",
+		"`site/web.yaml`,": "site/web.yaml", "`site/visitor.yaml`,": "site/visitor.yaml", "`user-data`,": "user-data", "It prints:": "output",
+		"On the server of the cluster:": "cluster", "`flux.yaml`,": "flux.yaml", "On the server with Prometheus:": "prometheus",
+	})
+}
+
 // A Block is a fenced block of a page: commands, or a file.
 type Block struct {
 	Where   string // the place that the line before the block names

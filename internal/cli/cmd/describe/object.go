@@ -24,7 +24,7 @@ import (
 
 // objects prints the pages of stored objects. For a Secret they contain only the sizes of its values.
 func (o *options) objects(a kindnames.Query) error {
-	l, err := printers.List(o.Env, o.Dirs, a, &printers.PrintOptions{Namespace: o.Namespace, All: o.AllNamespaces, ShowSecrets: true})
+	l, err := printers.List(o.Env, o.Dirs, a, &printers.PrintOptions{Namespace: o.Namespace, All: o.AllNamespaces})
 	if l == nil {
 		return err
 	}
@@ -128,23 +128,10 @@ func (o *options) endpoints(e *printers.Entry) (map[string][]string, error) {
 	}
 	for _, p := range service.Service.Ports {
 		for _, endpoint := range pods {
-			if port := targetOf(p, endpoint.Endpoint); port != 0 && len(endpoint.Endpoint.Addresses) > 0 {
+			if port := endpoint.TargetOf(p); port != 0 && len(endpoint.Endpoint.Addresses) > 0 {
 				all[p.Name] = append(all[p.Name], net.JoinHostPort(endpoint.Endpoint.Addresses[0], strconv.Itoa(port)))
 			}
 		}
 	}
 	return all, nil
-}
-
-// targetOf returns the number of a Service's port in a pod; 0 if the pod has no such port.
-func targetOf(p pod.ServicePort, is *pod.Endpoint) int {
-	if p.TargetName == "" {
-		return int(p.TargetPort)
-	}
-	for _, named := range is.Ports {
-		if named.Name == p.TargetName && named.Protocol == p.Protocol {
-			return named.Number
-		}
-	}
-	return 0
 }

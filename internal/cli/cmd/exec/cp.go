@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -231,52 +230,20 @@ func (x *copyJob) skipped(text string) {
 
 // run requests the copy and calls local, which reads or writes the stream on this side.
 func (x *copyJob) run(ctx context.Context, local func(context.Context, *os.File) error) error {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("make pipe: %w", err)
-	}
-	stream, remote := r, w
-	if x.req.In {
-		stream, remote = w, r
-	}
-	defer stream.Close()
-	conn, err := podclient.Send(ctx, x.pod, wire.Request{Verb: wire.Copy, Copy: &x.req}, remote)
-	remote.Close()
-	if errors.Is(err, podclient.ErrNotRunning) {
-		return report.New(report.Failure, "podrun ps shows its state", "cannot copy: pod %q is not running", x.pod.Name)
-	}
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	context.AfterFunc(ctx, func() { stream.SetDeadline(time.Unix(0, 1)) })
 	killed, stop := x.passSignals(cancel)
-	err = local(ctx, stream)
-	stop()
-	stream.Close()
-	frame, _, rerr := wire.ReadFrame(conn)
-	cut := x.req.In || err == nil || errors.Is(err, io.ErrUnexpectedEOF) // then the other side has the cause
+	defer stop()
+	skipped, err := podclient.Copy(ctx, x.pod, &x.req, local)
 	select {
 	case sig := <-killed:
 		return exitcode.Interrupted(sig)
 	default:
 	}
-	switch {
-	case rerr == nil && frame.Error != nil && cut:
-		return podclient.ResponseError(frame.Error)
-	case err != nil:
-		return fmt.Errorf("copy: %w", err)
-	case rerr != nil:
-		return report.New(report.Failure, "the files copied so far are kept; run podrun cp again", "lost the supervisor of pod %s before the copy was complete: %w", x.pod.Name, rerr)
-	case frame.Copied == nil:
-		return errors.New("unexpected reply of the supervisor to cp")
-	}
-	for _, text := range frame.Copied.Skipped {
+	for _, text := range skipped {
 		x.skipped(text)
 	}
-	return nil
+	return err
 }
 
 // passSignals makes a signal end the copy, so that no partial file stays here.

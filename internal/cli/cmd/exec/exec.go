@@ -28,7 +28,8 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 		ArgsUsage: "POD | -f FILE -- COMMAND [ARG...]",
 		Description: `Runs a command in a running container and exits with its exit code. The command
 never gets podrun's own terminal or files: its input and output are passed on.
-At a terminal ctrl-p ctrl-q detaches, and the command continues. The first
+At a terminal ctrl-p ctrl-q detaches, and the command continues. Without -- a
+warning is printed, and options after the command are the command's. The first
 signal to podrun is passed to the command; a second one kills the command and
 ends podrun.
 
@@ -69,6 +70,10 @@ func (o *execOptions) Complete(c *cli.Context) error {
 	o.namespace, o.container, o.file, o.words = c.String("namespace"), c.String("container"), c.String("filename"), c.Args().Slice()
 	o.stdin, o.tty, o.variables = c.Bool("stdin"), c.Bool("tty"), c.StringSlice("env")
 	o.user, o.workdir, o.detachKeys = c.String("user"), c.String("workdir"), c.String("detach-keys")
+	if !c.IsSet("filename") && len(o.words) > 1 && slices.Index(o.words[:min(3, len(o.words))], "--") < 0 { // as kubectl did
+		fmt.Fprintln(o.env.ErrOut, "podrun exec [POD] [COMMAND] is DEPRECATED. Use podrun exec [POD] -- [COMMAND] instead.")
+		o.words = slices.Insert(o.words, 1, "--")
+	}
 	if c.IsSet("filename") {
 		if len(o.words) == 0 || o.words[0] != "--" {
 			return cmdutil.UsageErrorf("exec", "exec requires either the name of a pod or -f, and a command after --")
@@ -81,8 +86,6 @@ func (o *execOptions) Complete(c *cli.Context) error {
 func (o *execOptions) Validate() (err error) {
 	cut := slices.Index(o.words, "--")
 	switch {
-	case cut < 0 && len(o.words) > 1:
-		return cmdutil.UsageErrorf("exec", "exec requires -- between the pod and the command: podrun exec POD -- COMMAND")
 	case cut != 1:
 		return cmdutil.UsageErrorf("exec", "exec requires the name of one pod, then -- and a command")
 	case len(o.words) == 2:

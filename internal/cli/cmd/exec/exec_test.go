@@ -57,7 +57,7 @@ func TestExecFailures(t *testing.T) {
 		"no container":   {"exec web -c nosuch -- ls", 125, "podrun: container \"nosuch\" not found in pod \"web\"\nhint: its containers are app\n"},
 		"no command":     {"exec web --", 2, "podrun: you must specify at least one command for the container\nhint: podrun exec --help\n"},
 		"nothing":        {"exec", 2, "podrun: exec requires the name of one pod, then -- and a command\nhint: podrun exec --help\n"},
-		"without --":     {"exec web ls", 2, "podrun: exec requires -- between the pod and the command: podrun exec POD -- COMMAND\nhint: podrun exec --help\n"},
+		"without --":     {"exec web nosuch -x", 127, "podrun exec [POD] [COMMAND] is DEPRECATED. Use podrun exec [POD] -- [COMMAND] instead.\npodrun: run nosuch: it cannot be\n"},
 		"two pods":       {"exec web web2 -- ls", 2, "podrun: exec requires the name of one pod, then -- and a command\nhint: podrun exec --help\n"},
 	} {
 		t.Run(name, func(t *testing.T) { clitest.CheckResult(t, h.Run(strings.Fields(tc.args)...), tc.code, "", tc.err) })

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,7 +25,7 @@ func getFlags() []cli.Flag {
 	return []cli.Flag{
 		cmdutil.NamespaceFlag(),
 		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list all namespaces"},
-		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE or custom-columns=NAME:PATH,..."},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print in this `FORMAT`: wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE, go-template=TEMPLATE, go-template-file=FILE or custom-columns=NAME:PATH,..."},
 		&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "keep showing pods that change"},
 		&cli.BoolFlag{Name: "watch-only", Usage: "show only changes from now on"},
 		&cli.BoolFlag{Name: "output-watch-events", Usage: "with --watch or --watch-only: show what each change is: ADDED, MODIFIED or DELETED"},
@@ -47,9 +49,9 @@ persistentvolume (pv), service (svc), endpoints (ep), endpointslice,
 networkpolicy (netpol), serviceaccount (sa), namespace (ns), deployment
 (deploy), replicaset (rs), replicationcontroller (rc), statefulset (sts),
 daemonset (ds), job or cronjob (cj); "all" means pods, Services and workloads.
-The values of a Secret are shown only with --show-secrets; otherwise a terminal
-shows their sizes, and a program that would read them gets an error. Namespaces
-are the created ones, those in use and the default one.
+The values of a Secret are printed with -o only, in base64; describe shows their
+sizes. Endpoints are those of all Services. Namespaces are the created ones,
+those in use and the default one.
 
 Examples:
   podrun get pods -A -o wide
@@ -63,11 +65,13 @@ Examples:
   podrun get pods -w
   podrun get pods -l app=web -o jsonpath='{.items[*].status.podIP}'
   podrun get deployments,services --sort-by .metadata.creationTimestamp
+  podrun get secret login -o go-template='{{.data.user | base64decode}}'
   podrun get pods -o custom-columns=POD:.metadata.name,NODE:.spec.nodeName
 `,
 		Flags: append(getFlags(),
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "show the objects of this `FILE` as they are on this machine (- is standard input)"},
-			&cli.BoolFlag{Name: "show-secrets", Usage: "with -o: print the values of secrets"}),
+			&cli.StringFlag{Name: "template", Usage: "the `TEMPLATE` of -o go-template, or the file of -o go-template-file"},
+			&cli.BoolFlag{Name: "show-secrets", Hidden: true, Usage: "accepted for compatibility: -o prints the values of secrets"}),
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
@@ -112,7 +116,7 @@ type options struct {
 func (o *options) Complete(c *cli.Context) (err error) {
 	o.command, o.Namespace, o.All = c.Command.Name, c.String("namespace"), c.Bool("all-namespaces")
 	o.Format, o.hasOutput, o.quiet = c.String("output"), c.IsSet("output"), c.Bool("quiet")
-	o.NoHeaders, o.ShowLabels, o.ShowSecrets = c.Bool("no-headers"), c.Bool("show-labels"), c.Bool("show-secrets")
+	o.NoHeaders, o.ShowLabels = c.Bool("no-headers"), c.Bool("show-labels")
 	o.watchOnly, o.watchEvents = c.Bool("watch-only"), c.Bool("output-watch-events")
 	o.watch = c.Bool("watch") || o.watchOnly
 	o.hasSelector = c.IsSet("selector") || c.IsSet("field-selector")
@@ -122,11 +126,14 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	if o.quiet {
 		o.Format, o.Bare = "name", true
 	}
+	if err := o.completeTemplate(c.String("template")); err != nil {
+		return err
+	}
 	var ok bool
 	if o.Printer, ok, err = printers.ParsePrinter(o.Format, o.NoHeaders); err != nil {
 		return o.usageError("output format %s", err)
 	} else if !ok && !slices.Contains([]string{"", "wide", "name"}, o.Format) {
-		return o.usageError("unknown output format %q: use wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:PATH", o.Format)
+		return o.usageError("unknown output format %q: use wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=NAME:PATH", o.Format)
 	}
 	if o.Labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return o.usageError("selector %q: %s", c.String("selector"), err)
@@ -140,6 +147,28 @@ func (o *options) Complete(c *cli.Context) (err error) {
 		if o.SortBy, err = printers.ParseSorter(c.String("sort-by")); err != nil {
 			return o.usageError("sort by %s", err)
 		}
+	}
+	return nil
+}
+
+// completeTemplate takes the template of --template, and of the file of go-template-file, into the format.
+func (o *options) completeTemplate(template string) error {
+	name, given, _ := strings.Cut(o.Format, "=")
+	switch {
+	case template != "" && name != "go-template" && name != "go-template-file":
+		return o.usageError("--template requires -o go-template or -o go-template-file")
+	case name == "go-template" && given == "":
+		o.Format = "go-template=" + template
+	case name == "go-template-file":
+		file := cmp.Or(given, template)
+		if file == "" {
+			return o.usageError("go-template-file requires a file: -o go-template-file=FILE")
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return o.usageError("cannot read the template: %s", err)
+		}
+		o.Format = "go-template=" + string(text)
 	}
 	return nil
 }

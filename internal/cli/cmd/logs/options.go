@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -113,7 +114,7 @@ func (o *options) pods(ctx context.Context) ([]store.Pod, error) {
 	}
 	words, err := o.awaitPodNames(ctx)
 	if err != nil {
-		return nil, err
+		return nil, o.lineCount(err)
 	}
 	var pods []store.Pod
 	for i, word := range words {
@@ -122,11 +123,20 @@ func (o *options) pods(ctx context.Context) ([]store.Pod, error) {
 			err = cmdutil.UsageErrorf("logs", "pod %s not found: use -c %s for a container", word, word)
 		}
 		if err != nil {
-			return nil, err
+			return nil, o.lineCount(err)
 		}
 		pods = append(pods, p)
 	}
 	return pods, nil
+}
+
+// lineCount gives an error about a pod that does not exist another hint if the namespace looks like a number of lines, as
+// the -n of docker logs and tail.
+func (o *options) lineCount(err error) error {
+	if _, number := strconv.Atoi(o.namespace); number != nil || !errors.Is(err, cmdutil.ErrNotFound) {
+		return err
+	}
+	return report.New(report.Failure, "-n names a namespace; --tail="+o.namespace+" prints the last "+o.namespace+" lines", "%w", err)
 }
 
 func (o *options) selectedPods() ([]store.Pod, error) {

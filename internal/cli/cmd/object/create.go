@@ -48,7 +48,7 @@ Examples:
 `,
 		Flags:       fromFiles.Flags,
 		Subcommands: []*cli.Command{createConfigMapCommand(env), createDeploymentCommand(env), createJobCommand(env), createNamespaceCommand(env), createSecretCommand(env)},
-		Action:      cmdline.IfSet("filename", fromFiles.Action, none),
+		Action:      cmdline.IfSet("filename", fromFiles.Action, cmdline.IfSet("kustomize", fromFiles.Action, none)),
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // environment is the command's: two lines on standard input, and one variable.
@@ -145,11 +148,19 @@ func TestRegistrySecret(t *testing.T) {
 }
 
 func TestValidateDelete(t *testing.T) {
+	named := []kindnames.Query{{Kind: pod.KindConfigMap, Names: []string{"a"}}}
+	all := []kindnames.Query{{Kind: pod.KindConfigMap}}
+	words := []string{"cm"}
 	for want, o := range map[string]deleteOptions{
-		"":                          {hasKind: true, words: []string{"cm", "a"}, names: []string{"a"}},
-		"either names or -f":        {files: []string{"f"}, words: []string{"cm"}},
-		"requires a kind and names": {},
-		"no name was specified":     {hasKind: true, words: []string{"cm"}},
+		"":                           {words: words, queries: named, grace: -1},
+		"either names or -f":         {files: []string{"f"}, words: words},
+		"requires a kind and names":  {},
+		"no name was specified":      {words: words, queries: all},
+		"name cannot be provided":    {words: words, queries: named, chosen: &resource.Selection{}},
+		"--now and --grace-period":   {words: words, queries: named, now: true, grace: 3},
+		"--force and --grace-period": {words: words, queries: named, force: true, grace: 3},
+		"must not be negative":       {words: words, queries: named, grace: -2},
+		"unexpected -o output mode":  {words: words, queries: named, grace: -1, format: "yaml"},
 	} {
 		if err := o.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

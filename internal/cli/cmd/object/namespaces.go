@@ -3,13 +3,11 @@ package object
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
-	"github.com/podrun/podrun/internal/cli/internal/objects"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/pod"
@@ -58,10 +56,12 @@ func (o *deleteOptions) deleteNamespace(ctx context.Context, t kindnames.ObjectR
 			break
 		}
 		w := workloads[len(workloads)-1]
-		if err := controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, podclient.StopOptions{}); err != nil {
+		if err := controller.RemoveWorkload(ctx, o.env, o.dirs, launcher, w, o.how()); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.env.Out, "%s/%s deleted\n", kindnames.Of(w.Kind), w.Name)
+		if err := o.deleted(kindnames.Of(w.Kind)+"/"+w.Name, true); err != nil {
+			return err
+		}
 	}
 	pods, err := o.dirs.Pods()
 	if err != nil {
@@ -84,12 +84,12 @@ func (o *deleteOptions) deleteNamespace(ctx context.Context, t kindnames.ObjectR
 			inside = append(inside, kindnames.ObjectRef{Kind: k.Kind, Namespace: t.Name, Name: in.Name})
 		}
 	}
-	if err := objects.Delete(ctx, o.env, o.dirs, inside, nil); err != nil {
+	if err := o.deleteObjects(ctx, inside); err != nil {
 		return err
 	}
 	err = o.dirs.DeleteObject(pod.KindNamespace, "", t.Name)
 	if err == nil || errors.Is(err, fs.ErrNotExist) { // a namespace may be in use without being stored
-		_, err = fmt.Fprintf(o.env.Out, "namespace/%s deleted\n", t.Name)
+		err = o.deleted("namespace/"+t.Name, false)
 	}
 	return err
 }

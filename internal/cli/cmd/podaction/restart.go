@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,24 +124,11 @@ func (o *restartOptions) pods() (living, ended []store.Pod, err error) {
 	return living, ended, err
 }
 
-// restartPod restarts containers of a pod by changing their revision in the Plan, and waits until they
-// reach the requested state. It reports to out which containers are still to be stopped.
+// restartPod restarts containers of a pod, and waits until they reach the requested state. It reports to out which containers are still to be stopped.
 func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place store.Pod) error {
-	plan, err := place.Plan()
+	t, err := podup.Restart(ctx, place, o.only)
 	if err != nil {
 		return err
-	}
-	text, err := place.Manifest()
-	if err != nil {
-		return err
-	}
-	t := &podup.Target{Pod: place, Plan: plan}
-	if err := bumpRevisions(plan, o.only); err != nil {
-		return err
-	}
-	t.RestartCounts = t.Restarting()
-	if err := t.Apply(ctx, text); err != nil {
-		return fmt.Errorf("cannot restart pod %s: %w", place.Name, err)
 	}
 	defer podclient.ReportWaiting(out, "restarting", place, nil, func(c pod.ContainerStatus) bool {
 		before, restarting := t.RestartCounts[c.Name]
@@ -158,33 +144,6 @@ func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place st
 		return err
 	case last != nil && last.Phase == pod.Failed:
 		return report.New(report.Failure, "podrun describe "+place.Name+" shows why", "pod %s failed", place.Name)
-	}
-	return nil
-}
-
-// bumpRevisions increments the revision of containers to restart: the named ones, or all that run as long
-// as the pod.
-func bumpRevisions(plan *pod.Plan, only []string) error {
-	known := map[string]bool{}
-	for _, list := range []struct {
-		containers []pod.Container
-		inits      bool
-	}{{plan.InitContainers, true}, {plan.Containers, false}} {
-		for i := range list.containers {
-			c := &list.containers[i]
-			if list.inits && !c.Sidecar {
-				continue
-			}
-			known[c.Name] = true
-			if len(only) == 0 || slices.Contains(only, c.Name) {
-				c.Revision, c.RestartRequested = c.Revision+1, true
-			}
-		}
-	}
-	for _, name := range only {
-		if !known[name] {
-			return report.New(report.Usage, "podrun describe "+plan.Name+" shows its containers", "pod %s has no app container or sidecar %q", plan.Name, name)
-		}
 	}
 	return nil
 }

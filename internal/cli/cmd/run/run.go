@@ -53,58 +53,40 @@ Examples:
   tar c . | podrun run -i --rm busybox tar t
   podrun run --dry-run=client -o yaml -p 8080:80 nginx >web.yaml
 `,
-		Flags: []cli.Flag{
+		Flags: append(containerFlags(),
 			cmdutil.NamespaceFlag(),
 			&cli.BoolFlag{Name: "detach", Aliases: []string{"d"}, Usage: "return when the container runs, and print the pod's name"},
 			&cli.BoolFlag{Name: "interactive", Aliases: []string{"i"}, Usage: "pass on standard input"},
 			&cli.BoolFlag{Name: "tty", Aliases: []string{"t"}, Usage: "give the container a terminal"},
 			&cli.BoolFlag{Name: "rm", Usage: "remove the pod when it has ended"},
+			&cli.BoolFlag{Name: "publish-all", Aliases: []string{"P"}, Usage: "forward a free port of this machine to each port that the image exposes"},
 			&cli.StringFlag{Name: "name", Usage: "the `NAME` of the pod (the image's name and five random characters if not given)"},
-			&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "forward a `PORT` of this machine: [IP:][HOST:]CONTAINER[/udp]; without HOST a free one"},
-			&cli.StringSliceFlag{Name: "volume", Aliases: []string{"v"}, Usage: "mount a `VOLUME`, a path of this machine or a name: [PATH|NAME:]MOUNT[:ro]"},
-			&cli.StringSliceFlag{Name: "env", Aliases: []string{"e"}, Usage: "set a variable, `NAME=VALUE`; NAME alone takes the value from podrun's own environment"},
-			&cli.StringSliceFlag{Name: "env-file", Usage: "set the variables of this `FILE`, a NAME=VALUE on each line"},
-			&cli.StringFlag{Name: "workdir", Aliases: []string{"w"}, Usage: "run the command in this `DIRECTORY` of the container"},
-			&cli.StringFlag{Name: "user", Aliases: []string{"u"}, Usage: "run it as this `UID[:GID]`"},
-			&cli.StringFlag{Name: "restart", Value: "no", Usage: "the `POLICY` when it has ended: no, on-failure, always or unless-stopped"},
-			&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "limit its memory to this `SIZE`: 512m, 2g"},
-			&cli.StringFlag{Name: "cpus", Usage: "limit it to this `NUMBER` of processors: 1.5"},
-			&cli.StringSliceFlag{Name: "device", Usage: "give it a `DEVICE` of this machine: PATH[:PATH], or a name of CDI, vendor.com/class=name"},
-			&cli.StringFlag{Name: "gpus", Usage: "give it GPUs of NVIDIA, by CDI: `COUNT` is all, or how many"},
-			&cli.BoolFlag{Name: "read-only", Usage: "mount its root file system read-only"},
-			&cli.StringFlag{Name: "network", Usage: "its `NETWORK`: host, none or default"},
-			&cli.StringFlag{Name: "entrypoint", Usage: "the `PROGRAM` instead of the image's entrypoint"},
-			&cli.StringFlag{Name: "pull", Value: "missing", Usage: "when to pull the image: `POLICY` is always, missing or never"},
 			cmdutil.TLSVerifyFlag(),
 			cmdutil.DryRunFlag("create nothing: with =client only print what would be created"),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "with --dry-run=client: print the Pod in this `FORMAT`, yaml or json"},
-		},
+		),
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
 	}
 }
 
 // options are the command line of run.
 type options struct {
-	env              *cmdutil.Env
-	namespace, name  string
-	image            string
-	command          []string
-	detach, rm       bool
-	stdin, tty       bool
-	ports, volumes   []string
-	variables, files []string
-	workdir, user    string
-	restart          string
-	memory, cpus     string
-	devices          []string
-	gpus, network    string
-	readOnly         bool
-	entrypoint       *string // nil: the image's
-	pull             string
-	registry         image.PullOptions
-	dryRun           cmdutil.DryRun
-	format           string
+	env             *cmdutil.Env
+	namespace, name string
+	image           string
+	command         []string
+	detach, rm      bool
+	stdin, tty      bool
+	publishAll      bool
+	settings        []setting // the options of the container
+	restart         string
+	registry        image.PullOptions
+	dryRun          cmdutil.DryRun
+	format          string
 }
+
+// setting is an option of the container, with a value.
+type setting struct{ option, value string }
 
 // Complete reads the command line.
 func (o *options) Complete(c *cli.Context) error {
@@ -120,14 +102,23 @@ func (o *options) Complete(c *cli.Context) error {
 	}
 	o.namespace, o.name = c.String("namespace"), c.String("name")
 	o.detach, o.rm, o.stdin, o.tty = c.Bool("detach"), c.Bool("rm"), c.Bool("interactive"), c.Bool("tty")
-	o.ports, o.volumes, o.devices = c.StringSlice("publish"), c.StringSlice("volume"), c.StringSlice("device")
-	o.variables, o.files = c.StringSlice("env"), c.StringSlice("env-file")
-	o.workdir, o.user, o.restart = c.String("workdir"), c.String("user"), c.String("restart")
-	o.memory, o.cpus, o.gpus, o.network = c.String("memory"), c.String("cpus"), c.String("gpus"), c.String("network")
-	o.readOnly, o.pull, o.registry = c.Bool("read-only"), c.String("pull"), o.env.RegistryOptions(c)
-	if c.IsSet("entrypoint") {
-		word := c.String("entrypoint")
-		o.entrypoint = &word
+	o.publishAll, o.restart, o.registry = c.Bool("publish-all"), c.String("restart"), o.env.RegistryOptions(c)
+	for _, f := range containerFlags() {
+		name := f.Names()[0]
+		switch f.(type) {
+		case *cli.StringSliceFlag:
+			for _, value := range c.StringSlice(name) {
+				o.settings = append(o.settings, setting{name, value})
+			}
+		case *cli.BoolFlag:
+			if c.Bool(name) {
+				o.settings = append(o.settings, setting{name, "true"})
+			}
+		default:
+			if c.IsSet(name) {
+				o.settings = append(o.settings, setting{name, c.String(name)})
+			}
+		}
 	}
 	o.dryRun, o.format = cmdutil.DryRunOf(c), c.String("output")
 	return nil
@@ -139,7 +130,7 @@ func (o *options) Validate() error {
 	switch {
 	case o.image == "":
 		return usageErrorf("run requires the name of an image")
-	case o.rm && o.restart != "no":
+	case o.rm && o.restart != "" && o.restart != "no":
 		return usageErrorf("--rm and --restart are mutually exclusive: a pod that is restarted does not end")
 	case o.dryRun == cmdutil.DryRunServer:
 		return report.New(report.Usage, "podrun run --dry-run=client -o yaml IMAGE | podrun up --dry-run=server -", "run has no --dry-run=server")
@@ -159,38 +150,43 @@ func usageErrorf(format string, args ...any) error {
 func (o *options) Run(ctx context.Context) error { return exitcode.InContainer(o.run(ctx)) }
 
 func (o *options) run(ctx context.Context) error {
+	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer stop()
 	if o.env.Compose.Pod != "" {
 		docs, err := o.servicePod()
 		if err != nil {
 			return err
 		}
-		return o.start(ctx, docs)
+		return o.start(ctx, docs, signals)
 	}
-	p, claims, err := o.newPod()
+	if o.publishAll {
+		if err := cmdutil.Interruptible(ctx, signals, o.publishExposed); err != nil {
+			return err
+		}
+	}
+	p, err := o.newPod()
 	if err != nil {
 		return err
 	}
-	loaded, err := load(p, o.namespace)
+	loaded, err := load(p.Pod, o.namespace)
 	if err != nil {
 		return err
 	}
 	if o.dryRun != cmdutil.DryRunNone {
-		return o.print(p, claims)
+		return o.print(p.Pod, p.Claims)
 	}
 	if _, terminal := tty.File(o.env.In); o.tty && o.stdin && !o.detach && !terminal {
 		return report.New(report.Usage, "omit -t: podrun run -i", "the input device is not a TTY")
 	}
 	docs := resource.Documents{Pods: loaded}
-	if docs.Stored, err = o.missingClaims(claims); err != nil {
+	if docs.Stored, err = o.missingClaims(p.Claims); err != nil {
 		return err
 	}
-	return o.start(ctx, docs)
+	return o.start(ctx, docs, signals)
 }
 
 // start runs the only pod of docs.
-func (o *options) start(ctx context.Context, docs resource.Documents) error {
-	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer stop()
+func (o *options) start(ctx context.Context, docs resource.Documents, signals <-chan os.Signal) error {
 	preparation := o.env.StartPreparation()
 	defer preparation.End()
 	r, err := podup.New(ctx, o.env, preparation, docs, podup.Options{RemoveAtEnd: o.rm && o.detach, Pull: o.registry})

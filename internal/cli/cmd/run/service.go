@@ -1,12 +1,15 @@
 package run
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -33,7 +36,7 @@ func (o *options) servicePod() (docs resource.Documents, err error) {
 		c.Ports[j].HostPort, c.Ports[j].HostIP = 0, ""
 	}
 	c.Stdin, c.StdinOnce, c.TTY = o.stdin, o.stdin && !o.detach, o.tty
-	if err := o.changeContainer(c); err != nil {
+	if err := o.changeContainer(p, c); err != nil {
 		return docs, err
 	}
 	docs.Pods, err = load(p, p.Namespace)
@@ -45,22 +48,44 @@ func (o *options) servicePod() (docs resource.Documents, err error) {
 const labelService = "app.kubernetes.io/name"
 
 // changeContainer changes what the command line has.
-func (o *options) changeContainer(c *corev1.Container) error {
-	var given corev1.Container
-	if err := o.setSecurity(nil, &given); err != nil {
+func (o *options) changeContainer(p *corev1.Pod, c *corev1.Container) error {
+	given, err := o.podOf(p.Name, c.Name)
+	if err != nil {
 		return err
 	}
-	if s := given.SecurityContext; s != nil {
+	with := &given.Spec.Containers[0]
+	user := podutil.ContainerOption(given.Pod, podutil.OptionUser, c.Name)
+	if s := with.SecurityContext; user != "" || s != nil && s.RunAsUser != nil {
 		if c.SecurityContext == nil {
 			c.SecurityContext = &corev1.SecurityContext{}
 		}
-		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = s.RunAsUser, s.RunAsGroup
+		c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = nil, nil
+		if s != nil {
+			c.SecurityContext.RunAsUser, c.SecurityContext.RunAsGroup = s.RunAsUser, s.RunAsGroup
+		}
+		setUser(p, user)
 	}
 	if len(o.command) > 0 {
-		c.Args = literals(o.command)
+		c.Args = with.Args
 	}
-	if o.workdir != "" {
-		c.WorkingDir = o.workdir
+	c.WorkingDir = cmp.Or(with.WorkingDir, c.WorkingDir)
+	c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool {
+		return slices.ContainsFunc(with.Env, func(g corev1.EnvVar) bool { return g.Name == e.Name })
+	})
+	c.Env = append(c.Env, with.Env...)
+	return nil
+}
+
+// setUser sets the user of the only container of a pod by its name, "" for none.
+func setUser(p *corev1.Pod, name string) {
+	maps.DeleteFunc(p.Annotations, func(key, _ string) bool {
+		option, _, _ := podutil.CutContainerOption(key)
+		return option == podutil.OptionUser
+	})
+	if name != "" {
+		if p.Annotations == nil {
+			p.Annotations = map[string]string{}
+		}
+		p.Annotations[podutil.AnnotationUser] = name
 	}
-	return o.setEnv(nil, c)
 }

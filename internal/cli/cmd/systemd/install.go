@@ -32,13 +32,16 @@ func installCommand(env *cmdutil.Env) *cli.Command {
 		Description: `Checks the manifest, stores a copy in the configuration directory
 (~/.config/podrun/pods, for root /etc/podrun/pods), creates podrun@NAME.service
 and enables it: the pods start at boot. NAME is the pod's name. Running it again
-installs the current file. For a .kube file of Quadlet it creates the service
-that the file names; the files listed there are not copied.
+installs the current file. For a .kube, .container or .pod file of Quadlet it
+creates the service that podman would; the manifests that a .kube file lists are
+not copied. A .pod file needs its .container files in the same directory, and
+x@NAME.container may be an instance of x@.container.
 
 Examples:
   podrun systemd install --now web.yaml
   podrun systemd install --name site site.yaml
   podrun systemd install ~/.config/containers/systemd/web.kube
+  podrun systemd install --now web.container
 `,
 		Flags: append(unitScopeFlags(),
 			&cli.BoolFlag{Name: "now", Usage: "start the pods, or change running ones to match the manifest, with a restart if needed"},

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/manifest/quadlet"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
 )
@@ -40,8 +41,9 @@ func showUnitCommand(env *cmdutil.Env) *cli.Command {
 		Name:      "show",
 		Usage:     "print the unit of a file, or an installed one",
 		ArgsUsage: "FILE | NAME | --template",
-		Description: `Prints the unit that install would create from a file, or an installed unit. The
-template podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
+		Description: `Prints the unit that install would create from a file, or an installed unit, and
+the manifest that a .container or .pod file of Quadlet becomes. The template
+podrun@.service runs ~/.config/podrun/pods/NAME.yaml (for root
 /etc/podrun/pods/NAME.yaml) as podrun@NAME, without install; --user and --system
 select the template for the user's or the system's systemd; every user may print
 both.
@@ -101,7 +103,7 @@ func (o *showOptions) Run(context.Context) error {
 		}
 		fmt.Fprintf(env.Out, "\n# %s\n%s", timer, text)
 		return nil
-	} else if _, serr := os.Stat(word); errors.Is(serr, fs.ErrNotExist) && word != "-" {
+	} else if _, serr := os.Stat(word); errors.Is(serr, fs.ErrNotExist) && word != "-" && !quadlet.IsFile(word) {
 		return err
 	}
 	name := ""
@@ -113,6 +115,9 @@ func (o *showOptions) Run(context.Context) error {
 		return err
 	}
 	fmt.Fprintf(env.Out, "# %s\n%s", filepath.Join(dirs.Units, u.name), u.service.File(u.name))
+	if quadlet.IsFile(u.service.Source) && u.manifest != nil {
+		fmt.Fprintf(env.Out, "\n# %s\n%s", u.service.Manifest, u.manifest)
+	}
 	return nil
 }
 

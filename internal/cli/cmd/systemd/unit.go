@@ -1,9 +1,7 @@
 package systemd
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -21,6 +18,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/manifest/quadlet"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/systemd"
@@ -77,7 +75,7 @@ func (o *unitOptions) Validate() (err error) {
 	return err
 }
 
-// unitOf makes the unit of a manifest or of a .kube file. name is the user's choice, or "".
+// unitOf makes the unit of a manifest or of a file of Quadlet. name is the user's choice, or "".
 func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFile, error) {
 	if file == "-" && name == "" {
 		return nil, report.New(report.Usage, "--name NAME sets it", "a unit from standard input requires a name")
@@ -97,11 +95,15 @@ func unitOf(env *cmdutil.Env, dirs systemd.UnitDirs, file, name string) (*unitFi
 	if u.service.Program, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find podrun's own program: %w", err)
 	}
-	if filepath.Ext(path) == ".kube" {
+	if quadlet.IsFile(path) {
 		if name != "" {
-			return nil, cmdutil.UsageErrorf("systemd install", "--name cannot be used with .kube files: set ServiceName= in the file")
+			return nil, cmdutil.UsageErrorf("systemd install", "--name cannot be used with files of Quadlet: set ServiceName= in the file")
 		}
-		return u, kubeUnit(env, u, path)
+		set, err := quadletSet(env, []string{filepath.Dir(path)}, filepath.Base(path))
+		if err != nil {
+			return nil, resource.UnreadableError(path, err)
+		}
+		return u, quadletUnit(env, u, dirs, path, set)
 	}
 	return u, manifestUnit(env, u, dirs, file, path, name)
 }
@@ -188,148 +190,6 @@ func (u *unitFile) usePods(pods []manifest.Object) {
 		kind = "Pods "
 	}
 	u.service.Description = kind + strings.Join(names, ", ")
-}
-
-func kubeUnit(env *cmdutil.Env, u *unitFile, path string) error {
-	files, err := kubeFiles(path)
-	if err != nil {
-		return resource.UnreadableError(path, err)
-	}
-	kube, err := systemd.ParseKube(path, env.Getenv("HOME"), files)
-	if err != nil {
-		return report.New(report.Usage, "podman-systemd.unit(5) lists the keys of .kube files", "podrun cannot run %s\n%w", path, err)
-	}
-	if strings.ContainsAny(kube.Service, "/@ ") || kube.Service == "" {
-		return report.New(report.Usage, "for templates: podrun systemd show --template", "%q cannot be the unit's name", kube.Service)
-	}
-	sources, err := resource.ReadFiles(env, kube.Yaml)
-	if err != nil {
-		return err
-	}
-	for i := range sources { // the unit reads them in another environment
-		sources[i].Namespace, sources[i].RejectOtherNamespaces = "", false
-	}
-	docs, err := resource.Load(sources)
-	if err == nil {
-		err = checkKube(kube, docs)
-	}
-	if err != nil {
-		return err
-	}
-	u.docs = docs
-	warnOfNamespace(env, docs)
-	u.name, u.enable = kube.Service+".service", len(kube.Extra["Install"]) > 0
-	u.service.Name, u.service.Extra = kube.Service, kube.Extra
-	u.service.System = u.service.System && kube.NeedsNetwork
-	u.service.Args = []string{"--exit-code-from", kube.ExitFrom}
-	u.service.PodOptions, u.service.OneShot = kube.PodOptions(), kube.OneShot
-	if kube.Quiet {
-		u.service.Args = append(u.service.Args, "--quiet")
-	}
-	u.service.Files = kube.Yaml
-	if err := resource.RefuseMixed(docs); err != nil {
-		return err
-	}
-	if u.service.Description = kube.Service; len(docs.Pods)+len(docs.Workloads) > 0 {
-		u.usePods(append(docs.Pods, resource.SamplePods(docs.Workloads)...))
-	}
-	u.useWorkloads(docs.Workloads)
-	u.service.RestartOnFailure = false // Restart= in [Service] decides
-	return nil
-}
-
-// checkKube checks the keys of a .kube file whose meaning depends on its manifests.
-func checkKube(kube *systemd.Kube, docs resource.Documents) error {
-	var errs []error
-	fail := func(a systemd.Assignment, err error) {
-		errs = append(errs, report.New(report.Usage, "", "%s: %s: %w", a.Where, a.Key, err))
-	}
-	for _, a := range kube.PodsOnly {
-		if len(docs.Workloads) > 0 {
-			w := &docs.Workloads[0]
-			fail(a, fmt.Errorf("it applies to Pods only, and %s is a %s: set it in the template of the manifest", resource.Location(w), w.Kind))
-		}
-	}
-	for _, a := range kube.Publish {
-		port, err := manifest.ParsePublishedPort(a.Value)
-		if err == nil && len(docs.Workloads) == 0 {
-			err = manifest.Publish(docs.Pods, []manifest.PublishedPort{port})
-		}
-		if err != nil {
-			fail(a, err)
-		}
-	}
-	for _, a := range kube.AutoUpdate {
-		if err := manifest.SetAutoUpdate(docs.Pods, []string{a.Value}); err != nil {
-			fail(a, err)
-		}
-	}
-	return errors.Join(append(errs, checkType(kube, docs))...)
-}
-
-// checkType checks that a unit of Type=oneshot ends, and that any other has pods.
-func checkType(kube *systemd.Kube, docs resource.Documents) error {
-	if !kube.OneShot {
-		if len(docs.Pods)+len(docs.Workloads) > 0 {
-			return nil
-		}
-		return report.New(report.Usage, "", "%s has no pod: write Type=oneshot and RemainAfterExit=yes in [Service]", kube.Yaml[0])
-	}
-	for i := range docs.Pods {
-		if p := docs.Pods[i].Pod; p.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-			return report.New(report.Usage, "set restartPolicy: Never or OnFailure, or remove Type=oneshot", "Type=oneshot: pod %s does not end: its restartPolicy is Always", p.Name)
-		}
-	}
-	for i := range docs.Workloads {
-		if w := &docs.Workloads[i]; w.Kind != string(pod.KindJob) {
-			return report.New(report.Usage, "remove Type=oneshot", "Type=oneshot: the %s %s does not end", w.Kind, w.Name())
-		}
-	}
-	return nil
-}
-
-// kubeFiles reads a .kube file and its drop-ins, in the order of systemd.unit(5): a drop-in hides drop-ins
-// of the same name in less specific directories.
-func kubeFiles(path string) ([]systemd.KubeFile, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	files := []systemd.KubeFile{{Name: path, Text: string(text)}}
-	stem := strings.TrimSuffix(filepath.Base(path), ".kube")
-	dirs := []string{"kube.d"}
-	for i, r := range stem {
-		if r == '-' && i+1 < len(stem) {
-			dirs = append(dirs, stem[:i+1]+".kube.d")
-		}
-	}
-	dirs = append(dirs, stem+".kube.d")
-	byName := map[string]string{}
-	var names []string
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(filepath.Join(filepath.Dir(path), dir))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, e := range entries {
-			if filepath.Ext(e.Name()) != ".conf" {
-				continue
-			}
-			if byName[e.Name()] == "" {
-				names = append(names, e.Name())
-			}
-			byName[e.Name()] = filepath.Join(filepath.Dir(path), dir, e.Name())
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		text, err := os.ReadFile(byName[name])
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, systemd.KubeFile{Name: byName[name], Text: string(text)})
-	}
-	return files, nil
 }
 
 // useWorkloads sets the properties of the unit that follow from its workloads, instead of those that usePods

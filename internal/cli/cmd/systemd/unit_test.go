@@ -21,7 +21,7 @@ func TestKubeDropIns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	files, err := kubeFiles(filepath.Join(dir, "a-b.kube"))
+	files, err := quadletFile(filepath.Join(dir, "a-b.kube"), "a-b.kube", []string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}

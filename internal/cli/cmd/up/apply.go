@@ -20,7 +20,7 @@ func NewApplyCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "apply",
 		Usage:     "create or change the objects and pods of manifests, and return",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REF | -k DIR | -",
 		Description: `Stores the ConfigMaps, Secrets, PersistentVolumeClaims, PersistentVolumes,
 Services, Namespaces and NetworkPolicies of manifests, binds the claims, and
 starts or changes the pods, as up does. It does not wait for the pods to run,
@@ -43,6 +43,8 @@ Examples:
 `,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "apply the objects of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
@@ -64,7 +66,9 @@ type applyOptions struct{ runOptions }
 
 // Complete reads the command line.
 func (o *applyOptions) Complete(c *cli.Context) error {
-	o.complete(c)
+	if err := o.complete(c); err != nil {
+		return err
+	}
 	o.named = "apply"
 	o.atomicOptions.complete(c)
 	if c.IsSet("timeout") && !o.atomic {

@@ -20,6 +20,8 @@ func NewCreateCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "create the objects of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.ManifestNamespaceFlag(),
 			cmdutil.ResultFormatFlag(),
 			cmdutil.DryRunFlag("create nothing, but check the manifests and print what would be created (=none, =client or =server)"),

@@ -38,7 +38,7 @@ func NewDiffCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
 		Usage:     "show what apply would change",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -",
+		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REF | -k DIR | -",
 		Description: `Compares manifests with the existing objects and prints what podrun apply, or
 up, would create or change, as a unified diff of YAML with defaults filled in.
 The values of Secrets are not shown, only which of them change. Nothing is
@@ -53,6 +53,8 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "compare the objects of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
@@ -66,7 +68,9 @@ type diffOptions struct{ manifestOptions }
 
 // Complete reads the command line.
 func (o *diffOptions) Complete(c *cli.Context) error {
-	o.complete(c)
+	if err := o.complete(c); err != nil {
+		return err
+	}
 	o.named = "diff"
 	return nil
 }
@@ -137,6 +141,7 @@ func podDiff(dirs store.Dirs, o *manifest.Object) (old, next []byte, err error) 
 			return nil, nil, fmt.Errorf("read manifest of pod %s: %w", p.Name, err)
 		}
 		podutil.FillSystemFields(planned, string(there.UID), there.CreationTimestamp.Time)
+		podutil.KeepHostPorts(there, planned)
 		planned.Generation = max(o.Pod.Generation, there.Generation)
 		planned.Spec.EphemeralContainers = build.MergeEphemeralContainers(there, planned)
 		if old, err = printers.PrintPod(there, printers.YAML); err != nil {
@@ -181,7 +186,7 @@ func asYAML(o *pod.Object) ([]byte, error) {
 	if kindnames.IsWorkload(o.Kind) {
 		item, err = conversion.WorkloadToKubernetes(o)
 	} else {
-		item, err = conversion.ToKubernetes(o, true)
+		item, err = conversion.ToKubernetes(o)
 	}
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/compose"
+	"github.com/podrun/podrun/internal/cli/internal/filesync"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/manifest/compose/api"
@@ -31,14 +32,14 @@ type manifestOptions struct {
 	named         string      // the command or option that requires that objects have names; "" if none does
 }
 
-func (o *manifestOptions) complete(c *cli.Context) {
-	o.files = append(c.StringSlice("filename"), c.Args().Slice()...)
-	if c.Command.Name == "up" {
-		o.findProject()
-	}
+func (o *manifestOptions) complete(c *cli.Context) (err error) {
 	o.strict, o.policy, o.unsafeSysctls = c.Bool("strict"), c.String("policy"), c.StringSlice("allow-unsafe-sysctl")
 	o.env.Policy, o.env.Pull = o.policy, o.env.RegistryOptions(c)
 	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
+	if o.files, err = resource.FilesOf(o.env, c, c.Args().Slice()); err == nil && c.Command.Name == "up" {
+		o.findProject()
+	}
+	return err
 }
 
 // findProject makes up without files use the compose files of the directory, and takes words after a file that are no files
@@ -109,6 +110,9 @@ type runOptions struct {
 	publish                 []manifest.PublishedPort
 	autoUpdate              []string
 	exitCodeFrom            string
+	watch                   bool
+	sync                    []syncFlag
+	rules                   []filesync.Rule // of --watch
 	logMaxSize, logMaxFiles string
 	timeout                 time.Duration // 0: none
 
@@ -119,9 +123,9 @@ func newRunOptions(env *cmdutil.Env) runOptions {
 	return runOptions{manifestOptions: manifestOptions{env: env}}
 }
 
-func (o *runOptions) complete(c *cli.Context) {
-	o.manifestOptions.complete(c)
+func (o *runOptions) complete(c *cli.Context) error {
 	o.dryRun, o.replace, o.pull = cmdutil.DryRunOf(c), c.Bool("replace"), o.env.RegistryOptions(c)
+	return o.manifestOptions.complete(c)
 }
 
 // applyToPods sets in the pods what options set.
@@ -132,6 +136,9 @@ func (o *runOptions) applyToPods(docs *resource.Documents) error {
 	}
 	o.applyLogLimits(docs.Pods)
 	if err := o.applyNetwork(docs.Pods); err != nil {
+		return err
+	}
+	if err := o.applySync(docs.Pods); err != nil {
 		return err
 	}
 	if err := manifest.SetAutoUpdate(docs.Pods, o.autoUpdate); err != nil {

@@ -32,7 +32,7 @@ func NewCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "up",
 		Usage:     "run pods from their manifests",
-		ArgsUsage: "[FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REFERENCE]",
+		ArgsUsage: "FILE... [SERVICE...] | -f FILE|DIR|URL|oci://REF | -k DIR",
 		Description: `Checks the manifests, pulls missing images and runs the pods. In the foreground
 it shows the output of all containers and exits when the pods have ended. Ctrl-C
 stops them gracefully and removes them, with the Services, ConfigMaps and
@@ -51,7 +51,9 @@ A running pod is changed to match its manifest: CPU and memory are resized in
 place, a container with another image is restarted alone, labels are updated.
 Other differences are listed and refused; --replace stops and removes the pod
 and creates a new one; the replacement is completed even if this command is
-killed. --watch applies the files again whenever one has changed.
+killed. --watch applies the files again whenever one has changed; with --sync, or
+the annotation podrun.dev/sync, it copies changed files into containers, which
+keep them when they are restarted.
 
 A pod with missing images is Pending. They are pulled in the background, even
 after podrun up has exited, and the pod starts when all of them are present.
@@ -69,10 +71,13 @@ Examples:
   podrun up -d --wait --timeout 2m web.yaml
   podrun up --exit-code-from test suite.yaml
   podrun up --watch web.yaml settings.yaml
+  podrun up --watch --sync ./src:web:/app web.yaml
   generate-pod | podrun up -
 `,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "run the pods of this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
@@ -81,6 +86,7 @@ Examples:
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods keep running"},
 			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image is available"},
 			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
+			&cli.StringSliceFlag{Name: "sync", Usage: "with --watch: copy changed files into a container: `RULE` is LOCAL:POD[/CONTAINER]:PATH"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
 			&cli.StringFlag{Name: "network", Usage: "the network `MODE` of pods that do not set it: auto, masquerade, tproxy, netstack, host or none"},
 			&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "open a port of the host for a port of a pod, instead of its hostPort: `PORTS` is [IP:]HOSTPORT:PORT[/udp], or ranges"},
@@ -108,14 +114,16 @@ Examples:
 // upOptions are the options of up.
 type upOptions struct {
 	runOptions
-	detach, wait, failFast, watch, quiet bool
-	sdnotify                             unit.ActiveWhen
-	woken                                string // what ended the unit loop, if this process was one before; else ""
+	detach, wait, failFast, quiet bool
+	sdnotify                      unit.ActiveWhen
+	woken                         string // what ended the unit loop, if this process was one before; else ""
 }
 
 // Complete reads the command line.
 func (o *upOptions) Complete(c *cli.Context) error {
-	o.complete(c)
+	if err := o.complete(c); err != nil {
+		return err
+	}
 	o.detach, o.wait, o.failFast, o.timeout = c.Bool("detach"), c.Bool("wait"), c.Bool("fail-fast"), c.Duration("timeout")
 	o.watch, o.quiet, o.requireLimits = c.Bool("watch"), c.Bool("quiet"), c.Bool("require-limits")
 	o.network, o.pullPolicy, o.exitCodeFrom = c.String("network"), c.String("pull"), c.String("exit-code-from")
@@ -123,6 +131,13 @@ func (o *upOptions) Complete(c *cli.Context) error {
 	o.logMaxSize, o.logMaxFiles = c.String("log-max-size"), c.String("log-max-files")
 	if o.watch {
 		o.named = "--watch" // it finds the pods of a changed file by their names
+	}
+	for _, text := range c.StringSlice("sync") {
+		f, err := parseSyncFlag(text)
+		if err != nil {
+			return err
+		}
+		o.sync = append(o.sync, f)
 	}
 	o.atomicOptions.complete(c)
 	if c.Bool("build") {
@@ -193,12 +208,16 @@ func (o *upOptions) validateValues() error {
 // validateWatch checks that --watch fits the other options.
 func (o *upOptions) validateWatch() error {
 	switch {
+	case !o.watch && len(o.sync) > 0:
+		return cmdutil.UsageErrorf("up", "--sync requires --watch")
 	case !o.watch:
 		return nil
 	case o.detach:
 		return cmdutil.UsageErrorf("up", "--watch and -d are mutually exclusive: with -d no command keeps running")
 	case slices.ContainsFunc(o.files, resource.IsArtifact):
 		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
+	case slices.ContainsFunc(o.files, resource.IsKustomization):
+		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not kustomizations")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {

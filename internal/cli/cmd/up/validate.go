@@ -23,7 +23,7 @@ func NewValidateCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "validate",
 		Usage:     "check manifests and show how podrun handles each field",
-		ArgsUsage: "FILE... | -f FILE|DIRECTORY|URL|oci://REFERENCE | -",
+		ArgsUsage: "FILE... | -f FILE|DIR|URL|oci://REF | -k DIR | -",
 		Description: `Checks manifests as up does, without starting anything. For every field it
 prints whether podrun supports it (supported), reads it without any effect
 (accepted), or does not support it (refused); then the effective limits of the
@@ -40,6 +40,8 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "check this `FILE` (- is standard input)"},
+			cmdutil.KustomizeFlag(),
+			cmdutil.AllowRemoteFlag(),
 			cmdutil.PathFlag(),
 			cmdutil.EnvFileFlag(),
 			cmdutil.ManifestNamespaceFlag(),
@@ -62,7 +64,9 @@ type validateOptions struct {
 
 // Complete reads the command line.
 func (o *validateOptions) Complete(c *cli.Context) error {
-	o.complete(c)
+	if err := o.complete(c); err != nil {
+		return err
+	}
 	o.quiet, o.format = c.Bool("quiet"), c.String("output")
 	return nil
 }

@@ -8,8 +8,10 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
+	"github.com/podrun/podrun/internal/cli/internal/filesync"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
@@ -26,7 +28,8 @@ type fileWatcher struct {
 	shown     []*podup.Target // the pods that the foreground shows
 	workloads []store.Workload
 	texts     []resource.Source // as last applied
-	failure   string            // why the files could not be read last; "": they could
+	applying  sync.Mutex
+	failure   string // why the files could not be read last; "": they could
 }
 
 // watchFiles starts watching the files. end stops it and returns when no work is left.
@@ -40,9 +43,13 @@ func (f *foregroundHooks) watchFiles(ctx context.Context) (end func(), err error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	rules := w.syncOf(w.shown)
 	go func() {
 		defer close(done)
+		var all sync.WaitGroup
+		all.Go(func() { filesync.Run(ctx, w.env, rules, w.rebuild) })
 		w.watch(ctx)
+		all.Wait()
 	}()
 	return func() { cancel(); <-done }, nil
 }
@@ -99,6 +106,8 @@ func (w *fileWatcher) applyChanges(ctx context.Context) {
 
 // apply stores the changed objects and updates the pods in the foreground.
 func (w *fileWatcher) apply(ctx context.Context) error {
+	w.applying.Lock()
+	defer w.applying.Unlock()
 	run, _, err := w.load(ctx)
 	if err != nil {
 		return err

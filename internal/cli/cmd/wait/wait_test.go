@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/pod"
-	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/wire"
 )
 
@@ -15,15 +15,12 @@ func TestParseWaitCondition(t *testing.T) {
 	ready := &pod.Status{Phase: pod.Running, Conditions: []pod.Condition{{Type: "Ready", Status: "True"}}}
 	failed := &pod.Status{Phase: pod.Failed, Conditions: []pod.Condition{{Type: "Ready", Status: "False"}}}
 	for text, want := range map[string]struct{ ready, failed, phase bool }{
-		"condition=Ready":                    {true, false, false},
-		"condition=ready":                    {true, false, false},
-		"Condition=Ready=False":              {false, true, false},
-		"condition=Ready=false":              {false, true, false},
-		"condition=Other":                    {false, false, false},
-		"phase=Failed":                       {false, true, true},
-		"jsonpath={.status.phase}=Running":   {true, false, true},
-		"jsonpath='{.status.phase}'=Running": {true, false, true},
-		"jsonpath=status.phase=Succeeded":    {false, false, true},
+		"condition=Ready":       {true, false, false},
+		"condition=ready":       {true, false, false},
+		"Condition=Ready=False": {false, true, false},
+		"condition=Ready=false": {false, true, false},
+		"condition=Other":       {false, false, false},
+		"phase=Failed":          {false, true, true},
 	} {
 		c, err := parseWaitCondition(text)
 		if err != nil {
@@ -37,15 +34,24 @@ func TestParseWaitCondition(t *testing.T) {
 	if c, err := parseWaitCondition("delete"); err != nil || !c.gone {
 		t.Errorf("delete: %+v, %v", c, err)
 	}
+	if c, err := parseWaitCondition("create"); err != nil || !c.created {
+		t.Errorf("create: %+v, %v", c, err)
+	}
+	for text, spec := range map[string]bool{"jsonpath='{.status.phase}'=Running": false, "jsonpath=status.phase": false, "jsonpath={.metadata.labels.a}": true} {
+		if c, err := parseWaitCondition(text); err != nil || c.met != nil || c.object == nil || c.spec != spec {
+			t.Errorf("%s: %+v, %v", text, c, err)
+		}
+	}
 	for text, want := range map[string]string{
-		"":                         "--for must be condition=TYPE",
-		"Ready":                    "--for must be condition=TYPE",
-		"condition=":               "--for must be condition=TYPE",
-		"condition=Ready=":         "--for must be condition=TYPE",
-		"delete=now":               "--for must be condition=TYPE",
-		"phase=running":            `a pod's phase must be Pending, Running, Succeeded or Failed, not "running"`,
-		"jsonpath={.spec.x}=1":     "only jsonpath {.status.phase} is supported for pods",
-		"jsonpath={.status.phase}": `a pod's phase must be Pending, Running, Succeeded or Failed, not ""`,
+		"":                  "unrecognized condition",
+		"Ready":             "unrecognized condition",
+		"condition=":        "unrecognized condition",
+		"condition=Ready=":  "unrecognized condition",
+		"delete=now":        "unrecognized condition",
+		"phase=running":     `a pod's phase must be Pending, Running, Succeeded or Failed, not "running"`,
+		"jsonpath=":         "jsonpath wait format must be",
+		"jsonpath={.a}=1=2": "jsonpath wait format must be",
+		"jsonpath={.a}=":    "jsonpath wait has to have a value",
 	} {
 		if _, err := parseWaitCondition(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -67,17 +73,8 @@ func TestForKind(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
-	for want, o := range map[string]options{
-		"":             {words: []string{"web"}},
-		"either names": {words: []string{"web"}, all: true},
-		"requires the": {},
-		"across all":   {words: []string{"web"}, allNamespaces: true},
-	} {
-		if err := o.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", o, err, want)
-		}
-	}
+// TestCheckKinds: which conditions objects of a kind can have.
+func TestCheckKinds(t *testing.T) {
 	implied, phase := waitCondition{implied: true}, waitCondition{phase: true}
 	for _, tt := range []struct {
 		kind pod.ObjectKind
@@ -85,12 +82,14 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		{pod.KindDeployment, implied, ""},
-		{pod.KindStatefulSet, implied, "is neither a deployment nor a job: set --for"},
+		{pod.KindStatefulSet, implied, "is neither a pod, a deployment nor a job: set --for"},
 		{pod.KindStatefulSet, waitCondition{}, ""},
+		{"", implied, ""},
+		{"", phase, ""},
 		{pod.KindJob, phase, "only pods have phases"},
 	} {
 		o := options{goal: tt.goal}
-		if err := o.checkWorkloads([]store.Workload{{Kind: tt.kind, Name: "w"}}); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+		if err := o.checkKinds([]kindnames.ObjectRef{{Kind: tt.kind, Name: "w"}}); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s, %+v: %v", tt.kind, tt.goal, err)
 		}
 	}

@@ -110,10 +110,11 @@ func withoutNamespace(cmd *cli.Command, before []string) []string {
 	return kept
 }
 
-// WantsHelp reports whether -h or --help is among a command's own arguments.
+// WantsHelp reports whether --help is among a command's own arguments, or -h, unless the command has such an option.
 func WantsHelp(cmd *cli.Command, args []string) bool {
 	flags, _, _, _ := Split(cmd, args)
-	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" || word == "--help" })
+	short := FindFlag(cmd, "h") == nil
+	return slices.ContainsFunc(flags, func(word string) bool { return word == "-h" && short || word == "--help" })
 }
 
 // Arrange moves a command's flags before its other arguments, splits clusters such as -it, and keeps "--"
@@ -144,7 +145,7 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 		case word == "--":
 			return flags, words, append([]string{"--"}, args...), true
 		case len(word) < 2 || word[0] != '-':
-			if words = append(words, word); takesCommandLine(cmd) {
+			if words = append(words, word); len(words) == wordsBeforeCommandLine(cmd) {
 				return flags, append(words, args...), nil, true
 			}
 		default:
@@ -163,10 +164,17 @@ func Split(cmd *cli.Command, args []string) (flags, words, tail []string, whole 
 	return flags, words, nil, true
 }
 
-// takesCommandLine reports whether everything after a command's first word belongs to another program's command
-// line, as with docker run and docker compose exec.
-func takesCommandLine(cmd *cli.Command) bool {
-	return cmd.Name == "run" || strings.HasPrefix(cmd.ArgsUsage, "SERVICE COMMAND")
+// wordsBeforeCommandLine returns after how many words of its own everything belongs to another program's command line,
+// as with docker run: the image of run, the service of compose exec; the pod and the program of exec without "--". 0:
+// never.
+func wordsBeforeCommandLine(cmd *cli.Command) int {
+	switch {
+	case cmd.Name == "run", strings.HasPrefix(cmd.ArgsUsage, "SERVICE COMMAND"):
+		return 1
+	case cmd.Name == "exec":
+		return 2
+	}
+	return 0
 }
 
 // ExpandCluster splits -it into -i and -t, and -ojson into -o=json. It leaves unknown words to the

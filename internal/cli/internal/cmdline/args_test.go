@@ -43,6 +43,10 @@ func TestSplit(t *testing.T) {
 	if flags, words, _, _ := Split(run, strings.Fields("-f busybox ls -f")); strings.Join(flags, " ") != "-f" || strings.Join(words, " ") != "busybox ls -f" {
 		t.Errorf("run: %v %v", flags, words)
 	}
+	exec := &cli.Command{Name: "exec", Flags: logs().Flags}
+	if flags, words, tail, _ := Split(exec, strings.Fields("web -c app ls -f -- x")); strings.Join(flags, " ") != "-c app" || strings.Join(words, " ") != "web ls -f -- x" || tail != nil {
+		t.Errorf("exec: %v %v %v", flags, words, tail)
+	}
 }
 
 func TestFlagValue(t *testing.T) {

@@ -70,12 +70,6 @@ func foreignCommand(word string) string {
 		return "podrun build DIRECTORY -t NAME builds an image with the builder that is installed"
 	case "rm", "remove":
 		return "podrun down POD stops and removes a pod"
-	case "edit":
-		return "podrun get KIND/NAME -o yaml >FILE, and after the change podrun apply -f FILE"
-	case "patch":
-		return "podrun get KIND/NAME -o json | jq '.spec.replicas = 3' | podrun apply -f -"
-	case "replace":
-		return "podrun apply -f FILE changes objects; podrun up --replace FILE stops a pod and runs it again"
 	case "inspect":
 		return "podrun describe POD and podrun get POD -o json show all details of a pod"
 	case "expose":
@@ -89,7 +83,7 @@ func foreignCommand(word string) string {
 	case "install", "uninstall", "enable", "disable":
 		return "podrun systemd install FILE and podrun systemd uninstall NAME do that"
 	case "info", "cluster-info", "system", "machine":
-		return "podrun doctor checks this machine; podrun image prune frees disk space"
+		return "there is one node, this machine: podrun doctor checks it, podrun get all -A lists what runs, podrun image prune frees disk space"
 	}
 	return moreForeignCommands(word)
 }
@@ -100,10 +94,6 @@ func moreForeignCommands(word string) string {
 	switch word {
 	case "autoscale":
 		return "podrun does not scale by itself: podrun scale --replicas=3 deployment/NAME sets the number of pods"
-	case "api-resources":
-		return "podrun get --help lists the kinds, podrun explain KIND the fields of one"
-	case "kustomize":
-		return "kubectl kustomize DIRECTORY | podrun up - runs what it prints"
 	case "plugin", "alpha":
 		return "podrun has no plugins and no commands on trial: podrun --help lists the commands"
 	case "options":
@@ -185,7 +175,7 @@ func foreignSubcommand(parent, word string) string {
 			return "write a manifest; podrun create -f FILE creates its objects"
 		}
 	case "podrun set":
-		return "podrun get KIND/NAME -o yaml >FILE, and after the change podrun apply -f FILE"
+		return "podrun edit KIND/NAME changes an object in an editor, podrun patch KIND/NAME -p PATCH by a patch"
 	case "podrun volume":
 		if word == "create" {
 			return "a PersistentVolumeClaim in a manifest creates one: podrun apply -f FILE"

@@ -59,6 +59,7 @@ type Env struct {
 
 	Pull         image.PullOptions // how registries are reached for artifacts with manifests
 	ArtifactPath string            // --path: the directory of an artifact; "": all of it
+	AllowRemote  bool              // --allow-remote: kustomizations may have remote bases
 	EnvFiles     []string          // --env-file: variables for manifests and compose files
 	Compose      Compose           // for compose files
 

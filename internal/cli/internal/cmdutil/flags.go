@@ -38,7 +38,17 @@ func EnvFileFlag() cli.Flag {
 
 // PathFlag returns the flag --path.
 func PathFlag() cli.Flag {
-	return &cli.StringFlag{Name: "path", Usage: "of oci:// and oci: only the manifests in this `DIRECTORY` of the artifact"}
+	return &cli.StringFlag{Name: "path", Usage: "of oci:// and oci: only the manifests, or the kustomization, in this `DIRECTORY` of the artifact"}
+}
+
+// KustomizeFlag returns the flag -k.
+func KustomizeFlag() cli.Flag {
+	return &cli.StringFlag{Name: "kustomize", Aliases: []string{"k"}, Usage: "the objects of the kustomization in this `DIRECTORY`, instead of files"}
+}
+
+// AllowRemoteFlag returns the flag --allow-remote.
+func AllowRemoteFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "allow-remote", Usage: "a kustomization may fetch bases and files by git and http"}
 }
 
 // UnsafeSysctlFlag returns the flag --allow-unsafe-sysctl.

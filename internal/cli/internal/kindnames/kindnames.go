@@ -50,6 +50,22 @@ func Of(k pod.ObjectKind) string {
 	return string(k)
 }
 
+// Plural returns the word for several objects of a kind, as in the paths of the API: pods, deployments. It is the first
+// word of the kind that has no group and ends in s.
+func Plural(k pod.ObjectKind) string {
+	for _, o := range All() {
+		if o.Kind != k {
+			continue
+		}
+		for _, word := range o.Words {
+			if strings.HasSuffix(word, "s") && !strings.Contains(word, ".") {
+				return word
+			}
+		}
+	}
+	return "pods"
+}
+
 // ParseObjects parses words that name stored objects: a kind and names, or KIND/NAME. ok is false if they
 // name something else.
 func ParseObjects(words []string) (kind pod.ObjectKind, names []string, ok bool) {

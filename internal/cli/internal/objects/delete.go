@@ -37,7 +37,7 @@ func DeleteWithPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targ
 		}
 		return t.Kind == pod.KindNamespace
 	})
-	failed := Delete(ctx, env, dirs, targets, nil)
+	failed := Delete(ctx, env, dirs, targets, nil, printDeleted(env))
 	if len(spaces) == 0 {
 		return failed
 	}
@@ -46,7 +46,15 @@ func DeleteWithPods(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targ
 		return errors.Join(failed, err)
 	}
 	spaces = slices.DeleteFunc(spaces, func(t kindnames.ObjectRef) bool { return used[t.Name] != nil })
-	return errors.Join(failed, Delete(ctx, env, dirs, spaces, nil))
+	return errors.Join(failed, Delete(ctx, env, dirs, spaces, nil, printDeleted(env)))
+}
+
+// printDeleted returns the report of a deleted object for Delete.
+func printDeleted(env *cmdutil.Env) func(name string) error {
+	return func(name string) error {
+		_, err := fmt.Fprintf(env.Out, "%s deleted\n", name)
+		return err
+	}
 }
 
 func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.Object, error) {
@@ -70,10 +78,10 @@ func deleteOne(env *cmdutil.Env, dirs store.Dirs, t kindnames.ObjectRef) (*pod.O
 	return o, dirs.DeleteObject(t.Kind, t.Namespace, t.Name)
 }
 
-// Delete removes objects, and with a claim its directory, reports each, and notifies the pods that refer to
+// Delete removes objects, and with a claim its directory, calls deleted for each, and notifies the pods that refer to
 // them. PersistentVolumes are last: they cannot be deleted before their claims. Delete calls missing, if not
 // nil, for an object that does not exist. The error joins all failures.
-func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef, missing func(kindnames.ObjectRef) error) error {
+func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []kindnames.ObjectRef, missing func(kindnames.ObjectRef) error, deleted func(name string) error) error {
 	if len(targets) == 0 {
 		return nil
 	}
@@ -106,8 +114,7 @@ func Delete(ctx context.Context, env *cmdutil.Env, dirs store.Dirs, targets []ki
 		case err != nil:
 			errs = append(errs, err)
 		default:
-			fmt.Fprintf(env.Out, "%s deleted\n", kindnames.Display(o))
-			gone = append(gone, o)
+			errs, gone = append(errs, deleted(kindnames.Display(o))), append(gone, o)
 		}
 	}
 	lock.Close()

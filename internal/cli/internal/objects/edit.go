@@ -19,8 +19,7 @@ import (
 
 // Edit changes a stored object that the user has named, by a change of its Kubernetes form, with the checks
 // of Apply. With dryRun it stores nothing. changed reports whether the object differs; it is an error if it
-// is being removed. Claims are bound if the change permits it. Pods are notified of Namespaces, whose labels
-// NetworkPolicies select, and of endpoints only: of other objects they use the data, which Edit does not change.
+// is being removed. Claims are bound if the change permits it. Pods that refer to the object are notified.
 func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmdutil.DryRun, change func(metav1.Object) error) (changed bool, err error) {
 	lock, err := dirs.LockObjects()
 	if err != nil {
@@ -50,11 +49,14 @@ func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmd
 	if err != nil || k.Verb == "unchanged" || dryRun != cmdutil.DryRunNone {
 		return k.Verb != "unchanged", err
 	}
+	if err := assignAddresses(dirs, []Change{k}); err != nil {
+		return false, err
+	}
 	if err := dirs.PutObject(k.Object); err != nil {
 		return false, fmt.Errorf("cannot store %s: %w", kindnames.Display(k.Object), err)
 	}
 	changes, err := bindClaims(env, dirs, []Change{k})
-	if k.Object.Kind == pod.KindNamespace || k.Object.Kind.ConcernsServices() {
+	if !kindnames.IsWorkload(k.Object.Kind) {
 		changes = append(changes, k.Object)
 	}
 	lock.Close()

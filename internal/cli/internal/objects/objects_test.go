@@ -96,12 +96,12 @@ func TestBinding(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	refs := []kindnames.ObjectRef{{Kind: pod.KindVolume, Namespace: "default", Name: "v"}}
-	if err := Delete(context.Background(), env, dirs, refs, nil); err == nil || !strings.Contains(err.Error(), "cannot delete persistentvolume v: it is bound to the persistentvolumeclaim default/b") {
+	if err := Delete(context.Background(), env, dirs, refs, nil, printDeleted(env)); err == nil || !strings.Contains(err.Error(), "cannot delete persistentvolume v: it is bound to the persistentvolumeclaim default/b") {
 		t.Errorf("a bound volume is deleted: %v", err)
 	}
 	out.Reset()
 	refs = append(refs, kindnames.ObjectRef{Kind: pod.KindClaim, Namespace: "default", Name: "b"})
-	if err := Delete(context.Background(), env, dirs, refs, nil); err != nil || out.String() != "persistentvolumeclaim/b deleted\npersistentvolume/v deleted\n" {
+	if err := Delete(context.Background(), env, dirs, refs, nil, printDeleted(env)); err != nil || out.String() != "persistentvolumeclaim/b deleted\npersistentvolume/v deleted\n" {
 		t.Errorf("together: %q, %v", out, err)
 	}
 }
@@ -118,7 +118,7 @@ func TestDeleteInUse(t *testing.T) {
 	}
 	refs := []kindnames.ObjectRef{{Kind: pod.KindClaim, Namespace: "default", Name: "a"}, {Kind: pod.KindSecret, Namespace: "default", Name: "none"}, {Kind: pod.KindSecret, Namespace: "default", Name: "../x"}}
 	var missing []string
-	err := Delete(context.Background(), env, dirs, refs, func(r kindnames.ObjectRef) error { missing = append(missing, r.Name); return nil })
+	err := Delete(context.Background(), env, dirs, refs, func(r kindnames.ObjectRef) error { missing = append(missing, r.Name); return nil }, printDeleted(env))
 	if err == nil || err.Error() != "cannot delete persistentvolumeclaim a: pod web uses it" || strings.Join(missing, " ") != "none ../x" {
 		t.Errorf("%v, missing %v", err, missing)
 	}

@@ -228,6 +228,27 @@ func Down(ctx context.Context, dirs store.Dirs, p store.Pod, o StopOptions) erro
 	return dirs.RemoveUpdate(p)
 }
 
+// BeginDown is Down, except that it returns when the pod is being removed. The pod's own processes go on after that.
+func BeginDown(ctx context.Context, dirs store.Dirs, p store.Pod, o StopOptions) error {
+	if !p.Alive() || o.Kill != nil {
+		return Down(ctx, dirs, p, o)
+	}
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- Down(within, dirs, p, o) }()
+	for life := p.Incarnation(); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(PollTime):
+			if IsEnding(p) || !p.Lives(life) {
+				return dirs.RemoveUpdate(p)
+			}
+		}
+	}
+}
+
 // forceTime is how long a supervisor may take to answer before Kill.
 const forceTime = 3 * time.Second
 

@@ -39,8 +39,7 @@ type Entry struct {
 	Labels          map[string]string
 	Since           map[string]time.Time // by column of Row: the times from which an object's cells count until now
 	Row             func(wide bool, now time.Time) ([]string, error)
-	Object          func() (any, error) // in the form of the Kubernetes API; a Secret has sizes instead of its values
-	WithValues      func() (any, error) // of a Secret: with its values; nil for others
+	Object          func() (any, error) // in the form of the Kubernetes API
 }
 
 // Key returns NAMESPACE/NAME.
@@ -162,7 +161,11 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 	var errs []error
 	named := func(name string) (*pod.Object, error) { return resource.FindObject(dirs, a.Kind, w.Namespace, name) }
 	all := func() ([]*pod.Object, error) { return resource.ListObjects(dirs, a.Kind, w.namespaceOf(a.Kind)) }
-	if a.Kind == pod.KindNamespace {
+	switch a.Kind {
+	case pod.KindEndpoints:
+		named = func(name string) (*pod.Object, error) { return resource.FindEndpoints(dirs, w.Namespace, name) }
+		all = func() ([]*pod.Object, error) { return resource.ListEndpoints(dirs, w.namespaceOf(a.Kind)) }
+	case pod.KindNamespace:
 		named = func(name string) (*pod.Object, error) { return resource.FindNamespace(dirs, name) }
 		all = func() ([]*pod.Object, error) { return resource.ListNamespaces(dirs) }
 	}
@@ -181,15 +184,11 @@ func listObjects(dirs store.Dirs, a kindnames.Query, w *PrintOptions) (*Listing,
 	}
 	errs = append(errs, resource.SetVolumeStates(dirs, list))
 	for _, o := range list {
-		e := Entry{
+		l.Entries = append(l.Entries, Entry{
 			Namespace: o.Namespace, Name: o.Name, Labels: o.Labels, Since: withoutZero(map[string]time.Time{"AGE": o.CreatedAt}),
 			Row:    func(wide bool, now time.Time) ([]string, error) { return printers.ObjectRow(o, wide, now), nil },
-			Object: func() (any, error) { return conversion.ToKubernetes(o, w.ShowSecrets) },
-		}
-		if o.Secret != nil {
-			e.WithValues = func() (any, error) { return conversion.ToKubernetes(o, true) }
-		}
-		l.Entries = append(l.Entries, e)
+			Object: func() (any, error) { return conversion.ToKubernetes(o) },
+		})
 	}
 	return l, errors.Join(errs...)
 }

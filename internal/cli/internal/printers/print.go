@@ -1,34 +1,33 @@
 package printers
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/tty"
 	"github.com/podrun/podrun/internal/manifest/printers"
 	"github.com/podrun/podrun/internal/pod"
-	"github.com/podrun/podrun/internal/report"
 )
 
 // PrintOptions sets what get prints, and how.
 type PrintOptions struct {
-	Namespace   string
-	All         bool   // all namespaces
-	Format      string // "", wide, json, yaml, name, or the program's
-	Printer     printers.Printer
-	Labels      printers.Selector
-	Fields      printers.FieldSelector
-	SortBy      *printers.Sorter
-	Bare        bool // with -o name: without the kind
-	NoHeaders   bool
-	ShowLabels  bool
-	ShowSecrets bool
-	OmitValues  bool // print Secrets without their values, and without the sizes
+	Namespace  string
+	All        bool   // all namespaces
+	Format     string // "", wide, json, yaml, name, or the program's
+	Printer    printers.Printer
+	Labels     printers.Selector
+	Fields     printers.FieldSelector
+	SortBy     *printers.Sorter
+	Bare       bool // with -o name: without the kind
+	NoHeaders  bool
+	ShowLabels bool
+	OmitValues bool // print Secrets without their values
 }
 
 // namespaceOf returns the namespace to search for objects of a kind; "" for all.
@@ -93,10 +92,7 @@ func PrintListings(env *cmdutil.Env, lists []*Listing, w *PrintOptions, single b
 		}
 		return nil
 	case w.Printer != nil:
-		text, err := w.render(lists, single, (*Entry).object)
-		if err == nil && !w.ShowSecrets {
-			err = w.refuseSizes(env, lists, single, text)
-		}
+		text, err := w.render(env, lists, single)
 		if err != nil {
 			return err
 		}
@@ -105,57 +101,26 @@ func PrintListings(env *cmdutil.Env, lists []*Listing, w *PrintOptions, single b
 	return printTables(env, lists, w)
 }
 
-// render returns the entries as the Printer writes them. object returns the form of an entry.
-func (w *PrintOptions) render(lists []*Listing, single bool, object func(*Entry) (any, error)) ([]byte, error) {
+// render returns the entries as the Printer writes them.
+func (w *PrintOptions) render(env *cmdutil.Env, lists []*Listing, single bool) ([]byte, error) {
 	var items []any
+	var without []string
 	for _, l := range lists {
 		for i := range l.Entries {
-			item, err := object(&l.Entries[i])
+			item, err := l.Entries[i].Object()
 			if err != nil {
 				return nil, err
 			}
-			if secret, ok := item.(map[string]any); ok && w.OmitValues {
-				delete(secret, "data")
+			if secret, ok := item.(*corev1.Secret); ok && w.OmitValues {
+				secret.Data, without = nil, append(without, l.Kind+"/"+secret.Name)
 			}
 			items = append(items, item)
 		}
 	}
+	if _, terminal := tty.File(env.Out); !terminal && len(without) > 0 {
+		fmt.Fprintf(env.ErrOut, "podrun: the output is without the values of %s\n", strings.Join(without, ", "))
+	}
 	return w.Printer(items, single)
-}
-
-func (e *Entry) object() (any, error) { return e.Object() }
-
-func (e *Entry) withValues() (any, error) {
-	if e.WithValues != nil {
-		return e.WithValues()
-	}
-	return e.Object()
-}
-
-// refuseSizes returns an error if text has sizes instead of the values of Secrets, or depends on the sizes, and goes
-// to a program, which would take them for the values.
-func (w *PrintOptions) refuseSizes(env *cmdutil.Env, lists []*Listing, single bool, text []byte) error {
-	var secrets []string
-	for _, l := range lists {
-		for _, e := range l.Entries {
-			if e.WithValues != nil {
-				secrets = append(secrets, l.Kind+"/"+e.Name)
-			}
-		}
-	}
-	if _, terminal := tty.File(env.Out); terminal || len(secrets) == 0 {
-		return nil
-	}
-	if w.OmitValues {
-		fmt.Fprintf(env.ErrOut, "podrun: the output is without the values of %s\n", strings.Join(secrets, ", "))
-		return nil
-	}
-	values, err := w.render(lists, single, (*Entry).withValues)
-	if err != nil || bytes.Equal(text, values) {
-		return err
-	}
-	name, _, _ := strings.Cut(w.Format, "=")
-	return report.New(report.Failure, "--show-secrets prints the values; podrun describe shows the sizes", "-o %s would print sizes instead of the values of %s", name, strings.Join(secrets, ", "))
 }
 
 // printTables prints a table for each kind that has entries.

@@ -45,6 +45,8 @@ type artifact struct {
 	file  string // as the user names it
 	top   string // the directory
 	files []string
+
+	kustomization string // its directory; "": the files are manifests
 }
 
 // remove removes the files.
@@ -95,7 +97,9 @@ func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 		a.Annotations, err = annotationsOf(images, img)
 	}
 	if err == nil {
-		a.files, err = a.manifests(env.ArtifactPath, written, img.Artifact)
+		if a.kustomization = a.findKustomization(env.ArtifactPath, written); a.kustomization == "" {
+			a.files, err = a.manifests(env.ArtifactPath, written, img.Artifact)
+		}
 	}
 	if err != nil {
 		a.remove()
@@ -137,6 +141,7 @@ func SetName(given, source string) (string, error) {
 	if given != "" {
 		return given, CheckSetName(given)
 	}
+	source = strings.TrimPrefix(source, kustomizePrefix)
 	if IsArtifact(source) {
 		source = artifactName(source)
 	} else if full, err := filepath.Abs(source); err == nil { // for "." and ".."
@@ -261,8 +266,8 @@ func (a *artifact) manifests(sub string, written []string, kind string) ([]strin
 			continue
 		}
 		if slices.Contains(kustomizations, path.Base(name)) {
-			return nil, report.New(report.Usage, "push what `kubectl kustomize` prints, or choose another directory with --path",
-				"%s is a kustomization, which podrun does not apply", name)
+			return nil, report.New(report.Usage, "--path "+path.Dir(name)+" applies it; --path chooses one directory",
+				"%s is a kustomization among other manifests", name)
 		}
 		if IsManifestName(name) {
 			found = append(found, filepath.Join(a.top, name))
@@ -276,6 +281,3 @@ func (a *artifact) manifests(sub string, written []string, kind string) ([]strin
 	}
 	return found, nil
 }
-
-// kustomizations are the names of kustomize's files (sigs.k8s.io/kustomize: api/konfig/general.go).
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}

@@ -92,3 +92,17 @@ func TestArtifactManifests(t *testing.T) {
 		}
 	}
 }
+
+// TestFindKustomization: an artifact's kustomization is the one in the directory of --path.
+func TestFindKustomization(t *testing.T) {
+	a := &artifact{top: "/top/set"}
+	written := []string{"base/kustomization.yaml", "base/pod.yaml", "overlays/a/Kustomization", "x.yaml"}
+	for sub, want := range map[string]string{"": "", ".": "", "base": "/top/set/base", "overlays/a": "/top/set/overlays/a", "overlays": "", "../set/base": ""} {
+		if got := a.findKustomization(sub, written); got != want {
+			t.Errorf("%q: %q, want %q", sub, got, want)
+		}
+	}
+	if got := a.findKustomization("", []string{"kustomization.yml"}); got != "/top/set" {
+		t.Errorf("at the top: %q", got)
+	}
+}

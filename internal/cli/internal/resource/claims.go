@@ -12,7 +12,7 @@ import (
 // ClaimsInFiles returns the claims that files define, and those that their pods use. A compose file defines its own:
 // others are external to it.
 func ClaimsInFiles(env *cmdutil.Env, files []string) (claims []kindnames.ObjectRef, err error) {
-	named, err := namedInFiles(env, files)
+	named, err := NamedInFiles(env, files)
 	add := func(namespace, name string) {
 		if c := (kindnames.ObjectRef{Kind: pod.KindClaim, Namespace: namespace, Name: name}); !slices.Contains(claims, c) {
 			claims = append(claims, c)

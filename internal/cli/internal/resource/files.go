@@ -142,9 +142,9 @@ func Location(o *manifest.Object) string {
 	return fmt.Sprintf("%s, document %d", o.File, o.Document)
 }
 
-// namedInFiles returns the objects that files name, as written. With an error it also returns what could be
+// NamedInFiles returns the objects that files name, as written. With an error it also returns what could be
 // read.
-func namedInFiles(env *cmdutil.Env, files []string) ([]manifest.Object, error) {
+func NamedInFiles(env *cmdutil.Env, files []string) ([]manifest.Object, error) {
 	sources, err := ReadFiles(env, files)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func namedInFiles(env *cmdutil.Env, files []string) ([]manifest.Object, error) {
 // PodsInFiles returns the pods that files name. It decodes the files but does not validate them: a pod must
 // stay removable when its manifest is no longer valid.
 func PodsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) ([]store.Pod, error) {
-	named, err := namedInFiles(env, files)
+	named, err := NamedInFiles(env, files)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func RefuseMixed(docs Documents) error {
 
 // ObjectsInFiles returns the objects that files name, without validating them.
 func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, error) {
-	named, err := namedInFiles(env, files)
+	named, err := NamedInFiles(env, files)
 	var list []kindnames.ObjectRef
 	for _, o := range named {
 		for _, k := range kindnames.All() {
@@ -257,7 +257,7 @@ func ObjectsInFiles(env *cmdutil.Env, files []string) ([]kindnames.ObjectRef, er
 
 // WorkloadsInFiles returns the existing workloads that files name, and the kinds and names of the others.
 func WorkloadsInFiles(env *cmdutil.Env, dirs store.Dirs, files []string) (found []store.Workload, missing []string, err error) {
-	named, err := namedInFiles(env, files)
+	named, err := NamedInFiles(env, files)
 	if err != nil {
 		return nil, nil, err
 	}

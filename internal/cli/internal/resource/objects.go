@@ -51,10 +51,15 @@ func ListObjects(dirs store.Dirs, kind pod.ObjectKind, namespace string) ([]*pod
 			list = append(list, o)
 		}
 	}
+	sortObjects(list)
+	return list, errors.Join(err, oerr)
+}
+
+// sortObjects sorts objects by namespace and name.
+func sortObjects(list []*pod.Object) {
 	slices.SortStableFunc(list, func(a, b *pod.Object) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
-	return list, errors.Join(err, oerr)
 }
 
 // ListNamespaces returns the namespaces that are stored or in use, and the default one, sorted by name. A
@@ -147,63 +152,4 @@ func SetVolumeStates(dirs store.Dirs, list []*pod.Object) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Endpoint is a pod behind a Service, with its published record.
-type Endpoint struct {
-	Pod      store.Pod
-	Endpoint *pod.Endpoint
-}
-
-// EndpointsOf returns the pods that a Service selects.
-func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
-	s := o.Service
-	if s == nil || len(s.Selector) == 0 {
-		return nil, nil
-	}
-	pods, err := dirs.Pods()
-	if err != nil {
-		return nil, err
-	}
-	var all []Endpoint
-	for _, p := range pods {
-		is, err := p.Endpoint()
-		if err != nil || is.InCluster != o.IsFromCluster() || p.Namespace != o.Namespace || !p.Alive() || !is.Ready && !s.PublishNotReady {
-			continue // it has no published record: it is ending, or has no network
-		}
-		chosen := true
-		for k, v := range s.Selector {
-			had, ok := is.Labels[k]
-			chosen = chosen && ok && had == v
-		}
-		if chosen {
-			all = append(all, Endpoint{p, is})
-		}
-	}
-	return all, nil
-}
-
-// FixedEndpoints returns the ready addresses that Endpoints and EndpointSlices give to a Service without a
-// selector, and those that a cluster gives to its Service.
-func FixedEndpoints(dirs store.Dirs, o *pod.Object) (list []pod.ServiceEndpoint, err error) {
-	if o.IsFromCluster() && o.Endpoints != nil {
-		return o.Endpoints.List, nil
-	}
-	if o.Service == nil || len(o.Service.Selector) > 0 {
-		return nil, nil
-	}
-	for _, kind := range []pod.ObjectKind{pod.KindEndpoints, pod.KindEndpointSlice} {
-		objects, err := dirs.Objects(kind, o.Namespace)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range objects {
-			for _, endpoint := range e.Endpoints.List {
-				if e.Endpoints.Service == o.Name && (!endpoint.NotReady || o.Service.PublishNotReady) {
-					list = append(list, endpoint)
-				}
-			}
-		}
-	}
-	return list, nil
 }

@@ -3,6 +3,7 @@ package resource
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -12,7 +13,7 @@ import (
 
 // QueriesInFiles returns queries for the objects of files. It warns of kinds that have no effect here.
 func QueriesInFiles(env *cmdutil.Env, files []string) ([]kindnames.Query, error) {
-	found, err := namedInFiles(env, files)
+	found, err := NamedInFiles(env, files)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +52,35 @@ func ParseQueries(env *cmdutil.Env, namespace string, words []string) ([]kindnam
 		return nil, err
 	}
 	return []kindnames.Query{{Names: words}}, nil
+}
+
+// PodWords returns the words of a command that takes names of pods beside KIND/NAME: if one has a kind, the others name
+// pods.
+func PodWords(words []string) []string {
+	if !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, "/") }) {
+		return words
+	}
+	out := slices.Clone(words)
+	for i, word := range out {
+		out[i] = PodWord(word)
+	}
+	return out
+}
+
+// PodWord returns KIND/NAME for a word that names a pod.
+func PodWord(word string) string {
+	if strings.Contains(word, "/") {
+		return word
+	}
+	return "pod/" + word
+}
+
+// ParseKinds is parseQueries for a command that requires kinds: a word that is none is an error.
+func ParseKinds(words []string) ([]kindnames.Query, error) {
+	if first, _, _ := strings.Cut(words[0], ","); !strings.Contains(words[0], "/") && kindnames.Lookup(first) == nil {
+		return nil, cmp.Or(kindnames.UnsupportedError(first), kindnames.UnknownError(first))
+	}
+	return parseQueries(words)
 }
 
 // parseQueries parses the arguments of get: kinds ("pods", "cm,secrets", "all") and their names, names

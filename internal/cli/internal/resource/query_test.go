@@ -9,6 +9,18 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
+// TestPodWords: beside KIND/NAME a word alone names a pod.
+func TestPodWords(t *testing.T) {
+	for text, want := range map[string]string{"a b": "[a b]", "a deploy/b": "[pod/a deploy/b]", "pod a": "[pod a]", "": "[]"} {
+		if got := fmt.Sprint(PodWords(strings.Fields(text))); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if _, err := ParseKinds([]string{"frob", "a"}); err == nil {
+		t.Error("a word that is no kind is accepted")
+	}
+}
+
 func TestParseQueries(t *testing.T) {
 	for text, want := range map[string]string{
 		"pods":              "[{[] }]",

@@ -119,12 +119,19 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 		}
 	}
 	for _, file := range files {
-		if !IsArtifact(file) {
+		dir, built := strings.CutPrefix(file, kustomizePrefix)
+		if !IsArtifact(file) && !built {
 			plain = append(plain, file)
 			continue
 		}
 		read()
-		sources, err := readArtifact(env, file, vars)
+		var sources []Source
+		var err error
+		if built {
+			sources, err = readKustomization(env, dir, dir, vars)
+		} else {
+			sources, err = readArtifact(env, file, vars)
+		}
 		all, errs = append(all, sources...), append(errs, err)
 	}
 	read()
@@ -161,7 +168,12 @@ func readArtifact(env *cmdutil.Env, file string, vars map[string]string) ([]Sour
 		return nil, err
 	}
 	defer a.remove()
-	sources, err := readAll(env, a.files, a.files, vars, true)
+	var sources []Source
+	if a.kustomization != "" {
+		sources, err = readKustomization(env, a.kustomization, a.kustomization, vars)
+	} else {
+		sources, err = readAll(env, a.files, a.files, vars, true)
+	}
 	for i := range sources {
 		sources[i].Name, sources[i].Artifact = a.name(sources[i].Name), &a.Artifact
 		for j := range sources[i].Warnings {
@@ -275,6 +287,9 @@ func expandDirectories(files []string) (out []string, err error) {
 		}
 		found := 0
 		for _, e := range list {
+			if slices.Contains(kustomizations, e.Name()) {
+				errs = append(errs, report.New(report.Usage, "-k "+file+" builds it", "the directory %s has a kustomization", file))
+			}
 			if !e.IsDir() && IsManifestName(e.Name()) {
 				out, found = append(out, filepath.Join(file, e.Name())), found+1
 			}

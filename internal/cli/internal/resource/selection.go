@@ -14,6 +14,8 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/conversion"
 	"github.com/podrun/podrun/internal/manifest/printers"
 	"github.com/podrun/podrun/internal/manifest/workloads"
 	"github.com/podrun/podrun/internal/pod"
@@ -22,8 +24,9 @@ import (
 
 // Selection is what --selector or --all select, instead of names.
 type Selection struct {
-	labels     printers.Selector // matches everything for --all
-	namespace  string            // "": all of them
+	labels     printers.Selector      // matches everything for --all
+	fields     printers.FieldSelector // nil: everything
+	namespace  string                 // "": all of them
 	everywhere bool
 }
 
@@ -36,11 +39,16 @@ func SelectionFlags(what string) []cli.Flag {
 	}
 }
 
+// FieldSelectorFlag returns the flag --field-selector of commands with SelectionFlags.
+func FieldSelectorFlag() cli.Flag {
+	return &cli.StringFlag{Name: "field-selector", Usage: "those that have fields of this `SELECTOR`: status.phase=Running"}
+}
+
 // SelectionOf returns the selection of the flags, or nil if there is none. named means that there are
 // also names or files.
 func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
 	command := commandPath(c)
-	chosen := c.IsSet("selector") || c.Bool("all")
+	chosen := c.IsSet("selector") || c.Bool("all") || c.IsSet("field-selector")
 	switch {
 	case !chosen && c.Bool("all-namespaces"):
 		return nil, cmdutil.UsageErrorf(command, "--all-namespaces requires --selector or --all")
@@ -48,6 +56,8 @@ func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
 		return nil, nil
 	case c.IsSet("selector") && c.Bool("all"):
 		return nil, cmdutil.UsageErrorf(command, "--selector and --all are mutually exclusive")
+	case c.IsSet("field-selector") && c.Bool("all"):
+		return nil, cmdutil.UsageErrorf(command, "--field-selector and --all are mutually exclusive")
 	case c.IsSet("selector") && c.String("selector") == "":
 		return nil, cmdutil.UsageErrorf(command, "--selector must not be empty: --all selects all")
 	case named:
@@ -61,7 +71,27 @@ func SelectionOf(c *cli.Context, named bool) (*Selection, error) {
 	if s.labels, err = printers.ParseSelector(c.String("selector")); err != nil {
 		return nil, cmdutil.UsageErrorf(command, "--selector cannot be %q: %v", c.String("selector"), err)
 	}
+	if c.IsSet("field-selector") {
+		if s.fields, err = printers.ParseFieldSelector(c.String("field-selector")); err != nil {
+			return nil, cmdutil.UsageErrorf(command, "--field-selector cannot be %q: %v", c.String("field-selector"), err)
+		}
+	}
 	return s, nil
+}
+
+// matches reports whether an object with these labels is selected. object returns its form in the Kubernetes API.
+func (s *Selection) matches(labels map[string]string, object func() (any, error)) (bool, error) {
+	if !s.labels.Matches(labels) {
+		return false, nil
+	}
+	if s.fields == nil {
+		return true, nil
+	}
+	item, err := object()
+	if err != nil {
+		return false, err
+	}
+	return s.fields(item)
 }
 
 // Pods returns the selected pods with their status.
@@ -79,8 +109,11 @@ func (s *Selection) Pods(dirs store.Dirs) ([]store.Pod, []PodInfo, error) {
 		case errors.Is(err, fs.ErrNotExist): // it is being removed
 		case err != nil:
 			errs = append(errs, err)
-		case s.labels.Matches(k.Manifest.Labels):
-			pods, list = append(pods, p), append(list, k)
+		default:
+			ok, err := s.matches(k.Manifest.Labels, func() (any, error) { return manifest.Render(k.Manifest, k.Status), nil })
+			if errs = append(errs, err); ok {
+				pods, list = append(pods, p), append(list, k)
+			}
 		}
 	}
 	return pods, list, errors.Join(errs...)
@@ -98,12 +131,54 @@ func (s *Selection) Objects(dirs store.Dirs, kinds ...pod.ObjectKind) ([]kindnam
 		list, err := dirs.Objects(kind, namespace)
 		errs = append(errs, err)
 		for _, o := range list {
-			if o.Owner == nil && s.labels.Matches(o.Labels) {
+			if o.Owner != nil {
+				continue
+			}
+			ok, err := s.matches(o.Labels, func() (any, error) { return s.object(dirs, o) })
+			if errs = append(errs, err); ok {
 				targets = append(targets, kindnames.ObjectRef{Kind: kind, Namespace: o.Namespace, Name: o.Name})
 			}
 		}
 	}
 	return targets, errors.Join(errs...)
+}
+
+// object returns an object in the form of the Kubernetes API, a workload with its state.
+func (s *Selection) object(dirs store.Dirs, o *pod.Object) (any, error) {
+	if !kindnames.IsWorkload(o.Kind) {
+		return conversion.ToKubernetes(o)
+	}
+	v, err := FindWorkload(dirs, o.Kind, o.Namespace, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	return v.Current().Render()
+}
+
+// OfKinds returns the selected objects and pods of kinds, except what is removed with one of the objects.
+func (s *Selection) OfKinds(dirs store.Dirs, kinds []kindnames.Query) (objects []kindnames.ObjectRef, pods []store.Pod, err error) {
+	hasPods := false
+	var makers []store.Workload
+	for _, q := range kinds {
+		if q.Kind == "" {
+			hasPods = true
+			continue
+		}
+		found, oerr := s.Objects(dirs, q.Kind)
+		objects, err = append(objects, found...), errors.Join(err, oerr)
+		for _, t := range found {
+			if kindnames.IsWorkload(t.Kind) {
+				w, werr := dirs.Workload(t.Kind, t.Namespace, t.Name)
+				makers, err = append(makers, w), errors.Join(err, werr)
+			}
+		}
+	}
+	if hasPods {
+		var perr error
+		pods, perr = s.podsExceptOf(dirs, makers)
+		err = errors.Join(err, perr)
+	}
+	return objects, pods, err
 }
 
 // workloads returns the selected workloads.
@@ -124,6 +199,12 @@ func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store
 	if err != nil {
 		return nil, nil, err
 	}
+	alone, err := s.podsExceptOf(dirs, makers)
+	return makers, alone, err
+}
+
+// podsExceptOf returns the selected pods that none of the workloads has made.
+func (s *Selection) podsExceptOf(dirs store.Dirs, makers []store.Workload) ([]store.Pod, error) {
 	pods, list, err := s.Pods(dirs)
 	var alone []store.Pod
 	for i, p := range pods {
@@ -131,7 +212,7 @@ func (s *Selection) WorkloadsAndPods(dirs store.Dirs) ([]store.Workload, []store
 			alone = append(alone, p)
 		}
 	}
-	return makers, alone, err
+	return alone, err
 }
 
 // isOwnedBy reports whether one of the workloads, or a Job of one, has made a pod.

@@ -19,6 +19,8 @@ type Targets struct {
 	namespace    string
 	words, files []string
 	chosen       *Selection
+
+	Empty error // what Find returns if nothing is selected; nil: it reports that
 }
 
 // TargetFlags returns the flags of a command with Targets.
@@ -78,6 +80,9 @@ func (t *Targets) Find(dirs store.Dirs) ([]kindnames.ObjectRef, error) {
 		}
 	}
 	if t.chosen != nil && len(refs) == 0 && errors.Join(errs...) == nil {
+		if t.Empty != nil {
+			return nil, t.Empty
+		}
 		t.chosen.ReportEmpty(t.env)
 	}
 	return refs, errors.Join(errs...)

@@ -1,0 +1,234 @@
+package runpod
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/pod"
+)
+
+// networks are the words for podrun's own network: default is docker's, the others podman's.
+var networks = []string{"", "default", "bridge", "pasta", "private", "slirp4netns"}
+
+// setNetwork sets the network of the Pod.
+func (c *Container) setNetwork(value string) error {
+	c.network = value
+	switch {
+	case slices.Contains(networks, value):
+	case value == "host":
+		c.pod.Spec.HostNetwork = true
+	case value == "none":
+		c.pod.annotate(podutil.AnnotationNetwork, string(pod.NetworkNone))
+	case strings.HasPrefix(value, "container:"):
+		return errors.New("containers that share a network are containers of one Pod: write a manifest")
+	default:
+		return errors.New("use host, none or default: the pods of a user share a network")
+	}
+	return nil
+}
+
+// publish forwards a host port: [IP:][HOST:]CONTAINER[/PROTOCOL], where both ports may be ranges. Without HOST the Pod
+// gets a free port of the machine when it starts.
+func (c *Container) publish(word string) error {
+	ports, err := parsePorts(word)
+	c.Ports, c.publishes = append(c.Ports, ports...), true
+	if slices.ContainsFunc(ports, func(p corev1.ContainerPort) bool { return p.HostPort == 0 }) {
+		c.pod.annotate(podutil.AnnotationFreeHostPorts, "true")
+	}
+	return err
+}
+
+// parsePorts parses a port, or a range of ports.
+func parsePorts(word string) (list []corev1.ContainerPort, err error) {
+	numbers, protocol, _ := strings.Cut(word, "/")
+	port := corev1.ContainerPort{Protocol: corev1.ProtocolTCP}
+	switch protocol {
+	case "", "tcp":
+	case "udp":
+		port.Protocol = corev1.ProtocolUDP
+	default:
+		return nil, fmt.Errorf("the protocol must be tcp or udp, not %q", protocol)
+	}
+	parts := strings.Split(numbers, ":")
+	n := len(parts)
+	host := ""
+	if n > 1 {
+		host = parts[n-2]
+	}
+	if n > 2 {
+		if ip := strings.Trim(strings.Join(parts[:n-2], ":"), "[]"); ip != "" {
+			address, err := netip.ParseAddr(ip)
+			if err != nil || address.Zone() != "" {
+				return nil, fmt.Errorf("%q is not an IP address", ip)
+			}
+			port.HostIP = ip
+		}
+	}
+	first, count, err := parseRange(parts[n-1])
+	if err != nil {
+		return nil, err
+	}
+	firstHost, hostCount := 0, count
+	if host != "" {
+		if firstHost, hostCount, err = parseRange(host); err != nil {
+			return nil, err
+		}
+	}
+	if count != hostCount {
+		return nil, fmt.Errorf("the ranges %s and %s have different lengths", host, parts[n-1])
+	}
+	for i := range count {
+		one := port
+		one.ContainerPort = int32(first + i)
+		if host != "" {
+			one.HostPort = int32(firstHost + i)
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// parseRange parses a port, or FIRST-LAST.
+func parseRange(text string) (first, count int, err error) {
+	from, to, isRange := strings.Cut(text, "-")
+	if !isRange {
+		to = from
+	}
+	a, err := strconv.ParseUint(from, 10, 16)
+	b, lastErr := strconv.ParseUint(to, 10, 16)
+	if err != nil || lastErr != nil || a < 1 || b < a {
+		return 0, 0, fmt.Errorf("%q is not a port: use [IP:][HOST:]CONTAINER[/udp]", text)
+	}
+	return int(a), int(b-a) + 1, nil
+}
+
+// hostname sets the Pod's host name; a name with dots is its whole name.
+func (c *Container) hostname(name string) error {
+	spec := &c.pod.Spec
+	switch {
+	case len(validation.IsDNS1123Label(name)) == 0:
+		spec.Hostname = name
+	case len(validation.IsDNS1123Subdomain(name)) == 0 && len(name) <= 64:
+		spec.HostnameOverride = &name
+	default:
+		return fmt.Errorf("%q is no host name: use small letters, digits, - and dots", name)
+	}
+	return nil
+}
+
+// addHost adds a line of /etc/hosts, NAME[;NAME…]:IP; docker also has = instead of the colon.
+func (c *Container) addHost(word string) error {
+	i := strings.IndexAny(word, ":=")
+	if i < 1 {
+		return errors.New("use NAME:IP")
+	}
+	names, ip := strings.Split(word[:i], ";"), strings.Trim(word[i+1:], "[]")
+	if ip == "host-gateway" {
+		for _, name := range names {
+			c.pod.addToList(podutil.AnnotationHostNames, name)
+		}
+		c.pod.annotate(podutil.AnnotationHostLoopback, "true")
+		return nil
+	}
+	if _, err := netip.ParseAddr(ip); err != nil {
+		return fmt.Errorf("%q is not an IP address", ip)
+	}
+	spec := &c.pod.Spec
+	for j := range spec.HostAliases {
+		if spec.HostAliases[j].IP == ip {
+			spec.HostAliases[j].Hostnames = append(spec.HostAliases[j].Hostnames, names...)
+			return nil
+		}
+	}
+	spec.HostAliases = append(spec.HostAliases, corev1.HostAlias{IP: ip, Hostnames: names})
+	return nil
+}
+
+// dnsConfig returns the resolver's configuration of the Pod.
+func (c *Container) dnsConfig() *corev1.PodDNSConfig {
+	if c.pod.Spec.DNSConfig == nil {
+		c.pod.Spec.DNSConfig = &corev1.PodDNSConfig{}
+	}
+	return c.pod.Spec.DNSConfig
+}
+
+// dns sets a server that podrun's resolver queries instead of the host's. In the host's network there is no such
+// resolver: see Finish.
+func (c *Container) dns(value string) error {
+	address, err := netip.ParseAddr(value)
+	if err != nil || address.IsLoopback() || address.Zone() != "" {
+		return fmt.Errorf("%q is not the IP address of a name server that pods reach", value)
+	}
+	c.pod.servers = append(c.pod.servers, value)
+	return nil
+}
+
+// addToList adds a word to a list in an annotation of the Pod.
+func (p *Pod) addToList(key, word string) {
+	if list := p.Annotations[key]; list != "" {
+		word = list + "," + word
+	}
+	p.annotate(key, word)
+}
+
+func (c *Container) dnsSearch(value string) error {
+	if list := validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")); len(list) > 0 {
+		return fmt.Errorf("%q is no domain: %s", value, list[0])
+	}
+	c.dnsConfig().Searches = append(c.dnsConfig().Searches, value)
+	return nil
+}
+
+func (c *Container) dnsOption(value string) error {
+	name, number, ok := strings.Cut(value, ":")
+	option := corev1.PodDNSConfigOption{Name: name}
+	if ok {
+		option.Value = &number
+	}
+	c.dnsConfig().Options = append(c.dnsConfig().Options, option)
+	return nil
+}
+
+// label sets a label of the Pod, KEY[=VALUE]. What cannot be a label of Kubernetes is an annotation.
+func (c *Container) label(word string) error {
+	key, value, _ := strings.Cut(word, "=")
+	switch {
+	case key == "":
+		return fmt.Errorf("%q has no key", word)
+	case key == podutil.AnnotationAutoUpdate:
+		c.pod.annotate(key+"/"+c.Name, value)
+	case len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0:
+		if c.pod.Labels == nil {
+			c.pod.Labels = map[string]string{}
+		}
+		c.pod.Labels[key] = value
+	case len(validation.IsQualifiedName(strings.ToLower(key))) == 0:
+		c.pod.annotate(key, value)
+	default:
+		return c.pod.keepLabel(key, value)
+	}
+	return nil
+}
+
+// keepLabel adds a label whose key not even an annotation can have to the annotation that keeps such labels.
+func (p *Pod) keepLabel(key, value string) error {
+	labels := map[string]string{}
+	if kept := p.Annotations[podutil.AnnotationLabels]; kept != "" {
+		if err := json.Unmarshal([]byte(kept), &labels); err != nil {
+			return err
+		}
+	}
+	labels[key] = value
+	kept, err := json.Marshal(labels)
+	p.annotate(podutil.AnnotationLabels, string(kept))
+	return err
+}
