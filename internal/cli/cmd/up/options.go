@@ -62,6 +62,14 @@ func (o *manifestOptions) findProject() {
 	}
 }
 
+// buildFlags returns the flags for builds of images.
+func buildFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "build", Usage: "of compose files: build the images even if nothing has changed"},
+		cmdutil.BuilderFlag(),
+	}
+}
+
 // hasFiles reports whether there is something to run.
 func (o *manifestOptions) hasFiles() bool {
 	return len(o.files) > 0 || o.env.Compose.Search || o.env.Compose.Converted != nil

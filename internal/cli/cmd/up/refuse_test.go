@@ -27,7 +27,7 @@ func TestUpRefusals(t *testing.T) {
 		code  int
 		err   string
 	}{
-		"no file":      {args: []string{"up"}, code: 2, err: "podrun: up requires the files of pods\nhint: podrun up --help\n"},
+		"no file":      {args: []string{"up"}, code: 2, err: "podrun: up requires the files of pods; here is no compose.yaml, compose.yml, docker-compose.yml, docker-compose.yaml\nhint: podrun up --help\n"},
 		"missing file": {args: []string{"up", "nosuch.yaml"}, code: 2, err: "podrun: cannot read the manifest: open nosuch.yaml: no such file or directory\n"},
 		"empty name":   {args: []string{"up", ""}, code: 2, err: "podrun: cannot read the manifest: the file's name is empty\n"},
 		"directory":    {args: []string{"up", "/proc/tty"}, code: 2, err: "podrun: there are no manifests in the directory /proc/tty: no file ends in .yaml, .yml or .json\n"},

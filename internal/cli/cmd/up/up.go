@@ -100,13 +100,11 @@ Examples:
 			cmdutil.StrictFlag(),
 			cmdutil.PolicyFlag(),
 			cmdutil.UnsafeSysctlFlag(),
-			&cli.BoolFlag{Name: "build", Usage: "of compose files: build the images even if nothing has changed"},
-			cmdutil.BuilderFlag(),
 			&cli.StringFlag{Name: "pull", Usage: "override imagePullPolicy once: `POLICY` is always, missing, never, or newer, which is always, but uses the local image if the pull fails"},
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
 			&cli.StringFlag{Name: "log-max-files", Usage: "keep this many `FILES` of a container's log, unless the pod has the annotation " + podutil.AnnotationLogMaxFiles + " (default: 5)"},
-		}, atomicFlags()...),
+		}, append(buildFlags(), atomicFlags()...)...),
 		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &upOptions{runOptions: newRunOptions(env)} })),
 	}
 }

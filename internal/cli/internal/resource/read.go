@@ -214,7 +214,8 @@ func readAll(env *cmdutil.Env, given, files []string, vars map[string]string, fo
 	return sources, errors.Join(errs...)
 }
 
-// convertCompose replaces the compose files of sources by one manifest: they are the files of one project. It
+// convertCompose replaces the compose files of sources by one manifest: they are the files of one project. If the user
+// names none (given is nil), they are searched. It
 // refuses files that are not in given: a directory does not state which one is the base.
 func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign bool) ([]Source, error) {
 	request := env.Compose.Request
@@ -236,8 +237,8 @@ func convertCompose(env *cmdutil.Env, given []string, sources []Source, foreign 
 		}
 		request.Files = append(request.Files, s.Name)
 	}
-	if len(request.Files) == 0 && len(sources) > 0 {
-		if len(request.Services) > 0 {
+	if len(request.Files) == 0 && given != nil {
+		if len(request.Services) > 0 && len(sources) > 0 {
 			_, err := os.Stat(request.Services[0])
 			return sources, UnreadableError(request.Services[0], err) // only after a compose file it is a service
 		}

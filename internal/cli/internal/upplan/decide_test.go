@@ -102,6 +102,7 @@ func describe(s upplan.Step, err error) string {
 func TestDecide(t *testing.T) {
 	same, label, command := [2]string{}, [2]string{"a: b", "a: c"}, [2]string{"serve", "other"}
 	plain, replace, recreate := upplan.Rules{}, upplan.Rules{Replace: true}, upplan.Rules{Recreate: true}
+	leave := upplan.Rules{Leave: true}
 	unit, owner := upplan.Rules{Unit: true}, upplan.Rules{Unit: true, Owned: true}
 	const resumed = "create resumes u of 1000"
 	for _, c := range []struct {
@@ -123,11 +124,16 @@ func TestDecide(t *testing.T) {
 		{"running", command, replace, "replace"},
 		{"running", command, unit, "immutable"},
 		{"running", command, owner, "replace"},
+		{"running", command, leave, "keep"},
+		{"running", label, leave, "keep"},
 		{"running unrecorded", same, plain, "busy"},
+		{"running unrecorded", same, leave, "busy"},
 		{"running unrecorded", same, unit, "busy"},
 
 		{"pending", same, plain, "keep awaits images of a pending pod"},
 		{"pending", command, plain, "replace of a pending pod"},
+		{"pending", command, leave, "keep awaits images of a pending pod"},
+		{"lost", command, leave, "create"},
 		{"pending", same, unit, "replace of a pending pod"},
 		{"pending", same, recreate, "replace"},
 
