@@ -42,7 +42,7 @@ func (c *control) copy(conn *net.UnixConn, req *wire.CopyRequest, files []*os.Fi
 		err = x.Copy(ctx, plan.Users, req, files, skipped)
 	} else if s := c.engine.currentSandbox(); s != nil && req.In {
 		if planned, ok := plan.Container(req.Container); ok {
-			err = container.CopyToKept(ctx, s, planned, plan.Users, req, files, skipped)
+			err = container.New(s, planned, 0).CopyToKept(ctx, s, plan.Users, req, files, skipped)
 		}
 	}
 	container.CloseFiles(files...) // end of file for the client

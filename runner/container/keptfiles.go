@@ -67,8 +67,8 @@ var ErrNoKeptFiles = errors.New("it has kept no files")
 
 // CopyToKept copies files to the kept files of a container that does not run, for its next instance. files is the tar
 // stream.
-func CopyToKept(ctx context.Context, s *sandbox.Sandbox, c *pod.Container, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) (err error) {
-	x := &Container{Plan: c}
+func (x *Container) CopyToKept(ctx context.Context, s *sandbox.Sandbox, users *pod.IDRange, req *wire.CopyRequest, files []*os.File, skipped func(string)) (err error) {
+	c := x.Plan
 	if !c.KeepFiles || x.isMounted(req.Path) {
 		return ErrNoKeptFiles
 	}

@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,10 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
-	"go.podman.io/storage/pkg/fileutils"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
 
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
@@ -100,7 +99,7 @@ func inputs(b api.Build) (string, error) {
 }
 
 // readIgnored returns the patterns of DOCKERFILE.dockerignore, or else of .dockerignore, as docker and buildah do.
-func readIgnored(context, dockerfile string) (*fileutils.PatternMatcher, error) {
+func readIgnored(context, dockerfile string) (*patternmatcher.PatternMatcher, error) {
 	var patterns []string
 	for _, name := range []string{dockerfile + ".dockerignore", filepath.Join(context, ".dockerignore")} {
 		f, err := os.Open(name)
@@ -111,25 +110,12 @@ func readIgnored(context, dockerfile string) (*fileutils.PatternMatcher, error) 
 			return nil, err
 		}
 		defer f.Close()
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			line := strings.TrimSpace(lines.Text())
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			negative := strings.HasPrefix(line, "!")
-			line = strings.TrimPrefix(filepath.Clean(strings.TrimSpace(strings.TrimPrefix(line, "!"))), "/")
-			if negative {
-				line = "!" + line
-			}
-			patterns = append(patterns, line)
-		}
-		if err := lines.Err(); err != nil {
+		if patterns, err = ignorefile.ReadAll(f); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w", name, err)
 		}
 		break
 	}
-	m, err := fileutils.NewPatternMatcher(patterns)
+	m, err := patternmatcher.New(patterns)
 	if err != nil {
 		return nil, fmt.Errorf("the patterns of .dockerignore: %w", err)
 	}
@@ -137,7 +123,7 @@ func readIgnored(context, dockerfile string) (*fileutils.PatternMatcher, error) 
 }
 
 // hashTree writes what is known of the files of a directory without reading them.
-func hashTree(w io.Writer, dir string, ignored *fileutils.PatternMatcher) error {
+func hashTree(w io.Writer, dir string, ignored *patternmatcher.PatternMatcher) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -146,7 +132,7 @@ func hashTree(w io.Writer, dir string, ignored *fileutils.PatternMatcher) error 
 		if err != nil || name == "." {
 			return err
 		}
-		skip, err := ignored.IsMatch(name)
+		skip, err := ignored.MatchesOrParentMatches(name)
 		switch {
 		case err != nil:
 			return err

@@ -16,7 +16,15 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/urfave/cli/v2"
 )
+
+func watchFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
+		&cli.StringSliceFlag{Name: "sync", Usage: "with --watch: copy changed files into a container: `RULE` is LOCAL:POD[/CONTAINER]:PATH"},
+	}
+}
 
 // syncFlag is a value of --sync.
 type syncFlag struct {

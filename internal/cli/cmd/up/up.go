@@ -85,8 +85,6 @@ Examples:
 			&cli.BoolFlag{Name: "wait", Usage: "with -d: return when the pods are ready, not as soon as they run"},
 			&cli.DurationFlag{Name: "timeout", Usage: "with -d: give up waiting after this `DURATION` (90s, 5m); the pods keep running"},
 			&cli.BoolFlag{Name: "fail-fast", Usage: "with -d: return an error after the first failed pull of an image; the pod keeps waiting, and starts when the image is available"},
-			&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
-			&cli.StringSliceFlag{Name: "sync", Usage: "with --watch: copy changed files into a container: `RULE` is LOCAL:POD[/CONTAINER]:PATH"},
 			&cli.BoolFlag{Name: "replace", Usage: "stop and remove a running pod that cannot be changed to match its manifest, and create a new one"},
 			&cli.StringFlag{Name: "network", Usage: "the network `MODE` of pods that do not set it: auto, masquerade, tproxy, netstack, host or none"},
 			&cli.StringSliceFlag{Name: "publish", Aliases: []string{"p"}, Usage: "open a port of the host for a port of a pod, instead of its hostPort: `PORTS` is [IP:]HOSTPORT:PORT[/udp], or ranges"},
@@ -104,7 +102,7 @@ Examples:
 			cmdutil.TLSVerifyFlag(),
 			&cli.StringFlag{Name: "log-max-size", Usage: "rotate a container's log at this `SIZE`, unless the pod has the annotation " + podutil.AnnotationLogMaxSize + " (default: 10Mi)"},
 			&cli.StringFlag{Name: "log-max-files", Usage: "keep this many `FILES` of a container's log, unless the pod has the annotation " + podutil.AnnotationLogMaxFiles + " (default: 5)"},
-		}, append(buildFlags(), atomicFlags()...)...),
+		}, slices.Concat(watchFlags(), buildFlags(), atomicFlags())...),
 		Action: cmdutil.Action(printers.WithResult(env, func(env *cmdutil.Env) cmdutil.Command { return &upOptions{runOptions: newRunOptions(env)} })),
 	}
 }

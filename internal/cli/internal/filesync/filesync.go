@@ -3,6 +3,7 @@
 package filesync
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,7 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"go.podman.io/storage/pkg/fileutils"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
@@ -203,7 +205,7 @@ func (w *watch) copy(ctx context.Context, container string) error {
 // filter says which files of a directory are watched.
 type filter struct {
 	only            string // "": all
-	ignore, include *fileutils.PatternMatcher
+	ignore, include *patternmatcher.PatternMatcher
 	exceptions      bool // an ignored directory may have files that are not ignored
 }
 
@@ -214,28 +216,21 @@ var ignored = []string{".git", "**/.git", "**/*~", "**/*.swp", "**/*.swx", "**/*
 // newFilter returns the filter of a rule. A .dockerignore in the rule's directory counts, too.
 func newFilter(r podutil.SyncRule) (*filter, error) {
 	patterns := append(ignored[:len(ignored):len(ignored)], r.Ignore...)
-	text, err := os.ReadFile(filepath.Join(r.Path, ".dockerignore"))
-	if err == nil {
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-				patterns = append(patterns, line)
-			}
+	if text, err := os.ReadFile(filepath.Join(r.Path, ".dockerignore")); err == nil {
+		more, err := ignorefile.ReadAll(bytes.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("read .dockerignore: %w", err)
 		}
+		patterns = append(patterns, more...)
 	}
-	for i, p := range patterns {
-		negated := strings.HasPrefix(p, "!")
-		p = path.Clean("/" + strings.TrimPrefix(p, "!"))[1:]
-		if patterns[i] = p; negated {
-			patterns[i] = "!" + p
-		}
-	}
+	var err error
 	f := &filter{}
-	if f.ignore, err = fileutils.NewPatternMatcher(patterns); err != nil {
+	if f.ignore, err = patternmatcher.New(patterns); err != nil {
 		return nil, fmt.Errorf("ignore: %w", err)
 	}
 	f.exceptions = f.ignore.Exclusions()
 	if len(r.Include) > 0 {
-		if f.include, err = fileutils.NewPatternMatcher(r.Include); err != nil {
+		if f.include, err = patternmatcher.New(r.Include); err != nil {
 			return nil, fmt.Errorf("include: %w", err)
 		}
 	}
@@ -250,12 +245,12 @@ func (f *filter) skips(name string, dir bool) bool {
 	if strings.HasPrefix(path.Base(name), treetar.Whiteout) { // it would remove another file
 		return true
 	}
-	if found, err := f.ignore.MatchesResult(name); err == nil && found.IsMatched() {
+	if found, err := f.ignore.MatchesOrParentMatches(name); err == nil && found {
 		return !dir || !f.exceptions
 	}
 	if dir || f.include == nil {
 		return false
 	}
-	found, err := f.include.MatchesResult(name)
-	return err == nil && !found.IsMatched()
+	found, err := f.include.MatchesOrParentMatches(name)
+	return err == nil && !found
 }
