@@ -265,3 +265,30 @@ func TestExplainOverlay(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepRootfs: the next root file system has what was written to the one before it, and removed from it.
+func TestKeepRootfs(t *testing.T) {
+	dir := room(t)
+	layer, kept := filepath.Join(dir, "layer"), filepath.Join(dir, "kept")
+	write(t, filepath.Join(layer, "image"), "of the image")
+	write(t, filepath.Join(layer, "gone"), "of the image")
+	must(t, KeepRootfs(filepath.Join(dir, "none"), kept)) // there is none yet
+	for i, text := range []string{"", "0", "1"} {
+		fs := filepath.Join(dir, fmt.Sprint("fs", i))
+		root, err := MountRootfsAgain(fs, []string{layer}, "", kept)
+		must(t, err)
+		t.Cleanup(func() { must(t, UnmountRootfs(fs)) })
+		wantFile(t, filepath.Join(root, "image"), "of the image")
+		if text != "" {
+			wantFile(t, filepath.Join(root, "written"), text)
+			if _, err := os.Lstat(filepath.Join(root, "gone")); !errors.Is(err, unix.ENOENT) {
+				t.Errorf("the removed file: %v", err)
+			}
+		}
+		write(t, filepath.Join(root, "written"), fmt.Sprint(i))
+		must(t, os.RemoveAll(filepath.Join(root, "gone")))
+		must(t, KeepRootfs(fs, kept))
+		must(t, UnmountRootfs(fs))
+	}
+	must(t, RemoveTree(kept))
+}

@@ -50,7 +50,7 @@ type placedVolume struct {
 	path []string
 }
 
-// allVolumes returns the volumes of a service, and those of the services in volumes_from at other paths.
+// allVolumes returns the volumes of a service, and of the services in volumes_from the volumes at other paths.
 func (s *service) allVolumes() (list []placedVolume) {
 	for i, v := range s.Volumes {
 		list = append(list, placedVolume{v, s.at("volumes", strconv.Itoa(i))})
@@ -175,7 +175,7 @@ func (s *service) setBind(v types.ServiceVolumeConfig, options object, keyPath [
 	s.mount(v.Target, object{"hostPath": source}, options)
 }
 
-// tmpfs returns an emptyDir for the options of a tmpfs, and sets those of its mount.
+// tmpfs returns an emptyDir for the options of a tmpfs, and sets the options of its mount.
 func (s *service) tmpfs(list string, mount object, keyPath []string) object {
 	memory := object{"medium": "Memory"}
 	for option := range strings.SplitSeq(list, ",") {

@@ -26,12 +26,12 @@ import (
 func NewReplaceCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name:      "replace",
-		Usage:     "replace existing objects by those of files",
+		Usage:     "replace existing objects by the objects of files",
 		ArgsUsage: "-f FILE | -k DIRECTORY",
-		Description: `Replaces existing pods, workloads and objects by those of files, with the checks
-of apply; an object that does not exist is an error. With --force the objects
-are deleted, if they exist, and created again: that changes what cannot be
-changed in place.
+		Description: `Replaces existing pods, workloads and objects by the objects of files, and
+checks them as apply does; an object that does not exist is an error. With
+--force the objects are deleted, if they exist, and created again: that changes
+what cannot be changed in place.
 
 Examples:
   podrun replace -f web.yaml

@@ -76,7 +76,7 @@ func (o *downOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if whole {
-		pods = p.members // those of compose run, too
+		pods = p.members // also the pods of compose run
 		if p.known != nil && !o.removeOrphans {
 			orphan := func(m member) bool { return m.first != "" && !has(p.known, m.first) }
 			orphans := slices.DeleteFunc(slices.Clone(pods), func(m member) bool { return !orphan(m) })

@@ -163,7 +163,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		needed.Warnings = nil // they are among those of all
+		needed.Warnings = nil // the warnings of all have them
 		if err := o.messages().again(cmdutil.Compose{Converted: &needed, Recreate: cmdutil.RecreateNever, Build: o.build}, "up", "--detach"); err != nil {
 			return err
 		}

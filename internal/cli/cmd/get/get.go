@@ -50,8 +50,8 @@ networkpolicy (netpol), serviceaccount (sa), namespace (ns), deployment
 (deploy), replicaset (rs), replicationcontroller (rc), statefulset (sts),
 daemonset (ds), job or cronjob (cj); "all" means pods, Services and workloads.
 The values of a Secret are printed with -o only, in base64; describe shows their
-sizes. Endpoints are those of all Services. Namespaces are the created ones,
-those in use and the default one.
+sizes. Every Service has Endpoints. Namespaces are the created ones, the ones
+in use and the default one.
 
 Examples:
   podrun get pods -A -o wide

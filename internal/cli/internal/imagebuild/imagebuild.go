@@ -97,6 +97,15 @@ func Build(ctx context.Context, env *cmdutil.Env, b api.Build, o cmdutil.BuildOp
 	if err != nil {
 		return err
 	}
+	images, err := env.ImageStore()
+	if err != nil {
+		return err
+	}
+	for _, name := range b.Tags {
+		if err := images.Tag(img.ID, image.NormalizeName(name)); err != nil {
+			return fmt.Errorf("tag image %s: %w", b.Image, err)
+		}
+	}
 	dirs, err := env.Dirs()
 	if err != nil {
 		return err
