@@ -152,12 +152,29 @@ func (b *bench) runOutput(f *figures, e engine, round int) error {
 		return err
 	}
 	took, err := timed(e.exec(s.name, "/bin/sh", "-c", outputCommand))
+	stream := piped(e.exec(s.name, "/bin/sh", "-c", streamCommand))
+	streamed, serr := timed(stream)
 	_, derr := timed(e.down(s.name, file))
-	if err := errors.Join(err, derr, b.user.awaitExit(before)); err != nil || round == 0 {
+	if err := errors.Join(err, serr, derr, b.user.awaitExit(before)); err != nil || round == 0 {
 		return err
 	}
 	f.add("100 MB of output", took)
+	f.add(streamTask, streamed)
+	f.add(streamTask+", processor of the command", stream.ProcessState.UserTime()+stream.ProcessState.SystemTime())
 	return nil
+}
+
+// streamTask is the name of the measurement of streamCommand, whose output another process reads.
+const (
+	streamTask    = "200 MB through exec"
+	streamCommand = "head -c 200000000 /dev/zero"
+)
+
+// piped returns a command whose output goes through a pipe of the shell.
+func piped(cmd *exec.Cmd) *exec.Cmd {
+	words := append([]string{"sh", "-c", `"$@" | cat >/dev/null`, "sh"}, cmd.Args...)
+	cmd.Path, cmd.Args = "/bin/sh", words
+	return cmd
 }
 
 // execTask is the name of the measurement of a command that does nothing.
