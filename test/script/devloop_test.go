@@ -37,7 +37,7 @@ func TestDevelopmentLoop(t *testing.T) {
 	}
 	// The developer has built programs before.
 	h.env = append(h.env, "GOCACHE="+filepath.Join(cache, "go-build"), "GOTOOLCHAIN=local", "PATH="+bin+":"+os.Getenv("PATH"))
-	l := &devLoop{T: t, host: h, blocks: howto.Read(t, loopPage, loopPlaces)}
+	l := &devLoop{T: t, host: h, blocks: howto.Read(t, loopPage, loopPlaces), work: h.dir}
 	l.must("podrun image import " + rootfs + " docker.io/library/busybox:1.37")
 	l.importNode(rootfs)
 
@@ -107,9 +107,7 @@ func (l *devLoop) next(where string) string {
 
 func (l *devLoop) shell(script string) *exec.Cmd {
 	cmd := l.command("sh", "-ec", script)
-	if l.work != "" {
-		cmd.Dir = l.work
-	}
+	cmd.Dir = l.work
 	return cmd
 }
 

@@ -44,6 +44,9 @@ Examples:
 				list = append(list, d)
 				return nil
 			})
+			if len(list) == 0 && format != "json" {
+				return errors.Join(errs...)
+			}
 			if format == "json" { // always a list, as docker and podman print it
 				print = func([]any, bool) ([]byte, error) {
 					text, err := json.MarshalIndent(list, "", "    ")
