@@ -2,10 +2,9 @@
 package compose
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -56,32 +54,16 @@ func Ask(env *cmdutil.Env, request api.Request) (api.Result, error) {
 	shown := progress.New(env, "")
 	defer shown.End()
 	shown.Wait("reading the project")
-	path, started, err := programs.Image(dirs)
-	if err != nil {
-		return result, err
-	}
 	text, err := json.Marshal(request)
 	if err != nil {
 		return result, fmt.Errorf("encode the names of the files: %w", err)
 	}
-	cmd := reexec.Command(reexec.Spec{Name: protocol.EntryCompose, Args: []string{string(text)}, Program: path})
-	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr = reexec.Environ(), &out, os.Stderr
+	var in io.Reader
 	if slices.Contains(request.Files, "-") {
-		cmd.Stdin = env.In
+		in = env.In
 	}
-	err = cmd.Start()
-	started()
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err == nil {
-		err = json.Unmarshal(out.Bytes(), &result)
-	}
-	if err != nil {
-		return result, report.New(report.Internal, "", "convert compose files: %w", err)
-	}
-	return result, nil
+	err = programs.CallImage(dirs, "convert compose files", protocol.EntryCompose, []string{string(text)}, in, &result)
+	return result, err
 }
 
 // Warn prints attributes without effect.

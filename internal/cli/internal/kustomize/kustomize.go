@@ -5,14 +5,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/manifest/kustomize/api"
 	"github.com/podrun/podrun/internal/programs"
 	"github.com/podrun/podrun/internal/protocol"
-	"github.com/podrun/podrun/internal/reexec"
 	"github.com/podrun/podrun/internal/report"
 )
 
@@ -58,23 +56,6 @@ func call(env *cmdutil.Env, entry string, request any) (result api.Result, err e
 	if err != nil {
 		return result, fmt.Errorf("encode the request: %w", err)
 	}
-	path, started, err := programs.Image(dirs)
-	if err != nil {
-		return result, err
-	}
-	cmd := reexec.Command(reexec.Spec{Name: entry, Program: path})
-	var out bytes.Buffer
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = reexec.Environ(), bytes.NewReader(text), &out, os.Stderr
-	err = cmd.Start()
-	started()
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err == nil {
-		err = json.Unmarshal(out.Bytes(), &result)
-	}
-	if err != nil {
-		err = report.New(report.Internal, "", "call the image program: %w", err)
-	}
+	err = programs.CallImage(dirs, "call the image program", entry, nil, bytes.NewReader(text), &result)
 	return result, err
 }
