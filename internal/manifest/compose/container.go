@@ -13,6 +13,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/docker/go-units"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // machine is the architecture of this machine, in the words of images.
@@ -25,7 +26,7 @@ func annotationKey(key string) bool {
 	if !ok {
 		domain, name = "", key
 	}
-	return len(name) <= maxLabel && regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(name) &&
+	return len(name) <= api.MaxLabel && regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(name) &&
 		(!ok || len(domain) <= 253 && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(domain))
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // podLabel returns the DNS label of a name: of a pod, a container, or a Service.
@@ -15,12 +16,12 @@ func podLabel(name string) string {
 	if dnsLabel(name) {
 		return name
 	}
-	return toLabel(name)
+	return api.Label(name)
 }
 
 // labelValue returns a name as the value of a label: itself, if Kubernetes can hold it.
 func labelValue(name string) string {
-	if len(name) <= maxLabel && regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(name) {
+	if len(name) <= api.MaxLabel && regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(name) {
 		return name
 	}
 	return podLabel(name)
@@ -144,7 +145,7 @@ func (c *converter) names(s types.ServiceConfig) {
 	for _, name := range services {
 		meta := c.add("v1", "Service", name, nil, object{"spec": object{
 			"clusterIP": "None", "publishNotReadyAddresses": true,
-			"selector": object{labelProject: labelValue(c.project.Name), labelService: labelValue(s.Name)},
+			"selector": object{api.LabelProject: labelValue(c.project.Name), api.LabelService: labelValue(s.Name)},
 		}})
 		if name == podLabel(s.Name) && len(others) > 0 {
 			meta.annotate(annotationNames, strings.Join(others, ","))

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -46,7 +47,7 @@ func (c *converter) add(apiVersion, kind, name string, path []string, content ob
 		c.refuse(path, "is refused: %s and %s (line %d) both become %s: rename one", path[1], other[1], c.files.find(other...).line, name)
 	}
 	c.added[kind+"/"+name] = path
-	meta := object{"name": name, "labels": object{labelProject: labelValue(c.project.Name)}, "annotations": object{annotationProject: c.project.Name}}
+	meta := object{"name": name, "labels": object{api.LabelProject: labelValue(c.project.Name)}, "annotations": object{annotationProject: c.project.Name}}
 	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
 	for key, value := range content {
 		o[key] = value
@@ -63,31 +64,13 @@ func (o object) annotate(key, value string) {
 	o["annotations"].(object)[key] = value
 }
 
-// Labels of the recommended set of Kubernetes.
-const (
-	labelProject = "app.kubernetes.io/part-of"
-	labelService = "app.kubernetes.io/name"
-)
-
 // annotationProject has the project of a pod or an object, so that podrun does not take it for one of another project, or
 // of a manifest that has the same label.
 const annotationProject = "podrun.dev/compose-project"
 
 // dnsLabel reports whether a Service can have a name.
 func dnsLabel(name string) bool {
-	return len(name) <= maxLabel && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(name)
-}
-
-// maxLabel is the maximum length of a DNS label.
-const maxLabel = 63
-
-// toLabel makes a DNS label of any name.
-func toLabel(name string) string {
-	name = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(name), "-")
-	if len(name) > maxLabel {
-		name = name[:maxLabel]
-	}
-	return strings.Trim(name, "-")
+	return len(name) <= api.MaxLabel && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(name)
 }
 
 // toName makes the name of an object of any name: a DNS subdomain.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // group puts every service into a pod: its own, or the pod of the service whose network it shares.
@@ -144,7 +145,7 @@ func (c *converter) addPod(first string) {
 	p.spec.set("securityContext", p.podSecurity)
 	p.spec.set("containers", p.containers)
 	labels := c.networkLabels(config)
-	labels[labelProject], labels[labelService] = labelValue(c.project.Name), labelValue(first)
+	labels[api.LabelProject], labels[api.LabelService] = labelValue(c.project.Name), labelValue(first)
 	for _, name := range podNames(config) {
 		if other, taken := c.added["Pod/"+name]; taken && podLabel(first) != podLabel(other[1]) { // else claimNames has refused it
 			c.refuse([]string{"services", first}, "is refused: its pod %s has the name of a pod of the service %s", name, other[1])

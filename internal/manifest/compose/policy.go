@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // labelNetwork begins the label that every pod of a network has.
@@ -89,7 +90,7 @@ func (c *converter) policy(s types.ServiceConfig) {
 			"namespaceSelector": object{}, "podSelector": object{"matchLabels": object{networkLabel(c.project.Networks[name]): "true"}},
 		})
 	}
-	spec := object{"podSelector": object{"matchLabels": object{labelProject: labelValue(c.project.Name), labelService: labelValue(s.Name)}}}
+	spec := object{"podSelector": object{"matchLabels": object{api.LabelProject: labelValue(c.project.Name), api.LabelService: labelValue(s.Name)}}}
 	var types []string
 	if c.separate {
 		types = append(types, "Ingress")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/docker/go-units"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // claims makes a PersistentVolumeClaim for every volume that a service uses.
@@ -33,7 +34,7 @@ func (c *converter) claims() {
 
 // mount adds a volume and its mount.
 func (s *service) mount(target string, volume, options object) {
-	base := cmp.Or(toLabel(target), "root")
+	base := cmp.Or(api.Label(target), "root")
 	name := base
 	for n := 2; slices.ContainsFunc(s.volumes, func(v object) bool { return v["name"] == name }); n++ {
 		name = fmt.Sprintf("%.50s-%d", base, n)

@@ -72,11 +72,7 @@ func (o *actionOptions) Complete(c *cli.Context) error {
 }
 
 func (o *actionOptions) Run(context.Context) error {
-	p, err := o.project(false)
-	if err != nil {
-		return err
-	}
-	pods, err := p.of(o.words)
+	p, pods, err := o.selected(o.words, false)
 	if err != nil {
 		return err
 	}
@@ -169,11 +165,7 @@ func (o *logsOptions) Validate() error {
 }
 
 func (o *logsOptions) Run(context.Context) error {
-	p, err := o.project(false)
-	if err != nil {
-		return err
-	}
-	pods, err := p.of(o.words)
+	p, pods, err := o.selected(o.words, false)
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,7 @@ func (o *downOptions) Validate() error {
 }
 
 func (o *downOptions) Run(ctx context.Context) error {
-	p, err := o.project(true)
-	if err != nil {
-		return err
-	}
-	pods, err := p.of(o.words)
+	p, pods, err := o.selected(o.words, true)
 	if err != nil {
 		return err
 	}

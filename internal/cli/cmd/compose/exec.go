@@ -73,11 +73,7 @@ func (o *execOptions) streams() (words []string) {
 }
 
 func (o *execOptions) Run(context.Context) error {
-	p, err := o.project(false)
-	if err != nil {
-		return err
-	}
-	pods, err := p.of(o.words[:1])
+	_, pods, err := o.selected(o.words[:1], false)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,6 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// Labels of the pods and objects of a project, from the recommended set of Kubernetes.
-const (
-	labelProject = "app.kubernetes.io/part-of"
-	labelService = "app.kubernetes.io/name"
-)
-
 // project is a project as it is on this machine.
 type project struct {
 	name      string
@@ -39,19 +33,13 @@ type member struct {
 	container string
 }
 
-// label returns a name as podrun makes the name of a pod or container of it (package manifest/compose: toLabel).
-func label(name string) string {
-	name = strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }), "-")
-	return strings.TrimRight(name[:min(len(name), 63)], "-")
-}
-
 // has reports whether a list has a service, as the file or as the pod spells it.
 func has(list []string, service string) bool {
-	return slices.ContainsFunc(list, func(other string) bool { return label(other) == label(service) })
+	return slices.ContainsFunc(list, func(other string) bool { return api.Label(other) == api.Label(service) })
 }
 
 // project finds the project and its pods. The name is from -p, the environment, the files or the directory, in this
-// order. With readFiles the files are read, if there are some, whoever sets the name.
+// order. With readFiles it also reads the files, if there are some, when they do not decide the name.
 func (o *options) project(readFiles bool) (*project, error) {
 	p := &project{name: o.request.Project, namespace: o.namespace}
 	if (p.name == "" || readFiles) && o.hasFiles() {
@@ -111,13 +99,13 @@ func members(dirs store.Dirs, namespace string, everywhere bool) (map[string][]m
 		if err != nil {
 			continue // it is being removed
 		}
-		name, first := m.Metadata.Annotations[podutil.AnnotationComposeProject], m.Metadata.Labels[labelService]
+		name, first := m.Metadata.Annotations[podutil.AnnotationComposeProject], m.Metadata.Labels[api.LabelService]
 		if name == "" {
 			continue
 		}
 		for _, c := range m.Spec.Containers {
 			service := c.Name
-			if first == "" || label(first) == c.Name {
+			if first == "" || api.Label(first) == c.Name {
 				service = first
 			}
 			all[name] = append(all[name], member{p, service, first, c.Name})
@@ -152,6 +140,16 @@ func (p *project) of(services []string) (list []member, err error) {
 		}
 	}
 	return list, errors.Join(errs...)
+}
+
+// selected finds the project, and its members of services, as of does.
+func (o *options) selected(services []string, readFiles bool) (*project, []member, error) {
+	p, err := o.project(readFiles)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := p.of(services)
+	return p, list, err
 }
 
 // unknown returns the error for a service that the project does not have.

@@ -78,11 +78,7 @@ type publisher struct {
 }
 
 func (o *psOptions) Run(context.Context) error {
-	p, err := o.project(false)
-	if err != nil {
-		return err
-	}
-	pods, err := p.of(o.words)
+	p, pods, err := o.selected(o.words, false)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -29,7 +30,7 @@ func (o *options) servicePod() (docs resource.Documents, err error) {
 	}
 	p := docs.Pods[i].Pod
 	p.Name = o.name
-	delete(p.Labels, labelService)
+	delete(p.Labels, api.LabelService) // which the Service selects
 	p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	c := &p.Spec.Containers[0]
 	for j := range c.Ports {
@@ -43,9 +44,6 @@ func (o *options) servicePod() (docs resource.Documents, err error) {
 	docs.Stored = slices.DeleteFunc(docs.Stored, func(s manifest.Object) bool { return s.Kind == "Service" })
 	return docs, err
 }
-
-// labelService is the label of a pod with its service, which the Service selects.
-const labelService = "app.kubernetes.io/name"
 
 // changeContainer changes what the command line has.
 func (o *options) changeContainer(p *corev1.Pod, c *corev1.Container) error {
