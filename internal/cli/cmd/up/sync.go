@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/filesync"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
@@ -16,9 +18,9 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
-	"github.com/urfave/cli/v2"
 )
 
+// watchFlags returns the flags of --watch.
 func watchFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "watch", Usage: "in the foreground: apply the files again whenever they change"},
@@ -32,7 +34,7 @@ type syncFlag struct {
 	podutil.SyncRule
 }
 
-// parseSyncFlag parses LOCAL:POD[/CONTAINER]:PATH.
+// parseSyncFlag parses LOCAL:POD[/CONTAINER]:PATH. LOCAL is relative to the working directory.
 func parseSyncFlag(text string) (f syncFlag, err error) {
 	i := strings.LastIndexByte(text, ':')
 	j := strings.LastIndexByte(text[:max(i, 0)], ':')
@@ -46,6 +48,8 @@ func parseSyncFlag(text string) (f syncFlag, err error) {
 		err = cmdutil.UsageErrorf("up", "--sync cannot be %q: it is LOCAL:POD:PATH, as in ./src:web:/app", text)
 	case !path.IsAbs(f.Target):
 		err = cmdutil.UsageErrorf("up", "--sync cannot be %q: the path in the container must be absolute, not %q", text, f.Target)
+	default:
+		f.Path, err = filepath.Abs(f.Path)
 	}
 	return f, err
 }
@@ -61,26 +65,23 @@ func (o *runOptions) applySync(pods []manifest.Object) error {
 		return err
 	}
 	o.rules = nil
-	flags := slices.Clone(o.sync)
+	for _, f := range o.sync {
+		if !slices.ContainsFunc(pods, func(p manifest.Object) bool { return p.Pod.Name == f.pod }) {
+			return report.New(report.Usage, "name a Pod of the files", "--sync: there is no pod %q in the files", f.pod)
+		}
+	}
 	for i := range pods {
 		p := pods[i].Pod
 		rules, err := podutil.ParseSync(p.Annotations[podutil.AnnotationSync])
 		if err != nil {
 			return err // validated before
 		}
-		list, err := filesync.NewRules(dirs.Pod(p.Namespace, p.Name), rules, filepath.Dir(pods[i].File))
-		if err != nil {
-			return err
-		}
-		flags = slices.DeleteFunc(flags, func(f syncFlag) bool {
-			if f.pod != p.Name || err != nil {
-				return false
+		for _, f := range o.sync {
+			if f.pod == p.Name {
+				rules = append(rules, f.SyncRule)
 			}
-			var more []filesync.Rule
-			more, err = filesync.NewRules(dirs.Pod(p.Namespace, p.Name), []podutil.SyncRule{f.SyncRule}, "")
-			list = append(list, more...)
-			return true
-		})
+		}
+		list, err := filesync.NewRules(dirs.Pod(p.Namespace, p.Name), rules, filepath.Dir(pods[i].File))
 		if err == nil {
 			err = checkContainers(&pods[i], list)
 		}
@@ -94,9 +95,6 @@ func (o *runOptions) applySync(pods []manifest.Object) error {
 			p.Annotations[podutil.AnnotationKeepFiles] = "true"
 		}
 		o.rules = append(o.rules, list...)
-	}
-	if len(flags) > 0 {
-		return report.New(report.Usage, "name a Pod of the files", "--sync: there is no pod %q in the files", flags[0].pod)
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ type stamp struct {
 	modified time.Time
 }
 
-// WatchTree watches a directory from now on. skip says of a path whether it is left out, a directory with everything below
-// it. Without inotify it polls.
+// WatchTree watches a directory from now on. If skip returns true for a path, the path is left out; a directory is left out
+// with everything below it. Without inotify it polls.
 func WatchTree(root string, skip func(name string, dir bool) bool) *Tree {
 	t := &Tree{root: root, skip: skip, known: map[string]map[string]stamp{}}
 	t.notify, _ = fsnotify.NewWatcher()
@@ -140,7 +140,7 @@ func (t *Tree) scan(dir string, c *Changes) {
 		t.notify.Close() // the user's watches are used up
 		t.notify = nil
 	}
-	entries, _ := os.ReadDir(full) // of a removed one the directory above says that it is
+	entries, _ := os.ReadDir(full) // a removed directory is found in the directory above
 	now := map[string]stamp{}
 	t.known[dir] = now
 	for _, entry := range entries {

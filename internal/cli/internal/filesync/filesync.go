@@ -21,6 +21,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/treetar"
@@ -31,10 +32,10 @@ import (
 type Rule struct {
 	podutil.SyncRule           // its Path is absolute
 	Pod              store.Pod // it may be replaced meanwhile
+	filter           *filter
 }
 
-// NewRules returns rules for a pod. Paths are relative to dir, "" is the working directory. A path that does not exist is an
-// error.
+// NewRules returns rules for a pod. Paths are relative to dir. A path that does not exist is an error.
 func NewRules(p store.Pod, rules []podutil.SyncRule, dir string) ([]Rule, error) {
 	var list []Rule
 	for _, r := range rules {
@@ -51,10 +52,11 @@ func NewRules(p store.Pod, rules []podutil.SyncRule, dir string) ([]Rule, error)
 		if r.Path = full; r.Target != "" {
 			r.Target = path.Clean(r.Target)
 		}
-		if _, err := newFilter(r); err != nil {
+		chosen, err := newFilter(r)
+		if err != nil {
 			return nil, report.New(report.Usage, "", "cannot watch %s for pod %s: %w", full, p.Name, err)
 		}
-		list = append(list, Rule{r, p})
+		list = append(list, Rule{r, p, chosen})
 	}
 	return list, nil
 }
@@ -94,22 +96,18 @@ func newWatch(env *cmdutil.Env, r Rule, rebuild func(context.Context, store.Pod)
 const retryTime = 500 * time.Millisecond
 
 func (w *watch) run(ctx context.Context) {
-	filter, err := newFilter(w.SyncRule)
-	if err != nil {
-		return // NewRules has reported it
-	}
-	filter.only = w.only
-	tree := dirwatch.WatchTree(w.dir, filter.skips)
+	tree := dirwatch.WatchTree(w.dir, w.skips)
 	defer tree.Close()
 	for ctx.Err() == nil {
 		soon, cancel := context.WithTimeout(ctx, retryTime)
 		c := tree.Next(soon)
 		cancel()
 		w.pending.Written, w.pending.Removed = append(w.pending.Written, c.Written...), append(w.pending.Removed, c.Removed...)
-		if !w.isDue(tree) {
+		plan := w.due(tree)
+		if plan == nil {
 			continue
 		}
-		switch err := w.act(ctx); {
+		switch err := w.act(ctx, plan); {
 		case ctx.Err() != nil:
 		case err != nil && err.Error() != w.failure:
 			w.failure = err.Error()
@@ -123,12 +121,12 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// isDue reports whether there is something to do, and a container in which to do it. A new pod gets all files, as an old one
-// would have them.
-func (w *watch) isDue(tree *dirwatch.Tree) bool {
+// due returns the pod's Plan if there is something to do, and a pod in which to do it; else nil. A new pod gets all files, as
+// an old one would have them.
+func (w *watch) due(tree *dirwatch.Tree) *pod.Plan {
 	plan, err := w.Pod.Plan()
 	if err != nil {
-		return false
+		return nil
 	}
 	if w.uid != "" && w.uid != plan.UID && w.Copies() {
 		w.all = true
@@ -137,18 +135,17 @@ func (w *watch) isDue(tree *dirwatch.Tree) bool {
 	if w.all {
 		w.pending.Written = tree.All()
 	}
-	return len(w.pending.Written)+len(w.pending.Removed) > 0 && w.Pod.Alive()
+	if len(w.pending.Written)+len(w.pending.Removed) == 0 || !w.Pod.Alive() {
+		return nil
+	}
+	return plan
 }
 
 // act carries out the rule's action for the pending changes.
-func (w *watch) act(ctx context.Context) error {
+func (w *watch) act(ctx context.Context, plan *pod.Plan) error {
 	if w.Action == podutil.SyncRebuild {
 		fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s: %s has changed\n", w.Pod.Name, w.changed())
 		return w.rebuild(ctx, w.Pod)
-	}
-	plan, err := w.Pod.Plan()
-	if err != nil {
-		return err
 	}
 	container, err := podclient.ChooseContainer(w.env.ErrOut, w.Pod, plan, w.Container)
 	if err != nil {
@@ -202,15 +199,21 @@ func (w *watch) copy(ctx context.Context, container string) error {
 	return err
 }
 
-// filter says which files of a directory are watched.
+// skips reports whether a path below the directory is not watched.
+func (w *watch) skips(name string, dir bool) bool {
+	if w.only != "" {
+		return name != w.only
+	}
+	return w.filter.skips(name, dir)
+}
+
+// filter chooses the files of a directory that are watched.
 type filter struct {
-	only            string // "": all
 	ignore, include *patternmatcher.PatternMatcher
 	exceptions      bool // an ignored directory may have files that are not ignored
 }
 
-// ignored are the files that nobody wants in a container: git's, and the temporary files of editors (docker compose:
-// pkg/watch/ephemeral.go).
+// ignored are the files of git, and the temporary files of editors (docker compose: pkg/watch/ephemeral.go).
 var ignored = []string{".git", "**/.git", "**/*~", "**/*.swp", "**/*.swx", "**/*.swo", "**/4913", "**/.#*", "**/*___jb_*___", "**/.DS_Store"}
 
 // newFilter returns the filter of a rule. A .dockerignore in the rule's directory counts, too.
@@ -239,9 +242,6 @@ func newFilter(r podutil.SyncRule) (*filter, error) {
 
 // skips reports whether a file, or a directory with everything in it, is not watched.
 func (f *filter) skips(name string, dir bool) bool {
-	if f.only != "" {
-		return name != f.only
-	}
 	if strings.HasPrefix(path.Base(name), treetar.Whiteout) { // it would remove another file
 		return true
 	}
