@@ -83,8 +83,9 @@ func Build(ctx context.Context, env *cmdutil.Env, b api.Build, o cmdutil.BuildOp
 	defer os.RemoveAll(dir)
 	archive := filepath.Join(dir, "image.tar")
 	if b.Inline != "" {
-		if b.Dockerfile = filepath.Join(dir, "Dockerfile"); os.WriteFile(b.Dockerfile, []byte(b.Inline), 0o600) != nil {
-			return fmt.Errorf("build image %s: cannot write %s", b.Image, b.Dockerfile)
+		b.Dockerfile = filepath.Join(dir, "Dockerfile")
+		if err := os.WriteFile(b.Dockerfile, []byte(b.Inline), 0o600); err != nil {
+			return fmt.Errorf("build image %s: %w", b.Image, err)
 		}
 	}
 	fmt.Fprintf(env.ErrOut, "podrun: building %s with %s\n", report.Escape(b.Image), with.name)
@@ -93,11 +94,11 @@ func Build(ctx context.Context, env *cmdutil.Env, b api.Build, o cmdutil.BuildOp
 			return report.New(report.Failure, "", "cannot build image %s: %w", b.Image, err)
 		}
 	}
-	img, err := load(ctx, env, b.Image, archive)
+	images, err := env.ImageStore()
 	if err != nil {
 		return err
 	}
-	images, err := env.ImageStore()
+	img, err := load(ctx, env, images, b.Image, archive)
 	if err != nil {
 		return err
 	}
@@ -114,11 +115,7 @@ func Build(ctx context.Context, env *cmdutil.Env, b api.Build, o cmdutil.BuildOp
 }
 
 // load adds the image of an archive to the store.
-func load(ctx context.Context, env *cmdutil.Env, name, archive string) (pod.Image, error) {
-	images, err := env.ImageStore()
-	if err != nil {
-		return pod.Image{}, err
-	}
+func load(ctx context.Context, env *cmdutil.Env, images *image.Store, name, archive string) (pod.Image, error) {
 	shown := progress.New(env, "loading")
 	shown.Wait("loading %s", name)
 	list, err := images.LoadAll(ctx, archive, shown.Update)

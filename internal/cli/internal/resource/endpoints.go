@@ -47,7 +47,7 @@ func EndpointsOf(dirs store.Dirs, o *pod.Object) ([]Endpoint, error) {
 }
 
 // FixedEndpoints returns the ready addresses that Endpoints and EndpointSlices give to a Service without a
-// selector, and those that a cluster gives to its Service.
+// selector, or that a cluster gives to its Service.
 func FixedEndpoints(dirs store.Dirs, o *pod.Object) (list []pod.ServiceEndpoint, err error) {
 	if o.IsFromCluster() && o.Endpoints != nil {
 		return o.Endpoints.List, nil
