@@ -18,6 +18,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/cmd/build"
 	"github.com/podrun/podrun/internal/cli/cmd/change"
+	"github.com/podrun/podrun/internal/cli/cmd/cluster"
 	"github.com/podrun/podrun/internal/cli/cmd/compose"
 	"github.com/podrun/podrun/internal/cli/cmd/convert"
 	"github.com/podrun/podrun/internal/cli/cmd/describe"
@@ -198,6 +199,7 @@ func commands(env *cmdutil.Env) []*cli.Command {
 			volume.NewCommand(env),
 			systemd.NewCommand(env),
 			node.NewCommand(env),
+			cluster.NewCommand(env),
 			system.NewDoctorCommand(env),
 			system.NewCompletionCommand(env),
 			system.NewManCommand(env),

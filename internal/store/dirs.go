@@ -93,9 +93,15 @@ func FindUserDirs(getenv func(string) string) (Dirs, error) {
 	return d, nil
 }
 
+// RootData is the data directory of root.
+const RootData = "/var/lib/podrun"
+
+// ClusterLabel is the label of the pod and of the claims of a cluster of podrun cluster: its name.
+const ClusterLabel = "podrun.dev/cluster"
+
 func dirsOf(uid int, getenv func(string) string) (Dirs, error) {
 	if uid == 0 {
-		return Dirs{Data: "/var/lib/podrun", Runtime: "/run/podrun"}, nil
+		return Dirs{Data: RootData, Runtime: "/run/podrun"}, nil
 	}
 	data := getenv("XDG_DATA_HOME")
 	if data == "" {

@@ -199,6 +199,9 @@ const shrinkAfter = 5 * time.Second
 
 // Run implements cmdutil.Command.
 func (o *options) Run(ctx context.Context) error {
+	if os.Getpid() == 1 {
+		return o.runAsFirst()
+	}
 	dirs, err := o.env.Preflight(ctx, false)
 	if err != nil {
 		return err

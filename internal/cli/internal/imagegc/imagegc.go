@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -19,6 +20,9 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
 )
+
+// SharedEnv is set where the images belong to another podrun: on the nodes of podrun cluster.
+const SharedEnv = "PODRUN_SHARED_IMAGES"
 
 // InUse finds what uses images: pods, workloads, units, and updates and sets that may be rolled back. It reads
 // them on first use: only then is it certain that no pod can be created meanwhile. After an error everything
@@ -66,11 +70,13 @@ func (u *InUse) load() {
 		return
 	}
 	u.loaded = true
-	u.Err = errors.Join(u.addPods(), u.addWorkloads(), u.addUnits(), u.addSets())
+	u.Err = errors.Join(u.addPods(u.dirs, ""), u.addNodes(), u.addWorkloads(), u.addUnits(), u.addSets())
 }
 
-func (u *InUse) addPods() error {
-	pods, err := u.dirs.Pods()
+// addPods adds the images of the pods of dirs. images is the path by which they know the directory of images; "" if it is
+// the user's.
+func (u *InUse) addPods(dirs store.Dirs, images string) error {
+	pods, err := dirs.Pods()
 	if err != nil {
 		return err
 	}
@@ -83,12 +89,47 @@ func (u *InUse) addPods() error {
 			return err
 		}
 		for _, v := range plan.Volumes {
-			u.mark("", "", v.Layers)
+			u.mark("", "", u.ownPaths(v.Layers, images))
 		}
 		for _, list := range plan.All() {
 			for _, c := range list {
-				u.mark(c.ImageID, c.Image, c.Layers)
+				u.mark(c.ImageID, c.Image, u.ownPaths(c.Layers, images))
 			}
+		}
+	}
+	return nil
+}
+
+// ownPaths returns the paths of layers that are known by another path of the directory of images.
+func (u *InUse) ownPaths(layers []string, images string) []string {
+	if images == "" {
+		return layers
+	}
+	var own []string
+	for _, l := range layers {
+		own = append(own, u.dirs.ImagesDir()+strings.TrimPrefix(l, images))
+	}
+	return own
+}
+
+// addNodes adds the images of the pods on the nodes of podrun cluster, which share the user's images. Each node has the
+// data directory of root in a claim.
+func (u *InUse) addNodes() error {
+	claims, err := u.dirs.Objects(pod.KindClaim, "")
+	if err != nil {
+		return err
+	}
+	root := store.Dirs{Data: store.RootData}
+	for _, c := range claims {
+		if c.Labels[store.ClusterLabel] == "" {
+			continue
+		}
+		dir, err := u.dirs.ClaimDir(c.Namespace, c.Name)
+		if err != nil {
+			return err
+		}
+		if err := u.addPods(store.Dirs{Data: dir, Runtime: dir}, root.ImagesDir()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -194,6 +235,9 @@ func (u *InUse) addSets() error {
 func Collect(env *cmdutil.Env, dirs store.Dirs, s interface {
 	GarbageCollect(func() (image.Uses, error)) (image.Pruned, error)
 }) error {
+	if env.Getenv(SharedEnv) != "" {
+		return nil // others use images that this podrun does not know of
+	}
 	gone, err := s.GarbageCollect(func() (image.Uses, error) {
 		u := NewInUse(env, dirs)
 		u.load()

@@ -66,3 +66,32 @@ func TestInUseAfterAnError(t *testing.T) {
 		t.Errorf("unused: %v", uses.Err)
 	}
 }
+
+// TestInUseByNodes: the pods of a cluster's nodes hold images, which they know by another path.
+func TestInUseByNodes(t *testing.T) {
+	dirs, uses := newUses(t)
+	claim := &pod.Object{Kind: pod.KindClaim, Namespace: "default", Name: "podrun-dev-node-1", UID: "u", Revision: 1, Labels: map[string]string{store.ClusterLabel: "dev"}, Claim: &pod.Claim{}}
+	if err := dirs.PutObject(claim); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := dirs.ClaimDir(claim.Namespace, claim.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := &pod.Plan{Version: pod.PlanVersion, Namespace: "kube-system", Name: "dns",
+		Containers: []pod.Container{{Name: "c", Image: "dns:1", ImageID: "sha256:2", Layers: []string{"/var/lib/podrun/images/layers/a"}}}}
+	if err := (store.Dirs{Data: dir, Runtime: t.TempDir()}).Pod("kube-system", "dns").Create(plan, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if !uses.Layer(dirs.ImagesDir()+"/layers/a") || uses.Layer(dirs.ImagesDir()+"/layers/b") || uses.Err != nil {
+		t.Errorf("the layers in use are %v; %v", uses.layers, uses.Err)
+	}
+}
+
+// TestCollectOfShared: a node of a cluster removes no images.
+func TestCollectOfShared(t *testing.T) {
+	env := cmdutil.New(func(name string) string { return map[string]string{SharedEnv: "1"}[name] }, nil, nil, io.Discard, io.Discard)
+	if err := Collect(env, store.Dirs{}, nil); err != nil {
+		t.Error(err)
+	}
+}

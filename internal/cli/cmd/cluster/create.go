@@ -1,0 +1,261 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/node/controlplane"
+	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
+)
+
+func createCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "create", Usage: "create a cluster", ArgsUsage: "[NAME]",
+		Description: `Creates a Kubernetes cluster, waits until its nodes are ready, and adds it to
+the file of $KUBECONFIG, or ~/.kube/config, as the context podrun-NAME. Images
+that are missing are pulled: podrun cluster images lists them. The nodes use the
+images of podrun image ls.
+
+--print prints the manifest of the cluster's pod. --config takes a changed one.
+
+Examples:
+  podrun cluster create
+  podrun cluster create dev --nodes 3 --port 8080:30080
+`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "nodes", Value: 1, Usage: "the `NUMBER` of nodes"},
+			&cli.StringFlag{Name: "kubernetes", Value: controlplane.DefaultVersion, Usage: "the `VERSION` of Kubernetes"},
+			&cli.StringFlag{Name: "config", Usage: "the manifest of the cluster's pod is in this `FILE`: a changed copy of what --print prints"},
+			&cli.StringSliceFlag{Name: "port", Aliases: []string{"p"}, Usage: "a port of the host that leads to the first node: `[ADDRESS:]HOST:NODE[/udp]`"},
+			&cli.StringFlag{Name: "api-address", Value: "127.0.0.1:0", Usage: "the `ADDRESS:PORT` of the API server on the host; port 0 is a free one"},
+			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: "wait until the nodes are ready, for at most this `DURATION`; 0s does not wait"},
+			atBootFlag(),
+			&cli.BoolFlag{Name: "print", Usage: "print the manifest of the cluster's pod, and create nothing"},
+		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &createOptions{options: options{env: env}} }),
+	}
+}
+
+// defaultWait is long enough for a board with a slow card.
+const defaultWait = 5 * time.Minute
+
+// createOptions are the command line of cluster create.
+type createOptions struct {
+	options
+	wanted  controlplane.Cluster
+	version string
+	config  string
+	ports   []string
+	api     string
+	wait    time.Duration
+	print   bool
+}
+
+// Complete implements cmdutil.Command.
+func (o *createOptions) Complete(c *cli.Context) error {
+	o.wanted.NodeCount, o.version, o.config, o.ports = c.Int("nodes"), c.String("kubernetes"), c.String("config"), c.StringSlice("port")
+	o.api, o.wait, o.print, o.wanted.AtBoot = c.String("api-address"), c.Duration("wait"), c.Bool("print"), c.Bool("at-boot")
+	return o.options.Complete(c)
+}
+
+// Validate implements cmdutil.Command.
+func (o *createOptions) Validate() (err error) {
+	if err := o.options.Validate(); err != nil {
+		return err
+	}
+	refuse := func(format string, args ...any) error { return cmdutil.UsageErrorf("cluster create", format, args...) }
+	o.wanted.Name = o.name
+	if n := o.wanted.NodeCount; n < 1 || n > controlplane.MaxNodes {
+		return refuse("--nodes must be from 1 to %d, not %d", controlplane.MaxNodes, n)
+	}
+	if o.wait < 0 {
+		return refuse("--wait must not be negative")
+	}
+	if o.wanted.Version, err = controlplane.ParseVersion(o.version); err != nil {
+		return refuse("--kubernetes: %w", err)
+	}
+	api, err := netip.ParseAddrPort(o.api)
+	if err != nil {
+		return refuse("--api-address must be an address and a port, such as 127.0.0.1:6443, not %q", o.api)
+	}
+	o.wanted.APIAddress, o.wanted.APIPort = api.Addr().String(), int(api.Port())
+	for _, text := range o.ports {
+		p, err := parsePort(text)
+		if err != nil {
+			return refuse("--port: %w", err)
+		}
+		o.wanted.Ports = append(o.wanted.Ports, p)
+	}
+	return nil
+}
+
+// parsePort reads [ADDRESS:]HOST:NODE[/udp]. Without an address it is 127.0.0.1.
+func parsePort(text string) (p controlplane.Port, err error) {
+	p = controlplane.Port{HostAddress: "127.0.0.1", Protocol: "TCP"}
+	rest, protocol, given := strings.Cut(text, "/")
+	if given {
+		p.Protocol = strings.ToUpper(protocol)
+	}
+	wrong := fmt.Errorf("%q is not [ADDRESS:]HOST:NODE[/udp], such as 8080:30080", text)
+	if p.Protocol != "TCP" && p.Protocol != "UDP" {
+		return p, wrong
+	}
+	host, node, ok := cutLast(rest)
+	if !ok {
+		return p, wrong
+	}
+	if address, port, ok := cutLast(host); ok {
+		ip, err := netip.ParseAddr(strings.Trim(address, "[]"))
+		if err != nil {
+			return p, wrong
+		}
+		p.HostAddress, host = ip.String(), port
+	}
+	if p.Host, ok = portNumber(host); !ok {
+		return p, wrong
+	}
+	if p.Node, ok = portNumber(node); !ok {
+		return p, wrong
+	}
+	return p, nil
+}
+
+// portNumber reads the number of a port.
+func portNumber(text string) (int, bool) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return int(n), err == nil && n > 0
+}
+
+// cutLast cuts at the last colon.
+func cutLast(s string) (before, after string, found bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// Run implements cmdutil.Command.
+func (o *createOptions) Run(ctx context.Context) error {
+	h, dirs, err := o.home()
+	if err != nil {
+		return err
+	}
+	if err := o.decide(h, dirs); err != nil {
+		return err
+	}
+	manifest, err := o.manifest()
+	if err != nil {
+		return err
+	}
+	if o.print {
+		return o.env.WriteSafe(manifest)
+	}
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.create(ctx, h, manifest) })
+}
+
+// decide completes the cluster with what this host gives it.
+func (o *createOptions) decide(h home, dirs store.Dirs) error {
+	podrun, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find podrun: %w", err)
+	}
+	o.wanted.Dir, o.wanted.Podrun, o.wanted.Images = h.dir, podrun, dirs.ImagesDir()
+	if o.wanted.APIPort != 0 {
+		return nil
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(o.wanted.APIAddress, "0"))
+	if err != nil {
+		return fmt.Errorf("find a port for the API server: %w", err)
+	}
+	o.wanted.APIPort = listener.Addr().(*net.TCPAddr).Port
+	return listener.Close()
+}
+
+// manifest returns the manifest of the cluster's pod. A changed one says how many nodes there are, and where the API
+// server is.
+func (o *createOptions) manifest() ([]byte, error) {
+	if o.config == "" {
+		return o.wanted.Manifest()
+	}
+	text, err := os.ReadFile(o.config)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of the cluster: %w", err)
+	}
+	docs, err := resource.Load([]resource.Source{{Name: o.config, Data: text, Namespace: namespace}})
+	if err != nil {
+		return nil, err
+	}
+	if len(docs.Pods) != 1 {
+		return nil, o.wrongConfig("it has %d pods instead of one", len(docs.Pods))
+	}
+	if err := o.wanted.ReadPod(docs.Pods[0].Pod); err != nil {
+		return nil, o.wrongConfig("%w", err)
+	}
+	return text, nil
+}
+
+// wrongConfig returns an error about the file of --config.
+func (o *createOptions) wrongConfig(format string, args ...any) error {
+	return report.New(report.Usage, "podrun cluster create "+o.name+" --print prints a manifest that can be changed", "%s is not the manifest of the cluster %s: %w", o.config, o.name, fmt.Errorf(format, args...))
+}
+
+// create creates the cluster. What was made stays if that fails: its logs have the reason.
+func (o *createOptions) create(ctx context.Context, h home, manifest []byte) (err error) {
+	lock, err := h.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if _, err := os.Stat(h.record()); err == nil {
+		return report.New(report.Failure, "podrun cluster delete "+o.name+" removes it", "the cluster %s exists already", o.name)
+	}
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the cluster: %w", err)
+	}
+	if err := os.MkdirAll(o.wanted.Images, 0o700); err != nil {
+		return fmt.Errorf("make the directory of images: %w", err)
+	}
+	if err := store.WriteFile(h.manifest(), manifest); err != nil {
+		return fmt.Errorf("write the manifest of the cluster: %w", err)
+	}
+	if err := h.save(o.wanted); err != nil {
+		return err
+	}
+	err = o.start(ctx, h, o.wanted, o.wait)
+	if err == nil {
+		err = o.addContext(o.wanted)
+	}
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(o.env.ErrOut, "podrun: podrun cluster logs %s shows what the control plane prints; podrun cluster delete %[1]s removes the cluster\n", o.name)
+	}
+	return err
+}
+
+// kubeconfigPath returns the file that kubectl changes (kubectl: the first of $KUBECONFIG).
+func (o *options) kubeconfigPath() (string, error) {
+	if path, _, _ := strings.Cut(o.env.Getenv("KUBECONFIG"), string(os.PathListSeparator)); path != "" {
+		return path, nil
+	}
+	home := o.env.Getenv("HOME")
+	if home == "" {
+		return "", errors.New("find the kubeconfig: neither KUBECONFIG nor HOME is set")
+	}
+	return filepath.Join(home, ".kube", "config"), nil
+}

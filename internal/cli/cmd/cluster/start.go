@@ -1,0 +1,280 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/node/controlplane"
+	"github.com/podrun/podrun/internal/node/kubeapi"
+	"github.com/podrun/podrun/internal/sleep"
+	"github.com/podrun/podrun/internal/store"
+)
+
+func startCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "start", Usage: "start a stopped cluster", ArgsUsage: "[NAME]",
+		Description: `Starts the cluster's pod again, with everything that it had, renews certificates
+that end soon, and waits until the nodes are ready.
+
+Examples:
+  podrun cluster start
+`,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: "wait until the nodes are ready, for at most this `DURATION`; 0s does not wait"},
+			atBootFlag(),
+		},
+		Action: cmdutil.Action(func() cmdutil.Command { return &startOptions{options: options{env: env}} }),
+	}
+}
+
+func atBootFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "at-boot", Usage: "start the cluster at boot, too, by a unit of systemd; podrun cluster stop removes the unit"}
+}
+
+// startOptions are the command line of cluster start.
+type startOptions struct {
+	options
+	wait   time.Duration
+	atBoot bool
+}
+
+// Complete implements cmdutil.Command.
+func (o *startOptions) Complete(c *cli.Context) error {
+	o.wait, o.atBoot = c.Duration("wait"), c.Bool("at-boot")
+	return o.options.Complete(c)
+}
+
+// Run implements cmdutil.Command.
+func (o *startOptions) Run(ctx context.Context) error {
+	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer quiet()
+	return o.change(func(h home, _ store.Dirs, c controlplane.Cluster) error {
+		if c.AtBoot != o.atBoot {
+			c.AtBoot = o.atBoot
+			if err := h.save(c); err != nil {
+				return err
+			}
+		}
+		return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.start(ctx, h, c, o.wait) })
+	})
+}
+
+// start starts the pod of a cluster, and waits until its nodes are ready.
+func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, wait time.Duration) error {
+	if err := c.WriteCredentials(time.Now()); err != nil {
+		return err
+	}
+	run := []string{"up", "--namespace", namespace, "--detach", h.manifest()}
+	if c.AtBoot {
+		run = []string{"systemd", "install", "--now", "--sdnotify=running", h.manifest()}
+	}
+	if err := o.again(run...); err != nil {
+		return err
+	}
+	if wait == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNotReady)
+	defer cancel()
+	config, err := kubeapi.LoadKubeconfig(c.AdminConf())
+	if err != nil {
+		return err
+	}
+	client, err := kubeapi.NewClient(config)
+	if err != nil {
+		return err
+	}
+	err = until(ctx, func() error { return controlplane.ApplyAddons(ctx, client) })
+	if err == nil {
+		err = until(ctx, func() error { return nodesReady(ctx, client, c) })
+	}
+	return err
+}
+
+var errNotReady = errors.New("it is not ready within the time of --wait")
+
+// pollInterval is how often the API server is asked.
+const pollInterval = 100 * time.Millisecond
+
+// until calls try until it succeeds or ctx ends; then it returns the last error.
+func until(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if sleep.For(ctx, pollInterval) != nil {
+			if cause := context.Cause(ctx); errors.Is(cause, errNotReady) {
+				return fmt.Errorf("wait for the cluster: %w: %w", cause, err)
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// nodesReady returns an error that names a node that is not ready.
+func nodesReady(ctx context.Context, client *kubeapi.Client, c controlplane.Cluster) error {
+	for _, n := range c.Nodes() {
+		var node corev1.Node
+		if err := client.Get(ctx, "/api/v1/nodes/"+n.Name, &node); err != nil {
+			return err
+		}
+		if reason := unready(&node); reason != "" {
+			return fmt.Errorf("node %s: %s", n.Name, reason)
+		}
+	}
+	var account corev1.ServiceAccount // without it no pod can be created
+	return client.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", &account)
+}
+
+// unready returns why a node is not ready for pods; "" if it is.
+func unready(n *corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.Message
+		}
+	}
+	if len(n.Status.Conditions) == 0 {
+		return "it has no conditions yet"
+	}
+	for _, taint := range n.Spec.Taints {
+		if taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute {
+			return "it has the taint " + taint.Key
+		}
+	}
+	return ""
+}
+
+// addContext adds the cluster to the user's kubeconfig.
+func (o *options) addContext(c controlplane.Cluster) error {
+	path, err := o.kubeconfigPath()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(c.AdminConf())
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
+	}
+	if err := kubeapi.MergeKubeconfig(path, text); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.env.Out, "cluster/%s created\nkubectl --context %s get nodes\n", c.Name, c.Pod())
+	return nil
+}
+
+func stopCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "stop", Usage: "stop a cluster", ArgsUsage: "[NAME]",
+		Description: `Stops the cluster's pod. Everything that the cluster has stays: podrun cluster
+start starts it again.
+
+Examples:
+  podrun cluster stop
+`,
+		Action: cmdutil.Action(func() cmdutil.Command { return &stopOptions{options{env: env}} }),
+	}
+}
+
+// stopOptions are the command line of cluster stop.
+type stopOptions struct{ options }
+
+// Run implements cmdutil.Command.
+func (o *stopOptions) Run(context.Context) error {
+	return o.change(func(_ home, dirs store.Dirs, c controlplane.Cluster) error { return o.stop(dirs, c, "down") })
+}
+
+// stop ends the pod of a cluster, and the unit that would start it at boot. down is the command that removes the pod, with
+// its flags.
+func (o *options) stop(dirs store.Dirs, c controlplane.Cluster, down ...string) error {
+	if c.AtBoot {
+		if err := o.again("systemd", "uninstall", c.Pod()); err != nil {
+			return err
+		}
+	}
+	if !dirs.Pod(namespace, c.Pod()).Exists() {
+		return nil
+	}
+	return o.again(append(down, "--namespace", namespace, "pod/"+c.Pod())...)
+}
+
+// namespace has the pods and the claims of clusters.
+const namespace = "default"
+
+func deleteCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "delete", Aliases: []string{"rm"}, Usage: "remove a cluster", ArgsUsage: "[NAME]",
+		Description: `Removes the cluster's pod and everything that the cluster has stored, also the
+files of its PersistentVolumes, and its context in the file of $KUBECONFIG, or
+~/.kube/config. The images stay.
+
+Examples:
+  podrun cluster delete
+`,
+		Action: cmdutil.Action(func() cmdutil.Command { return &deleteOptions{options{env: env}} }),
+	}
+}
+
+// deleteOptions are the command line of cluster delete.
+type deleteOptions struct{ options }
+
+// Run implements cmdutil.Command. A command that was killed can be repeated: the record is removed last.
+func (o *deleteOptions) Run(context.Context) error { return o.change(o.remove) }
+
+// remove removes everything that create has made.
+func (o *deleteOptions) remove(h home, dirs store.Dirs, c controlplane.Cluster) error {
+	if err := o.stop(dirs, c, "down", "--grace-period=0"); err != nil {
+		return err
+	}
+	if err := o.again("delete", "--namespace", namespace, "--ignore-not-found", "pvc", "--selector", store.ClusterLabel+"="+c.Name); err != nil {
+		return err
+	}
+	path, err := o.kubeconfigPath()
+	if err == nil {
+		err = kubeapi.RemoveFromKubeconfig(path, c.Pod())
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(c.KubernetesDir()); err != nil {
+		return fmt.Errorf("remove the certificates of the cluster: %w", err)
+	}
+	if err := os.RemoveAll(h.dir); err != nil {
+		return fmt.Errorf("remove the directory of the cluster: %w", err)
+	}
+	fmt.Fprintf(o.env.Out, "cluster/%s deleted\n", c.Name)
+	return nil
+}
+
+func logsCommand(env *cmdutil.Env) *cli.Command {
+	return &cli.Command{
+		Name: "logs", Usage: "show the output of the control plane and the nodes", ArgsUsage: "[NAME]",
+		Description: `Shows what the containers of the cluster's pod print: podrun logs with the name
+of the pod has more options.
+
+Examples:
+  podrun cluster logs
+  podrun logs podrun-dev -c node-1 -f
+`,
+		Action: cmdutil.Action(func() cmdutil.Command { return &logsOptions{options{env: env}} }),
+	}
+}
+
+// logsOptions are the command line of cluster logs.
+type logsOptions struct{ options }
+
+// Run implements cmdutil.Command.
+func (o *logsOptions) Run(context.Context) error {
+	c, err := o.cluster()
+	if err != nil {
+		return err
+	}
+	return o.again("logs", "--namespace", namespace, "--all-containers", "--prefix", c.Pod())
+}

@@ -1,0 +1,60 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podrun/podrun/internal/node/kubeapi"
+)
+
+//go:embed addons.yaml
+var addons []byte
+
+// ApplyAddons applies what every cluster has from the start. It may be repeated.
+func ApplyAddons(ctx context.Context, client *kubeapi.Client) error {
+	return apply(ctx, client, addons)
+}
+
+// apply applies the objects of a manifest, in their order, as kubectl apply --server-side does. It is for manifests that
+// podrun makes itself: the name of a resource is the plural of the kind.
+func apply(ctx context.Context, client *kubeapi.Client, manifest []byte) error {
+	for _, document := range bytes.Split(manifest, []byte("\n---\n")) {
+		text, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return fmt.Errorf("read a manifest of the cluster: %w", err)
+		}
+		var o metav1.PartialObjectMetadata
+		if err := json.Unmarshal(text, &o); err != nil {
+			return fmt.Errorf("read a manifest of the cluster: %w", err)
+		}
+		if err := client.Patch(ctx, objectPath(&o)+"?fieldManager=podrun&force=true", types.ApplyYAMLPatchType, text, nil); err != nil {
+			return fmt.Errorf("apply %s %s: %w", o.Kind, o.Name, err)
+		}
+	}
+	return nil
+}
+
+// objectPath returns the path of an object.
+func objectPath(o *metav1.PartialObjectMetadata) string {
+	path := "/apis/" + o.APIVersion
+	if !strings.Contains(o.APIVersion, "/") {
+		path = "/api/" + o.APIVersion
+	}
+	if o.Namespace != "" {
+		path += "/namespaces/" + url.PathEscape(o.Namespace)
+	}
+	plural := strings.ToLower(o.Kind) + "s"
+	if strings.HasSuffix(o.Kind, "s") {
+		plural = strings.ToLower(o.Kind) + "es"
+	}
+	return path + "/" + plural + "/" + url.PathEscape(o.Name)
+}
