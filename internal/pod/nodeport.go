@@ -3,6 +3,7 @@ package pod
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 )
 
 // Range of node ports that Services may open (kube-apiserver: --service-node-port-range).
@@ -10,6 +11,14 @@ const (
 	FirstNodePort = 30000
 	LastNodePort  = 32767
 )
+
+// Clashes reports whether a Service names an address or a node port that another one has.
+func (s *Service) Clashes(other *Service) bool {
+	return !s.Headless() && slices.ContainsFunc(s.ClusterIPs, func(ip string) bool { return slices.Contains(other.ClusterIPs, ip) }) ||
+		slices.ContainsFunc(s.Ports, func(p ServicePort) bool {
+			return p.NodePort != 0 && slices.ContainsFunc(other.Ports, func(o ServicePort) bool { return o.NodePort == p.NodePort && o.Protocol == p.Protocol })
+		})
+}
 
 // AssignNodePorts gives a node port to every port of a NodePort or LoadBalancer Service that sets none.
 // It returns an error for a port that is set and taken by another Service. others are all Services; free

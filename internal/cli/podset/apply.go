@@ -56,6 +56,12 @@ func (t *Transaction) prepare(ctx context.Context, v *version) (*run, error) {
 			r.Leaving = append(r.Leaving, t.podsOf(m)...)
 		}
 	}
+	err = objects.CheckServices(t.env, t.dirs, v.docs.Stored, func(o *pod.Object) bool {
+		return slices.Contains(next.leaving, store.SetMember{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name})
+	})
+	if err != nil {
+		return nil, err
+	}
 	if err := controller.AwaitEnds(ctx, r); err != nil {
 		return nil, err
 	}
@@ -205,15 +211,15 @@ type notReadyError struct{ error }
 
 func (e *notReadyError) Unwrap() error { return e.error }
 
-// apply removes the pods and workloads that leave the set, and the pods whose ports move to others; stores the objects, and
-// starts or changes the pods; and removes the objects that leave.
+// apply removes the pods and workloads that leave the set, and the pods and Services whose ports move to others; stores the
+// objects, and starts or changes the pods; and removes the other objects that leave.
 func (t *Transaction) apply(ctx context.Context, r *run) error {
 	if r.outcomes == nil {
 		return t.applyPods(ctx, r)
 	}
 	pods := slices.Clone(r.moving)
 	var workloads []store.Workload
-	var rest []kindnames.ObjectRef
+	var yielding, rest []kindnames.ObjectRef
 	for _, m := range r.leaving {
 		switch {
 		case m.Kind == "":
@@ -226,11 +232,16 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 				return err
 			}
 			workloads = append(workloads, w)
+		case t.yields(m, r.Stored):
+			yielding = append(yielding, kindnames.ObjectRef{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name})
 		default:
 			rest = append(rest, kindnames.ObjectRef{Kind: m.Kind, Namespace: m.Namespace, Name: m.Name})
 		}
 	}
 	if err := controller.RemoveAll(ctx, t.env, t.dirs, workloads, pods, podclient.StopOptions{Progress: t.env.ErrOut}); err != nil {
+		return err
+	}
+	if err := objects.DeleteWithPods(ctx, t.env, t.dirs, yielding); err != nil {
 		return err
 	}
 	if err := r.StartInOrder(ctx, nil); err != nil {
@@ -245,6 +256,15 @@ func (t *Transaction) apply(ctx context.Context, r *run) error {
 		}
 	}
 	return objects.DeleteWithPods(ctx, t.env, t.dirs, rest)
+}
+
+// yields reports whether a member is a Service with an address or a node port that another one is to have.
+func (t *Transaction) yields(m store.SetMember, next []manifest.Object) bool {
+	if m.Kind != pod.KindService {
+		return false
+	}
+	old, err := t.dirs.Object(m.Kind, m.Namespace, m.Name)
+	return err == nil && slices.ContainsFunc(next, func(o manifest.Object) bool { return o.Stored.Service != nil && o.Stored.Service.Clashes(old.Service) })
 }
 
 // awaitReady waits until all pods are ready and all workloads available or complete. It returns the status of the pods, in the

@@ -49,7 +49,7 @@ func Edit(env *cmdutil.Env, dirs store.Dirs, ref kindnames.ObjectRef, dryRun cmd
 	if err != nil || k.Verb == "unchanged" || dryRun != cmdutil.DryRunNone {
 		return k.Verb != "unchanged", err
 	}
-	if err := assignAddresses(dirs, []Change{k}); err != nil {
+	if err := assignAddresses(dirs, []Change{k}, nil); err != nil {
 		return false, err
 	}
 	if err := dirs.PutObject(k.Object); err != nil {

@@ -45,7 +45,7 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, err
 	}
-	if err := assignAddresses(dirs, changes); err != nil {
+	if err := assignAddresses(dirs, changes, nil); err != nil {
 		return nil, nil, err
 	}
 	var secrets []*pod.Object
@@ -66,13 +66,47 @@ func Apply(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, out io.
 	return stored, bound, err
 }
 
-// assignAddresses assigns addresses to new Services that need them.
-func assignAddresses(dirs store.Dirs, changes []Change) error {
+// CheckServices returns an error if the Services among objects could not have the addresses and node ports that they name,
+// once those that leave are removed. It changes nothing.
+func CheckServices(env *cmdutil.Env, dirs store.Dirs, objects []manifest.Object, leaves func(*pod.Object) bool) error {
+	var changes []Change
+	for _, o := range objects {
+		if o.Stored.Service == nil {
+			continue
+		}
+		stored, service := *o.Stored, *o.Stored.Service
+		service.Ports = slices.Clone(service.Ports)
+		o.Stored, stored.Service = &stored, &service
+		k, err := Compare(env, dirs, &o)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, k)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return assignAddresses(dirs, changes, leaves)
+}
+
+// assignAddresses assigns addresses to new Services that need them. What a Service that is changed had, another may have
+// now, and what one that leaves has.
+func assignAddresses(dirs store.Dirs, changes []Change, leaves func(*pod.Object) bool) error {
 	all, err := dirs.Objects(pod.KindService, "")
 	if err != nil {
 		return fmt.Errorf("cannot allocate addresses of Services: %w", err)
 	}
 	networks := dirs.Networks(all)
+	all = slices.DeleteFunc(all, func(o *pod.Object) bool {
+		return leaves != nil && leaves(o) || slices.ContainsFunc(changes, func(k Change) bool {
+			return k.Object.Kind == o.Kind && k.Object.Namespace == o.Namespace && k.Object.Name == o.Name
+		})
+	})
+	for _, k := range changes {
+		if k.Object.Kind == pod.KindService {
+			all = append(all, k.Object)
+		}
+	}
 	var errs []error
 	for _, k := range changes {
 		if k.Object.Kind != pod.KindService || k.Verb == "unchanged" {
@@ -87,7 +121,6 @@ func assignAddresses(dirs store.Dirs, changes []Change) error {
 		if err := assignNodePorts(k, all); err != nil {
 			errs = append(errs, err)
 		}
-		all = append(all, k.Object)
 	}
 	return errors.Join(errs...)
 }
