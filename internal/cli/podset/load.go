@@ -213,14 +213,20 @@ func (t *Transaction) remoteDigest(ctx context.Context) (digest string, ok bool,
 	if !is || len(t.Files) != 1 {
 		return "", false, nil
 	}
-	if _, digest, is := strings.Cut(name, "@"); is {
-		return digest, true, nil
+	var img pod.Image
+	if _, pinned, is := strings.Cut(name, "@"); is {
+		digest = pinned
+		img, _ = t.images.Resolve(name)
+	} else if digest, img, err = t.images.Head(ctx, name, t.env.Pull); err != nil {
+		if image.IsTransient(err) {
+			return "", false, err
+		}
+		return "", false, nil // not every registry answers HEAD
 	}
-	digest, _, err = t.images.Head(ctx, name, t.env.Pull)
-	if err != nil && !image.IsTransient(err) { // not every registry answers HEAD
-		return "", false, nil
+	if img.ID != "" {
+		digest = img.Digest // of the artifact, if the name stands for an index
 	}
-	return digest, err == nil, err
+	return digest, true, nil
 }
 
 // options returns the options of a run of a version: it is admitted as it was when it was new.
