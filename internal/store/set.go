@@ -27,6 +27,7 @@ const (
 // a file of their own.
 type Set struct {
 	Source  string      `json:"source"` // as the user has named it
+	Report  SetReport   `json:"report,omitzero"`
 	State   SetState    `json:"state"`
 	Boot    string      `json:"boot"`              // boot id of the boot in which its pods were started last
 	Current *SetVersion `json:"current,omitempty"` // the last version that was ready; nil if there was none
@@ -38,6 +39,12 @@ type Set struct {
 	Rejected    []SetReject       `json:"rejected,omitempty"`   // newest last
 	History     []SetChange       `json:"history,omitempty"`    // newest last
 	Retag       map[string]string `json:"retag,omitempty"`      // ids of images whose names are being moved to them, by their references
+}
+
+// SetReport is where podrun follow reports how changes have ended.
+type SetReport struct {
+	URL     string `json:"url"`               // "": nowhere
+	KeyFile string `json:"keyFile,omitempty"` // with the key of the signature
 }
 
 // SetVersion is one version of a set. A set of podrun update has pods whose manifests stay the same: its versions differ in

@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/image"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
+	"github.com/podrun/podrun/internal/cli/internal/setreport"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/systemd"
@@ -30,8 +31,8 @@ type Options struct {
 	UnsafeSysctls []string
 	Strict        bool // objects without effect are an error
 
-	// Changed is called with each change that has ended.
-	Changed func(store.SetChange)
+	// Report is where changes are reported from now on; nil: where the record says.
+	Report *store.SetReport
 	// Restart starts the pods of an update, if a unit of systemd does that; else nil.
 	Restart func(context.Context) error
 }
@@ -107,6 +108,9 @@ func Begin(env *cmdutil.Env, o Options) (t *Transaction, err error) {
 	}
 	if t.record == nil {
 		t.record = &store.Set{}
+	}
+	if o.Report != nil {
+		t.record.Report = *o.Report
 	}
 	if t.record.Next == nil { // there is nothing from which to go back
 		t.record.State = store.SetSettled
@@ -309,10 +313,22 @@ func (t *Transaction) settle(change store.SetChange) error {
 	if err := t.retag(); err != nil {
 		return err
 	}
-	if t.Changed != nil {
-		t.Changed(change)
-	}
+	t.report(change)
 	return t.dirs.PruneSetManifests(t.Name, t.record)
+}
+
+// report posts how a change has ended. A report that fails changes nothing in the set.
+func (t *Transaction) report(change store.SetChange) {
+	if t.record.Report.URL == "" {
+		return
+	}
+	webhook, err := setreport.New(t.record.Report)
+	if err == nil {
+		err = webhook.Post(context.Background(), t.Name, change) // an interrupted change is reported, too
+	}
+	if err != nil {
+		t.env.Warn(err)
+	}
 }
 
 func changeTo(v *store.SetVersion, result store.SetResult) store.SetChange {

@@ -4,6 +4,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -74,12 +75,10 @@ func changeFlags() []cli.Flag {
 
 // followOptions are the command line of follow.
 type followOptions struct {
-	env       *cmdutil.Env
-	set       podset.Options
-	once      bool
-	every     time.Duration
-	report    string
-	reportKey string
+	env   *cmdutil.Env
+	set   podset.Options
+	once  bool
+	every time.Duration
 }
 
 // Complete implements cmdutil.Command.
@@ -90,7 +89,7 @@ func (o *followOptions) Complete(c *cli.Context) (err error) {
 		Rules: podset.Rules{Retry: c.Bool("retry"), AllowOlder: c.Bool("allow-older")},
 	}
 	o.once, o.every = c.Bool("once"), c.Duration("every")
-	o.report, o.reportKey = c.String("report"), c.String("report-key")
+	o.set.Report = &store.SetReport{URL: c.String("report"), KeyFile: c.String("report-key")}
 	o.env.Policy, o.env.Pull = c.String("policy"), o.env.RegistryOptions(c)
 	o.env.ArtifactPath, o.env.EnvFiles = c.String("path"), c.StringSlice("env-file")
 	return nil
@@ -105,30 +104,25 @@ func (o *followOptions) Validate() (err error) {
 		return cmdutil.UsageErrorf("follow", "follow reads artifacts, directories and files, not %s", resource.DisplayName(o.set.Files[0]))
 	case o.every <= 0:
 		return cmdutil.UsageErrorf("follow", "--every must not be %v", o.every)
-	case o.report == "" && o.reportKey != "":
+	case o.set.Report.URL == "" && o.set.Report.KeyFile != "":
 		return cmdutil.UsageErrorf("follow", "--report-key requires --report")
 	}
-	if o.report != "" {
-		if err := o.useWebhook(); err != nil {
-			return err
-		}
+	if err := o.validateReport(); err != nil {
+		return err
 	}
 	o.set.Name, err = resource.SetName(o.set.Name, o.set.Files[0])
 	return errors.Join(err, o.set.Validate("follow"))
 }
 
-// useWebhook makes changes reported. A report that fails changes nothing in the set.
-func (o *followOptions) useWebhook() error {
-	webhook, err := setreport.New(o.report, o.reportKey)
-	if err != nil {
-		return err
+// validateReport checks where changes are reported.
+func (o *followOptions) validateReport() (err error) {
+	if o.set.Report.URL == "" {
+		return nil
 	}
-	o.set.Changed = func(change store.SetChange) {
-		if err := webhook.Post(context.Background(), o.set.Name, change); err != nil { // an interrupted change is reported, too
-			o.env.Warn(err)
-		}
+	if _, err = setreport.New(*o.set.Report); err == nil && o.set.Report.KeyFile != "" {
+		o.set.Report.KeyFile, err = filepath.Abs(o.set.Report.KeyFile) // rollback reads it too
 	}
-	return nil
+	return err
 }
 
 // Run looks at the source, once or until it is interrupted.

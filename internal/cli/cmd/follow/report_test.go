@@ -30,12 +30,16 @@ func TestReport(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
-	look := func(currency string) clitest.Result {
+	write := func(currency string) {
 		t.Helper()
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\ndata: {currency: " + currency + "}\n"
 		if err := os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	look := func(currency string) clitest.Result {
+		t.Helper()
+		write(currency)
 		return h.Run("follow", "--once", "--stable", "0s", "--name", "shop", "--report", server.URL, dir)
 	}
 	for _, word := range []string{"applied", "unchanged"} {
@@ -49,6 +53,24 @@ func TestReport(t *testing.T) {
 	}
 	if all := strings.Join(reported, ", "); all != "shop Applied, shop Applied" {
 		t.Errorf("reported: %s", all)
+	}
+
+	// Changes by hand are reported to the same webhook, until the set is followed without it.
+	reported, answer = nil, http.StatusOK
+	write("USD")
+	for _, command := range [][]string{{"apply", "--atomic", "--stable", "0s", "--name", "shop", "-f", dir}, {"follow", "rollback", "--stable", "0s", "shop"}} {
+		if got := h.Run(command...); got.Code != 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+	write("JPY")
+	for _, command := range [][]string{{"follow", "--once", "--stable", "0s", "--name", "shop", dir}, {"follow", "rollback", "--stable", "0s", "shop"}} {
+		if got := h.Run(command...); got.Code != 0 {
+			t.Errorf("%+v", got)
+		}
+	}
+	if all := strings.Join(reported, ", "); all != "shop Applied, shop RolledBack" {
+		t.Errorf("reported by hand: %s", all)
 	}
 	if got := h.Run("follow", "--once", "--report-key", "x", dir); got.Code != 2 || !strings.Contains(got.Err, "--report-key requires --report") {
 		t.Errorf("%+v", got)

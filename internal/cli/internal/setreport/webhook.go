@@ -31,21 +31,21 @@ type Webhook struct {
 // tryTime is how long one request may take (notification-controller: docs/spec).
 const tryTime = 15 * time.Second
 
-// New returns the webhook at an address. keyFile has the key of the signature; "" for none.
-func New(address, keyFile string) (*Webhook, error) {
-	to, err := url.Parse(address)
+// New returns the webhook of a set.
+func New(r store.SetReport) (*Webhook, error) {
+	to, err := url.Parse(r.URL)
 	if err != nil || to.Scheme != "https" && to.Scheme != "http" || to.Host == "" {
-		return nil, report.New(report.Usage, "", "--report cannot be %q: use https://HOST/PATH", address)
+		return nil, report.New(report.Usage, "", "--report cannot be %q: use https://HOST/PATH", r.URL)
 	}
 	w := &Webhook{address: to, pauses: []time.Duration{2 * time.Second, 8 * time.Second}, client: http.Client{Timeout: tryTime, CheckRedirect: sameServer}}
-	if keyFile == "" {
+	if r.KeyFile == "" {
 		return w, nil
 	}
-	if w.key, err = os.ReadFile(keyFile); err != nil {
+	if w.key, err = os.ReadFile(r.KeyFile); err != nil {
 		return nil, fmt.Errorf("read the key of reports: %w", err)
 	}
 	if w.key = bytes.TrimRight(w.key, "\r\n"); len(w.key) == 0 {
-		return nil, report.New(report.Usage, "", "--report-key %s has no key: it is empty", keyFile)
+		return nil, report.New(report.Usage, "", "--report-key %s has no key: it is empty", r.KeyFile)
 	}
 	return w, nil
 }

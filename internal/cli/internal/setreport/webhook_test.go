@@ -31,7 +31,7 @@ func serve(t *testing.T, keyFile string, handler http.HandlerFunc) *Webhook {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	w, err := New(server.URL+"/hook?token=secret", keyFile)
+	w, err := New(store.SetReport{URL: server.URL + "/hook?token=secret", KeyFile: keyFile})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestNewRefuses(t *testing.T) {
 		"read the key of reports: open /nosuch: no such file or directory": {"https://example.org", "/nosuch"},
 		"--report-key " + empty + " has no key: it is empty":               {"https://example.org", empty},
 	} {
-		if _, err := New(args[0], args[1]); err == nil || err.Error() != message {
+		if _, err := New(store.SetReport{URL: args[0], KeyFile: args[1]}); err == nil || err.Error() != message {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
