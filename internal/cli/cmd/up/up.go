@@ -214,6 +214,8 @@ func (o *upOptions) validateWatch() error {
 		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not artifacts")
 	case slices.ContainsFunc(o.files, resource.IsKustomization):
 		return cmdutil.UsageErrorf("up", "--watch watches files and directories, not kustomizations")
+	case o.env.ArtifactPath != "":
+		return cmdutil.UsageErrorf("up", "--watch and --path are mutually exclusive: name the directory itself")
 	}
 	for _, file := range o.files {
 		if file == "-" || resource.IsURL(file) {

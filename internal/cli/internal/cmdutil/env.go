@@ -58,7 +58,7 @@ type Env struct {
 	Policy        string // the value of --policy, "" if not given
 
 	Pull         image.PullOptions // how registries are reached for artifacts with manifests
-	ArtifactPath string            // --path: the directory of an artifact; "": all of it
+	ArtifactPath string            // --path: the directory in an artifact or a directory; "": all of it
 	AllowRemote  bool              // --allow-remote: kustomizations may have remote bases
 	EnvFiles     []string          // --env-file: variables for manifests and compose files
 	Compose      Compose           // for compose files

@@ -38,7 +38,7 @@ func EnvFileFlag() cli.Flag {
 
 // PathFlag returns the flag --path.
 func PathFlag() cli.Flag {
-	return &cli.StringFlag{Name: "path", Usage: "of oci:// and oci: only the manifests, or the kustomization, in this `DIRECTORY` of the artifact"}
+	return &cli.StringFlag{Name: "path", Usage: "of an artifact or a directory only the manifests, or the kustomization, in this `DIRECTORY` of it"}
 }
 
 // KustomizeFlag returns the flag -k.

@@ -21,6 +21,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/progress"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
+	"github.com/podrun/podrun/internal/store"
 )
 
 // In the place of a FILE oci://REFERENCE is an artifact with manifests in a registry, oci:DIRECTORY[:NAME] one in an OCI
@@ -47,10 +48,51 @@ type artifact struct {
 	files []string
 
 	kustomization string // its directory; "": the files are manifests
+
+	lock *store.FileLock // of makeArtifactDir
 }
 
 // remove removes the files.
-func (a *artifact) remove() { os.RemoveAll(filepath.Dir(a.top)) }
+func (a *artifact) remove() {
+	os.RemoveAll(filepath.Dir(a.top))
+	a.lock.Close()
+}
+
+// artifactDirs begins the names of the directories for the files of artifacts.
+const artifactDirs = "artifact-"
+
+// makeArtifactDir makes a directory for the files of an artifact. It returns a lock that whoever uses such a directory holds
+// shared: if nobody does, killed commands have left the directories, and they are removed.
+func makeArtifactDir(runtime string) (dir string, lock *store.FileLock, err error) {
+	if err := os.MkdirAll(runtime, 0o700); err != nil {
+		return "", nil, err
+	}
+	if lock, err = store.OpenFileLock(filepath.Join(runtime, "artifacts.lock")); err != nil {
+		return "", nil, err
+	}
+	alone, err := lock.TryExclusive()
+	if err == nil && alone {
+		err = removeAll(filepath.Join(runtime, artifactDirs+"*"))
+	}
+	if err == nil {
+		err = lock.Shared()
+	}
+	if err == nil {
+		dir, err = os.MkdirTemp(runtime, artifactDirs)
+	}
+	if err != nil {
+		lock.Close()
+	}
+	return dir, lock, err
+}
+
+func removeAll(pattern string) error {
+	found, err := filepath.Glob(pattern)
+	for _, path := range found {
+		err = errors.Join(err, os.RemoveAll(path))
+	}
+	return err
+}
 
 // name returns the name of one of its files for messages.
 func (a *artifact) name(file string) string {
@@ -80,26 +122,21 @@ func openArtifact(env *cmdutil.Env, file string) (*artifact, error) {
 		return nil, fmt.Errorf("cannot read the manifests %s: %w", file, err)
 	}
 	dirs, err := env.Dirs()
-	if err == nil {
-		err = os.MkdirAll(dirs.Runtime, 0o700)
-	}
 	if err != nil {
 		return nil, err
 	}
-	above, err := os.MkdirTemp(dirs.Runtime, "artifact-")
+	above, lock, err := makeArtifactDir(dirs.Runtime)
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the files of %s: %w", file, err)
 	}
-	a := &artifact{file: file, top: filepath.Join(above, artifactName(file))}
+	a := &artifact{file: file, top: filepath.Join(above, artifactName(file)), lock: lock}
 	a.Digest = img.Digest
 	written, err := copyFiles(img.Layers, a.top)
 	if err == nil {
 		a.Annotations, err = annotationsOf(images, img)
 	}
 	if err == nil {
-		if a.kustomization = a.findKustomization(env.ArtifactPath, written); a.kustomization == "" {
-			a.files, err = a.manifests(env.ArtifactPath, written, img.Artifact)
-		}
+		err = a.find(env.ArtifactPath, written, img.Artifact)
 	}
 	if err != nil {
 		a.remove()
@@ -252,6 +289,14 @@ func copyFile(root *os.Root, name, to string, limit int64) (int64, error) {
 		err = report.New(report.Usage, "", "its files have more than %d MiB", api.MaxArtifact>>20)
 	}
 	return n, errors.Join(err, out.Close())
+}
+
+// find sets the kustomization in the directory sub or, if there is none, the manifests there.
+func (a *artifact) find(sub string, written []string, kind string) (err error) {
+	if a.kustomization = a.findKustomization(sub, written); a.kustomization == "" {
+		a.files, err = a.manifests(sub, written, kind)
+	}
+	return err
 }
 
 // manifests returns the paths of the manifests in the directory sub: of a compose project in the order of its layers,

@@ -58,6 +58,32 @@ func TestCopyFiles(t *testing.T) {
 	}
 }
 
+// TestArtifactDirs: what a killed command has left is removed, and what another one uses stays.
+func TestArtifactDirs(t *testing.T) {
+	runtime := t.TempDir()
+	first, used, err := makeArtifactDir(runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, lock, err := makeArtifactDir(runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(first); err != nil {
+		t.Error(err)
+	}
+	used.Close()
+	lock.Close()
+	third, lock, err := makeArtifactDir(runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if left, _ := filepath.Glob(filepath.Join(runtime, artifactDirs+"*")); !slices.Equal(left, []string{third}) {
+		t.Errorf("of %s and %s there is %s beside %s", first, second, left, third)
+	}
+}
+
 func truncated(path string, size int64) error {
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		return err

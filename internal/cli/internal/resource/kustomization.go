@@ -25,8 +25,8 @@ func FilesOf(env *cmdutil.Env, c *cli.Context, words []string) ([]string, error)
 	files := append(c.StringSlice("filename"), words...)
 	env.AllowRemote = c.Bool("allow-remote")
 	if !c.IsSet("kustomize") {
-		if env.AllowRemote && !slices.ContainsFunc(files, IsArtifact) {
-			return nil, cmdutil.UsageErrorf(commandPath(c), "--allow-remote requires -k, or an artifact")
+		if env.AllowRemote && c.String("path") == "" && !slices.ContainsFunc(files, IsArtifact) {
+			return nil, cmdutil.UsageErrorf(commandPath(c), "--allow-remote requires -k, --path, or an artifact")
 		}
 		return files, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -103,8 +104,8 @@ type Source struct {
 func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	var all []Source
 	var errs []error
-	if env.ArtifactPath != "" && !slices.ContainsFunc(files, IsArtifact) {
-		errs = append(errs, report.New(report.Usage, "podrun up oci://REFERENCE --path DIRECTORY", "--path chooses a directory of an artifact, and no file is one"))
+	if env.ArtifactPath != "" && !slices.ContainsFunc(files, func(file string) bool { return IsArtifact(file) || isDirectory(file) }) {
+		errs = append(errs, report.New(report.Usage, "podrun up oci://REFERENCE --path DIRECTORY", "--path chooses a directory in an artifact or a directory, and no file is one"))
 	}
 	vars, err := Variables(env)
 	if err != nil {
@@ -120,16 +121,20 @@ func ReadFiles(env *cmdutil.Env, files []string) ([]Source, error) {
 	}
 	for _, file := range files {
 		dir, built := strings.CutPrefix(file, kustomizePrefix)
-		if !IsArtifact(file) && !built {
+		inside := env.ArtifactPath != "" && isDirectory(file)
+		if !IsArtifact(file) && !built && !inside {
 			plain = append(plain, file)
 			continue
 		}
 		read()
 		var sources []Source
 		var err error
-		if built {
+		switch {
+		case built:
 			sources, err = readKustomization(env, dir, dir, vars)
-		} else {
+		case inside:
+			sources, err = readInside(env, file, vars)
+		default:
 			sources, err = readArtifact(env, file, vars)
 		}
 		all, errs = append(all, sources...), append(errs, err)
@@ -168,12 +173,7 @@ func readArtifact(env *cmdutil.Env, file string, vars map[string]string) ([]Sour
 		return nil, err
 	}
 	defer a.remove()
-	var sources []Source
-	if a.kustomization != "" {
-		sources, err = readKustomization(env, a.kustomization, a.kustomization, vars)
-	} else {
-		sources, err = readAll(env, a.files, a.files, vars, true)
-	}
+	sources, err := a.read(env, a.files, vars, true)
 	for i := range sources {
 		sources[i].Name, sources[i].Artifact = a.name(sources[i].Name), &a.Artifact
 		for j := range sources[i].Warnings {
@@ -188,6 +188,36 @@ func readArtifact(env *cmdutil.Env, file string, vars map[string]string) ([]Sour
 		errs = append(errs, renamed{part, a})
 	}
 	return sources, errors.Join(errs...)
+}
+
+// readInside reads what is in the directory of --path in a directory, as if an artifact had the files.
+func readInside(env *cmdutil.Env, dir string, vars map[string]string) ([]Source, error) {
+	a := &artifact{file: dir, top: dir}
+	var files []string
+	var err error
+	if fs.ValidPath(env.ArtifactPath) { // find reports others, and one that does not exist
+		err = fs.WalkDir(os.DirFS(dir), env.ArtifactPath, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() {
+				files = append(files, name)
+			}
+			return err
+		})
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = a.find(env.ArtifactPath, files, "")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the manifests %s: %w", dir, err)
+	}
+	return a.read(env, []string{dir}, vars, false)
+}
+
+// read reads the manifests, or builds the kustomization. The other arguments are those of readAll.
+func (a *artifact) read(env *cmdutil.Env, given []string, vars map[string]string, foreign bool) ([]Source, error) {
+	if a.kustomization != "" {
+		return readKustomization(env, a.kustomization, a.kustomization, vars)
+	}
+	return readAll(env, given, a.files, vars, foreign)
 }
 
 // readAll reads files, and converts compose files. given are the files and directories that the user names. Files of others
@@ -272,11 +302,16 @@ func IsManifestName(name string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name))
 }
 
+func isDirectory(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.IsDir()
+}
+
 // expandDirectories replaces each directory by its manifests, sorted by name.
 func expandDirectories(files []string) (out []string, err error) {
 	var errs []error
 	for _, file := range files {
-		if info, err := os.Stat(file); err != nil || !info.IsDir() {
+		if !isDirectory(file) {
 			out = append(out, file) // reading it reports the error
 			continue
 		}
