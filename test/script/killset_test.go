@@ -284,7 +284,7 @@ func TestKilledSets(t *testing.T) {
 	b.must("up", "-d", "--wait", b.source("mine"))
 	begun := time.Now()
 	b.succeed(b.follow("v1"))
-	change := time.Since(begun)
+	spans := map[bool]float64{false: float64(time.Since(begun)), true: float64(time.Since(begun))} // within which a change, and its way back, is killed
 	b.mine = b.beside()
 	b.isOf("v1", "at first")
 	rounds := 5
@@ -294,11 +294,15 @@ func TestKilledSets(t *testing.T) {
 	kills := map[string]int{}
 	for i := range rounds {
 		target, all := "v2", i%2 == 1
-		m := moment{after: time.Duration(float64(change) * (float64(i/2%10) + rand.Float64()) / 10)}
-		if i%5 == 4 {
-			target, m.wayBack = "bad", true
+		m := moment{wayBack: i%5 == 4}
+		if m.wayBack {
+			target = "bad"
 		}
+		m.after = time.Duration(spans[m.wayBack] * (float64(i/2%10) + rand.Float64()) / 10)
 		late := !b.killed(target, m, all)
+		if spans[m.wayBack] *= 1.05; late {
+			spans[m.wayBack] *= 0.8
+		}
 		state, version := b.record()
 		when := fmt.Sprintf("round %d: after a kill in the change to %s, %+v, all: %v, too late: %v, now %s with %s:", i+1, target, m, all, late, state, version)
 		t.Log(when)
