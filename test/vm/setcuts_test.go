@@ -150,7 +150,7 @@ version=$(current)
 mine=$(others)
 sudo iptables -I INPUT -p tcp --dport 5100 -j REJECT --reject-with tcp-reset
 begun=$(date +%s)
-if follow 2>err; then echo 'there is a registry' >&2; exit 1; fi
+if follow >&2 2>err; then echo 'there is a registry' >&2; exit 1; fi
 took=$(($(date +%s) - begun))
 cat err >&2
 grep -q 'connection refused' err
