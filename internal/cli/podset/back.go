@@ -122,7 +122,8 @@ func (t *Transaction) back(ctx context.Context, reason string) error {
 	if t.record.Current != nil {
 		change.Former = t.record.Current.Digest
 	}
-	return t.settle(change)
+	// A name that the user has given to an image stays there if the next update is to try it.
+	return t.settle(change, reason != errInterrupted.Error() || t.record.Interrupted.Times >= maxInterrupted)
 }
 
 // returnTo applies the version to which the set goes back, and waits for it.

@@ -297,13 +297,13 @@ func (t *Transaction) change(ctx context.Context, next *version, result store.Se
 	}
 	t.record.Former, t.record.Current, t.record.Next = t.record.Current, next.SetVersion, nil
 	t.record.Interrupted = store.SetInterrupted{} // the version was not the cause
-	return t.settle(change)
+	return t.settle(change, true)
 }
 
-// settle records the end of a change, and moves the names of images.
-func (t *Transaction) settle(change store.SetChange) error {
+// settle records the end of a change, and with retag moves the names of images.
+func (t *Transaction) settle(change store.SetChange, retag bool) error {
 	t.record.State, t.record.Boot, t.record.Next, t.record.Reason = store.SetSettled, store.BootID(), nil, ""
-	if t.record.Current != nil {
+	if t.record.Current != nil && retag {
 		t.record.Retag = t.record.Current.Pins
 	}
 	t.record.AddHistory(change)
@@ -353,7 +353,7 @@ func (t *Transaction) again(ctx context.Context, v *version) error {
 	change := changeTo(v.SetVersion, store.SetApplied)
 	change.Former = t.record.Current.Digest
 	t.record.Current = v.SetVersion
-	return t.settle(change)
+	return t.settle(change, true)
 }
 
 // start starts the current version after a restart of the machine. It does not wait until the pods are ready, and reports

@@ -156,7 +156,7 @@ var PullPolicies = map[string]string{
 // pinImages sets the image IDs of a pod where names do not determine them. While podrun update changes the pod these are the
 // images of the version that it starts. As long as names are being moved to images, they are these images. After a way back,
 // if a pull would contact a registry each time, they are the images that the pod had before. A change that was interrupted
-// is over: names stand for the images before it.
+// is over: names decide.
 func (r *Run) pinImages(p *Target) error {
 	if p.Pinned != nil {
 		return nil
