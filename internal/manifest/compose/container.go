@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -137,9 +138,13 @@ func (s *service) setSecurityOptions() {
 	}
 }
 
+// defaultPeriod is the kernel's period of cpu_quota, in microseconds.
+const defaultPeriod = 100_000
+
 // setResources sets limits and requests, which deploy.resources has, or attributes of older versions.
 func (s *service) setResources() {
 	limits, requests := object{}, object{}
+	limits.set("cpu", cpu(float32(s.CPUQuota)/float32(cmp.Or(s.CPUPeriod, defaultPeriod))))
 	limits.set("cpu", cpu(s.CPUS))
 	limits.set("memory", bytesOf(s.MemLimit))
 	limits.set("pids", max(0, s.PidsLimit)) // -1 is no limit
@@ -155,6 +160,9 @@ func (s *service) setResources() {
 			requests.set("memory", bytesOf(r.MemoryBytes))
 			s.setDeviceRequests(r.Devices)
 		}
+	}
+	if s.MemSwapLimit != 0 && bytesOf(s.MemSwapLimit) != limits["memory"] {
+		s.warn(s.at("memswap_limit"), "has no effect: a container with a limit of memory never swaps")
 	}
 	resources := object{}
 	resources.set("limits", limits)

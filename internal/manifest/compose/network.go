@@ -1,8 +1,10 @@
 package compose
 
 import (
+	"encoding/json"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +42,24 @@ func (s *service) setNamespaces() {
 		}
 		s.setBy[key] = s.Name
 		s.sysctls = append(s.sysctls, object{"name": name, "value": value})
+	}
+}
+
+// checkAddresses refuses the address of a service that the files use elsewhere: the service gets another one.
+func (c *converter) checkAddresses() {
+	text, _ := json.Marshal(c.objects) // of texts and numbers
+	for _, name := range c.project.ServiceNames() {
+		networks := c.project.Services[name].Networks
+		for _, network := range slices.Sorted(maps.Keys(networks)) {
+			if networks[network] == nil {
+				continue
+			}
+			for _, a := range [][2]string{{"ipv4_address", networks[network].Ipv4Address}, {"ipv6_address", networks[network].Ipv6Address}} {
+				if a[1] != "" && regexp.MustCompile(`\b`+regexp.QuoteMeta(a[1])+`\b`).Match(text) {
+					c.refuse([]string{"services", name, "networks", network, a[0]}, "is refused: "+ownNames+", and another value of the files has this one: use the name %s", name)
+				}
+			}
+		}
 	}
 }
 

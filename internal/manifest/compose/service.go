@@ -45,6 +45,7 @@ func (c *converter) convert() {
 			c.addPod(name)
 		}
 	}
+	c.checkAddresses()
 }
 
 // service is a service while its container is made.
