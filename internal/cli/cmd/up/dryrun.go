@@ -68,7 +68,7 @@ func (o *runOptions) runDry(ctx context.Context) error {
 	return nil
 }
 
-// runDryServer does everything that can fail before a pod exists, except pulling images.
+// runDryServer does everything that can fail before a pod exists, except pulling and building images.
 func (o *runOptions) runDryServer(ctx context.Context) error {
 	signals, stop := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -77,7 +77,8 @@ func (o *runOptions) runDryServer(ctx context.Context) error {
 		return err
 	}
 	defer l.Release()
-	if err := cmdutil.Interruptible(ctx, signals, l.PrepareDryRun); err != nil {
+	prepare := func(ctx context.Context) error { return l.PrepareDryRun(ctx, o.builds) }
+	if err := cmdutil.Interruptible(ctx, signals, prepare); err != nil {
 		return err
 	}
 	var errs []error

@@ -86,7 +86,7 @@ func (o *runOptions) removeLeaving(ctx context.Context, signals <-chan os.Signal
 func (o *runOptions) load(ctx context.Context) (*podup.Run, follow.ExitCodeFrom, error) {
 	env := o.env
 	docs, err := o.loadManifests()
-	if err == nil {
+	if err == nil && o.dryRun == cmdutil.DryRunNone {
 		err = imagebuild.BuildChanged(ctx, env, o.builds, env.Compose.Build)
 	}
 	if err != nil {

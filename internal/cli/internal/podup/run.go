@@ -25,6 +25,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -420,8 +421,8 @@ func (r *Run) options() (manifest.BuildOptions, error) {
 	}, nil
 }
 
-// PrepareDryRun is Prepare without pulls. It makes Plans only for pods whose images are all present.
-func (r *Run) PrepareDryRun(ctx context.Context) error {
+// PrepareDryRun is Prepare without pulls and builds. It makes Plans only for pods whose images are all present.
+func (r *Run) PrepareDryRun(ctx context.Context, builds []api.Build) error {
 	for _, p := range r.Targets {
 		p.Recreate = podclient.IsEnding(p.Pod) // it would be started again after its end
 	}
@@ -446,6 +447,8 @@ func (r *Run) PrepareDryRun(ctx context.Context) error {
 		switch {
 		case err == nil:
 			found[u] = img
+		case slices.ContainsFunc(builds, func(b api.Build) bool { return b.Image == u.Ref }):
+			fmt.Fprintf(r.Env.ErrOut, "podrun: image %s is not present: it would be built\n", u.Ref)
 		case u.Policy == image.Never || u.ID != "":
 			errs = append(errs, fmt.Errorf("cannot use image %s: %w", u.Ref, err))
 		default:
