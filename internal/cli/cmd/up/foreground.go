@@ -126,8 +126,13 @@ func (f *foregroundHooks) followPods(ctx context.Context, startErr error, signal
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
 }
 
+// reportKeepsRunning says that a pod is not removed.
 func reportKeepsRunning(env *cmdutil.Env, p *podup.Target) {
-	fmt.Fprintf(env.ErrOut, "podrun: pod %s keeps running; podrun down %s removes it\n", p.Pod.Name, p.Pod.Name)
+	state := "keeps running"
+	if st, err := podview.StatusOf(p.Pod); err == nil && st.Phase.Terminal() {
+		state = "has ended"
+	}
+	fmt.Fprintf(env.ErrOut, "podrun: pod %s %s; podrun down %s removes it\n", p.Pod.Name, state, p.Pod.Name)
 }
 
 // isDependencyFailure reports whether a pod was not started because another one has failed.
