@@ -24,11 +24,14 @@ func (o *Observed) endOutdatedRuns(plan *pod.Plan, now Now) {
 			if !c.live() || c.Kill != nil {
 				continue
 			}
-			c.Kill = &Kill{Why: KillReplaced, Since: now, GraceEnd: now.Boot + grace(plan.GraceSeconds)}
-			reason := "definition changed" // the kubelet's message
+			length, reason := plan.GraceSeconds, "definition changed" // the kubelet's message
 			if planned.RestartRequested {
 				reason = "restart requested"
 			}
+			if planned.RestartGraceSeconds != nil {
+				length = *planned.RestartGraceSeconds
+			}
+			c.Kill = &Kill{Why: KillReplaced, Since: now, GraceEnd: now.Boot + grace(length)}
 			o.note(now, pod.Normal, eventKilling, planned.Name, fmt.Sprintf("Container %s %s, will be restarted", planned.Name, reason))
 		}
 	}

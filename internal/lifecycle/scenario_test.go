@@ -37,7 +37,7 @@ import (
 //	recovered                  another supervisor recovers the pod
 //	pause | unpause            a user pauses or resumes the pod
 //	changed NAME… the plan has another revision of these containers, with another image
-//	restart NAME…              the same, because a user requests a restart
+//	restart NAME… [grace=N]    the same, because a user requests a restart
 //	deadline N                 the plan has another activeDeadlineSeconds
 //	manual | auto              whether actions are answered by themselves
 //	hang NAME                  starts of this container are not answered

@@ -193,7 +193,7 @@ func (w *world) step(words []string) (err error) {
 	case "stop":
 		return w.stop(args)
 	case "changed", "restart":
-		w.changed(plain, verb == "restart")
+		return w.changed(plain, args, verb == "restart")
 	case "deadline":
 		w.plan.ActiveDeadlineSeconds, err = strconv.ParseInt(plain[0], 10, 64)
 		w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Replanned})
@@ -225,14 +225,11 @@ func (w *world) step(words []string) (err error) {
 }
 
 func (w *world) stop(args map[string]string) error {
-	e := Event{At: w.now(), Kind: StopRequested}
-	if s, ok := args["grace"]; ok {
-		g, err := strconv.ParseInt(s, 10, 64)
-		if err != nil {
-			return err
-		}
-		e.GraceSeconds = &g
+	grace, err := graceOf(args)
+	if err != nil {
+		return err
 	}
+	e := Event{At: w.now(), Kind: StopRequested, GraceSeconds: grace}
 	if reason, ok := args["for"]; ok {
 		e.Reason = reason
 	}
@@ -240,12 +237,26 @@ func (w *world) stop(args map[string]string) error {
 	return nil
 }
 
+// graceOf returns the grace period that a step names, or nil.
+func graceOf(args map[string]string) (*int64, error) {
+	text, set := args["grace"]
+	if !set {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return &n, err
+}
+
 // changed gives containers another revision.
-func (w *world) changed(names []string, restart bool) {
+func (w *world) changed(names []string, args map[string]string, restart bool) error {
+	grace, err := graceOf(args)
+	if err != nil {
+		return err
+	}
 	for _, list := range [][]pod.Container{w.plan.InitContainers, w.plan.Containers} {
 		for i := range list {
 			if slices.Contains(names, list[i].Name) {
-				list[i].Revision, list[i].RestartRequested = list[i].Revision+1, restart
+				list[i].Revision, list[i].RestartRequested, list[i].RestartGraceSeconds = list[i].Revision+1, restart, grace
 				if !restart {
 					list[i].Image = fmt.Sprintf("%s:%d", firstImage, list[i].Revision)
 				}
@@ -253,6 +264,7 @@ func (w *world) changed(names []string, restart bool) {
 		}
 	}
 	w.seen.Apply(&w.plan, Event{At: w.now(), Kind: Replanned})
+	return nil
 }
 
 func (w *world) measured(bytes string, args map[string]string) (err error) {

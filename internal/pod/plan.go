@@ -137,8 +137,10 @@ type Container struct {
 	// of another revision is ended and replaced.
 	Revision int `json:"revision,omitempty"`
 
-	// RestartRequested reports that the latest change was only a request to restart the container.
-	RestartRequested bool `json:"restartRequested,omitempty"`
+	// RestartRequested reports that the latest change was only a request to restart the container, with
+	// RestartGraceSeconds instead of the pod's grace period, unless it is nil.
+	RestartRequested    bool   `json:"restartRequested,omitempty"`
+	RestartGraceSeconds *int64 `json:"restartGraceSeconds,omitempty"`
 
 	// Args is the whole argv; $(VAR) in it is expanded when the container is created, and Args[0]
 	// is looked up in its PATH. Env, KEY=value, has the image's variables and the container's

@@ -59,7 +59,7 @@ func updatedContainers(plan, built []pod.Container, old, new []corev1.Container,
 		c.Resources, c.OOMScoreAdj, c.Revision = built[i].Resources, built[i].OOMScoreAdj, plan[i].Revision
 		c.Vars = built[i].Vars // they may contain labels and limits, new from the next start on
 		if restart {
-			c.Revision, c.RestartRequested = c.Revision+1, false
+			c.Revision, c.RestartRequested, c.RestartGraceSeconds = c.Revision+1, false, nil
 		}
 		list = append(list, c)
 	}

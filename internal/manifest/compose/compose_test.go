@@ -201,18 +201,6 @@ func TestNames(t *testing.T) {
 	golden.Check(t, "testdata/names/problems.golden", b.String()+warnings(r))
 }
 
-// TestPodLabel makes labels of names.
-func TestPodLabel(t *testing.T) {
-	for name, want := range map[string]string{
-		"web": "web", "a--b": "a--b", "my_db": "my-db", "My.DB": "my-db", "_x_": "x", "___": "",
-		strings.Repeat("a", 70): strings.Repeat("a", 63), strings.Repeat("a", 62) + "_bc": strings.Repeat("a", 62),
-	} {
-		if got := podLabel(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-}
-
 // TestAllFaults: every fault of the files is reported at once, with its line in the user's file: of an anchor, of a file
 // that is included or extended, in the order of the files.
 func TestAllFaults(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // annotationSync has the rules of podrun up --watch.
@@ -34,7 +36,7 @@ func (s *service) setWatch() {
 	}
 	for _, w := range s.Develop.Watch {
 		rule := syncRule{
-			Path: w.Path, Action: string(w.Action), Target: w.Target, Container: podLabel(s.Name), Ignore: w.Ignore, Include: w.Include, InitialSync: w.InitialSync,
+			Path: w.Path, Action: string(w.Action), Target: w.Target, Container: api.Label(s.Name), Ignore: w.Ignore, Include: w.Include, InitialSync: w.InitialSync,
 		}
 		copies := w.Action == types.WatchActionSync || w.Action == types.WatchActionSyncRestart
 		switch {

@@ -11,20 +11,12 @@ import (
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
-// podLabel returns the DNS label of a name: of a pod, a container, or a Service.
-func podLabel(name string) string {
-	if dnsLabel(name) {
-		return name
-	}
-	return api.Label(name)
-}
-
 // labelValue returns a name as the value of a label: itself, if Kubernetes can hold it.
 func labelValue(name string) string {
 	if len(name) <= api.MaxLabel && regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`).MatchString(name) {
 		return name
 	}
-	return podLabel(name)
+	return api.Label(name)
 }
 
 // isName reports whether podrun's resolver can answer a name.
@@ -103,10 +95,10 @@ func (c *converter) claimNames() {
 	services := c.project.ServiceNames()
 	for _, name := range services {
 		n := namePath{name, []string{"services", name}}
-		if podLabel(name) == "" {
+		if api.Label(name) == "" {
 			c.refuse(n.path, "cannot be the name of a Pod: use a letter or a digit")
 		}
-		claim(name, n, podLabel(name))
+		claim(name, n, api.Label(name))
 	}
 	for _, name := range services {
 		if s := c.project.Services[name]; onNetwork(s) {
@@ -131,14 +123,14 @@ func (c *converter) names(s types.ServiceConfig) {
 	var services, others []string
 	for _, n := range c.namesOf(s) {
 		list := &services
-		if !dnsLabel(n.name) {
+		if !api.IsLabel(n.name) {
 			list = &others
 		}
 		if !slices.Contains(*list, n.name) {
 			*list = append(*list, n.name)
 		}
 	}
-	if label := podLabel(s.Name); !slices.Contains(services, label) {
+	if label := api.Label(s.Name); !slices.Contains(services, label) {
 		services = append(services, label)
 	}
 	slices.Sort(services)
@@ -147,7 +139,7 @@ func (c *converter) names(s types.ServiceConfig) {
 			"clusterIP": "None", "publishNotReadyAddresses": true,
 			"selector": object{api.LabelProject: labelValue(c.project.Name), api.LabelService: labelValue(s.Name)},
 		}})
-		if name == podLabel(s.Name) && len(others) > 0 {
+		if name == api.Label(s.Name) && len(others) > 0 {
 			meta.annotate(annotationNames, strings.Join(others, ","))
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // onNetwork reports whether a service has the network of pods.
@@ -77,7 +79,7 @@ func (s *service) setHostname() {
 	default:
 		labels := strings.Split(name, ".")
 		for i := range labels {
-			labels[i] = podLabel(labels[i])
+			labels[i] = api.Label(labels[i])
 		}
 		if name = strings.Join(labels, "."); name != s.Hostname {
 			s.warn(s.at("hostname"), "becomes %s", name)

@@ -68,11 +68,6 @@ func (o object) annotate(key, value string) {
 // of a manifest that has the same label.
 const annotationProject = "podrun.dev/compose-project"
 
-// dnsLabel reports whether a Service can have a name.
-func dnsLabel(name string) bool {
-	return len(name) <= api.MaxLabel && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(name)
-}
-
 // toName makes the name of an object of any name: a DNS subdomain.
 func toName(name string) string {
 	return strings.Trim(regexp.MustCompile(`[^a-z0-9.]+`).ReplaceAllString(strings.ToLower(name), "-"), "-.")

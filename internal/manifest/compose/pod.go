@@ -147,7 +147,7 @@ func (c *converter) addPod(first string) {
 	labels := c.networkLabels(config)
 	labels[api.LabelProject], labels[api.LabelService] = labelValue(c.project.Name), labelValue(first)
 	for _, name := range podNames(config) {
-		if other, taken := c.added["Pod/"+name]; taken && podLabel(first) != podLabel(other[1]) { // else claimNames has refused it
+		if other, taken := c.added["Pod/"+name]; taken && api.Label(first) != api.Label(other[1]) { // else claimNames has refused it
 			c.refuse([]string{"services", first}, "is refused: its pod %s has the name of a pod of the service %s", name, other[1])
 		}
 		c.added["Pod/"+name] = []string{"services", first}
@@ -160,7 +160,7 @@ func (c *converter) addPod(first string) {
 // addContainer adds the container of a service to its pod.
 func (c *converter) addContainer(p *podTemplate, config types.ServiceConfig) {
 	s := &service{converter: c, ServiceConfig: config, podTemplate: p, security: object{}}
-	s.container = object{"name": podLabel(config.Name), "image": config.Image}
+	s.container = object{"name": api.Label(config.Name), "image": config.Image}
 	for _, part := range []func(){
 		s.setLabels, s.setCommand, s.setEnvironment, s.setImage, s.setBuild, s.setUser, s.setCapabilities, s.setSecurityOptions, s.setRestart, s.setStop,
 		s.setResources, s.setUlimits, s.setDevices, s.setLogging, s.setHealthcheck, s.setNamespaces, s.setNetwork, s.setPorts, s.setVolumes, s.setFiles, s.setDependencies, s.setWatch,
@@ -186,7 +186,7 @@ func (s *service) annotate(path []string, key, value string) {
 func (s *service) setOption(option, value string) {
 	key := "podrun.dev/" + option
 	if len(s.members) > 1 {
-		key = fmt.Sprintf("%s.podrun.dev/%s", option, podLabel(s.Name))
+		key = fmt.Sprintf("%s.podrun.dev/%s", option, api.Label(s.Name))
 	}
 	s.annotations[key] = value
 }

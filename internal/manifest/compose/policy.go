@@ -14,7 +14,7 @@ import (
 const labelNetwork = "compose-network/"
 
 // networkLabel returns the label of a network. Its name is the same in all projects that share it.
-func networkLabel(n types.NetworkConfig) string { return labelNetwork + podLabel(n.Name) }
+func networkLabel(n types.NetworkConfig) string { return labelNetwork + api.Label(n.Name) }
 
 // share reports whether two services have a network in common.
 func share(a, b types.ServiceConfig) bool {
@@ -58,7 +58,7 @@ func (c *converter) checkNetworks() {
 			c.refuse([]string{"networks", name, "driver"}, "is refused: podrun has one network; network_mode: host gives a pod the host's network")
 		}
 		if other, taken := labels[networkLabel(n)]; taken {
-			c.refuse([]string{"networks", name}, "is refused: %s and %s (line %d) both become %s: rename one", name, other, c.files.find("networks", other).line, podLabel(n.Name))
+			c.refuse([]string{"networks", name}, "is refused: %s and %s (line %d) both become %s: rename one", name, other, c.files.find("networks", other).line, api.Label(n.Name))
 		}
 		labels[networkLabel(n)] = name
 	}
@@ -105,7 +105,7 @@ func (c *converter) policy(s types.ServiceConfig) {
 		spec["egress"] = []object{{"to": peers}}
 	}
 	spec["policyTypes"] = types
-	c.add("networking.k8s.io/v1", "NetworkPolicy", podLabel(s.Name), nil, object{"spec": spec})
+	c.add("networking.k8s.io/v1", "NetworkPolicy", api.Label(s.Name), nil, object{"spec": spec})
 }
 
 // publishedPorts are the ports of a service that others than this machine reach by a port of the host.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // Annotations of podrun; package podutil has their meaning. It links the types of Kubernetes.
@@ -69,11 +71,11 @@ func podNames(s types.ServiceConfig) []string {
 		n = 1
 	}
 	if n == 1 {
-		return []string{podLabel(s.Name)}
+		return []string{api.Label(s.Name)}
 	}
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf("%.58s-%d", podLabel(s.Name), i+1)
+		names[i] = fmt.Sprintf("%.58s-%d", api.Label(s.Name), i+1)
 	}
 	return names
 }

@@ -48,9 +48,9 @@ func restartCommand(env *cmdutil.Env) *cli.Command {
 is started. Changes of the files have no effect: podrun compose up applies them.
 
 Examples:
-  podrun compose restart web
+  podrun compose restart -t 1 web
 `,
-		Flags: flagsWith(),
+		Flags: flagsWith(timeoutFlag()),
 		Action: cmdutil.Action(func() cmdutil.Command {
 			return &actionOptions{options: options{env: env}, verb: "restart", alive: true, ended: true}
 		}),
@@ -105,7 +105,7 @@ func (o *actionOptions) restartParts(list []member) error {
 				flags = append(flags, "--container="+m.container)
 			}
 		}
-		errs = append(errs, o.again(cmdutil.Compose{}, "restart", append(flags, name)...))
+		errs = append(errs, o.again(cmdutil.Compose{}, "restart", append(append(flags, o.flags...), name)...))
 	}
 	return errors.Join(errs...)
 }
@@ -124,7 +124,7 @@ Examples:
 			&cli.StringFlag{Name: "tail", Usage: "show only the last `LINES` of each so far, or all"},
 			&cli.StringFlag{Name: "since", Usage: "show only what was written since this `TIME`: 10m, or 2026-01-02T15:04:05Z"},
 			&cli.BoolFlag{Name: "timestamps", Aliases: []string{"t"}, Usage: "put the time before every line"},
-			&cli.BoolFlag{Name: "no-log-prefix", Usage: "do not put the names of pod and container before every line"},
+			&cli.BoolFlag{Name: "no-log-prefix", Usage: "do not put the name of the service before every line"},
 		),
 		Action: cmdutil.Action(func() cmdutil.Command { return &logsOptions{options: options{env: env}} }),
 	}
@@ -177,7 +177,7 @@ func (o *logsOptions) Run(context.Context) error {
 	if len(o.words) == 1 && len(pods) == 1 { // its pod may have containers of other services
 		which = "--container=" + pods[0].container
 	}
-	return o.again(cmdutil.Compose{}, "logs", append(append(o.flags, which), names(pods)...)...)
+	return o.again(cmdutil.Compose{Labels: labels(pods)}, "logs", append(append(o.flags, which), names(pods)...)...)
 }
 
 func pullCommand(env *cmdutil.Env) *cli.Command {

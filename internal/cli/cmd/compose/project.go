@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/compose"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
@@ -173,6 +175,23 @@ func names(list []member) (words []string) {
 		}
 	}
 	return words
+}
+
+// labels returns the names of docker compose for containers: SERVICE-NUMBER.
+func labels(list []member) cmdutil.Labels {
+	names, width := cmdutil.Labels{}, 0
+	for _, m := range list {
+		number := strings.TrimPrefix(m.Name, fmt.Sprintf("%.58s-", api.Label(m.service))) // as the pods of replicas are named
+		if _, err := strconv.ParseUint(number, 10, 31); err != nil {
+			number = "1"
+		}
+		name := m.service + "-" + number
+		names[[2]string{m.Name, m.container}], width = name, max(width, len(name))
+	}
+	for key, name := range names {
+		names[key] = fmt.Sprintf("%-*s ", width, name)
+	}
+	return names
 }
 
 // refuseParts refuses services that run in the pod of another one, unless that is chosen, too: a pod is stopped and

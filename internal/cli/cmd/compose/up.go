@@ -93,7 +93,13 @@ func (o *upOptions) Run(context.Context) error {
 			return err
 		}
 	}
-	with := cmdutil.Compose{Converted: &r, Recreate: cmdutil.RecreateChanged, Build: o.build}
+	var started []member
+	for _, s := range r.Services {
+		for _, name := range s.Pods {
+			started = append(started, member{Pod: store.Pod{Name: name}, service: s.Name, container: api.Label(s.Name)})
+		}
+	}
+	with := cmdutil.Compose{Converted: &r, Recreate: cmdutil.RecreateChanged, Build: o.build, Labels: labels(started)}
 	if with.Leaving, err = o.stale(r); err != nil {
 		return err
 	}

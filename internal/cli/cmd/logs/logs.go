@@ -120,7 +120,11 @@ func (o *options) logsOf(p store.Pod, out *podview.LogWriter) (*podLogs, error) 
 	sink := func(ct *pod.Container) crilog.Sink {
 		s := out.Plain()
 		if o.prefix {
-			s = out.Prefixed(out.Paint(fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)) + " ")
+			label := fmt.Sprintf("[pod/%s/%s]", p.Name, ct.Name)
+			if name, ok := o.env.Compose.Labels[[2]string{p.Name, ct.Name}]; ok {
+				label = name + " |"
+			}
+			s = out.Prefixed(out.Paint(label) + " ")
 		}
 		if o.limited {
 			s = podview.Limited(s, o.limit, o.timestamps)

@@ -31,9 +31,13 @@ func (o *podOptions) Complete(c *cli.Context) (err error) {
 
 func graceFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period"},
+		gracePeriodFlag(),
 		&cli.BoolFlag{Name: "force", Usage: "kill the pod at once, even if its supervisor does not answer"},
 	}
+}
+
+func gracePeriodFlag() cli.Flag {
+	return &cli.Int64Flag{Name: "grace-period", Value: -1, Usage: "wait this many `SECONDS` before SIGKILL, instead of the pod's own grace period"}
 }
 
 // graceOptions are the options of a command that stops pods.

@@ -35,12 +35,13 @@ ended is started, as by podrun start; --selector and --all select running pods.
 Examples:
   podrun restart web
   podrun restart -l app=web
-  podrun restart web -c app
+  podrun restart web -c app --grace-period 1
   podrun restart web --wait --timeout 2m
 `,
 		Flags: append(append([]cli.Flag{
 			cmdutil.NamespaceFlag(),
 			&cli.StringSliceFlag{Name: "container", Aliases: []string{"c"}, Usage: "restart only this `CONTAINER`"},
+			gracePeriodFlag(),
 		}, resource.SelectionFlags("the pods")...), waitFlags()...),
 		Action: cmdutil.Action(func() cmdutil.Command {
 			return &restartOptions{startOptions: startOptions{podOptions: podOptions{env: env}}}
@@ -51,10 +52,12 @@ Examples:
 type restartOptions struct {
 	startOptions          // for pods that have ended
 	only         []string // containers; nil: all
+	graceOptions graceOptions
 }
 
 func (o *restartOptions) Complete(c *cli.Context) error {
 	o.only = c.StringSlice("container")
+	o.graceOptions.complete(c)
 	return o.startOptions.Complete(c)
 }
 
@@ -65,7 +68,7 @@ func (o *restartOptions) Validate() error {
 	case len(o.only) > 0 && (len(o.words) > 1 || o.chosen != nil):
 		return cmdutil.UsageErrorf("restart", "--container requires exactly one pod")
 	}
-	return o.waitOptions.validate()
+	return errors.Join(o.waitOptions.validate(), o.graceOptions.validate())
 }
 
 func (o *restartOptions) Run(ctx context.Context) (err error) {
@@ -126,7 +129,7 @@ func (o *restartOptions) pods() (living, ended []store.Pod, err error) {
 
 // restartPod restarts containers of a pod, and waits until they reach the requested state. It reports to out which containers are still to be stopped.
 func (o *restartOptions) restartPod(ctx context.Context, out io.Writer, place store.Pod) error {
-	t, err := podup.Restart(ctx, place, o.only)
+	t, err := podup.Restart(ctx, place, o.only, o.graceOptions.grace)
 	if err != nil {
 		return err
 	}

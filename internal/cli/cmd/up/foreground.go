@@ -304,13 +304,16 @@ func followPod(ctx context.Context, env *cmdutil.Env, p *podup.Target, streams [
 }
 
 // allStreams returns the output streams of all containers of all pods, with their prefixes. In a pipe, a
-// single container has no prefix.
+// single container has no prefix, except with podrun compose.
 func (f *foregroundHooks) allStreams(pods []*podup.Target) [][]*logstream.Stream {
 	view := podview.NewLogWriter(f.env.Out, f.env.Getenv, false, false)
 	colour := tty.Colour(f.env.Out, f.env.Getenv)
 	count, width := 0, 0
 	label := func(p *podup.Target, c *pod.Container) string {
-		if len(pods) > 1 {
+		switch name, ok := f.env.Compose.Labels[[2]string{p.Pod.Name, c.Name}]; {
+		case ok:
+			return name
+		case len(pods) > 1:
 			return p.Pod.Name + "/" + c.Name
 		}
 		return c.Name
@@ -333,7 +336,7 @@ func (f *foregroundHooks) allStreams(pods []*podup.Target) [][]*logstream.Stream
 				return view.Prefixed(fmt.Sprintf("%s%-*s |%s ", tty.Nth(n), width, label(p, c), tty.Reset))
 			case view.Terminal:
 				return view.Prefixed(fmt.Sprintf("%-*s | ", width, label(p, c)))
-			case count > 1:
+			case count > 1, f.env.Compose.Labels != nil:
 				return view.Prefixed(label(p, c) + " | ")
 			}
 			return view.Plain()

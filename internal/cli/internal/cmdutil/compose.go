@@ -15,7 +15,12 @@ type Compose struct {
 	Recreate  Recreate
 	Leaving   []store.Pod // that up removes before it starts others
 	Build     BuildOptions
+	Labels    Labels // of up and logs
 }
+
+// Labels are the names that stand before the lines of containers, by the names of pod and container. They are padded to
+// the same width. A container without one has podrun's own.
+type Labels map[[2]string]string
 
 // Recreate is what up does with pods that run. The zero value is podrun up's: a pod that cannot be changed in place is
 // refused.

@@ -160,7 +160,7 @@ func (w *watch) act(ctx context.Context, plan *pod.Plan) error {
 	if w.Action == podutil.SyncFiles {
 		return nil
 	}
-	if _, err := podup.Restart(ctx, w.Pod, []string{container.Name}); err != nil {
+	if _, err := podup.Restart(ctx, w.Pod, []string{container.Name}, nil); err != nil {
 		return err
 	}
 	fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s: container %s restarted\n", w.Pod.Name, container.Name)

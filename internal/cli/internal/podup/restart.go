@@ -11,8 +11,8 @@ import (
 )
 
 // Restart restarts containers of a running pod by changing their revision in the Plan: the named ones, or all that run as
-// long as the pod. It does not wait until they run again.
-func Restart(ctx context.Context, place store.Pod, only []string) (*Target, error) {
+// long as the pod. grace is their grace period in seconds; nil: the pod's. It does not wait until they run again.
+func Restart(ctx context.Context, place store.Pod, only []string, grace *int64) (*Target, error) {
 	plan, err := place.Plan()
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func Restart(ctx context.Context, place store.Pod, only []string) (*Target, erro
 		return nil, err
 	}
 	t := &Target{Pod: place, Plan: plan}
-	if err := bumpRevisions(plan, only); err != nil {
+	if err := bumpRevisions(plan, only, grace); err != nil {
 		return nil, err
 	}
 	t.RestartCounts = t.Restarting()
@@ -34,7 +34,7 @@ func Restart(ctx context.Context, place store.Pod, only []string) (*Target, erro
 
 // bumpRevisions increments the revision of containers to restart: the named ones, or all that run as long
 // as the pod.
-func bumpRevisions(plan *pod.Plan, only []string) error {
+func bumpRevisions(plan *pod.Plan, only []string, grace *int64) error {
 	known := map[string]bool{}
 	for _, list := range []struct {
 		containers []pod.Container
@@ -47,7 +47,7 @@ func bumpRevisions(plan *pod.Plan, only []string) error {
 			}
 			known[c.Name] = true
 			if len(only) == 0 || slices.Contains(only, c.Name) {
-				c.Revision, c.RestartRequested = c.Revision+1, true
+				c.Revision, c.RestartRequested, c.RestartGraceSeconds = c.Revision+1, true, grace
 			}
 		}
 	}

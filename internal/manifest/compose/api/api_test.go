@@ -1,6 +1,9 @@
 package api
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestIsComposeFile(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -27,6 +30,18 @@ func TestMessageString(t *testing.T) {
 	} {
 		if got := m.String(); got != want {
 			t.Errorf("String() = %q, want %q", got, want)
+		}
+	}
+}
+
+// TestLabel makes labels of names.
+func TestLabel(t *testing.T) {
+	for name, want := range map[string]string{
+		"web": "web", "a--b": "a--b", "my_db": "my-db", "My.DB": "my-db", "_x_": "x", "___": "",
+		strings.Repeat("a", 70): strings.Repeat("a", 63), strings.Repeat("a", 62) + "_bc": strings.Repeat("a", 62),
+	} {
+		if got := Label(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
