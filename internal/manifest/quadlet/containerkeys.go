@@ -1,6 +1,9 @@
 package quadlet
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	noteAddresses = "podrun chooses the addresses of pods; reach them by name, and remove it"
@@ -16,24 +19,53 @@ func set(section, name, option string, f form, note string) key {
 }
 
 // containerKeys returns all keys of podman-container.unit(5).
-func containerKeys() []key { return slices.Concat(containerKeysToL(), containerKeysFromM()) }
+func containerKeys() []key {
+	return byName(containerKeysToL(), containerKeysFromM(), namespaceKeys("Container"))
+}
 
-// containerKeysToL returns those keys up to the letter L.
+// byName returns the keys of lists in the order of their names.
+func byName(lists ...[]key) []key {
+	return slices.SortedFunc(slices.Values(slices.Concat(lists...)), func(a, b key) int { return strings.Compare(a.name, b.name) })
+}
+
+// namespaceKeys returns the keys that [Container] and [Pod] have in common: mostly of the network and the user namespace.
+func namespaceKeys(section string) []key {
+	return []key{
+		set(section, "AddHost", "add-host", each, ""),
+		{section, "ContainersConfModule", keyRefused, noteModule, "", each},
+		set(section, "DNS", "dns", each, ""),
+		set(section, "DNSOption", "dns-option", each, ""),
+		set(section, "DNSSearch", "dns-search", each, ""),
+		{section, "GIDMap", keyRefused, noteUserNS, "", each},
+		{section, "GlobalArgs", keyRefused, noteArgs, "", each},
+		set(section, "HostName", "hostname", once, ""),
+		{section, "IP", keyRefused, noteAddresses, "", once},
+		{section, "IP6", keyRefused, noteAddresses, "", once},
+		set(section, "Label", "label", words, "an annotation if Kubernetes has no such label"),
+		{section, "Network", keySupported, "`host`, `none`. `bridge`, `pasta`, `private`, `x.network`: podrun's own network. Other names and options are refused", "", each},
+		{section, "NetworkAlias", keySupported, "a Service of that name, which resolves to the pod", "", each},
+		{section, "RemapGid", keyRefused, noteKeepUser, "", each},
+		{section, "RemapUid", keyRefused, noteKeepUser, "", each},
+		{section, "RemapUidSize", keyRefused, noteKeepUser, "", once},
+		{section, "RemapUsers", keySupported, "`auto`: the Pod has ids of its own, `hostUsers: false`; others are refused", "", once},
+		{section, "SubGIDMap", keyRefused, noteUserNS, "", once},
+		{section, "SubUIDMap", keyRefused, noteUserNS, "", once},
+		{section, "UIDMap", keyRefused, noteUserNS, "", each},
+		{section, "UserNS", keySupported, "`auto`: the Pod has ids of its own, `hostUsers: false`; others are refused", "", once},
+	}
+}
+
+// containerKeysToL returns the other keys up to the letter L.
 func containerKeysToL() []key {
 	const c = "Container"
 	return []key{
 		set(c, "AddCapability", "cap-add", words, ""),
 		set(c, "AddDevice", "device", each, "with `-` in front of it only if the device is there"),
-		set(c, "AddHost", "add-host", each, ""),
 		set(c, "Annotation", "annotation", words, ""),
 		{c, "AppArmor", keySupported, "a profile that is loaded, or `unconfined`", "", once},
 		{c, "AutoUpdate", keySupported, "`registry`, `local`: `podrun update --auto` updates the container", "", once},
 		{c, "CgroupsMode", keyNoEffect, "a pod has cgroups of its own; `disabled` is refused", "", once},
 		{c, "ContainerName", keySupported, "the name of the Pod, or of the container in the Pod of a `.pod` file; capitals and `_` become small letters and `-`", "", once},
-		{c, "ContainersConfModule", keyRefused, noteModule, "", each},
-		set(c, "DNS", "dns", each, ""),
-		set(c, "DNSOption", "dns-option", each, ""),
-		set(c, "DNSSearch", "dns-search", each, ""),
 		set(c, "DropCapability", "cap-drop", words, ""),
 		{c, "Entrypoint", keySupported, "a program, or a list of words in JSON; empty: `Exec` names the program", "", once},
 		set(c, "Environment", "env", words, ""),
@@ -41,8 +73,6 @@ func containerKeysToL() []key {
 		{c, "EnvironmentHost", keyNoEffect, "`no`; `yes` is refused", "", once},
 		{c, "Exec", keySupported, "the words after the image", "", once},
 		{c, "ExposeHostPort", keyNoEffect, "pods reach every port of each other", "", each},
-		{c, "GIDMap", keyRefused, noteUserNS, "", each},
-		{c, "GlobalArgs", keyRefused, noteArgs, "", each},
 		{c, "Group", keySupported, "with `User`: `podrun run --user USER:GROUP`", "", once},
 		{c, "GroupAdd", keySupported, "`podrun run --group-add`; `keep-groups` is refused", "", each},
 		set(c, "HealthCmd", "health-cmd", once, "the container is ready when it succeeds: a readiness probe"),
@@ -59,26 +89,20 @@ func containerKeysToL() []key {
 		set(c, "HealthStartupSuccess", "health-startup-success", once, "`1` only"),
 		set(c, "HealthStartupTimeout", "health-startup-timeout", once, "of the startup probe: how long a check may take"),
 		set(c, "HealthTimeout", "health-timeout", once, ""),
-		set(c, "HostName", "hostname", once, ""),
 		{c, "HttpProxy", keyNoEffect, "`no`; `yes` is refused", "", once},
-		{c, "IP", keyRefused, noteAddresses, "", once},
-		{c, "IP6", keyRefused, noteAddresses, "", once},
 		{c, "Image", keySupported, "the image; `.image` and `.build` files are refused", "", once},
-		set(c, "Label", "label", words, "an annotation if Kubernetes has no such label"),
 		{c, "LogDriver", keySupported, "`journald`, `passthrough`: the unit's journal. `k8s-file`, `json-file`, `none`: only `podrun logs`", "", once},
 		{c, "LogOpt", keySupported, "`max-size=SIZE`; other options are refused", "", each},
 	}
 }
 
-// containerKeysFromM returns those keys from the letter M on.
+// containerKeysFromM returns the other keys from the letter M on.
 func containerKeysFromM() []key {
 	const c = "Container"
 	return []key{
 		{c, "Mask", keyRefused, notePath, "", each},
 		set(c, "Memory", "memory", once, ""),
 		{c, "Mount", keySupported, "`podrun run --mount`; `x.volume` stands for its volume", "", words},
-		{c, "Network", keySupported, "`host`, `none`. `bridge`, `pasta`, `private`, `x.network`: podrun's own network. Other names and options are refused", "", each},
-		{c, "NetworkAlias", keySupported, "a Service of that name, which resolves to the pod", "", each},
 		{c, "NoNewPrivileges", keySupported, "`podrun run --security-opt no-new-privileges`", "", once},
 		{c, "Notify", keySupported, "`healthy`: the unit is active when the container is ready; requires `HealthCmd`. `no`: when it runs. `yes` is refused", "", once},
 		set(c, "PidsLimit", "pids-limit", once, ""),
@@ -90,10 +114,6 @@ func containerKeysFromM() []key {
 		{c, "ReadOnlyTmpfs", keySupported, "with `ReadOnly`, and unless it is `no`: file systems in memory at /run, /tmp and /var/tmp", "", once},
 		{c, "ReloadCmd", keySupported, "`systemctl reload` applies the manifest, then runs the command: `podrun exec`", "", once},
 		{c, "ReloadSignal", keySupported, "`systemctl reload` applies the manifest, then sends the signal: `podrun kill --signal`", "", once},
-		{c, "RemapGid", keyRefused, noteKeepUser, "", each},
-		{c, "RemapUid", keyRefused, noteKeepUser, "", each},
-		{c, "RemapUidSize", keyRefused, noteKeepUser, "", once},
-		{c, "RemapUsers", keySupported, "`auto`: the Pod has ids of its own, `hostUsers: false`; others are refused", "", once},
 		{c, "Retry", keyNoEffect, "podrun tries a pull again until it succeeds", "", once},
 		{c, "RetryDelay", keyNoEffect, "podrun tries a pull again until it succeeds", "", once},
 		{c, "Rootfs", keyRefused, "make an image of the directory: tar c -C DIR . | podrun image import - NAME; and write Image=NAME", "", once},
@@ -110,16 +130,12 @@ func containerKeysFromM() []key {
 		{c, "StartWithPod", keySupported, "`yes`; `no` is refused: the containers of a Pod start together", "", once},
 		set(c, "StopSignal", "stop-signal", once, ""),
 		set(c, "StopTimeout", "stop-timeout", once, "a Pod has the longest one of its containers"),
-		{c, "SubGIDMap", keyRefused, noteUserNS, "", once},
-		{c, "SubUIDMap", keyRefused, noteUserNS, "", once},
 		set(c, "Sysctl", "sysctl", words, ""),
 		set(c, "Timezone", "tz", once, "the machine's rules of the zone at /etc/localtime"),
 		set(c, "Tmpfs", "tmpfs", each, ""),
-		{c, "UIDMap", keyRefused, noteUserNS, "", each},
 		set(c, "Ulimit", "ulimit", each, ""),
 		{c, "Unmask", keyRefused, notePath, "", each},
 		{c, "User", keySupported, "`podrun run --user`", "", once},
-		{c, "UserNS", keySupported, "`auto`: the Pod has ids of its own, `hostUsers: false`; others are refused", "", once},
 		{c, "VolatileTmp", keySupported, "without `ReadOnly`: a file system in memory at /tmp", "", once},
 		{c, "Volume", keySupported, "`podrun run --volume`; `x.volume` stands for its volume. A volume is empty at first: podrun copies no files of the image into it", "", each},
 		set(c, "WorkingDir", "workdir", once, ""),
@@ -129,37 +145,16 @@ func containerKeysFromM() []key {
 // podKeys returns all keys of podman-pod.unit(5).
 func podKeys() []key {
 	const p = "Pod"
-	return []key{
-		set(p, "AddHost", "add-host", each, ""),
-		{p, "ContainersConfModule", keyRefused, noteModule, "", each},
-		set(p, "DNS", "dns", each, ""),
-		set(p, "DNSOption", "dns-option", each, ""),
-		set(p, "DNSSearch", "dns-search", each, ""),
+	return byName(namespaceKeys(p), []key{
 		{p, "ExitPolicy", keySupported, "`stop`: the Pod ends with its last container; `continue` is refused", "", once},
-		{p, "GIDMap", keyRefused, noteUserNS, "", each},
-		{p, "GlobalArgs", keyRefused, noteArgs, "", each},
-		set(p, "HostName", "hostname", once, ""),
-		{p, "IP", keyRefused, noteAddresses, "", once},
-		{p, "IP6", keyRefused, noteAddresses, "", once},
-		set(p, "Label", "label", words, "an annotation if Kubernetes has no such label"),
-		{p, "Network", keySupported, "`host`, `none`. `bridge`, `pasta`, `private`, `x.network`: podrun's own network. Other names and options are refused", "", each},
-		{p, "NetworkAlias", keySupported, "a Service of that name, which resolves to the pod", "", each},
 		{p, "PodName", keySupported, "the name of the Pod; capitals and `_` become small letters and `-`", "", once},
 		{p, "PodmanArgs", keyRefused, noteArgs, "", each},
 		set(p, "PublishPort", "publish", each, "as in a `.container` file"),
-		{p, "RemapGid", keyRefused, noteKeepUser, "", each},
-		{p, "RemapUid", keyRefused, noteKeepUser, "", each},
-		{p, "RemapUidSize", keyRefused, noteKeepUser, "", once},
-		{p, "RemapUsers", keySupported, "`auto`: the Pod has ids of its own, `hostUsers: false`; others are refused", "", once},
 		{p, "ServiceName", keySupported, "the unit's name, without .service; otherwise it is the file's name with -pod", "", once},
 		{p, "ShmSize", keySupported, "the size of /dev/shm of each container", "", once},
 		set(p, "StopTimeout", "stop-timeout", once, ""),
-		{p, "SubGIDMap", keyRefused, noteUserNS, "", once},
-		{p, "SubUIDMap", keyRefused, noteUserNS, "", once},
-		{p, "UIDMap", keyRefused, noteUserNS, "", each},
-		{p, "UserNS", keySupported, "`auto`: the Pod has ids of its own, `hostUsers: false`; others are refused", "", once},
 		{p, "Volume", keySupported, "a volume of all containers", "", each},
-	}
+	})
 }
 
 // volumeKeys returns all keys of podman-volume.unit(5).
