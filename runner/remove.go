@@ -73,20 +73,16 @@ func removePod(args []string) int {
 	return code
 }
 
-// removeVolume removes the directory of a PersistentVolumeClaim.
+// removeVolume removes the directory of a claim or of a PersistentVolume.
 func removeVolume(args []string) int {
-	if len(args) != 4 {
-		fmt.Fprintln(os.Stderr, "want 4 arguments, have", len(args))
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "want 1 argument, have", len(args))
 		return 125
 	}
-	dir, err := store.Dirs{Data: args[0], Runtime: args[1]}.ClaimDir(args[2], args[3])
-	if err == nil {
-		err = volumes.RemoveTree(dir)
-	}
-	if err != nil {
+	if err := volumes.RemoveTree(args[0]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	os.Remove(filepath.Dir(dir)) // the namespace's directory, if this was its last volume
+	os.Remove(filepath.Dir(args[0])) // if this was its last volume
 	return 0
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
@@ -45,6 +46,10 @@ type Engine interface {
 	PutSecret(ctx context.Context, o *corev1.Secret) error
 	// PutClaim stores a claim with the volume to which it is bound.
 	PutClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error
+	// MakeVolume makes the directory of a volume, unless it is there. Each user of the pods may write into it.
+	MakeVolume(name string) (dir string, err error)
+	// RemoveVolume removes dir, if it is there; it must be the directory of the volume.
+	RemoveVolume(name, dir string) error
 	// PutServices replaces the Services of the cluster on this host with the list all.
 	PutServices(ctx context.Context, all []Service) error
 	// DeleteObject removes an object of the cluster, if it is there; with a claim its volume.
@@ -103,6 +108,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.mu.Unlock()
 	a.running.Go(func() { a.Node.run(ctx, a) })
 	a.services.start(ctx)
+	newProvisioner(a).start(ctx)
 	if a.Node.Network != nil {
 		a.running.Go(func() { a.Node.Network.run(ctx, a) })
 	}
@@ -199,11 +205,11 @@ func (h *podHandler) update(p *corev1.Pod) {
 	}
 }
 
-// checkIdentity refuses a pod whose namespace, name or UID is not valid in Kubernetes: podrun makes names of files
+// checkIdentity refuses an object whose namespace, name or UID is not valid in Kubernetes: podrun makes names of files
 // from them (Kubernetes: pkg/apis/core/validation, ValidatePodName, ValidateNamespaceName; a UID is an RFC 4122 UUID,
 // for a static pod a hash).
-func checkIdentity(p *corev1.Pod) error {
-	for _, bad := range [][]string{validation.IsDNS1123Subdomain(p.Name), validation.IsDNS1123Label(p.Namespace), validation.IsDNS1123Label(string(p.UID))} {
+func checkIdentity(o metav1.Object) error {
+	for _, bad := range [][]string{validation.IsDNS1123Subdomain(o.GetName()), validation.IsDNS1123Label(o.GetNamespace()), validation.IsDNS1123Label(string(o.GetUID()))} {
 		if len(bad) > 0 {
 			return errors.New(bad[0])
 		}

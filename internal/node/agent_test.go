@@ -23,14 +23,16 @@ import (
 
 // fakeEngine is a host. Its pods have no processes; a test ends their containers.
 type fakeEngine struct {
-	mu       sync.Mutex
-	pods     map[string]*Local // by name
-	log      []string          // starts, stops and removals
-	claims   []string          // that were stored, each with its volume
-	refused  RefusedContainers // the result of changes
-	services []string          // the names of the cluster's
-	lost     bool              // the ends of containers are not recorded
-	changed  func(namespace, name string)
+	mu        sync.Mutex
+	pods      map[string]*Local // by name
+	log       []string          // starts, stops and removals
+	claims    []string          // that were stored, each with its volume
+	refused   RefusedContainers // the result of changes
+	volumes   []string          // that were made and removed
+	volumeErr error             // the result of MakeVolume and RemoveVolume
+	services  []string          // the names of the cluster's
+	lost      bool              // the ends of containers are not recorded
+	changed   func(namespace, name string)
 }
 
 // do calls f with the lock, and notifies the agent of a pod.
@@ -122,6 +124,23 @@ func (e *fakeEngine) PutServices(_ context.Context, all []Service) error {
 func (e *fakeEngine) PutClaim(_ context.Context, claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) error {
 	e.do(claim.Name, func() { e.claims = append(e.claims, claim.Name+" on "+volume.Name) })
 	return nil
+}
+
+func (e *fakeEngine) MakeVolume(name string) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.volumes = append(e.volumes, "make "+name)
+	return "/volumes/" + name, e.volumeErr
+}
+
+func (e *fakeEngine) RemoveVolume(name, dir string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if dir != "/volumes/"+name {
+		return errors.New("podrun did not make it")
+	}
+	e.volumes = append(e.volumes, "remove "+name)
+	return e.volumeErr
 }
 
 func (*fakeEngine) SetCondition(context.Context, string, string, *corev1.PodCondition) error {

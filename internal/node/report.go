@@ -170,19 +170,24 @@ func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodSt
 // component is the name of the node in events.
 const component = "kubelet"
 
-// sendEvent creates an event, or counts it.
+// sendEvent sends an event about a pod.
 func (w *worker) sendEvent(ctx context.Context, p *corev1.Pod, e *corev1.Event) error {
 	e.InvolvedObject.UID, e.InvolvedObject.ResourceVersion = p.UID, p.ResourceVersion
-	e.Source = corev1.EventSource{Component: component, Host: w.agent.Node.Name}
-	e.ReportingController, e.ReportingInstance = component, w.agent.Node.Name
+	return w.agent.sendEvent(ctx, e)
+}
+
+// sendEvent creates an event of the node, or counts it.
+func (a *Agent) sendEvent(ctx context.Context, e *corev1.Event) error {
+	e.Source = corev1.EventSource{Component: component, Host: a.Node.Name}
+	e.ReportingController, e.ReportingInstance = component, a.Node.Name
 	e.CreationTimestamp = metav1.Time{}
-	path := "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/events"
-	err := w.agent.Client.Create(ctx, path, e, nil)
+	path := "/api/v1/namespaces/" + url.PathEscape(e.Namespace) + "/events"
+	err := a.Client.Create(ctx, path, e, nil)
 	if apierrors.IsAlreadyExists(err) {
 		var change []byte
 		change, err = json.Marshal(map[string]any{"count": e.Count, "lastTimestamp": e.LastTimestamp, "message": e.Message})
 		if err == nil {
-			err = w.agent.Client.Patch(ctx, path+"/"+url.PathEscape(e.Name), types.MergePatchType, change, nil)
+			err = a.Client.Patch(ctx, path+"/"+url.PathEscape(e.Name), types.MergePatchType, change, nil)
 		}
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // its namespace is being removed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/podrun/podrun/internal/procfs"
@@ -26,19 +27,15 @@ func RemovePod(program string, d store.Dirs, p store.Pod) error {
 	return p.Remove()
 }
 
-// RemoveClaim removes the directory of a claim with its files of subordinate ids. No pod may use
-// the claim. A missing directory is no error.
-func RemoveClaim(program string, d store.Dirs, namespace, name string) error {
-	dir, err := d.ClaimDir(namespace, name)
-	if err != nil {
-		return err
-	}
+// RemoveVolume removes the directory of a claim or of a PersistentVolume with its files of subordinate ids. No pod may
+// use it. A missing directory is no error.
+func RemoveVolume(program, dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.EntryRemoveVolume, Args: []string{d.Data, d.Runtime, namespace, name}, Userns: true})
+	cmd := reexec.Command(reexec.Spec{Program: program, Name: protocol.EntryRemoveVolume, Args: []string{dir}, Userns: true})
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("remove volume %s: %w: %s", name, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("remove volume %s: %w: %s", filepath.Base(dir), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

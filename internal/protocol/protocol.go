@@ -100,7 +100,7 @@ const (
 	EntrySupervisor   = "_supervisor"     // CLI → supervisor program: run a pod to its end
 	EntryRemoveFiles  = "_remove-files"   // CLI, monitor → supervisor program: remove the files of a dead pod
 	EntryRemovePod    = "_remove-pod"     // monitor → supervisor program: remove all of a dead pod
-	EntryRemoveVolume = "_remove-volume"  // CLI → supervisor program: remove the directory of a claim
+	EntryRemoveVolume = "_remove-volume"  // CLI → supervisor program: remove the directory of a volume
 	EntryFilter       = "_filter"         // supervisor → supervisor program: compile a seccomp profile
 	EntryNetstack     = "_netstack"       // supervisor → netstack program: carry the traffic of a pod
 	EntryWireguard    = "_wireguard"      // node agent → netstack program: carry the traffic between the router and other nodes

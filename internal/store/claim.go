@@ -48,6 +48,40 @@ func (d Dirs) HasClaimDir(claim *pod.Object) bool {
 	return err == nil
 }
 
+// ProvisionedDir returns the directory of a PersistentVolume that this host, as the node of a cluster, has made for a
+// claim. Its files belong to ids of the pods' user namespace.
+func (d Dirs) ProvisionedDir(volume string) (string, error) {
+	if !isSafeName(volume) {
+		return "", fmt.Errorf("%q is not a valid name of a volume", volume)
+	}
+	return filepath.Join(d.provisionedRoot(), volume), nil
+}
+
+func (d Dirs) provisionedRoot() string {
+	return filepath.Join(d.OfCluster().objectsIn(d.Data), "persistentvolumes")
+}
+
+// IsProvisioned reports whether a path is a ProvisionedDir.
+func (p Pod) IsProvisioned(path string) bool { return filepath.Dir(path) == p.dirs.provisionedRoot() }
+
+// MakeProvisioned makes a ProvisionedDir, durably, unless it is there: every user may write into it, as in a claim's
+// directory.
+func (d Dirs) MakeProvisioned(volume string) (dir string, err error) {
+	if dir, err = d.ProvisionedDir(volume); err != nil {
+		return "", err
+	}
+	if err = makeDirs(dir); err == nil {
+		err = os.Chmod(dir, 0o777)
+	}
+	for at := filepath.Dir(dir); err == nil && at != filepath.Dir(d.Data); at = filepath.Dir(at) {
+		err = SyncDir(at)
+	}
+	if err != nil {
+		return "", fmt.Errorf("make the directory of volume %s: %w", volume, err)
+	}
+	return dir, nil
+}
+
 // enforcesPodSecurity reports whether a namespace enforces one of the Pod Security Standards, which forbid
 // directories of the host.
 func (d Dirs) enforcesPodSecurity(namespace string) bool {

@@ -164,8 +164,10 @@ func (s *Sandbox) makeClaim(v *pod.Volume) error {
 			return err
 		}
 	}
-	if o.Claim.Volume != nil {
-		return s.checkPersistentVolume(v, o.Claim.Volume)
+	if bound := o.Claim.Volume; bound != nil {
+		if err := s.checkPersistentVolume(v, bound); err != nil || !s.Pod.IsProvisioned(bound.PersistentVolume.Path) {
+			return err
+		}
 	}
 	if v.ReadOnly { // the kubelet changes nothing in it
 		return nil
@@ -197,7 +199,7 @@ func (s *Sandbox) bindClaim(v *pod.Volume) (*pod.Object, error) {
 }
 
 // checkPersistentVolume checks that a PersistentVolume can be mounted. As for a hostPath, its files keep
-// their owners and labels.
+// their owners and labels, unless the node has made it for the claim.
 func (s *Sandbox) checkPersistentVolume(v *pod.Volume, bound *pod.Object) error {
 	if source := bound.PersistentVolume.Source; !bound.PersistentVolume.Mountable() {
 		return fmt.Errorf("persistentvolume %q is of kind %s: podrun mounts hostPath and local", bound.Name, source)

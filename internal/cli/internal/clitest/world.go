@@ -137,14 +137,8 @@ func (h *Host) ResizeScope(_ store.Pod, from, to *pod.Plan) error {
 	return h.ResizeErr
 }
 
-// RemoveClaim removes the directory of a claim.
-func (h *Host) RemoveClaim(namespace, name string) error {
-	dir, err := h.Dirs.ClaimDir(namespace, name)
-	if err == nil {
-		err = os.RemoveAll(dir)
-	}
-	return err
-}
+// RemoveVolume removes the directory of a claim.
+func (h *Host) RemoveVolume(dir string) error { return os.RemoveAll(dir) }
 
 // Supervisor returns the fake supervisor of a pod, or nil.
 func (h *Host) Supervisor(namespace, name string) *Supervisor {

@@ -48,8 +48,8 @@ type PodLauncher interface {
 	// ResizeScope changes the values of the pod's scope, if it has one, from one Plan's to another's.
 	ResizeScope(p store.Pod, from, to *pod.Plan) error
 	Remove(p store.Pod) error
-	// RemoveClaim removes the directory of a claim that no pod uses.
-	RemoveClaim(namespace, name string) error
+	// RemoveVolume removes the directory of a claim or of a PersistentVolume that no pod uses.
+	RemoveVolume(dir string) error
 }
 
 // StartOptions are what a pod starts with.

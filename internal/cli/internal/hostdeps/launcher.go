@@ -35,8 +35,8 @@ func (k *launcher) Remove(p store.Pod) error {
 	return podinit.RemovePod(k.programs.Supervisor, k.dirs, p)
 }
 
-// RemoveClaim removes the directory of a claim.
-func (k *launcher) RemoveClaim(namespace, name string) error {
+// RemoveVolume removes the directory of a claim or of a PersistentVolume.
+func (k *launcher) RemoveVolume(dir string) error {
 	defer runtime.KeepAlive(k.programs.InUse)
-	return podinit.RemoveClaim(k.programs.Supervisor, k.dirs, namespace, name)
+	return podinit.RemoveVolume(k.programs.Supervisor, dir)
 }

@@ -163,5 +163,5 @@ func removeClaimDir(env *cmdutil.Env, dirs store.Dirs, namespace, name string) e
 	if err != nil {
 		return err
 	}
-	return launcher.RemoveClaim(namespace, name)
+	return launcher.RemoveVolume(dir)
 }
