@@ -199,6 +199,8 @@ const (
 	ServiceMark = 32
 	// PeerMark marks packets to pods of other nodes of a cluster, which the kernel routes.
 	PeerMark = 16
+	// NodeMark marks packets to Services in the network of a node, whose answers must come back through it.
+	NodeMark = 64
 )
 
 // MatchMark matches packets that have this mark.

@@ -81,7 +81,7 @@ func TestRefusedPodCIDRs(t *testing.T) {
 	if _, err := podCIDRs(node("8.8.8.0/24")); err == nil || !strings.Contains(err.Error(), "8.8.8.0/24 is in no private range") {
 		t.Errorf("a public network: %v", err)
 	}
-	peers, problems := peersOf([]*corev1.Node{node("192.168.1.0/25")}, "self", [32]byte{1}, nil, hostRoutesOfTest)
+	peers, problems := (&Network{Key: [32]byte{1}}).peersOf([]*corev1.Node{node("192.168.1.0/25")}, "self", nil, hostRoutesOfTest)
 	if err := problems["other"]; len(peers) > 0 || err == nil || !strings.Contains(err.Error(), "is in a network to which this host has a route") {
 		t.Errorf("a network of the host: %v, %v", peers, problems)
 	}

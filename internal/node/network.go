@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -23,8 +24,8 @@ import (
 // Tunnel carries packets between the pods of this host and the pods of other nodes.
 type Tunnel interface {
 	// Set gives new pods addresses of the networks, and makes the peers reachable. While pods with other
-	// addresses are running it returns an error.
-	Set(networks []netip.Prefix, peers []control.Peer) error
+	// addresses are running it returns an error. unreached is why some peers are not reached.
+	Set(networks []netip.Prefix, peers []control.Peer) (unreached, err error)
 	// Last returns what was set last, also by an earlier process.
 	Last() (networks []netip.Prefix, peers []control.Peer, err error)
 }
@@ -32,8 +33,9 @@ type Tunnel interface {
 // Network is the node's part in the pod network of the cluster.
 type Network struct {
 	Tunnel   Tunnel
-	Key      control.Key    // public
+	Key      control.Key    // public; the zero Key if Routed
 	Endpoint netip.AddrPort // at which other nodes reach this one
+	Routed   bool           // the nodes route to each other's pods, by the addresses of the nodes; without WireGuard, and IPv4 only
 
 	mu       sync.Mutex
 	nodes    map[string]*corev1.Node
@@ -49,6 +51,13 @@ type Network struct {
 // NewNetwork returns a network that has not been set up.
 func NewNetwork(t Tunnel, key control.Key, endpoint netip.AddrPort) *Network {
 	return &Network{Tunnel: t, Key: key, Endpoint: endpoint, nodes: map[string]*corev1.Node{}, assigned: make(chan struct{}), wakeup: make(chan struct{}, 1), printed: map[string]string{}}
+}
+
+// NewRoutedNetwork is NewNetwork for a node whose pods are routed. address is the node's.
+func NewRoutedNetwork(t Tunnel, address netip.Addr) *Network {
+	n := NewNetwork(t, control.Key{}, netip.AddrPortFrom(address, 0))
+	n.Routed = true
+	return n
 }
 
 // networkResync is the longest time between two updates of the network: the death of one of its processes changes no
@@ -113,7 +122,7 @@ func (n *Network) update(a *Agent) error {
 	}
 	if self != nil {
 		last := networks
-		if networks, err = podCIDRs(self); err != nil {
+		if networks, err = n.podCIDRs(self); err != nil {
 			return n.finish(a, nil, err)
 		}
 		for _, p := range networks {
@@ -127,7 +136,7 @@ func (n *Network) update(a *Agent) error {
 	}
 	if listed {
 		var problems map[string]error
-		peers, problems = peersOf(nodes, a.Node.Name, n.Key, networks, routes)
+		peers, problems = n.peersOf(nodes, a.Node.Name, networks, routes)
 		for _, name := range slices.Sorted(maps.Keys(problems)) {
 			n.print(a, name, fmt.Errorf("pods of node %s are not reached: %w", name, problems[name]))
 		}
@@ -136,10 +145,11 @@ func (n *Network) update(a *Agent) error {
 	if len(networks) == 0 {
 		return n.finish(a, nil, errNoCIDR)
 	}
-	if err := n.Tunnel.Set(networks, peers); err != nil {
+	unreached, err := n.Tunnel.Set(networks, peers)
+	if err != nil {
 		return n.finish(a, nil, err)
 	}
-	return n.finish(a, networks, denied)
+	return n.finish(a, networks, errors.Join(denied, unreached))
 }
 
 var errNoCIDR = report.New(report.Failure, "kube-controller-manager has --allocate-node-cidrs and --cluster-cidr, or kubeadm init --pod-network-cidr", "the cluster has given this node no addresses for pods")
@@ -185,15 +195,20 @@ func (n *Network) condition() corev1.NodeCondition {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	reached := "by WireGuard"
+	c.Reason = "PodrunWireGuard"
+	if n.Routed {
+		c.Reason, reached = "PodrunRoutes", "by routes"
+	}
 	switch {
 	case n.own == nil && n.problem != nil:
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "PodNetworkNotReady", n.problem.Error()
 	case n.own == nil:
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "PodNetworkNotReady", "the pod network is being set up"
 	case n.problem != nil:
-		c.Reason, c.Message = "PodrunWireGuard", "pods of other nodes may not be reached: "+n.problem.Error()
+		c.Message = "pods of other nodes may not be reached: " + n.problem.Error()
 	default:
-		c.Reason, c.Message = "PodrunWireGuard", "pods of other nodes are reached by WireGuard"
+		c.Message = "pods of other nodes are reached " + reached
 	}
 	return c
 }
@@ -228,7 +243,7 @@ type nodeHandler struct{ *Network }
 // essential returns the parts of a node that the network needs: the rest is large, and the status changes often.
 func essential(o *corev1.Node) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp}}
-	n.Spec.PodCIDR, n.Spec.PodCIDRs = o.Spec.PodCIDR, o.Spec.PodCIDRs
+	n.Spec.PodCIDR, n.Spec.PodCIDRs, n.Status.Addresses = o.Spec.PodCIDR, o.Spec.PodCIDRs, o.Status.Addresses
 	for _, name := range []string{annotationKey, annotationEndpoint} {
 		if value, has := o.Annotations[name]; has {
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, name, value)

@@ -21,8 +21,10 @@ const (
 // Why a node is no peer.
 var (
 	errEndpoint = errors.New("it is not the address and the port of a host")
+	errAddress  = errors.New("it has no InternalIP of a host in IPv4")
 	errOverlap  = errors.New("its networks for pods overlap the networks of another node")
 	errSameKey  = errors.New("another node has the same public key")
+	errSameIP   = errors.New("another node has the same InternalIP")
 )
 
 // The prefix lengths of a node's largest networks: a larger network would take traffic that is for other hosts.
@@ -30,7 +32,7 @@ const minBits4, minBits6 = 16, 48
 
 // annotations returns the annotations by which other nodes find this one; none without a network.
 func (n *Network) annotations() map[string]string {
-	if n == nil {
+	if n == nil || n.Routed {
 		return nil
 	}
 	key, _ := n.Key.MarshalText() // cannot fail
@@ -56,10 +58,16 @@ func podCIDRs(n *corev1.Node) (all []netip.Prefix, err error) {
 	return all, nil
 }
 
+// podCIDRs is the function podCIDRs without the networks that this network does not use.
+func (n *Network) podCIDRs(of *corev1.Node) ([]netip.Prefix, error) {
+	all, err := podCIDRs(of)
+	return slices.DeleteFunc(all, func(p netip.Prefix) bool { return n.Routed && p.Addr().Is6() }), err
+}
+
 // peersOf returns the nodes with which this node exchanges packets of pods, and why other nodes are no peers. Of
-// two nodes that exclude each other it takes the older one. key and networks are this node's public key and networks, routes
+// two nodes that exclude each other it takes the older one. networks are this node's networks, routes
 // the destinations of the host's routes.
-func peersOf(nodes []*corev1.Node, self string, key control.Key, networks, routes []netip.Prefix) (peers []control.Peer, problems map[string]error) {
+func (n *Network) peersOf(nodes []*corev1.Node, self string, networks, routes []netip.Prefix) (peers []control.Peer, problems map[string]error) {
 	nodes = slices.Clone(nodes)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -68,17 +76,24 @@ func peersOf(nodes []*corev1.Node, self string, key control.Key, networks, route
 		return strings.Compare(a.Name, b.Name)
 	})
 	problems = map[string]error{}
-	taken, keys := slices.Clone(networks), map[control.Key]bool{key: true}
-	for _, n := range nodes {
-		if n.Name == self || n.Annotations[annotationKey] == "" && n.Annotations[annotationEndpoint] == "" {
-			continue // it has another network, or none
+	taken, ids := slices.Clone(networks), map[any]bool{n.identity(n.Key, n.Endpoint): true}
+	for _, o := range nodes {
+		announced := o.Annotations[annotationKey] != "" || o.Annotations[annotationEndpoint] != ""
+		if n.Routed {
+			announced = len(o.Status.Addresses) > 0
 		}
-		p, err := peerOf(n)
+		if o.Name == self || !announced {
+			continue // it has another network or none, or it has just joined
+		}
+		p, err := n.peerOf(o)
+		id := n.identity(p.PublicKey, p.Endpoint)
 		overlaps := func(a netip.Prefix) bool { return slices.ContainsFunc(taken, a.Overlaps) }
 		switch {
-		case err == nil && len(p.Networks) == 0: // it has just joined
+		case err == nil && len(p.Networks) == 0 && !n.Routed: // it has just joined
 			continue
-		case err == nil && keys[p.PublicKey]:
+		case err == nil && ids[id] && n.Routed:
+			err = errSameIP
+		case err == nil && ids[id]:
 			err = errSameKey
 		case err == nil && slices.ContainsFunc(p.Networks, overlaps):
 			err = errOverlap
@@ -89,25 +104,56 @@ func peersOf(nodes []*corev1.Node, self string, key control.Key, networks, route
 			}
 		}
 		if err != nil {
-			problems[n.Name] = err
+			problems[o.Name] = err
 			continue
 		}
-		keys[p.PublicKey] = true
+		ids[id] = true
 		taken = append(taken, p.Networks...)
 		peers = append(peers, p)
 	}
 	return peers, problems
 }
 
-// peerOf reads the annotations of a node.
-func peerOf(n *corev1.Node) (p control.Peer, err error) {
-	if err := p.PublicKey.UnmarshalText([]byte(n.Annotations[annotationKey])); err != nil {
+// identity returns what two nodes must not have in common.
+func (n *Network) identity(key control.Key, endpoint netip.AddrPort) any {
+	if n.Routed {
+		return endpoint
+	}
+	return key
+}
+
+// peerOf reads the annotations of a node or, if the nodes route, its address.
+func (n *Network) peerOf(o *corev1.Node) (p control.Peer, err error) {
+	if n.Routed {
+		p.Endpoint = netip.AddrPortFrom(internalIP(o), 0)
+		if !isOfHost(p.Endpoint.Addr()) {
+			return p, errAddress
+		}
+		p.Networks, err = n.podCIDRs(o)
+		return p, err
+	}
+	if err := p.PublicKey.UnmarshalText([]byte(o.Annotations[annotationKey])); err != nil {
 		return p, fmt.Errorf("annotation %s: %w", annotationKey, err)
 	}
-	p.Endpoint, err = netip.ParseAddrPort(n.Annotations[annotationEndpoint])
-	if a := p.Endpoint.Addr(); err != nil || p.Endpoint.Port() == 0 || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() {
+	p.Endpoint, err = netip.ParseAddrPort(o.Annotations[annotationEndpoint])
+	if err != nil || p.Endpoint.Port() == 0 || !isOfHost(p.Endpoint.Addr()) {
 		return p, fmt.Errorf("annotation %s: %w", annotationEndpoint, errEndpoint)
 	}
-	p.Networks, err = podCIDRs(n)
+	p.Networks, err = podCIDRs(o)
 	return p, err
+}
+
+// isOfHost reports whether an address may be one at which other hosts reach a host.
+func isOfHost(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback()
+}
+
+// internalIP returns the first InternalIP of a node in IPv4; the zero Addr if it has none.
+func internalIP(n *corev1.Node) netip.Addr {
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && ip.Is4() {
+			return ip
+		}
+	}
+	return netip.Addr{}
 }

@@ -69,7 +69,7 @@ func TestPeersOf(t *testing.T) {
 			peerNode("e", 5, "0.0.0.0:1", "10.244.5.0/24"), peerNode("f", 6, "192.0.2.6:0", "10.244.6.0/24"), peerNode("g", 7, "[fe80::1%eth0]:1", "10.244.7.0/24")}, "",
 			strings.Join(slices.Repeat([]string{": annotation podrun.dev/wireguard-endpoint: it is not the address and the port of a host"}, 6), "; ")},
 	} {
-		peers, problems := peersOf(c.nodes, "self", self, ownNetworks, nil)
+		peers, problems := (&Network{Key: self}).peersOf(c.nodes, "self", ownNetworks, nil)
 		var got, bad []string
 		for _, p := range peers {
 			var networks []string
@@ -97,11 +97,11 @@ type testTunnel struct {
 	refused error
 }
 
-func (t *testTunnel) Set(networks []netip.Prefix, peers []control.Peer) error {
+func (t *testTunnel) Set(networks []netip.Prefix, peers []control.Peer) (unreached, err error) {
 	if t.refused == nil {
 		t.own, t.peers = networks, peers
 	}
-	return t.refused
+	return nil, t.refused
 }
 
 func (t *testTunnel) Last() ([]netip.Prefix, []control.Peer, error) { return t.own, t.peers, nil }

@@ -18,19 +18,27 @@ type PodNetwork struct {
 	CIDRs []netip.Prefix   `json:"cidrs"` // of the pods of this host, one or none of each family
 	MTU   int              `json:"mtu"`   // of packets to others than pods of this host
 	Peers []PodNetworkPeer `json:"peers"`
+	Node  netip.Addr       `json:"node,omitzero"` // of this host, if the host's network leads to the peers and to the addresses of all nodes
 }
 
 // PodNetworkPeer is another host.
 type PodNetworkPeer struct {
-	Key      string         `json:"key"` // of WireGuard, public
-	Endpoint netip.AddrPort `json:"endpoint"`
-	CIDRs    []netip.Prefix `json:"cidrs"` // of its pods
+	Key      string         `json:"key,omitempty"` // of WireGuard, public
+	Endpoint netip.AddrPort `json:"endpoint"`      // with port 0 without WireGuard
+	CIDRs    []netip.Prefix `json:"cidrs"`         // of its pods
 }
 
-// Others returns the networks of the pods of other hosts.
+// Others returns the networks of the pods of other hosts and, if the host's network leads to them, the addresses of all
+// nodes.
 func (n PodNetwork) Others() (all []netip.Prefix) {
+	if n.Node.IsValid() {
+		all = append(all, netip.PrefixFrom(n.Node, n.Node.BitLen()))
+	}
 	for _, p := range n.Peers {
 		all = append(all, p.CIDRs...)
+		if a := p.Endpoint.Addr(); n.Node.IsValid() {
+			all = append(all, netip.PrefixFrom(a, a.BitLen()))
+		}
 	}
 	return all
 }
@@ -61,7 +69,7 @@ func (d Dirs) SetPodNetwork(n PodNetwork) (others []Pod, err error) {
 	samePeer := func(a, b PodNetworkPeer) bool {
 		return a.Key == b.Key && a.Endpoint == b.Endpoint && slices.Equal(a.CIDRs, b.CIDRs)
 	}
-	if err != nil || same && old.MTU == n.MTU && slices.EqualFunc(old.Peers, n.Peers, samePeer) {
+	if err != nil || same && old.MTU == n.MTU && old.Node == n.Node && slices.EqualFunc(old.Peers, n.Peers, samePeer) {
 		return nil, err
 	}
 	if !same {

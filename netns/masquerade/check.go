@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
+
+	"github.com/podrun/podrun/netns/services"
 )
 
 // IsHostRoot reports whether this process is root of the host. Only then does it administer the
@@ -22,7 +24,7 @@ func IsHostRoot() bool {
 // can. It refuses where the host has packet rules of its own, even if they accept everything: they
 // were not written for pods' packets and may change at any time.
 func Check() error {
-	if err := mayAdminister(); err != nil {
+	if err := MayAdminister(); err != nil {
 		return err
 	}
 	if b, err := os.ReadFile("/proc/thread-self/net/ip_tables_names"); err == nil && len(b) > 0 {
@@ -51,7 +53,7 @@ func Check() error {
 
 // checkChain returns an error if a chain of the host affects packets.
 func checkChain(c *nftables.Conn, chain *nftables.Chain) error {
-	if chain.Hooknum == nil || isOwnTable(chain.Table.Name) {
+	if chain.Hooknum == nil || isOwnTable(chain.Table.Name) || chain.Table.Name == services.NodeTable {
 		return nil
 	}
 	name := chain.Table.Name + " " + chain.Name
@@ -64,8 +66,8 @@ func checkChain(c *nftables.Conn, chain *nftables.Chain) error {
 	return nil
 }
 
-// mayAdminister returns an error unless this process may change the network.
-func mayAdminister() error {
+// MayAdminister returns an error unless this process may change the network of the calling thread.
+func MayAdminister() error {
 	errOthers := errors.New("only root may change the host's network")
 	file, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {

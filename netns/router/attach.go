@@ -29,7 +29,7 @@ func (r Router) Attach(podNS string, pool ipam.Pool, s ipam.Slot) error {
 			err = nsthread.DoInNetwork(podNS, func() error { return attachPodSide(pool, s, addresses) })
 		}
 		if err == nil {
-			err = waitForCarrier(s)
+			err = waitForCarrier(routerIndexBase+int(s), podLink(s))
 		}
 		return err
 	})
@@ -244,38 +244,38 @@ func (r Router) Sweep(taken map[ipam.Slot]bool) error {
 // carrierTimeout is how long waitForCarrier waits. Packets that are lost after that are sent again.
 const carrierTimeout = 2 * time.Second
 
-// waitForCarrier waits until the router's end of a pod's veth pair transmits. The kernel learns
+// waitForCarrier waits until one end of a veth pair, a device of the calling thread's network, transmits. The kernel learns
 // later, on another thread (linkwatch), that the other end is up, and drops packets until then: a
 // client that connects meanwhile retries after a second. Since Linux 6.8 a query for the device
 // makes the kernel check at once.
-func waitForCarrier(s ipam.Slot) error {
-	if up, err := isUp(s); up || err != nil {
+func waitForCarrier(index int, name string) error {
+	if up, err := isUp(index, name); up || err != nil {
 		return err
 	}
 	changes, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK)
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", podLink(s), err)
+		return fmt.Errorf("watch %s: %w", name, err)
 	}
 	defer changes.Close()
 	for until := time.Now().Add(carrierTimeout); ; {
-		up, err := isUp(s)
+		up, err := isUp(index, name)
 		left := time.Until(until)
 		if up || err != nil || left <= 0 {
 			return err
 		}
 		timeout := unix.NsecToTimeval(left.Nanoseconds() + int64(time.Millisecond))
 		if err := changes.SetReceiveTimeout(&timeout); err != nil {
-			return fmt.Errorf("watch %s: %w", podLink(s), err)
+			return fmt.Errorf("watch %s: %w", name, err)
 		}
 		_, _, _ = changes.Receive() // any message, or an overflow, leads to another query
 	}
 }
 
-// isUp reports whether the router's end of a pod's veth pair can transmit.
-func isUp(s ipam.Slot) (bool, error) {
-	link, err := netlink.LinkByIndex(routerIndexBase + int(s))
+// isUp reports whether a device can transmit.
+func isUp(index int, name string) (bool, error) {
+	link, err := netlink.LinkByIndex(index)
 	if err != nil {
-		return false, fmt.Errorf("look at %s: %w", podLink(s), err)
+		return false, fmt.Errorf("look at %s: %w", name, err)
 	}
 	return link.Attrs().OperState == netlink.OperUp, nil
 }

@@ -95,7 +95,7 @@ func TestDisconnect(t *testing.T) {
 	up := func(attached error) bool {
 		t.Helper()
 		var is bool
-		err := errors.Join(attached, router.Do(func() (err error) { is, err = isUp(3); return err }))
+		err := errors.Join(attached, router.Do(func() (err error) { is, err = isUp(routerIndexBase+3, podLink(3)); return err }))
 		if err != nil {
 			t.Fatal(err)
 		}

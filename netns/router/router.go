@@ -180,7 +180,7 @@ func (r Router) CurrentPool() (pool ipam.Pool, err error) {
 }
 
 // HostNetworks returns the destinations of all routes of the calling thread's network, in all
-// tables.
+// tables, except those of ConnectNode and RouteNodes.
 func HostNetworks() ([]netip.Prefix, error) {
 	rib, err := syscall.NetlinkRIB(unix.RTM_GETROUTE, unix.AF_UNSPEC)
 	if err != nil {
@@ -192,7 +192,7 @@ func HostNetworks() ([]netip.Prefix, error) {
 	}
 	var networks []netip.Prefix
 	for _, m := range messages {
-		if m.Header.Type != unix.RTM_NEWROUTE {
+		if m.Header.Type != unix.RTM_NEWROUTE || m.Data[5] == peerProtocol { // rtm_protocol
 			continue
 		}
 		attributes, err := syscall.ParseNetlinkRouteAttr(&m)

@@ -44,7 +44,7 @@ const (
 
 // tableName returns the name of a pod's table. The name determines its rules as long as the router
 // exists: the number changes with every change of the rules.
-func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.9%s", s, by) }
+func tableName(s ipam.Slot, by egressMode) string { return fmt.Sprintf("pod%d.10%s", s, by) }
 
 // port returns the port on the router's loopback that accepts a pod's connections.
 func port(s ipam.Slot) uint16 { return portBase + uint16(s) }
@@ -123,10 +123,11 @@ func podRules(s ipam.Slot, pool ipam.Pool, addresses ipam.Addresses, by egressMo
 		for _, p := range prefixesOf(f, pool) {
 			add(f.MatchDestination(p), f.MatchOtherDestination(addrOf(f, pool.Gateway())), nft.MatchOtherMark(nft.ProxyMark), nft.Verdict(expr.VerdictAccept))
 		}
-		if pool.HasNode() {
+		add(f.MatchFamily(), nft.MatchNotSYN(), toOwnSocket(f))
+		if pool.HasNode() { // a client of a host port may be on a node, or one of its pods
+			add(f.MatchFamily(), nft.MatchMark(nft.PeerMark), nft.MatchProtocol(unix.IPPROTO_UDP), toOwnSocket(f))
 			add(f.MatchFamily(), nft.MatchMark(nft.PeerMark), nft.Verdict(expr.VerdictAccept))
 		}
-		add(f.MatchFamily(), nft.MatchNotSYN(), toOwnSocket(f))
 	}
 	add(nft.MatchMark(nft.ServiceMark), nft.Verdict(expr.VerdictAccept))
 	add(nft.IPv4.MatchDestination(reserved), nft.Verdict(expr.VerdictDrop))

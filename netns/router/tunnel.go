@@ -21,12 +21,12 @@ import (
 )
 
 // The tunnel is a TUN device that leads to the pods of other nodes of a cluster (netns/wireguard). The
-// process that has it open is not one of a pod.
+// process that has it open is not one of a pod. ConnectNode has another device in its place.
 const (
 	tunnelLink  = "tunnel"
 	tunnelIndex = 3 << 16 // not a pod's: its low half is no slot
 
-	peerProtocol = 112 // of the routes of SetPeers (rtm_protocol): no other software's in /etc/iproute2/rt_protos
+	peerProtocol = 112 // of the routes of SetPeers and RouteNodes (rtm_protocol): no other software's in /etc/iproute2/rt_protos
 	peersTable   = "peers"
 )
 
@@ -49,7 +49,7 @@ func (r Router) OpenTunnel(mtu int) (tun *os.File, err error) {
 	return tun, nil
 }
 
-// SetPeers routes packets to the networks of other nodes through the tunnel, which must be open. networks are
+// SetPeers routes packets to the networks of other nodes through the tunnel, which must exist. networks are
 // the networks of this node: nothing else is reached from the tunnel. While no process has the tunnel open,
 // other nodes are unreachable.
 func (r Router) SetPeers(networks, peers []netip.Prefix) error {
@@ -106,18 +106,27 @@ func routePeers(peers []netip.Prefix) error {
 	if err := b.Send(); err != nil {
 		return err
 	}
+	return removeRoutes(peers)
+}
+
+// removeRoutes removes the routes to other nodes, except those to some networks.
+func removeRoutes(keep []netip.Prefix) error {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: peerProtocol}, netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return fmt.Errorf("list the routes to other nodes: %w", err)
 	}
 	for _, r := range routes {
-		if r.Dst != nil && !slices.Contains(peers, toPrefix(r.Dst)) {
+		if r.Dst != nil && !slices.Contains(keep, toPrefix(r.Dst)) {
 			if err := netlink.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("remove route to %s: %w", r.Dst, err)
 			}
 		}
 	}
 	return nil
+}
+
+func toIPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
 func toPrefix(n *net.IPNet) netip.Prefix {

@@ -26,6 +26,8 @@ type Service struct {
 	PublishNotReady bool          // includes pods before they are ready
 	Affinity        time.Duration // so long after its last connection a client stays with its pod, while the pod is ready; 0: no affinity
 	OfCluster       bool          // only pods that reach the cluster reach its addresses
+	External        []netip.Addr  // addresses outside the cluster; only for ApplyToNode
+	LocalExternal   bool          // these and its node ports lead to endpoints of this node only; likewise
 }
 
 // Headless reports whether the Service stands for its pods' own addresses.
@@ -59,6 +61,7 @@ type Pod struct {
 
 	Fixed   bool // an endpoint that an object names: its ports have the names of the Service's ports
 	Outside bool // a Fixed one that is not in the pods' network
+	Remote  bool // a Fixed one of another node
 }
 
 // NamedPort is a port of a container that has a name.
@@ -192,10 +195,12 @@ func (d *Catalog) routes() []route {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b route) int {
-		return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.protocol, b.protocol))
-	})
+	slices.SortFunc(all, route.compare)
 	return all
+}
+
+func (r route) compare(o route) int {
+	return cmp.Or(r.from.Compare(o.from), cmp.Compare(r.protocol, o.protocol))
 }
 
 // visitors returns the addresses that reach the Services of the cluster, in a stable order; none without such

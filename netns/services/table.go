@@ -28,13 +28,13 @@ func Apply(router string, ranges []netip.Prefix, d Catalog) (changed bool, err e
 	err = nsthread.Do(func() error {
 		routes, visitors := d.routes(), d.visitors()
 		mark := append(digest(ranges, routes), digest(visitors)...)
-		old, never, err := currentDigest()
+		old, never, err := currentDigest(tableName)
 		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
 		changed = true
 		return nft.Transact(func(c *nftables.Conn) error {
-			t := &table{Table: nft.Table{Conn: c}, digest: mark, empty: len(routes) == 0 && never, visitors: visitors}
+			t := &table{Table: nft.Table{Conn: c}, name: tableName, digest: mark, empty: len(routes) == 0 && never, visitors: visitors}
 			if len(old) == len(mark) && bytes.Equal(mark[:sha256.Size], old[:sha256.Size]) { // each start of a pod changes the visitors
 				return t.replaceVisitors()
 			}
@@ -54,14 +54,14 @@ func digest(content ...any) []byte {
 	return h.Sum(nil)
 }
 
-// currentDigest returns the digest of the current table; nil if it cannot be read. never reports
+// currentDigest returns the digest of the current table of a name; nil if it cannot be read. never reports
 // that the table does not exist: then the kernel lists nothing and returns no error.
-func currentDigest() (mark []byte, never bool, err error) {
+func currentDigest(name string) (mark []byte, never bool, err error) {
 	c, err := nftables.New()
 	if err != nil {
 		return nil, false, err
 	}
-	t := &nftables.Table{Name: tableName, Family: nftables.TableFamilyINet}
+	t := &nftables.Table{Name: name, Family: nftables.TableFamilyINet}
 	rules, err := c.GetRules(t, &nftables.Chain{Name: "stamp", Table: t})
 	if err != nil || len(rules) != 1 {
 		return nil, err == nil && len(rules) == 0, nil // else the whole table is replaced
@@ -72,6 +72,7 @@ func currentDigest() (mark []byte, never bool, err error) {
 // table is a table under construction.
 type table struct {
 	nft.Table
+	name     string
 	digest   []byte
 	empty    bool         // it has no routes and never had any
 	visitors []netip.Addr // that reach the Services of the cluster
@@ -108,7 +109,7 @@ func (t *table) build(ranges []netip.Prefix, routes []route) error {
 
 // open adds the table if it does not exist.
 func (t *table) open() {
-	t.Table.Table = t.AddTable(&nftables.Table{Name: tableName, Family: nftables.TableFamilyINet})
+	t.Table.Table = t.AddTable(&nftables.Table{Name: t.name, Family: nftables.TableFamilyINet})
 }
 
 // finish stamps the table with its digest.
@@ -177,12 +178,23 @@ func (t *table) refuseStrangers(chain *nftables.Chain, f family, routes []route)
 // addNAT adds the chains that change addresses. With them the kernel tracks every connection of the
 // router and looks up each packet.
 func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
-	pre := t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest)
+	t.lead(t.chain("lead", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest), routes)
 	post := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
+	for _, p := range ranges {
+		f := familyOf(p.Addr())
+		if set, elements := hairpinSet(t.Table.Table, f, routes); len(elements) > 0 {
+			t.set(set, elements)
+			t.AddRule(post, f.matchHairpin(set), nft.SourceNAT(p.Addr()))
+		}
+	}
+}
+
+// lead adds the rules that redirect connections to endpoints.
+func (t *table) lead(chain *nftables.Chain, routes []route) {
 	for _, f := range []family{v4, v6} {
 		set, elements := f.singleEndpoints(t.Table.Table, routes)
 		t.refill(set, elements)
-		t.AddRule(pre, f.lookupSingle(set))
+		t.AddRule(chain, f.lookupSingle(set))
 	}
 	clients := t.addClientSets(routes)
 	for _, r := range routes {
@@ -195,17 +207,10 @@ func (t *table) addNAT(ranges []netip.Prefix, routes []route) {
 			return set
 		}
 		if f := familyOf(r.from.Addr()); r.affinity > 0 {
-			t.AddRule(pre, r.toPort(), r.recordClient(clients[f.AddrSize]))
-			t.AddRule(pre, r.toPort(), r.lookupClient(clients[f.AddrSize]), r.dnatByNumber(f.slot(), targets(bySlot(r.to))))
+			t.AddRule(chain, r.toPort(), r.recordClient(clients[f.AddrSize]))
+			t.AddRule(chain, r.toPort(), r.lookupClient(clients[f.AddrSize]), r.dnatByNumber(f.slot(), targets(bySlot(r.to))))
 		}
-		t.AddRule(pre, r.toPort(), pickInTurn(len(r.to)), r.dnatByNumber(reg, targets(r.to)))
-	}
-	for _, p := range ranges {
-		f := familyOf(p.Addr())
-		if set, elements := hairpinSet(t.Table.Table, f, routes); len(elements) > 0 {
-			t.set(set, elements)
-			t.AddRule(post, f.matchHairpin(set), nft.SourceNAT(p.Addr()))
-		}
+		t.AddRule(chain, r.toPort(), pickInTurn(len(r.to)), r.dnatByNumber(reg, targets(r.to)))
 	}
 }
 

@@ -127,7 +127,7 @@ func catalogOf(p store.Pod, pool ipam.Pool, objects []*pod.Object, damaged error
 	for _, o := range objects {
 		s := toService(o)
 		if o.IsFromCluster() {
-			fixClusterService(&s, o, d.Pods, peers, inside)
+			fixClusterService(&s, o, d.Pods, peers, pool)
 		} else {
 			fixed = fixed || o.Service != nil && len(o.Service.Selector) == 0
 		}
@@ -144,8 +144,9 @@ func isIn(networks []netip.Prefix, a netip.Addr) bool {
 }
 
 // fixClusterService gives a Service of a cluster the endpoints that the cluster has chosen, without those that pods of
-// this host do not reach. pods are this host's pods; inside reports whether the router leads to an address.
-func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, peers []netip.Prefix, inside func(netip.Addr) bool) {
+// this host do not reach. pods are this host's pods, and peers what else the router leads to.
+func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, peers []netip.Prefix, pool ipam.Pool) {
+	inside := func(a netip.Addr) bool { return pool.Contains(a) || isIn(peers, a) }
 	s.Selector = nil
 	hasAddress := len(s.Addresses) > 0
 	s.Addresses = slices.DeleteFunc(s.Addresses, inside) // it may be the address of a pod, which would not be reached then
@@ -154,7 +155,7 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 	}
 	var terminating []services.Pod // pods of this host: the API server learns later that they are ending
 	for _, e := range o.Endpoints.List {
-		local, lives := moveToPod(&e, o.Namespace, pods, inside)
+		local, lives := moveToPod(&e, o.Namespace, pods, pool)
 		if !lives {
 			continue
 		}
@@ -180,9 +181,9 @@ func fixClusterService(s *services.Service, o *pod.Object, pods []services.Pod, 
 
 // moveToPod gives an endpoint that is a pod of this host the pod's current address: it may have changed while the API
 // server could not be reached. moveToPod returns the pod, and whether it is alive.
-func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, inside func(netip.Addr) bool) (local *services.Pod, lives bool) {
+func moveToPod(e *pod.ServiceEndpoint, namespace string, pods []services.Pod, pool ipam.Pool) (local *services.Pod, lives bool) {
 	address, err := netip.ParseAddr(e.Address)
-	if e.Pod == "" || err != nil || !inside(address) { // it is no pod, or a pod in the host's network
+	if e.Pod == "" || err != nil || !pool.Contains(address) { // it is no pod, or a pod in the host's network
 		return nil, true
 	}
 	i := slices.IndexFunc(pods, func(p services.Pod) bool { return p.Namespace == namespace && p.Name == e.Pod })

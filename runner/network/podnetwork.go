@@ -24,7 +24,14 @@ func (n *Network) preparePool(router router.Router) (ipam.Pool, error) {
 				"the cluster's network %s for the pods of this host overlaps the router's network", c)
 		}
 	}
-	return withNode(pool, is), router.RefusePeers(is.CIDRs, is.Others())
+	if !is.Node.IsValid() {
+		return withNode(pool, is), router.RefusePeers(is.CIDRs, is.Others())
+	}
+	made, err := router.ConnectNode(is.Node, is.CIDRs)
+	if made && err == nil {
+		err = router.SetPeers(is.CIDRs, is.Others())
+	}
+	return withNode(pool, is), err
 }
 
 // withNode returns the pool of a host with its part in a pod network.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
@@ -146,10 +147,16 @@ func (n *Network) policyCatalog() (c netpolicy.Catalog, err error) {
 		c.Policies = append(c.Policies, toPolicy(o))
 	}
 	gateway := n.Pool.Gateway()
+	node := []netip.Addr{gateway.V4, gateway.V6}
+	if is, err := n.store.PodNetwork(); err != nil {
+		return c, err
+	} else if is.Node.IsValid() {
+		node = append(node, is.Node)
+	}
 	for _, peer := range peers {
 		p := netpolicy.Pod{
 			Namespace: peer.Namespace, Name: peer.Name, Labels: peer.Labels, Addresses: parseAddrs(peer.Addresses),
-			Node: []netip.Addr{gateway.V4, gateway.V6},
+			Node: slices.Clone(node),
 		}
 		for _, a := range p.Addresses {
 			if s := n.Pool.SlotOf(a); s != ipam.Slot(0) {

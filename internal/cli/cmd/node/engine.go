@@ -37,6 +37,7 @@ type engine struct {
 	launcher cmdutil.PodLauncher
 	sysctls  []string     // --allow-unsafe-sysctl
 	cluster  *pod.Cluster // of the pods
+	routes   *routes      // nil unless the node routes
 	changed  func()       // is called when something changes
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,7 +56,7 @@ Examples:
   podrun node
   podrun node --node-labels place=attic
 `,
-		Subcommands: []*cli.Command{newJoinCommand(env), newDrainCommand(env), newLeaveCommand(env)},
+		Subcommands: []*cli.Command{newJoinCommand(env), newDrainCommand(env), newLeaveCommand(env), newNetworkCommand()},
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kubeconfig", Usage: "the API server and the node's certificate are in this `FILE`, by default the file of podrun node join"},
 			&cli.StringFlag{Name: "bootstrap-kubeconfig", Usage: "request the node's certificate with the token in this `FILE`, unless there is one"},
@@ -68,7 +69,7 @@ Examples:
 			&cli.StringFlag{Name: "client-ca-file", Usage: "the authorities in this `FILE` certify the clients of the kubelet's API, by default the API server's"},
 			&cli.StringSliceFlag{Name: "cluster-dns", Usage: "the `ADDRESSES` of the cluster's name servers for pods; without them podrun answers the names of Services"},
 			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names, by default cluster.local"},
-			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none or wireguard (experimental)"},
+			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none, routed (by root only), or wireguard (experimental)"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
@@ -123,8 +124,8 @@ func (o *options) Validate() (err error) {
 		return refuse("--kubeconfig and --bootstrap-kubeconfig are mutually exclusive")
 	case o.port < 0 || o.port > math.MaxUint16:
 		return refuse("--port: %d is no port", o.port)
-	case o.podNetwork != podNetworkNone && o.podNetwork != podNetworkTunnel:
-		return refuse("--pod-network: %q is neither none nor wireguard", o.podNetwork)
+	case !slices.Contains([]string{podNetworkNone, podNetworkRouted, podNetworkTunnel}, o.podNetwork):
+		return refuse("--pod-network: %q is none of none, routed and wireguard", o.podNetwork)
 	case o.wireguardPort < 1 || o.wireguardPort > math.MaxUint16:
 		return refuse("--wireguard-port: %d is no port", o.wireguardPort)
 	case o.maxPods < 1:
@@ -228,7 +229,8 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.node.Network, err = o.network(dirs, files); err != nil {
+	var via *routes
+	if o.node.Network, via, err = o.network(dirs, files); err != nil {
 		return err
 	}
 	launcher, err := o.env.Deps.NewLauncher(dirs)
@@ -242,7 +244,10 @@ func (o *options) Run(ctx context.Context) error {
 	defer listener.Close()
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
 	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
-	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
+	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, routes: via, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
+	if via != nil {
+		via.changed = func() { e.updateServices(ctx) }
+	}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	api.LogDir = "/var/log"

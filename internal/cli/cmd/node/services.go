@@ -15,7 +15,17 @@ import (
 func (e *engine) PutServices(ctx context.Context, all []node.Service) error {
 	changed, err := e.storeServices(all)
 	objects.NotifyOfServices(ctx, e.env, e.dirs, changed)
+	if e.routes != nil {
+		err = errors.Join(err, e.routes.putServices(all))
+	}
 	return err
+}
+
+// updateServices makes the router direct connections to Services to the endpoints that it leads to now.
+func (e *engine) updateServices(ctx context.Context) {
+	if o, err := e.dirs.OfCluster().Object(pod.KindService, "default", "kubernetes"); err == nil { // every cluster has it
+		objects.NotifyOfServices(ctx, e.env, e.dirs, []*pod.Object{o})
+	}
 }
 
 // storeServices makes the cluster's Services those given. It returns those that have changed, and their former states.

@@ -33,6 +33,7 @@ import (
 const (
 	podNetworkNone   = "none"
 	podNetworkTunnel = "wireguard"
+	podNetworkRouted = "routed"
 )
 
 // wireguardPort is the port in WireGuard's examples, and in most configurations.
@@ -50,22 +51,31 @@ type tunnel struct {
 	router uint64         // of the process that has it
 }
 
-// network returns the node's part in the pod network of the cluster; nil if it has none.
-func (o *options) network(dirs store.Dirs, s *state) (*node.Network, error) {
+// network returns the node's part in the pod network of the cluster; nil if it has none. via is nil unless the node
+// routes.
+func (o *options) network(dirs store.Dirs, s *state) (n *node.Network, via *routes, err error) {
 	t := &tunnel{dirs: dirs, state: s, port: uint16(o.wireguardPort)}
 	if o.podNetwork == podNetworkNone {
-		return nil, t.leave(o)
-	}
-	var err error
-	if t.key, err = s.wireguardKey(); err != nil {
-		return nil, err
+		return nil, nil, t.leave(o)
 	}
 	address, err := netip.ParseAddr(o.node.Addresses[0])
 	if err != nil {
-		return nil, fmt.Errorf("find the host's address: %w", err)
+		return nil, nil, fmt.Errorf("find the host's address: %w", err)
+	}
+	if o.podNetwork == podNetworkRouted {
+		if via, err = newRoutes(dirs, address); err == nil {
+			err = t.end()
+		}
+		return node.NewRoutedNetwork(via, address), via, err
+	}
+	if t.key, err = s.wireguardKey(); err != nil {
+		return nil, nil, err
+	}
+	if err := removeRoutes(dirs); err != nil {
+		return nil, nil, err
 	}
 	t.mtu = tunnelMTU(address)
-	return node.NewNetwork(t, control.Key(t.key.PublicKey().Bytes()), netip.AddrPortFrom(address, t.port)), nil
+	return node.NewNetwork(t, control.Key(t.key.PublicKey().Bytes()), netip.AddrPortFrom(address, t.port)), nil, nil
 }
 
 // wireguardKey returns the node's private key, which is made when it is used for the first time.
@@ -98,21 +108,33 @@ const (
 
 // tunnelMTU returns the MTU of a tunnel by the device that has an address.
 func tunnelMTU(address netip.Addr) int {
-	devices, _ := net.Interfaces() // without them the default is as good
+	mtu := deviceMTU(address)
+	if mtu == 0 {
+		return defaultTunnelMTU
+	}
+	return max(minTunnelMTU, min(defaultTunnelMTU, mtu-tunnelOverhead))
+}
+
+// deviceMTU returns the MTU of the device that has an address; 0 if there is none.
+func deviceMTU(address netip.Addr) int {
+	devices, _ := net.Interfaces() // without them the device is not found
 	for _, d := range devices {
 		addresses, _ := d.Addrs()
 		for _, a := range addresses {
 			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(address.AsSlice()) {
-				return max(minTunnelMTU, min(defaultTunnelMTU, d.MTU-tunnelOverhead))
+				return d.MTU
 			}
 		}
 	}
-	return defaultTunnelMTU
+	return 0
 }
 
 // Last implements node.Tunnel.
 func (t *tunnel) Last() (networks []netip.Prefix, peers []control.Peer, err error) {
 	n, err := t.dirs.PodNetwork()
+	if n.Node.IsValid() { // the last run had no tunnel
+		return n.CIDRs, nil, err
+	}
 	for _, p := range n.Peers {
 		peer := control.Peer{Endpoint: p.Endpoint, Networks: p.CIDRs}
 		if err = errors.Join(err, peer.PublicKey.UnmarshalText([]byte(p.Key))); err == nil {
@@ -123,21 +145,26 @@ func (t *tunnel) Last() (networks []netip.Prefix, peers []control.Peer, err erro
 }
 
 // Set implements node.Tunnel.
-func (t *tunnel) Set(networks []netip.Prefix, peers []control.Peer) error {
+func (t *tunnel) Set(networks []netip.Prefix, peers []control.Peer) (unreached, err error) {
 	n := store.PodNetwork{CIDRs: networks, MTU: t.mtu}
 	for _, p := range peers {
 		key, _ := p.PublicKey.MarshalText() // cannot fail
 		n.Peers = append(n.Peers, store.PodNetworkPeer{Key: string(key), Endpoint: p.Endpoint, CIDRs: p.Networks})
 	}
-	others, err := t.dirs.SetPodNetwork(n)
-	if err != nil {
-		return err
+	if err := setPodNetwork(t.dirs, n); err != nil {
+		return nil, err
 	}
-	if len(others) > 0 {
-		return report.New(report.Failure, "kubectl drain, or podrun down, ends them; pods of the cluster start then",
-			"pods with other addresses than the cluster's %s are running: %s", networks[0], names(others))
+	return nil, t.connect(&control.Config{PrivateKey: control.Key(t.key.Bytes()), Port: t.port, MTU: t.mtu, Own: networks, Peers: peers})
+}
+
+// setPodNetwork records the host's part in a pod network, unless pods have other addresses.
+func setPodNetwork(dirs store.Dirs, n store.PodNetwork) error {
+	others, err := dirs.SetPodNetwork(n)
+	if err == nil && len(others) > 0 {
+		err = report.New(report.Failure, "kubectl drain, or podrun down, ends them; pods of the cluster start then",
+			"pods with other addresses than the cluster's %s are running: %s", n.CIDRs[0], names(others))
 	}
-	return t.connect(&control.Config{PrivateKey: control.Key(t.key.Bytes()), Port: t.port, MTU: t.mtu, Own: networks, Peers: peers})
+	return err
 }
 
 // names returns the names of pods, the first few of many.
@@ -267,25 +294,30 @@ func (t *tunnel) leave(o *options) error {
 	if err != nil || len(n.CIDRs) == 0 {
 		return err
 	}
+	if err := errors.Join(t.end(), removeRoutes(t.dirs)); err != nil {
+		return err
+	}
+	others, err := t.dirs.SetPodNetwork(store.PodNetwork{})
+	if len(others) > 0 {
+		fmt.Fprintf(o.env.ErrOut, "podrun: pods have addresses of the cluster, at which other nodes do not reach them now: %s\n", names(others))
+	}
+	return err
+}
+
+// end ends the process of an earlier run.
+func (t *tunnel) end() error {
 	lock, err := store.OpenFileLock(t.lockFile())
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	if free, err := lock.TryExclusive(); err != nil {
+	free, err := lock.TryExclusive()
+	if err != nil || free {
 		return err
-	} else if !free {
-		is, err := control.ReadIdentity(lock.File())
-		if err == nil {
-			err = endProcess(lock, is)
-		}
-		if err != nil {
-			return err
-		}
 	}
-	others, err := t.dirs.SetPodNetwork(store.PodNetwork{})
-	if len(others) > 0 {
-		fmt.Fprintf(o.env.ErrOut, "podrun: pods have addresses of the cluster, at which other nodes do not reach them now: %s\n", names(others))
+	is, err := control.ReadIdentity(lock.File())
+	if err == nil {
+		err = endProcess(lock, is)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func TestTunnelRemembers(t *testing.T) {
 	}
 	networks := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
 	peers := []control.Peer{{PublicKey: control.Key{1}, Endpoint: netip.MustParseAddrPort("192.0.2.2:51820"), Networks: []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}}}
-	if err := tun.Set(networks, peers); err != nil {
+	if _, err := tun.Set(networks, peers); err != nil {
 		t.Fatal(err)
 	}
 	gotOwn, gotPeers, err := tun.Last()

@@ -101,7 +101,11 @@ func podNetworkFinding(d store.Dirs) host.Finding {
 	case len(n.CIDRs) == 0:
 		return host.Finding{Level: host.Note, Detail: "this host has joined a cluster, and pods of other nodes are not reached", Hint: "podrun node --pod-network wireguard"}
 	}
-	return host.Finding{Level: host.OK, Detail: fmt.Sprintf("pods have addresses of the cluster's %s; the pods of %d other nodes are reached by WireGuard", n.CIDRs[0], len(n.Peers))}
+	way := "WireGuard"
+	if n.Node.IsValid() {
+		way = "routes"
+	}
+	return host.Finding{Level: host.OK, Detail: fmt.Sprintf("pods have addresses of the cluster's %s; the pods of %d other nodes are reached by %s", n.CIDRs[0], len(n.Peers), way)}
 }
 
 // lowestDir returns dir, or its lowest parent directory that exists.
