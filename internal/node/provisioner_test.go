@@ -304,7 +304,7 @@ func TestLocalStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := os.ReadFile("local-storage.yaml")
+	manifest, err := os.ReadFile("controlplane/local-storage.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

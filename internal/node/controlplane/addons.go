@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -16,12 +17,17 @@ import (
 	"github.com/podrun/podrun/internal/node/kubeapi"
 )
 
-//go:embed addons.yaml
-var addons []byte
+//go:embed rights.yaml
+var rights []byte
+
+// localStorage is the default StorageClass, whose volumes the nodes make. It is for other clusters, too.
+//
+//go:embed local-storage.yaml
+var localStorage []byte
 
 // ApplyAddons applies what every cluster has from the start. It may be repeated.
 func ApplyAddons(ctx context.Context, client *kubeapi.Client) error {
-	return apply(ctx, client, addons)
+	return errors.Join(apply(ctx, client, rights), apply(ctx, client, localStorage))
 }
 
 // apply applies the objects of a manifest, in their order, as kubectl apply --server-side does. It is for manifests that

@@ -65,7 +65,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("pod %s has the containers %q, want %q", p.Name, got, want)
 	}
 	node := containers["node-2"]
-	for _, want := range []string{"--node-name=dev-2", "--node-ip=10.87.0.2", "--kubeconfig=/etc/kubernetes/node-2.conf"} {
+	for _, want := range []string{"--node-name=dev-2", "--node-ip=10.87.0.2", "--kubeconfig=/etc/kubernetes/node-2.conf", "--pod-network=routed"} {
 		if !slices.Contains(node.Command, want) {
 			t.Errorf("node-2 runs %q, without %s", node.Command, want)
 		}
@@ -249,7 +249,7 @@ func TestAddons(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(paths)
-	if got, want := slices.Compact(paths), []string{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/clusterroles"}; !slices.Equal(got, want) {
+	if got, want := slices.Compact(paths), []string{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/storage.k8s.io/v1/storageclasses"}; !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)
 	}
 }
