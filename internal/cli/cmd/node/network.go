@@ -21,17 +21,16 @@ func newNetworkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "network",
 		Usage:     "internal: execute a command in the network of a node",
-		ArgsUsage: "NUMBER COMMAND [ARG...]",
+		ArgsUsage: "NUMBER -- COMMAND [ARG...]",
 		Description: `Executes a command in the network of a node of podrun cluster, and does not
 return. Node 1 has the present network, in which it makes the bridge of all
 nodes. Each of the others gets a network of its own on that bridge, and a /sys
 of its own.
 
 Examples:
-  podrun node network 2 podrun node --pod-network routed
+  podrun node network 2 -- podrun node --pod-network routed
 `,
-		SkipFlagParsing: true,
-		Action:          cmdutil.Action(func() cmdutil.Command { return &networkOptions{} }),
+		Action: cmdutil.Action(func() cmdutil.Command { return &networkOptions{} }),
 	}
 }
 
@@ -49,8 +48,8 @@ func (o *networkOptions) Complete(c *cli.Context) error {
 
 // Validate implements cmdutil.Command.
 func (o *networkOptions) Validate() (err error) {
-	if len(o.words) < 2 {
-		return cmdutil.UsageErrorf("node network", "node network requires the number of a node and a command")
+	if len(o.words) < 3 || o.words[1] != "--" {
+		return cmdutil.UsageErrorf("node network", "node network requires the number of a node and, after --, a command")
 	}
 	if o.number, err = strconv.Atoi(o.words[0]); err != nil || o.number < 1 || o.number > nodes.Last {
 		return cmdutil.UsageErrorf("node network", "%q is no number of a node: use 1 to %d", o.words[0], nodes.Last)
@@ -60,7 +59,7 @@ func (o *networkOptions) Validate() (err error) {
 
 // Run implements cmdutil.Command.
 func (o *networkOptions) Run(context.Context) error {
-	path, err := exec.LookPath(o.words[1])
+	path, err := exec.LookPath(o.words[2])
 	if err != nil {
 		return report.New(report.Usage, "", "find the command: %w", err)
 	}
@@ -68,5 +67,5 @@ func (o *networkOptions) Run(context.Context) error {
 	if err := nodes.Enter(o.number); err != nil {
 		return report.New(report.Host, "run it as root of the network, with the capabilities NET_ADMIN and SYS_ADMIN", "%w", err)
 	}
-	return fmt.Errorf("execute %s: %w", path, unix.Exec(path, o.words[1:], reexec.Environ()))
+	return fmt.Errorf("execute %s: %w", path, unix.Exec(path, o.words[2:], reexec.Environ()))
 }
