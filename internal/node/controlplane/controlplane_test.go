@@ -58,7 +58,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("claims %q, want %q", claims, want)
 	}
 	containers := map[string]corev1.Container{}
-	for _, container := range p.Spec.Containers {
+	for _, container := range append(p.Spec.InitContainers, p.Spec.Containers...) {
 		containers[container.Name] = container
 	}
 	if got, want := slices.Sorted(maps.Keys(containers)), []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "node-1", "node-2"}; p.Name != "podrun-dev" || !slices.Equal(got, want) {
@@ -94,7 +94,7 @@ func TestReadPod(t *testing.T) {
 		"no nodes": {func(p *corev1.Pod) {
 			p.Spec.Containers = slices.DeleteFunc(p.Spec.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, "node-") })
 		}, "spec.containers has no node-1"},
-		"no port":      {func(p *corev1.Pod) { p.Spec.Containers[1].Ports = nil }, "the container kube-apiserver has no hostPort"},
+		"no port":      {func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }, "the container kube-apiserver has no hostPort"},
 		"another name": {func(p *corev1.Pod) { p.Name = "web" }, "metadata.name must be podrun-dev"},
 	} {
 		t.Run(name, func(t *testing.T) {
