@@ -60,12 +60,7 @@ type arguments map[string][]string
 // their default ServiceAccount, and nodes can join with token. At most one args is given.
 func startControlPlane(t *testing.T, args ...arguments) *controlPlane {
 	t.Helper()
-	testenv.NeedVM(t, func() error {
-		if os.Getenv(programsEnv) == "" {
-			return errors.New("a Kubernetes control plane: scripts/test-cluster runs it")
-		}
-		return nil
-	})
+	needPrograms(t)
 	c := &controlPlane{dir: t.TempDir(), programs: os.Getenv(programsEnv), client: defaultClient, address: os.Getenv(addressEnv)}
 	if len(args) > 0 {
 		c.arguments = args[0]
@@ -80,6 +75,17 @@ func startControlPlane(t *testing.T, args ...arguments) *controlPlane {
 	c.permitJoining(t)
 	t.Logf("the API server was ready after %.1f s, the cluster after %.1f s", ready.Seconds(), time.Since(start).Seconds())
 	return c
+}
+
+// needPrograms skips t where the programs of a control plane are missing.
+func needPrograms(t *testing.T) {
+	t.Helper()
+	testenv.NeedVM(t, func() error {
+		if os.Getenv(programsEnv) == "" {
+			return errors.New("a Kubernetes control plane: scripts/test-cluster runs it")
+		}
+		return nil
+	})
 }
 
 // server returns the URL of the API server.
