@@ -175,12 +175,13 @@ echo $state $version $took $again`
 // setCuts returns how many changes are made, to which versions, and how many cuts are checked.
 func setCuts(t *testing.T) (versions []string, cuts int) {
 	if !torture() {
-		return []string{"v2", "bad"}, 4
+		return []string{"v2", "bad"}, 5
 	}
-	for range 4 {
+	cuts = 10 * rounds(t, 1)
+	for range 1 + cuts/100 {
 		versions = append(versions, "v2", "v1", "bad", "v2", "bad", "v1")
 	}
-	return versions, 10 * rounds(t, 1)
+	return versions, cuts
 }
 
 // setMoment is a moment of a power cut: after the entry flush of the log, and before the flush next.
@@ -219,6 +220,20 @@ func setMoments(t *testing.T, list string) (moments []setMoment) {
 	return moments
 }
 
+// chosenMoments returns moments by chance, in their order: four of five in changes, the fifth in a way back.
+func chosenMoments(all []setMoment, cuts int) (chosen []setMoment) {
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	left := map[bool]int{true: cuts / 5, false: cuts - cuts/5}
+	for _, m := range all {
+		if back := m.tag == "bad"; left[back] > 0 {
+			left[back]--
+			chosen = append(chosen, m)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b setMoment) int { return a.flush - b.flush })
+	return chosen
+}
+
 // TestSetPowerCuts cuts the power while a set is changed, and while it goes back. In the next boot
 // one `podrun follow`, without the registry, makes the set the version of its record again, all of
 // it, and another one, with the registry, that of the tag. A log of all writes of the disk has many
@@ -243,11 +258,8 @@ func TestSetPowerCuts(t *testing.T) {
 	m.cut(t)
 	moments := setMoments(t, root("modprobe loop; "+home+"/replay /var/writes.img"))
 	t.Logf("%d moments", len(moments))
-	rand.Shuffle(len(moments), func(i, j int) { moments[i], moments[j] = moments[j], moments[i] })
-	moments = moments[:min(cuts, len(moments))]
-	slices.SortFunc(moments, func(a, b setMoment) int { return a.flush - b.flush })
 	done, found := 0, map[string]int{}
-	for _, at := range moments {
+	for _, at := range chosenMoments(moments, cuts) {
 		later := []string{"all", "none", "some"}[rand.IntN(3)]
 		root(setCut, strconv.Itoa(done), strconv.Itoa(at.flush), strconv.Itoa(at.next), later)
 		done = at.flush
