@@ -1,7 +1,9 @@
 package vm
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -94,6 +96,27 @@ for version; do
 	mark end-$version
 done`
 
+// setChange, run by dev, changes a new set from v1 to VERSION, and prints "now" SECONDS after the begin, of a change to bad
+// after that of the way back.
+const setChange = setEnv + `set -e
+until bash -c ': </dev/tcp/127.0.0.1/5100' 2>/dev/null; do sleep 0.2; done
+push v1
+follow --timeout 15m
+podrun up -d mine.yaml
+push $1
+sync
+{
+	[ $1 = bad ] || echo ': going back: '
+	follow --timeout $([ $1 = bad ] && echo 5s || echo 15m) 2>&1 || :
+} | while IFS= read -r line; do
+	case $line in *': going back: '*) sleep $2; echo now ;; esac
+done`
+
+// setMount, run by root, mounts the disk as the last power cut has left it.
+const setMount = `set -e
+modprobe loop
+mount -o loop /var/store.img /mnt/store`
+
 // setCut, run by root, makes and mounts the disk as a power cut has left it: writes up to FLUSH are
 // on it. Of those before NEXT, all, none or some are on it. DONE is the entry up to which the disk
 // /var/prefix.img has all writes.
@@ -172,16 +195,16 @@ podrun follow rm site >&2
 podrun down mine >&2
 echo $state $version $took $again`
 
-// setCuts returns how many changes are made, to which versions, and how many cuts are checked.
-func setCuts(t *testing.T) (versions []string, cuts int) {
+// setCuts returns how many changes are made, to which versions, how many cuts are checked, and how often the power is cut.
+func setCuts(t *testing.T) (versions []string, cuts, pulls int) {
 	if !torture() {
-		return []string{"v2", "bad"}, 5
+		return []string{"v2", "bad"}, 5, 1
 	}
 	cuts = 10 * rounds(t, 1)
 	for range 1 + cuts/100 {
 		versions = append(versions, "v2", "v1", "bad", "v2", "bad", "v1")
 	}
-	return versions, cuts
+	return versions, cuts, 10
 }
 
 // setMoment is a moment of a power cut: after the entry flush of the log, and before the flush next.
@@ -234,10 +257,44 @@ func chosenMoments(all []setMoment, cuts int) (chosen []setMoment) {
 	return chosen
 }
 
+// checkSet checks the set after a cut in its change to a version, and returns the state in which it was.
+func (m *machine) checkSet(t *testing.T, cut, tag string) (state string) {
+	t.Helper()
+	var errs bytes.Buffer
+	check := m.command("session", "sh", "-c", setCheck, "sh", tag)
+	check.Stderr = &errs
+	output, err := check.Output()
+	if err != nil {
+		t.Fatalf("%s, in the change to %s: %v\n%s", cut, tag, err, errs.Bytes())
+	}
+	result := strings.TrimSpace(string(output))
+	t.Logf("%s, to %s: %s", cut, tag, result)
+	state, _, _ = strings.Cut(result, " ")
+	return state
+}
+
+// cutSet cuts the power of the machine, within a time after the begin of a change to tag, or of the way back from it.
+func (m *machine) cutSet(t *testing.T, tag string, within time.Duration) {
+	t.Helper()
+	after := fmt.Sprintf("%.2f", rand.Float64()*within.Seconds())
+	work := m.command("session", "sh", "-c", setChange, "sh", tag, after)
+	output, err := work.StdoutPipe()
+	if err == nil {
+		err = work.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(output); lines.Scan() && lines.Text() != "now"; {
+	}
+	m.cut(t)
+	work.Wait()
+}
+
 // TestSetPowerCuts cuts the power while a set is changed, and while it goes back. In the next boot
 // one `podrun follow`, without the registry, makes the set the version of its record again, all of
 // it, and another one, with the registry, that of the tag. A log of all writes of the disk has many
-// moments: each flush, with the later writes lost, on the disk, or torn.
+// moments: each flush, with the later writes lost, on the disk, or torn. At last the power of the machine is cut.
 func TestSetPowerCuts(t *testing.T) {
 	needMachines(t)
 	t.Parallel()
@@ -249,11 +306,12 @@ func TestSetPowerCuts(t *testing.T) {
 	root(setLog)
 	m.must(t, "session", "sh", "-c", cutsImages)
 	m.must(t, "session", "sh", "-c", setMake)
-	versions, cuts := setCuts(t)
+	versions, cuts, pulls := setCuts(t)
 	root(storeOn("log-writes $disk $(losetup -f --show /var/writes.img)"))
 	start := time.Now()
 	m.must(t, "session", append([]string{"sh", "-c", setChanges, "sh"}, versions...)...)
-	t.Logf("%d changes took %.0f s", len(versions), time.Since(start).Seconds())
+	took := time.Since(start) / time.Duration(1+len(versions))
+	t.Logf("%d changes took %.0f s each", len(versions), took.Seconds())
 	root("sync")
 	m.cut(t)
 	moments := setMoments(t, root("modprobe loop; "+home+"/replay /var/writes.img"))
@@ -263,18 +321,19 @@ func TestSetPowerCuts(t *testing.T) {
 		later := []string{"all", "none", "some"}[rand.IntN(3)]
 		root(setCut, strconv.Itoa(done), strconv.Itoa(at.flush), strconv.Itoa(at.next), later)
 		done = at.flush
-		var errs bytes.Buffer
-		check := m.command("session", "sh", "-c", setCheck, "sh", at.tag)
-		check.Stderr = &errs
-		output, err := check.Output()
-		if err != nil {
-			t.Fatalf("cut after entry %d, before %d, %s of the later writes, in the change to %s: %v\n%s", at.flush, at.next, later, at.tag, err, errs.Bytes())
-		}
-		result := strings.TrimSpace(string(output))
-		state, _, _ := strings.Cut(result, " ")
-		found[state]++
-		t.Logf("cut after entry %d, %s of the later writes, to %s: %s", at.flush, later, at.tag, result)
+		cut := fmt.Sprintf("cut after entry %d, before %d, %s of the later writes", at.flush, at.next, later)
+		found[m.checkSet(t, cut, at.tag)]++
 		root("umount /mnt/store")
+	}
+	root("cp --sparse=always /var/empty.img /var/store.img; sync; " + setMount)
+	for i := range pulls {
+		tag, within := "v2", took
+		if i%5 == 4 {
+			tag, within = "bad", took/2
+		}
+		m.cutSet(t, tag, within)
+		root(setMount)
+		found[m.checkSet(t, fmt.Sprintf("cut %d of the machine's power", i+1), tag)]++
 	}
 	t.Logf("cuts by the state of the set: %v", found)
 }
