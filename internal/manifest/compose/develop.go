@@ -3,27 +3,11 @@ package compose
 import (
 	"slices"
 
-	"github.com/compose-spec/compose-go/v2/types"
-
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 // annotationSync has the rules of podrun up --watch.
 const annotationSync = "podrun.dev/sync"
-
-// syncRule is a rule of annotationSync.
-type syncRule struct {
-	Path        string   `json:"path"`
-	Action      string   `json:"action"`
-	Target      string   `json:"target,omitempty"`
-	Container   string   `json:"container,omitempty"`
-	Ignore      []string `json:"ignore,omitempty"`
-	Include     []string `json:"include,omitempty"`
-	InitialSync bool     `json:"initial_sync,omitempty"`
-}
-
-// watchActions are the actions that podrun has.
-var watchActions = []types.WatchAction{types.WatchActionSync, types.WatchActionRestart, types.WatchActionSyncRestart, types.WatchActionRebuild}
 
 // setWatch adds the rules of develop.watch.
 func (s *service) setWatch() {
@@ -35,16 +19,15 @@ func (s *service) setWatch() {
 		return
 	}
 	for _, w := range s.Develop.Watch {
-		rule := syncRule{
+		rule := api.SyncRule{
 			Path: w.Path, Action: string(w.Action), Target: w.Target, Container: api.Label(s.Name), Ignore: w.Ignore, Include: w.Include, InitialSync: w.InitialSync,
 		}
-		copies := w.Action == types.WatchActionSync || w.Action == types.WatchActionSyncRestart
 		switch {
-		case !slices.Contains(watchActions, w.Action):
+		case !slices.Contains(api.SyncActions(), rule.Action):
 			s.refuse(s.at("develop", "watch"), "is refused: the action is sync, restart, sync+restart or rebuild, not %s", w.Action)
-		case copies && w.Target == "":
+		case rule.Copies() && w.Target == "":
 			s.refuse(s.at("develop", "watch"), "is refused: %s of %s requires target", w.Action, w.Path)
-		case !copies:
+		case !rule.Copies():
 			rule.Target = ""
 		}
 		s.sync = append(s.sync, rule)

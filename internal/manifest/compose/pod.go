@@ -117,8 +117,8 @@ type podTemplate struct {
 	volumes     []object
 	containers  []object
 	sysctls     []object
-	after       []string   // what the pod waits for
-	sync        []syncRule // what podrun up --watch copies
+	after       []string       // what the pod waits for
+	sync        []api.SyncRule // what podrun up --watch copies
 }
 
 // addPod makes the pods of a service and of those that share its network.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
 func TestParseSync(t *testing.T) {
@@ -13,7 +15,7 @@ func TestParseSync(t *testing.T) {
 - {path: package.json, action: rebuild}
 - {path: /etc/app.conf, target: /etc/app.conf, action: sync+restart, container: app, initial_sync: true}
 `)
-	want := []SyncRule{
+	want := []api.SyncRule{
 		{Path: "./src", Target: "/app", Action: "sync", Ignore: []string{"node_modules/"}},
 		{Path: "package.json", Action: "rebuild"},
 		{Path: "/etc/app.conf", Target: "/etc/app.conf", Action: "sync+restart", Container: "app", InitialSync: true},

@@ -15,6 +15,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podup"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -31,7 +32,7 @@ func watchFlags() []cli.Flag {
 // syncFlag is a value of --sync.
 type syncFlag struct {
 	pod string
-	podutil.SyncRule
+	api.SyncRule
 }
 
 // parseSyncFlag parses LOCAL:POD[/CONTAINER]:PATH. LOCAL is relative to the working directory.
@@ -41,7 +42,7 @@ func parseSyncFlag(text string) (f syncFlag, err error) {
 	if i < 0 || j < 0 {
 		return f, cmdutil.UsageErrorf("up", "--sync cannot be %q: it is LOCAL:POD:PATH, as in ./src:web:/app", text)
 	}
-	f.Path, f.Target, f.Action, f.InitialSync = text[:j], text[i+1:], podutil.SyncFiles, true
+	f.Path, f.Target, f.Action, f.InitialSync = text[:j], text[i+1:], api.SyncFiles, true
 	f.pod, f.Container, _ = strings.Cut(text[j+1:i], "/")
 	switch {
 	case f.Path == "" || f.pod == "":

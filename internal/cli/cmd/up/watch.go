@@ -19,7 +19,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/internal/upplan"
 	"github.com/podrun/podrun/internal/manifest"
-	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -46,7 +46,7 @@ func (f *foregroundHooks) watchFiles(ctx context.Context) (end func(), err error
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	rules := w.syncOf(w.shown)
-	if slices.ContainsFunc(rules, func(r filesync.Rule) bool { return r.Action == podutil.SyncRebuild }) {
+	if slices.ContainsFunc(rules, func(r filesync.Rule) bool { return r.Action == api.SyncRebuild }) {
 		w.env.Compose.Recreate = cmdutil.RecreateChanged
 	}
 	go func() {

@@ -20,7 +20,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/dirwatch"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podup"
-	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -30,13 +30,13 @@ import (
 
 // Rule is a rule for one pod.
 type Rule struct {
-	podutil.SyncRule           // its Path is absolute
-	Pod              store.Pod // it may be replaced meanwhile
-	filter           *filter
+	api.SyncRule           // its Path is absolute
+	Pod          store.Pod // it may be replaced meanwhile
+	filter       *filter
 }
 
 // NewRules returns rules for a pod. Paths are relative to dir. A path that does not exist is an error.
-func NewRules(p store.Pod, rules []podutil.SyncRule, dir string) ([]Rule, error) {
+func NewRules(p store.Pod, rules []api.SyncRule, dir string) ([]Rule, error) {
 	var list []Rule
 	for _, r := range rules {
 		if !filepath.IsAbs(r.Path) {
@@ -143,7 +143,7 @@ func (w *watch) due(tree *dirwatch.Tree) *pod.Plan {
 
 // act carries out the rule's action for the pending changes.
 func (w *watch) act(ctx context.Context, plan *pod.Plan) error {
-	if w.Action == podutil.SyncRebuild {
+	if w.Action == api.SyncRebuild {
 		fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s: %s has changed\n", w.Pod.Name, w.changed())
 		return w.rebuild(ctx, w.Pod)
 	}
@@ -157,7 +157,7 @@ func (w *watch) act(ctx context.Context, plan *pod.Plan) error {
 		}
 		fmt.Fprintf(w.env.ErrOut, "podrun: pod/%s: %s copied\n", w.Pod.Name, w.changed())
 	}
-	if w.Action == podutil.SyncFiles {
+	if w.Action == api.SyncFiles {
 		return nil
 	}
 	if _, err := podup.Restart(ctx, w.Pod, []string{container.Name}, nil); err != nil {
@@ -217,7 +217,7 @@ type filter struct {
 var ignored = []string{".git", "**/.git", "**/*~", "**/*.swp", "**/*.swx", "**/*.swo", "**/4913", "**/.#*", "**/*___jb_*___", "**/.DS_Store"}
 
 // newFilter returns the filter of a rule. A .dockerignore in the rule's directory counts, too.
-func newFilter(r podutil.SyncRule) (*filter, error) {
+func newFilter(r api.SyncRule) (*filter, error) {
 	patterns := append(ignored[:len(ignored):len(ignored)], r.Ignore...)
 	if text, err := os.ReadFile(filepath.Join(r.Path, ".dockerignore")); err == nil {
 		more, err := ignorefile.ReadAll(bytes.NewReader(text))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podrun/podrun/internal/manifest/podutil"
+	"github.com/podrun/podrun/internal/manifest/compose/api"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -16,7 +16,7 @@ func TestFilter(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".dockerignore"), []byte("# files\n\n/build\nlogs/*\n!logs/keep\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := newFilter(podutil.SyncRule{Path: dir, Ignore: []string{"node_modules/", "**/*.tmp"}})
+	f, err := newFilter(api.SyncRule{Path: dir, Ignore: []string{"node_modules/", "**/*.tmp"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestFilter(t *testing.T) {
 	if want := "build logs/x node_modules x.tmp sub/x.tmp .git a.go~ .a.go.swp .wh.a 4913"; strings.Join(skipped, " ") != want {
 		t.Errorf("skipped: %v", skipped)
 	}
-	if f, err = newFilter(podutil.SyncRule{Path: t.TempDir(), Include: []string{"**/*.go"}}); err != nil {
+	if f, err = newFilter(api.SyncRule{Path: t.TempDir(), Include: []string{"**/*.go"}}); err != nil {
 		t.Fatal(err)
 	}
 	if f.skips("sub", true) || f.skips("sub/a.go", false) || !f.skips("sub/a.js", false) {
@@ -46,12 +46,12 @@ func TestNewRules(t *testing.T) {
 	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	rules, err := NewRules(store.Pod{}, []podutil.SyncRule{{Path: "link/src", Target: "/app/"}, {Path: dir, Action: "restart"}}, dir)
+	rules, err := NewRules(store.Pod{}, []api.SyncRule{{Path: "link/src", Target: "/app/"}, {Path: dir, Action: "restart"}}, dir)
 	if err != nil || rules[0].Path != filepath.Join(dir, "real/src") || rules[0].Target != "/app" || rules[1].Path != dir {
 		t.Errorf("%v %+v", err, rules)
 	}
-	for _, bad := range []podutil.SyncRule{{Path: "missing"}, {Path: "real", Ignore: []string{"[a"}}} {
-		if _, err := NewRules(store.Pod{}, slices.Insert([]podutil.SyncRule{}, 0, bad), dir); err == nil {
+	for _, bad := range []api.SyncRule{{Path: "missing"}, {Path: "real", Ignore: []string{"[a"}}} {
+		if _, err := NewRules(store.Pod{}, slices.Insert([]api.SyncRule{}, 0, bad), dir); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
 	}
