@@ -14,8 +14,8 @@ const (
 	maxMemory = 1 << 30 // with the address space of threads
 )
 
-// Bound limits the memory of this process and, unless it reads from a user, its time. It ends the process when nobody reads
-// its output any more: the command that started it was killed.
+// Bound limits the memory of this process and, unless it reads what a user types, its time. It ends the process when its
+// output has no reader: the command that started it was killed.
 func Bound(withTime bool) {
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
 		fmt.Fprintln(os.Stderr, "podrun: cannot limit the memory of the conversion:", err)
@@ -40,8 +40,8 @@ func Bound(withTime bool) {
 	}()
 }
 
-// hardLimits returns the hard limits of the user that compose files often raise, by docker's names. Root of the host may
-// raise them.
+// hardLimits returns the user's hard limits that compose files often exceed, by docker's names. Root of the host has
+// none.
 func hardLimits() func(name string) (n uint64, ok bool) {
 	most := map[string]uint64{}
 	for name, kind := range map[string]int{"memlock": unix.RLIMIT_MEMLOCK, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "rtprio": unix.RLIMIT_RTPRIO, "stack": unix.RLIMIT_STACK} {

@@ -67,8 +67,8 @@ func withInputs(builds []api.Build) []api.Build {
 	return builds
 }
 
-// inputs returns a hash of what a build depends on: its options, the Dockerfile, and of the context's files, except those
-// that .dockerignore excludes, the names, modes, sizes and times.
+// inputs returns a hash of what a build depends on: its options, the Dockerfile, and the names, modes, sizes and times of
+// the context's files that .dockerignore does not exclude.
 func inputs(b api.Build) (string, error) {
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(b); err != nil {
@@ -122,7 +122,7 @@ func readIgnored(context, dockerfile string) (*patternmatcher.PatternMatcher, er
 	return m, nil
 }
 
-// hashTree writes what is known of the files of a directory without reading them.
+// hashTree writes the names, modes, sizes and times of a directory's files.
 func hashTree(w io.Writer, dir string, ignored *patternmatcher.PatternMatcher) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

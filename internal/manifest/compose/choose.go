@@ -11,7 +11,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
-// choose reduces the project to the services of the request and what they depend on, and to the resources of these.
+// choose reduces the project to the services of the request, the services they depend on, and the resources of both.
 // A named service is active whatever its profiles are, as with docker compose.
 func (c *converter) choose() error {
 	c.known = slices.Sorted(maps.Keys(c.project.AllServices()))
@@ -41,8 +41,8 @@ func (c *converter) choose() error {
 	return nil
 }
 
-// withSharing adds to names the services that share the network of a chosen one: they are in its pod, which would be
-// replaced by one without them.
+// withSharing adds the services that share the network of a chosen one: they are in its pod, and a pod without them would
+// replace it.
 func (c *converter) withSharing(all *types.Project, names []string) []string {
 	for name, s := range all.Services {
 		_, chosen := c.project.Services[name]
@@ -56,7 +56,7 @@ func (c *converter) withSharing(all *types.Project, names []string) []string {
 	return names
 }
 
-// describe adds to a result what it has besides the manifest, as far as it is known.
+// describe adds the project's name, services and builds to a result, as far as they are known.
 func (c *converter) describe(r *api.Result) {
 	for _, f := range c.files.main {
 		r.Files = append(r.Files, c.files.names[f.path])

@@ -59,7 +59,7 @@ func write(result api.Result) int {
 	return 0
 }
 
-// host is what the conversion depends on, apart from files.
+// host is the machine, as far as the conversion depends on it: input, files that are mounted, limits.
 type host struct {
 	stdin io.Reader                              // read if a file is "-"
 	stat  func(name string) (fs.FileInfo, error) // what a bind mount or a device is

@@ -179,7 +179,7 @@ An attribute that is not listed is part of a listed one, and handled in the same
 	golden.Check(t, referencePage, b.String())
 }
 
-// here returns the directory of the tests, of which no golden file depends.
+// here returns the directory of the tests. Golden files do not contain it.
 func here(t *testing.T) string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -201,8 +201,8 @@ func TestNames(t *testing.T) {
 	golden.Check(t, "testdata/names/problems.golden", b.String()+warnings(r))
 }
 
-// TestAllFaults: every fault of the files is reported at once, with its line in the user's file: of an anchor, of a file
-// that is included or extended, in the order of the files.
+// TestAllFaults reports all faults of the files at once, in the order of the files. Each has its line, also if it is in an
+// anchor, or in a file that is included or extended.
 func TestAllFaults(t *testing.T) {
 	r := convertIn(t, "faults", api.Request{Files: []string{"z.yaml", "a.yaml"}})
 	var b strings.Builder

@@ -72,7 +72,7 @@ func number(name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// setUlimits sets limits of processes. One above the user's own is lowered to it: docker's daemon is root, podrun is not.
+// setUlimits sets limits of processes. A limit above the user's hard limit is lowered: docker's daemon is root, podrun is not.
 func (s *service) setUlimits() {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.Ulimits)) {
@@ -141,7 +141,7 @@ func (s *service) setSecurityOptions() {
 // defaultPeriod is the kernel's period of cpu_quota, in microseconds.
 const defaultPeriod = 100_000
 
-// setResources sets limits and requests, which deploy.resources has, or attributes of older versions.
+// setResources sets limits and requests. deploy.resources has precedence over the attributes of older versions.
 func (s *service) setResources() {
 	limits, requests := object{}, object{}
 	limits.set("cpu", cpu(float32(s.CPUQuota)/float32(cmp.Or(s.CPUPeriod, defaultPeriod))))
@@ -222,7 +222,7 @@ func (s *service) addDevice(name string) {
 	s.annotations[annotationDevices] = name
 }
 
-// setDevices mounts device files and directories of them. A missing device is an error when the pod starts.
+// setDevices mounts device files, and directories with device files. A missing device is an error when the pod starts.
 func (s *service) setDevices() {
 	for i, d := range s.Devices {
 		if strings.Contains(d.Source, "=") {

@@ -57,8 +57,8 @@ func (c *converter) loadAll(ctx context.Context, details types.ConfigDetails, op
 // errReported is the error of a project whose faults have been reported.
 var errReported = errors.New("the files have faults")
 
-// without returns the text of a file without an attribute, and the attribute's path, whose keys may have dots; nil if the
-// file does not have it.
+// without returns the text of a file without an attribute, and the attribute's path, whose keys may have dots. The path is
+// nil if the file does not have the attribute.
 func without(text []byte, attribute []string) (rest []byte, path []string) {
 	var out bytes.Buffer
 	decoder, encoder := yaml.NewDecoder(bytes.NewReader(text)), yaml.NewEncoder(&out)
@@ -82,7 +82,7 @@ func without(text []byte, attribute []string) (rest []byte, path []string) {
 	return out.Bytes(), path
 }
 
-// cut removes an attribute, also of a mapping that a merge key (<<) brings, and returns its path, or nil.
+// cut removes an attribute, also from a mapping that a merge key (<<) names, and returns its path, or nil.
 func cut(n *yaml.Node, attribute []string) []string {
 	n = resolve(n)
 	switch n.Kind {

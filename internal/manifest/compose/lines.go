@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// sources are the parsed files of a project, which the library's model has no positions of.
+// sources are the parsed files of a project. They have the positions, which the library's model does not have.
 type sources struct {
 	names  map[string]string // of files as the user has written them, by path
 	main   []*source         // in the order in which they are merged
@@ -76,7 +76,7 @@ func (s *sources) check(env types.Mapping) error {
 	return nil
 }
 
-// follow reads the files that a file includes and extends, and theirs.
+// follow reads the files that a file includes and extends, and the files that these name.
 func (s *sources) follow(f *source, env types.Mapping, within []string) error {
 	if slices.Contains(within, f.path) {
 		return nil // the library reports it
@@ -366,7 +366,7 @@ func scalar(n *yaml.Node) string {
 	return n.Value
 }
 
-// entry returns a key of a mapping and its value, also one that a merge key (<<) brings.
+// entry returns a key of a mapping and its value, also if a merge key (<<) names the mapping that has them.
 func entry(n *yaml.Node, name string) (key, value *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
 		return nil, nil

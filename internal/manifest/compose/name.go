@@ -27,7 +27,7 @@ func isName(name string) bool {
 // maxName is the maximum length of a further name of a Service (podutil.ParseNames).
 const maxName = 128
 
-// namePath is a name of a service, and where the files have it.
+// namePath is a name of a service and its place in the files.
 type namePath struct {
 	name string
 	path []string
@@ -62,11 +62,11 @@ type owner struct {
 	namePath
 }
 
-// ownerNames are the names of services and the labels made of them, in lower case, with the service of each: DNS does
+// ownerNames maps names of services, and the labels made of them, to the services. The names are in lower case: DNS does
 // not distinguish cases.
 type ownerNames map[string]owner
 
-// claim gives a name to a service, and reports whether no other one has it.
+// claim gives a name to a service, unless another service has it.
 func (o ownerNames) claim(key, service string, n namePath) (other owner, free bool) {
 	key = strings.ToLower(key)
 	other, taken := o[key]

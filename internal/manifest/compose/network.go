@@ -47,7 +47,7 @@ func (s *service) setNamespaces() {
 	}
 }
 
-// checkAddresses refuses the address of a service that the files use elsewhere: the service gets another one.
+// checkAddresses refuses a fixed address of a service that the files use elsewhere: the service has another address.
 func (c *converter) checkAddresses() {
 	text, _ := json.Marshal(c.objects) // of texts and numbers
 	for _, name := range c.project.ServiceNames() {

@@ -40,7 +40,7 @@ func encode(objects []object) (string, error) {
 	return b.String(), err
 }
 
-// add adds an object of the project, and returns its metadata. path is where the files have it; two that get the same
+// add adds an object of the project, and returns its metadata. path is its place in the files. Two objects with the same
 // name are refused.
 func (c *converter) add(apiVersion, kind, name string, path []string, content object) object {
 	if other, taken := c.added[kind+"/"+name]; taken && path != nil {

@@ -49,7 +49,7 @@ func (c *converter) internal(s types.ServiceConfig) bool {
 	return len(s.Networks) > 0
 }
 
-// checkNetworks reports what a network cannot be, and decides about policies.
+// checkNetworks refuses drivers and names that a network cannot have, and decides whether the project has policies.
 func (c *converter) checkNetworks() {
 	labels := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.project.Networks)) {
@@ -65,8 +65,8 @@ func (c *converter) checkNetworks() {
 	c.separate = c.isolated()
 }
 
-// networkLabels are the labels of a service's pods that policies select, of this project or of one that shares an
-// external network.
+// networkLabels are the labels of a service's pods that policies select: policies of this project, or of another project
+// on the same external network.
 func (c *converter) networkLabels(s types.ServiceConfig) object {
 	labels := object{}
 	for name := range s.Networks {
@@ -108,7 +108,7 @@ func (c *converter) policy(s types.ServiceConfig) {
 	c.add("networking.k8s.io/v1", "NetworkPolicy", api.Label(s.Name), nil, object{"spec": spec})
 }
 
-// publishedPorts are the ports of a service that others than this machine reach by a port of the host.
+// publishedPorts are the ports of a service that other machines reach by a port of the host.
 func publishedPorts(s types.ServiceConfig) (ports []object) {
 	for _, p := range s.Ports {
 		if a, err := netip.ParseAddr(p.HostIP); err == nil && a.IsLoopback() {

@@ -14,7 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
-// Annotations of podrun; package podutil has their meaning. It links the types of Kubernetes.
+// Annotations of podrun. Package podutil explains them; it is not imported because it links the types of Kubernetes.
 const (
 	annotationStartAfter  = "podrun.dev/start-after"
 	annotationNetwork     = "podrun.dev/network"
@@ -80,8 +80,8 @@ func podNames(s types.ServiceConfig) []string {
 	return names
 }
 
-// setLabels makes annotations of the labels: values of labels of Kubernetes are restricted. What cannot be the key of an
-// annotation is kept in one.
+// setLabels makes annotations of the labels, because Kubernetes restricts the values of labels. A label whose key no
+// annotation can have is kept in annotationLabels.
 func (s *service) setLabels() {
 	for _, attribute := range []string{"labels", "annotations"} {
 		list := map[string]map[string]string{"labels": s.Labels, "annotations": s.Annotations}[attribute]
@@ -99,7 +99,7 @@ func (s *service) setLabels() {
 }
 
 // setCommand sets entrypoint, command and working_dir. An entry point without a command clears the image's
-// command, in both.
+// command, with docker and with Kubernetes.
 func (s *service) setCommand() {
 	switch {
 	case s.Entrypoint != nil && len(s.Entrypoint) == 0 && len(s.Command) == 0:
@@ -261,8 +261,8 @@ func intervalAndRetries(h *types.HealthCheckConfig) (interval, retries int) {
 	return interval, retries
 }
 
-// startGrace returns how long failed health checks do not make a service unhealthy, as the annotation has it: the
-// start period, in which they do not count, and the time in which as many fail as must fail in a row.
+// startGrace returns how long failed health checks do not make a service unhealthy, in the form of the annotation: the
+// start period, in which failures do not count, plus the time that retries failures in a row take.
 func startGrace(h *types.HealthCheckConfig) string {
 	if h.StartPeriod == nil || *h.StartPeriod <= 0 {
 		return ""
@@ -271,7 +271,7 @@ func startGrace(h *types.HealthCheckConfig) string {
 	return fmt.Sprintf(":%ds", seconds(*h.StartPeriod, 0)+interval*retries)
 }
 
-// conditions are the states of a pod, in the annotation, for a service's conditions.
+// conditions maps the conditions of depends_on to the states that the annotation has.
 var conditions = map[string]string{
 	types.ServiceConditionStarted:               "Running",
 	types.ServiceConditionHealthy:               "Healthy",

@@ -204,7 +204,7 @@ func newRows() rows {
 	return r
 }
 
-// find returns the row of the attribute of a model, or of the nearest one above it.
+// find returns the row of an attribute, or of the nearest attribute above it that has one.
 func (r rows) find(path string) (attribute, bool) {
 	for keyPath := strings.Split(path, "."); len(keyPath) > 0; keyPath = keyPath[:len(keyPath)-1] {
 		if a, ok := r[pattern(keyPath)]; ok {

@@ -45,13 +45,13 @@ func (s *service) mount(target string, volume, options object) {
 	s.mounts = append(s.mounts, options)
 }
 
-// placedVolume is a volume, and where the files name it.
+// placedVolume is a volume and its place in the files.
 type placedVolume struct {
 	types.ServiceVolumeConfig
 	path []string
 }
 
-// allVolumes returns the volumes of a service, and of the services in volumes_from the volumes at other paths.
+// allVolumes returns the volumes of a service, and those volumes of the services in volumes_from that have other paths.
 func (s *service) allVolumes() (list []placedVolume) {
 	for i, v := range s.Volumes {
 		list = append(list, placedVolume{v, s.at("volumes", strconv.Itoa(i))})

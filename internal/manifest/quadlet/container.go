@@ -18,8 +18,8 @@ import (
 // labelUnit is a label of the pods that Services of NetworkAlias= select: the unit's name.
 const labelUnit = "podrun.dev/unit"
 
-// host returns what the values of the file depend on: relative paths begin at the file, and a device that is missing now
-// may be there when the pod starts.
+// host returns the machine, as the values of the file depend on it: relative paths begin at the file, and a device that is
+// missing now may be there when the pod starts.
 func (p *parser) host() runpod.Host {
 	host := p.set.Host
 	host.Dir = filepath.Dir(p.path)
@@ -187,7 +187,7 @@ func (p *parser) option(c *runpod.Container, k key, a Assignment) {
 	}
 }
 
-// set1 sets one option.
+// set1 sets an option, or fails with the line of the key.
 func (p *parser) set1(c *runpod.Container, a Assignment, option, value string) {
 	if err := c.Set(option, value); err != nil {
 		p.fail(a, "%v", err)
@@ -244,7 +244,7 @@ func (p *parser) userOf(c *runpod.Container) {
 	}
 }
 
-// security sets the keys that are values of --security-opt, and root file system and tmpfs.
+// security sets the keys that are values of --security-opt, and the keys for the root file system and tmpfs.
 func (p *parser) security(c *runpod.Container) {
 	for key, option := range map[string]string{
 		"AppArmor": "apparmor=", "SeccompProfile": "seccomp=", "SecurityLabelLevel": "label=level:", "SecurityLabelType": "label=type:",

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Units yields the names of the files that have units, in order: no containers of pods, and no templates without an
-// instance.
+// Units yields the names of the files that have units, in order. Containers of pods, and templates without an instance,
+// have none.
 func (s *Set) Units() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -30,7 +30,7 @@ func (s *Set) isTemplate(name string) bool {
 	return strings.HasSuffix(stem, "@") && err == nil && q.last("Install", "DefaultInstance") == ""
 }
 
-// linkDirs returns the ends of the directories whose links start a unit with another.
+// linkDirs maps keys of [Install] to the ends of the directories with the links.
 func linkDirs() map[string]string {
 	return map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/", "UpheldBy": ".upholds/"}
 }

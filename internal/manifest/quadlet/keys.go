@@ -19,7 +19,7 @@ type key struct {
 	section, name string
 	support       support
 	note          string
-	option        string // of package runpod, that each value sets; "": the key has code of its own
+	option        string // of package runpod, which each value sets; "": other code handles the key
 	form          form
 }
 
@@ -67,7 +67,7 @@ func kubeKeys() []key {
 	}
 }
 
-// sharedKeys returns the keys of the sections that all files may have, which podrun does not only copy.
+// sharedKeys returns the keys of the sections that all files may have. Keys that podrun copies are one row.
 func sharedKeys() []key {
 	return []key{
 		{"Quadlet", "DefaultDependencies", keySupported, "`no`: the system's units do not wait for the network", "", once},

@@ -131,7 +131,7 @@ func (p *parser) logOpt() {
 	}
 }
 
-// values returns the values of a key that may occur several times. The caller of ParseKube checks them.
+// values returns the values of a key that may occur several times. podrun systemd checks them.
 func (p *parser) values(key string) (list []Assignment) {
 	for _, a := range p.q.all("Kube", key) {
 		if a.Value != "" {
@@ -161,7 +161,7 @@ func (p *parser) network(a Assignment) string {
 	return ""
 }
 
-// The host ports of PublishPort= without one: below those of NodePorts and those that Linux gives to clients.
+// The host ports of PublishPort= without one. They are below the NodePorts and below the ports that Linux gives to clients.
 const firstChosen, chosenPorts = 20000, 10000
 
 // withHostPort adds a host port to a published port without one. The port follows from the file's name and the port, so
@@ -180,7 +180,7 @@ func (p *parser) withHostPort(value string) string {
 	first, err := strconv.ParseUint(from, 10, 16)
 	last, lastErr := strconv.ParseUint(to, 10, 16)
 	if err != nil || isRange && (lastErr != nil || last < first) {
-		return value // whoever parses it refuses it
+		return value // podrun systemd refuses it
 	}
 	hash := fnv.New32a()
 	hash.Write([]byte(p.unit.Service + "/" + numbers + "/" + protocol))

@@ -63,7 +63,7 @@ func (s *Set) members(pod string) (list []string) {
 	return list
 }
 
-// shared sets the keys that are for every container of the pod.
+// shared sets the keys of the .pod file that every container of the pod gets.
 func (p *parser) shared(list []*runpod.Container) {
 	before := len(list[0].VolumeMounts)
 	for _, a := range p.q.all("Pod", "Volume") {
@@ -79,11 +79,11 @@ func (p *parser) shared(list []*runpod.Container) {
 	}
 }
 
-// podOnly are the keys of a container that are for the whole Pod, which its .pod file has.
+// podOnly are the keys that set something of the whole Pod: the .pod file has them, no container of it.
 var podOnly = []string{"AddHost", "DNS", "DNSOption", "DNSSearch", "HostName", "Network", "NetworkAlias", "PublishPort", "RemapUsers", "ServiceName", "UserNS"}
 
-// memberKeys are the keys of [Service] of a container of a pod that mean nothing in the pod's unit: podrun chooses the
-// times.
+// memberKeys are the keys of a container's [Service] that the pod's unit does not get: podrun starts and restarts the
+// containers of a pod at times of its own.
 var memberKeys = []string{"RestartSec", "RestartSteps", "RestartMaxDelaySec", "TimeoutSec", "TimeoutStartSec", "TimeoutStopSec", "Environment", "Type"}
 
 // restarts returns the policies of a container for values of Restart=.
@@ -94,7 +94,7 @@ func restarts() map[string]corev1.ContainerRestartPolicy {
 	}
 }
 
-// member takes the sections of a container of the pod into the pod's unit.
+// member adds the sections of a container of the pod to the pod's unit.
 func (p *parser) member(m *parser, c *runpod.Container) {
 	for _, key := range podOnly {
 		for _, a := range m.q.all("Container", key) {

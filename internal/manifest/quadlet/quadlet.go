@@ -1,5 +1,5 @@
 // Package quadlet translates files of podman's Quadlet: a .kube file names manifests, a .container or .pod file becomes
-// one. Tables have podrun's support of each key of podman-systemd.unit(5).
+// a manifest. Tables have podrun's support of each key of podman-systemd.unit(5).
 package quadlet
 
 import (
@@ -51,7 +51,7 @@ func (u *Unit) Manifest() ([]byte, error) {
 // Set are files of Quadlet that may name each other.
 type Set struct {
 	Files      map[string][]File // by name, web.container: the file and its drop-ins
-	Host       runpod.Host       // what the values depend on; relative paths begin at the file
+	Host       runpod.Host       // the machine; relative paths begin at the file
 	Specifiers map[byte]string   // systemd's specifiers of the user and the machine, by their letters
 }
 
@@ -66,7 +66,7 @@ func sections() map[string]string {
 // IsFile reports whether a file has the name of a file of Quadlet.
 func IsFile(name string) bool { return sections()[filepath.Ext(name)] != "" }
 
-// isUnit reports whether a file of Quadlet has a unit, rather than being a part of others.
+// isUnit reports whether a file of Quadlet becomes a unit: .volume and .network files do not.
 func isUnit(name string) bool {
 	return slices.Contains([]string{".kube", ".container", ".pod"}, filepath.Ext(name))
 }

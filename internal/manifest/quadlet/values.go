@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// value returns a value as the command of podman would have it: without quotes, specifiers and variables.
+// value returns a value as podman's command gets it: without quotes, and with specifiers and variables expanded.
 func (p *parser) value(text string) (string, error) {
 	text, err := p.specifiers(trimQuotes(text))
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *parser) wordList(text string) (list []string, err error) {
 	return list, err
 }
 
-// specifiers expands the specifiers of systemd.unit(5). The unit's own ones follow from its name.
+// specifiers expands the specifiers of systemd.unit(5). The specifiers of the unit follow from its name.
 func (p *parser) specifiers(text string) (string, error) {
 	prefix, instance, _ := strings.Cut(p.stem, "@")
 	short := strings.LastIndexByte(prefix, '-') + 1

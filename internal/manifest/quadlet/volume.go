@@ -17,7 +17,7 @@ type source struct {
 	labels []string
 }
 
-// files mounts volumes, and file systems in memory.
+// files mounts volumes and file systems in memory.
 func (p *parser) files(c *runpod.Container) {
 	for _, a := range p.q.all("Container", "Volume") {
 		p.volume(c, a)

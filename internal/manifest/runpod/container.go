@@ -97,7 +97,7 @@ func (c *Container) pull(value string) error {
 	return nil
 }
 
-// limit sets a limit of the container.
+// limit sets a limit of the container's resources.
 func (c *Container) limit(name corev1.ResourceName, quantity resource.Quantity) {
 	if c.Resources.Limits == nil {
 		c.Resources.Limits = corev1.ResourceList{}

@@ -63,7 +63,7 @@ func checkCommand(value string) ([]string, error) {
 	return list, nil
 }
 
-// duration parses docker's durations; a number alone is of seconds.
+// duration parses docker's durations; a number without a unit is in seconds.
 func duration(value string, into *time.Duration, given *bool) error {
 	d, err := time.ParseDuration(value)
 	if n, isNumber := strconv.ParseUint(value, 10, 31); isNumber == nil {
@@ -114,7 +114,7 @@ func (c *Container) startupRetries(value string) error {
 	return count(value, &c.health.startupRetries, &c.health.startupGiven)
 }
 
-// startupSuccess takes the number of successes in a row that a startup probe of Kubernetes has.
+// startupSuccess accepts 0 and 1: a startup probe of Kubernetes needs one success.
 func (c *Container) startupSuccess(value string) error {
 	if value != "0" && value != "1" {
 		return errors.New("one success is enough for a startup probe of Kubernetes: omit it")
@@ -122,7 +122,7 @@ func (c *Container) startupSuccess(value string) error {
 	return nil
 }
 
-// healthOnFailure takes what podman does with an unhealthy container.
+// healthOnFailure sets what happens to an unhealthy container, in podman's words.
 func (c *Container) healthOnFailure(value string) error {
 	switch value {
 	case "none", "kill", "stop":
@@ -141,8 +141,8 @@ func (c *Container) noHealthcheck(value string) error {
 	return err
 }
 
-// finishHealth makes the probes. A check makes the container ready; if the container is to end when it fails, it
-// is a liveness probe, too, which begins after the start period.
+// finishHealth makes the probes. A check is a readiness probe. If a failed check ends the container, it is also a liveness
+// probe, which begins after the start period.
 func (c *Container) finishHealth() error {
 	h := &c.health
 	switch {

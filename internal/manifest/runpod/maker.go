@@ -16,7 +16,7 @@ import (
 	"github.com/podrun/podrun/internal/manifest/podutil"
 )
 
-// Host is what the options depend on besides their values.
+// Host is the machine, as the options depend on it.
 type Host struct {
 	Dir         string                                 // relative paths begin here
 	LookupEnv   func(name string) (string, bool)       // the value of -e NAME

@@ -161,7 +161,7 @@ func (c *Container) dnsConfig() *corev1.PodDNSConfig {
 	return c.pod.Spec.DNSConfig
 }
 
-// dns sets a server that podrun's resolver queries instead of the host's. In the host's network there is no such
+// dns sets a name server that podrun's resolver queries instead of the host's. A pod in the host's network has no such
 // resolver: see Finish.
 func (c *Container) dns(value string) error {
 	address, err := netip.ParseAddr(value)
@@ -219,7 +219,7 @@ func (c *Container) label(word string) error {
 	return nil
 }
 
-// keepLabel adds a label whose key not even an annotation can have to the annotation that keeps such labels.
+// keepLabel adds a label to AnnotationLabels, which keeps labels whose key no annotation can have.
 func (p *Pod) keepLabel(key, value string) error {
 	labels := map[string]string{}
 	if kept := p.Annotations[podutil.AnnotationLabels]; kept != "" {

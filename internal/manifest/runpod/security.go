@@ -88,7 +88,7 @@ func (c *Container) readOnly(value string) error {
 	return err
 }
 
-// boolean parses the value of an option without one, which is "".
+// boolean parses the value of an option that may have none; "" is true.
 func boolean(value string) (bool, error) {
 	switch value {
 	case "", "true", "1":

@@ -85,7 +85,7 @@ func (o *actionOptions) Run(context.Context) error {
 		o.reportEmpty(p)
 		return nil
 	case len(pods) == 0:
-		return nil // all are as they should be
+		return nil // all are in that state already
 	case o.verb == "restart" && refuseParts(pods) != nil:
 		return o.restartParts(pods)
 	}

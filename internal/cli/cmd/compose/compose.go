@@ -1,5 +1,5 @@
-// Package compose has the command compose: docker compose's commands, by podrun's own. A subcommand finds the project,
-// and runs the commands of podrun that do the work. The pods of a project have its name in a label.
+// Package compose has the command compose. Each subcommand has the words of docker compose; it finds the project, and runs
+// the commands of podrun that do the work. The pods of a project have its name in a label.
 package compose
 
 import (
@@ -84,7 +84,7 @@ func (o *options) Complete(c *cli.Context) error {
 	return nil
 }
 
-// Validate does nothing: most words are names, which are checked when they are looked up.
+// Validate does nothing: the words are mostly names, which the lookup checks.
 func (o *options) Validate() error { return nil }
 
 // again runs another command of podrun in the namespace. Its error, if any, is already reported.
@@ -101,14 +101,14 @@ func (o *options) again(with cmdutil.Compose, command string, words ...string) e
 	return nil
 }
 
-// messages returns the options for a command whose output is not the result: it is written where messages are.
+// messages returns the options for a command whose output is not the result: it goes to standard error.
 func (o *options) messages() *options {
 	env := *o.env
 	env.Out = env.ErrOut
 	return &options{env: &env}
 }
 
-// passedOn are flags that are passed on to another command of podrun: the name that it has for each.
+// passedOn maps flags that are passed on to another command of podrun to that command's names of them.
 type passedOn map[string]string
 
 // complete returns the words of the flags that are set.

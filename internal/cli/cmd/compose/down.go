@@ -105,8 +105,8 @@ func (o *downOptions) Run(ctx context.Context) error {
 	return errors.Join(objects.DeleteWithPods(ctx, o.env, p.dirs, after), objects.RemoveFreeVolumes(o.env, p.dirs, free))
 }
 
-// objects returns the objects that were made for the project, the claims apart. External ones do not belong to it, and
-// neither do objects of others that have its label.
+// objects returns the objects that were made for the project, and separately its claims. External objects do not belong to
+// it, nor does an object of a manifest with the same label.
 func (p *project) objects() (list, claims []kindnames.ObjectRef, err error) {
 	for _, kind := range []pod.ObjectKind{pod.KindService, pod.KindConfigMap, pod.KindSecret, pod.KindNetworkPolicy, pod.KindClaim} {
 		found, err := p.dirs.Objects(kind, p.namespace)

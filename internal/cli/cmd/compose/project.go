@@ -18,7 +18,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 )
 
-// project is a project as it is on this machine.
+// project is a project of this machine with its pods.
 type project struct {
 	name      string
 	namespace string
@@ -35,13 +35,13 @@ type member struct {
 	container string
 }
 
-// has reports whether a list has a service, as the file or as the pod spells it.
+// has reports whether a list of services has a name, in the spelling of the file or of the pod.
 func has(list []string, service string) bool {
 	return slices.ContainsFunc(list, func(other string) bool { return api.Label(other) == api.Label(service) })
 }
 
 // project finds the project and its pods. The name is from -p, the environment, the files or the directory, in this
-// order. With readFiles it also reads the files, if there are some, when they do not decide the name.
+// order. With readFiles it reads the files, if there are some, even if their name is not needed.
 func (o *options) project(readFiles bool) (*project, error) {
 	p := &project{name: o.request.Project, namespace: o.namespace}
 	if (p.name == "" || readFiles) && o.hasFiles() {
@@ -128,7 +128,7 @@ func (p *project) services() []string {
 	return slices.Compact(list)
 }
 
-// of returns the members of services, or without names all members except the pods of compose run.
+// of returns the members of services. Without names it returns all members except the pods of compose run.
 func (p *project) of(services []string) (list []member, err error) {
 	var errs []error
 	for _, name := range services {
@@ -144,7 +144,7 @@ func (p *project) of(services []string) (list []member, err error) {
 	return list, errors.Join(errs...)
 }
 
-// selected finds the project, and its members of services, as of does.
+// selected finds the project and the members of services, as project and of do.
 func (o *options) selected(services []string, readFiles bool) (*project, []member, error) {
 	p, err := o.project(readFiles)
 	if err != nil {
@@ -194,7 +194,7 @@ func labels(list []member) cmdutil.Labels {
 	return names
 }
 
-// refuseParts refuses services that run in the pod of another one, unless that is chosen, too: a pod is stopped and
+// refuseParts refuses a service that runs in the pod of another service, unless both are chosen: a pod is stopped and
 // removed as a whole.
 func refuseParts(list []member) error {
 	var errs []error
@@ -206,8 +206,7 @@ func refuseParts(list []member) error {
 	return errors.Join(errs...)
 }
 
-// convert converts the files of the project, of services and, unless they are alone, what they depend on; without services
-// of all.
+// convert converts services of the files, or all if there are none. Without alone it adds what they depend on.
 func (o *options) convert(services []string, alone bool) (api.Result, error) {
 	request := o.request
 	request.Services, request.Alone = services, alone

@@ -70,7 +70,7 @@ type psRow struct {
 	row                                              podrow.Row
 }
 
-// publisher is a port in that form.
+// publisher is a port of a psRow.
 type publisher struct {
 	URL                       string
 	TargetPort, PublishedPort int

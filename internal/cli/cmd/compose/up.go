@@ -111,8 +111,8 @@ func (o *upOptions) Run(context.Context) error {
 	return o.again(with, "up", o.words...)
 }
 
-// stale returns the pods of services that have fewer pods now, and with --remove-orphans the pods of services that are no
-// longer in the files. Without it it reports these.
+// stale returns the pods that services with fewer replicas no longer have. With --remove-orphans it also returns the pods
+// of services that are not in the files; otherwise it reports them.
 func (o *upOptions) stale(r api.Result) (list []store.Pod, err error) {
 	o.request.Project = r.Project
 	p, err := o.project(false)

@@ -1,5 +1,5 @@
-// Package filesync copies files of the host into running containers when they change, and restarts or rebuilds what
-// depends on them: the inner loop of a developer.
+// Package filesync copies files of the host into running containers when they change, restarts the containers, or has
+// their images built: the inner loop of a developer.
 package filesync
 
 import (
@@ -92,7 +92,8 @@ func newWatch(env *cmdutil.Env, r Rule, rebuild func(context.Context, store.Pod)
 	return w
 }
 
-// retryTime is how long after a failure, or after the start of another pod of the name, the files are copied again.
+// retryTime is how long after a failure a rule is tried again, and how often its pod is compared with the pod that has the
+// files.
 const retryTime = 500 * time.Millisecond
 
 func (w *watch) run(ctx context.Context) {
@@ -121,8 +122,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// due returns the pod's Plan if there is something to do, and a pod in which to do it; else nil. A new pod gets all files, as
-// an old one would have them.
+// due returns the pod's Plan if there are changes and the pod runs, otherwise nil. A new pod of the name gets all files,
+// because it has none of the earlier changes.
 func (w *watch) due(tree *dirwatch.Tree) *pod.Plan {
 	plan, err := w.Pod.Plan()
 	if err != nil {
@@ -210,7 +211,7 @@ func (w *watch) skips(name string, dir bool) bool {
 // filter chooses the files of a directory that are watched.
 type filter struct {
 	ignore, include *patternmatcher.PatternMatcher
-	exceptions      bool // an ignored directory may have files that are not ignored
+	exceptions      bool // an ignored directory may contain files that are not ignored
 }
 
 // ignored are the files of git, and the temporary files of editors (docker compose: pkg/watch/ephemeral.go).

@@ -1,5 +1,5 @@
-// Package api is the border between the CLI and the image program, which links the library for compose
-// files: the messages of both sides, and how a compose file is recognized.
+// Package api has what the CLI and the image program, which links the library for compose files, share: their
+// messages, names and labels, and how a compose file is recognized.
 //
 // The CLI starts the program with a Request in JSON as its argument, and gets a Result in JSON from its
 // standard output. The program reads its environment and the files that the request names.
