@@ -7,11 +7,15 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/podrun/podrun/internal/manifest/apiutil"
+	"github.com/podrun/podrun/internal/manifest/support"
 )
 
 // claimsOf returns the claims that a pod mounts, each with whether the claim is made for an ephemeral volume of the pod.
@@ -31,6 +35,19 @@ func claimsOf(p *corev1.Pod) map[string]bool {
 // ephemeralClaim returns the name of the claim of an ephemeral volume (Kubernetes: component-helpers/storage/ephemeral,
 // VolumeClaimName).
 func ephemeralClaim(p *corev1.Pod, v *corev1.Volume) string { return p.Name + "-" + v.Name }
+
+// checkVolumes returns an error for a volume of a manifest that podrun does not mount.
+func checkVolumes(m *corev1.Pod) error {
+	for i := range m.Spec.Volumes {
+		v := &m.Spec.Volumes[i]
+		for _, f := range support.FindPod(&corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{*v}}}) {
+			if f.Support == support.Refused {
+				return &volumeError{fmt.Errorf("MountVolume.SetUp failed for volume %q : podrun does not mount %s: %s", v.Name, strings.TrimPrefix(f.Path, "spec.volumes[0]."), f.Note)}
+			}
+		}
+	}
+	return nil
+}
 
 // storeClaims stores the claims that a pod mounts, with the volumes to which the API server has bound them. If the API
 // server does not answer, the pod starts with the claims that this host has.
@@ -88,7 +105,8 @@ func (w *worker) readClaim(ctx context.Context, p *corev1.Pod, name string, ephe
 	case ref.UID != claim.UID || ref.Namespace != claim.Namespace || ref.Name != claim.Name:
 		return nil, nil, fmt.Errorf("found PV object %s with a pv.Spec.ClaimRef.UID %s that does not point to claim.UID %s", volume.Name, ref.UID, claim.UID)
 	case volume.Spec.HostPath == nil && volume.Spec.Local == nil:
-		return nil, nil, fmt.Errorf("persistentvolume %s is of a kind that podrun does not mount: podrun mounts hostPath and local", volume.Name)
+		kinds := strings.Join(apiutil.SetFields(volume.Spec.PersistentVolumeSource), ", ")
+		return nil, nil, fmt.Errorf("persistentvolume %s is of kind %s: podrun mounts hostPath and local", volume.Name, kinds)
 	}
 	return claim, volume, nil
 }

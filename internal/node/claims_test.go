@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,8 +76,18 @@ func TestClaims(t *testing.T) {
 			volume: volume(func(v *corev1.PersistentVolume) {
 				v.Spec.HostPath, v.Spec.NFS = nil, &corev1.NFSVolumeSource{Server: "server", Path: "/"}
 			}),
-			message: "persistentvolume disk is of a kind that podrun does not mount: podrun mounts hostPath and local",
+			message: "persistentvolume disk is of kind nfs: podrun mounts hostPath and local",
 		},
+		"csi": {
+			claim: sound,
+			volume: volume(func(v *corev1.PersistentVolume) {
+				v.Spec.HostPath, v.Spec.CSI = nil, &corev1.CSIPersistentVolumeSource{Driver: "driver", VolumeHandle: "x"}
+			}),
+			message: "persistentvolume disk is of kind csi: podrun mounts hostPath and local",
+		},
+		"local": {claim: sound, volume: volume(func(v *corev1.PersistentVolume) {
+			v.Spec.HostPath, v.Spec.Local = nil, &corev1.LocalVolumeSource{Path: "/disk"}
+		})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
@@ -105,6 +117,51 @@ func TestClaims(t *testing.T) {
 				t.Errorf("the agent did %s, and stored %q", got, b.engine.claims)
 			}
 		})
+	}
+}
+
+// TestRefusedVolumes: a pod with a volume that podrun does not mount waits, and an event names the kind.
+func TestRefusedVolumes(t *testing.T) {
+	for kind, source := range map[string]corev1.VolumeSource{
+		"csi":     {CSI: &corev1.CSIVolumeSource{Driver: "driver"}},
+		"nfs":     {NFS: &corev1.NFSVolumeSource{Server: "server", Path: "/"}},
+		"gitRepo": {GitRepo: &corev1.GitRepoVolumeSource{Repository: "repository"}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBed(t)
+			p := nodetest.NewPod("web", uid1)
+			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: source}}
+			b.run(t)
+			b.PutPod(t, p)
+			waitFor(t, "an event", func() bool {
+				return slices.ContainsFunc(b.Events("web"), func(e string) bool {
+					return strings.HasPrefix(e, `FailedMount: MountVolume.SetUp failed for volume "data" : podrun does not mount `+kind+": ")
+				})
+			})
+			if got := b.engine.calls(); got != "" {
+				t.Errorf("the agent did %s", got)
+			}
+		})
+	}
+}
+
+// TestOtherVolumes: the engine gets the volumes that podrun mounts.
+func TestOtherVolumes(t *testing.T) {
+	b := newBed(t)
+	p := nodetest.NewPod("web", uid1)
+	for _, source := range []corev1.VolumeSource{
+		{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {HostPath: &corev1.HostPathVolumeSource{Path: "/disk"}}, {DownwardAPI: &corev1.DownwardAPIVolumeSource{}},
+		{ConfigMap: &corev1.ConfigMapVolumeSource{}}, {Secret: &corev1.SecretVolumeSource{}}, {Projected: &corev1.ProjectedVolumeSource{}},
+		{Image: &corev1.ImageVolumeSource{Reference: "registry.example/files:1", PullPolicy: corev1.PullAlways}},
+	} {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", len(p.Spec.Volumes)), VolumeSource: source})
+	}
+	b.run(t)
+	b.PutPod(t, p)
+	b.waitRunning(t, "web")
+	l, err := b.engine.Find("default", "web")
+	if err != nil || !equality.Semantic.DeepEqual(l.Pod.Spec.Volumes, p.Spec.Volumes) {
+		t.Errorf("the engine has %+v, %v", l, err)
 	}
 }
 

@@ -282,34 +282,43 @@ func sameManifest(a, b *corev1.Pod) bool {
 	return a != nil && reflect.DeepEqual(a.Labels, b.Labels) && reflect.DeepEqual(a.Annotations, b.Annotations) && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
-// beginApply starts the pod, or changes the running one.
+// apply starts the pod, or changes the running one. refresh is when its tokens have to be requested again.
+func (w *worker) apply(ctx context.Context, p, manifest *corev1.Pod, runs bool) (refresh time.Time, err error) {
+	if err := checkVolumes(manifest); err != nil {
+		return refresh, err
+	}
+	if err := w.agent.objects.hold(ctx, w, referencesOf(p)); err != nil {
+		return refresh, err
+	}
+	if err := w.agent.services.wait(ctx); err != nil {
+		return refresh, err
+	}
+	if !runs && !p.Spec.HostNetwork {
+		if err := w.agent.Node.Network.await(ctx); err != nil {
+			return refresh, err
+		}
+	}
+	if !runs {
+		if err := w.storeClaims(ctx, p); err != nil {
+			return refresh, err
+		}
+		refresh, err = w.requestTokens(ctx, p)
+		if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.agent.isOffline()) {
+			err = w.putEmptyTokens(ctx, p)
+		}
+		if err != nil {
+			return refresh, err
+		}
+	}
+	return refresh, w.agent.Engine.Apply(ctx, w.uid, manifest)
+}
+
+// beginApply begins apply.
 func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs bool) {
 	var refresh time.Time
 	do := func(ctx context.Context) (err error) {
-		if err := w.agent.objects.hold(ctx, w, referencesOf(p)); err != nil {
-			return err
-		}
-		if err := w.agent.services.wait(ctx); err != nil {
-			return err
-		}
-		if !runs && !p.Spec.HostNetwork {
-			if err := w.agent.Node.Network.await(ctx); err != nil {
-				return err
-			}
-		}
-		if !runs {
-			if err := w.storeClaims(ctx, p); err != nil {
-				return err
-			}
-			refresh, err = w.requestTokens(ctx, p)
-			if status := apierrors.APIStatus(nil); err != nil && (!errors.As(err, &status) || w.agent.isOffline()) {
-				err = w.putEmptyTokens(ctx, p)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return w.agent.Engine.Apply(ctx, w.uid, manifest)
+		refresh, err = w.apply(ctx, p, manifest, runs)
+		return err
 	}
 	w.begin(ctx, &w.applyTask, do, func(err error) {
 		if err == nil || runs { // a change that the engine refuses is not tried again
