@@ -2,7 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,52 +121,6 @@ func TestVolumes(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// The directory that the node has made for a claim of its cluster belongs to the pod's fsGroup, as the directory of a
-// claim does. A volume that somebody else has made keeps its owner.
-func TestProvisionedVolume(t *testing.T) {
-	for _, made := range []bool{true, false} {
-		t.Run(fmt.Sprint(made), func(t *testing.T) {
-			testenv.NoLeaks(t)
-			c := shell(layer(t), "a", "stat -c '%u:%g %a' /v; echo kept >/v/file; cat /v/file")
-			c.User, c.SupplementalGroups = "1000", []uint32{2000}
-			c.Mounts = []pod.Mount{{Volume: "data", Path: "/v"}}
-			plan := newPlan(nil, []pod.Container{c})
-			plan.FSGroup = &pod.Group{ID: 2000}
-			plan.Cluster = &pod.Cluster{Domain: pod.DefaultClusterDomain}
-			plan.Volumes = []pod.Volume{{Name: "data", Kind: pod.ClaimVolume, Claim: "data"}}
-			p := prepare(t, plan)
-			p.place = p.place.OfCluster()
-			dir, err := p.dirs().MakeProvisioned("pvc-1_default_data")
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := "0:2000 2777"
-			if !made {
-				dir = filepath.Join(dir, "disk")
-				if err := errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)); err != nil {
-					t.Fatal(err)
-				}
-				want = "0:0 777"
-			}
-			for _, o := range []*pod.Object{
-				{Kind: pod.KindClaim, Namespace: "default", Name: "data", UID: "u", Claim: &pod.Claim{VolumeName: "pvc-1"}},
-				{Kind: pod.KindVolume, Name: "pvc-1", UID: "v", PersistentVolume: &pod.PersistentVolume{Source: "local", Path: dir, PathType: "Directory", Claim: &pod.ClaimRef{Namespace: "default", Name: "data", UID: "u"}}},
-			} {
-				if err := p.dirs().OfCluster().PutObject(o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			p.begin()
-			if st := p.ended(); st.Phase != pod.Succeeded {
-				t.Fatalf("the pod has %s: %+v", st.Phase, st)
-			}
-			if got := strings.TrimSpace(p.log("a")); got != want+"\nkept" {
-				t.Errorf("%q, want %q", got, want)
-			}
-		})
 	}
 }
 

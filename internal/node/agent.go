@@ -76,6 +76,7 @@ type Agent struct {
 	Node     *Registration
 	Records  Records
 	Sysctls  manifestvalidation.UnsafeSysctls // that pods may set
+	LogDir   string                           // that pods see as the host's /var/log
 	ErrOut   io.Writer
 	Routes   func() ([]netip.Prefix, error) // the destinations of the host's routes; nil: there are none
 	objects  *objectWatcher

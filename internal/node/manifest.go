@@ -3,6 +3,8 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,45 @@ func manifestOf(p *corev1.Pod) *corev1.Pod {
 		}}
 	}
 	return m
+}
+
+// manifestOf returns manifestOf with the node's logs.
+func (a *Agent) manifestOf(p *corev1.Pod) *corev1.Pod {
+	m := manifestOf(p)
+	if a.LogDir != "" {
+		redirectLogs(m, a.LogDir)
+	}
+	return m
+}
+
+// redirectLogs replaces the host's /var/log by dir, and its directories of logs of containers by those in dir, read-only:
+// there the node's pods have their logs with the kubelet's names.
+func redirectLogs(m *corev1.Pod, dir string) {
+	replaced := map[string]bool{}
+	for i := range m.Spec.Volumes {
+		v := &m.Spec.Volumes[i]
+		if v.HostPath == nil {
+			continue
+		}
+		switch p := path.Clean(v.HostPath.Path); p {
+		case "/var/log", "/var/log/pods", "/var/log/containers":
+			v.HostPath.Path, replaced[v.Name] = path.Join(dir, strings.TrimPrefix(p, "/var/log")), true
+		}
+	}
+	mounts := func(mounts []corev1.VolumeMount) {
+		for i := range mounts {
+			mounts[i].ReadOnly = mounts[i].ReadOnly || replaced[mounts[i].Name]
+		}
+	}
+	for i := range m.Spec.InitContainers {
+		mounts(m.Spec.InitContainers[i].VolumeMounts)
+	}
+	for i := range m.Spec.Containers {
+		mounts(m.Spec.Containers[i].VolumeMounts)
+	}
+	for i := range m.Spec.EphemeralContainers {
+		mounts(m.Spec.EphemeralContainers[i].VolumeMounts)
+	}
 }
 
 // token is a ServiceAccount token that a pod mounts.

@@ -37,6 +37,40 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestLogsOfNode: a pod that mounts the host's logs of containers gets the node's, read-only; nothing else changes.
+func TestLogsOfNode(t *testing.T) {
+	hostPath := func(name, path string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
+	}
+	mounts := []corev1.VolumeMount{{Name: "all"}, {Name: "pods"}, {Name: "containers"}, {Name: "journal"}, {Name: "tmp"}}
+	p := testPod(func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{hostPath("all", "/var/log/"), hostPath("pods", "/var/log/pods"), hostPath("containers", "/var/log/containers"), hostPath("journal", "/var/log/journal"), {Name: "tmp"}}
+		p.Spec.InitContainers = []corev1.Container{{VolumeMounts: mounts}}
+		p.Spec.Containers = []corev1.Container{{VolumeMounts: mounts}}
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: mounts}}}
+	})
+	before := p.DeepCopy()
+	m := (&Agent{LogDir: "/data/log"}).manifestOf(p)
+	if diff := cmp.Diff(before, p); diff != "" {
+		t.Errorf("the API server's pod was changed:\n%s", diff)
+	}
+	for i, want := range []string{"/data/log", "/data/log/pods", "/data/log/containers", "/var/log/journal"} {
+		if got := m.Spec.Volumes[i].HostPath.Path; got != want {
+			t.Errorf("volume %s is %s, not %s", m.Spec.Volumes[i].Name, got, want)
+		}
+	}
+	for _, list := range [][]corev1.VolumeMount{m.Spec.InitContainers[0].VolumeMounts, m.Spec.Containers[0].VolumeMounts, m.Spec.EphemeralContainers[0].VolumeMounts} {
+		for i, readOnly := range []bool{true, true, true, false, false} {
+			if list[i].ReadOnly != readOnly {
+				t.Errorf("%s is read-only: %t", list[i].Name, list[i].ReadOnly)
+			}
+		}
+	}
+	if m := (&Agent{}).manifestOf(p); m.Spec.Volumes[0].HostPath.Path != "/var/log/" {
+		t.Errorf("without logs of the node it is %s", m.Spec.Volumes[0].HostPath.Path)
+	}
+}
+
 // TestReferences checks every place in which a pod may refer to a ConfigMap or a Secret.
 func TestReferences(t *testing.T) {
 	local := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }

@@ -225,7 +225,7 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 	w.counted = st
 	next := decide(&view{
 		pod: p, orphaned: orphaned, rejected: w.rejected != nil, local: local, stopping: w.stopping,
-		applied: sameManifest(w.applied, manifestOf(p)), applying: w.applyTask.running, reported: w.isReported(st, &p.Status),
+		applied: sameManifest(w.applied, w.agent.manifestOf(p)), applying: w.applyTask.running, reported: w.isReported(st, &p.Status),
 	})
 	if next == actForget {
 		err := w.agent.forget(ctx, w)
@@ -245,7 +245,7 @@ func (w *worker) step(ctx context.Context) (gone bool, err error) {
 func (w *worker) carryOut(ctx context.Context, next action, p *corev1.Pod, local *Local) {
 	switch {
 	case next == actApply && w.applyTask.due():
-		w.beginApply(ctx, p, manifestOf(p), local != nil && local.Alive)
+		w.beginApply(ctx, p, w.agent.manifestOf(p), local != nil && local.Alive)
 	case next == actCancelApply:
 		w.applyTask.cancel()
 	case next == actWaitForEnd:

@@ -72,7 +72,7 @@ func (p Pod) LogFile(container string, attempt int) string {
 }
 
 // LogDir returns the directory of the logs of all instances of a container.
-func (p Pod) LogDir(container string) string { return filepath.Join(p.data, "logs", container) }
+func (p Pod) LogDir(container string) string { return filepath.Join(p.data, logsLink, container) }
 
 // SupervisorLog returns the file for the supervisor's own messages.
 func (p Pod) SupervisorLog() string { return filepath.Join(p.runtime, "supervisor.log") }
@@ -111,7 +111,7 @@ func (p Pod) Create(plan *pod.Plan, manifest []byte) error {
 	if err := removeExisting(filepath.Join(p.data, statusFile)); err != nil {
 		return fmt.Errorf("create pod directory: %w", err)
 	}
-	if err := p.linkRuntime(); err != nil {
+	if err := errors.Join(p.linkRuntime(), p.createLogs(plan)); err != nil {
 		return err
 	}
 	// The manifest needs no sync of its own: the sync of the directory for the plan follows.

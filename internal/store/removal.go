@@ -54,6 +54,9 @@ func (p Pod) removeData(but ...string) error {
 	if err := removeExisting(filepath.Join(p.data, planFile)); err != nil {
 		return err
 	}
+	if err := p.removeLogs(); err != nil {
+		return err
+	}
 	return emptyDir(p.data, but...)
 }
 

@@ -234,12 +234,14 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 		}
 		for p, st := range next {
 			if states[p] != st {
+				e.linkLogs(p)
 				e.changed()
 				changed(p.Namespace, p.Name)
 			}
 			delete(states, p)
 		}
 		for p := range states { // they are gone
+			e.linkLogs(p)
 			changed(p.Namespace, p.Name)
 		}
 		states = next
@@ -249,6 +251,13 @@ func (e *engine) Watch(ctx context.Context, changed func(namespace, name string)
 		return nil
 	}
 	return err
+}
+
+// linkLogs links the logs of a pod's containers for the pods that collect logs.
+func (e *engine) linkLogs(p store.Pod) {
+	if err := p.LinkLogs(); err != nil {
+		report.Print(e.env.ErrOut, err)
+	}
 }
 
 // watched returns the directories in which changes of pods appear.

@@ -98,8 +98,8 @@ func (o *leaveOptions) leave(ctx context.Context, dirs store.Dirs) error {
 		return err
 	}
 	o.deleteNode(ctx, m)
-	if err := os.RemoveAll(s.dir); err != nil {
-		return fmt.Errorf("remove the node's directory: %w", err)
+	if err := errors.Join(os.RemoveAll(s.dir), os.RemoveAll(dirs.ClusterLogDir())); err != nil {
+		return fmt.Errorf("remove the node's directories: %w", err)
 	}
 	return nil
 }

@@ -233,6 +233,9 @@ func (o *options) Run(ctx context.Context) error {
 	if o.node.Network, via, err = o.network(dirs, files); err != nil {
 		return err
 	}
+	if err := dirs.MakeClusterLogDir(); err != nil {
+		return err
+	}
 	launcher, err := o.env.Deps.NewLauncher(dirs)
 	if err != nil {
 		return err
@@ -248,7 +251,7 @@ func (o *options) Run(ctx context.Context) error {
 	if via != nil {
 		via.changed = func() { e.updateServices(ctx) }
 	}
-	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
+	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, LogDir: dirs.ClusterLogDir(), ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	api.LogDir = "/var/log"
 	api.Config = server.Config{Port: o.node.Port, MaxPods: o.maxPods, ClusterDomain: o.cluster.Domain, ClusterDNS: o.cluster.DNS}
