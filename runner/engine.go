@@ -212,7 +212,7 @@ func (e *engine) completeStatus(st pod.Status) pod.Status {
 	st.Cgroup = e.cgroup
 	st.ShallowReadOnly = !volumes.RecursiveReadOnly()
 	if s := e.sandbox; s != nil {
-		e.podIPs, e.hostIPs = network.AddrStrings(s.Addresses()), network.HostIPs()
+		e.podIPs, e.hostIPs = network.AddrStrings(s.Addresses()), s.HostIPs()
 		st.Network, st.NetworkWhy = s.Mode(), s.MasqueradeError
 	}
 	st.PodIPs, st.HostIPs = e.podIPs, e.hostIPs // as in the kubelet they stay after the sandbox is gone

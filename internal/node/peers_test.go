@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 	"strings"
@@ -90,18 +92,71 @@ func TestPeersOf(t *testing.T) {
 	}
 }
 
+// routedNode returns a node that was created some minutes ago, with an InternalIP, unless that is empty.
+func routedNode(name string, minutes int, address string, cidrs ...string) *corev1.Node {
+	n := peerNode(name, byte(minutes), "", cidrs...)
+	n.Annotations = nil
+	if address != "" {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "2001:db8::1"}, {Type: corev1.NodeInternalIP, Address: address}}
+	}
+	return n
+}
+
+// Nodes that route find each other by their addresses, also before they have networks.
+func TestRoutedPeers(t *testing.T) {
+	n := NewRoutedNetwork(&testTunnel{}, netip.MustParseAddr("10.87.0.1"))
+	own := []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
+	peers, problems := n.peersOf([]*corev1.Node{
+		routedNode("self", 9, "10.87.0.1", "10.244.1.0/24"), routedNode("b", 8, "10.87.0.2", "10.244.2.0/24", "fd00:2::/64"), routedNode("c", 7, "10.87.0.3"),
+		routedNode("d", 6, ""), routedNode("e", 5, "127.0.0.1", "10.244.5.0/24"), routedNode("f", 4, "10.87.0.2", "10.244.6.0/24"), routedNode("g", 3, "10.87.0.7", "10.244.2.0/25"),
+		peerNode("h", 2, "10.87.0.8:51820", "10.244.8.0/24"),
+	}, "self", own, nil)
+	var got []string
+	for _, p := range peers {
+		got = append(got, fmt.Sprint(p.Endpoint.Addr(), p.Networks))
+	}
+	if want := "10.87.0.2 [10.244.2.0/24]; 10.87.0.3 []"; strings.Join(got, "; ") != want {
+		t.Errorf("peers %q, want %q", got, want)
+	}
+	if len(problems) != 3 || problems["e"] != errAddress || problems["f"] != errSameIP || problems["g"] != errOverlap {
+		t.Errorf("problems %v", problems)
+	}
+	if a := n.annotations(); a != nil {
+		t.Errorf("annotations %v", a)
+	}
+}
+
+// A node whose pods are routed has networks of IPv4 only. Peers that are not reached do not keep its pods from starting.
+func TestRoutedNetworkUpdate(t *testing.T) {
+	tunnel := &testTunnel{unreached: errors.New("no route to node b")}
+	n := NewRoutedNetwork(tunnel, netip.MustParseAddr("10.87.0.1"))
+	a := &Agent{Node: &Registration{Name: "self", Network: n, wakeup: make(chan struct{}, 1)}, ErrOut: io.Discard}
+	(&nodeHandler{n}).Replace([]*corev1.Node{routedNode("self", 2, "10.87.0.1", "10.244.1.0/24", "fd00:1::/64"), routedNode("b", 1, "10.87.0.2", "10.244.2.0/24")})
+	if err := n.update(a); err == nil || n.await(t.Context()) != nil || len(tunnel.own) != 1 || len(tunnel.peers) != 1 {
+		t.Errorf("networks %v, peers %v: %v", tunnel.own, tunnel.peers, err)
+	}
+	if c := n.condition(); c.Status != corev1.ConditionFalse || c.Reason != "PodrunRoutes" || !strings.Contains(c.Message, "no route to node b") {
+		t.Errorf("%+v", c)
+	}
+	tunnel.unreached = nil
+	if err := n.update(a); err != nil || n.condition().Message != "pods of other nodes are reached by routes" {
+		t.Errorf("%v, %+v", err, n.condition())
+	}
+}
+
 // testTunnel records what it is given.
 type testTunnel struct {
-	own     []netip.Prefix
-	peers   []control.Peer
-	refused error
+	own       []netip.Prefix
+	peers     []control.Peer
+	unreached error
+	refused   error
 }
 
 func (t *testTunnel) Set(networks []netip.Prefix, peers []control.Peer) (unreached, err error) {
 	if t.refused == nil {
 		t.own, t.peers = networks, peers
 	}
-	return nil, t.refused
+	return t.unreached, t.refused
 }
 
 func (t *testTunnel) Last() ([]netip.Prefix, []control.Peer, error) { return t.own, t.peers, nil }

@@ -163,3 +163,38 @@ func TestVisibleServices(t *testing.T) {
 		}
 	}
 }
+
+// Where the nodes route, nodes are endpoints as pods are: also this one, with a pod that has its network.
+func TestClusterServicesOfRoutedNodes(t *testing.T) {
+	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	list := []pod.ServiceEndpoint{{Address: "10.87.0.1", Pod: "host"}, {Address: "10.87.0.2", Remote: true}, {Address: "10.244.2.9", Remote: true}, {Address: "10.244.3.9", Remote: true}}
+	o := &pod.Object{Kind: pod.KindService, Namespace: "ns", Name: "web", Owner: &pod.Owner{Kind: pod.KindNode}, Service: &pod.Service{ClusterIPs: []string{"10.96.0.7"}},
+		Endpoints: &pod.Endpoints{Service: "web", List: list}}
+	if err := dirs.PutObject(o); err != nil {
+		t.Fatal(err)
+	}
+	is := store.PodNetwork{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, Node: netip.MustParseAddr("10.87.0.1"),
+		Peers: []store.PodNetworkPeer{{Endpoint: netip.MustParseAddrPort("10.87.0.2:0"), CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24")}}}}
+	if _, err := dirs.SetPodNetwork(is); err != nil {
+		t.Fatal(err)
+	}
+	pool := withNode(ipam.Pool{V4: netip.MustParsePrefix("10.88.0.0/16"), V6: netip.MustParsePrefix("fd88::/64")}, is)
+	p := dirs.Pod("ns", "a")
+	c, err := readServiceTargets(p, pool)
+	if err != nil || len(c.Services) != 1 {
+		t.Fatalf("%+v: %v", c.Services, err)
+	}
+	var got []string
+	for _, e := range c.Services[0].Fixed {
+		got = append(got, e.Name)
+		if e.Outside {
+			t.Errorf("%s is outside", e.Name)
+		}
+	}
+	if want := "10.87.0.1 10.87.0.2 10.244.2.9"; strings.Join(got, " ") != want {
+		t.Errorf("endpoints %v, want %s", got, want)
+	}
+	if ips := (&Network{store: p}).HostIPs(); len(ips) != 1 || ips[0] != "10.87.0.1" {
+		t.Errorf("the host has %v", ips)
+	}
+}

@@ -72,7 +72,7 @@ type egressServer interface {
 func (n *Network) Addresses() []netip.Addr {
 	if n.host {
 		var list []netip.Addr
-		for _, text := range HostIPs() {
+		for _, text := range n.HostIPs() {
 			if a, err := netip.ParseAddr(text); err == nil {
 				list = append(list, a)
 			}
@@ -336,9 +336,12 @@ func AddrStrings(addresses []netip.Addr) []string {
 	return list
 }
 
-// HostIPs returns the machine's source addresses by its current routes; its loopback address without a
-// default route.
-func HostIPs() []string {
+// HostIPs returns the address of the node whose pods are routed; of other machines the source addresses by the current
+// routes, or the loopback address without a default route.
+func (n *Network) HostIPs() []string {
+	if is, err := n.store.PodNetwork(); err == nil && is.Node.IsValid() {
+		return []string{is.Node.String()}
+	}
 	var list []string
 	for _, to := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
 		if a, err := sourceAddress(netip.MustParseAddrPort(to)); err == nil {

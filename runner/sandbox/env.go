@@ -63,9 +63,9 @@ func (s *Sandbox) podField(path string) (string, error) {
 	case "status.podIPs":
 		return strings.Join(network.AddrStrings(s.Addresses()), ","), nil
 	case "status.hostIP":
-		return network.HostIPs()[0], nil
+		return s.HostIPs()[0], nil
 	case "status.hostIPs":
-		return strings.Join(network.HostIPs(), ","), nil
+		return strings.Join(s.HostIPs(), ","), nil
 	}
 	return "", fmt.Errorf("unknown field %s", path)
 }
