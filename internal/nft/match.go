@@ -201,6 +201,8 @@ const (
 	PeerMark = 16
 	// NodeMark marks packets to Services in the network of a node, whose answers must come back through it.
 	NodeMark = 64
+	// NodeLocalMark marks packets like NodeMark, but their answers come back anyway.
+	NodeLocalMark = 128
 )
 
 // MatchMark matches packets that have this mark.

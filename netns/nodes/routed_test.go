@@ -251,7 +251,7 @@ func apply(t *testing.T, d services.Catalog, nodes ...*node) {
 		if n.number == 1 {
 			addresses = append(addresses, netip.MustParseAddr(nettest.HostAddr))
 		}
-		if err := services.ApplyToNode(n.ns, addresses, d); err != nil {
+		if err := services.ApplyToNode(n.ns, addresses, []netip.Addr{address(3 - n.number)}, d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,12 +262,14 @@ func TestServicesOfNodes(t *testing.T) {
 	w, a, b := newNodes(t)
 	serve(t, a.pod, "pod1", a.podAddress(), 80)
 	serve(t, a.ns, "node1", address(1), 6443)
-	local := service("10.96.0.30", 80, 30030, endpoint(a.podAddress(), 80))
-	local.LocalExternal, local.Fixed[0].Remote = true, true // as node 2 has it
+	remote := endpoint(a.podAddress(), 80)
+	remote.Remote = true // for node 2
+	local, elsewhere := service("10.96.0.30", 80, 30030, endpoint(a.podAddress(), 80)), service("10.96.0.31", 80, 30031, remote)
+	local.LocalExternal, elsewhere.LocalExternal = true, true
 	external := service("10.96.0.40", 8040, 0, endpoint(a.podAddress(), 80))
 	external.External = []netip.Addr{address(2)}
 	d := services.Catalog{Services: []services.Service{service("10.96.0.10", 80, 30010, endpoint(a.podAddress(), 80)), service("10.96.0.1", 443, 0, endpoint(address(1), 6443)),
-		service("10.96.0.20", 80, 30020), local, external}}
+		service("10.96.0.20", 80, 30020), local, elsewhere, external}}
 	apply(t, d, a, b)
 	vip, api := netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("10.96.0.1")
 	expect(t, "node 1 to a Service", a.ns, vip, 80, "pod1 10.87.0.1")
@@ -282,13 +284,16 @@ func TestServicesOfNodes(t *testing.T) {
 	expect(t, "an external address", a.pod, address(2), 8040, "pod1 10.87.0.1")
 	for what, to := range map[string]netip.AddrPort{
 		"a Service without endpoints": netip.MustParseAddrPort("10.96.0.20:80"), "its node port": netip.AddrPortFrom(address(2), 30020),
-		"a node port for local endpoints, which are elsewhere": netip.AddrPortFrom(address(2), 30030), "another port of a Service": netip.AddrPortFrom(vip, 81),
+		"a node port for local endpoints, which are elsewhere": netip.AddrPortFrom(address(2), 30031), "another port of a Service": netip.AddrPortFrom(vip, 81),
 	} {
 		if got, err := ask(b.ns, to.Addr(), to.Port()); !errors.Is(err, unix.ECONNREFUSED) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
-	expect(t, "a Service for local endpoints from its node", b.ns, netip.MustParseAddr("10.96.0.30"), 80, "pod1 10.87.0.2")
+	expect(t, "the Service of these", b.ns, netip.MustParseAddr("10.96.0.31"), 80, "pod1 10.87.0.2")
+	expect(t, "a node port for local endpoints, from another node", b.ns, address(1), 30030, "pod1 10.87.0.2")
+	expect(t, "a node port for local endpoints, from outside", w.Remote, netip.MustParseAddr(nettest.HostAddr), 30030, "pod1 10.87.0.1")
+	expect(t, "a node port for local endpoints that leads to its client", a.pod, address(1), 30030, "pod1 10.87.0.1")
 
 	c := nettest.Connect(t, b.ns, "tcp", netip.AddrPortFrom(vip, 80).String())
 	apply(t, services.Catalog{}, a, b)

@@ -172,6 +172,7 @@ type route struct {
 	to       []netip.AddrPort // in turn; empty: refuse
 	affinity time.Duration
 	cluster  bool // only the visitors of the cluster's Services reach it
+	local    bool // it leads from outside the cluster to endpoints of this node only
 	outside  bool // its endpoints are not in the pods' network: the client's own supervisor connects to them
 }
 

@@ -19,18 +19,19 @@ const NodeTable = "podrun-services"
 
 // ApplyToNode makes the network of a node, which routes packets to the endpoints, direct connections as a catalog
 // describes: connections of the node to addresses of Services, and connections to the node's ports at its addresses, whoever
-// starts them. Endpoints see the first of the addresses as the client. Apply does this for connections of pods. It handles IPv4.
-func ApplyToNode(network string, addresses []netip.Addr, d Catalog) error {
+// starts them. Endpoints see the first of the addresses as the client; those of LocalExternal see the other nodes, which are
+// clients to which their answers find back. Apply does this for connections of pods. It handles IPv4.
+func ApplyToNode(network string, addresses, others []netip.Addr, d Catalog) error {
 	err := nsthread.Do(func() error {
 		routes := d.nodeRoutes(addresses)
-		mark := digest(addresses, routes)
+		mark := digest(addresses, others, routes)
 		old, _, err := currentDigest(NodeTable)
 		if err != nil || bytes.Equal(mark, old) {
 			return err
 		}
 		return nft.Transact(func(c *nftables.Conn) error {
 			t := &table{Table: nft.Table{Conn: c}, name: NodeTable, digest: mark}
-			return t.buildNode(addresses[0], d.addresses(), routes)
+			return t.buildNode(addresses[0], others, d.addresses(), routes)
 		})
 	}, network)
 	if err != nil {
@@ -59,19 +60,19 @@ func (d *Catalog) nodeRoutes(addresses []netip.Addr) (all []route) {
 			external = slices.DeleteFunc(slices.Clone(endpoints), func(p *Pod) bool { return p.Remote })
 		}
 		for _, p := range s.Ports {
-			add := func(from netip.Addr, port uint16, pods []*Pod) {
+			add := func(from netip.Addr, port uint16, pods []*Pod, local bool) {
 				if from.Is4() && port != 0 && protocols[p.Protocol] != 0 {
-					all = append(all, route{from: netip.AddrPortFrom(from, port), protocol: p.Protocol, to: p.endpoints(pods, true), affinity: s.Affinity})
+					all = append(all, route{from: netip.AddrPortFrom(from, port), protocol: p.Protocol, to: p.endpoints(pods, true), affinity: s.Affinity, local: local})
 				}
 			}
 			for _, a := range s.Addresses {
-				add(a, p.Port, endpoints)
+				add(a, p.Port, endpoints, false)
 			}
 			for _, a := range s.External {
-				add(a, p.Port, external)
+				add(a, p.Port, external, s.LocalExternal)
 			}
 			for _, a := range addresses {
-				add(a, p.NodePort, external)
+				add(a, p.NodePort, external, s.LocalExternal)
 			}
 		}
 	}
@@ -88,26 +89,25 @@ func (d *Catalog) addresses() (all []netip.Addr) {
 }
 
 // buildNode is build for the network of a node. It refuses what is for the address of a Service and has no endpoint.
-func (t *table) buildNode(node netip.Addr, virtual []netip.Addr, routes []route) error {
+func (t *table) buildNode(node netip.Addr, others, virtual []netip.Addr, routes []route) error {
 	t.open()
 	before, after := nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest)-1), nftables.ChainPriority(int32(*nftables.ChainPriorityNATDest)+1)
-	ours := &nftables.Set{Table: t.Table.Table, Name: "ours4", Concatenation: true, KeyType: nftables.MustConcatSetType(v4.address, nftables.TypeInetProto, nftables.TypeInetService)}
-	var keys []nftables.SetElement
-	for _, r := range routes {
-		if len(r.to) > 0 {
-			keys = append(keys, nftables.SetElement{Key: r.key()})
-		}
-	}
-	t.refill(ours, keys)
+	all := t.keySet("all4", routes, func(r route) bool { return len(r.to) > 0 })
+	local := t.keySet("local4", routes, func(r route) bool { return len(r.to) > 0 && r.local })
+	nodes, elements := v4.addressSet(t.Table.Table, "nodes", others)
+	t.refill(nodes, elements)
 	services, elements := v4.addressSet(t.Table.Table, "services", virtual)
 	t.refill(services, elements)
 	lead := t.chain("lead", "", nil, nil)
 	t.lead(lead, routes)
 	for name, hook := range map[string]*nftables.ChainHook{"in": nftables.ChainHookPrerouting, "out": nftables.ChainHookOutput} {
 		mark := t.chain("mark"+name, nftables.ChainTypeFilter, hook, &before)
-		t.AddRule(mark, v4.matchOutside(ours), nft.SetMark(nft.NodeMark))
+		t.AddRule(mark, v4.matchOutside(all), nft.SetMark(nft.NodeMark))
+		t.AddRule(mark, v4.matchOutside(local), []expr.Any{v4.load(v4.SourceOffset, reg), &expr.Lookup{SourceRegister: reg, SetName: nodes.Name, SetID: nodes.ID}}, nft.SetMark(nft.NodeLocalMark))
 		redirect := t.chain("lead"+name, nftables.ChainTypeNAT, hook, nftables.ChainPriorityNATDest)
-		t.AddRule(redirect, nft.MatchMark(nft.NodeMark), []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: lead.Name}})
+		for _, m := range []uint32{nft.NodeMark, nft.NodeLocalMark} {
+			t.AddRule(redirect, nft.MatchMark(m), []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: lead.Name}})
+		}
 		refuse := t.chain("refuse"+name, nftables.ChainTypeFilter, hook, &after)
 		for _, rule := range nft.Reject(v4.matchForeign(services), unix.NFT_REJECT_ICMPX_PORT_UNREACH) {
 			t.AddRule(refuse, rule)
@@ -116,4 +116,17 @@ func (t *table) buildNode(node netip.Addr, virtual []netip.Addr, routes []route)
 	answer := t.chain("answer", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource)
 	t.AddRule(answer, nft.MatchMark(nft.NodeMark), nft.IPv4.MatchFamily(), nft.SourceNAT(node))
 	return t.finish()
+}
+
+// keySet adds a set of the addresses, protocols and ports of some routes.
+func (t *table) keySet(name string, routes []route, which func(route) bool) *nftables.Set {
+	set := &nftables.Set{Table: t.Table.Table, Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(v4.address, nftables.TypeInetProto, nftables.TypeInetService)}
+	var keys []nftables.SetElement
+	for _, r := range routes {
+		if which(r) {
+			keys = append(keys, nftables.SetElement{Key: r.key()})
+		}
+	}
+	t.refill(set, keys)
+	return set
 }

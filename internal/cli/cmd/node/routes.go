@@ -39,6 +39,7 @@ type routes struct {
 
 	mu      sync.Mutex
 	catalog *services.Catalog // nil: the API server has not sent the Services
+	nodes   []netip.Addr      // the other nodes
 }
 
 // newRoutes returns the network of a node whose first address is given.
@@ -71,7 +72,9 @@ func (r *routes) Last() (networks []netip.Prefix, peers []control.Peer, err erro
 func (r *routes) Set(networks []netip.Prefix, peers []control.Peer) (unreached, err error) {
 	n := store.PodNetwork{CIDRs: networks, MTU: r.mtu, Node: r.address}
 	var others []router.NodeRoute
+	var nodes []netip.Addr
 	for _, p := range peers {
+		nodes = append(nodes, p.Endpoint.Addr())
 		n.Peers = append(n.Peers, store.PodNetworkPeer{Endpoint: p.Endpoint, CIDRs: p.Networks})
 		for _, network := range p.Networks {
 			others = append(others, router.NodeRoute{Network: network, Node: p.Endpoint.Addr()})
@@ -87,6 +90,9 @@ func (r *routes) Set(networks []netip.Prefix, peers []control.Peer) (unreached, 
 		r.peers = all
 		r.changed()
 	}
+	r.mu.Lock()
+	r.nodes = nodes
+	r.mu.Unlock()
 	return errors.Join(router.RouteNodes(r.address, networks, others), r.applyServices()), nil
 }
 
@@ -152,7 +158,7 @@ func (r *routes) applyServices() error {
 			addresses = append(addresses, ip)
 		}
 	}
-	return services.ApplyToNode(ownNetwork, addresses, *r.catalog)
+	return services.ApplyToNode(ownNetwork, addresses, r.nodes, *r.catalog)
 }
 
 // toCatalog returns the Services of a cluster with the endpoints that the cluster has chosen.
