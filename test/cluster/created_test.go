@@ -132,6 +132,9 @@ func TestOwnCluster(t *testing.T) {
 			continue
 		}
 		for _, line := range b.Lines {
+			if strings.HasPrefix(line, "kubectl exec") { // the API server may not know yet that the pod ran before its node stopped
+				d.waitFor(t, line, func() bool { return d.shell(line).Run() == nil })
+			}
 			output := run(t, d.shell(line))
 			t.Logf("%s\n%s", line, output)
 			switch {

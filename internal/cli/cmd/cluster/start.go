@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
@@ -72,6 +73,7 @@ func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, wai
 	if err := c.WriteCredentials(time.Now()); err != nil {
 		return err
 	}
+	begin := time.Now()
 	run := []string{"up", "--namespace", namespace, "--detach", h.manifest()}
 	if c.AtBoot {
 		run = []string{"systemd", "install", "--now", "--sdnotify=running", h.manifest()}
@@ -94,7 +96,7 @@ func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, wai
 	}
 	err = until(ctx, func() error { return controlplane.ApplyAddons(ctx, client) })
 	if err == nil {
-		err = until(ctx, func() error { return nodesReady(ctx, client, c) })
+		err = until(ctx, func() error { return nodesReady(ctx, client, c, begin) })
 	}
 	return err
 }
@@ -120,9 +122,17 @@ func until(ctx context.Context, try func() error) error {
 	}
 }
 
-// nodesReady returns an error that names a node that is not ready.
-func nodesReady(ctx context.Context, client *kubeapi.Client, c controlplane.Cluster) error {
+// nodesReady returns an error that names a node that is not ready, or from which the API server has not heard since begin: what
+// it knows is of an earlier run then.
+func nodesReady(ctx context.Context, client *kubeapi.Client, c controlplane.Cluster, begin time.Time) error {
 	for _, n := range c.Nodes() {
+		var lease coordinationv1.Lease
+		if err := client.Get(ctx, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+n.Name, &lease); err != nil {
+			return err
+		}
+		if at := lease.Spec.RenewTime; at == nil || at.Time.Before(begin) {
+			return fmt.Errorf("node %s has not started", n.Name)
+		}
 		var node corev1.Node
 		if err := client.Get(ctx, "/api/v1/nodes/"+n.Name, &node); err != nil {
 			return err
