@@ -34,6 +34,10 @@ const AnnotationClusterServices = "podrun.dev/cluster-services"
 // restart does.
 const AnnotationKeepFiles = "podrun.dev/keep-files"
 
+// AnnotationRunAtBoot, if "true", lets a unit of systemd make a new pod after a restart of the machine, where it would keep
+// one that has ended, or whose containers may not run twice. Pods of Quadlet's files have it.
+const AnnotationRunAtBoot = "podrun.dev/run-at-boot"
+
 // AnnotationPodLimits selects the rule for a pod's limits: see resources.Rule.
 const AnnotationPodLimits = "podrun.dev/pod-limits"
 

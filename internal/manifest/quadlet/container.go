@@ -94,6 +94,10 @@ func (p *parser) finish(pod *runpod.Pod) {
 	if list := validation.IsDNS1123Subdomain(pod.Name); len(list) > 0 {
 		p.errs = append(p.errs, errors.New(p.path+": "+pod.Name+" cannot be the name of a Pod: "+list[0]))
 	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[podutil.AnnotationRunAtBoot] = "true" // as podman, whose units make their containers at each start
 	claims := make([]any, 0, len(pod.Claims))
 	for _, c := range pod.Claims {
 		claims = append(claims, c)

@@ -15,6 +15,7 @@ var metaRows = []Field{
 	{Path: "metadata.annotations[podrun.dev/hook-reason]", Support: Supported, Note: "true: preStop hooks get the reason: --reason=Delete, Health or Dependency, or ?reason="},
 	{Path: "metadata.annotations[podrun.dev/memory-qos]", Support: Supported, Note: "\"true\": the kubelet's MemoryQoS: requested memory is protected, use near the limit is slowed down"},
 	{Path: "metadata.annotations[podrun.dev/keep-files]", Support: Supported, Note: "\"true\": a container that is restarted keeps the files that it has written, as docker's restart does"},
+	{Path: "metadata.annotations[podrun.dev/run-at-boot]", Support: Supported, Note: "\"true\": a unit of systemd runs the pod anew after a restart of the machine, also if it had ended; pods of Quadlet's files have it"},
 	{Path: "metadata.annotations[podrun.dev/sync]", Support: Supported, Note: "what podrun up --watch copies into the containers: a YAML list as compose's develop.watch, with the path of the host, target, and action sync, restart, sync+restart or rebuild"},
 	{Path: "metadata.annotations[podrun.dev/log-max-size]", Support: Supported, Note: "at which size a log is rotated, as the kubelet's containerLogMaxSize (default 10Mi)"},
 	{Path: "metadata.annotations[podrun.dev/log-max-files]", Support: Supported, Note: "how many files the log of a container has, as the kubelet's containerLogMaxFiles (default 5)"},

@@ -53,6 +53,7 @@ func validateAnnotations(annotations map[string]string, path *field.Path) field.
 		podutil.AnnotationHookReason: {"true", "false"},
 		podutil.AnnotationMemoryQoS:  {"true", "false"},
 		podutil.AnnotationKeepFiles:  {"true", "false"},
+		podutil.AnnotationRunAtBoot:  {"true", "false"},
 		podutil.LaunchPriorityKey:    {podutil.LaunchPriorityOrdered},
 	} {
 		if value, ok := annotations[key]; ok {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -140,7 +141,8 @@ func ReplaceHint(name string) string {
 
 // decideStopped returns the step of a pod that does not run. A pod that was lost, by a reboot
 // or otherwise, is resumed if its manifest is the same, as the kubelet does. A pod that has ended is
-// replaced by a new pod; but in a unit it is kept as it is if the machine was restarted since. A lost pod with the
+// replaced by a new pod; but in a unit it is kept as it is if the machine was restarted since, without
+// podutil.AnnotationRunAtBoot. A lost pod with the
 // restart policy Never in which a container has run is not resumed either, because a container may not run twice in one
 // pod: like a pod that has ended, it is replaced.
 func decideStopped(want *manifest.Object, o *Observed, r Rules) (Step, error) {
@@ -158,7 +160,7 @@ func decideStopped(want *manifest.Object, o *Observed, r Rules) (Step, error) {
 	switch {
 	case !ended && !mustNotRerun:
 		return Step{Resumed: &Resumption{o.Plan.UID, o.Manifest.CreationTimestamp.Time}}, nil
-	case r.Unit && o.Rebooted:
+	case r.Unit && o.Rebooted && want.Pod.Annotations[podutil.AnnotationRunAtBoot] != "true":
 		return Step{Action: Keep}, nil
 	}
 	return Step{}, nil

@@ -173,6 +173,17 @@ func TestDecideWithOtherPullSecrets(t *testing.T) {
 	}
 }
 
+// A pod with the annotation run-at-boot is made anew, where its unit would keep it.
+func TestDecideAtBoot(t *testing.T) {
+	for _, what := range []string{"succeeded rebooted", "lost never ran rebooted"} {
+		want, o := web(t, "labels: {a: b}", "labels: {a: b}, annotations: {podrun.dev/run-at-boot: 'true'}"), observed(t, what)
+		o.Manifest.Annotations = want.Pod.Annotations
+		if got := describe(upplan.Decide(want, o, upplan.Rules{Unit: true})); got != "create" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
 // The error of a pod that cannot be changed names at most ten fields.
 func TestDecideNamesFields(t *testing.T) {
 	want := web(t, "", "")
