@@ -25,6 +25,7 @@ var loopPlaces = map[string]string{
 
 // TestDevelopmentLoop: each change that the page saves is seen in the answer of the program.
 func TestDevelopmentLoop(t *testing.T) {
+	t.Parallel()
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
 	if err != nil {

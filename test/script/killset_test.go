@@ -279,6 +279,7 @@ func (b *setBed) killAll() {
 // podrun too, while a set is changed or goes back. One `podrun follow` makes all of the set one
 // version again. tortureEnv is the number of kills.
 func TestKilledSets(t *testing.T) {
+	t.Parallel()
 	b := newSetBed(t)
 	b.succeed(b.follow("v2"))
 	b.must("up", "-d", "--wait", b.source("mine"))

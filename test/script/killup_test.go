@@ -33,6 +33,7 @@ const enoughKills = 10
 // first; with too few kills it repeats that with smaller steps. Whatever exists of the pod by then,
 // one `podrun down` removes all of it.
 func TestKilledInEveryPhase(t *testing.T) {
+	t.Parallel()
 	bin, rootfs := prepare(t)
 	h, err := newHost(t.TempDir(), bin, rootfs)
 	if err != nil {

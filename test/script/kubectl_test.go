@@ -18,6 +18,7 @@ import (
 
 // TestKubectlTable executes the command lines of docs/reference/kubectl.md, all on one host, in their order.
 func TestKubectlTable(t *testing.T) {
+	t.Parallel()
 	bin, rootfs := prepare(t)
 	archive, err := txtar.ParseFile("../../" + scriptcmd.KubectlTable)
 	if err != nil {
