@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	bin, rootfs := prepare(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",

@@ -89,7 +89,7 @@ func stillRuns(p store.Pod, waits func(pod.ContainerStatus) bool) (which string,
 }
 
 // unhandledSignal returns the stop signal of a container whose first process does not handle it, so that only
-// SIGKILL ends it; "" for others. A container with a preStop hook waits for the hook first.
+// SIGKILL ends it; "" for others, and if it is SIGKILL. A container with a preStop hook waits for the hook first.
 func unhandledSignal(p store.Pod, plan *pod.Plan, st pod.ContainerStatus) string {
 	c, ok := plan.Container(st.Name)
 	if !ok || c.PreStop != nil || plan.ShareProcessNamespace || plan.HostPID {
@@ -100,7 +100,7 @@ func unhandledSignal(p store.Pod, plan *pod.Plan, st pod.ContainerStatus) string
 		name = "SIG" + name
 	}
 	sig := unix.SignalNum(name)
-	if sig == 0 { // a number, or a real-time signal
+	if sig == 0 || sig == unix.SIGKILL { // 0: a number, or a real-time signal
 		return ""
 	}
 	file, err := p.InitProcFile(st.Name, st.RestartCount, "status")
