@@ -69,6 +69,9 @@ func (b *bench) measurePods(r *report) error {
 	}); err != nil {
 		return err
 	}
+	if err := b.measureSync(m[b.ours.name()]); err != nil {
+		return err
+	}
 	if err := adoptOrphans(); err != nil {
 		return err
 	}
