@@ -92,7 +92,12 @@ kind: Pod
 metadata: {name: speaker}
 spec:
   terminationGracePeriodSeconds: 0
-  containers: [{name: main, image: "` + image + `", command: [sh, -c, "echo hello; exec sleep 1000"]}]
+  volumes: [{name: files, image: {reference: "` + image + `", pullPolicy: IfNotPresent}}]
+  containers:
+  - name: main
+    image: "` + image + `"
+    command: [sh, -c, "test -e /files/bin/sh && echo hello; exec sleep 1000"]
+    volumeMounts: [{name: files, mountPath: /files}]
 ---
 apiVersion: v1
 kind: Pod
@@ -108,7 +113,7 @@ spec:
 `
 
 // testCollector: a pod that mounts the host's logs reads what another pod of the node has written, until that pod is
-// removed.
+// removed. The other pod writes it if it has the files of an image.
 func testCollector(t *testing.T, c *controlPlane) {
 	c.apply(t, collector)
 	c.waitFor(t, "what the other pod has written", func() bool {
