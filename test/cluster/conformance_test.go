@@ -6,15 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -49,79 +47,37 @@ var testImages = []testImage{
 	{[]string{"pause:3.10.2"}, "pause", map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"}},
 }
 
-// impossible are the tests that fail for a reason that lies in the machine or in a cluster of one rootless node, by
-// parts of their names.
+// impossible are the tests that fail for a reason that lies in the machine, by parts of their names.
 var impossible = map[string]string{
 	"PrivilegedPod":               "the kernel has no module dummy",
-	"node-pod communication":      "a host has no route to the pods of an ordinary user",
 	"Sample API Server":           "Debian has no package for its image",
 	"with pod and pull policy of": "no registry has its image here",
 	"InPlace Resize":              "the machine has cgroups of version 1, which an ordinary user may not change",
-	"two untainted nodes":         "the cluster has one node",
 }
 
-// egressSelector lets the API server reach pods (pods/proxy, services/proxy, webhooks) through a proxy in their
-// network: the host of the control plane has no route to them.
-const egressSelector = `
-apiVersion: apiserver.k8s.io/v1beta1
-kind: EgressSelectorConfiguration
-egressSelections:
-- name: cluster
-  connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: SOCKET}}}
-`
+// conformanceNodes is how many nodes Kubernetes' tests for certified clusters need.
+const conformanceNodes = 2
 
-// proxy is that proxy.
-const proxy = `
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: proxy, namespace: kube-system}
-data:
-  tinyproxy.conf: |
-    Port 8888
-    Timeout 600
-    MaxClients 1000
----
-apiVersion: v1
-kind: Pod
-metadata: {name: proxy, namespace: kube-system}
-spec:
-  containers:
-  - name: proxy
-    image: REGISTRY/agnhost:2.63.0
-    command: [tinyproxy, -d, -c, /etc/proxy/tinyproxy.conf]
-    ports: [{containerPort: 8888, hostPort: 8888}]
-    readinessProbe: {tcpSocket: {port: 8888}}
-    volumeMounts: [{name: config, mountPath: /etc/proxy}]
-  volumes: [{name: config, configMap: {name: proxy}}]
-`
-
-// TestConformance runs Kubernetes' own tests in a cluster whose only node is podrun's. It writes ginkgo's report and
-// a page.
+// TestConformance runs Kubernetes' own tests in a cluster of podrun cluster. It writes ginkgo's report and a page.
 func TestConformance(t *testing.T) {
-	dir := t.TempDir()
-	egress, socket := filepath.Join(dir, "egress.yaml"), filepath.Join(dir, "proxy")
-	writeFile(t, egress, []byte(strings.ReplaceAll(egressSelector, "SOCKET", socket)))
-	relay(t, socket, os.Getenv(addressEnv)+":8888")
-	c := startControlPlane(t, arguments{"kube-apiserver": {"--egress-selector-config-file=" + egress, "--enable-aggregator-routing"}})
-	n := c.startNode(t, "conformance")
+	d := newDeveloper(t)
 	for _, image := range testImages {
-		archive := n.file("image.tar")
+		archive := d.file("image.tar")
 		image.write(t, archive)
-		n.podrun(t, "image", "load", archive)
+		d.podrun(t, "image", "load", archive)
 		if err := os.Remove(archive); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.permitNetwork(t)
-	c.apply(t, strings.ReplaceAll(proxy, "REGISTRY", testRegistry))
-	c.kubectl(t, "wait", "--for=condition=Ready", "pod/proxy", "-n", "kube-system", "--timeout="+timeout.String())
-	writeFile(t, c.file("registries"), []byte("promoterE2eRegistry: "+testRegistry+"\ngcRegistry: "+testRegistry+"\n"))
+	d.podrun(t, "cluster", "create", "conformance", "--nodes", strconv.Itoa(conformanceNodes))
+	writeFile(t, d.file("registries"), []byte("promoterE2eRegistry: "+testRegistry+"\ngcRegistry: "+testRegistry+"\n"))
 	programs := os.Getenv(conformanceEnv)
-	cmd := exec.Command(filepath.Join(programs, "ginkgo"), "run", "--procs="+os.Getenv(procsEnv), "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
+	cmd := d.shell(`exec "$@"`)
+	cmd.Args = append(cmd.Args, "ginkgo", filepath.Join(programs, "ginkgo"), "run", "--procs="+os.Getenv(procsEnv), "--timeout=2h", "--no-color", "--silence-skips", "--keep-going",
 		"--output-dir="+os.Getenv(outEnv), "--json-report=report.json", "--focus="+os.Getenv(focusEnv), "--skip="+os.Getenv(skipEnv),
 		filepath.Join(programs, "e2e.test"), "--",
-		"--kubeconfig="+c.file("admin.kubeconfig"), "--provider=skeleton", "--minStartupPods=0", "--kubectl-path="+filepath.Join(c.programs, "kubectl"), "--report-dir="+c.dir)
-	cmd.Dir, cmd.Env = c.dir, append(c.env(), "PATH="+os.Getenv("PATH"), "KUBE_TEST_REPO_LIST="+c.file("registries"))
+		"--kubeconfig="+d.kubeconfig(), "--provider=skeleton", "--minStartupPods=0", "--kubectl-path="+filepath.Join(d.programs, "kubectl"), "--report-dir="+d.dir)
+	cmd.Env = append(cmd.Env, "KUBE_TEST_REPO_LIST="+d.file("registries"))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	err := cmd.Run() // an error if a test fails
 	results := readReport(t, filepath.Join(os.Getenv(outEnv), "report.json"))
@@ -134,39 +90,6 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	writeFile(t, filepath.Join(os.Getenv(outEnv), "conformance.md"), []byte(page(results)))
-}
-
-// relay connects each client of a Unix socket with a TCP port, until t ends. The API server reaches a proxy without
-// TLS only by a Unix socket.
-func relay(t *testing.T, socket, address string) {
-	t.Helper()
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	pass := func(to, from net.Conn) {
-		io.Copy(to, from)
-		to.(interface{ CloseWrite() error }).CloseWrite()
-	}
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer client.Close()
-				server, err := net.Dial("tcp", address)
-				if err != nil {
-					return
-				}
-				defer server.Close()
-				go pass(server, client)
-				pass(client, server)
-			}()
-		}
-	}()
 }
 
 // write writes an archive in docker's form with the image, of one layer.
@@ -275,8 +198,8 @@ var podmanPassed = map[string]int{
 const pageText = `# Conformance
 
 Kubernetes has tests of what a node does, in its program e2e.test: NodeConformance, and among the tests for certified clusters,
-Conformance. ` + "`make conformance`" + ` runs them in a cluster of Kubernetes 1.36 whose only node is ` + "`podrun node`" + `, of an ordinary user: all but those
-that must run alone (Serial). The API server reaches pods through a proxy that is a pod with a host port.
+Conformance. ` + "`make conformance`" + ` runs them in a cluster of Kubernetes 1.36 with two nodes, which ` + "`podrun cluster create --nodes 2`" + ` of an ordinary
+user makes: all but those that must run alone (Serial).
 
 ## NodeConformance: PASSED of ALL
 

@@ -10,7 +10,7 @@ import (
 // them.
 func TestStorage(t *testing.T) {
 	c := startControlPlane(t)
-	manifest, err := os.ReadFile("../../internal/node/local-storage.yaml")
+	manifest, err := os.ReadFile("../../internal/node/controlplane/local-storage.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
