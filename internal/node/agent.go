@@ -77,6 +77,9 @@ type Agent struct {
 	Records  Records
 	Sysctls  manifestvalidation.UnsafeSysctls // that pods may set
 	LogDir   string                           // that pods see as the host's /var/log
+
+	LoadBalancer bool // Services of type LoadBalancer get the node's address
+
 	ErrOut   io.Writer
 	Routes   func() ([]netip.Prefix, error) // the destinations of the host's routes; nil: there are none
 	objects  *objectWatcher

@@ -95,7 +95,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		routes, err := s.hostRoutes()
 		if err == nil {
 			safe, refused := withSafeAddresses(all, routes)
-			err = errors.Join(refused, s.Engine.PutServices(ctx, safe))
+			err = errors.Join(refused, s.Engine.PutServices(ctx, safe), s.assignAddresses(ctx, safe))
 		}
 		if err != nil && ctx.Err() == nil {
 			if text = err.Error(); text != problem {

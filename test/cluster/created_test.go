@@ -191,7 +191,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: web}
 spec:
-  type: NodePort
+  type: LoadBalancer
   selector: {app: web}
   ports: [{port: 80, targetPort: 8000, nodePort: 30080}]
 ---
@@ -217,7 +217,8 @@ spec:
 func TestTwoNodes(t *testing.T) {
 	d := newDeveloper(t)
 	port := freePort(t)
-	d.podrun(t, "cluster", "create", "two", "--nodes", "2", "--port", port+":30080")
+	d.importProgram(t, "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.9.0")
+	d.podrun(t, "cluster", "create", "two", "--nodes", "2", "--port", port+":30080", "--metrics-server")
 	d.apply(t, reachable)
 	d.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
 	d.kubectl(t, "wait", "--for=condition=Ready", "pod/client", "pod/host", "--timeout="+timeout.String())
@@ -226,6 +227,8 @@ func TestTwoNodes(t *testing.T) {
 	if slices.Sort(nodes); !slices.Equal(nodes, []string{"two-1", "two-2"}) {
 		t.Fatalf("the pods are on %v", nodes)
 	}
+	d.kubectl(t, "wait", "--for=jsonpath={.status.loadBalancer.ingress[0].ip}", "service/web", "--timeout="+timeout.String())
+	balancer := d.kubectl(t, "get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}")
 	service := d.kubectl(t, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
 	get := func(pod, address string) func() string {
 		return func() string {
@@ -239,6 +242,8 @@ func TestTwoNodes(t *testing.T) {
 		"a node port of node 1, from a pod":        get("client", "10.87.0.1:30080"),
 		"a node port of node 2, from a pod":        get("client", "10.87.0.2:30080"),
 		"a node port, from another node's network": get("host", "10.87.0.1:30080"),
+		"the load balancer, from a pod":            get("client", balancer),
+		"the load balancer, from a node's network": get("host", balancer),
 		"a node port, from the host": func() string {
 			output, _ := exec.Command("curl", "-s", "http://127.0.0.1:"+port+"/name").Output()
 			return strings.TrimSpace(string(output))
@@ -255,6 +260,10 @@ func TestTwoNodes(t *testing.T) {
 			return answers[pods[0]] && answers[pods[1]]
 		})
 	}
+	d.waitFor(t, "the usage of both nodes", func() bool {
+		output, _ := d.kubectlCommand("top", "nodes", "--no-headers").Output() // an error until there are metrics
+		return strings.Count(string(output), "Mi ") == 2
+	})
 	for _, name := range pods {
 		if got := strings.TrimSpace(d.kubectl(t, "get", "--raw", "/api/v1/namespaces/default/pods/"+name+":8000/proxy/name")); got != name {
 			t.Errorf("the API server reaches %q, not %s", got, name)

@@ -25,9 +25,16 @@ var rights []byte
 //go:embed local-storage.yaml
 var localStorage []byte
 
-// ApplyAddons applies what every cluster has from the start. It may be repeated.
-func ApplyAddons(ctx context.Context, client *kubeapi.Client) error {
-	return errors.Join(apply(ctx, client, rights), apply(ctx, client, localStorage))
+//go:embed metrics-server.yaml
+var metricsServer []byte
+
+// ApplyAddons applies what a cluster has from the start. It may be repeated.
+func (c Cluster) ApplyAddons(ctx context.Context, client *kubeapi.Client) error {
+	err := errors.Join(apply(ctx, client, rights), apply(ctx, client, localStorage))
+	if c.MetricsServer {
+		err = errors.Join(err, apply(ctx, client, metricsServer))
+	}
+	return err
 }
 
 // apply applies the objects of a manifest, in their order, as kubectl apply --server-side does. It is for manifests that

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -245,11 +244,15 @@ func TestAddons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ApplyAddons(context.Background(), client); err != nil {
+	if err := (Cluster{MetricsServer: true}).ApplyAddons(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(paths)
-	if got, want := slices.Compact(paths), []string{"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/storage.k8s.io/v1/storageclasses"}; !slices.Equal(got, want) {
+	if got, want := slices.Compact(paths), []string{
+		"/api/v1/namespaces/kube-system/serviceaccounts", "/api/v1/namespaces/kube-system/services", "/apis/apiregistration.k8s.io/v1/apiservices", "/apis/apps/v1/namespaces/kube-system/deployments",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings",
+		"/apis/storage.k8s.io/v1/storageclasses",
+	}; !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)
 	}
 }

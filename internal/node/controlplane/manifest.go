@@ -50,6 +50,8 @@ type Cluster struct {
 	NodeCount  int
 	Ports      []Port // of the first node
 	AtBoot     bool   // a unit of systemd runs the pod
+
+	MetricsServer bool // it has metrics-server
 }
 
 // A Port is a port of the host that leads to a port of the first node.

@@ -43,6 +43,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "port", Aliases: []string{"p"}, Usage: "a port of the host that leads to the first node: `[ADDRESS:]HOST:NODE[/udp]`"},
 			&cli.StringFlag{Name: "api-address", Value: "127.0.0.1:0", Usage: "the `ADDRESS:PORT` of the API server on the host; port 0 is a free one"},
 			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: "wait until the nodes are ready, for at most this `DURATION`; 0s does not wait"},
+			&cli.BoolFlag{Name: "metrics-server", Usage: "run metrics-server, for kubectl top"},
 			atBootFlag(),
 			&cli.BoolFlag{Name: "print", Usage: "print the manifest of the cluster's pod, and create nothing"},
 		},
@@ -69,6 +70,7 @@ type createOptions struct {
 func (o *createOptions) Complete(c *cli.Context) error {
 	o.wanted.NodeCount, o.version, o.config, o.ports = c.Int("nodes"), c.String("kubernetes"), c.String("config"), c.StringSlice("port")
 	o.api, o.wait, o.print, o.wanted.AtBoot = c.String("api-address"), c.Duration("wait"), c.Bool("print"), c.Bool("at-boot")
+	o.wanted.MetricsServer = c.Bool("metrics-server")
 	return o.options.Complete(c)
 }
 

@@ -94,7 +94,7 @@ func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, wai
 	if err != nil {
 		return err
 	}
-	err = until(ctx, func() error { return controlplane.ApplyAddons(ctx, client) })
+	err = until(ctx, func() error { return c.ApplyAddons(ctx, client) })
 	if err == nil {
 		err = until(ctx, func() error { return nodesReady(ctx, client, c, begin) })
 	}

@@ -71,6 +71,7 @@ Examples:
 			&cli.StringFlag{Name: "cluster-domain", Value: pod.DefaultClusterDomain, Usage: "the `DOMAIN` of the cluster's names, by default cluster.local"},
 			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none, routed (by root only), or wireguard (experimental)"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
+			&cli.BoolFlag{Name: "load-balancer", Usage: "give the node's address to Services of type LoadBalancer without a class that have none; needs --pod-network routed"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -93,6 +94,7 @@ type options struct {
 	sysctls    []string
 	cluster    pod.Cluster
 
+	loadBalancer  bool
 	podNetwork    string
 	wireguardPort int
 
@@ -110,7 +112,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	for _, list := range c.StringSlice("cluster-dns") {
 		o.cluster.DNS = append(o.cluster.DNS, strings.Split(list, ",")...)
 	}
-	o.podNetwork, o.wireguardPort = c.String("pod-network"), c.Int("wireguard-port")
+	o.podNetwork, o.wireguardPort, o.loadBalancer = c.String("pod-network"), c.Int("wireguard-port"), c.Bool("load-balancer")
 	return nil
 }
 
@@ -126,6 +128,8 @@ func (o *options) Validate() (err error) {
 		return refuse("--port: %d is no port", o.port)
 	case !slices.Contains([]string{podNetworkNone, podNetworkRouted, podNetworkTunnel}, o.podNetwork):
 		return refuse("--pod-network: %q is none of none, routed and wireguard", o.podNetwork)
+	case o.loadBalancer && o.podNetwork != podNetworkRouted:
+		return refuse("--load-balancer requires --pod-network routed")
 	case o.wireguardPort < 1 || o.wireguardPort > math.MaxUint16:
 		return refuse("--wireguard-port: %d is no port", o.wireguardPort)
 	case o.maxPods < 1:
@@ -251,7 +255,7 @@ func (o *options) Run(ctx context.Context) error {
 	if via != nil {
 		via.changed = func() { e.updateServices(ctx) }
 	}
-	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, LogDir: dirs.ClusterLogDir(), ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
+	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, LogDir: dirs.ClusterLogDir(), LoadBalancer: o.loadBalancer, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
 	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	api.LogDir = "/var/log"
 	api.Config = server.Config{Port: o.node.Port, MaxPods: o.maxPods, ClusterDomain: o.cluster.Domain, ClusterDNS: o.cluster.DNS}
