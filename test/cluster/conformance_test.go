@@ -92,22 +92,28 @@ func TestConformance(t *testing.T) {
 	writeFile(t, filepath.Join(os.Getenv(outEnv), "conformance.md"), []byte(page(results)))
 }
 
-// write writes an archive in docker's form with the image, of one layer.
+// write writes an archive with the image.
 func (i *testImage) write(t *testing.T, path string) {
 	t.Helper()
 	layer, err := os.ReadFile(filepath.Join(os.Getenv(conformanceEnv), i.rootfs+".tar"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.config["Env"] = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	config := encode(t, map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux", "config": i.config,
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
-	})
 	var names []string
 	for _, name := range i.names {
 		names = append(names, testRegistry+"/"+name)
 	}
+	writeImage(t, path, layer, names, i.config)
+}
+
+// writeImage writes an archive in docker's form with an image of one layer, a tar.
+func writeImage(t *testing.T, path string, layer []byte, names []string, config map[string]any) {
+	t.Helper()
+	config["Env"] = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	description := encode(t, map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux", "config": config,
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+	})
 	manifest := encode(t, []any{map[string]any{"Config": "config.json", "RepoTags": names, "Layers": []string{"layer.tar"}}})
 	file, err := os.Create(path)
 	if err != nil {
@@ -115,7 +121,7 @@ func (i *testImage) write(t *testing.T, path string) {
 	}
 	defer file.Close()
 	archive := tar.NewWriter(file)
-	for name, data := range map[string][]byte{"manifest.json": manifest, "config.json": config, "layer.tar": layer} {
+	for name, data := range map[string][]byte{"manifest.json": manifest, "config.json": description, "layer.tar": layer} {
 		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"archive/tar"
+	"bytes"
 	"net"
 	"os"
 	"os/exec"
@@ -42,20 +44,32 @@ func newDeveloper(t *testing.T) *developer {
 	return d
 }
 
-// importProgram makes an image like the official one of a program of the control plane.
+// importProgram makes an image like the official one of a program of the control plane, or of metrics-server.
 func (d *developer) importProgram(t *testing.T, program, name string) {
 	t.Helper()
-	root := t.TempDir()
-	for _, dir := range []string{"usr/local/bin", "etc", "tmp", "var/lib"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+	var layer bytes.Buffer
+	root := tar.NewWriter(&layer)
+	for _, dir := range []string{"etc", "tmp", "var/lib"} {
+		if err := root.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(filepath.Join(d.programs, program), filepath.Join(root, "usr/local/bin", program)); err != nil {
+	text := readFile(t, filepath.Join(d.programs, program))
+	if err := root.WriteHeader(&tar.Header{Name: "usr/local/bin/" + program, Mode: 0o755, Size: int64(len(text))}); err != nil {
 		t.Fatal(err)
 	}
-	tar := exec.Command("sh", "-c", `tar --create --dereference --owner=0 --group=0 --directory="$0" . | "$1" image import - "$2"`, root, os.Getenv(podrunEnv), name)
-	run(t, d.prepare(tar))
+	if _, err := root.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Close(); err != nil {
+		t.Fatal(err)
+	}
+	archive := d.file("image.tar")
+	writeImage(t, archive, layer.Bytes(), []string{name}, map[string]any{"Entrypoint": []string{program}})
+	d.podrun(t, "image", "load", archive)
+	if err := os.Remove(archive); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // nothingLeft fails t if the deleted clusters have left something.
