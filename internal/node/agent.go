@@ -71,12 +71,12 @@ func (r RefusedContainers) Error() string {
 
 // Agent is the node agent.
 type Agent struct {
-	Client   *kubeapi.Client
-	Engine   Engine
-	Node     *Registration
-	Records  Records
-	Sysctls  manifestvalidation.UnsafeSysctls // that pods may set
-	LogDir   string                           // that pods see as the host's /var/log
+	Client  *kubeapi.Client
+	Engine  Engine
+	Node    *Registration
+	Records Records
+	Sysctls manifestvalidation.UnsafeSysctls // that pods may set
+	LogDir  string                           // that pods see as the host's /var/log
 
 	LoadBalancer bool // Services of type LoadBalancer get the node's address
 
