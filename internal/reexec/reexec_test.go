@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/podrun/podrun/internal/host"
@@ -73,5 +75,28 @@ func TestCommand(t *testing.T) {
 	}
 	if cmd := Command(Spec{Name: "_x", Userns: true, Net: true}); !slices.Contains(cmd.Env, protocol.EnvEnter+"="+protocol.EnterUserNSNet) {
 		t.Errorf("the constructor is told %v", cmd.Env)
+	}
+}
+
+// TestUnitLoopTakesSignals: the program that is executed as the unit loop starts with the signals blocked that end it.
+func TestUnitLoopTakesSignals(t *testing.T) {
+	if os.Getenv("PODRUN_TEST_EXEC") != "" {
+		os.Args = []string{"sed", "-n", "s/SigBlk:\t//p", "/proc/self/status"}
+		t.Fatal(UnitLoop{Program: "/bin/sed", Output: -1}.Exec(os.Environ()))
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestUnitLoopTakesSignals$")
+	cmd.Env = append(os.Environ(), "PODRUN_TEST_EXEC=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	blocked, err := strconv.ParseUint(strings.TrimSpace(string(out)), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		if blocked&(1<<(s-1)) == 0 {
+			t.Errorf("%v is not blocked: the mask is %x", s, blocked)
+		}
 	}
 }

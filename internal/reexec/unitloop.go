@@ -3,8 +3,11 @@ package reexec
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -38,5 +41,17 @@ func (w UnitLoop) Exec(env []string) error {
 		}
 	}
 	text := strings.Trim(fmt.Sprint(spec), "[]")
+	// A signal waits until the loop can take it. Its default action would end the process in between.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var stops, before unix.Sigset_t
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
+		const bits = unsafe.Sizeof(stops.Val[0]) * 8
+		stops.Val[uintptr(s-1)/bits] |= 1 << (uintptr(s-1) % bits)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &stops, &before); err != nil {
+		return fmt.Errorf("block signals: %w", err)
+	}
+	defer unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 	return unix.Exec(w.Program, os.Args, append(env, protocol.EnvEnter+"="+protocol.EnterUnitLoop, protocol.EnvUnitLoop+"="+text))
 }

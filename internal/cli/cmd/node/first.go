@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/memory"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -31,6 +32,7 @@ func (o *options) runAsFirst() error {
 	if err := agent.Start(); err != nil {
 		return fmt.Errorf("start podrun node: %w", err)
 	}
+	memory.NewShrinker(shrinkAfter, 8<<10) // nothing happens in this process
 	go func() {
 		for s := range signals {
 			_ = agent.Process.Signal(s) // it may have ended

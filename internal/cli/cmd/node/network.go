@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -48,6 +49,9 @@ func (o *networkOptions) Complete(c *cli.Context) error {
 
 // Validate implements cmdutil.Command.
 func (o *networkOptions) Validate() (err error) {
+	if os.Getpid() != 1 {
+		return cmdutil.UsageErrorf("node network", "node network is for the first process of a container: it changes the network")
+	}
 	if len(o.words) < 3 || o.words[1] != "--" {
 		return cmdutil.UsageErrorf("node network", "node network requires the number of a node and, after --, a command")
 	}
