@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/internal/pod"
 )
 
 // TestLoadBalancer: a Service of type LoadBalancer without an address gets the node's, unless it has a class, or the agent is
@@ -22,6 +24,13 @@ func TestLoadBalancer(t *testing.T) {
 		"it has one": {true, func(s *corev1.Service) {
 			s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}}
 		}, "192.0.2.9"},
+		"the agent's port": {true, func(s *corev1.Service) {
+			s.Spec.Ports = []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 10250}}
+		}, ""},
+		"the API server's port": {true, func(s *corev1.Service) {
+			s.Spec.Ports = []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 6443}}
+		}, ""},
+		"another Service's port": {true, func(s *corev1.Service) { s.Spec.Ports = []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80}} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t)
@@ -34,9 +43,13 @@ func TestLoadBalancer(t *testing.T) {
 			if err := client.Get(t.Context(), path, stored); err != nil {
 				t.Fatal(err)
 			}
-			w := &serviceWatcher{Agent: &Agent{Client: client, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.1"}}, LoadBalancer: tt.enabled}}
+			w := &serviceWatcher{Agent: &Agent{Client: client, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.1"}, Port: 10250}, LoadBalancer: tt.enabled}}
+			api := Service{Service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}},
+				Endpoints: &pod.Endpoints{List: []pod.ServiceEndpoint{{Address: "192.0.2.1", Ports: []pod.EndpointPort{{Protocol: "TCP", Port: 6443}}}}}}
+			other := Service{Service: &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "default"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80}}},
+				Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}}}}
 			for range 2 { // again with what the watch has not replaced yet
-				if err := w.assignAddresses(t.Context(), []Service{{Service: stored}}); err != nil {
+				if err := w.assignAddresses(t.Context(), []Service{api, other, {Service: stored}}); err != nil {
 					t.Fatal(err)
 				}
 			}

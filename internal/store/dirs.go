@@ -99,6 +99,12 @@ const RootData = "/var/lib/podrun"
 // ClusterLabel is the label of the pod and of the claims of a cluster of podrun cluster: its name.
 const ClusterLabel = "podrun.dev/cluster"
 
+// FileClusterPod is the name of the manifest of a cluster's pod, in its ClusterDir.
+const FileClusterPod = "pod.yaml"
+
+// ClusterDir returns the directory of the files of a cluster of podrun cluster.
+func (d Dirs) ClusterDir(name string) string { return filepath.Join(d.Data, "clusters", name) }
+
 func dirsOf(uid int, getenv func(string) string) (Dirs, error) {
 	if uid == 0 {
 		return Dirs{Data: RootData, Runtime: "/run/podrun"}, nil

@@ -330,14 +330,30 @@ func TestClusters(t *testing.T) {
 	if got := d.kubectl(t, "--kubeconfig="+d.file("b.kubeconfig"), "get", "nodes", "-o", "name"); got != "node/b-1\n" {
 		t.Errorf("the kubeconfig of b leads to %q", got)
 	}
-	cmd := d.command("cluster", "delete", "c")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for _, tc := range []struct {
+		args   []string
+		reason string
+		until  string // this file is there, or gone
+		there  bool
+	}{
+		{[]string{"create", "killed"}, "the record of the cluster", "killed/cluster.json", true},
+		{[]string{"delete", "c"}, "the removal of the certificates", "c/kubernetes", false},
+	} {
+		cmd := d.command(append([]string{"cluster"}, tc.args...)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		d.waitFor(t, tc.reason, func() bool {
+			_, err := os.Stat(d.file("data/podrun/clusters/" + tc.until))
+			return (err == nil) == tc.there
+		})
+		cmd.Process.Kill()
+		cmd.Wait()
+		if name := tc.args[1]; strings.Contains(d.podrun(t, "cluster", "ls"), "podrun-"+name) {
+			d.podrun(t, "cluster", "delete", name)
+		}
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	d.command("cluster", "delete", "c").Run() // it may have been deleted
-	if got := d.podrun(t, "cluster", "ls"); strings.Count(got, "Running") != 2 || strings.Contains(got, "podrun-c") {
+	if got := d.podrun(t, "cluster", "ls"); strings.Count(got, "Running") != 2 || strings.Contains(got, "podrun-c") || strings.Contains(got, "podrun-killed") {
 		t.Errorf("after the deletion of c:\n%s", got)
 	}
 }

@@ -25,6 +25,9 @@ var rights []byte
 //go:embed local-storage.yaml
 var localStorage []byte
 
+// metricsServerImage is the image in metricsServer.
+const metricsServerImage = "registry.k8s.io/metrics-server/metrics-server:v0.9.0"
+
 //go:embed metrics-server.yaml
 var metricsServer []byte
 

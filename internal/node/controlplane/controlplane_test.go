@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -83,6 +84,17 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestNames: names that YAML takes for other values are names of clusters.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"true", "1", "null"} {
+		c := testCluster(t)
+		c.Name = name
+		if _, p := load(t, c); p.Labels["podrun.dev/cluster"] != name {
+			t.Errorf("the label of cluster %s is %q", name, p.Labels["podrun.dev/cluster"])
+		}
+	}
+}
+
 // TestReadPod: a changed manifest says how many nodes there are, and where the API server is.
 func TestReadPod(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -93,6 +105,11 @@ func TestReadPod(t *testing.T) {
 		"no nodes": {func(p *corev1.Pod) {
 			p.Spec.Containers = slices.DeleteFunc(p.Spec.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, "node-") })
 		}, "spec.containers has no node-1"},
+		"too many nodes": {func(p *corev1.Pod) {
+			for i := range MaxNodes {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: Node{Number: i + 3}.Container()})
+			}
+		}, "more than 32 nodes"},
 		"no port":      {func(p *corev1.Pod) { p.Spec.Containers[0].Ports = nil }, "the container kube-apiserver has no hostPort"},
 		"another name": {func(p *corev1.Pod) { p.Name = "web" }, "metadata.name must be podrun-dev"},
 	} {
@@ -101,7 +118,7 @@ func TestReadPod(t *testing.T) {
 			tt.change(p)
 			c := Cluster{Name: "dev", NodeCount: 1, APIPort: 1}
 			switch err := c.ReadPod(p); {
-			case tt.want == "" && (err != nil || c.NodeCount != 2 || c.APIPort != 40000 || c.APIAddress != "127.0.0.1"):
+			case tt.want == "" && (err != nil || c.Version != "1.36.3" || c.NodeCount != 2 || c.APIPort != 40000 || c.APIAddress != "127.0.0.1"):
 				t.Errorf("%+v, %v", c, err)
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("error %v, want %q", err, tt.want)
@@ -111,7 +128,7 @@ func TestReadPod(t *testing.T) {
 }
 
 func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]string{"1.36.3": "1.36.3", "v1.34.0": "1.34.0", "1.33.1": "", "1.36": "", "2.0.0": "", "1.x.0": "", "latest": ""} {
+	for text, want := range map[string]string{"1.36.3": "1.36.3", "v1.34.0": "1.34.0", "1.33.1": "", "1.36": "", "2.0.0": "", "1.x.0": "", "latest": "", "1.36.": "", "1.36.x": "", "1.+36.0": "", "1.36.3\n": ""} {
 		got, err := ParseVersion(text)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", text, got, err)
@@ -218,12 +235,26 @@ func TestDamagedCredentials(t *testing.T) {
 	if err := c.WriteCredentials(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(c.KubernetesDir(), "pki", "ca.crt")
-	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
-		t.Fatal(err)
+	path, key := filepath.Join(c.KubernetesDir(), "pki", "ca.crt"), filepath.Join(c.KubernetesDir(), "pki", "ca.key")
+	for _, damage := range []func() error{
+		func() error { return os.Rename(key, key+".away") },
+		func() error {
+			return errors.Join(os.Rename(key+".away", key), os.WriteFile(path, []byte("rubbish"), 0o600))
+		},
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.WriteCredentials(time.Now()); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("error %v", err)
+		}
 	}
-	if err := c.WriteCredentials(time.Now()); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("error %v", err)
+}
+
+// TestMetricsServerImage: the image that is listed is the one of the manifest.
+func TestMetricsServerImage(t *testing.T) {
+	if !strings.Contains(string(metricsServer), "image: "+metricsServerImage+"\n") || !slices.Contains(Cluster{Version: "1.36.3", MetricsServer: true}.AllImages(), metricsServerImage) {
+		t.Errorf("%s is not listed, or not in the manifest", metricsServerImage)
 	}
 }
 

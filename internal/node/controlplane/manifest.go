@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
@@ -49,7 +51,6 @@ type Cluster struct {
 	APIPort    int
 	NodeCount  int
 	Ports      []Port // of the first node
-	AtBoot     bool   // a unit of systemd runs the pod
 
 	MetricsServer bool // it has metrics-server
 }
@@ -75,7 +76,7 @@ func (n Node) Container() string { return fmt.Sprintf("node-%d", n.Number) }
 // Pod returns the name of the cluster's pod, which is the name of its context in a kubeconfig, too.
 func (c Cluster) Pod() string { return "podrun-" + c.Name }
 
-// CheckName returns an error if a name is not valid for a cluster: with the names that follow from it, it is a DNS label.
+// CheckName returns an error if a name is not valid for a cluster: the names that follow from it must be DNS labels.
 func CheckName(name string) error {
 	if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
 		return fmt.Errorf("%q is not a valid name of a cluster: %s", name, bad[0])
@@ -86,17 +87,16 @@ func CheckName(name string) error {
 	return nil
 }
 
+var versionForm = regexp.MustCompile(`^1\.([1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,3})$`)
+
 // ParseVersion returns a version of Kubernetes without its v, or an error if podrun's nodes do not support it.
 func ParseVersion(text string) (string, error) {
 	version := strings.TrimPrefix(text, "v")
-	parts := strings.Split(version, ".")
-	if len(parts) != 3 || parts[0] != "1" {
+	parts := versionForm.FindStringSubmatch(version)
+	if parts == nil {
 		return "", fmt.Errorf("%q is not a version of Kubernetes, such as %s", text, DefaultVersion)
 	}
-	minor, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return "", fmt.Errorf("%q is not a version of Kubernetes, such as %s", text, DefaultVersion)
-	}
+	minor, _ := strconv.Atoi(parts[1]) // digits
 	if minor < oldestMinor {
 		return "", fmt.Errorf("Kubernetes %s is older than 1.%d, the oldest that podrun's nodes join", version, oldestMinor)
 	}
@@ -145,6 +145,9 @@ func (c Cluster) AllImages() []string {
 	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
 		all = append(all, c.Image(program))
 	}
+	if c.MetricsServer {
+		all = append(all, metricsServerImage)
+	}
 	return all
 }
 
@@ -180,7 +183,7 @@ var podTemplate string
 
 var parsed = template.Must(template.New("pod").Funcs(template.FuncMap{"quote": strconv.Quote}).Parse(podTemplate))
 
-// Manifest returns the manifest of the cluster's pod and its claim.
+// Manifest returns the manifest of the cluster's pod and its claims.
 func (c Cluster) Manifest() ([]byte, error) {
 	var b bytes.Buffer
 	if err := parsed.Execute(&b, c); err != nil {
@@ -189,15 +192,18 @@ func (c Cluster) Manifest() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ReadPod takes over what a changed manifest says of the cluster: the number of the nodes, and the host port of the API server.
+// ReadPod takes over what a changed manifest says of the cluster: its version, the number of the nodes, and the host port of the
+// API server.
 func (c *Cluster) ReadPod(p *corev1.Pod) error {
 	if p.Name != c.Pod() || p.Namespace != "default" {
 		return fmt.Errorf("metadata.name must be %s, in the namespace default, not %s in %s", c.Pod(), p.Name, p.Namespace)
 	}
 	c.NodeCount, c.APIPort = 0, 0
+	has := map[string]bool{}
 	for _, container := range p.Spec.Containers {
-		if container.Name == (Node{Number: c.NodeCount + 1}).Container() {
-			c.NodeCount++
+		has[container.Name] = true
+		if _, tag, ok := strings.Cut(path.Base(container.Image), ":v"); ok && container.Name == "kube-apiserver" {
+			c.Version = tag
 		}
 		for _, port := range container.Ports {
 			if container.Name == "kube-apiserver" && port.ContainerPort == apiPort && port.HostPort != 0 {
@@ -205,9 +211,14 @@ func (c *Cluster) ReadPod(p *corev1.Pod) error {
 			}
 		}
 	}
+	for has[Node{Number: c.NodeCount + 1}.Container()] {
+		c.NodeCount++
+	}
 	switch {
 	case c.NodeCount == 0:
 		return errors.New("spec.containers has no node-1")
+	case c.NodeCount > MaxNodes:
+		return fmt.Errorf("spec.containers has more than %d nodes", MaxNodes)
 	case c.APIPort == 0:
 		return fmt.Errorf("the container kube-apiserver has no hostPort for its port %d", apiPort)
 	}

@@ -43,7 +43,7 @@ func (c Cluster) WriteCredentials(now time.Time) error {
 	return nil
 }
 
-// writer writes certificates. After the first error it does nothing.
+// writer writes certificates in a directory, as of a time.
 type writer struct {
 	dir string
 	now time.Time
@@ -122,7 +122,7 @@ func (w writer) write(path string, text []byte) error {
 // serviceAccountKey makes the key that signs tokens, if there is none.
 func (w writer) serviceAccountKey() error {
 	private, public := w.path("sa.key"), w.path("sa.pub")
-	if exists(private) && exists(public) {
+	if exists(public) { // it is written last
 		return nil
 	}
 	key, text, err := newKey()
@@ -164,8 +164,8 @@ func (w writer) authority(name, commonName string) (*authority, error) {
 		}
 		return &authority{text: text, certificate: pair.Leaf, key: key}, nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	if exists(w.path(name + ".crt")) { // another would make everything that it has signed invalid
+		return nil, fmt.Errorf("read the authority %s: %w", w.path(name+".crt"), err)
 	}
 	key, keyText, err := newKey()
 	if err != nil {

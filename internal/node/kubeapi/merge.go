@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	kubeconfig "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
@@ -68,6 +69,12 @@ func RemoveFromKubeconfig(path, name string) error {
 	})
 }
 
+// kubectl holds the lock for moments.
+const (
+	lockTries = 50
+	lockPause = 20 * time.Millisecond
+)
+
 // changeKubeconfig replaces a kubeconfig if change returns true. The lock is kubectl's (client-go:
 // tools/clientcmd/config.go lockFile).
 func changeKubeconfig(path string, change func(file map[string]any) bool) (err error) {
@@ -78,6 +85,10 @@ func changeKubeconfig(path string, change func(file map[string]any) bool) (err e
 		path = target
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_EXCL, 0)
+	for tries := 0; errors.Is(err, fs.ErrExist) && tries < lockTries; tries++ {
+		time.Sleep(lockPause)
+		lock, err = os.OpenFile(path+".lock", os.O_CREATE|os.O_EXCL, 0)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return report.New(report.Failure, "if no kubectl is running, remove "+path+".lock", "lock the kubeconfig %s: another program has locked it", path)
 	}

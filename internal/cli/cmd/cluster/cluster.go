@@ -82,11 +82,9 @@ func (o *options) again(words ...string) error {
 // A home is the directory of a cluster's files.
 type home struct{ dir string }
 
-func homesDir(dirs store.Dirs) string { return filepath.Join(dirs.Data, "clusters") }
-
 func (o *options) home() (home, store.Dirs, error) {
 	dirs, err := o.env.Dirs()
-	return home{filepath.Join(homesDir(dirs), o.name)}, dirs, err
+	return home{dirs.ClusterDir(o.name)}, dirs, err
 }
 
 // cluster returns an existing cluster.
@@ -120,7 +118,7 @@ func (o *options) change(do func(home, store.Dirs, controlplane.Cluster) error) 
 }
 
 func (h home) record() string   { return filepath.Join(h.dir, "cluster.json") }
-func (h home) manifest() string { return filepath.Join(h.dir, "pod.yaml") }
+func (h home) manifest() string { return filepath.Join(h.dir, store.FileClusterPod) }
 
 // load reads the record of an existing cluster.
 func (h home) load() (c controlplane.Cluster, err error) {

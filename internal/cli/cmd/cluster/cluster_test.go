@@ -33,6 +33,10 @@ func TestUnready(t *testing.T) {
 		return corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Message: "it starts"}}}
 	}
 	taint := corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoSchedule}}}
+	cordoned := corev1.Node{Status: condition(corev1.ConditionTrue), Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}}}}
+	if got := unready(&cordoned); got != "" {
+		t.Errorf("a cordoned node is not ready: %s", got)
+	}
 	for want, n := range map[string]corev1.Node{
 		"":                         {Status: condition(corev1.ConditionTrue)},
 		"it starts":                {Status: condition(corev1.ConditionFalse)},

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +18,9 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
+	"github.com/podrun/podrun/internal/manifest"
 	"github.com/podrun/podrun/internal/node/controlplane"
+	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -42,7 +45,7 @@ Examples:
 			&cli.StringFlag{Name: "config", Usage: "the manifest of the cluster's pod is in this `FILE`: a changed copy of what --print prints"},
 			&cli.StringSliceFlag{Name: "port", Aliases: []string{"p"}, Usage: "a port of the host that leads to the first node: `[ADDRESS:]HOST:NODE[/udp]`"},
 			&cli.StringFlag{Name: "api-address", Value: "127.0.0.1:0", Usage: "the `ADDRESS:PORT` of the API server on the host; port 0 is a free one"},
-			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: "wait until the nodes are ready, for at most this `DURATION`; 0s does not wait"},
+			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: waitUsage},
 			&cli.BoolFlag{Name: "metrics-server", Usage: "run metrics-server, for kubectl top"},
 			atBootFlag(),
 			&cli.BoolFlag{Name: "print", Usage: "print the manifest of the cluster's pod, and create nothing"},
@@ -60,6 +63,8 @@ type createOptions struct {
 	wanted  controlplane.Cluster
 	version string
 	config  string
+	clash   string // a flag that --config makes useless
+	atBoot  bool
 	ports   []string
 	api     string
 	wait    time.Duration
@@ -69,8 +74,13 @@ type createOptions struct {
 // Complete implements cmdutil.Command.
 func (o *createOptions) Complete(c *cli.Context) error {
 	o.wanted.NodeCount, o.version, o.config, o.ports = c.Int("nodes"), c.String("kubernetes"), c.String("config"), c.StringSlice("port")
-	o.api, o.wait, o.print, o.wanted.AtBoot = c.String("api-address"), c.Duration("wait"), c.Bool("print"), c.Bool("at-boot")
+	o.api, o.wait, o.print, o.atBoot = c.String("api-address"), c.Duration("wait"), c.Bool("print"), c.Bool("at-boot")
 	o.wanted.MetricsServer = c.Bool("metrics-server")
+	for _, name := range []string{"nodes", "kubernetes", "port", "api-address"} {
+		if o.config != "" && c.IsSet(name) {
+			o.clash = name
+		}
+	}
 	return o.options.Complete(c)
 }
 
@@ -86,6 +96,9 @@ func (o *createOptions) Validate() (err error) {
 	}
 	if o.wait < 0 {
 		return refuse("--wait must not be negative")
+	}
+	if o.clash != "" {
+		return refuse("--%s and --config are mutually exclusive: change the file", o.clash)
 	}
 	if o.wanted.Version, err = controlplane.ParseVersion(o.version); err != nil {
 		return refuse("--kubernetes: %w", err)
@@ -190,11 +203,15 @@ func (o *createOptions) decide(h home, dirs store.Dirs) error {
 	return listener.Close()
 }
 
-// manifest returns the manifest of the cluster's pod. A changed one says how many nodes there are, and where the API
-// server is.
+// manifest returns the manifest of the cluster's pod, which is valid. A changed one says how many nodes there are, and where the
+// API server is.
 func (o *createOptions) manifest() ([]byte, error) {
 	if o.config == "" {
-		return o.wanted.Manifest()
+		text, err := o.wanted.Manifest()
+		if err == nil { // ports may be the same
+			_, err = resource.Load([]resource.Source{{Name: "the cluster's manifest", Data: text, Namespace: namespace}})
+		}
+		return text, err
 	}
 	text, err := os.ReadFile(o.config)
 	if err != nil {
@@ -209,6 +226,13 @@ func (o *createOptions) manifest() ([]byte, error) {
 	}
 	if err := o.wanted.ReadPod(docs.Pods[0].Pod); err != nil {
 		return nil, o.wrongConfig("%w", err)
+	}
+	for _, claim := range o.wanted.Claims() { // image prune and delete find them by the label
+		if !slices.ContainsFunc(docs.Stored, func(s manifest.Object) bool {
+			return s.Kind == string(pod.KindClaim) && s.Name() == claim && s.Value.GetLabels()[store.ClusterLabel] == o.name
+		}) {
+			return nil, o.wrongConfig("it has no PersistentVolumeClaim %s with the label %s: %s", claim, store.ClusterLabel, o.name)
+		}
 	}
 	return text, nil
 }
@@ -240,9 +264,12 @@ func (o *createOptions) create(ctx context.Context, h home, manifest []byte) (er
 	if err := h.save(o.wanted); err != nil {
 		return err
 	}
-	err = o.start(ctx, h, o.wanted, o.wait)
+	err = o.start(ctx, h, o.wanted, o.atBoot, o.wait)
 	if err == nil {
-		err = o.addContext(o.wanted)
+		err = o.mergeContext(o.wanted)
+	}
+	if err == nil {
+		fmt.Fprintf(o.env.Out, "cluster/%s created\nkubectl --context %s get nodes\n", o.name, o.wanted.Pod())
 	}
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(o.env.ErrOut, "podrun: podrun cluster logs %s shows what the control plane prints; podrun cluster delete %[1]s removes the cluster\n", o.name)

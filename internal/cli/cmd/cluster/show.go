@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -71,12 +70,12 @@ func (o *lsOptions) Run(context.Context) error {
 
 // clusters returns the clusters of the user, in the order of their names.
 func clusters(dirs store.Dirs) (all []controlplane.Cluster, err error) {
-	entries, err := os.ReadDir(homesDir(dirs))
+	entries, err := os.ReadDir(dirs.ClusterDir(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the clusters: %w", err)
 	}
 	for _, e := range entries {
-		h := home{filepath.Join(homesDir(dirs), e.Name())}
+		h := home{dirs.ClusterDir(e.Name())}
 		if _, err := os.Stat(h.record()); err != nil {
 			continue // a lock, or what a killed create has left
 		}
@@ -123,7 +122,7 @@ func (o *kubeconfigOptions) Run(context.Context) error {
 		return err
 	}
 	if o.merge {
-		return o.addContext(c)
+		return o.mergeContext(c)
 	}
 	text, err := os.ReadFile(c.AdminConf())
 	if err != nil {
@@ -145,6 +144,7 @@ Examples:
 `,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kubernetes", Value: controlplane.DefaultVersion, Usage: "the `VERSION` of Kubernetes"},
+			&cli.BoolFlag{Name: "metrics-server", Usage: "also the image of metrics-server"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the images to this `FILE`"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &imagesOptions{options: options{env: env}} }),
@@ -155,11 +155,12 @@ Examples:
 type imagesOptions struct {
 	options
 	version, output string
+	metrics         bool
 }
 
 // Complete implements cmdutil.Command.
 func (o *imagesOptions) Complete(c *cli.Context) error {
-	o.words, o.version, o.output = c.Args().Slice(), c.String("kubernetes"), c.String("output")
+	o.words, o.version, o.output, o.metrics = c.Args().Slice(), c.String("kubernetes"), c.String("output"), c.Bool("metrics-server")
 	return nil
 }
 
@@ -176,7 +177,7 @@ func (o *imagesOptions) Validate() (err error) {
 
 // Run implements cmdutil.Command.
 func (o *imagesOptions) Run(context.Context) error {
-	images := controlplane.Cluster{Version: o.version}.AllImages()
+	images := controlplane.Cluster{Version: o.version, MetricsServer: o.metrics}.AllImages()
 	if o.output == "" {
 		for _, name := range images {
 			fmt.Fprintln(o.env.Out, name)

@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,24 +21,29 @@ import (
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/sleep"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/systemd"
 )
 
 func startCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "start", Usage: "start a stopped cluster", ArgsUsage: "[NAME]",
 		Description: `Starts the cluster's pod again, with everything that it had, renews certificates
-that end soon, and waits until the nodes are ready.
+that end soon, waits until the nodes are ready, and writes the context as create
+does.
 
 Examples:
   podrun cluster start
 `,
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: "wait until the nodes are ready, for at most this `DURATION`; 0s does not wait"},
+			&cli.DurationFlag{Name: "wait", Value: defaultWait, Usage: waitUsage},
 			atBootFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &startOptions{options: options{env: env}} }),
 	}
 }
+
+// waitUsage describes --wait.
+const waitUsage = "wait until the nodes are ready, for at most this `DURATION`; 0s waits for the API server only"
 
 func atBootFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "at-boot", Usage: "start the cluster at boot, too, by a unit of systemd; podrun cluster stop removes the unit"}
@@ -53,38 +62,52 @@ func (o *startOptions) Complete(c *cli.Context) error {
 	return o.options.Complete(c)
 }
 
+// Validate implements cmdutil.Command.
+func (o *startOptions) Validate() error {
+	if o.wait < 0 {
+		return cmdutil.UsageErrorf("cluster start", "--wait must not be negative")
+	}
+	return o.options.Validate()
+}
+
 // Run implements cmdutil.Command.
 func (o *startOptions) Run(ctx context.Context) error {
 	signals, quiet := o.env.Signals(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer quiet()
-	return o.change(func(h home, _ store.Dirs, c controlplane.Cluster) error {
-		if c.AtBoot != o.atBoot {
-			c.AtBoot = o.atBoot
-			if err := h.save(c); err != nil {
+	return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error {
+		return o.change(func(h home, _ store.Dirs, c controlplane.Cluster) error {
+			if err := o.start(ctx, h, c, o.atBoot, o.wait); err != nil {
 				return err
 			}
-		}
-		return cmdutil.Interruptible(ctx, signals, func(ctx context.Context) error { return o.start(ctx, h, c, o.wait) })
+			return o.mergeContext(c)
+		})
 	})
 }
 
-// start starts the pod of a cluster, and waits until its nodes are ready.
-func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, wait time.Duration) error {
+// hasUnit reports whether a unit of systemd starts the cluster's pod at boot.
+func (o *options) hasUnit(c controlplane.Cluster) bool {
+	dirs, err := systemd.OwnUnitDirs(o.env.Getenv)
+	if err != nil {
+		return false // there is no directory of units
+	}
+	_, err = os.Stat(filepath.Join(dirs.Units, "podrun@"+c.Pod()+".service"))
+	return err == nil
+}
+
+// start starts the pod of a cluster, at boot too if a unit does that already, and waits until its nodes are ready.
+func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, atBoot bool, wait time.Duration) error {
 	if err := c.WriteCredentials(time.Now()); err != nil {
 		return err
 	}
 	begin := time.Now()
 	run := []string{"up", "--namespace", namespace, "--detach", h.manifest()}
-	if c.AtBoot {
+	if atBoot || o.hasUnit(c) {
 		run = []string{"systemd", "install", "--now", "--sdnotify=running", h.manifest()}
 	}
 	if err := o.again(run...); err != nil {
 		return err
 	}
-	if wait == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, errNotReady)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wait, defaultWait), errNotReady)
 	defer cancel()
 	config, err := kubeapi.LoadKubeconfig(c.AdminConf())
 	if err != nil {
@@ -95,7 +118,7 @@ func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, wai
 		return err
 	}
 	err = until(ctx, func() error { return c.ApplyAddons(ctx, client) })
-	if err == nil {
+	if err == nil && wait > 0 {
 		err = until(ctx, func() error { return nodesReady(ctx, client, c, begin) })
 	}
 	return err
@@ -145,6 +168,9 @@ func nodesReady(ctx context.Context, client *kubeapi.Client, c controlplane.Clus
 	return client.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", &account)
 }
 
+// unreadyTaints are the taints of a node that is not ready. Others are the user's: kubectl cordon, kubectl taint.
+var unreadyTaints = []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable}
+
 // unready returns why a node is not ready for pods; "" if it is.
 func unready(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
@@ -156,15 +182,15 @@ func unready(n *corev1.Node) string {
 		return "it has no conditions yet"
 	}
 	for _, taint := range n.Spec.Taints {
-		if taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute {
+		if slices.Contains(unreadyTaints, taint.Key) {
 			return "it has the taint " + taint.Key
 		}
 	}
 	return ""
 }
 
-// addContext adds the cluster to the user's kubeconfig.
-func (o *options) addContext(c controlplane.Cluster) error {
+// mergeContext writes the cluster's context into the user's kubeconfig.
+func (o *options) mergeContext(c controlplane.Cluster) error {
 	path, err := o.kubeconfigPath()
 	if err != nil {
 		return err
@@ -173,11 +199,7 @@ func (o *options) addContext(c controlplane.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
 	}
-	if err := kubeapi.MergeKubeconfig(path, text); err != nil {
-		return err
-	}
-	fmt.Fprintf(o.env.Out, "cluster/%s created\nkubectl --context %s get nodes\n", c.Name, c.Pod())
-	return nil
+	return kubeapi.MergeKubeconfig(path, text)
 }
 
 func stopCommand(env *cmdutil.Env) *cli.Command {
@@ -204,7 +226,7 @@ func (o *stopOptions) Run(context.Context) error {
 // stop ends the pod of a cluster, and the unit that would start it at boot. down is the command that removes the pod, with
 // its flags.
 func (o *options) stop(dirs store.Dirs, c controlplane.Cluster, down ...string) error {
-	if c.AtBoot {
+	if o.hasUnit(c) {
 		if err := o.again("systemd", "uninstall", c.Pod()); err != nil {
 			return err
 		}
@@ -256,8 +278,10 @@ func (o *deleteOptions) remove(h home, dirs store.Dirs, c controlplane.Cluster) 
 	if err := os.RemoveAll(c.KubernetesDir()); err != nil {
 		return fmt.Errorf("remove the certificates of the cluster: %w", err)
 	}
-	if err := os.RemoveAll(h.dir); err != nil {
-		return fmt.Errorf("remove the directory of the cluster: %w", err)
+	for _, path := range []string{h.manifest(), h.record(), h.dir} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the files of the cluster: %w", err)
+		}
 	}
 	fmt.Fprintf(o.env.Out, "cluster/%s deleted\n", c.Name)
 	return nil

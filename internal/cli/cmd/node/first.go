@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,7 +23,7 @@ func (o *options) runAsFirst() error {
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(dirs.Data, 0o700); err != nil { // a claim: every user of the container may write it
+	if err := os.Chmod(dirs.Data, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) { // a claim: every user of the container may write it
 		return fmt.Errorf("prepare the data directory: %w", err)
 	}
 	signals := make(chan os.Signal, 8)

@@ -121,7 +121,10 @@ func (r *routes) connect(n store.PodNetwork) error {
 		return err
 	}
 	made, err := to.ConnectNode(n.Node, n.CIDRs)
-	if err != nil || !made && st.Ino == r.router && slices.Equal(n.Others(), r.peers) {
+	if made {
+		r.router = 0 // SetPeers must follow, also if something fails now
+	}
+	if err != nil || st.Ino == r.router && slices.Equal(n.Others(), r.peers) {
 		return err
 	}
 	if err := to.SetPeers(n.CIDRs, n.Others()); err != nil {

@@ -70,7 +70,7 @@ func (u *InUse) load() {
 		return
 	}
 	u.loaded = true
-	u.Err = errors.Join(u.addPods(u.dirs, ""), u.addNodes(), u.addWorkloads(), u.addUnits(), u.addSets())
+	u.Err = errors.Join(u.addPods(u.dirs, ""), u.addNodes(), u.addClusters(), u.addWorkloads(), u.addUnits(), u.addSets())
 }
 
 // addPods adds the images of the pods of dirs. images is the path by which they know the directory of images; "" if it is
@@ -195,22 +195,36 @@ func (u *InUse) addUnits() error {
 			continue
 		}
 		for _, file := range systemd.FilesOf(text) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				continue
-			}
-			docs, err := resource.Load([]resource.Source{{Name: file, Data: text}})
-			if err != nil {
-				continue
-			}
-			for _, o := range append(docs.Pods, resource.SamplePods(docs.Workloads)...) {
-				for _, i := range manifest.Images(o.Pod) {
-					u.mark(i.Reference, i.Reference, nil)
-				}
-			}
+			u.addManifest(file)
 		}
 	}
 	return nil
+}
+
+// addManifest adds the images of a manifest's pods, unless it cannot be read: nothing can start by it either then.
+func (u *InUse) addManifest(file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return
+	}
+	docs, err := resource.Load([]resource.Source{{Name: file, Data: text}})
+	if err != nil {
+		return
+	}
+	for _, o := range append(docs.Pods, resource.SamplePods(docs.Workloads)...) {
+		for _, i := range manifest.Images(o.Pod) {
+			u.mark(i.Reference, i.Reference, nil)
+		}
+	}
+}
+
+// addClusters adds the images of the clusters of podrun cluster, which may be stopped.
+func (u *InUse) addClusters() error {
+	files, err := filepath.Glob(filepath.Join(u.dirs.ClusterDir("*"), store.FileClusterPod))
+	for _, file := range files {
+		u.addManifest(file)
+	}
+	return err
 }
 
 // addSets adds the images of the versions of sets, and of pods before and after their updates: a set may go back to its
