@@ -14,15 +14,26 @@ import (
 // LostRuntime reports whether a pod runs without its control socket, because its runtime directory was deleted
 // (by an operator, a cleaner, the end of a login session). No command reaches such a pod. It returns the pod init.
 func (p Pod) LostRuntime() (podInit procfs.Process, lost bool) {
-	if _, err := os.Lstat(filepath.Join(p.runtime, socketFile)); !errors.Is(err, fs.ErrNotExist) {
+	if !p.lacksSocket() {
 		return podInit, false
 	}
+	life := p.Incarnation()
 	h, ok := p.holder()
-	if !ok || !h.serving || p.Removing() || !p.Exists() { // Remove deletes the Plan before the runtime directory
+	if !ok || !h.serving || !p.lacksSocket() { // the first look may have been before the pod served
+		return podInit, false
+	}
+	// Remove deletes the Plan before the runtime directory, but the Plan may be the next pod's.
+	if p.Removing() || !p.Exists() || !p.Lives(life) {
 		return podInit, false
 	}
 	st, ok := procfs.Lookup(h.PodInit.PID)
 	return h.PodInit, ok && st.Process == h.PodInit
+}
+
+// lacksSocket reports whether there is no control socket.
+func (p Pod) lacksSocket() bool {
+	_, err := os.Lstat(filepath.Join(p.runtime, socketFile))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // MissingSecrets returns the Secrets that the pod needs to start its containers, and that do not exist. They are in the

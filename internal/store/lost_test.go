@@ -76,6 +76,58 @@ func TestLostRuntime(t *testing.T) {
 	check("it is removed but for its lock", false)
 }
 
+// A pod that begins to serve or ends at the moment of the look has not lost its directory.
+func TestLostRuntimeWhileStarting(t *testing.T) {
+	d := testDirs(t)
+	p := d.Pod("default", "web")
+	self, _ := procfs.Lookup(os.Getpid())
+	serving := fmt.Appendf(nil, "%d %d 1\n%s", self.PID, self.StartTime, protocol.LockServing)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 100 {
+			if err := liveOnce(p, serving); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	reader := d.Pod("default", "web")
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if _, lost := reader.LostRuntime(); lost {
+			t.Error("a pod that is starting or ending has lost its runtime directory")
+			<-done
+			return
+		}
+	}
+}
+
+// liveOnce does what a pod and its removal do, with the record of a pod init that serves.
+func liveOnce(p Pod, serving []byte) error {
+	lock, err := p.Lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := p.Create(&pod.Plan{}, nil); err != nil {
+		return err
+	}
+	listener, err := p.Listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if _, err := lock.WriteAt(serving, 0); err != nil {
+		return err
+	}
+	return p.Remove()
+}
+
 // Commands, controllers, units and the pod's own processes find at the same time that the directory is lost.
 func TestRestoreRuntimeTogether(t *testing.T) {
 	p := testDirs(t).Pod("default", "web")
