@@ -73,7 +73,7 @@ func startFluxPage(t *testing.T) *fluxPage {
 	t.Helper()
 	c := startControlPlane(t)
 	c.permitNetwork(t)
-	c.startRegistry(t)
+	c.startRegistry(t, registry)
 	f := &fluxPage{controlPlane: c, blocks: howto.ReadFleet(t)}
 	f.workstation, f.box = c.newNode(t, nil, "workstation"), c.newNode(t, nil, "box")
 	f.names = strings.NewReplacer("registry.example.org", registry, "docker.io", registry, "/media/stick", f.workstation.file("stick"))
@@ -87,7 +87,7 @@ func startFluxPage(t *testing.T) *fluxPage {
 	}
 	n := c.startNode(t, "attic")
 	for _, host := range []*node{f.workstation, f.box, n} {
-		writeRegistries(t, host)
+		writeRegistries(t, host, registry)
 	}
 	const busybox = registry + "/library/busybox:1.37"
 	f.workstation.importImage(t, busybox)
@@ -95,16 +95,16 @@ func startFluxPage(t *testing.T) *fluxPage {
 	return f
 }
 
-// startRegistry starts a registry, which has no TLS.
-func (c *controlPlane) startRegistry(t *testing.T) {
+// startRegistry starts a registry, which has no TLS, at an address.
+func (c *controlPlane) startRegistry(t *testing.T, address string) {
 	t.Helper()
 	config := c.file("registry.yml")
-	writeFile(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\n", c.file("registry"), registry))
+	writeFile(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\n", c.file("registry"), address))
 	cmd := exec.Command("docker-registry", "serve", config)
 	cmd.Dir, cmd.Env = c.dir, append(c.env(), "OTEL_TRACES_EXPORTER=none")
 	c.processes = append(c.processes, startProcess(t, cmd, c.file("registry.log")))
 	c.waitFor(t, "the registry", func() bool {
-		answer, err := http.Get("http://" + registry + "/v2/")
+		answer, err := http.Get("http://" + address + "/v2/")
 		if err != nil {
 			return false
 		}
@@ -113,14 +113,14 @@ func (c *controlPlane) startRegistry(t *testing.T) {
 	})
 }
 
-// writeRegistries tells the programs of a host that the registry has no TLS.
-func writeRegistries(t *testing.T, n *node) {
+// writeRegistries tells the programs of a host that the registry at an address has no TLS.
+func writeRegistries(t *testing.T, n *node, address string) {
 	t.Helper()
 	dir := n.file(".config/containers")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "registries.conf"), fmt.Appendf(nil, "[[registry]]\nlocation = %q\ninsecure = true\n", registry))
+	writeFile(t, filepath.Join(dir, "registries.conf"), fmt.Appendf(nil, "[[registry]]\nlocation = %q\ninsecure = true\n", address))
 }
 
 // startFlux does what flux install does, but that the controllers are no pods: their images are on the internet.

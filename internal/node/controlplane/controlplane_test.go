@@ -25,7 +25,7 @@ import (
 
 // testCluster is a cluster whose paths need quotes.
 func testCluster(t *testing.T) Cluster {
-	return Cluster{Name: "dev", Version: "1.36.3", Dir: filepath.Join(t.TempDir(), `a: "b", {c}`), Podrun: `/opt/a "b"/podrun`, Images: "/images", APIAddress: "127.0.0.1", APIPort: 40000, NodeCount: 2,
+	return Cluster{Name: "dev", Version: "1.36.3", Dir: filepath.Join(t.TempDir(), `a: "b", {c}`), Podrun: `/opt/a "b"/podrun`, Images: "/images", Registries: Registries{System: "/etc/containers", User: "/home/me/.config/containers"}, APIAddress: "127.0.0.1", APIPort: 40000, NodeCount: 2,
 		Ports: []Port{{HostAddress: "127.0.0.1", Host: 8080, Node: 30080, Protocol: "TCP"}}}
 }
 
@@ -73,14 +73,30 @@ func TestManifest(t *testing.T) {
 	if ports := containers["node-1"].Ports; len(ports) != 1 || ports[0].HostPort != 8080 || ports[0].ContainerPort != 30080 || len(node.Ports) != 0 {
 		t.Errorf("node-1 has the ports %v, node-2 %v", ports, node.Ports)
 	}
+	mounts := map[string]string{}
+	for _, m := range node.VolumeMounts {
+		mounts[m.Name] = m.MountPath
+	}
+	if mounts["system-registries"] != "/etc/containers" || mounts["user-registries"] != "/root/.config/containers" {
+		t.Errorf("node-2 has the mounts %q", mounts)
+	}
 	paths := map[string]string{}
 	for _, v := range p.Spec.Volumes {
 		if v.HostPath != nil {
 			paths[v.Name] = v.HostPath.Path
 		}
 	}
-	if paths["podrun"] != c.Podrun || paths["kubernetes"] != c.KubernetesDir() {
+	if paths["podrun"] != c.Podrun || paths["kubernetes"] != c.KubernetesDir() || paths["system-registries"] != c.Registries.System || paths["user-registries"] != c.Registries.User {
 		t.Errorf("paths %q", paths)
+	}
+}
+
+// TestWithoutRegistries: a host without settings of registries has no volumes of them.
+func TestWithoutRegistries(t *testing.T) {
+	c := testCluster(t)
+	c.Registries = Registries{}
+	if text, err := c.Manifest(); err != nil || strings.Contains(string(text), "registries") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

@@ -47,12 +47,20 @@ type Cluster struct {
 	Dir        string // of the cluster's files
 	Podrun     string // path of the binary that the nodes run
 	Images     string // directory of the image store that the nodes share with the user
+	Registries Registries
 	APIAddress string // at which the host reaches the API server
 	APIPort    int
 	NodeCount  int
 	Ports      []Port // of the first node
 
 	MetricsServer bool // it has metrics-server
+}
+
+// Registries are directories of the host with settings of registries (containers-registries.conf(5) and its like), which the
+// nodes use. Each is "" if there is none.
+type Registries struct {
+	System string // /etc/containers
+	User   string // ~/.config/containers
 }
 
 // A Port is a port of the host that leads to a port of the first node.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,6 +193,7 @@ func (o *createOptions) decide(h home, dirs store.Dirs) error {
 		return fmt.Errorf("find podrun: %w", err)
 	}
 	o.wanted.Dir, o.wanted.Podrun, o.wanted.Images = h.dir, podrun, dirs.ImagesDir()
+	o.wanted.Registries = o.registries()
 	if o.wanted.APIPort != 0 {
 		return nil
 	}
@@ -201,6 +203,18 @@ func (o *createOptions) decide(h home, dirs store.Dirs) error {
 	}
 	o.wanted.APIPort = listener.Addr().(*net.TCPAddr).Port
 	return listener.Close()
+}
+
+// registries finds the settings of registries that the user's podrun has.
+func (o *createOptions) registries() controlplane.Registries {
+	existing := func(dir string) string {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return ""
+		}
+		return dir
+	}
+	config := cmp.Or(o.env.Getenv("XDG_CONFIG_HOME"), filepath.Join(o.env.Getenv("HOME"), ".config"))
+	return controlplane.Registries{System: existing("/etc/containers"), User: existing(filepath.Join(config, "containers"))}
 }
 
 // manifest returns the manifest of the cluster's pod, which is valid. A changed one says how many nodes there are, and where the
