@@ -124,8 +124,11 @@ func specMounts(plan *pod.Plan, c *pod.Container, input specInput) []specs.Mount
 	default:
 		m = append(m, bindMount(input.sys, "/sys", "nosuid", "noexec", "nodev", "ro"))
 	}
-	if input.cgroup != "" {
-		m = append(m, specs.Mount{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
+	switch {
+	case input.cgroup != "":
+		m = append(m, specs.Mount{Destination: cgroupRoot, Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
+	case c.Privileged && input.netns != "": // its /sys is new; other containers have the host's, with the cgroups
+		m = append(m, bindMount(cgroupRoot, cgroupRoot, "nosuid", "noexec", "nodev", "ro"))
 	}
 	files, over := fileMounts(c, input)
 	m = slices.DeleteFunc(append(m, files...), func(o specs.Mount) bool { return slices.Contains(input.prebound, o.Destination) })

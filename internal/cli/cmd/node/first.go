@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
+	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/memory"
 	"github.com/podrun/podrun/internal/store"
 )
@@ -26,6 +27,7 @@ func (o *options) runAsFirst() error {
 	if err := os.Chmod(dirs.Data, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) { // a claim: every user of the container may write it
 		return fmt.Errorf("prepare the data directory: %w", err)
 	}
+	_, _ = delegation.FindAndPrepare() // without cgroups of its own, the node's pods have no limits: they report it
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	agent := exec.Command("/proc/self/exe", os.Args[1:]...)
