@@ -58,7 +58,7 @@ var impossible = map[string]string{
 const conformanceNodes = 2
 
 // TestConformance runs Kubernetes' own tests in a cluster of podrun cluster. It writes what certification asks for, junit_01.xml
-// and e2e.log, and ginkgo's report and a page.
+// and e2e.log, ginkgo's report, the log of the cluster, and a page.
 func TestConformance(t *testing.T) {
 	d, out := newDeveloper(t), os.Getenv(outEnv)
 	registry := os.Getenv(addressEnv) + testRegistryPort
@@ -91,6 +91,7 @@ func TestConformance(t *testing.T) {
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(os.Stdout, log), os.Stderr
 	err = cmd.Run() // an error if a test fails
+	writeFile(t, filepath.Join(out, "cluster.log"), []byte(d.podrun(t, "cluster", "logs", "conformance")))
 	results := readReport(t, filepath.Join(out, "report.json"))
 	if len(results) == 0 {
 		t.Fatalf("no test ran: %v", err)
