@@ -102,6 +102,11 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	writeFile(t, filepath.Join(out, "conformance.md"), []byte(page(results)))
+	version := strings.Fields(d.podrun(t, "--version"))[1]
+	for _, name := range []string{"README.md", "PRODUCT.yaml"} {
+		text := readFile(t, filepath.Join("testdata/certification", name))
+		writeFile(t, filepath.Join(out, name), []byte(strings.ReplaceAll(text, "VERSION", version)))
+	}
 }
 
 // write writes an archive with the image, and returns its names in a registry.
