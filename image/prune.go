@@ -102,19 +102,23 @@ func (s *Store) GarbageCollect(uses func() (Uses, error)) (Pruned, error) {
 	if err != nil || capacity == 0 || 100-available*100/capacity < highThreshold {
 		return Pruned{}, err
 	}
-	p, err := s.collect(uses)
-	if err != nil {
-		return p, fmt.Errorf("make room on the disk: %w", err)
-	}
-	return p, nil
+	return s.collect(uses, lowThreshold)
 }
 
-func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
+// RemoveUnused removes all images that GarbageCollect may remove, however full the disk is.
+func (s *Store) RemoveUnused(uses func() (Uses, error)) (Pruned, error) { return s.collect(uses, 0) }
+
+// collect removes images until at most low percent of the disk are in use.
+func (s *Store) collect(uses func() (Uses, error), low int64) (p Pruned, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("make room on the disk: %w", err)
+		}
+	}()
 	u, err := uses()
 	if err != nil {
-		return Pruned{}, err
+		return p, err
 	}
-	var p Pruned
 	if p.Bytes, err = s.freeLayers(u.Layer); err != nil { // what earlier removals left behind
 		return p, err
 	}
@@ -127,7 +131,7 @@ func (s *Store) collect(uses func() (Uses, error)) (Pruned, error) {
 	})
 	for _, i := range list {
 		capacity, available, err := s.disk(s.Dir)
-		if err != nil || available >= capacity*(100-lowThreshold)/100 {
+		if err != nil || available >= capacity*(100-low)/100 {
 			return p, err
 		}
 		if !i.Pulled || time.Since(i.Used) < minimumAge || time.Since(i.Added) < minimumAge || u.uses(i) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
 
 	"github.com/podrun/podrun/image/api"
 	"github.com/podrun/podrun/image/records"
@@ -125,6 +126,19 @@ func TestCollect(t *testing.T) {
 	list, err := s.List()
 	if i := slices.IndexFunc(list, func(i Info) bool { return i.Names[0] == "docker.io/library/used:1" }); err != nil || time.Since(list[i].Used) > time.Minute {
 		t.Errorf("its use is not known: %v, %v", list, err)
+	}
+	for _, i := range list {
+		if err := os.Chtimes(s.ImageFile(digest.Digest(i.ID)), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	free = 90
+	if p, err := s.RemoveUnused(uses); err != nil || len(p.Images) != 0 {
+		t.Errorf("used images: %+v, %v", p, err)
+	}
+	p, err = s.RemoveUnused(func() (Uses, error) { return Uses{}, nil })
+	if diff := cmp.Diff([]string{"loaded:1", "young:1"}, familiar(namesOf(t, s))); err != nil || len(p.Images) != 1 || diff != "" {
+		t.Errorf("unused images of an empty disk: %+v, %v\n%s", p, err, diff)
 	}
 }
 

@@ -180,6 +180,7 @@ var handlers = map[wire.Verb]handler{
 	wire.Pause:        with(func(r *wire.Request) *wire.PauseRequest { return r.Pause }, (*control).pauseOrUnpause),
 	wire.SetCondition: with(func(r *wire.Request) *wire.ConditionRequest { return r.Condition }, (*control).setCondition),
 	wire.Changed:      with(func(r *wire.Request) *wire.ChangedRequest { return r.Changed }, (*control).objectChanged),
+	wire.DiskUsage:    (*control).diskUsage,
 	wire.Connect:      with(func(r *wire.Request) *wire.ConnectRequest { return r.Connect }, (*control).portForward),
 	wire.Attach:       with(func(r *wire.Request) *wire.AttachRequest { return r.Attach }, (*control).attach),
 	wire.Copy:         with(func(r *wire.Request) *wire.CopyRequest { return r.Copy }, (*control).copy),
@@ -206,12 +207,24 @@ func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) err
 	if req.Shutdown {
 		ev.Reason = pod.ReasonTerminated
 	}
+	if req.Evicted != "" {
+		ev.Reason, ev.Message = pod.ReasonEvicted, req.Evicted
+	}
 	if req.Remove {
 		c.markRemoving()
 	}
 	c.engine.emit(ev)
 	<-c.ended
 	return nil
+}
+
+// diskUsage answers with what the pod uses of the disk.
+func (c *control) diskUsage(conn *net.UnixConn, _ *wire.Request, _ []*os.File) error {
+	usage, err := c.engine.diskUsage()
+	if err != nil {
+		return &wire.Error{Message: err.Error(), Code: 125}
+	}
+	return wire.WriteFrame(conn, wire.Frame{DiskUsage: usage})
 }
 
 // objectChanged has the engine read an object again that the pod uses. It returns an error if NetworkPolicies

@@ -187,8 +187,8 @@ func TestMeter(t *testing.T) {
 			m := diskMeter{store: place, rootfs: map[string]string{"a": "a-3"}}
 			plan.Storage = tt.limits
 			got, err := m.exceeded(plan)
-			if err != nil || got != tt.want || m.sum/mi != tt.sum {
-				t.Errorf("got %q, %v, %d bytes in all; want %q, %d MiB", got, err, m.sum, tt.want, tt.sum)
+			if err != nil || got != tt.want || m.sum.Bytes/mi != tt.sum {
+				t.Errorf("got %q, %v, %d bytes in all; want %q, %d MiB", got, err, m.sum.Bytes, tt.want, tt.sum)
 			}
 		})
 	}

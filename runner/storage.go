@@ -8,6 +8,7 @@ import (
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
+	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/runner/clock"
 	"github.com/podrun/podrun/volumes"
 )
@@ -22,7 +23,26 @@ func (e *engine) measureStorage() {
 		e.warn("the pod's disk usage cannot be compared with its limits: " + err.Error())
 	}
 	now := clock.Now()
-	e.emit(lifecycle.Event{At: now, Kind: lifecycle.StorageMeasured, Message: over, Bytes: m.sum, Took: now.Boot - began.Boot})
+	e.emit(lifecycle.Event{At: now, Kind: lifecycle.StorageMeasured, Message: over, Bytes: m.sum.Bytes, Took: now.Boot - began.Boot})
+}
+
+// diskUsage counts what the pod uses of the disk.
+func (e *engine) diskUsage() (*wire.DiskUsageResult, error) {
+	m, plan := diskMeter{store: e.pod, rootfs: e.rootfsNames(), counted: map[string]int64{}}, e.currentPlan()
+	if _, err := m.used(plan, pod.Limit{Kind: pod.PodLimit}); err != nil {
+		return nil, err
+	}
+	result := &wire.DiskUsageResult{Bytes: m.sum.Bytes, Inodes: m.sum.Inodes, Containers: map[string]int64{}}
+	for _, list := range plan.All() {
+		for _, c := range list {
+			n, err := m.container(c.Name)
+			if err != nil {
+				return nil, err
+			}
+			result.Containers[c.Name] = n
+		}
+	}
+	return result, nil
 }
 
 // rootfsNames returns the names of the existing root file systems in RootfsDir, by container.
@@ -43,7 +63,7 @@ type diskMeter struct {
 	store   store.Pod
 	rootfs  map[string]string // by container: the name of its root file system in RootfsDir
 	counted map[string]int64  // by directory
-	sum     int64             // of all counted directories
+	sum     volumes.Count     // of all counted directories
 }
 
 // exceeded returns the message of the first exceeded limit of the Plan, or "".
@@ -107,14 +127,15 @@ func (m *diskMeter) container(name string) (int64, error) {
 	return n, err
 }
 
-func (m *diskMeter) count(dir string, how func(string) (int64, error)) (int64, error) {
+// count returns the bytes in a directory.
+func (m *diskMeter) count(dir string, how func(string) (volumes.Count, error)) (int64, error) {
 	if n, ok := m.counted[dir]; ok {
 		return n, nil
 	}
 	n, err := how(dir)
 	if err == nil {
-		m.counted[dir] = n
-		m.sum += n
+		m.counted[dir] = n.Bytes
+		m.sum.Add(n)
 	}
-	return n, err
+	return n.Bytes, err
 }

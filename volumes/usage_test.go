@@ -17,9 +17,9 @@ import (
 )
 
 // du returns the count of the system's own du.
-func du(t *testing.T, path string) int64 {
+func du(t *testing.T, unit, path string) int64 {
 	t.Helper()
-	out, err := exec.Command("du", "-sx", "--block-size=1", path).Output()
+	out, err := exec.Command("du", "-sx", unit, path).Output()
 	if err != nil {
 		t.Fatalf("du: %v", err)
 	}
@@ -33,43 +33,45 @@ func TestUsageIsWhatDuSays(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		make func(t *testing.T, path string)
+
+		names int64 // of a file, beyond its first
 	}{
-		{"an empty directory", func(*testing.T, string) {}},
-		{"files and directories", func(t *testing.T, path string) {
+		{name: "an empty directory", make: func(*testing.T, string) {}},
+		{name: "files and directories", make: func(t *testing.T, path string) {
 			for i := range 3 * fewNames {
 				write(t, filepath.Join(path, fmt.Sprint(i%7), fmt.Sprint(i)), big[:i*100])
 			}
 		}},
-		{"a sparse file", func(t *testing.T, path string) {
+		{name: "a sparse file", make: func(t *testing.T, path string) {
 			write(t, filepath.Join(path, "f"), "x")
 			must(t, os.Truncate(filepath.Join(path, "f"), 1<<40))
 		}},
-		{"a file with many names", func(t *testing.T, path string) {
+		{name: "a file with many names", make: func(t *testing.T, path string) {
 			write(t, filepath.Join(path, "f"), big[:64<<10])
 			for i := range 15 { // with its first, a power of two: no rounding
 				must(t, os.Link(filepath.Join(path, "f"), filepath.Join(path, fmt.Sprint(i))))
 			}
-		}},
-		{"links to the outside", func(t *testing.T, path string) {
+		}, names: 15},
+		{name: "links to the outside", make: func(t *testing.T, path string) {
 			outside := t.TempDir()
 			write(t, filepath.Join(outside, "f"), big)
 			must(t, os.Symlink(outside, filepath.Join(path, "dir")))
 			must(t, os.Symlink("/", filepath.Join(path, "root")))
 			must(t, os.Symlink(filepath.Join(outside, "f"), filepath.Join(path, "f")))
 		}},
-		{"a loop of links, pipes and closed directories", func(t *testing.T, path string) {
+		{name: "a loop of links, pipes and closed directories", make: func(t *testing.T, path string) {
 			must(t, os.Symlink("loop", filepath.Join(path, "loop")))
 			must(t, unix.Mkfifo(filepath.Join(path, "fifo"), 0))
 			write(t, filepath.Join(path, "d", "f"), big)
 			must(t, os.Chmod(filepath.Join(path, "d"), 0))
 		}},
-		{"a mount", func(t *testing.T, path string) {
+		{name: "a mount", make: func(t *testing.T, path string) {
 			mkdir(t, filepath.Join(path, "m"))
 			must(t, MountTmpfs(filepath.Join(path, "m"), 1<<20, 0o777, ""))
 			t.Cleanup(func() { must(t, Unmount(filepath.Join(path, "m"))) })
 			write(t, filepath.Join(path, "m", "f"), big)
 		}},
-		{"a name that no terminal should see", func(t *testing.T, path string) {
+		{name: "a name that no terminal should see", make: func(t *testing.T, path string) {
 			write(t, filepath.Join(path, "\x1b[2J\n-rf *"), big)
 		}},
 	} {
@@ -80,15 +82,18 @@ func TestUsageIsWhatDuSays(t *testing.T) {
 			tt.make(t, path)
 			got, err := Usage(path)
 			must(t, err)
-			if want := du(t, path); got != want {
-				t.Errorf("got %d, du says %d", got, want)
+			if want := du(t, "--block-size=1", path); got.Bytes != want {
+				t.Errorf("got %d bytes, du says %d", got.Bytes, want)
+			}
+			if want := du(t, "--inodes", path) + tt.names; got.Inodes != want {
+				t.Errorf("got %d inodes, du says %d", got.Inodes, want)
 			}
 		})
 	}
 }
 
 func TestUsageOfNothing(t *testing.T) {
-	if n, err := Usage(filepath.Join(t.TempDir(), "none")); n != 0 || err != nil {
+	if n, err := Usage(filepath.Join(t.TempDir(), "none")); n != (Count{}) || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -129,8 +134,8 @@ func TestUsageOfAChangingTree(t *testing.T) {
 	}()
 	for range 500 {
 		n, err := Usage(top)
-		if err != nil || n > 1<<20 {
-			t.Errorf("counted %d, %v", n, err)
+		if err != nil || n.Bytes > 1<<20 {
+			t.Errorf("counted %+v, %v", n, err)
 			break
 		}
 	}

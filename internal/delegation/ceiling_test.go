@@ -3,6 +3,7 @@ package delegation
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -14,8 +15,13 @@ func TestCeiling(t *testing.T) {
 	}{
 		"no limits":                  {nil, "0::" + scope + "\n", Ceiling{}},
 		"max":                        {map[string]string{user + "/memory.max": "max\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{}},
-		"of the user's slice":        {map[string]string{"/user.slice/user-1000.slice/memory.max": "2147483648\n", "/user.slice/user-1000.slice/cpu.max": "150000 100000\n"}, "0::" + scope + "\n", Ceiling{1500, 2 << 30}},
-		"the smaller of two":         {map[string]string{"/user.slice/memory.max": "2147483648\n", user + "/memory.max": "1073741824\n", "/user.slice/cpu.max": "50000 100000\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{500, 1 << 30}},
+		"of the user's slice":        {map[string]string{"/user.slice/user-1000.slice/memory.max": "2147483648\n", "/user.slice/user-1000.slice/cpu.max": "150000 100000\n"}, "0::" + scope + "\n", Ceiling{MilliCPU: 1500, Memory: 2 << 30}},
+		"the smaller of two":         {map[string]string{"/user.slice/memory.max": "2147483648\n", user + "/memory.max": "1073741824\n", "/user.slice/cpu.max": "50000 100000\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{MilliCPU: 500, Memory: 1 << 30}},
+		"what is left": {map[string]string{
+			"/user.slice/memory.max": "2000\n", "/user.slice/memory.current": "1900\n", "/user.slice/memory.stat": "anon 1\ninactive_file 100\n",
+			user + "/memory.max": "1000\n", user + "/memory.current": "500\n", user + "/memory.stat": "anon 1\ninactive_file 50\n",
+			"/user.slice/pids.max": "100\n", "/user.slice/pids.current": "120\n", user + "/pids.max": "max\n", user + "/pids.current": "7\n",
+		}, "0::" + scope + "\n", Ceiling{Memory: 1000, AvailableMemory: new(int64(200)), Processes: 100, AvailableProcesses: new(int64(0))}},
 		"not the process's own":      {map[string]string{scope + "/memory.max": "4096\n"}, "0::" + scope + "\n", Ceiling{}},
 		"not what the kernel writes": {map[string]string{user + "/memory.max": "much\n", user + "/cpu.max": "100 0\n"}, "0::" + scope + "\n", Ceiling{}},
 		"the process is in the root": {map[string]string{}, "0::/\n", Ceiling{}},
@@ -31,7 +37,7 @@ func TestCeiling(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := v.ceiling(); got != tc.want {
+		if got := v.ceiling(); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}

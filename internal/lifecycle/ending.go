@@ -17,7 +17,7 @@ const (
 	EndCompleted  Cause = "completed"  // no app container runs or will run again
 	EndLost       Cause = "lost"       // the sandbox could not be made, or died and is not replaced
 	EndShutdown   Cause = "shutdown"   // with the machine; the pod starts again with it
-	EndEvicted    Cause = "evicted"    // it exceeds a limit on disk use
+	EndEvicted    Cause = "evicted"    // it exceeds a limit on disk use, or the node is low on a resource
 )
 
 // minimumGrace is the time that every container has between its stop signal and SIGKILL, even if
@@ -94,9 +94,12 @@ func (o *Observed) beginStop(plan *pod.Plan, e Event) {
 	end := e.At.Boot + grace(requested)
 	if o.Ending == nil {
 		o.Ending = &Ending{Cause: EndRequested, Since: e.At, GraceEnd: end}
-		if e.Reason == pod.ReasonTerminated {
+		switch e.Reason {
+		case pod.ReasonTerminated:
 			o.Ending.Cause, o.Ending.Reason = EndShutdown, e.Reason
 			o.Ending.Message = "Pod was terminated in response to imminent node shutdown."
+		case pod.ReasonEvicted:
+			o.Ending.Cause, o.Ending.Reason, o.Ending.Message = EndEvicted, e.Reason, e.Message
 		}
 	}
 	o.Ending.GraceEnd = min(o.Ending.GraceEnd, end)

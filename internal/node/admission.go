@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -57,7 +58,13 @@ func exceedsResources(p *corev1.Pod, n *corev1.Node, others []*corev1.Pod) *reje
 		return insufficient(corev1.ResourcePods, 1, used, capacity)
 	}
 	requests := helpers.PodRequests(p, helpers.PodResourcesOptions{})
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		if _, has := n.Status.Allocatable[name]; has && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
 		requested, used := amountOf(requests, name), int64(0)
 		for _, o := range others {
 			used += amountOf(helpers.PodRequests(o, helpers.PodResourcesOptions{}), name)

@@ -46,6 +46,8 @@ func TestAdmit(t *testing.T) {
 	sysctl := func(p *corev1.Pod) {
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
 	}
+	withCard := testNode()
+	withCard.Status.Allocatable["example.com/card"] = resource.MustParse("1")
 	tainted := testNode()
 	tainted.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoExecute}, {Key: "full", Effect: corev1.TaintEffectNoSchedule}}
 	for name, tc := range map[string]struct {
@@ -65,6 +67,8 @@ func TestAdmit(t *testing.T) {
 		"too much CPU":            {pod: testPod(request(corev1.ResourceCPU, "1600m")), others: []*corev1.Pod{testPod()}, reason: "OutOfcpu", message: "Node didn't have enough resource: cpu, requested: 1600, used: 500, capacity: 2000"},
 		"too much memory":         {pod: testPod(request(corev1.ResourceMemory, "2Gi")), reason: "OutOfmemory", message: "Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824"},
 		"too much storage":        {pod: testPod(request(corev1.ResourceEphemeralStorage, "11Gi")), reason: "OutOfephemeral-storage", message: "Node didn't have enough resource: ephemeral-storage, requested: 11811160064, used: 0, capacity: 10737418240"},
+		"a device that is taken":  {pod: testPod(request("example.com/card", "1")), node: withCard, others: []*corev1.Pod{testPod(request("example.com/card", "1"))}, reason: "OutOfexample.com/card", message: "Node didn't have enough resource: example.com/card, requested: 1, used: 1, capacity: 1"},
+		"a free device":           {pod: testPod(request("example.com/card", "1")), node: withCard},
 		"another node":            {pod: testPod(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"place": "cellar"} }), reason: "NodeAffinity", message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
 		"this node":               {pod: testPod(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"place": "attic"} })},
 		"a port that is taken":    {pod: testPod(port("")), others: []*corev1.Pod{testPod(port("127.0.0.1"))}, reason: "NodePorts", message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
+	"github.com/podrun/podrun/internal/node/eviction"
 	"github.com/podrun/podrun/internal/node/kubeapi"
 	"github.com/podrun/podrun/internal/report"
 )
@@ -37,6 +38,8 @@ type Engine interface {
 	SetCondition(ctx context.Context, namespace, name string, c *corev1.PodCondition) error
 	// Stop ends a pod's processes, and waits for their end. A later call may shorten the grace period, in seconds.
 	Stop(ctx context.Context, namespace, name string, grace int64) error
+	// Evict ends a pod's processes as Stop does, with a short grace period. The pod has failed then, with the message.
+	Evict(ctx context.Context, namespace, name, message string) error
 	// Remove removes a pod that has ended.
 	Remove(ctx context.Context, namespace, name string) error
 	Events(namespace, name string) ([]corev1.Event, error)
@@ -111,6 +114,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.mu.Unlock()
 	a.running.Go(func() { a.Node.run(ctx, a) })
+	if a.Node.Pressure != nil {
+		a.running.Go(func() { a.Node.Pressure.run(ctx, a) })
+	}
 	a.services.start(ctx)
 	newProvisioner(a).start(ctx)
 	if a.Node.Network != nil {
@@ -319,6 +325,9 @@ func (a *Agent) admitOn(n *corev1.Node, w *worker, p *corev1.Pod) *rejection {
 		if o != w && o.admitted && !hasEnded(&o.current().Status) {
 			others = append(others, o.current())
 		}
+	}
+	if why := eviction.Refusal(p, a.Node.Pressure.conditions()); why != "" {
+		return &rejection{eviction.Reason, why}
 	}
 	if r := admit(p, n, others, a.Sysctls); r != nil {
 		return r

@@ -31,6 +31,8 @@ type fakeEngine struct {
 	volumes   []string          // that were made and removed
 	volumeErr error             // the result of MakeVolume and RemoveVolume
 	services  []string          // the names of the cluster's
+	evictErr  error             // the result of Evict
+	evicted   func()            // is called for every pod that Evict has ended
 	lost      bool              // the ends of containers are not recorded
 	changed   func(namespace, name string)
 }
@@ -93,6 +95,21 @@ func (e *fakeEngine) Stop(_ context.Context, _, name string, grace int64) error 
 		e.log = append(e.log, fmt.Sprintf("stop %s in %d", name, grace))
 	})
 	return nil
+}
+
+func (e *fakeEngine) Evict(_ context.Context, _, name, message string) (err error) {
+	e.do(name, func() {
+		if err = e.evictErr; err != nil {
+			return
+		}
+		l := e.pods[name]
+		l.Alive, l.Ended = false, true
+		l.Pod.Status.Phase, l.Pod.Status.Reason, l.Pod.Status.Message = corev1.PodFailed, "Evicted", message
+		l.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}
+		e.log = append(e.log, "evict "+name)
+		e.evicted()
+	})
+	return err
 }
 
 func (e *fakeEngine) Remove(_ context.Context, _, name string) error {
@@ -195,11 +212,14 @@ type bed struct {
 	out     *output
 	agent   *Agent         // the last one
 	routes  []netip.Prefix // of the host
+
+	pressure *Pressure
+	devices  map[corev1.ResourceName]int64
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{nodetest.StartAPIServer(t), &fakeEngine{pods: map[string]*Local{}}, Records(t.TempDir()), &output{}, nil, nil}
+	b := &bed{APIServer: nodetest.StartAPIServer(t), engine: &fakeEngine{pods: map[string]*Local{}}, records: Records(t.TempDir()), out: &output{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the agent did %s, and printed\n%s", b.engine.calls(), b.out)
@@ -212,9 +232,9 @@ func newBed(t *testing.T) *bed {
 func (b *bed) run(t *testing.T) (end func()) {
 	t.Helper()
 	facts := func() (*Facts, error) {
-		return &Facts{MilliCPU: 4000, Memory: 8 << 30, FreeMemory: 8 << 30, Storage: 1 << 40, FreeStorage: 1 << 40, Inodes: 1000, FreeInodes: 1000, Processes: 1000, FreeProcesses: 1000}, nil
+		return &Facts{MilliCPU: 4000, Memory: 8 << 30, Storage: 1 << 40, Devices: b.devices}, nil
 	}
-	a := &Agent{Client: b.Client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts}, Routes: func() ([]netip.Prefix, error) { return b.routes, nil }}
+	a := &Agent{Client: b.Client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts, Pressure: b.pressure}, Routes: func() ([]netip.Prefix, error) { return b.routes, nil }}
 	b.agent = a
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -142,8 +142,8 @@ func (d *Drain) evict(ctx context.Context, pods []*corev1.Pod) error {
 	}
 }
 
-// eviction is the policy/v1 Eviction. The package k8s.io/api/policy/v1 is in podrun for nothing else.
-type eviction struct {
+// evictionRequest is the policy/v1 Eviction. The package k8s.io/api/policy/v1 is in podrun for nothing else.
+type evictionRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	DeleteOptions     metav1.DeleteOptions `json:"deleteOptions"`
@@ -155,7 +155,7 @@ func (d *Drain) request(ctx context.Context, p *evicting) error {
 	if p.text == "" {
 		fmt.Fprintf(d.Out, "evicting pod %s/%s\n", p.Namespace, p.Name)
 	}
-	e := &eviction{
+	e := &evictionRequest{
 		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"}, ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
 		DeleteOptions: metav1.DeleteOptions{GracePeriodSeconds: d.Grace, Preconditions: &metav1.Preconditions{UID: &p.UID}},
 	}

@@ -159,17 +159,22 @@ func TestEqualStatus(t *testing.T) {
 
 // TestConditions compares with the kubelet's reasons.
 func TestConditions(t *testing.T) {
-	full := &Facts{FreeMemory: 99 << 20, Storage: 100, FreeStorage: 9, Inodes: 100, FreeInodes: 50, Processes: 10, Reason: "cgroups are missing"}
-	free := &Facts{FreeMemory: 101 << 20, Storage: 100, FreeStorage: 11, Inodes: 100, FreeInodes: 6, Processes: 10, FreeProcesses: 1}
 	for _, tc := range []struct {
-		facts *Facts
-		want  string
+		facts    *Facts
+		pressure []corev1.NodeConditionType
+		want     string
 	}{
-		{full, "MemoryPressure=True/KubeletHasInsufficientMemory DiskPressure=True/KubeletHasDiskPressure PIDPressure=True/KubeletHasInsufficientPID NetworkUnavailable=False/PodrunRouter Ready=False/KubeletNotReady"},
-		{free, "MemoryPressure=False/KubeletHasSufficientMemory DiskPressure=False/KubeletHasNoDiskPressure PIDPressure=False/KubeletHasSufficientPID NetworkUnavailable=False/PodrunRouter Ready=True/KubeletReady"},
+		{
+			&Facts{Reason: "cgroups are missing"}, []corev1.NodeConditionType{corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure},
+			"MemoryPressure=True/KubeletHasInsufficientMemory DiskPressure=True/KubeletHasDiskPressure PIDPressure=True/KubeletHasInsufficientPID NetworkUnavailable=False/PodrunRouter Ready=False/KubeletNotReady",
+		},
+		{
+			&Facts{}, nil,
+			"MemoryPressure=False/KubeletHasSufficientMemory DiskPressure=False/KubeletHasNoDiskPressure PIDPressure=False/KubeletHasSufficientPID NetworkUnavailable=False/PodrunRouter Ready=True/KubeletReady",
+		},
 	} {
 		var got []string
-		for _, c := range conditions(tc.facts, (*Network)(nil).condition()) {
+		for _, c := range conditions(tc.facts, tc.pressure, (*Network)(nil).condition()) {
 			got = append(got, string(c.Type)+"="+string(c.Status)+"/"+c.Reason)
 		}
 		if strings.Join(got, " ") != tc.want {

@@ -227,12 +227,12 @@ func TestAnnotations(t *testing.T) {
 	key, text := testKey(1)
 	r := &Registration{Name: "self", Network: NewNetwork(&testTunnel{}, key, netip.MustParseAddrPort("[2001:db8::1]:51820"))}
 	n := &corev1.Node{}
-	if !r.setMetadata(n) || n.Annotations[annotationKey] != text || n.Annotations[annotationEndpoint] != "[2001:db8::1]:51820" || r.setMetadata(n) {
+	if !r.setMetadata(n, &Facts{}) || n.Annotations[annotationKey] != text || n.Annotations[annotationEndpoint] != "[2001:db8::1]:51820" || r.setMetadata(n, &Facts{}) {
 		t.Errorf("annotations %v", n.Annotations)
 	}
 	n.Annotations["other"] = "stays"
 	r.Network = nil
-	if !r.setMetadata(n) || len(n.Annotations) != 1 || r.setMetadata(n) {
+	if !r.setMetadata(n, &Facts{}) || len(n.Annotations) != 1 || r.setMetadata(n, &Facts{}) {
 		t.Errorf("annotations without a network: %v", n.Annotations)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/url"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,14 +25,13 @@ import (
 
 // Facts is what the node reports of this host. Sizes are in bytes.
 type Facts struct {
-	MilliCPU                 int64
-	Memory, FreeMemory       int64
-	Storage, FreeStorage     int64
-	Inodes, FreeInodes       int64
-	Processes, FreeProcesses int64 // the limit, and how many of it are free
-	Images                   []corev1.ContainerImage
-	System                   corev1.NodeSystemInfo
-	Reason                   string // why no pods can run here; "" if they can
+	MilliCPU int64
+	Memory   int64
+	Storage  int64
+	Devices  map[corev1.ResourceName]int64 // that pods can request by number
+	Images   []corev1.ContainerImage
+	System   corev1.NodeSystemInfo
+	Reason   string // why no pods can run here; "" if they can
 }
 
 // Registration is the node's object in the API server, and its lease.
@@ -42,7 +43,8 @@ type Registration struct {
 	MaxPods   int64
 	Port      int32 // of the kubelet's API
 	Facts     func() (*Facts, error)
-	Network   *Network // nil: pods of other nodes are not reached
+	Network   *Network  // nil: pods of other nodes are not reached
+	Pressure  *Pressure // nil: pods are not evicted, and may request all that the host has
 
 	wakeup  chan struct{} // see wake
 	known   chan struct{} // closed when the API server has the node
@@ -125,7 +127,7 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 	err = c.Get(ctx, nodePath(r.Name), n)
 	if apierrors.IsNotFound(err) {
 		first := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: corev1.NodeSpec{Taints: r.Taints}}
-		r.setMetadata(first)
+		r.setMetadata(first, facts)
 		r.setStatus(first, facts, time.Now())
 		err = c.Create(ctx, "/api/v1/nodes", first, n)
 	}
@@ -133,7 +135,7 @@ func (r *Registration) update(ctx context.Context, c *kubeapi.Client) error {
 		return fmt.Errorf("register node %s: %w", r.Name, err)
 	}
 	r.setObject(n.DeepCopy())
-	if next := n.DeepCopy(); r.setMetadata(next) {
+	if next := n.DeepCopy(); r.setMetadata(next, facts) {
 		if err := patch(ctx, c, nodePath(r.Name), metadataPatch(n, next), n); err != nil {
 			return fmt.Errorf("update the labels and annotations of node %s: %w", r.Name, err)
 		}
@@ -189,8 +191,21 @@ func unchanged(a, b *corev1.NodeStatus) bool {
 	return equality.Semantic.DeepEqual(without(a), without(b))
 }
 
+// annotationDevices has the kinds of devices that the node has, or had, by which it knows its own extended resources.
+const annotationDevices = "podrun.dev/devices"
+
+// deviceKinds returns the kinds of devices that the node has, or had, sorted.
+func deviceKinds(n *corev1.Node, f *Facts) []corev1.ResourceName {
+	kinds := slices.Collect(maps.Keys(f.Devices))
+	for _, kind := range strings.Fields(n.Annotations[annotationDevices]) {
+		kinds = append(kinds, corev1.ResourceName(kind))
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
 // setMetadata sets the node's own labels and annotations, and reports whether it has changed one.
-func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
+func (r *Registration) setMetadata(n *corev1.Node, f *Facts) (changed bool) {
 	labels := map[string]string{corev1.LabelHostname: r.Name, corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH}
 	maps.Copy(labels, r.Labels)
 	if n.Labels == nil {
@@ -201,8 +216,12 @@ func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
 			n.Labels[name], changed = value, true
 		}
 	}
-	annotations := r.Network.annotations()
-	for _, name := range []string{annotationKey, annotationEndpoint} {
+	annotations := map[string]string{}
+	maps.Copy(annotations, r.Network.annotations())
+	if kinds := deviceKinds(n, f); len(kinds) > 0 {
+		annotations[annotationDevices] = strings.Trim(fmt.Sprint(kinds), "[]")
+	}
+	for _, name := range []string{annotationKey, annotationEndpoint, annotationDevices} {
 		value, has := n.Annotations[name]
 		switch want, wanted := annotations[name]; {
 		case wanted && (!has || value != want):
@@ -218,25 +237,46 @@ func (r *Registration) setMetadata(n *corev1.Node) (changed bool) {
 	return changed
 }
 
-// setStatus sets the status of the node. It keeps conditions and extended resources that other components have set
-// (kubelet: pkg/kubelet/nodestatus, MachineInfo).
-func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
-	st := &n.Status
-	resources := corev1.ResourceList{
+// capacity returns the resources of this host.
+func (r *Registration) capacity(f *Facts) corev1.ResourceList {
+	return corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewMilliQuantity(f.MilliCPU, resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(f.Memory, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(f.Storage, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(r.MaxPods, resource.DecimalSI),
 	}
+}
+
+// Check returns an error if more is reserved than this host has.
+func (r *Registration) Check() error {
+	facts, err := r.Facts()
+	if err != nil {
+		return err
+	}
+	capacity := r.capacity(facts)
+	if _, name := r.Pressure.allocatable(capacity); name != "" {
+		q := capacity[name]
+		return fmt.Errorf("more %s is reserved than the %v of this host", name, &q)
+	}
+	return nil
+}
+
+// setStatus sets the status of the node. It keeps conditions and extended resources that other components have set
+// (kubelet: pkg/kubelet/nodestatus, MachineInfo).
+func (r *Registration) setStatus(n *corev1.Node, f *Facts, now time.Time) {
+	st := &n.Status
 	if st.Capacity == nil {
 		st.Capacity = corev1.ResourceList{}
 	}
-	maps.Copy(st.Capacity, resources)
-	st.Allocatable = st.Capacity.DeepCopy()
+	maps.Copy(st.Capacity, r.capacity(f))
+	for _, kind := range deviceKinds(n, f) { // as in the kubelet, a resource that is gone has the capacity 0
+		st.Capacity[kind] = *resource.NewQuantity(f.Devices[kind], resource.DecimalSI)
+	}
+	st.Allocatable, _ = r.Pressure.allocatable(st.Capacity)
 	st.Addresses = r.HostAddresses()
 	st.DaemonEndpoints.KubeletEndpoint.Port = r.Port
 	st.NodeInfo, st.Images = f.System, f.Images
-	for _, c := range conditions(f, r.Network.condition()) {
+	for _, c := range conditions(f, r.Pressure.conditions(), r.Network.condition()) {
 		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 		setCondition(st, c)
 	}
@@ -264,27 +304,22 @@ func setCondition(st *corev1.NodeStatus, c corev1.NodeCondition) {
 	st.Conditions = append(st.Conditions, c)
 }
 
-// The kubelet's thresholds for eviction (evictionHard), below which it reports pressure.
-const (
-	minMemory         = 100 << 20 // bytes
-	minStoragePercent = 10
-	minInodePercent   = 5
-)
-
-// conditions returns the node's conditions, with the kubelet's reasons and messages (pkg/kubelet/nodestatus). network is
-// the condition of its network.
-func conditions(f *Facts, network corev1.NodeCondition) []corev1.NodeCondition {
+// conditions returns the node's conditions, with the kubelet's reasons and messages (pkg/kubelet/nodestatus). pressure has
+// those of pressure that are True, network is the condition of its network.
+func conditions(f *Facts, pressure []corev1.NodeConditionType, network corev1.NodeCondition) []corev1.NodeCondition {
 	choose := func(kind corev1.NodeConditionType, is bool, yes, no [2]string) corev1.NodeCondition {
 		if is {
 			return corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, Reason: yes[0], Message: yes[1]}
 		}
 		return corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: no[0], Message: no[1]}
 	}
-	fullDisk := f.Storage > 0 && f.FreeStorage*100 < f.Storage*minStoragePercent || f.Inodes > 0 && f.FreeInodes*100 < f.Inodes*minInodePercent
+	under := func(kind corev1.NodeConditionType, yes, no [2]string) corev1.NodeCondition {
+		return choose(kind, slices.Contains(pressure, kind), yes, no)
+	}
 	return []corev1.NodeCondition{
-		choose(corev1.NodeMemoryPressure, f.FreeMemory < minMemory, [2]string{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"}, [2]string{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"}),
-		choose(corev1.NodeDiskPressure, fullDisk, [2]string{"KubeletHasDiskPressure", "kubelet has disk pressure"}, [2]string{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"}),
-		choose(corev1.NodePIDPressure, f.Processes > 0 && f.FreeProcesses <= 0, [2]string{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"}, [2]string{"KubeletHasSufficientPID", "kubelet has sufficient PID available"}),
+		under(corev1.NodeMemoryPressure, [2]string{"KubeletHasInsufficientMemory", "kubelet has insufficient memory available"}, [2]string{"KubeletHasSufficientMemory", "kubelet has sufficient memory available"}),
+		under(corev1.NodeDiskPressure, [2]string{"KubeletHasDiskPressure", "kubelet has disk pressure"}, [2]string{"KubeletHasNoDiskPressure", "kubelet has no disk pressure"}),
+		under(corev1.NodePIDPressure, [2]string{"KubeletHasInsufficientPID", "kubelet has insufficient PID available"}, [2]string{"KubeletHasSufficientPID", "kubelet has sufficient PID available"}),
 		network,
 		choose(corev1.NodeReady, f.Reason == "", [2]string{"KubeletReady", "podrun is posting ready status"}, [2]string{"KubeletNotReady", f.Reason}),
 	}

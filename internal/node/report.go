@@ -198,16 +198,22 @@ func (a *Agent) sendEvent(ctx context.Context, e *corev1.Event) error {
 
 // event sends a warning about a pod. It is lost if the API server does not answer.
 func (w *worker) event(ctx context.Context, p *corev1.Pod, reason string, cause error) {
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
+	w.agent.warn(ctx, about, p.Namespace, reason, cause.Error())
+}
+
+// warn sends a warning about an object, in a namespace. It is lost if the API server does not answer.
+func (a *Agent) warn(ctx context.Context, about corev1.ObjectReference, namespace, reason, message string) {
 	now := metav1.Now()
 	e := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", p.Name, now.UnixNano()), Namespace: p.Namespace},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name},
-		Type:           corev1.EventTypeWarning, Reason: reason, Message: cause.Error(), Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano()), Namespace: namespace},
+		InvolvedObject: about,
+		Type:           corev1.EventTypeWarning, Reason: reason, Message: message, Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	}
-	w.agent.running.Go(func() {
+	a.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
-		_ = w.sendEvent(ctx, p, e)
+		_ = a.sendEvent(ctx, e)
 	})
 }
 

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podrun/podrun/internal/node/eviction"
 )
 
 // ownConditions are the pod conditions that a node sets (kubelet: pkg/kubelet/types/pod_status.go). The scheduler and
@@ -43,14 +46,22 @@ func mergeStatus(p *corev1.Pod, local *corev1.PodStatus, addresses []string) *co
 			st.PodIPs = append(st.PodIPs, corev1.PodIP{IP: ip})
 		}
 	}
-	st.Conditions = mergeConditions(p, local.Conditions)
+	st.Conditions = mergeConditions(p, local)
 	return st
 }
 
 // mergeConditions returns the conditions of a pod: ownConditions as this host reports them, and the others as the API
 // server has them. The node has seen that the pod is scheduled (kubelet: pkg/kubelet/kubelet_pods.go, generateAPIPodStatus).
-func mergeConditions(p *corev1.Pod, local []corev1.PodCondition) (all []corev1.PodCondition) {
-	for _, c := range local {
+// A pod that was evicted because the node is low on a resource was disrupted.
+func mergeConditions(p *corev1.Pod, local *corev1.PodStatus) (all []corev1.PodCondition) {
+	disrupted := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	if local.Reason == eviction.Reason && eviction.IsMessage(local.Message) && !disrupted {
+		all = append(all, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, ObservedGeneration: p.Generation, Status: corev1.ConditionTrue,
+			Reason: corev1.PodReasonTerminationByKubelet, Message: local.Message, LastTransitionTime: metav1.Now(),
+		})
+	}
+	for _, c := range local.Conditions {
 		if slices.Contains(ownConditions, c.Type) {
 			c.ObservedGeneration = p.Generation
 			all = append(all, c)

@@ -63,7 +63,7 @@ const (
 	Unknown   Phase = "Unknown"
 )
 
-// ReasonEvicted is the reason of a pod that exceeded a limit on disk use.
+// ReasonEvicted is the reason of a pod that exceeded a limit on disk use, or that a node low on a resource has evicted.
 const ReasonEvicted = "Evicted"
 
 // ReasonTerminated is the reason of a pod that ended because the machine shut down, and that starts

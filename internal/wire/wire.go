@@ -43,6 +43,9 @@ const (
 	// images tries to pull them at once.
 	Changed Verb = "changed"
 
+	// DiskUsage counts what the pod has on disk. One Frame, DiskUsage or Error, answers.
+	DiskUsage Verb = "diskUsage"
+
 	// Copy copies files into a container or out of it as a tar stream; descriptor: the pipe for the
 	// stream. One Frame, Copied or Error, answers at its end.
 	Copy Verb = "copy"
@@ -120,6 +123,7 @@ type StopRequest struct {
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"` // nil: the pod's own
 	Remove       bool   `json:"remove,omitempty"`       // the pod then removes itself, without durable writes; irrevocable
 	Shutdown     bool   `json:"shutdown,omitempty"`     // the machine shuts down: the pod resumes after the next boot
+	Evicted      string `json:"evicted,omitempty"`      // the message of a pod that its node evicts
 }
 
 // ExecRequest runs Args in a container. Without TTY, three pipe descriptors come with the request
@@ -166,15 +170,24 @@ type CopyResult struct {
 	Skipped []string `json:"skipped,omitempty"`
 }
 
+// DiskUsageResult is what the emptyDirs, the writable layers and the logs of a pod use.
+type DiskUsageResult struct {
+	Bytes      int64            `json:"bytes"`
+	Inodes     int64            `json:"inodes"`
+	Containers map[string]int64 `json:"containers"` // bytes of the writable layer and the logs of each
+}
+
 // Frame is one message from the supervisor; exactly one field is set.
 type Frame struct {
-	Status  *pod.Status    `json:"status,omitempty"`
-	Started bool           `json:"started,omitempty"` // exec, connect, attach: it runs; descriptor: the terminal's master, the socket, the input
-	Exit    *int           `json:"exit,omitempty"`    // exec, attach: the exit code, 128+n for a signal
-	Applied bool           `json:"applied,omitempty"` // done; apply: and recorded, restarts may be in progress
-	Copied  *CopyResult    `json:"copied,omitempty"`
-	Layer   *LayerProgress `json:"layer,omitempty"` // watch: about an image that the pod waits for; a client may ignore it
-	Error   *Error         `json:"error,omitempty"` // the request failed; nothing follows
+	Status  *pod.Status `json:"status,omitempty"`
+	Started bool        `json:"started,omitempty"` // exec, connect, attach: it runs; descriptor: the terminal's master, the socket, the input
+	Exit    *int        `json:"exit,omitempty"`    // exec, attach: the exit code, 128+n for a signal
+	Applied bool        `json:"applied,omitempty"` // done; apply: and recorded, restarts may be in progress
+	Copied  *CopyResult `json:"copied,omitempty"`
+
+	DiskUsage *DiskUsageResult `json:"diskUsage,omitempty"`
+	Layer     *LayerProgress   `json:"layer,omitempty"` // watch: about an image that the pod waits for; a client may ignore it
+	Error     *Error           `json:"error,omitempty"` // the request failed; nothing follows
 }
 
 // LayerProgress is the progress of an image layer that is being pulled. Status is one of package

@@ -191,6 +191,12 @@ func (e *engine) Stop(ctx context.Context, namespace, name string, grace int64) 
 	return podclient.Stop(ctx, e.dirs.Pod(namespace, name), podclient.StopOptions{Grace: &grace})
 }
 
+// Evict implements node.Engine.
+func (e *engine) Evict(ctx context.Context, namespace, name, message string) error {
+	const grace = 1 // second (kubelet: immediateEvictionGracePeriodSeconds)
+	return podclient.Stop(ctx, e.dirs.Pod(namespace, name), podclient.StopOptions{Grace: new(int64(grace)), Evicted: message})
+}
+
 // Remove implements node.Engine.
 func (e *engine) Remove(ctx context.Context, namespace, name string) error {
 	return podclient.Remove(ctx, e.dirs.Pod(namespace, name), e.launcher.Remove)

@@ -10,11 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
 	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -25,14 +28,19 @@ const kubeletVersion = "v1.34.0"
 // maxNodeImages is how many images a node lists (kubelet: nodeStatusMaxImages).
 const maxNodeImages = 50
 
+// factReader reads what the node reports of this host.
+type factReader struct {
+	env     *cmdutil.Env
+	dirs    store.Dirs
+	problem string // the last error of descriptions of devices that was printed
+}
+
 // facts returns what the node reports of this host.
-func facts(env *cmdutil.Env, dirs store.Dirs) (*node.Facts, error) {
+func (r *factReader) facts() (*node.Facts, error) {
+	env, dirs := r.env, r.dirs
 	f := &node.Facts{MilliCPU: int64(runtime.NumCPU()) * 1000}
 	var err error
 	if f.Memory, err = host.MemoryTotal(); err != nil {
-		return nil, err
-	}
-	if f.FreeMemory, err = host.MemoryAvailable(); err != nil {
 		return nil, err
 	}
 	limits := delegation.FindCeiling() // of all pods, for example by the user's slice
@@ -46,7 +54,8 @@ func facts(env *cmdutil.Env, dirs store.Dirs) (*node.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Storage, f.FreeStorage, f.Inodes, f.FreeInodes = int64(disk.Size), int64(disk.Free), int64(disk.Files), int64(disk.FreeFiles)
+	f.Storage = int64(disk.Size)
+	f.Devices = r.devices()
 	if f.System, err = systemInfo(); err != nil {
 		return nil, err
 	}
@@ -57,6 +66,24 @@ func facts(env *cmdutil.Env, dirs store.Dirs) (*node.Facts, error) {
 		f.Reason = broken.Error()
 	}
 	return f, nil
+}
+
+// devices returns how many devices of each kind pods can have. A kind whose name is no name of a resource is left out.
+func (r *factReader) devices() map[corev1.ResourceName]int64 {
+	kinds, err := admission.DeviceKinds(r.env.Getenv)
+	if err == nil {
+		r.problem = ""
+	} else if r.problem != err.Error() {
+		r.problem = err.Error()
+		report.Print(r.env.ErrOut, err)
+	}
+	devices := map[corev1.ResourceName]int64{}
+	for _, k := range kinds {
+		if len(validation.IsQualifiedName(k.Name)) == 0 && !strings.Contains(k.Name, "kubernetes.io/") {
+			devices[corev1.ResourceName(k.Name)] = int64(len(k.Units))
+		}
+	}
+	return devices
 }
 
 // images returns the images of this host.

@@ -25,6 +25,7 @@ import (
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/memory"
 	"github.com/podrun/podrun/internal/node"
+	"github.com/podrun/podrun/internal/node/eviction"
 	"github.com/podrun/podrun/internal/node/server"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -72,6 +73,9 @@ Examples:
 			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none, routed (by root only), or wireguard (experimental)"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			&cli.BoolFlag{Name: "load-balancer", Usage: "give the node's address to Services of type LoadBalancer without a class that have none; needs --pod-network routed"},
+			&cli.StringSliceFlag{Name: "system-reserved", Usage: "`RESOURCE=QUANTITY` of cpu, memory and ephemeral-storage that pods may not request, for the system"},
+			&cli.StringSliceFlag{Name: "kube-reserved", Usage: "the same for podrun itself"},
+			&cli.StringSliceFlag{Name: "eviction-hard", Value: cli.NewStringSlice(eviction.Defaults()...), Usage: "evict pods while a `SIGNAL<QUANTITY` is met"},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -93,6 +97,8 @@ type options struct {
 	clientCA   string
 	sysctls    []string
 	cluster    pod.Cluster
+	reserved   map[string][]string // by flag
+	eviction   []string
 
 	loadBalancer  bool
 	podNetwork    string
@@ -108,6 +114,10 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
 	o.clientCA = c.String("client-ca-file")
+	o.reserved, o.eviction = map[string][]string{}, c.StringSlice("eviction-hard")
+	for _, flag := range []string{"system-reserved", "kube-reserved"} {
+		o.reserved[flag] = c.StringSlice(flag)
+	}
 	o.cluster.Domain = c.String("cluster-domain")
 	for _, list := range c.StringSlice("cluster-dns") {
 		o.cluster.DNS = append(o.cluster.DNS, strings.Split(list, ",")...)
@@ -148,7 +158,17 @@ func (o *options) Validate() (err error) {
 	if bad := validation.IsDNS1123Subdomain("hostmaster." + o.cluster.Domain); len(bad) > 0 { // a name below it
 		return refuse("--cluster-domain: %q is no domain: %s", o.cluster.Domain, bad[0])
 	}
-	o.node = node.Registration{Addresses: o.addresses, MaxPods: o.maxPods}
+	o.node = node.Registration{Addresses: o.addresses, MaxPods: o.maxPods, Pressure: &node.Pressure{Now: time.Now}}
+	for flag, words := range o.reserved {
+		list, err := eviction.ParseReserved(words)
+		if err != nil {
+			return refuse("--%s: %w", flag, err)
+		}
+		o.node.Pressure.Reserved = append(o.node.Pressure.Reserved, list)
+	}
+	if o.node.Pressure.Thresholds, err = eviction.ParseThresholds(o.eviction); err != nil {
+		return refuse("--eviction-hard: %w", err)
+	}
 	if o.node.Labels, err = parseLabels(o.labels); err != nil {
 		return refuse("--node-labels: %w", err)
 	}
@@ -233,6 +253,10 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.node.Facts = (&factReader{env: o.env, dirs: dirs}).facts
+	if err := o.node.Check(); err != nil {
+		return report.New(report.Usage, "--system-reserved, --kube-reserved and --eviction-hard reserve", "reserve resources: %w", err)
+	}
 	var via *routes
 	if o.node.Network, via, err = o.network(dirs, files); err != nil {
 		return err
@@ -250,13 +274,14 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	defer listener.Close()
 	o.node.Port = int32(listener.Addr().(*net.TCPAddr).Port)
-	o.node.Facts = func() (*node.Facts, error) { return facts(o.env, dirs) }
 	e := &engine{env: o.env, dirs: dirs, launcher: launcher, sysctls: o.sysctls, cluster: &o.cluster, routes: via, changed: memory.NewShrinker(shrinkAfter, 8<<10).Touch}
 	if via != nil {
 		via.changed = func() { e.updateServices(ctx) }
 	}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, LogDir: dirs.ClusterLogDir(), LoadBalancer: o.loadBalancer, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
-	api := &server.Server{Node: o.node.Name, Pods: &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
+	reached := &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}
+	o.node.Pressure.Host = resources{reached}
+	api := &server.Server{Node: o.node.Name, Pods: reached, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	api.LogDir = "/var/log"
 	api.Config = server.Config{Port: o.node.Port, MaxPods: o.maxPods, ClusterDomain: o.cluster.Domain, ClusterDNS: o.cluster.DNS}
 	fmt.Fprintf(o.env.ErrOut, "podrun: node %s (%s) of %s\n", o.node.Name, strings.Join(o.node.Addresses, ", "), id.config.Server)

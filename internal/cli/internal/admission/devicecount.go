@@ -45,6 +45,12 @@ func AssignDevices(env *cmdutil.Env, plan *pod.Plan, p *corev1.Pod, held []HeldD
 	return errors.Join(append(errs, err)...)
 }
 
+// DeviceKinds returns the kinds of devices that containers can request by number. The error names every description that
+// cannot be read.
+func DeviceKinds(getenv func(string) string) ([]cdi.Kind, error) {
+	return cdi.Kinds(deviceDirs(getenv))
+}
+
 // deviceHint is the hint of errors about devices.
 func deviceHint(dirs []string) string {
 	return "podrun doctor lists the devices; they are described by the files of the Container Device Interface in " + strings.Join(dirs, ", ")

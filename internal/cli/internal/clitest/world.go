@@ -120,6 +120,11 @@ func (h *Host) RunReplacer(_ store.Dirs, _ store.Pod, _ *store.FileLock, _ io.Wr
 	return inProcess()
 }
 
+// RemoveUnused returns what the test has set.
+func (h *Host) RemoveUnused(uses func() (image.Uses, error)) (image.Pruned, error) {
+	return h.GarbageCollect(uses)
+}
+
 // GarbageCollect returns what the test has set.
 func (h *Host) GarbageCollect(func() (image.Uses, error)) (image.Pruned, error) {
 	return h.Pruned, nil

@@ -37,6 +37,8 @@ type ImageStore interface {
 	Ensure(ctx context.Context, ref, policy string, o image.PullOptions) (pod.Image, error)
 	// GarbageCollect removes unused images if the disk is too full.
 	GarbageCollect(uses func() (image.Uses, error)) (image.Pruned, error)
+	// RemoveUnused removes unused images.
+	RemoveUnused(uses func() (image.Uses, error)) (image.Pruned, error)
 	// Lease prevents the removal of layers until the result is closed.
 	Lease() (io.Closer, error)
 }

@@ -249,10 +249,21 @@ func (u *InUse) addSets() error {
 func Collect(env *cmdutil.Env, dirs store.Dirs, s interface {
 	GarbageCollect(func() (image.Uses, error)) (image.Pruned, error)
 }) error {
+	return remove(env, dirs, s.GarbageCollect)
+}
+
+// CollectAll removes all unused images that can be pulled again.
+func CollectAll(env *cmdutil.Env, dirs store.Dirs, s interface {
+	RemoveUnused(func() (image.Uses, error)) (image.Pruned, error)
+}) error {
+	return remove(env, dirs, s.RemoveUnused)
+}
+
+func remove(env *cmdutil.Env, dirs store.Dirs, collect func(func() (image.Uses, error)) (image.Pruned, error)) error {
 	if env.Getenv(SharedEnv) != "" {
 		return nil // others use images that this podrun does not know of
 	}
-	gone, err := s.GarbageCollect(func() (image.Uses, error) {
+	gone, err := collect(func() (image.Uses, error) {
 		u := NewInUse(env, dirs)
 		u.load()
 		return u.Uses(), u.Err

@@ -88,6 +88,23 @@ func Request(ctx context.Context, p store.Pod, req wire.Request) error {
 	})
 }
 
+// DiskUsage returns what a running pod uses of the disk.
+func DiskUsage(ctx context.Context, p store.Pod) (usage *wire.DiskUsageResult, err error) {
+	conn, err := Send(ctx, p, wire.Request{Verb: wire.DiskUsage})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	frame, _, err := wire.ReadFrame(conn)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the disk usage of pod %s: %w", p.Name, err)
+	case frame.Error != nil:
+		return nil, ResponseError(frame.Error)
+	}
+	return frame.DiskUsage, nil
+}
+
 // RequestStop requests the stop of the pod and returns when the supervisor reports its end. A later request does
 // not give the pod more time.
 func RequestStop(ctx context.Context, p store.Pod, how wire.StopRequest) error {
@@ -189,6 +206,7 @@ type StopOptions struct {
 	Remove   func(store.Pod) error // removes what is left of a stopped pod; nil: it stays
 	Kill     func(store.Pod) error // kills a pod whose supervisor does not answer; nil: that is an error
 	Progress io.Writer             // receives the names of containers that still run; nil: nothing
+	Evicted  string                // the message of a pod that is evicted; "": it is not
 }
 
 // Stop stops a pod, and returns when no process of it is left. The pod's own processes remove it, if it is
@@ -268,7 +286,7 @@ func (o StopOptions) end(ctx context.Context, p store.Pod) error {
 	if lost {
 		err = endLost(within, p, podInit, o.Grace)
 	} else {
-		err = requestStop(within, p, wire.StopRequest{GraceSeconds: o.Grace, Remove: o.Remove != nil})
+		err = requestStop(within, p, wire.StopRequest{GraceSeconds: o.Grace, Remove: o.Remove != nil, Evicted: o.Evicted})
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:

@@ -295,6 +295,9 @@ func (w *Pending) Leave(how *wire.StopRequest) {
 			return
 		}
 		st.Phase, st.ImagePull, st.Conditions = pod.Failed, nil, nil
+		if how.Evicted != "" {
+			st.Reason, st.Message = pod.ReasonEvicted, how.Evicted
+		}
 		ForEachStatus(st, func(c *pod.ContainerStatus) {
 			c.State = pod.State{Terminated: &pod.Terminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: "The container was stopped before it was started"}}
 		})

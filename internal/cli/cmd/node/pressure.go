@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
+	"github.com/podrun/podrun/internal/cli/internal/imagegc"
+	"github.com/podrun/podrun/internal/cli/internal/podclient"
+	"github.com/podrun/podrun/internal/cli/internal/podstats"
+	"github.com/podrun/podrun/internal/delegation"
+	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/node/eviction"
+)
+
+// resources are the host's memory, disk and processes. It implements node.Host.
+type resources struct{ *reach }
+
+// Observe implements node.Host.
+func (r resources) Observe() (eviction.Observations, error) {
+	o := eviction.Observations{}
+	total, terr := host.MemoryTotal()
+	available, aerr := host.MemoryAvailable()
+	if terr == nil && aerr == nil {
+		o[eviction.MemoryAvailable] = eviction.Observation{Available: available, Capacity: total}
+	}
+	limit, running, perr := host.Processes()
+	if perr == nil {
+		o[eviction.PIDAvailable] = eviction.Observation{Available: limit - running, Capacity: limit}
+	}
+	ceiling := delegation.FindCeiling()
+	lower(o, eviction.MemoryAvailable, ceiling.AvailableMemory, ceiling.Memory)
+	lower(o, eviction.PIDAvailable, ceiling.AvailableProcesses, ceiling.Processes)
+	nerr := observeDisk(o, r.engine.dirs.Data, eviction.NodeFSAvailable, eviction.NodeFSInodesFree)
+	ierr := observeDisk(o, r.engine.dirs.ImagesDir(), eviction.ImageFSAvailable, eviction.ImageFSInodesFree)
+	return o, errors.Join(terr, aerr, perr, nerr, ierr)
+}
+
+// lower applies a limit of all pods, of which available is left, to a signal that is known.
+func lower(o eviction.Observations, s eviction.Signal, available *int64, limit int64) {
+	if had, known := o[s]; known && available != nil {
+		o[s] = eviction.Observation{Available: min(had.Available, *available), Capacity: min(had.Capacity, limit)}
+	}
+}
+
+// observeDisk adds the signals of the file system of a directory. A file system without a fixed number of inodes has no
+// signal of inodes.
+func observeDisk(o eviction.Observations, dir string, bytes, inodes eviction.Signal) error {
+	disk, err := host.StatFS(dir)
+	if err != nil {
+		return err
+	}
+	o[bytes] = eviction.Observation{Available: int64(disk.Free), Capacity: int64(disk.Size)}
+	if disk.Files > 0 {
+		o[inodes] = eviction.Observation{Available: int64(disk.FreeFiles), Capacity: int64(disk.Files)}
+	}
+	return nil
+}
+
+// measureTime is how long a pod may take to count what it has on disk.
+const measureTime = 30 * time.Second
+
+// Usage implements node.Host.
+func (r resources) Usage(ctx context.Context, name corev1.ResourceName) map[types.UID]eviction.Usage {
+	usage := map[types.UID]eviction.Usage{}
+	quiet := &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}
+	pods, _ := (&podstats.View{Env: quiet, Dirs: r.engine.dirs, AllNamespaces: true}).Sample() // without those that cannot be read
+	for i := range pods {
+		uid, ok := r.uidOf(pods[i].Pod)
+		if !ok {
+			continue
+		}
+		u, known := eviction.Usage{}, false
+		if name == corev1.ResourceMemory || name == eviction.PIDs {
+			u, known = sampled(&pods[i], name)
+		} else {
+			within, cancel := context.WithTimeout(ctx, measureTime)
+			disk, err := podclient.DiskUsage(within, pods[i].Pod)
+			cancel()
+			switch known = err == nil; {
+			case known && name == eviction.Inodes:
+				u.Total = disk.Inodes
+			case known:
+				u = eviction.Usage{Total: disk.Bytes, Containers: disk.Containers}
+			}
+		}
+		if known {
+			usage[types.UID(uid)] = u
+		}
+	}
+	return usage
+}
+
+// sampled returns what a pod uses of memory or of processes.
+func sampled(pod *podstats.Usage, name corev1.ResourceName) (u eviction.Usage, known bool) {
+	total := pod.Sample.Pids
+	if name == corev1.ResourceMemory {
+		total, u.Containers = pod.Sample.Memory, map[string]int64{}
+		for _, c := range pod.Containers {
+			if c.Sample.Memory != nil {
+				u.Containers[c.Name] = *c.Sample.Memory
+			}
+		}
+	}
+	if total == nil {
+		return u, false
+	}
+	u.Total = *total
+	return u, true
+}
+
+// CollectImages implements node.Host.
+func (r resources) CollectImages(all bool) error {
+	s, err := r.engine.env.Deps.OpenImages(r.engine.dirs)
+	switch {
+	case err != nil:
+		return err
+	case all:
+		return imagegc.CollectAll(r.engine.env, r.engine.dirs, s)
+	}
+	return imagegc.Collect(r.engine.env, r.engine.dirs, s)
+}
