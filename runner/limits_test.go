@@ -17,6 +17,7 @@ import (
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
+	"github.com/podrun/podrun/internal/wire"
 	"github.com/podrun/podrun/runner/sandbox"
 )
 
@@ -225,6 +226,48 @@ func TestEviction(t *testing.T) {
 		if got, ok := seen[what]; !ok || got != want {
 			t.Errorf("event %q says %q, want %q; all: %v", what, got, want, seen)
 		}
+	}
+}
+
+// A pod that its node evicts has failed, with the reason, and a restart policy does not start it again. Before that the node can
+// read what the pod has on disk.
+func TestEvictionByNode(t *testing.T) {
+	testenv.NoLeaks(t)
+	a := shell(layer(t), "a", "mkdir /v/d && head -c 2000000 /dev/zero > /v/d/f; head -c 1000000 /dev/zero > /f; touch /v/done; exec sleep 1000")
+	a.Mounts = []pod.Mount{{Volume: "v", Path: "/v"}}
+	plan := newPlan(nil, []pod.Container{a})
+	plan.RestartPolicy = pod.RestartAlways
+	plan.Volumes = []pod.Volume{{Name: "v", Kind: pod.EmptyDir}}
+	w := startWhole(t, plan)
+	w.until(running)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(w.place.VolumesDir(), "v", "done")); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	conn := w.dial()
+	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.DiskUsage}); err != nil {
+		t.Fatal(err)
+	}
+	frame, _, err := wire.ReadFrame(conn)
+	if u := frame.DiskUsage; err != nil || u == nil || u.Bytes < 3_000_000 || u.Bytes > 4_000_000 || u.Inodes < 5 || u.Containers["a"] < 1_000_000 || u.Containers["a"] > 2_000_000 {
+		t.Fatalf("%+v, %v", frame, err)
+	}
+	conn = w.dial()
+	const message = "The node was low on resource: memory. "
+	if err := wire.WriteRequest(conn, wire.Request{Verb: wire.Stop, Stop: &wire.StopRequest{GraceSeconds: new(int64), Evicted: message}}); err != nil {
+		t.Fatal(err)
+	}
+	w.until(func(st *pod.Status) bool { return st.Phase == pod.Failed })
+	st, err := w.place.Status()
+	if err != nil || st.Reason != "Evicted" || st.Message != message {
+		t.Errorf("%+v, %v", st, err)
+	}
+	events, err := w.place.Events()
+	if err != nil || !slices.ContainsFunc(events, func(e pod.Event) bool { return e.Type == pod.Warning && e.Reason == "Evicted" && e.Message == message }) {
+		t.Errorf("events %v, %v", events, err)
 	}
 }
 

@@ -101,6 +101,7 @@ var directories = []directory{
 	{dir: "internal/node", why: "a node agent: what the API server of a Kubernetes cluster receives and requests; an interface hides how pods are run"},
 	{dir: "internal/node/controlplane", why: "what a cluster in one pod consists of: its manifest and its certificates; the command cluster runs it"},
 	{dir: "internal/node/certs", why: "finds a cluster and obtains the certificates of a node; it runs no pods"},
+	{dir: "internal/node/eviction", pure: true, why: "decides what a node does under pressure; the caller reads the host and the time"},
 	{dir: "internal/node/kubeapi", why: "a client of the API server without a typed clientset, which would add every API group to the binary"},
 	{dir: "internal/node/nodetest", why: "only tests import it: an API server"},
 	{dir: "internal/node/server", why: "the kubelet's API; interfaces hide the pods and the API server"},

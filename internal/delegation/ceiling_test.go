@@ -13,10 +13,10 @@ func TestCeiling(t *testing.T) {
 		own   string
 		want  Ceiling
 	}{
-		"no limits":                  {nil, "0::" + scope + "\n", Ceiling{}},
-		"max":                        {map[string]string{user + "/memory.max": "max\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{}},
-		"of the user's slice":        {map[string]string{"/user.slice/user-1000.slice/memory.max": "2147483648\n", "/user.slice/user-1000.slice/cpu.max": "150000 100000\n"}, "0::" + scope + "\n", Ceiling{MilliCPU: 1500, Memory: 2 << 30}},
-		"the smaller of two":         {map[string]string{"/user.slice/memory.max": "2147483648\n", user + "/memory.max": "1073741824\n", "/user.slice/cpu.max": "50000 100000\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{MilliCPU: 500, Memory: 1 << 30}},
+		"no limits":           {nil, "0::" + scope + "\n", Ceiling{}},
+		"max":                 {map[string]string{user + "/memory.max": "max\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{}},
+		"of the user's slice": {map[string]string{"/user.slice/user-1000.slice/memory.max": "2147483648\n", "/user.slice/user-1000.slice/cpu.max": "150000 100000\n"}, "0::" + scope + "\n", Ceiling{MilliCPU: 1500, Memory: 2 << 30}},
+		"the smaller of two":  {map[string]string{"/user.slice/memory.max": "2147483648\n", user + "/memory.max": "1073741824\n", "/user.slice/cpu.max": "50000 100000\n", user + "/cpu.max": "max 100000\n"}, "0::" + scope + "\n", Ceiling{MilliCPU: 500, Memory: 1 << 30}},
 		"what is left": {map[string]string{
 			"/user.slice/memory.max": "2000\n", "/user.slice/memory.current": "1900\n", "/user.slice/memory.stat": "anon 1\ninactive_file 100\n",
 			user + "/memory.max": "1000\n", user + "/memory.current": "500\n", user + "/memory.stat": "anon 1\ninactive_file 50\n",

@@ -60,7 +60,7 @@ func (o *Observed) applyEvent(plan *pod.Plan, e Event) {
 	case Recovered:
 		o.resetInFlight(plan, e)
 	case StopRequested:
-		o.Deleting = o.Deleting || e.Reason != pod.ReasonTerminated
+		o.Deleting = o.Deleting || e.Reason == ""
 		o.beginStop(plan, e)
 	case StorageMeasured:
 		o.measured(plan, e)

@@ -19,7 +19,7 @@ type Observed struct {
 	Retry          time.Duration         `json:"retry,omitempty"`          // CLOCK_BOOTTIME before which no sandbox is made
 	VolumeFailures int                   `json:"volumeFailures,omitempty"` // consecutive sandboxes that were not made because volumes failed
 	Restarting     bool                  `json:"restarting,omitempty"`     // all containers are being stopped, to start again
-	Deleting       bool                  `json:"deleting,omitempty"`       // a stop was requested, other than by a shutdown
+	Deleting       bool                  `json:"deleting,omitempty"`       // a stop was requested, other than by a shutdown or an eviction
 	Deletion       *pod.Deletion         `json:"deletion,omitempty"`       // the requested deletion with its grace; nil: none
 	Ending         *Ending               `json:"ending,omitempty"`         // nil: the pod continues
 	Containers     map[string]*Container `json:"containers,omitempty"`

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/podrun/podrun/internal/manifest/resources"
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
 	"github.com/podrun/podrun/internal/node/eviction"
 	"github.com/podrun/podrun/internal/node/kubeapi"
@@ -326,7 +327,7 @@ func (a *Agent) admitOn(n *corev1.Node, w *worker, p *corev1.Pod) *rejection {
 			others = append(others, o.current())
 		}
 	}
-	if why := eviction.Refusal(p, a.Node.Pressure.conditions()); why != "" {
+	if why := eviction.Refusal(p, resources.QOSClass(p), a.Node.Pressure.conditions()); why != "" {
 		return &rejection{eviction.Reason, why}
 	}
 	if r := admit(p, n, others, a.Sysctls); r != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,21 +94,6 @@ func (e *fakeEngine) Stop(_ context.Context, _, name string, grace int64) error 
 		e.log = append(e.log, fmt.Sprintf("stop %s in %d", name, grace))
 	})
 	return nil
-}
-
-func (e *fakeEngine) Evict(_ context.Context, _, name, message string) (err error) {
-	e.do(name, func() {
-		if err = e.evictErr; err != nil {
-			return
-		}
-		l := e.pods[name]
-		l.Alive, l.Ended = false, true
-		l.Pod.Status.Phase, l.Pod.Status.Reason, l.Pod.Status.Message = corev1.PodFailed, "Evicted", message
-		l.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}
-		e.log = append(e.log, "evict "+name)
-		e.evicted()
-	})
-	return err
 }
 
 func (e *fakeEngine) Remove(_ context.Context, _, name string) error {
@@ -356,30 +340,6 @@ func TestAgentRestart(t *testing.T) {
 	waitFor(t, "the deleted pod is removed", func() bool { return strings.HasSuffix(b.engine.calls(), "remove deleted") })
 	if got := b.engine.calls(); strings.Count(got, "start") != 2 || !strings.Contains(got, "stop deleted in 7") || strings.Contains(got, "stop kept") {
 		t.Errorf("the agents did %s", got)
-	}
-}
-
-// TestReportShutdown: when the machine shuts down the API server reads that the node is not ready. Its pods keep their
-// status: the next agent resumes them.
-func TestReportShutdown(t *testing.T) {
-	b := newBed(t)
-	end := b.run(t)
-	b.PutPod(t, nodetest.NewPod("web", uid1))
-	b.waitRunning(t, "web")
-	end()
-	if err := b.agent.ReportShutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	n := &corev1.Node{}
-	if err := b.agent.Client.Get(t.Context(), nodePath("attic"), n); err != nil {
-		t.Fatal(err)
-	}
-	ready := n.Status.Conditions[slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })]
-	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "node is shutting down" {
-		t.Errorf("condition %+v", ready)
-	}
-	if phase := b.Pod("web").Status.Phase; phase != corev1.PodRunning {
-		t.Errorf("the pod is %s", phase)
 	}
 }
 

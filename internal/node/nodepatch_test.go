@@ -80,3 +80,27 @@ func TestNodeIsPatched(t *testing.T) {
 		t.Errorf("capacity %v; the agent printed %s", n.Status.Capacity, b.out)
 	}
 }
+
+// TestReportShutdown: when the machine shuts down the API server reads that the node is not ready. Its pods keep their
+// status: the next agent resumes them.
+func TestReportShutdown(t *testing.T) {
+	b := newBed(t)
+	end := b.run(t)
+	b.PutPod(t, nodetest.NewPod("web", uid1))
+	b.waitRunning(t, "web")
+	end()
+	if err := b.agent.ReportShutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := &corev1.Node{}
+	if err := b.agent.Client.Get(t.Context(), nodePath("attic"), n); err != nil {
+		t.Fatal(err)
+	}
+	ready := n.Status.Conditions[slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })]
+	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "node is shutting down" {
+		t.Errorf("condition %+v", ready)
+	}
+	if phase := b.Pod("web").Status.Phase; phase != corev1.PodRunning {
+		t.Errorf("the pod is %s", phase)
+	}
+}

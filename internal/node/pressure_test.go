@@ -70,6 +70,21 @@ func (h *fakeHost) clock() time.Time {
 
 const mi = 1 << 20
 
+func (e *fakeEngine) Evict(_ context.Context, _, name, message string) (err error) {
+	e.do(name, func() {
+		if err = e.evictErr; err != nil {
+			return
+		}
+		l := e.pods[name]
+		l.Alive, l.Ended = false, true
+		l.Pod.Status.Phase, l.Pod.Status.Reason, l.Pod.Status.Message = corev1.PodFailed, "Evicted", message
+		l.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}
+		e.log = append(e.log, "evict "+name)
+		e.evicted()
+	})
+	return err
+}
+
 // underPressure returns a bed whose agent has the kubelet's thresholds, and its host, which has enough of everything, and
 // again when a pod has been evicted.
 func underPressure(t *testing.T) (*bed, *fakeHost) {

@@ -151,28 +151,30 @@ func pod(name string, priority int32, requests string) *corev1.Pod {
 // TestRefusal: the kubelet's admission under pressure.
 func TestRefusal(t *testing.T) {
 	memory, disk, pids := corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure
+	burstable, effortless := corev1.PodQOSBurstable, corev1.PodQOSBestEffort
 	tolerant := pod("tolerant", 0, "")
 	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists}, {Key: corev1.TaintNodeDiskPressure, Operator: corev1.TolerationOpExists}}
 	mirror := pod("mirror", 0, "")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 	for name, tc := range map[string]struct {
 		pod        *corev1.Pod
+		qos        corev1.PodQOSClass
 		conditions []corev1.NodeConditionType
 		want       string
 	}{
-		"no pressure":                   {pod("a", 0, ""), nil, ""},
-		"best effort, memory":           {pod("a", 0, ""), []corev1.NodeConditionType{memory}, "The node had condition: [MemoryPressure]. "},
-		"burstable, memory":             {pod("a", 0, "memory=1Mi"), []corev1.NodeConditionType{memory}, ""},
-		"tolerant, memory":              {tolerant, []corev1.NodeConditionType{memory}, ""},
-		"burstable, disk":               {pod("a", 0, "memory=1Mi"), []corev1.NodeConditionType{disk}, "The node had condition: [DiskPressure]. "},
-		"tolerant, disk":                {tolerant, []corev1.NodeConditionType{disk}, "The node had condition: [DiskPressure]. "},
-		"burstable, memory and disk":    {pod("a", 0, "memory=1Mi"), []corev1.NodeConditionType{disk, memory}, "The node had condition: [DiskPressure MemoryPressure]. "},
-		"burstable, processes":          {pod("a", 0, "memory=1Mi"), []corev1.NodeConditionType{pids}, "The node had condition: [PIDPressure]. "},
-		"system-cluster-critical":       {pod("a", 2_000_000_000, ""), []corev1.NodeConditionType{disk, memory}, ""},
-		"the highest priority of users": {pod("a", 1_000_000_000, ""), []corev1.NodeConditionType{disk}, "The node had condition: [DiskPressure]. "},
-		"a mirror of a static pod":      {mirror, []corev1.NodeConditionType{disk}, ""},
+		"no pressure":                   {pod("a", 0, ""), effortless, nil, ""},
+		"best effort, memory":           {pod("a", 0, ""), effortless, []corev1.NodeConditionType{memory}, "The node had condition: [MemoryPressure]. "},
+		"burstable, memory":             {pod("a", 0, ""), burstable, []corev1.NodeConditionType{memory}, ""},
+		"tolerant, memory":              {tolerant, effortless, []corev1.NodeConditionType{memory}, ""},
+		"burstable, disk":               {pod("a", 0, ""), burstable, []corev1.NodeConditionType{disk}, "The node had condition: [DiskPressure]. "},
+		"tolerant, disk":                {tolerant, effortless, []corev1.NodeConditionType{disk}, "The node had condition: [DiskPressure]. "},
+		"burstable, memory and disk":    {pod("a", 0, ""), burstable, []corev1.NodeConditionType{disk, memory}, "The node had condition: [DiskPressure MemoryPressure]. "},
+		"burstable, processes":          {pod("a", 0, ""), burstable, []corev1.NodeConditionType{pids}, "The node had condition: [PIDPressure]. "},
+		"system-cluster-critical":       {pod("a", 2_000_000_000, ""), effortless, []corev1.NodeConditionType{disk, memory}, ""},
+		"the highest priority of users": {pod("a", 1_000_000_000, ""), effortless, []corev1.NodeConditionType{disk}, "The node had condition: [DiskPressure]. "},
+		"a mirror of a static pod":      {mirror, effortless, []corev1.NodeConditionType{disk}, ""},
 	} {
-		if got := Refusal(tc.pod, tc.conditions); got != tc.want {
+		if got := Refusal(tc.pod, tc.qos, tc.conditions); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

@@ -28,7 +28,7 @@ type Candidate struct {
 // is not known, then those that exceed their requests. Among these the lower priority, and then the larger excess, comes
 // first. Of processes, which have no requests, priority is first.
 func Rank(name corev1.ResourceName, pods []Candidate) []Candidate {
-	pods = slices.DeleteFunc(slices.Clone(pods), func(c Candidate) bool { return IsCritical(c.Pod) })
+	pods = slices.DeleteFunc(slices.Clone(pods), func(c Candidate) bool { return isCritical(c.Pod) })
 	excess := func(c Candidate) int64 { return c.Usage.Total - request(c.Pod, name) }
 	slices.SortStableFunc(pods, func(a, b Candidate) int {
 		priority := cmp.Compare(scheduling.PodPriority(a.Pod), scheduling.PodPriority(b.Pod))

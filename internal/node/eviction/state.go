@@ -10,8 +10,6 @@ import (
 	"k8s.io/component-helpers/resource"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
-
-	"github.com/podrun/podrun/internal/manifest/resources"
 )
 
 // TransitionPeriod is how long a condition stays after its last threshold was met (kubelet:
@@ -80,13 +78,13 @@ const Reason = "Evicted"
 // Refusal returns why a node with these conditions does not admit a pod, "" if it does (kubelet:
 // pkg/kubelet/eviction/eviction_manager.go, Admit). Pressure of memory alone is no reason against pods that request
 // resources or that tolerate it.
-func Refusal(p *corev1.Pod, conditions []corev1.NodeConditionType) string {
-	if len(conditions) == 0 || IsCritical(p) {
+func Refusal(p *corev1.Pod, qos corev1.PodQOSClass, conditions []corev1.NodeConditionType) string {
+	if len(conditions) == 0 || isCritical(p) {
 		return ""
 	}
 	if len(conditions) == 1 && conditions[0] == corev1.NodeMemoryPressure {
 		taint := &corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
-		if resources.QOSClass(p) != corev1.PodQOSBestEffort || scheduling.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, taint, false) {
+		if qos != corev1.PodQOSBestEffort || scheduling.TolerationsTolerateTaint(klog.Logger{}, p.Spec.Tolerations, taint, false) {
 			return ""
 		}
 	}
@@ -97,9 +95,9 @@ func Refusal(p *corev1.Pod, conditions []corev1.NodeConditionType) string {
 // SystemCriticalPriority).
 const systemCriticalPriority = 2_000_000_000
 
-// IsCritical reports whether a pod is never evicted, and always admitted: it has a system priority or is the mirror of a
-// static pod (kubelet: pkg/kubelet/types/pod_update.go, IsCriticalPod).
-func IsCritical(p *corev1.Pod) bool {
+// isCritical reports whether a pod is never evicted, and always admitted: it has a system priority or is the mirror of a
+// static pod (kubelet: pkg/kubelet/types/pod_update.go, isCriticalPod).
+func isCritical(p *corev1.Pod) bool {
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror || scheduling.PodPriority(p) >= systemCriticalPriority
 }

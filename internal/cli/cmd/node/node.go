@@ -98,7 +98,7 @@ type options struct {
 	sysctls    []string
 	cluster    pod.Cluster
 	reserved   map[string][]string // by flag
-	eviction   []string
+	thresholds []string
 
 	loadBalancer  bool
 	podNetwork    string
@@ -114,7 +114,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.addresses, o.labels, o.taints = c.StringSlice("node-ip"), c.StringSlice("node-labels"), c.StringSlice("register-with-taints")
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
 	o.clientCA = c.String("client-ca-file")
-	o.reserved, o.eviction = map[string][]string{}, c.StringSlice("eviction-hard")
+	o.reserved, o.thresholds = map[string][]string{}, c.StringSlice("eviction-hard")
 	for _, flag := range []string{"system-reserved", "kube-reserved"} {
 		o.reserved[flag] = c.StringSlice(flag)
 	}
@@ -127,7 +127,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 }
 
 // Validate implements cmdutil.Command.
-func (o *options) Validate() (err error) {
+func (o *options) Validate() error {
 	refuse := func(format string, args ...any) error { return cmdutil.UsageErrorf("node", format, args...) }
 	switch {
 	case len(o.words) > 0:
@@ -158,27 +158,26 @@ func (o *options) Validate() (err error) {
 	if bad := validation.IsDNS1123Subdomain("hostmaster." + o.cluster.Domain); len(bad) > 0 { // a name below it
 		return refuse("--cluster-domain: %q is no domain: %s", o.cluster.Domain, bad[0])
 	}
-	o.node = node.Registration{Addresses: o.addresses, MaxPods: o.maxPods, Pressure: &node.Pressure{Now: time.Now}}
-	for flag, words := range o.reserved {
-		list, err := eviction.ParseReserved(words)
-		if err != nil {
-			return refuse("--%s: %w", flag, err)
-		}
-		o.node.Pressure.Reserved = append(o.node.Pressure.Reserved, list)
-	}
-	if o.node.Pressure.Thresholds, err = eviction.ParseThresholds(o.eviction); err != nil {
-		return refuse("--eviction-hard: %w", err)
-	}
-	if o.node.Labels, err = parseLabels(o.labels); err != nil {
-		return refuse("--node-labels: %w", err)
-	}
-	if o.node.Taints, err = parseTaints(o.taints); err != nil {
-		return refuse("--register-with-taints: %w", err)
-	}
-	if o.unsafe, err = manifestvalidation.ParseUnsafeSysctls(o.sysctls); err != nil {
-		return refuse("--allow-unsafe-sysctl: %w", err)
+	if err := o.parse(); err != nil {
+		return refuse("%w", err)
 	}
 	return nil
+}
+
+// parse reads the values that describe the node.
+func (o *options) parse() (err error) {
+	o.node = node.Registration{Addresses: o.addresses, MaxPods: o.maxPods}
+	if o.node.Labels, err = parseLabels(o.labels); err != nil {
+		return fmt.Errorf("--node-labels: %w", err)
+	}
+	if o.node.Taints, err = parseTaints(o.taints); err != nil {
+		return fmt.Errorf("--register-with-taints: %w", err)
+	}
+	if o.unsafe, err = manifestvalidation.ParseUnsafeSysctls(o.sysctls); err != nil {
+		return fmt.Errorf("--allow-unsafe-sysctl: %w", err)
+	}
+	o.node.Pressure, err = parsePressure(o.reserved, o.thresholds)
+	return err
 }
 
 // parseLabels reads labels of the form KEY=VALUE.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -15,8 +16,26 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/podstats"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
+	"github.com/podrun/podrun/internal/node"
 	"github.com/podrun/podrun/internal/node/eviction"
 )
+
+// parsePressure reads the values of --eviction-hard, and of the flags that reserve resources.
+func parsePressure(reserved map[string][]string, thresholds []string) (*node.Pressure, error) {
+	p := &node.Pressure{Now: time.Now}
+	for flag, words := range reserved {
+		list, err := eviction.ParseReserved(words)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", flag, err)
+		}
+		p.Reserved = append(p.Reserved, list)
+	}
+	var err error
+	if p.Thresholds, err = eviction.ParseThresholds(thresholds); err != nil {
+		return nil, fmt.Errorf("--eviction-hard: %w", err)
+	}
+	return p, nil
+}
 
 // resources are the host's memory, disk and processes. It implements node.Host.
 type resources struct{ *reach }

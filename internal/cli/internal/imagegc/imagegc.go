@@ -245,18 +245,20 @@ func (u *InUse) addSets() error {
 	return errors.Join(errs...)
 }
 
+// Images removes images. uses is called only if something is to be removed.
+type Images interface {
+	GarbageCollect(uses func() (image.Uses, error)) (image.Pruned, error) // if the disk is too full
+	RemoveUnused(uses func() (image.Uses, error)) (image.Pruned, error)   // that can be pulled again
+}
+
 // Collect removes unused images when the disk is too full, before something is added.
-func Collect(env *cmdutil.Env, dirs store.Dirs, s interface {
-	GarbageCollect(func() (image.Uses, error)) (image.Pruned, error)
-}) error {
-	return remove(env, dirs, s.GarbageCollect)
+func Collect(env *cmdutil.Env, dirs store.Dirs, s Images) error {
+	return remove(env, dirs, func(uses func() (image.Uses, error)) (image.Pruned, error) { return s.GarbageCollect(uses) })
 }
 
 // CollectAll removes all unused images that can be pulled again.
-func CollectAll(env *cmdutil.Env, dirs store.Dirs, s interface {
-	RemoveUnused(func() (image.Uses, error)) (image.Pruned, error)
-}) error {
-	return remove(env, dirs, s.RemoveUnused)
+func CollectAll(env *cmdutil.Env, dirs store.Dirs, s Images) error {
+	return remove(env, dirs, func(uses func() (image.Uses, error)) (image.Pruned, error) { return s.RemoveUnused(uses) })
 }
 
 func remove(env *cmdutil.Env, dirs store.Dirs, collect func(func() (image.Uses, error)) (image.Pruned, error)) error {

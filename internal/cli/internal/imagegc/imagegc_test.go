@@ -2,6 +2,7 @@ package imagegc
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -91,7 +92,7 @@ func TestInUseByNodes(t *testing.T) {
 // TestCollectOfShared: a node of a cluster removes no images.
 func TestCollectOfShared(t *testing.T) {
 	env := cmdutil.New(func(name string) string { return map[string]string{SharedEnv: "1"}[name] }, nil, nil, io.Discard, io.Discard)
-	if err := Collect(env, store.Dirs{}, nil); err != nil {
+	if err := errors.Join(Collect(env, store.Dirs{}, nil), CollectAll(env, store.Dirs{}, nil)); err != nil {
 		t.Error(err)
 	}
 }

@@ -290,7 +290,7 @@ func (w *Pending) Leave(how *wire.StopRequest) {
 		return
 	}
 	end := func(st *pod.Status) {
-		st.Deleting = true
+		st.Deleting = how.Evicted == ""
 		if how.Remove {
 			return
 		}
