@@ -73,9 +73,9 @@ Examples:
 			&cli.StringFlag{Name: "pod-network", Value: podNetworkNone, Usage: "the `NETWORK` in which pods of other nodes are reached: none, routed (by root only), or wireguard (experimental)"},
 			&cli.IntFlag{Name: "wireguard-port", Value: wireguardPort, Usage: "the UDP `PORT` of --pod-network wireguard, which other nodes reach"},
 			&cli.BoolFlag{Name: "load-balancer", Usage: "give the node's address to Services of type LoadBalancer without a class that have none; needs --pod-network routed"},
-			&cli.StringSliceFlag{Name: "system-reserved", Usage: "`RESOURCE=QUANTITY` of cpu, memory and ephemeral-storage that pods may not request, for the system"},
-			&cli.StringSliceFlag{Name: "kube-reserved", Usage: "the same for podrun itself"},
-			&cli.StringSliceFlag{Name: "eviction-hard", Value: cli.NewStringSlice(eviction.Defaults()...), Usage: "evict pods while a `SIGNAL<QUANTITY` is met"},
+			&cli.StringSliceFlag{Name: "system-reserved", Usage: "`RESOURCE=QUANTITY` of cpu, memory and ephemeral-storage that the cluster's pods may not request"},
+			&cli.StringSliceFlag{Name: "kube-reserved", Usage: "likewise `RESOURCE=QUANTITY`, in addition"},
+			&cli.StringSliceFlag{Name: "eviction-hard", Value: cli.NewStringSlice(eviction.Defaults()...), Usage: "evict pods while the signal is below the quantity in a `SIGNAL<QUANTITY`, by default " + strings.Join(eviction.Defaults(), ", ")},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
@@ -244,6 +244,10 @@ func (o *options) Run(ctx context.Context) error {
 			cancel()
 		}
 	}()
+	o.node.Facts = (&factReader{env: o.env, dirs: dirs}).facts
+	if err := o.node.Check(); err != nil {
+		return report.New(report.Usage, "reduce --system-reserved, --kube-reserved or --eviction-hard", "%w", err)
+	}
 	id, err := o.identify(ctx, files)
 	if err != nil {
 		return err
@@ -251,10 +255,6 @@ func (o *options) Run(ctx context.Context) error {
 	clientCA, err := o.clientAuthorities(id.config.CA)
 	if err != nil {
 		return err
-	}
-	o.node.Facts = (&factReader{env: o.env, dirs: dirs}).facts
-	if err := o.node.Check(); err != nil {
-		return report.New(report.Usage, "--system-reserved, --kube-reserved and --eviction-hard reserve", "reserve resources: %w", err)
 	}
 	var via *routes
 	if o.node.Network, via, err = o.network(dirs, files); err != nil {
