@@ -247,11 +247,11 @@ func (r *Registration) capacity(f *Facts) corev1.ResourceList {
 	}
 }
 
-// Check returns an error if more is reserved than this host has.
+// Check returns an error if more is reserved than this host has, as far as that can be read.
 func (r *Registration) Check() error {
 	facts, err := r.Facts()
 	if err != nil {
-		return err
+		return nil // run prints it, and tries again
 	}
 	capacity := r.capacity(facts)
 	if _, name := r.Pressure.allocatable(capacity); name != "" {

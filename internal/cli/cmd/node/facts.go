@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/podrun/podrun/internal/cli/internal/admission"
+	"github.com/podrun/podrun/internal/cdi"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/host"
@@ -32,7 +32,8 @@ const maxNodeImages = 50
 type factReader struct {
 	env     *cmdutil.Env
 	dirs    store.Dirs
-	problem string // the last error of descriptions of devices that was printed
+	kinds   func() ([]cdi.Kind, error) // of devices
+	problem string                     // the last error of kinds that was printed
 }
 
 // facts returns what the node reports of this host.
@@ -70,7 +71,7 @@ func (r *factReader) facts() (*node.Facts, error) {
 
 // devices returns how many devices of each kind pods can have. A kind whose name is no name of a resource is left out.
 func (r *factReader) devices() map[corev1.ResourceName]int64 {
-	kinds, err := admission.DeviceKinds(r.env.Getenv)
+	kinds, err := r.kinds()
 	if err == nil {
 		r.problem = ""
 	} else if r.problem != err.Error() {

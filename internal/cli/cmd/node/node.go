@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podrun/podrun/internal/cdi"
+	"github.com/podrun/podrun/internal/cli/internal/admission"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/podmetrics"
 	manifestvalidation "github.com/podrun/podrun/internal/manifest/validation"
@@ -244,7 +246,7 @@ func (o *options) Run(ctx context.Context) error {
 			cancel()
 		}
 	}()
-	o.node.Facts = (&factReader{env: o.env, dirs: dirs}).facts
+	o.node.Facts = (&factReader{env: o.env, dirs: dirs, kinds: func() ([]cdi.Kind, error) { return admission.DeviceKinds(o.env.Getenv) }}).facts
 	if err := o.node.Check(); err != nil {
 		return report.New(report.Usage, "reduce --system-reserved, --kube-reserved or --eviction-hard", "%w", err)
 	}
