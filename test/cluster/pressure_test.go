@@ -113,7 +113,13 @@ func testPressure(t *testing.T, n *node, threshold, condition, taint, resource, 
 }
 
 // testDevices: the scheduler counts the devices of the node; no two pods have the same one.
+// Without a grace period the API server forgets a pod before its device is free.
 func testDevices(t *testing.T, n *node) {
+	defer func() {
+		if t.Failed() {
+			t.Log(n.kubectl(t, "describe", "pods"))
+		}
+	}()
 	dir := n.file(".config/cdi")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -123,7 +129,7 @@ func testDevices(t *testing.T, n *node) {
 		return n.kubectl(t, "get", "node/attic", "-o", `jsonpath={.status.capacity.example\.com/card} {.status.allocatable.example\.com/card}`) == "2 2"
 	})
 	for _, name := range []string{"a", "b", "c"} {
-		n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: `+name+`}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sleep, "100000"], resources: {limits: {example.com/card: 1}}}]}}`)
+		n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: `+name+`}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "`+image+`", command: [sleep, "100000"], resources: {limits: {example.com/card: 1}}}]}}`)
 		if name != "c" {
 			n.kubectl(t, "wait", "--for=condition=Ready", "pod/"+name, "--timeout="+timeout.String())
 		}
