@@ -77,7 +77,7 @@ Examples:
 			&cli.BoolFlag{Name: "load-balancer", Usage: "give the node's address to Services of type LoadBalancer without a class that have none; needs --pod-network routed"},
 			&cli.StringSliceFlag{Name: "system-reserved", Usage: "`RESOURCE=QUANTITY` of cpu, memory and ephemeral-storage that the cluster's pods may not request"},
 			&cli.StringSliceFlag{Name: "kube-reserved", Usage: "likewise `RESOURCE=QUANTITY`, in addition"},
-			&cli.StringSliceFlag{Name: "eviction-hard", Value: cli.NewStringSlice(eviction.Defaults()...), Usage: "evict pods while the signal is below the quantity in a `SIGNAL<QUANTITY`, by default " + strings.Join(eviction.Defaults(), ", ")},
+			&cli.StringSliceFlag{Name: "eviction-hard", Value: cli.NewStringSlice(eviction.Defaults()...), Usage: "evict pods while `SIGNAL<QUANTITY` holds, by default " + strings.Join(eviction.Defaults(), ", ")},
 			cmdutil.UnsafeSysctlFlag(),
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &options{env: env} }),
