@@ -63,7 +63,7 @@ func Main(args []string, getenv func(string) string, stdin io.Reader, stdout, st
 
 // Run finds the command, answers --help and completion requests, runs the command and reports its error.
 func Run(env *cmdutil.Env, args []string) int {
-	env.RunAgain = Run
+	env.Main = Run
 	if len(args) > 1 && args[1] == system.CompleteCommand {
 		system.Completer{Env: env, Tree: commandTree(env)}.Complete(args[2:])
 		return 0

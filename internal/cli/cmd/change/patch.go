@@ -142,9 +142,9 @@ func (o *patchOptions) apply(ctx context.Context, ref kindnames.ObjectRef) error
 
 // printObject prints a changed object as get -o does.
 func printObject(env *cmdutil.Env, ref kindnames.ObjectRef, format string) error {
-	words := []string{"podrun", "get", kindnames.DisplayRef(ref), "-o", format}
+	words := []string{"get", kindnames.DisplayRef(ref), "-o", format}
 	if ref.Namespace != "" {
 		words = append(words, "-n", ref.Namespace)
 	}
-	return again(env, words)
+	return env.RunAgain(words...)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/podrun/podrun/internal/cli/controller"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
-	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
@@ -142,26 +140,18 @@ func (o *replaceOptions) createAgain(found []manifest.Object) error {
 		}
 		fmt.Fprintf(&text, "---\n%s\n", one)
 	}
-	remove := []string{"podrun", "delete", "--ignore-not-found", "-f", "-"}
+	remove := []string{"delete", "--ignore-not-found", "-f", "-"}
 	if o.grace >= 0 {
 		remove = append(remove, fmt.Sprintf("--grace-period=%d", o.grace))
 	}
 	inner := *o.env
 	inner.In, inner.NamespaceFlag = bytes.NewReader(text.Bytes()), ""
-	if err := again(&inner, remove); err != nil {
+	if err := inner.RunAgain(remove...); err != nil {
 		return err
 	}
 	var out strings.Builder
 	inner.In, inner.Out = bytes.NewReader(text.Bytes()), &out
-	err := again(&inner, []string{"podrun", "apply", "-f", "-"})
+	err := inner.RunAgain("apply", "-f", "-")
 	_, werr := fmt.Fprint(o.env.Out, strings.ReplaceAll(out.String(), " created\n", " replaced\n"))
 	return errors.Join(err, werr)
-}
-
-// again runs another command line. Its error has been reported.
-func again(env *cmdutil.Env, words []string) error {
-	if code := env.RunAgain(env, slices.Clone(words)); code != exitcode.OK {
-		return &exitcode.Error{Code: code}
-	}
-	return nil
 }

@@ -8,12 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
-	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/node/controlplane"
 	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
@@ -68,15 +66,6 @@ func (o *options) Validate() error {
 		return fmt.Errorf("podrun cluster takes one name, not %q", o.words)
 	}
 	return controlplane.CheckName(o.name)
-}
-
-// again runs another command of podrun.
-func (o *options) again(words ...string) error {
-	env := *o.env
-	if code := env.RunAgain(&env, slices.Concat([]string{"podrun"}, words)); code != exitcode.OK {
-		return &exitcode.Error{Code: code}
-	}
-	return nil
 }
 
 // A home is the directory of a cluster's files.

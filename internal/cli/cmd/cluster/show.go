@@ -187,7 +187,7 @@ func (o *imagesOptions) Run(context.Context) error {
 	if err := o.pullMissing(images); err != nil {
 		return err
 	}
-	return o.again(append([]string{"image", "save", "--output", o.output}, images...)...)
+	return o.env.RunAgain(append([]string{"image", "save", "--output", o.output}, images...)...)
 }
 
 func loadCommand(env *cmdutil.Env) *cli.Command {
@@ -241,5 +241,5 @@ func (o *options) pullMissing(names []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return o.again(append([]string{"pull"}, missing...)...)
+	return o.env.RunAgain(append([]string{"pull"}, missing...)...)
 }

@@ -104,7 +104,7 @@ func (o *options) start(ctx context.Context, h home, c controlplane.Cluster, atB
 	if atBoot || o.hasUnit(c) {
 		run = []string{"systemd", "install", "--now", "--sdnotify=running", h.manifest()}
 	}
-	if err := o.again(run...); err != nil {
+	if err := o.env.RunAgain(run...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(wait, defaultWait), errNotReady)
@@ -227,14 +227,14 @@ func (o *stopOptions) Run(context.Context) error {
 // its flags.
 func (o *options) stop(dirs store.Dirs, c controlplane.Cluster, down ...string) error {
 	if o.hasUnit(c) {
-		if err := o.again("systemd", "uninstall", c.Pod()); err != nil {
+		if err := o.env.RunAgain("systemd", "uninstall", c.Pod()); err != nil {
 			return err
 		}
 	}
 	if !dirs.Pod(namespace, c.Pod()).Exists() {
 		return nil
 	}
-	return o.again(append(down, "--namespace", namespace, "pod/"+c.Pod())...)
+	return o.env.RunAgain(append(down, "--namespace", namespace, "pod/"+c.Pod())...)
 }
 
 // namespace has the pods and the claims of clusters.
@@ -265,7 +265,7 @@ func (o *deleteOptions) remove(h home, dirs store.Dirs, c controlplane.Cluster) 
 	if err := o.stop(dirs, c, "down", "--grace-period=0"); err != nil {
 		return err
 	}
-	if err := o.again("delete", "--namespace", namespace, "--ignore-not-found", "pvc", "--selector", store.ClusterLabel+"="+c.Name); err != nil {
+	if err := o.env.RunAgain("delete", "--namespace", namespace, "--ignore-not-found", "pvc", "--selector", store.ClusterLabel+"="+c.Name); err != nil {
 		return err
 	}
 	path, err := o.kubeconfigPath()
@@ -310,5 +310,5 @@ func (o *logsOptions) Run(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.again("logs", "--namespace", namespace, "--all-containers", "--prefix", c.Pod())
+	return o.env.RunAgain("logs", "--namespace", namespace, "--all-containers", "--prefix", c.Pod())
 }

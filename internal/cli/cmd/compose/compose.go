@@ -3,13 +3,10 @@
 package compose
 
 import (
-	"slices"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/podrun/podrun/internal/cli/internal/cmdline"
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
-	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/manifest/compose/api"
 )
 
@@ -91,14 +88,11 @@ func (o *options) Validate() error { return nil }
 func (o *options) again(with cmdutil.Compose, command string, words ...string) error {
 	env := *o.env
 	env.Compose = with
-	line := []string{"podrun", command}
+	line := []string{command}
 	if env.NamespaceFlag != "" {
 		line = append(line, "--namespace", env.NamespaceFlag)
 	}
-	if code := env.RunAgain(&env, slices.Concat(line, words)); code != exitcode.OK {
-		return &exitcode.Error{Code: code}
-	}
-	return nil
+	return env.RunAgain(append(line, words...)...)
 }
 
 // messages returns the options for a command whose output is not the result: it goes to standard error.

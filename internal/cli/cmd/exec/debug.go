@@ -348,10 +348,10 @@ func (d *debugOptions) until(ctx context.Context, reached func(pod.State) bool) 
 
 // ended prints the output of a container that has ended, and returns its exit code.
 func (d *debugOptions) ended(ctx context.Context, end *pod.Terminated) error {
-	code := d.env.RunAgain(d.env, []string{"podrun", "logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name})
+	err := d.env.RunAgain("logs", "--namespace", d.pod.Namespace, "--container", d.container.Name, d.pod.Name)
 	switch {
-	case code != 0:
-		return &exitcode.Error{Code: code}
+	case err != nil:
+		return err
 	case end.ExitCode != 0:
 		return &exitcode.Error{Code: end.ExitCode}
 	}

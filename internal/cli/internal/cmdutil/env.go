@@ -8,9 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/podrun/podrun/image"
+	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/cli/internal/kindnames"
 	"github.com/podrun/podrun/internal/cli/internal/podclient"
 	"github.com/podrun/podrun/internal/cli/internal/podview"
@@ -65,12 +67,21 @@ type Env struct {
 
 	Changed *ChangedObjects // objects that the command changed, for -o; nil until known
 
-	RunAgain func(*Env, []string) int // runs another command line with the same streams
+	Main func(*Env, []string) int // runs a command line, and returns its exit code
 }
 
 // New returns the environment of a process of podrun.
 func New(getenv func(string) string, deps Deps, in io.Reader, out, errOut io.Writer) *Env {
 	return &Env{Getenv: getenv, In: in, Out: out, ErrOut: errOut, Deps: deps, Signals: podclient.Signals, PullBackOff: pullBackOff, WaitHintAfter: waitHintAfter, GoneTime: podclient.GoneTime}
+}
+
+// RunAgain runs another command of podrun, with the same streams. Its error, if any, is already reported.
+func (env *Env) RunAgain(words ...string) error {
+	inner := *env
+	if code := env.Main(&inner, slices.Concat([]string{"podrun"}, words)); code != exitcode.OK {
+		return &exitcode.Error{Code: code}
+	}
+	return nil
 }
 
 // Dirs returns podrun's directories.
