@@ -70,6 +70,16 @@ type NamedPort struct {
 	Port           uint16
 }
 
+// ParseAddrs parses addresses and skips other texts, such as the None of a headless Service.
+func ParseAddrs(texts ...string) (list []netip.Addr) {
+	for _, t := range texts {
+		if a, err := netip.ParseAddr(t); err == nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
 // Selects reports whether a pod is an endpoint of a Service now.
 func (s *Service) Selects(p *Pod) bool {
 	if len(s.Selector) == 0 || p.Namespace != s.Namespace || !p.Ready && !s.PublishNotReady {

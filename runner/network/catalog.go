@@ -232,7 +232,7 @@ func usedAddresses(s *services.Service) []netip.Addr {
 
 // toFixedPod returns an endpoint that an object names. inside reports whether the router leads to an address.
 func toFixedPod(s *services.Service, e pod.ServiceEndpoint, inside func(netip.Addr) bool) services.Pod {
-	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: parseAddrs([]string{e.Address}), Fixed: true}
+	p := services.Pod{Namespace: s.Namespace, Name: e.Address, Hostname: e.Hostname, Subdomain: s.Name, Ready: !e.NotReady, Addresses: services.ParseAddrs(e.Address), Fixed: true}
 	p.Outside = slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !inside(a) })
 	for _, port := range e.Ports {
 		p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
@@ -262,7 +262,7 @@ func (n *Network) outsideEndpoint(protocol string, dst netip.AddrPort) (netip.Ad
 func toServicePod(n store.Peer) services.Pod {
 	p := services.Pod{
 		Namespace: n.Namespace, Name: n.Name, Hostname: n.Hostname, Subdomain: n.Subdomain,
-		Labels: n.Labels, Ready: n.Ready, Terminating: n.Terminating, UserSpaceStack: n.Stack, ReachesCluster: n.InCluster || n.ReachesCluster, Addresses: parseAddrs(n.Addresses),
+		Labels: n.Labels, Ready: n.Ready, Terminating: n.Terminating, UserSpaceStack: n.Stack, ReachesCluster: n.InCluster || n.ReachesCluster, Addresses: services.ParseAddrs(n.Addresses...),
 	}
 	if n.InCluster {
 		p.Labels = nil // no Service of the user selects it; the cluster chooses the endpoints of its own
@@ -289,7 +289,7 @@ func toService(o *pod.Object) services.Service {
 	if o.Service.Type == pod.ServiceExternalName {
 		s.ExternalName = o.Service.ExternalName
 	} else {
-		s.Addresses = parseAddrs(o.Service.ClusterIPs)
+		s.Addresses = services.ParseAddrs(o.Service.ClusterIPs...)
 	}
 	for _, p := range o.Service.Ports {
 		s.Ports = append(s.Ports, services.Port{
@@ -297,15 +297,4 @@ func toService(o *pod.Object) services.Service {
 		})
 	}
 	return s
-}
-
-// parseAddrs parses addresses and skips other texts, such as the None of a headless Service.
-func parseAddrs(texts []string) []netip.Addr {
-	var list []netip.Addr
-	for _, t := range texts {
-		if a, err := netip.ParseAddr(t); err == nil {
-			list = append(list, a)
-		}
-	}
-	return list
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/podrun/podrun/netns/netpolicy"
 	"github.com/podrun/podrun/netns/netstack/stackproto"
 	"github.com/podrun/podrun/netns/router"
+	"github.com/podrun/podrun/netns/services"
 )
 
 // UpdatePolicies makes the router enforce the current NetworkPolicies for the user's pods. If that fails and the
@@ -155,7 +156,7 @@ func (n *Network) policyCatalog() (c netpolicy.Catalog, err error) {
 	}
 	for _, peer := range peers {
 		p := netpolicy.Pod{
-			Namespace: peer.Namespace, Name: peer.Name, Labels: peer.Labels, Addresses: parseAddrs(peer.Addresses),
+			Namespace: peer.Namespace, Name: peer.Name, Labels: peer.Labels, Addresses: services.ParseAddrs(peer.Addresses...),
 			Node: slices.Clone(node),
 		}
 		for _, a := range p.Addresses {

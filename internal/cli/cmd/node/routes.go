@@ -168,11 +168,11 @@ func (r *routes) applyServices() error {
 func toCatalog(all []node.Service) (c services.Catalog) {
 	for _, s := range all {
 		o := conversion.FromKubernetes(s.Service).Service
-		next := services.Service{Namespace: s.Namespace, Name: s.Name, Addresses: parseAddrs(o.ClusterIPs), External: parseAddrs(s.Spec.ExternalIPs),
+		next := services.Service{Namespace: s.Namespace, Name: s.Name, Addresses: services.ParseAddrs(o.ClusterIPs...), External: services.ParseAddrs(s.Spec.ExternalIPs...),
 			Affinity: time.Duration(o.AffinitySeconds) * time.Second, LocalExternal: s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal}
 		for _, i := range s.Status.LoadBalancer.Ingress {
 			if i.IPMode == nil || *i.IPMode == corev1.LoadBalancerIPModeVIP {
-				next.External = append(next.External, parseAddrs([]string{i.IP})...)
+				next.External = append(next.External, services.ParseAddrs(i.IP)...)
 			}
 		}
 		for _, p := range o.Ports {
@@ -180,7 +180,7 @@ func toCatalog(all []node.Service) (c services.Catalog) {
 		}
 		if s.Endpoints != nil {
 			for _, e := range s.Endpoints.List {
-				p := services.Pod{Name: e.Address, Addresses: parseAddrs([]string{e.Address}), Ready: true, Fixed: true, Remote: e.Remote}
+				p := services.Pod{Name: e.Address, Addresses: services.ParseAddrs(e.Address), Ready: true, Fixed: true, Remote: e.Remote}
 				for _, port := range e.Ports {
 					p.Ports = append(p.Ports, services.NamedPort{Name: port.Name, Protocol: port.Protocol, Port: uint16(port.Port)})
 				}
@@ -190,16 +190,6 @@ func toCatalog(all []node.Service) (c services.Catalog) {
 		c.Services = append(c.Services, next)
 	}
 	return c
-}
-
-// parseAddrs parses addresses and skips other texts, such as the None of a headless Service.
-func parseAddrs(texts []string) (list []netip.Addr) {
-	for _, t := range texts {
-		if a, err := netip.ParseAddr(t); err == nil {
-			list = append(list, a)
-		}
-	}
-	return list
 }
 
 // removeRoutes removes from the node's network what an earlier run with --pod-network routed has made.
