@@ -86,14 +86,15 @@ func (r *routes) Set(networks []netip.Prefix, peers []control.Peer) (unreached, 
 	if err := r.connect(n); err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
+	r.nodes = nodes
+	r.mu.Unlock()
+	unreached = errors.Join(router.RouteNodes(r.address, networks, others), r.applyServices())
 	if all := n.Others(); !slices.Equal(all, r.peers) { // Services have other endpoints then
 		r.peers = all
 		r.changed()
 	}
-	r.mu.Lock()
-	r.nodes = nodes
-	r.mu.Unlock()
-	return errors.Join(router.RouteNodes(r.address, networks, others), r.applyServices()), nil
+	return unreached, nil
 }
 
 // connect connects the router with the node's network. Without pods there is no router; the supervisor of the first
