@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,76 +38,15 @@ func (c *Container) setNetwork(value string) error {
 // publish forwards a host port: [IP:][HOST:]CONTAINER[/PROTOCOL], where both ports may be ranges. Without HOST the Pod
 // gets a free port of the machine when it starts.
 func (c *Container) publish(word string) error {
-	ports, err := parsePorts(word)
-	c.Ports, c.publishes = append(c.Ports, ports...), true
-	if slices.ContainsFunc(ports, func(p corev1.ContainerPort) bool { return p.HostPort == 0 }) {
+	p, err := podutil.ParsePublishedPort(word)
+	if err != nil {
+		return err
+	}
+	c.Ports, c.publishes = append(c.Ports, p.Ports()...), true
+	if p.HostPort == 0 {
 		c.pod.annotate(podutil.AnnotationFreeHostPorts, "true")
 	}
-	return err
-}
-
-// parsePorts parses a port, or a range of ports.
-func parsePorts(word string) (list []corev1.ContainerPort, err error) {
-	numbers, protocol, _ := strings.Cut(word, "/")
-	port := corev1.ContainerPort{Protocol: corev1.ProtocolTCP}
-	switch protocol {
-	case "", "tcp":
-	case "udp":
-		port.Protocol = corev1.ProtocolUDP
-	default:
-		return nil, fmt.Errorf("the protocol must be tcp or udp, not %q", protocol)
-	}
-	parts := strings.Split(numbers, ":")
-	n := len(parts)
-	host := ""
-	if n > 1 {
-		host = parts[n-2]
-	}
-	if n > 2 {
-		if ip := strings.Trim(strings.Join(parts[:n-2], ":"), "[]"); ip != "" {
-			address, err := netip.ParseAddr(ip)
-			if err != nil || address.Zone() != "" {
-				return nil, fmt.Errorf("%q is not an IP address", ip)
-			}
-			port.HostIP = ip
-		}
-	}
-	first, count, err := parseRange(parts[n-1])
-	if err != nil {
-		return nil, err
-	}
-	firstHost, hostCount := 0, count
-	if host != "" {
-		if firstHost, hostCount, err = parseRange(host); err != nil {
-			return nil, err
-		}
-	}
-	if count != hostCount {
-		return nil, fmt.Errorf("the ranges %s and %s have different lengths", host, parts[n-1])
-	}
-	for i := range count {
-		one := port
-		one.ContainerPort = int32(first + i)
-		if host != "" {
-			one.HostPort = int32(firstHost + i)
-		}
-		list = append(list, one)
-	}
-	return list, nil
-}
-
-// parseRange parses a port, or FIRST-LAST.
-func parseRange(text string) (first, count int, err error) {
-	from, to, isRange := strings.Cut(text, "-")
-	if !isRange {
-		to = from
-	}
-	a, err := strconv.ParseUint(from, 10, 16)
-	b, lastErr := strconv.ParseUint(to, 10, 16)
-	if err != nil || lastErr != nil || a < 1 || b < a {
-		return 0, 0, fmt.Errorf("%q is not a port: use [IP:][HOST:]CONTAINER[/udp]", text)
-	}
-	return int(a), int(b-a) + 1, nil
+	return nil
 }
 
 // hostname sets the Pod's host name; a name with dots is its whole name.

@@ -20,6 +20,7 @@ func TestParsePort(t *testing.T) {
 		"1:2/sctp":             {},
 		"host:1:2":             {},
 		"1:2:":                 {},
+		"1-2:1-2":              {},
 	} {
 		got, err := parsePort(text)
 		if (err == nil) != (want != controlplane.Port{}) || err == nil && got != want {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -121,48 +120,14 @@ func (o *createOptions) Validate() (err error) {
 
 // parsePort reads [ADDRESS:]HOST:NODE[/udp]. Without an address it is 127.0.0.1.
 func parsePort(text string) (p controlplane.Port, err error) {
-	p = controlplane.Port{HostAddress: "127.0.0.1", Protocol: "TCP"}
-	rest, protocol, given := strings.Cut(text, "/")
-	if given {
-		p.Protocol = strings.ToUpper(protocol)
+	port, err := manifest.ParsePublishedPort(text)
+	if err == nil && port.Count != 1 {
+		err = errors.New("write --port for each port of a range")
 	}
-	wrong := fmt.Errorf("%q is not [ADDRESS:]HOST:NODE[/udp], such as 8080:30080", text)
-	if p.Protocol != "TCP" && p.Protocol != "UDP" {
-		return p, wrong
+	if err != nil {
+		return p, fmt.Errorf("%q is not [ADDRESS:]HOST:NODE[/udp], such as 8080:30080: %w", text, err)
 	}
-	host, node, ok := cutLast(rest)
-	if !ok {
-		return p, wrong
-	}
-	if address, port, ok := cutLast(host); ok {
-		ip, err := netip.ParseAddr(strings.Trim(address, "[]"))
-		if err != nil {
-			return p, wrong
-		}
-		p.HostAddress, host = ip.String(), port
-	}
-	if p.Host, ok = portNumber(host); !ok {
-		return p, wrong
-	}
-	if p.Node, ok = portNumber(node); !ok {
-		return p, wrong
-	}
-	return p, nil
-}
-
-// portNumber reads the number of a port.
-func portNumber(text string) (int, bool) {
-	n, err := strconv.ParseUint(text, 10, 16)
-	return int(n), err == nil && n > 0
-}
-
-// cutLast cuts at the last colon.
-func cutLast(s string) (before, after string, found bool) {
-	i := strings.LastIndexByte(s, ':')
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
+	return controlplane.Port{HostAddress: cmp.Or(port.HostIP, "127.0.0.1"), Host: port.HostPort, Node: port.ContainerPort, Protocol: string(port.Protocol)}, nil
 }
 
 // Run implements cmdutil.Command.

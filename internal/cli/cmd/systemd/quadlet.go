@@ -18,6 +18,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/cli/unit"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/manifest/podutil"
 	"github.com/podrun/podrun/internal/manifest/quadlet"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -96,7 +97,7 @@ func checkKube(q *quadlet.Unit, docs resource.Documents) error {
 	for _, a := range q.Publish {
 		port, err := manifest.ParsePublishedPort(a.Value)
 		if err == nil && len(docs.Workloads) == 0 {
-			err = manifest.Publish(docs.Pods, []manifest.PublishedPort{port})
+			err = manifest.Publish(docs.Pods, []podutil.PublishedPort{port})
 		}
 		if err != nil {
 			fail(a, err)

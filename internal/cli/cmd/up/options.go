@@ -115,7 +115,7 @@ type runOptions struct {
 	pull                    image.PullOptions
 	pullPolicy              string // --pull
 	network                 string
-	publish                 []manifest.PublishedPort
+	publish                 []podutil.PublishedPort
 	autoUpdate              []string
 	exitCodeFrom            string
 	watch                   bool
