@@ -27,8 +27,8 @@ const bridge = "nodes"
 
 var network = netip.MustParsePrefix("10.87.0.0/24")
 
-// address returns the address of a node. The bridge has the first node's.
-func address(node int) netip.Addr { return netip.AddrFrom4([4]byte{10, 87, 0, byte(node)}) }
+// Address returns the address of a node. The bridge has the first node's.
+func Address(node int) netip.Addr { return netip.AddrFrom4([4]byte{10, 87, 0, byte(node)}) }
 
 // hardwareAddress returns the one of a node's device, which stays when the node starts again.
 func hardwareAddress(node int) []byte { return []byte{0x02, 'n', 'o', 'd', 'e', byte(node)} }
@@ -46,7 +46,7 @@ func Enter(node int) error {
 func prepare() error {
 	err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge, MTU: router.MTU, HardwareAddr: hardwareAddress(1), TxQLen: 1000}})
 	if err == nil || errors.Is(err, unix.EEXIST) {
-		err = setUp(bridge, address(1))
+		err = setUp(bridge, Address(1))
 	}
 	for _, s := range [][2]string{{"net/ipv4/ip_forward", "1"}, {"net/bridge/bridge-nf-call-iptables", "0"}} {
 		if err == nil {
@@ -141,7 +141,7 @@ func enterNetwork(node int) error {
 	if err := unix.Setns(int(inside.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("enter the network: %w", err)
 	}
-	if err := setUp(device, address(node)); err != nil {
+	if err := setUp(device, Address(node)); err != nil {
 		return err
 	}
 	var b nlbatch.Batch
@@ -149,7 +149,7 @@ func enterNetwork(node int) error {
 	if err := b.Send(); err != nil {
 		return err
 	}
-	route := &netlink.Route{Gw: address(1).AsSlice()}
+	route := &netlink.Route{Gw: Address(1).AsSlice()}
 	if err := netlink.RouteReplace(route); err != nil {
 		return fmt.Errorf("add the default route: %w", err)
 	}

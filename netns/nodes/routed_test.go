@@ -63,8 +63,8 @@ func newNodes(t *testing.T) (w *nettest.Testbed, a, b *node) {
 	a = &node{RouterBed: w.RouterBed, number: 1, ns: w.Host}
 	b = &node{RouterBed: nettest.NewRouterBed(t), number: 2, ns: newNode(t, w.Host, 2)}
 	for n, other := range map[*node]*node{a: b, b: a} {
-		n.peers = []netip.Prefix{netip.PrefixFrom(address(1), 32), netip.PrefixFrom(address(2), 32), podNetwork(other.number)}
-		n.routes = []router.NodeRoute{{Network: podNetwork(other.number), Node: address(other.number)}}
+		n.peers = []netip.Prefix{netip.PrefixFrom(Address(1), 32), netip.PrefixFrom(Address(2), 32), podNetwork(other.number)}
+		n.routes = []router.NodeRoute{{Network: podNetwork(other.number), Node: Address(other.number)}}
 		n.Pool.NodeV4, n.Pool.NodeMTU = podNetwork(n.number), router.MTU
 		n.connect(t, true)
 		n.pod, _ = n.NewPodWithTraffic(t, slot)
@@ -77,14 +77,14 @@ func (n *node) connect(t *testing.T, makes bool) {
 	t.Helper()
 	networks := []netip.Prefix{podNetwork(n.number)}
 	nettest.Do(t, n.ns, func() error {
-		made, err := n.Router.ConnectNode(address(n.number), networks)
+		made, err := n.Router.ConnectNode(Address(n.number), networks)
 		if made != makes {
 			t.Errorf("node %d: the devices were made: %v", n.number, made)
 		}
 		if err == nil && made {
 			err = n.Router.SetPeers(networks, n.peers)
 		}
-		return errors.Join(err, router.RouteNodes(address(n.number), networks, n.routes))
+		return errors.Join(err, router.RouteNodes(Address(n.number), networks, n.routes))
 	})
 }
 
@@ -139,16 +139,16 @@ func TestPodsAreRouted(t *testing.T) {
 	w, a, b := newNodes(t)
 	for _, n := range []*node{a, b} {
 		serve(t, n.pod, fmt.Sprintf("pod%d", n.number), n.podAddress(), 80)
-		serve(t, n.ns, fmt.Sprintf("node%d", n.number), address(n.number), 90)
+		serve(t, n.ns, fmt.Sprintf("node%d", n.number), Address(n.number), 90)
 	}
-	podA, podB, nodeA, nodeB := a.podAddress().String(), b.podAddress().String(), address(1).String(), address(2).String()
+	podA, podB, nodeA, nodeB := a.podAddress().String(), b.podAddress().String(), Address(1).String(), Address(2).String()
 	expect(t, "pod to a pod of another node", a.pod, b.podAddress(), 80, "pod2 "+podA)
 	expect(t, "and back", b.pod, a.podAddress(), 80, "pod1 "+podB)
 	expect(t, "node to its pod", a.ns, a.podAddress(), 80, "pod1 "+nodeA)
 	expect(t, "node to a pod of another node", b.ns, a.podAddress(), 80, "pod1 "+nodeB)
-	expect(t, "pod to its node", b.pod, address(2), 90, "node2 "+podB)
-	expect(t, "pod to another node", b.pod, address(1), 90, "node1 "+podB)
-	expect(t, "node to node", b.ns, address(1), 90, "node1 "+nodeB)
+	expect(t, "pod to its node", b.pod, Address(2), 90, "node2 "+podB)
+	expect(t, "pod to another node", b.pod, Address(1), 90, "node1 "+podB)
+	expect(t, "node to node", b.ns, Address(1), 90, "node1 "+nodeB)
 
 	remote := netip.MustParseAddr(nettest.RemoteAddr)
 	serve(t, w.Remote, "outside", remote, 90)
@@ -224,9 +224,9 @@ func TestHostPort(t *testing.T) {
 			return err
 		})
 	}
-	expect(t, "a node", b.ns, address(1), 8080, "pod1 "+address(2).String())
-	expect(t, "the node itself", a.ns, address(1), 8080, "pod1 "+address(1).String())
-	expect(t, "a pod of another node", b.pod, address(1), 8080, "pod1 "+b.podAddress().String())
+	expect(t, "a node", b.ns, Address(1), 8080, "pod1 "+Address(2).String())
+	expect(t, "the node itself", a.ns, Address(1), 8080, "pod1 "+Address(1).String())
+	expect(t, "a pod of another node", b.pod, Address(1), 8080, "pod1 "+b.podAddress().String())
 }
 
 // service returns a Service with endpoints.
@@ -247,11 +247,11 @@ func endpoint(at netip.Addr, port uint16) services.Pod {
 func apply(t *testing.T, d services.Catalog, nodes ...*node) {
 	t.Helper()
 	for _, n := range nodes {
-		addresses := []netip.Addr{address(n.number)}
+		addresses := []netip.Addr{Address(n.number)}
 		if n.number == 1 {
 			addresses = append(addresses, netip.MustParseAddr(nettest.HostAddr))
 		}
-		if err := services.ApplyToNode(n.ns, addresses, []netip.Addr{address(3 - n.number)}, d); err != nil {
+		if err := services.ApplyToNode(n.ns, addresses, []netip.Addr{Address(3 - n.number)}, d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,14 +261,14 @@ func apply(t *testing.T, d services.Catalog, nodes ...*node) {
 func TestServicesOfNodes(t *testing.T) {
 	w, a, b := newNodes(t)
 	serve(t, a.pod, "pod1", a.podAddress(), 80)
-	serve(t, a.ns, "node1", address(1), 6443)
+	serve(t, a.ns, "node1", Address(1), 6443)
 	remote := endpoint(a.podAddress(), 80)
 	remote.Remote = true // for node 2
 	local, elsewhere := service("10.96.0.30", 80, 30030, endpoint(a.podAddress(), 80)), service("10.96.0.31", 80, 30031, remote)
 	local.LocalExternal, elsewhere.LocalExternal = true, true
 	external := service("10.96.0.40", 8040, 0, endpoint(a.podAddress(), 80))
-	external.External = []netip.Addr{address(2)}
-	d := services.Catalog{Services: []services.Service{service("10.96.0.10", 80, 30010, endpoint(a.podAddress(), 80)), service("10.96.0.1", 443, 0, endpoint(address(1), 6443)),
+	external.External = []netip.Addr{Address(2)}
+	d := services.Catalog{Services: []services.Service{service("10.96.0.10", 80, 30010, endpoint(a.podAddress(), 80)), service("10.96.0.1", 443, 0, endpoint(Address(1), 6443)),
 		service("10.96.0.20", 80, 30020), local, elsewhere, external}}
 	apply(t, d, a, b)
 	vip, api := netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("10.96.0.1")
@@ -276,24 +276,24 @@ func TestServicesOfNodes(t *testing.T) {
 	expect(t, "node 2 to a Service with a pod of node 1", b.ns, vip, 80, "pod1 10.87.0.2")
 	expect(t, "node 1 to itself by a Service", a.ns, api, 443, "node1 10.87.0.1")
 	expect(t, "node 2 to node 1 by a Service", b.ns, api, 443, "node1 10.87.0.2")
-	expect(t, "a node port without a pod there", a.ns, address(2), 30010, "pod1 10.87.0.2")
-	expect(t, "a node port of the node itself", b.ns, address(2), 30010, "pod1 10.87.0.2")
-	expect(t, "a node port from a pod", b.pod, address(2), 30010, "pod1 10.87.0.2")
-	expect(t, "a node port that leads to its client", a.pod, address(1), 30010, "pod1 10.87.0.1")
+	expect(t, "a node port without a pod there", a.ns, Address(2), 30010, "pod1 10.87.0.2")
+	expect(t, "a node port of the node itself", b.ns, Address(2), 30010, "pod1 10.87.0.2")
+	expect(t, "a node port from a pod", b.pod, Address(2), 30010, "pod1 10.87.0.2")
+	expect(t, "a node port that leads to its client", a.pod, Address(1), 30010, "pod1 10.87.0.1")
 	expect(t, "a node port from outside", w.Remote, netip.MustParseAddr(nettest.HostAddr), 30010, "pod1 10.87.0.1")
-	expect(t, "an external address", a.pod, address(2), 8040, "pod1 10.87.0.1")
+	expect(t, "an external address", a.pod, Address(2), 8040, "pod1 10.87.0.1")
 	for what, to := range map[string]netip.AddrPort{
-		"a Service without endpoints": netip.MustParseAddrPort("10.96.0.20:80"), "its node port": netip.AddrPortFrom(address(2), 30020),
-		"a node port for local endpoints, which are elsewhere": netip.AddrPortFrom(address(2), 30031), "another port of a Service": netip.AddrPortFrom(vip, 81),
+		"a Service without endpoints": netip.MustParseAddrPort("10.96.0.20:80"), "its node port": netip.AddrPortFrom(Address(2), 30020),
+		"a node port for local endpoints, which are elsewhere": netip.AddrPortFrom(Address(2), 30031), "another port of a Service": netip.AddrPortFrom(vip, 81),
 	} {
 		if got, err := ask(b.ns, to.Addr(), to.Port()); !errors.Is(err, unix.ECONNREFUSED) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
 	expect(t, "the Service of these", b.ns, netip.MustParseAddr("10.96.0.31"), 80, "pod1 10.87.0.2")
-	expect(t, "a node port for local endpoints, from another node", b.ns, address(1), 30030, "pod1 10.87.0.2")
+	expect(t, "a node port for local endpoints, from another node", b.ns, Address(1), 30030, "pod1 10.87.0.2")
 	expect(t, "a node port for local endpoints, from outside", w.Remote, netip.MustParseAddr(nettest.HostAddr), 30030, "pod1 10.87.0.1")
-	expect(t, "a node port for local endpoints that leads to its client", a.pod, address(1), 30030, "pod1 10.87.0.1")
+	expect(t, "a node port for local endpoints that leads to its client", a.pod, Address(1), 30030, "pod1 10.87.0.1")
 
 	c := nettest.Connect(t, b.ns, "tcp", netip.AddrPortFrom(vip, 80).String())
 	apply(t, services.Catalog{}, a, b)
@@ -335,8 +335,8 @@ func TestJoinAgain(t *testing.T) {
 	nettest.Do(t, w.Host, func() error { return errors.Join(Enter(1), Enter(1)) })
 	newNode(t, w.Host, 2)
 	again := newNode(t, w.Host, 2)
-	serve(t, w.Host, "node1", address(1), 90)
-	expect(t, "node 2", again, address(1), 90, "node1 10.87.0.2")
+	serve(t, w.Host, "node1", Address(1), 90)
+	expect(t, "node 2", again, Address(1), 90, "node1 10.87.0.2")
 	nettest.Do(t, w.Host, func() error {
 		const cgroups = "/sys/fs/cgroup"
 		before, err := os.ReadDir(cgroups)
