@@ -64,6 +64,10 @@ func ping(ns, to string) error {
 	return nil
 }
 
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
 // leadLoopbackOut routes 127.0.0.1 to a gateway in the calling thread's network.
 func leadLoopbackOut(gateway netip.Addr) error {
 	link, err := netlink.LinkByName("eth0")

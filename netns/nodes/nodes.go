@@ -46,7 +46,7 @@ func Enter(node int) error {
 func prepare() error {
 	err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridge, MTU: router.MTU, HardwareAddr: hardwareAddress(1), TxQLen: 1000}})
 	if err == nil || errors.Is(err, unix.EEXIST) {
-		err = setUp(bridge, Address(1))
+		err = setUp(bridge, 1)
 	}
 	for _, s := range [][2]string{{"net/ipv4/ip_forward", "1"}, {"net/bridge/bridge-nf-call-iptables", "0"}} {
 		if err == nil {
@@ -62,26 +62,9 @@ func prepare() error {
 	return nil
 }
 
-// setUp brings up a device of the calling thread's network with an address in the nodes' network.
-func setUp(device string, at netip.Addr) error {
-	link, err := netlink.LinkByName(device)
-	if err != nil {
-		return fmt.Errorf("find the device %s: %w", device, err)
-	}
-	if err := procfs.WriteSysctl("net/ipv6/conf/"+device+"/disable_ipv6", "1"); err != nil {
-		return err
-	}
-	a, err := netlink.ParseAddr(netip.PrefixFrom(at, network.Bits()).String())
-	if err == nil {
-		err = netlink.AddrReplace(link, a)
-	}
-	if err != nil {
-		return fmt.Errorf("add address %s to %s: %w", at, device, err)
-	}
-	if err := netlink.LinkSetUp(link); err != nil {
-		return fmt.Errorf("bring up %s: %w", device, err)
-	}
-	return nil
+// setUp brings up a device of the calling thread's network with the address of a node.
+func setUp(device string, node int) error {
+	return router.SetUpDevice(device, netip.PrefixFrom(Address(node), network.Bits()), netlink.SCOPE_UNIVERSE)
 }
 
 // masquerade adds the rules, unless there are some.
@@ -141,7 +124,7 @@ func enterNetwork(node int) error {
 	if err := unix.Setns(int(inside.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("enter the network: %w", err)
 	}
-	if err := setUp(device, Address(node)); err != nil {
+	if err := setUp(device, node); err != nil {
 		return err
 	}
 	var b nlbatch.Batch
