@@ -131,11 +131,15 @@ func TestUnknownWords(t *testing.T) {
 		"ps -o=xml":          "podrun: unknown output format \"xml\": use wide, json, yaml, name, jsonpath=TEMPLATE, go-template=TEMPLATE or custom-columns=NAME:PATH\nhint: podrun ps --help\n",
 		"version 2":          "podrun: version accepts no arguments\nhint: podrun version --help\n",
 		"image ls x":         "podrun: image ls accepts no arguments\nhint: podrun image ls --help\n",
-		"image import x":     "podrun: image import requires a tar file and a name for the image\nhint: podrun image import --help\n",
-		"image rm":           "podrun: image rm requires the names or ids of images\nhint: podrun image rm --help\n",
-		"image pull":         "podrun: image pull requires the names of images\nhint: podrun image pull --help\n",
-		"image load":         "podrun: image load requires the files of archives\nhint: podrun image load --help\n",
-		"validate":           "podrun: validate requires the files of pods\nhint: podrun validate --help\n",
+		"cluster ls x":       "podrun: cluster ls accepts no arguments: [\"x\"]\nhint: podrun cluster ls --help\n",
+		"cluster images x":   "podrun: cluster images accepts no arguments: [\"x\"]\nhint: podrun cluster images --help\n",
+		"cluster stop a b":   "podrun: cluster stop accepts one name, not [\"a\" \"b\"]\nhint: podrun cluster stop --help\n",
+		"cluster stop " + strings.Repeat("a", 41): "podrun: \"" + strings.Repeat("a", 41) + "\" is not a valid name of a cluster: it has more than 40 characters\nhint: podrun cluster stop --help\n",
+		"image import x": "podrun: image import requires a tar file and a name for the image\nhint: podrun image import --help\n",
+		"image rm":       "podrun: image rm requires the names or ids of images\nhint: podrun image rm --help\n",
+		"image pull":     "podrun: image pull requires the names of images\nhint: podrun image pull --help\n",
+		"image load":     "podrun: image load requires the files of archives\nhint: podrun image load --help\n",
+		"validate":       "podrun: validate requires the files of pods\nhint: podrun validate --help\n",
 	} {
 		clitest.CheckResult(t, h.Run(strings.Fields(args)...), 2, "", want)
 	}

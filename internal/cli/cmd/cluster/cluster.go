@@ -45,14 +45,15 @@ const defaultName = "podrun"
 
 // options are what all subcommands have.
 type options struct {
-	env   *cmdutil.Env
-	words []string
-	name  string
+	env     *cmdutil.Env
+	command string
+	words   []string
+	name    string
 }
 
 // Complete reads the name.
 func (o *options) Complete(c *cli.Context) error {
-	o.words = c.Args().Slice()
+	o.command, o.words = "cluster "+c.Command.Name, c.Args().Slice()
 	o.name = defaultName
 	if len(o.words) > 0 {
 		o.name = o.words[0]
@@ -63,9 +64,25 @@ func (o *options) Complete(c *cli.Context) error {
 // Validate checks that there is at most a name.
 func (o *options) Validate() error {
 	if len(o.words) > 1 {
-		return fmt.Errorf("podrun cluster takes one name, not %q", o.words)
+		return o.refuse("%s accepts one name, not %q", o.command, o.words)
 	}
-	return controlplane.CheckName(o.name)
+	if err := controlplane.CheckName(o.name); err != nil {
+		return o.refuse("%w", err)
+	}
+	return nil
+}
+
+// acceptsNoArguments returns an error if there are arguments.
+func (o *options) acceptsNoArguments() error {
+	if len(o.words) > 0 {
+		return o.refuse("%s accepts no arguments: %q", o.command, o.words)
+	}
+	return nil
+}
+
+// refuse returns an error about the command line.
+func (o *options) refuse(format string, args ...any) error {
+	return cmdutil.UsageErrorf(o.command, format, args...)
 }
 
 // A home is the directory of a cluster's files.

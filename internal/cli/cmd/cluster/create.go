@@ -89,29 +89,28 @@ func (o *createOptions) Validate() (err error) {
 	if err := o.options.Validate(); err != nil {
 		return err
 	}
-	refuse := func(format string, args ...any) error { return cmdutil.UsageErrorf("cluster create", format, args...) }
 	o.wanted.Name = o.name
 	if n := o.wanted.NodeCount; n < 1 || n > controlplane.MaxNodes {
-		return refuse("--nodes must be from 1 to %d, not %d", controlplane.MaxNodes, n)
+		return o.refuse("--nodes must be from 1 to %d, not %d", controlplane.MaxNodes, n)
 	}
 	if o.wait < 0 {
-		return refuse("--wait must not be negative")
+		return o.refuse("--wait must not be negative")
 	}
 	if o.clash != "" {
-		return refuse("--%s and --config are mutually exclusive: change the file", o.clash)
+		return o.refuse("--%s and --config are mutually exclusive: change the file", o.clash)
 	}
 	if o.wanted.Version, err = controlplane.ParseVersion(o.version); err != nil {
-		return refuse("--kubernetes: %w", err)
+		return o.refuse("--kubernetes: %w", err)
 	}
 	api, err := netip.ParseAddrPort(o.api)
 	if err != nil {
-		return refuse("--api-address must be an address and a port, such as 127.0.0.1:6443, not %q", o.api)
+		return o.refuse("--api-address must be an address and a port, such as 127.0.0.1:6443, not %q", o.api)
 	}
 	o.wanted.APIAddress, o.wanted.APIPort = api.Addr().String(), int(api.Port())
 	for _, text := range o.ports {
 		p, err := parsePort(text)
 		if err != nil {
-			return refuse("--port: %w", err)
+			return o.refuse("--port: %w", err)
 		}
 		o.wanted.Ports = append(o.wanted.Ports, p)
 	}

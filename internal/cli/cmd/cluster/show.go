@@ -23,29 +23,15 @@ func lsCommand(env *cmdutil.Env) *cli.Command {
 Examples:
   podrun cluster ls
 `,
-		Action: cmdutil.Action(func() cmdutil.Command { return &lsOptions{env: env} }),
+		Action: cmdutil.Action(func() cmdutil.Command { return &lsOptions{options{env: env}} }),
 	}
 }
 
 // lsOptions are the command line of cluster ls.
-type lsOptions struct {
-	env   *cmdutil.Env
-	words []string
-}
-
-// Complete implements cmdutil.Command.
-func (o *lsOptions) Complete(c *cli.Context) error {
-	o.words = c.Args().Slice()
-	return nil
-}
+type lsOptions struct{ options }
 
 // Validate implements cmdutil.Command.
-func (o *lsOptions) Validate() error {
-	if len(o.words) > 0 {
-		return cmdutil.UsageErrorf("cluster ls", "cluster ls takes no arguments: %q", o.words)
-	}
-	return nil
-}
+func (o *lsOptions) Validate() error { return o.acceptsNoArguments() }
 
 // Run implements cmdutil.Command.
 func (o *lsOptions) Run(context.Context) error {
@@ -124,9 +110,9 @@ func (o *kubeconfigOptions) Run(context.Context) error {
 	if o.merge {
 		return o.mergeContext(c)
 	}
-	text, err := os.ReadFile(c.AdminConf())
+	text, err := adminConf(c)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
+		return err
 	}
 	return o.env.WriteSafe(text)
 }
@@ -160,17 +146,17 @@ type imagesOptions struct {
 
 // Complete implements cmdutil.Command.
 func (o *imagesOptions) Complete(c *cli.Context) error {
-	o.words, o.version, o.output, o.metrics = c.Args().Slice(), c.String("kubernetes"), c.String("output"), c.Bool("metrics-server")
-	return nil
+	o.version, o.output, o.metrics = c.String("kubernetes"), c.String("output"), c.Bool("metrics-server")
+	return o.options.Complete(c)
 }
 
 // Validate implements cmdutil.Command.
 func (o *imagesOptions) Validate() (err error) {
-	if len(o.words) > 0 {
-		return cmdutil.UsageErrorf("cluster images", "cluster images takes no arguments: %q", o.words)
+	if err := o.acceptsNoArguments(); err != nil {
+		return err
 	}
 	if o.version, err = controlplane.ParseVersion(o.version); err != nil {
-		return cmdutil.UsageErrorf("cluster images", "--kubernetes: %w", err)
+		return o.refuse("--kubernetes: %w", err)
 	}
 	return nil
 }
@@ -207,16 +193,10 @@ Examples:
 // loadOptions are the command line of cluster load.
 type loadOptions struct{ options }
 
-// Complete implements cmdutil.Command.
-func (o *loadOptions) Complete(c *cli.Context) error {
-	o.words = c.Args().Slice()
-	return nil
-}
-
 // Validate implements cmdutil.Command.
 func (o *loadOptions) Validate() error {
 	if len(o.words) == 0 {
-		return cmdutil.UsageErrorf("cluster load", "cluster load requires the names of images")
+		return o.refuse("cluster load requires the names of images")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (o *startOptions) Complete(c *cli.Context) error {
 // Validate implements cmdutil.Command.
 func (o *startOptions) Validate() error {
 	if o.wait < 0 {
-		return cmdutil.UsageErrorf("cluster start", "--wait must not be negative")
+		return o.refuse("--wait must not be negative")
 	}
 	return o.options.Validate()
 }
@@ -195,11 +195,20 @@ func (o *options) mergeContext(c controlplane.Cluster) error {
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(c.AdminConf())
+	text, err := adminConf(c)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig of the cluster: %w", err)
+		return err
 	}
 	return kubeapi.MergeKubeconfig(path, text)
+}
+
+// adminConf returns the administrator's kubeconfig.
+func adminConf(c controlplane.Cluster) ([]byte, error) {
+	text, err := os.ReadFile(c.AdminConf())
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of the cluster: %w", err)
+	}
+	return text, nil
 }
 
 func stopCommand(env *cmdutil.Env) *cli.Command {
