@@ -120,9 +120,9 @@ func (o *kubeconfigOptions) Run(context.Context) error {
 func imagesCommand(env *cmdutil.Env) *cli.Command {
 	return &cli.Command{
 		Name: "images", Usage: "list the images that a cluster needs",
-		Description: `Prints the names of the images of a control plane. --output pulls those that
-are missing, and writes all to an archive, which podrun image load reads on a
-machine without a network.
+		Description: `Prints the names of the images that a cluster needs. With --output, podrun pulls
+the images that podrun image ls does not list yet, and writes all of them to an
+archive. podrun image load reads the archive on a machine without a network.
 
 Examples:
   podrun cluster images --kubernetes 1.36.3
@@ -131,7 +131,7 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "kubernetes", Value: controlplane.DefaultVersion, Usage: "the `VERSION` of Kubernetes"},
 			&cli.BoolFlag{Name: "metrics-server", Usage: "also the image of metrics-server"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the images to this `FILE`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the images to this `FILE`, an archive"},
 		},
 		Action: cmdutil.Action(func() cmdutil.Command { return &imagesOptions{options: options{env: env}} }),
 	}

@@ -93,7 +93,7 @@ func (f *foregroundHooks) followPods(ctx context.Context, startErr error, signal
 		following.leave()
 		<-following.ended
 		for _, p := range running {
-			reportKeepsRunning(env, p)
+			reportNotRemoved(env, p)
 		}
 		return nil
 	}
@@ -116,7 +116,7 @@ func (f *foregroundHooks) followPods(ctx context.Context, startErr error, signal
 	var errs []error
 	for _, p := range running {
 		if p.RanBefore() {
-			reportKeepsRunning(env, p)
+			reportNotRemoved(env, p)
 			continue
 		}
 		if err := podclient.Remove(context.Background(), p.Pod, f.run.Launcher.Remove); err != nil {
@@ -126,8 +126,8 @@ func (f *foregroundHooks) followPods(ctx context.Context, startErr error, signal
 	return errors.Join(append(errs, exitcode.Interrupted(sig))...)
 }
 
-// reportKeepsRunning says that a pod is not removed.
-func reportKeepsRunning(env *cmdutil.Env, p *podup.Target) {
+// reportNotRemoved prints that this command leaves a pod as it is, running or ended, and which command removes the pod.
+func reportNotRemoved(env *cmdutil.Env, p *podup.Target) {
 	state := "keeps running"
 	if st, err := podview.StatusOf(p.Pod); err == nil && st.Phase.Terminal() {
 		state = "has ended"
