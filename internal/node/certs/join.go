@@ -169,8 +169,7 @@ func (o *JoinOptions) checkAuthority(bundle []byte) (pinned []byte, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the certificate authority in cluster-info of %s: %w", o.Endpoint, err)
 		}
-		sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
-		hash := "sha256:" + hex.EncodeToString(sum[:])
+		hash := KeyHash(cert)
 		if slices.ContainsFunc(o.CACertHashes, func(h string) bool { return strings.EqualFold(h, hash) }) {
 			pinned = append(pinned, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
 		}
@@ -186,6 +185,12 @@ func (o *JoinOptions) checkAuthority(bundle []byte) (pinned []byte, err error) {
 	}
 	return nil, report.New(report.Failure, "compare the address and the hash with the output of kubeadm token create --print-join-command: if they are right, another server answers",
 		"verify the certificate authority of %s: its hash is %s, not %s", o.Endpoint, strings.Join(found, " or "), strings.Join(o.CACertHashes, " or "))
+}
+
+// KeyHash returns the hash of a certificate's public key, as in JoinOptions: sha256:HEX.
+func KeyHash(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // compare reads cluster-info again, over a connection that the certificate authority certifies.

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -33,11 +35,33 @@ var metricsServer []byte
 
 // ApplyAddons applies what a cluster has from the start. It may be repeated.
 func (c Cluster) ApplyAddons(ctx context.Context, client *kubeapi.Client) error {
-	err := errors.Join(apply(ctx, client, rights), apply(ctx, client, localStorage))
+	info, err := c.clusterInfo()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(apply(ctx, client, rights), apply(ctx, client, info), apply(ctx, client, localStorage))
 	if c.MetricsServer {
 		err = errors.Join(err, apply(ctx, client, metricsServer))
 	}
 	return err
+}
+
+// clusterInfo returns the ConfigMap by which machines that join verify the API server. The controller manager adds the
+// signatures of tokens (kubeadm: cmd/kubeadm/app/phases/bootstraptoken/clusterinfo).
+func (c Cluster) clusterInfo() ([]byte, error) {
+	ca, err := os.ReadFile(c.Authority())
+	if err != nil {
+		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
+	}
+	config, err := kubeapi.ClusterKubeconfig(c.Server(), ca)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: "cluster-info"},
+		Data:       map[string]string{"kubeconfig": string(config)},
+	})
 }
 
 // apply applies the objects of a manifest, in their order, as kubectl apply --server-side does. It is for manifests that

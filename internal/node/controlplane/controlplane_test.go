@@ -100,6 +100,25 @@ func TestWithoutRegistries(t *testing.T) {
 	}
 }
 
+// TestNoNodes: a control plane without nodes of its own advertises the address of the host, and mounts nothing that only nodes need.
+func TestNoNodes(t *testing.T) {
+	c := testCluster(t)
+	c.APIAddress, c.APIPort, c.NodeCount, c.Ports = "192.0.2.1", APIPort, 0, nil
+	claims, p := load(t, c)
+	if want := []string{"podrun-dev-etcd"}; !slices.Equal(claims, want) || len(p.Spec.Containers) != 3 || len(p.Spec.Volumes) != 2 {
+		t.Errorf("claims %q, %d containers, the volumes %v", claims, len(p.Spec.Containers), p.Spec.Volumes)
+	}
+	for _, want := range []string{"--advertise-address=192.0.2.1", "--enable-aggregator-routing=true"} {
+		if !slices.Contains(p.Spec.Containers[0].Command, want) {
+			t.Errorf("the API server runs %q, without %s", p.Spec.Containers[0].Command, want)
+		}
+	}
+	read := Cluster{Name: "dev", NodeCount: 1}
+	if err := read.ReadPod(p); err != nil || read.NodeCount != 0 || read.Server() != "https://192.0.2.1:6443" {
+		t.Errorf("%+v, %v", read, err)
+	}
+}
+
 // TestNames: names that YAML takes for other values are names of clusters.
 func TestNames(t *testing.T) {
 	for _, name := range []string{"true", "1", "null"} {
@@ -118,8 +137,8 @@ func TestReadPod(t *testing.T) {
 		want   string // of the error
 	}{
 		"unchanged": {func(*corev1.Pod) {}, ""},
-		"no nodes": {func(p *corev1.Pod) {
-			p.Spec.Containers = slices.DeleteFunc(p.Spec.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, "node-") })
+		"no first node": {func(p *corev1.Pod) {
+			p.Spec.Containers = slices.DeleteFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "node-1" })
 		}, "spec.containers has no node-1"},
 		"too many nodes": {func(p *corev1.Pod) {
 			for i := range MaxNodes {
@@ -291,13 +310,19 @@ func TestAddons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (Cluster{MetricsServer: true}).ApplyAddons(t.Context(), client); err != nil {
+	c := testCluster(t)
+	c.MetricsServer = true
+	if err := c.WriteCredentials(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ApplyAddons(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(paths)
 	if got, want := slices.Compact(paths), []string{
-		"/api/v1/namespaces/kube-system/serviceaccounts", "/api/v1/namespaces/kube-system/services", "/apis/apiregistration.k8s.io/v1/apiservices", "/apis/apps/v1/namespaces/kube-system/deployments",
-		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings",
+		"/api/v1/namespaces/kube-public/configmaps", "/api/v1/namespaces/kube-system/serviceaccounts", "/api/v1/namespaces/kube-system/services", "/apis/apiregistration.k8s.io/v1/apiservices", "/apis/apps/v1/namespaces/kube-system/deployments",
+		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public/rolebindings", "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public/roles",
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings",
 		"/apis/storage.k8s.io/v1/storageclasses",
 	}; !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)

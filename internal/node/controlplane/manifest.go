@@ -5,7 +5,6 @@ package controlplane
 import (
 	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/netip"
 	"path"
@@ -34,7 +33,7 @@ const (
 	nodeNetwork  = "10.87.0.0/24"
 )
 
-// MaxNodes is how many nodes a cluster may have.
+// MaxNodes is how many nodes the pod of a cluster may have. Without any it is a control plane for other machines.
 const MaxNodes = 32
 
 // maxName is how long the name of a cluster may be: the names of its pod, nodes and claim contain it.
@@ -183,6 +182,9 @@ func (c Cluster) Claims() []string {
 	return all
 }
 
+// Authority returns the path of the certificate of the cluster's authority.
+func (c Cluster) Authority() string { return filepath.Join(c.KubernetesDir(), "pki", "ca.crt") }
+
 // AdminConf returns the path of the administrator's kubeconfig.
 func (c Cluster) AdminConf() string { return filepath.Join(c.KubernetesDir(), "admin.conf") }
 
@@ -214,7 +216,7 @@ func (c *Cluster) ReadPod(p *corev1.Pod) error {
 			c.Version = tag
 		}
 		for _, port := range container.Ports {
-			if container.Name == "kube-apiserver" && port.ContainerPort == apiPort && port.HostPort != 0 {
+			if container.Name == "kube-apiserver" && port.ContainerPort == APIPort && port.HostPort != 0 {
 				c.APIAddress, c.APIPort = port.HostIP, int(port.HostPort)
 			}
 		}
@@ -223,15 +225,15 @@ func (c *Cluster) ReadPod(p *corev1.Pod) error {
 		c.NodeCount++
 	}
 	switch {
-	case c.NodeCount == 0:
-		return errors.New("spec.containers has no node-1")
+	case has[Node{Number: c.NodeCount + 2}.Container()]:
+		return fmt.Errorf("spec.containers has no %s", Node{Number: c.NodeCount + 1}.Container())
 	case c.NodeCount > MaxNodes:
 		return fmt.Errorf("spec.containers has more than %d nodes", MaxNodes)
 	case c.APIPort == 0:
-		return fmt.Errorf("the container kube-apiserver has no hostPort for its port %d", apiPort)
+		return fmt.Errorf("the container kube-apiserver has no hostPort for its port %d", APIPort)
 	}
 	return nil
 }
 
-// apiPort is the port of the API server in its pod.
-const apiPort = 6443
+// APIPort is the port of the API server in its pod, and of the endpoint of the Service kubernetes.
+const APIPort = 6443

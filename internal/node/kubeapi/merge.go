@@ -30,6 +30,18 @@ func UserKubeconfig(name, server string, ca, certificate, key []byte) ([]byte, e
 	return data, nil
 }
 
+// ClusterKubeconfig returns a kubeconfig without a user, as the ConfigMap cluster-info has it.
+func ClusterKubeconfig(server string, ca []byte) ([]byte, error) {
+	data, err := yaml.Marshal(kubeconfig.Config{
+		Kind: "Config", APIVersion: "v1",
+		Clusters: []kubeconfig.NamedCluster{{Cluster: kubeconfig.Cluster{Server: server, CertificateAuthorityData: ca}}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
 // namedLists are the fields of a kubeconfig that are lists of entries with names.
 var namedLists = []string{"clusters", "users", "contexts"}
 

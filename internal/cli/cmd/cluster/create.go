@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +21,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/cmdutil"
 	"github.com/podrun/podrun/internal/cli/internal/resource"
 	"github.com/podrun/podrun/internal/manifest"
+	"github.com/podrun/podrun/internal/node/certs"
 	"github.com/podrun/podrun/internal/node/controlplane"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/report"
@@ -33,6 +36,7 @@ the file of $KUBECONFIG, or ~/.kube/config, as the context podrun-NAME. Images
 that are missing are pulled: podrun cluster images lists them. The nodes use the
 images of podrun image ls.
 
+--nodes 0 creates a control plane for other machines, whose podrun node join it.
 --print prints the manifest of the cluster's pod. --config takes a changed one.
 
 Examples:
@@ -40,7 +44,7 @@ Examples:
   podrun cluster create dev --nodes 3 --port 8080:30080
 `,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "nodes", Value: 1, Usage: "the `NUMBER` of nodes"},
+			&cli.IntFlag{Name: "nodes", Value: 1, Usage: "the `NUMBER` of nodes on this machine"},
 			&cli.StringFlag{Name: "kubernetes", Value: controlplane.DefaultVersion, Usage: "the `VERSION` of Kubernetes"},
 			&cli.StringFlag{Name: "config", Usage: "the manifest of the cluster's pod is in this `FILE`: a changed copy of what --print prints"},
 			&cli.StringSliceFlag{Name: "port", Aliases: []string{"p"}, Usage: "a port of the host that leads to the first node: `[ADDRESS:]HOST:NODE[/udp]`"},
@@ -90,8 +94,8 @@ func (o *createOptions) Validate() (err error) {
 		return err
 	}
 	o.wanted.Name = o.name
-	if n := o.wanted.NodeCount; n < 1 || n > controlplane.MaxNodes {
-		return o.refuse("--nodes must be from 1 to %d, not %d", controlplane.MaxNodes, n)
+	if n := o.wanted.NodeCount; n < 0 || n > controlplane.MaxNodes {
+		return o.refuse("--nodes must be from 0 to %d, not %d", controlplane.MaxNodes, n)
 	}
 	if o.wait < 0 {
 		return o.refuse("--wait must not be negative")
@@ -107,12 +111,29 @@ func (o *createOptions) Validate() (err error) {
 		return o.refuse("--api-address must be an address and a port, such as 127.0.0.1:6443, not %q", o.api)
 	}
 	o.wanted.APIAddress, o.wanted.APIPort = api.Addr().String(), int(api.Port())
+	if o.wanted.NodeCount == 0 {
+		return o.validateAlone(api)
+	}
 	for _, text := range o.ports {
 		p, err := parsePort(text)
 		if err != nil {
 			return o.refuse("--port: %w", err)
 		}
 		o.wanted.Ports = append(o.wanted.Ports, p)
+	}
+	return nil
+}
+
+// validateAlone checks the options of a control plane without nodes of its own.
+func (o *createOptions) validateAlone(api netip.AddrPort) error {
+	ip := api.Addr()
+	switch {
+	case !ip.Is4() || ip.IsLoopback() || ip.IsUnspecified() || api.Port() != controlplane.APIPort:
+		return o.refuse("--nodes 0 requires --api-address with an IPv4 address at which other machines reach this one, and the port %d, such as 192.168.1.5:%[1]d", controlplane.APIPort)
+	case len(o.ports) > 0:
+		return o.refuse("--nodes 0 and --port are mutually exclusive: a port leads to a node of this cluster")
+	case o.wanted.MetricsServer:
+		return o.refuse("--nodes 0 and --metrics-server are mutually exclusive: the API server does not reach pods of other machines")
 	}
 	return nil
 }
@@ -246,13 +267,34 @@ func (o *createOptions) create(ctx context.Context, h home, manifest []byte) (er
 	if err == nil {
 		err = o.mergeContext(o.wanted)
 	}
+	join := ""
+	if err == nil && o.wanted.NodeCount == 0 {
+		join, err = joinCommand(o.wanted)
+	}
 	if err == nil {
-		fmt.Fprintf(o.env.Out, "cluster/%s created\nkubectl --context %s get nodes\n", o.name, o.wanted.Pod())
+		fmt.Fprintf(o.env.Out, "cluster/%s created\nkubectl --context %s get nodes\n%s", o.name, o.wanted.Pod(), join)
 	}
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintf(o.env.ErrOut, "podrun: podrun cluster logs %s shows what the control plane prints; podrun cluster delete %[1]s removes the cluster\n", o.name)
 	}
 	return err
+}
+
+// joinCommand returns the command by which a machine becomes a node.
+func joinCommand(c controlplane.Cluster) (string, error) {
+	text, err := os.ReadFile(c.Authority())
+	if err != nil {
+		return "", fmt.Errorf("read the authority of the cluster: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return "", fmt.Errorf("read the authority of the cluster: %s has no certificate", c.Authority())
+	}
+	ca, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", fmt.Errorf("read the authority of the cluster: %w", err)
+	}
+	return fmt.Sprintf("podrun node join %s:%d --token TOKEN --discovery-token-ca-cert-hash %s\n", c.APIAddress, c.APIPort, certs.KeyHash(ca)), nil
 }
 
 // kubeconfigPath returns the file that kubectl changes (kubectl: the first of $KUBECONFIG).
