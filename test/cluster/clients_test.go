@@ -22,9 +22,9 @@ func (c *controlPlane) clients(t *testing.T) (all []*controlPlane) {
 		t.Fatalf("the versions of kubectl are %v, %v", paths, err)
 	}
 	for _, path := range paths {
-		client := *c
-		client.client = filepath.Base(path)
-		all = append(all, &client)
+		d := *c.developer
+		d.client = filepath.Base(path)
+		all = append(all, &controlPlane{&d, c.address, c.hash})
 	}
 	return all
 }

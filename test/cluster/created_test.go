@@ -21,18 +21,31 @@ const ownPage = "../../docs/how-to/kubernetes-of-your-own.md"
 // A developer is a user with podrun, kubectl and the images of a control plane, who creates clusters by podrun cluster.
 type developer struct {
 	*node
-	context string // of kubectl; "" is the current one
+	programs string // the directory of the programs
+	client   string // the name of kubectl among the programs
+	context  string // of kubectl; "" is the current one
 }
 
 // newDeveloper returns a user without clusters. Its clusters and pods end with t.
 func newDeveloper(t *testing.T) *developer {
 	t.Helper()
 	needPrograms(t)
-	c := &controlPlane{dir: t.TempDir(), programs: os.Getenv(programsEnv), client: defaultClient}
-	d := &developer{node: c.newNode(t, nil, "home")}
+	var h *host
+	root := t.TempDir()
+	if all := hosts(); len(all) > 0 {
+		h = all[0]
+		if err := os.Chmod(filepath.Dir(root), 0o711); err != nil { // for the users of the nodes
+			t.Fatal(err)
+		}
+	}
+	d := &developer{node: newNode(t, filepath.Join(root, "home"), h), programs: os.Getenv(programsEnv), client: "kubectl"}
 	t.Cleanup(func() {
 		for _, line := range strings.Split(strings.TrimSpace(d.podrun(t, "cluster", "ls")), "\n")[1:] {
-			d.podrun(t, "cluster", "delete", strings.Fields(line)[0])
+			name := strings.Fields(line)[0]
+			if t.Failed() {
+				showLog(t, "cluster "+name, d.podrun(t, "cluster", "logs", name))
+			}
+			d.podrun(t, "cluster", "delete", name)
 		}
 		d.nothingLeft(t)
 	})
@@ -93,12 +106,26 @@ func (d *developer) nothingLeft(t *testing.T) {
 
 func (d *developer) kubeconfig() string { return d.file(".kube/config") }
 
-// shell returns a command line of the developer.
-func (d *developer) shell(line string) *exec.Cmd {
-	cmd := d.prepare(exec.Command("sh", "-c", line))
+// clusterFile returns the path of a file of the cluster podrun.
+func (d *developer) clusterFile(name string) string {
+	return filepath.Join(d.file("data/podrun/clusters/podrun"), name)
+}
+
+// newNode returns a node beside the developer's home, which has not joined a cluster yet.
+func (d *developer) newNode(t *testing.T, h *host, name string) *node {
+	t.Helper()
+	return newNode(t, filepath.Join(filepath.Dir(d.dir), name), h)
+}
+
+// program returns a call of a program in the developer's home, with the clusters in KUBECONFIG.
+func (d *developer) program(path string, args ...string) *exec.Cmd {
+	cmd := d.prepare(exec.Command(path, args...))
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+d.kubeconfig(), "PATH="+filepath.Dir(os.Getenv(podrunEnv))+":"+d.programs+":"+os.Getenv("PATH"))
 	return cmd
 }
+
+// shell returns a command line of the developer.
+func (d *developer) shell(line string) *exec.Cmd { return d.program("sh", "-c", line) }
 
 // freePort returns a port of the host that nothing uses.
 func freePort(t *testing.T) string {
@@ -111,20 +138,19 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
-// kubectl runs kubectl in the developer's context, and returns its standard output.
+// kubectl runs kubectl in the developer's context, or as --kubeconfig specifies, and returns its standard output. It fails t if
+// kubectl fails.
 func (d *developer) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	return run(t, d.kubectlCommand(args...))
 }
 
+// kubectlCommand returns a call of kubectl, which may fail.
 func (d *developer) kubectlCommand(args ...string) *exec.Cmd {
-	cmd := d.shell(`exec kubectl "$@"`)
-	cmd.Args = append(cmd.Args, "kubectl")
 	if d.context != "" {
-		cmd.Args = append(cmd.Args, "--context="+d.context)
+		args = append([]string{"--context=" + d.context}, args...)
 	}
-	cmd.Args = append(cmd.Args, args...)
-	return cmd
+	return d.program(filepath.Join(d.programs, d.client), args...)
 }
 
 // apply creates or changes the objects of a manifest.
@@ -135,14 +161,27 @@ func (d *developer) apply(t *testing.T, manifest string) {
 	run(t, cmd)
 }
 
+// readOwnPage returns the blocks of ownPage.
+func readOwnPage(t *testing.T) []howto.Block {
+	t.Helper()
+	return howto.Read(t, ownPage, map[string]string{
+		"Type:": "type", "A Deployment with its Service and data, `web.yaml`": "web.yaml",
+		"On this machine:": "control plane", "`token.yaml`,": "token.yaml", "On each of the others:": "node",
+	})
+}
+
 // TestOwnCluster: the commands of the page do what it says.
 func TestOwnCluster(t *testing.T) {
 	d := newDeveloper(t)
 	d.importImage(t, "localhost/web:1")
 	starts := 0
-	for _, b := range howto.Read(t, ownPage, map[string]string{"Type:": "type", "A Deployment with its Service and data, `web.yaml`": "web.yaml"}) {
-		if b.Where != "type" {
+	for _, b := range readOwnPage(t) {
+		switch b.Where {
+		case "web.yaml":
 			writeFile(t, d.file(b.Where), []byte(b.Text()))
+			continue
+		case "type":
+		default: // TestNode
 			continue
 		}
 		for _, line := range b.Lines {
@@ -297,7 +336,9 @@ func TestClusters(t *testing.T) {
 		message string
 	}{
 		{[]string{"create", "Dev"}, `"Dev" is not a valid name of a cluster`},
-		{[]string{"create", "dev", "--nodes", "0"}, "--nodes must be from 1 to 32, not 0"},
+		{[]string{"create", "dev", "--nodes", "33"}, "--nodes must be from 0 to 32, not 33"},
+		{[]string{"create", "dev", "--nodes", "0"}, "--nodes 0 requires --api-address"},
+		{[]string{"create", "dev", "--nodes", "0", "--api-address", "192.0.2.1:6443", "--metrics-server"}, "--nodes 0 and --metrics-server are mutually exclusive"},
 		{[]string{"create", "dev", "--kubernetes", "1.20.1"}, "older than 1.34"},
 		{[]string{"create", "dev", "--port", "80"}, `"80" is not [ADDRESS:]HOST:NODE[/udp]`},
 		{[]string{"create", "dev", "--api-address", "6443"}, "--api-address must be an address and a port"},

@@ -72,7 +72,6 @@ func TestFlux(t *testing.T) {
 func startFluxPage(t *testing.T) *fluxPage {
 	t.Helper()
 	c := startControlPlane(t)
-	c.permitNetwork(t)
 	c.startRegistry(t, registry)
 	f := &fluxPage{controlPlane: c, blocks: howto.ReadFleet(t)}
 	f.workstation, f.box = c.newNode(t, nil, "workstation"), c.newNode(t, nil, "box")
@@ -96,14 +95,14 @@ func startFluxPage(t *testing.T) *fluxPage {
 }
 
 // startRegistry starts a registry, which has no TLS, at an address.
-func (c *controlPlane) startRegistry(t *testing.T, address string) {
+func (d *developer) startRegistry(t *testing.T, address string) {
 	t.Helper()
-	config := c.file("registry.yml")
-	writeFile(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\n", c.file("registry"), address))
-	cmd := exec.Command("docker-registry", "serve", config)
-	cmd.Dir, cmd.Env = c.dir, append(c.env(), "OTEL_TRACES_EXPORTER=none")
-	c.processes = append(c.processes, startProcess(t, cmd, c.file("registry.log")))
-	c.waitFor(t, "the registry", func() bool {
+	config := d.file("registry.yml")
+	writeFile(t, config, fmt.Appendf(nil, "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\n", d.file("registry"), address))
+	cmd := d.program("docker-registry", "serve", config)
+	cmd.Env = append(cmd.Env, "OTEL_TRACES_EXPORTER=none")
+	startProcess(t, cmd, d.file("registry.log"))
+	d.waitFor(t, "the registry", func() bool {
 		answer, err := http.Get("http://" + address + "/v2/")
 		if err != nil {
 			return false
@@ -140,9 +139,9 @@ func (c *controlPlane) startFlux(t *testing.T) {
 		"source-controller":    {"--storage-path", artifacts, "--storage-addr", storage, "--storage-adv-addr", storage, "--health-addr", "127.0.0.1:9440"},
 		"kustomize-controller": {"--health-addr", "127.0.0.1:9441"},
 	} {
-		cmd := exec.Command(filepath.Join(programs, program), append(args, "--metrics-addr", "0")...)
-		cmd.Dir, cmd.Env = c.dir, append(c.env(), "RUNTIME_NAMESPACE="+fluxNamespace, "TMPDIR="+c.dir)
-		c.processes = append(c.processes, startProcess(t, cmd, c.file(program+".log")))
+		cmd := c.program(filepath.Join(programs, program), append(args, "--metrics-addr", "0")...)
+		cmd.Env = append(cmd.Env, "RUNTIME_NAMESPACE="+fluxNamespace, "TMPDIR="+c.dir)
+		startProcess(t, cmd, c.file(program+".log"))
 	}
 }
 
@@ -164,8 +163,8 @@ func (f *fluxPage) onWorkstation(t *testing.T, commands string) {
 // onServer runs commands of the page as the cluster's administrator, which must succeed, and returns their output.
 func (f *fluxPage) onServer(t *testing.T, commands string) string {
 	t.Helper()
-	cmd := exec.Command("sh", "-exc", commands)
-	cmd.Dir, cmd.Env = f.workstation.dir, append(f.env(), "PATH="+f.programs+":"+os.Getenv("PATH"))
+	cmd := f.program("sh", "-exc", commands)
+	cmd.Dir = f.workstation.dir
 	return run(t, cmd)
 }
 

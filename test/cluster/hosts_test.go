@@ -4,12 +4,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/user"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,21 +20,21 @@ const (
 // A host has a user and a network of its own, which have its name.
 type host struct{ name, address string }
 
-// own gives a file to the host's user.
-func (h *host) own(path string) error {
-	if h == nil {
-		return nil
+// hosts returns the hosts. The first one is the host of the control plane, the others can join it.
+func hosts() (all []*host) {
+	for _, field := range strings.Fields(os.Getenv(hostsEnv)) {
+		name, address, _ := strings.Cut(field, "=")
+		all = append(all, &host{name, address})
 	}
-	u, err := user.Lookup(h.name)
-	if err != nil {
-		return err
+	return all
+}
+
+// own gives a file or a directory, with everything below it, to the host's user.
+func (h *host) own(t *testing.T, path string) {
+	t.Helper()
+	if h != nil {
+		run(t, exec.Command("chown", "-R", h.name+":", path))
 	}
-	uid, err1 := strconv.Atoi(u.Uid)
-	gid, err2 := strconv.Atoi(u.Gid)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	return os.Chown(path, uid, gid)
 }
 
 // command returns a call of a program on the host, by its user.
@@ -57,8 +53,8 @@ func (h *host) setLink(t *testing.T, state string) {
 	run(t, exec.Command("ip", "-n", h.name, "link", "set", "eth0", state))
 }
 
-// startHosts starts a control plane, and returns the hosts that can join it. At most one args is given.
-func startHosts(t *testing.T, args ...arguments) (c *controlPlane, hosts []*host) {
+// needHosts skips t where there are no hosts. It returns a user of the control plane's, and the hosts that can join it.
+func needHosts(t *testing.T) (d *developer, others []*host) {
 	t.Helper()
 	testenv.NeedVM(t, func() error {
 		if os.Getenv(hostsEnv) == "" {
@@ -66,26 +62,19 @@ func startHosts(t *testing.T, args ...arguments) (c *controlPlane, hosts []*host
 		}
 		return nil
 	})
-	c = startControlPlane(t, args...)
-	if err := os.Chmod(filepath.Dir(c.dir), 0o711); err != nil { // for the users of the nodes
-		t.Fatal(err)
-	}
+	d = newDeveloper(t)
 	t.Cleanup(func() { // after the pods have ended
-		c.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(wireguardProcesses(t)) == 0 })
+		d.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(processes(t, "podrun-wireguard")) == 0 })
 	})
-	for _, field := range strings.Fields(os.Getenv(hostsEnv)) {
-		name, address, _ := strings.Cut(field, "=")
-		hosts = append(hosts, &host{name, address})
-	}
-	return c, hosts
+	return d, hosts()[1:]
 }
 
 // TestHosts: the nodes of a cluster are three hosts with a user each.
 func TestHosts(t *testing.T) {
-	c, hosts := startHosts(t)
-	c.permitNetwork(t)
+	d, others := needHosts(t)
+	c := d.startControlPlane(t)
 	nodes := map[string]*node{}
-	for _, h := range hosts {
+	for _, h := range others {
 		nodes[h.name] = c.startNodeOn(t, h, h.name, "--pod-network", "wireguard")
 	}
 	c.kubectl(t, "wait", "--for=condition=NetworkUnavailable=False", "nodes", "--all", "--timeout="+timeout.String())
@@ -157,10 +146,7 @@ func testAway(t *testing.T, c *controlPlane, nodes map[string]*node) {
 		}
 	}
 	before := c.containerIDs(t)
-	server := c.process("kube-apiserver")
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	resume := stopAPIServer(t)
 	for end := time.Now().Add(away); time.Now().Before(end); time.Sleep(time.Second) {
 		for name, n := range nodes {
 			if got := n.podrun(t, "get", "pods", "-o", "jsonpath={.items[*].status.phase}{.items[*].status.containerStatuses[*].restartCount}"); got != "Running Running0 0" {
@@ -168,9 +154,7 @@ func testAway(t *testing.T, c *controlPlane, nodes map[string]*node) {
 			}
 		}
 	}
-	if err := server.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	resume()
 	c.kubectl(t, "wait", "--for=condition=Ready", "nodes", "--all", "--timeout="+timeout.String())
 	c.kubectl(t, "rollout", "status", "deployment/spread", "--timeout="+timeout.String())
 	for container, id := range c.containerIDs(t) {

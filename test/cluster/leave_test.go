@@ -3,7 +3,6 @@ package cluster
 import (
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -27,7 +26,6 @@ spec:
 // does.
 func TestLeave(t *testing.T) {
 	c := startControlPlane(t)
-	c.permitNetwork(t)
 	n := c.startNode(t, "attic")
 	const own = `{apiVersion: v1, kind: Pod, metadata: {name: own}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "` + image + `", command: [sleep, "1000"]}]}}`
 	up := n.command("up", "-d", "-f", "-")
@@ -67,11 +65,7 @@ func TestLeave(t *testing.T) {
 	other := c.startNode(t, "cellar")
 	c.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
 	other.killAgent(t)
-	server := c.process("kube-apiserver")
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer server.Signal(syscall.SIGCONT)
+	defer stopAPIServer(t)()
 	if got := other.podrun(t, "node", "leave", "--force"); !strings.Contains(got, "kubectl delete node cellar\n") {
 		t.Errorf("leave --force: %s", got)
 	}

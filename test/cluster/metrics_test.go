@@ -31,15 +31,22 @@ func (c *controlPlane) startMetricsServer(t *testing.T) {
 	c.kubectl(t, "apply", "-f", filepath.Join(c.programs, "metrics-server.yaml"))
 	c.apply(t, fmt.Sprintf(metricsService, c.address))
 	token := strings.TrimSpace(c.kubectl(t, "create", "token", "metrics-server", "-n", "kube-system"))
-	config := c.writeUserKubeconfig(t, "metrics-server", fmt.Sprintf("token: %q", token))
+	config := c.file("metrics-server.kubeconfig")
+	writeFile(t, config, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+clusters: [{name: cluster, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: user, user: {token: %q}}]
+contexts: [{name: context, context: {cluster: cluster, user: user}}]
+current-context: context
+`, c.server(), c.authority(), token))
 	c.waitFor(t, "the node requests a certificate", func() bool {
 		request := c.kubectl(t, "get", "csr", "--field-selector", "spec.signerName=kubernetes.io/kubelet-serving", "-o", "name")
 		return request != "" && c.kubectlCommand("certificate", "approve", strings.TrimSpace(request)).Run() == nil
 	})
-	c.start(t, "metrics-server", "--bind-address", c.address, "--secure-port", "4443", "--cert-dir", c.dir,
+	startProcess(t, c.program(filepath.Join(c.programs, "metrics-server"), "--bind-address", c.address, "--secure-port", "4443", "--cert-dir", c.dir,
 		"--kubeconfig", config, "--authentication-kubeconfig", config, "--authorization-kubeconfig", config,
-		"--kubelet-use-node-status-port", "--kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname", "--kubelet-certificate-authority", c.file("ca.crt"),
-		"--metric-resolution", "10s", "--kubelet-request-timeout", "9s")
+		"--kubelet-use-node-status-port", "--kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname", "--kubelet-certificate-authority", c.authority(),
+		"--metric-resolution", "10s", "--kubelet-request-timeout", "9s"), c.file("metrics-server.log"))
 }
 
 // testTop: kubectl top prints what the node and its pods use.

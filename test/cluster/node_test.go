@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -19,10 +18,9 @@ const (
 // A node is a host that podrun node has joined to a cluster. It has directories of its own, so that several nodes
 // fit on one host.
 type node struct {
-	*controlPlane
 	t         *testing.T // the agent runs until it ends
 	name, dir string
-	host      *host // nil: the host and the user of the control plane
+	host      *host // nil: the host and the user of the test
 	args      []string
 	agent     *process
 }
@@ -38,7 +36,7 @@ func (c *controlPlane) startNodeOn(t *testing.T, h *host, name string, args ...s
 	t.Helper()
 	n := c.newNode(t, h, name)
 	n.importImage(t, image)
-	n.podrun(t, "node", "join", c.address+":6443", "--token", token, "--discovery-token-ca-cert-hash", publicKeyHash(c.ca.certificate), "--node-name", name)
+	n.podrun(t, "node", "join", c.address+":6443", "--token", token, "--discovery-token-ca-cert-hash", c.hash, "--node-name", name)
 	n.args = append([]string{"node", "--port", "0"}, args...)
 	n.startAgent()
 	c.kubectl(t, "wait", "--for=create", "node/"+name, "--timeout="+timeout.String())
@@ -47,17 +45,15 @@ func (c *controlPlane) startNodeOn(t *testing.T, h *host, name string, args ...s
 }
 
 // newNode returns a node that has not joined yet. Its pods end with t.
-func (c *controlPlane) newNode(t *testing.T, h *host, name string) *node {
+func newNode(t *testing.T, dir string, h *host) *node {
 	t.Helper()
-	n := &node{controlPlane: c, t: t, name: name, dir: filepath.Join(c.dir, name), host: h}
+	n := &node{t: t, name: filepath.Base(dir), dir: dir, host: h}
 	for _, dir := range []string{n.dir, n.file("run")} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.own(dir); err != nil {
-			t.Fatal(err)
-		}
 	}
+	h.own(t, n.dir)
 	t.Cleanup(func() { // after the agent has ended, whose cleanup is later
 		run(t, n.command("down", "--all", "-A", "--grace-period", "0"))
 	})
@@ -178,7 +174,7 @@ func TestNode(t *testing.T) {
 	t.Run("agent", func(t *testing.T) { testAgentKilled(t, c, n) })
 	t.Run("offline", func(t *testing.T) { testOffline(t, c, n) })
 	t.Run("changes", func(t *testing.T) { testChanges(t, c) })
-	t.Run("refused joins", func(t *testing.T) { testRefusedJoins(t, n) })
+	t.Run("refused joins", func(t *testing.T) { testRefusedJoins(t, c, n) })
 	t.Run("admission", func(t *testing.T) { testAdmission(t, c) })
 	t.Run("local pods", func(t *testing.T) { testLocalPods(t, c, n) })
 	t.Run("delete", func(t *testing.T) { testDelete(t, c, n) })
@@ -195,7 +191,7 @@ func testObjects(t *testing.T, c *controlPlane) {
 // testToken: the pod has a token of its ServiceAccount, bound to it.
 func testToken(t *testing.T, c *controlPlane) {
 	token := c.kubectl(t, "exec", "deployment/web", "--", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
-	if got := c.kubectl(t, "auth", "whoami", "--token="+token, "--kubeconfig=/dev/null", "--server="+c.server(), "--certificate-authority="+c.file("ca.crt"), "-o", "jsonpath={.status.userInfo.username}"); got != "system:serviceaccount:default:default" {
+	if got := c.kubectl(t, "auth", "whoami", "--token="+token, "--kubeconfig=/dev/null", "--server="+c.server(), "--certificate-authority="+c.authority(), "-o", "jsonpath={.status.userInfo.username}"); got != "system:serviceaccount:default:default" {
 		t.Errorf("the token is of %q", got)
 	}
 }
@@ -223,18 +219,12 @@ func testOffline(t *testing.T, c *controlPlane, n *node) {
 	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: flaky}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: "`+image+`", command: [sh, -c, "until [ -e /tmp/end ]; do sleep 0.1; done; rm /tmp/end"]}]}}`)
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/flaky", "--timeout="+timeout.String())
 	before := c.containerIDs(t)
-	server := c.process("kube-apiserver")
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer server.Signal(syscall.SIGCONT)
+	resume := stopAPIServer(t)
 	n.podrun(t, "exec", "flaky", "--", "touch", "/tmp/end")
 	c.waitFor(t, "the container runs again", func() bool {
 		return n.podrun(t, "get", "pod", "flaky", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.phase}") == "1 Running"
 	})
-	if err := server.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	resume()
 	c.kubectl(t, "wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "pod/flaky", "--timeout="+timeout.String())
 	for container, id := range c.containerIDs(t) {
 		if was := before[container]; was != id && container != "flaky/main" {
@@ -265,8 +255,8 @@ func testChanges(t *testing.T, c *controlPlane) {
 }
 
 // testRefusedJoins: a host joins one cluster, and only with the cluster's secrets.
-func testRefusedJoins(t *testing.T, n *node) {
-	hash := publicKeyHash(n.ca.certificate)
+func testRefusedJoins(t *testing.T, c *controlPlane, n *node) {
+	hash := c.hash
 	wrong := "sha256:" + strings.Repeat("0", 64)
 	for _, tc := range []struct{ token, hash, home, message string }{
 		{token, wrong, "other", "its hash is " + hash + ", not " + wrong},
@@ -274,7 +264,7 @@ func testRefusedJoins(t *testing.T, n *node) {
 		{tokenID + ".zzzzzzzzzzzzzzzz", hash, "other", "its signature is not by the token"},
 		{token, hash, "data", "another podrun node of this user is running"},
 	} {
-		cmd := n.command("node", "join", n.address+":6443", "--token", tc.token, "--discovery-token-ca-cert-hash", tc.hash)
+		cmd := n.command("node", "join", c.address+":6443", "--token", tc.token, "--discovery-token-ca-cert-hash", tc.hash)
 		cmd.Env = append(cmd.Env, "XDG_DATA_HOME="+n.file(tc.home))
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), tc.message) {
 			t.Errorf("join: %v, not %q:\n%s", err, tc.message, out)

@@ -1,14 +1,16 @@
 package cluster
 
 import (
+	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/podrun/podrun/internal/node/controlplane"
 	"github.com/podrun/podrun/test/internal/howto"
 )
 
@@ -22,30 +24,48 @@ const (
 	pageInstall   = "podrun systemd install-node --now -- "
 )
 
-// twoAuthorities makes the control plane like k3s's: the certificate authority that clients verify the API server
-// with is not the authority of its own client certificate, and it verifies the certificates of nodes.
-var twoAuthorities = arguments{"kube-apiserver": {"--client-ca-file", "clients.crt", "--kubelet-certificate-authority", "ca.crt",
-	"--kubelet-client-certificate", "clients/apiserver.crt", "--kubelet-client-key", "clients/apiserver.key"}}
+// twoAuthorities makes the authority of a control plane that is like k3s's, before it starts: the certificate authority that
+// clients verify the API server with is not the authority of its own client certificate, and it verifies the certificates of nodes.
+func (d *developer) twoAuthorities(t *testing.T) arguments {
+	t.Helper()
+	c := controlplane.Cluster{Name: "podrun", Dir: d.clusterFile("")}
+	clients := controlplane.Cluster{Name: "clients", Dir: filepath.Join(c.KubernetesDir(), "clients")}
+	if err := errors.Join(c.WriteCredentials(time.Now()), clients.WriteCredentials(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(c.KubernetesDir(), "clients.crt"), []byte(readFile(t, clients.Authority())+readFile(t, c.Authority())))
+	d.host.own(t, filepath.Dir(c.Dir))
+	const client = "/etc/kubernetes/clients/kubernetes/pki/apiserver-kubelet-client"
+	return arguments{"kube-apiserver": {"--client-ca-file=/etc/kubernetes/clients.crt", "--kubelet-certificate-authority=/etc/kubernetes/pki/ca.crt",
+		"--kubelet-client-certificate=" + client + ".crt", "--kubelet-client-key=" + client + ".key"}}
+}
 
 // TestHostsPage: the commands of the page lead to a cluster of three hosts.
 func TestHostsPage(t *testing.T) {
+	// What the page permits is not permitted before.
+	forbid := []string{"delete", "clusterrolebinding/podrun-nodes", "clusterrolebinding/podrun-peers", "clusterrole/podrun-peers"}
 	t.Run("kubeadm", func(t *testing.T) {
-		c, hosts := startHosts(t)
-		testPage(t, c, hosts, "kubeadm")
+		d, others := needHosts(t)
+		c := d.startControlPlane(t)
+		c.kubectl(t, forbid...)
+		testPage(t, c, others, "kubeadm")
 	})
 	t.Run("k3s", func(t *testing.T) {
-		c, hosts := startHosts(t, twoAuthorities)
-		c.forbidJoining(t)
-		testPage(t, c, hosts, "k3s")
+		d, others := needHosts(t)
+		c := d.startControlPlane(t, d.twoAuthorities(t))
+		c.kubectl(t, append(forbid, "clusterrolebinding/kubeadm:kubelet-bootstrap", "clusterrolebinding/kubeadm:node-autoapprove-bootstrap",
+			"clusterrolebinding/kubeadm:node-autoapprove-certificate-rotation")...)
+		c.kubectl(t, "delete", "configmap", "cluster-info", "-n", "kube-public")
+		testPage(t, c, others, "k3s")
 	})
 }
 
 // testPage runs the commands of the page for one kind of control plane.
 func testPage(t *testing.T, c *controlPlane, hosts []*host, kind string) {
 	blocks := readPage(t, kind)
-	r := &reader{controlPlane: c, home: t.TempDir()}
+	r := &reader{controlPlane: c}
 	manifest := blocks[slices.IndexFunc(blocks, func(b howto.Block) bool { return b.Where == "web.yaml" })].Text()
-	writeFile(t, filepath.Join(r.home, "web.yaml"), []byte(manifest))
+	writeFile(t, c.file("web.yaml"), []byte(manifest))
 	image := regexp.MustCompile(`image: (\S+)`).FindStringSubmatch(manifest)[1]
 	for _, h := range hosts {
 		n := c.newNode(t, h, h.name)
@@ -86,7 +106,6 @@ func readPage(t *testing.T, kind string) []howto.Block {
 // A reader does what the page says.
 type reader struct {
 	*controlPlane
-	home      string // of the administrator
 	nodes     []*node
 	arguments string // that kubeadm token create has printed
 	output    string // of the last command on the server
@@ -112,20 +131,15 @@ func (r *reader) runOnServer(t *testing.T, line string) {
 			return strings.Count(r.kubectl(t, "get", "csr", "--field-selector", "spec.signerName=kubernetes.io/kubelet-serving", "-o", "name"), "\n") == len(r.nodes)
 		})
 	}
-	command := func() *exec.Cmd {
-		cmd := exec.Command("sh", "-c", line)
-		cmd.Dir, cmd.Env = r.home, append(r.env(), "PATH="+r.programs+":"+os.Getenv("PATH"))
-		return cmd
-	}
 	if strings.HasPrefix(line, "kubectl exec ") { // the host of the pod may learn the Service's endpoints a moment later
-		r.waitFor(t, line, func() bool { return command().Run() == nil })
+		r.waitFor(t, line, func() bool { return r.shell(line).Run() == nil })
 	}
-	r.output = run(t, command())
+	r.output = run(t, r.shell(line))
 	t.Logf("%s\n%s", line, r.output)
 	if program == "kubeadm" {
 		r.arguments = strings.TrimSpace(strings.TrimPrefix(r.output, "kubeadm join "))
 		id := regexp.MustCompile(`--token (\w+)\.`).FindStringSubmatch(r.arguments)[1]
-		r.kubectl(t, "wait", "--for=jsonpath={.data.jws-kubeconfig-"+id+"}", "configmap/cluster-info", "-n", "kube-public", "--timeout="+timeout.String())
+		r.waitForToken(t, id)
 	}
 }
 
@@ -137,10 +151,8 @@ func (r *reader) copyToNode(t *testing.T, words []string) {
 		t.Fatalf("%s: %v", pagePath, words)
 	}
 	path := r.nodes[i].file(words[1])
-	writeFile(t, path, []byte(readFile(t, filepath.Join(r.home, words[1]))))
-	if err := r.nodes[i].host.own(path); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, path, []byte(readFile(t, r.file(words[1]))))
+	r.nodes[i].host.own(t, path)
 }
 
 // runOnNode runs a command of the page as the user of a node. Instead of the unit, it runs what the unit does.

@@ -3,8 +3,6 @@ package cluster
 import (
 	"net/netip"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,9 +34,8 @@ spec:
 // TestPodNetwork: pods of two nodes reach each other, whatever happens to the agents.
 func TestPodNetwork(t *testing.T) {
 	c := startControlPlane(t)
-	c.permitNetwork(t)
 	t.Cleanup(func() { // after the pods have ended
-		c.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(wireguardProcesses(t)) == 0 })
+		c.waitFor(t, "the WireGuard processes end with the pods", func() bool { return len(processes(t, "podrun-wireguard")) == 0 })
 	})
 	attic := c.startNode(t, "attic", "--pod-network", "wireguard")
 	cellar := c.startNode(t, "cellar", "--pod-network", "wireguard", "--wireguard-port", "51821")
@@ -70,10 +67,10 @@ func TestPodNetwork(t *testing.T) {
 	if out, err := attic.command("exec", "client", "--", "sh", "-c", request("client", server)).CombinedOutput(); err != nil {
 		t.Errorf("without agents: %v\n%s", err, out)
 	}
-	before := wireguardProcesses(t)
+	before := processes(t, "podrun-wireguard")
 	attic.startAgent()
 	cellar.startAgent()
-	c.waitFor(t, "the next agents use the same processes", func() bool { return reaches() && len(wireguardProcesses(t)) == len(before) })
+	c.waitFor(t, "the next agents use the same processes", func() bool { return reaches() && len(processes(t, "podrun-wireguard")) == len(before) })
 	for _, pid := range before {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err) // the last agent started it
@@ -117,23 +114,4 @@ func (c *controlPlane) podIP(t *testing.T, pod, node string) string {
 		t.Fatalf("pod %s has the address %q, not one of %s", pod, ip, network)
 	}
 	return ip
-}
-
-// wireguardProcesses returns the processes that connect routers with other nodes.
-func wireguardProcesses(t *testing.T) (pids []int) {
-	t.Helper()
-	list, err := filepath.Glob("/proc/[0-9]*/comm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range list {
-		if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == "podrun-wireguard"[:15] {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

@@ -48,12 +48,12 @@ func TestPressure(t *testing.T) {
 	c := startControlPlane(t)
 	n := c.startNode(t, "attic")
 	t.Run("memory", func(t *testing.T) {
-		testPressure(t, n, "memory.available<"+strconv.FormatInt(memoryTotal(t)-1<<20, 10), "MemoryPressure", "memory-pressure", "memory", "Pod was rejected: The node had condition: [MemoryPressure]. ")
+		testPressure(t, c, n, "memory.available<"+strconv.FormatInt(memoryTotal(t)-1<<20, 10), "MemoryPressure", "memory-pressure", "memory", "Pod was rejected: The node had condition: [MemoryPressure]. ")
 	})
 	t.Run("disk", func(t *testing.T) {
-		testPressure(t, n, "nodefs.available<99.9%", "DiskPressure", "disk-pressure", "ephemeral-storage", "Pod was rejected: The node had condition: [DiskPressure]. ")
+		testPressure(t, c, n, "nodefs.available<99.9%", "DiskPressure", "disk-pressure", "ephemeral-storage", "Pod was rejected: The node had condition: [DiskPressure]. ")
 	})
-	t.Run("devices", func(t *testing.T) { testDevices(t, n) })
+	t.Run("devices", func(t *testing.T) { testDevices(t, c, n) })
 	t.Run("claims", func(t *testing.T) { testResourceClaims(t, c) })
 }
 
@@ -76,28 +76,28 @@ func (n *node) restartAgent(t *testing.T, args ...string) {
 	n.startAgent()
 }
 
-func testPressure(t *testing.T, n *node, threshold, condition, taint, resource, rejection string) {
-	n.apply(t, pressed)
-	n.kubectl(t, "wait", "--for=condition=Ready", "pod/light", "pod/heavy", "pod/critical", "--timeout="+timeout.String())
+func testPressure(t *testing.T, c *controlPlane, n *node, threshold, condition, taint, resource, rejection string) {
+	c.apply(t, pressed)
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/light", "pod/heavy", "pod/critical", "--timeout="+timeout.String())
 	n.restartAgent(t, "--eviction-hard", threshold)
-	n.kubectl(t, "wait", "--for=condition="+condition, "node/attic", "--timeout="+timeout.String())
-	n.kubectl(t, "wait", "--for=jsonpath={.status.reason}=Evicted", "pod/heavy", "--timeout="+timeout.String())
-	status := n.kubectl(t, "get", "pod/heavy", "-o", `jsonpath={.status.phase} {.status.conditions[?(@.type=="DisruptionTarget")].reason} {.status.message}`)
+	c.kubectl(t, "wait", "--for=condition="+condition, "node/attic", "--timeout="+timeout.String())
+	c.kubectl(t, "wait", "--for=jsonpath={.status.reason}=Evicted", "pod/heavy", "--timeout="+timeout.String())
+	status := c.kubectl(t, "get", "pod/heavy", "-o", `jsonpath={.status.phase} {.status.conditions[?(@.type=="DisruptionTarget")].reason} {.status.message}`)
 	if want := "Failed TerminationByKubelet The node was low on resource: " + resource + ". Threshold quantity: "; !strings.HasPrefix(status, want) || !strings.Contains(status, "Container main was using ") {
 		t.Errorf("the status is %s", status)
 	}
-	n.waitFor(t, "the event of the pod", func() bool {
-		return strings.Contains(n.kubectl(t, "get", "events", "--field-selector", "involvedObject.name=heavy,reason=Evicted", "-o", "jsonpath={.items[*].message}"), "The node was low on resource: "+resource)
+	c.waitFor(t, "the event of the pod", func() bool {
+		return strings.Contains(c.kubectl(t, "get", "events", "--field-selector", "involvedObject.name=heavy,reason=Evicted", "-o", "jsonpath={.items[*].message}"), "The node was low on resource: "+resource)
 	})
-	n.waitFor(t, "the taint", func() bool {
-		return strings.Contains(n.kubectl(t, "get", "node/attic", "-o", "jsonpath={.spec.taints[*].key}"), "node.kubernetes.io/"+taint)
+	c.waitFor(t, "the taint", func() bool {
+		return strings.Contains(c.kubectl(t, "get", "node/attic", "-o", "jsonpath={.spec.taints[*].key}"), "node.kubernetes.io/"+taint)
 	})
-	n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {nodeName: attic, containers: [{name: main, image: "`+image+`"}]}}`)
-	n.kubectl(t, "wait", "--for=jsonpath={.status.reason}=Evicted", "pod/late", "--timeout="+timeout.String())
-	if got := n.kubectl(t, "get", "pod/late", "-o", "jsonpath={.status.message}"); got != rejection {
+	c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: late}, spec: {nodeName: attic, containers: [{name: main, image: "`+image+`"}]}}`)
+	c.kubectl(t, "wait", "--for=jsonpath={.status.reason}=Evicted", "pod/late", "--timeout="+timeout.String())
+	if got := c.kubectl(t, "get", "pod/late", "-o", "jsonpath={.status.message}"); got != rejection {
 		t.Errorf("the rejected pod says %q", got)
 	}
-	if got := n.kubectl(t, "get", "pod/critical", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}"); got != "Running 0" {
+	if got := c.kubectl(t, "get", "pod/critical", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].restartCount}"); got != "Running 0" {
 		t.Errorf("the critical pod is %s", got)
 	}
 	log := string(readFile(t, n.file("agent.log")))
@@ -105,19 +105,19 @@ func testPressure(t *testing.T, n *node, threshold, condition, taint, resource, 
 		t.Errorf("the order of the evictions is wrong:\n%s", log)
 	}
 	n.restartAgent(t)
-	n.kubectl(t, "wait", "--for=condition="+condition+"=False", "node/attic", "--timeout="+timeout.String())
-	n.waitFor(t, "the taint is gone", func() bool {
-		return n.kubectl(t, "get", "node/attic", "-o", "jsonpath={.spec.taints[*].key}") == ""
+	c.kubectl(t, "wait", "--for=condition="+condition+"=False", "node/attic", "--timeout="+timeout.String())
+	c.waitFor(t, "the taint is gone", func() bool {
+		return c.kubectl(t, "get", "node/attic", "-o", "jsonpath={.spec.taints[*].key}") == ""
 	})
-	n.kubectl(t, "delete", "pod", "--all", "--timeout="+timeout.String())
+	c.kubectl(t, "delete", "pod", "--all", "--timeout="+timeout.String())
 }
 
 // testDevices: the scheduler counts the devices of the node; no two pods have the same one.
 // Without a grace period the API server forgets a pod before its device is free.
-func testDevices(t *testing.T, n *node) {
+func testDevices(t *testing.T, c *controlPlane, n *node) {
 	defer func() {
 		if t.Failed() {
-			t.Log(n.kubectl(t, "describe", "pods"))
+			t.Log(c.kubectl(t, "describe", "pods"))
 		}
 	}()
 	dir := n.file(".config/cdi")
@@ -125,34 +125,34 @@ func testDevices(t *testing.T, n *node) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "card.yaml"), []byte(cards))
-	n.waitFor(t, "the node has its devices", func() bool {
-		return n.kubectl(t, "get", "node/attic", "-o", `jsonpath={.status.capacity.example\.com/card} {.status.allocatable.example\.com/card}`) == "2 2"
+	c.waitFor(t, "the node has its devices", func() bool {
+		return c.kubectl(t, "get", "node/attic", "-o", `jsonpath={.status.capacity.example\.com/card} {.status.allocatable.example\.com/card}`) == "2 2"
 	})
 	for _, name := range []string{"a", "b", "c"} {
-		n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: `+name+`}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "`+image+`", command: [sleep, "100000"], resources: {limits: {example.com/card: 1}}}]}}`)
+		c.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: `+name+`}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: "`+image+`", command: [sleep, "100000"], resources: {limits: {example.com/card: 1}}}]}}`)
 		if name != "c" {
-			n.kubectl(t, "wait", "--for=condition=Ready", "pod/"+name, "--timeout="+timeout.String())
+			c.kubectl(t, "wait", "--for=condition=Ready", "pod/"+name, "--timeout="+timeout.String())
 		}
 	}
-	n.waitFor(t, "the third waits", func() bool {
-		return strings.Contains(n.kubectl(t, "get", "pod/c", "-o", `jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}`), "Insufficient example.com/card")
+	c.waitFor(t, "the third waits", func() bool {
+		return strings.Contains(c.kubectl(t, "get", "pod/c", "-o", `jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}`), "Insufficient example.com/card")
 	})
-	card := func(pod string) string { return n.kubectl(t, "exec", pod, "--", "sh", "-c", "echo -n $CARD") }
+	card := func(pod string) string { return c.kubectl(t, "exec", pod, "--", "sh", "-c", "echo -n $CARD") }
 	if first, second := card("a"), card("b"); first+second != "01" && first+second != "10" {
 		t.Errorf("the pods have the devices %q and %q", first, second)
 	}
 	first := card("a")
-	n.kubectl(t, "delete", "pod/a", "--timeout="+timeout.String())
-	n.kubectl(t, "wait", "--for=condition=Ready", "pod/c", "--timeout="+timeout.String())
+	c.kubectl(t, "delete", "pod/a", "--timeout="+timeout.String())
+	c.kubectl(t, "wait", "--for=condition=Ready", "pod/c", "--timeout="+timeout.String())
 	if got := card("c"); got != first {
 		t.Errorf("the third pod has the device %q, want %q", got, first)
 	}
-	n.kubectl(t, "delete", "pod", "--all", "--timeout="+timeout.String())
+	c.kubectl(t, "delete", "pod", "--all", "--timeout="+timeout.String())
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	n.waitFor(t, "the devices are gone", func() bool {
-		return n.kubectl(t, "get", "node/attic", "-o", `jsonpath={.status.allocatable.example\.com/card}`) == "0"
+	c.waitFor(t, "the devices are gone", func() bool {
+		return c.kubectl(t, "get", "node/attic", "-o", `jsonpath={.status.allocatable.example\.com/card}`) == "0"
 	})
 }
 

@@ -1,10 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -39,35 +39,32 @@ func startProcess(t *testing.T, cmd *exec.Cmd, log string) *process {
 		cmd.Process.Kill()
 		<-p.ended
 		if t.Failed() {
-			showLog(t, p.name(), log)
+			showLog(t, filepath.Base(p.cmd.Path), readFile(t, log))
 		}
 	})
 	return p
 }
 
-func (p *process) name() string { return filepath.Base(p.cmd.Path) }
-
-func (p *process) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // showLog prints the last lines of a log.
-func showLog(t *testing.T, name, log string) {
+func showLog(t *testing.T, name, text string) {
 	t.Helper()
-	text, err := os.ReadFile(log)
-	if err != nil {
-		t.Error(err)
-	}
 	if len(text) > shownLog {
 		text = text[len(text)-shownLog:]
-		text = text[bytes.IndexByte(text, '\n')+1:]
+		text = text[strings.IndexByte(text, '\n')+1:]
 	}
 	t.Logf("log of %s:\n%s", name, text)
+}
+
+// run runs cmd, which must succeed, and returns its standard output.
+func run(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var errors strings.Builder
+	cmd.Stderr = &errors
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(cmd.Args, " "), err, output, &errors)
+	}
+	return string(output)
 }
 
 func readFile(t *testing.T, path string) string {

@@ -8,13 +8,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 )
 
 // TestServices: the pods of a node reach the Services of the cluster.
 func TestServices(t *testing.T) {
 	c := startControlPlane(t)
+	c.kubectl(t, "delete", "clusterrolebinding", "podrun-nodes")
 	n := c.startNode(t, "attic")
 	c.apply(t, servers)
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/client", "pod/one", "pod/two", "--timeout="+timeout.String())
@@ -133,7 +133,7 @@ func testNodePort(t *testing.T, c *controlPlane) {
 	url := "http://" + c.address + ":" + c.kubectl(t, "get", "service", "web", "-o", "jsonpath={.spec.ports[0].nodePort}") + "/name"
 	got := map[string]bool{}
 	c.waitFor(t, "both pods by the node port", func() bool {
-		response, err := c.anonymous(nil).Get(url)
+		response, err := httpClient.Get(url)
 		if err != nil {
 			return false
 		}
@@ -319,11 +319,7 @@ func testServicesOffline(t *testing.T, c *controlPlane, n *node) {
 	c.kubectl(t, "expose", "pod", "two", "--name=late", "--port=80", "--target-port=8080")
 	c.waitForAnswers(t, "http://late/name", "two")
 	n.killAgent(t)
-	server := c.process("kube-apiserver")
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	defer server.Signal(syscall.SIGCONT)
+	resume := stopAPIServer(t)
 	n.startAgent()
 	c.waitFor(t, "the agent notices that", func() bool { return strings.Contains(readFile(t, n.file("agent.log")), "read the pods of node attic") })
 	cmd := n.command("up", "-f", "-") // a pod that starts now
@@ -333,9 +329,7 @@ func testServicesOffline(t *testing.T, c *controlPlane, n *node) {
 		t.Errorf("a Service while the API server is away: %q", got)
 	}
 	n.podrun(t, "down", "visitor")
-	if err := server.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	resume()
 	c.kubectl(t, "label", "pod", "one", "app=server")
 	c.waitForAnswers(t, "http://servers:8080/name", "one", "two")
 }

@@ -10,11 +10,6 @@ import (
 // them.
 func TestStorage(t *testing.T) {
 	c := startControlPlane(t)
-	manifest, err := os.ReadFile("../../internal/node/controlplane/local-storage.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.apply(t, string(manifest))
 	c.startNode(t, "attic")
 	t.Run("claims", func(t *testing.T) { testClaims(t, c) })
 	t.Run("logs", func(t *testing.T) { testCollector(t, c) })
