@@ -181,7 +181,7 @@ func TestOwnCluster(t *testing.T) {
 			writeFile(t, d.file(b.Where), []byte(b.Text()))
 			continue
 		case "type":
-		default: // TestNode
+		default: // TestNode has a control plane for other machines
 			continue
 		}
 		for _, line := range b.Lines {

@@ -36,7 +36,7 @@ the file of $KUBECONFIG, or ~/.kube/config, as the context podrun-NAME. Images
 that are missing are pulled: podrun cluster images lists them. The nodes use the
 images of podrun image ls.
 
---nodes 0 creates a control plane for other machines, whose podrun node join it.
+--nodes 0 creates a control plane alone: other machines join it by podrun node.
 --print prints the manifest of the cluster's pod. --config takes a changed one.
 
 Examples:
