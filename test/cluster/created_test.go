@@ -51,15 +51,16 @@ func newDeveloper(t *testing.T) *developer {
 	})
 	for _, name := range strings.Fields(d.podrun(t, "cluster", "images")) {
 		program, _, _ := strings.Cut(filepath.Base(name), ":")
-		d.importProgram(t, program, name)
+		d.importProgram(t, filepath.Join(d.programs, program), name, "")
 	}
 	d.importImage(t, image)
 	return d
 }
 
-// importProgram makes an image like the official one of a program of the control plane, or of metrics-server.
-func (d *developer) importProgram(t *testing.T, program, name string) {
+// importProgram makes an image of a static program, like the official ones of the control plane. user is USER:GROUP; "" is root.
+func (d *developer) importProgram(t *testing.T, path, name, user string) {
 	t.Helper()
+	program := filepath.Base(path)
 	var layer bytes.Buffer
 	root := tar.NewWriter(&layer)
 	for _, dir := range []string{"etc", "tmp", "var/lib"} {
@@ -67,7 +68,7 @@ func (d *developer) importProgram(t *testing.T, program, name string) {
 			t.Fatal(err)
 		}
 	}
-	text := readFile(t, filepath.Join(d.programs, program))
+	text := readFile(t, path)
 	if err := root.WriteHeader(&tar.Header{Name: "usr/local/bin/" + program, Mode: 0o755, Size: int64(len(text))}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func (d *developer) importProgram(t *testing.T, program, name string) {
 		t.Fatal(err)
 	}
 	archive := d.file("image.tar")
-	writeImage(t, archive, layer.Bytes(), []string{name}, map[string]any{"Entrypoint": []string{program}})
+	writeImage(t, archive, layer.Bytes(), []string{name}, map[string]any{"Entrypoint": []string{program}, "User": user})
 	d.podrun(t, "image", "load", archive)
 	if err := os.Remove(archive); err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func (d *developer) newNode(t *testing.T, h *host, name string) *node {
 // program returns a call of a program in the developer's home, with the clusters in KUBECONFIG.
 func (d *developer) program(path string, args ...string) *exec.Cmd {
 	cmd := d.prepare(exec.Command(path, args...))
-	cmd.Env = append(cmd.Env, "KUBECONFIG="+d.kubeconfig(), "PATH="+filepath.Dir(os.Getenv(podrunEnv))+":"+d.programs+":"+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, "KUBECONFIG="+d.kubeconfig(), "PATH="+strings.Join([]string{filepath.Dir(os.Getenv(podrunEnv)), d.programs, os.Getenv(toolsEnv), os.Getenv("PATH")}, ":"))
 	return cmd
 }
 
@@ -270,7 +271,7 @@ spec:
 func TestTwoNodes(t *testing.T) {
 	d := newDeveloper(t)
 	port := freePort(t)
-	d.importProgram(t, "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.9.0")
+	d.importProgram(t, filepath.Join(d.programs, "metrics-server"), "registry.k8s.io/metrics-server/metrics-server:v0.9.0", "")
 	d.podrun(t, "cluster", "create", "two", "--nodes", "2", "--port", port+":30080", "--metrics-server")
 	d.apply(t, reachable)
 	d.kubectl(t, "rollout", "status", "deployment/web", "--timeout="+timeout.String())
