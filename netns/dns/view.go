@@ -26,6 +26,9 @@ type View struct {
 	Domain    string         // of the names of pods and Services; "": cluster.local
 	Host      []netip.Addr   // addresses of the host's loopback for this pod; empty: unreachable
 	Ranges    []netip.Prefix // of pods' and Services' addresses: no other resolver has their names
+
+	// OtherNodes: there are pods that are not in the catalog.
+	OtherNodes bool
 }
 
 // domain returns the zone of the names of pods and Services.
@@ -198,8 +201,8 @@ func (v *View) service(name, namespace string) *services.Service {
 	return nil
 }
 
-// lookupPods looks up the names ADDRESS.NAMESPACE below pod, for existing pods (Kubernetes' DNS
-// specification, 2.3).
+// lookupPods looks up the names ADDRESS.NAMESPACE below pod, for existing pods, or, if not all pods are known, for all
+// addresses (CoreDNS with "pods insecure", as kubeadm configures it).
 func (v *View) lookupPods(rest []string) *records {
 	if len(rest) == 0 || len(rest) == 1 && v.hasNamespace(rest[0]) {
 		return &records{}
@@ -212,7 +215,20 @@ func (v *View) lookupPods(rest []string) *records {
 			}
 		}
 	}
+	if a, ok := parseDashed(rest[0]); ok && len(rest) == 2 && v.OtherNodes {
+		return &records{addresses: []netip.Addr{a}}
+	}
 	return nil
+}
+
+// parseDashed parses a label of dashed.
+func parseDashed(label string) (netip.Addr, bool) {
+	for _, separator := range []string{".", ":"} {
+		if a, err := netip.ParseAddr(strings.ReplaceAll(label, "-", separator)); err == nil {
+			return a, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 // dashed formats an address as a label.

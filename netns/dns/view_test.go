@@ -235,6 +235,25 @@ func TestHostLoopbackIsNamedIfAskedFor(t *testing.T) {
 	}
 }
 
+// Pods of other nodes have names, too.
+func TestOtherNodes(t *testing.T) {
+	v := known()
+	v.OtherNodes = true
+	for q, want := range map[string]string{
+		"10-88-0-5.ns.pod.cluster.local A":    "10.88.0.5",
+		"10-244-1-9.ns.pod.cluster.local A":   "10.244.1.9",
+		"10-244-1-9.ns.pod.cluster.local SRV": "NODATA",
+		"fd00--9.ns.pod.cluster.local AAAA":   "fd00::9",
+		"10-244-1.ns.pod.cluster.local A":     "NXDOMAIN",
+		"10-244-1-9.a.ns.pod.cluster.local A": "NXDOMAIN",
+		"10-244-1-9.ns.svc.cluster.local A":   "NXDOMAIN",
+	} {
+		if got := spelled(v.resolve(question(q), 0)); got != want {
+			t.Errorf("%s: %s, want %s", q, got, want)
+		}
+	}
+}
+
 // A Kubernetes cluster may have another domain.
 func TestDomain(t *testing.T) {
 	v := known()

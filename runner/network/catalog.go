@@ -56,7 +56,7 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 	if d.view != nil && stamp == d.stamp && time.Since(d.readAt) < maxAge {
 		return d.view
 	}
-	v := &dns.View{Namespace: n.store.Namespace, Domain: n.plan.ClusterDomain(), Ranges: n.Pool.Prefixes()}
+	v := &dns.View{Namespace: n.store.Namespace, Domain: n.plan.ClusterDomain(), Ranges: n.Pool.Prefixes(), OtherNodes: n.plan.InCluster()}
 	if n.plan.HostLoopback {
 		v.Host = []netip.Addr{ipam.HostLoopback.V4, ipam.HostLoopback.V6}
 	}
@@ -73,10 +73,22 @@ func (n *Network) viewWithin(maxAge time.Duration) *dns.View {
 			v.Services[i].Addresses = slices.DeleteFunc(v.Services[i].Addresses, netip.Addr.Is6)
 		}
 	}
+	if n.plan.InCluster() {
+		addClusterResolver(&v.Catalog, n.resolver)
+	}
 	if !reflect.DeepEqual(d.view, v) {
 		d.view = v
 	}
 	return d.view
+}
+
+// addClusterResolver adds the Service of a cluster's name server, unless the cluster has one: configurations such as nginx's name it.
+func addClusterResolver(c *services.Catalog, resolver netip.Addr) {
+	s := services.Service{Namespace: "kube-system", Name: "kube-dns", Addresses: []netip.Addr{resolver},
+		Ports: []services.Port{{Name: "dns", Protocol: "UDP", Port: 53}, {Name: "dns-tcp", Protocol: "TCP", Port: 53}}}
+	if !slices.ContainsFunc(c.Services, func(o services.Service) bool { return o.Namespace == s.Namespace && o.Name == s.Name }) {
+		c.Services = append(c.Services, s)
+	}
 }
 
 // readCatalog reads the Services that a pod sees, and the existing pods. A pod of a cluster sees the Services of the

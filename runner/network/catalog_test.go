@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/podrun/podrun/internal/store"
 	"github.com/podrun/podrun/internal/testenv"
 	"github.com/podrun/podrun/netns/ipam"
+	"github.com/podrun/podrun/netns/services"
 )
 
 // The view stays the same until something changes, and a process without free descriptors keeps it.
@@ -161,6 +163,33 @@ func TestVisibleServices(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("a pod %s sees %v, want %s", name, got, c.want)
 		}
+	}
+}
+
+// A pod of a cluster without a name server of its own has podrun's resolver in its place.
+func TestClusterResolver(t *testing.T) {
+	dirs := store.Dirs{Data: t.TempDir(), Runtime: t.TempDir()}
+	address := func(plan *pod.Plan) string {
+		n := &Network{store: dirs.Pod("ns", "a"), plan: plan, resolver: netip.MustParseAddr("10.88.0.1")}
+		v := n.view()
+		i := slices.IndexFunc(v.Services, func(s services.Service) bool { return s.Namespace == "kube-system" && s.Name == "kube-dns" })
+		if i < 0 {
+			return ""
+		}
+		return strings.Join(AddrStrings(v.Services[i].Addresses), " ")
+	}
+	if got := address(&pod.Plan{}); got != "" {
+		t.Errorf("the user's pods see it at %s", got)
+	}
+	if got := address(&pod.Plan{Cluster: &pod.Cluster{}}); got != "10.88.0.1" {
+		t.Errorf("it is at %q", got)
+	}
+	o := &pod.Object{Kind: pod.KindService, Namespace: "kube-system", Name: "kube-dns", Owner: &pod.Owner{Kind: pod.KindNode}, Service: &pod.Service{ClusterIPs: []string{"10.96.0.10"}}}
+	if err := dirs.OfCluster().PutObject(o); err != nil {
+		t.Fatal(err)
+	}
+	if got := address(&pod.Plan{Cluster: &pod.Cluster{}}); got != "10.96.0.10" {
+		t.Errorf("the cluster's own is at %q", got)
 	}
 }
 

@@ -51,6 +51,7 @@ type Network struct {
 	Warnings []string // of its creation
 
 	names     *dns.Resolver // nil without a DNS server
+	resolver  netip.Addr    // of the DNS server
 	services  serviceView
 	publisher endpointPublisher
 }
@@ -268,6 +269,10 @@ func (n *Network) lease(mode pod.NetworkMode) (fds router.TrafficFDs, err error)
 
 // serveTraffic starts to forward the pod's traffic.
 func (n *Network) serveTraffic(fds router.TrafficFDs) (err error) {
+	n.resolver = n.Pool.Gateway().V4
+	if fds[router.TrafficPackets] != nil {
+		n.resolver = stackproto.ResolverAddr
+	}
 	n.names = dns.New(n.view, dns.HostResolvConf, n.plan.DNSServers...)
 	c := egress.Config{RouterNS: n.router(), Pool: n.Pool, Slot: n.Slot, HostLoopback: n.plan.HostLoopback, Names: n.names, Endpoint: n.outsideEndpoint}
 	if fds[router.TrafficPackets] != nil {
@@ -283,14 +288,6 @@ func (n *Network) serveTraffic(fds router.TrafficFDs) (err error) {
 		n.proxy.Store(served)
 	}
 	return err
-}
-
-// resolver returns the address of the pod's DNS server.
-func (n *Network) resolver() string {
-	if n.stack != nil {
-		return stackproto.ResolverAddr.String()
-	}
-	return n.Pool.Gateway().V4.String()
 }
 
 // Disconnect undoes Connect, even one that was completed only in part. The kernel deletes the pod's device with

@@ -23,7 +23,7 @@ func (n *Network) ResolvConf() (string, []resolvconf.Event) {
 		p.ClusterDNS = n.plan.Cluster.DNS
 	}
 	if n.names != nil {
-		p.Resolver = []string{n.resolver()}
+		p.Resolver = []string{n.resolver.String()}
 	}
 	c, events := resolvconf.Build(p, resolvconf.Parse(string(host)))
 	return c.String(), events

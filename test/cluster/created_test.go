@@ -314,6 +314,7 @@ func TestTwoNodes(t *testing.T) {
 			return answers[pods[0]] && answers[pods[1]]
 		})
 	}
+	d.testNames(t, pods, service)
 	d.waitFor(t, "the usage of both nodes", func() bool {
 		output, _ := d.kubectlCommand("top", "nodes", "--no-headers").Output() // an error until there are metrics
 		return strings.Count(string(output), "Mi ") == 2
@@ -325,6 +326,23 @@ func TestTwoNodes(t *testing.T) {
 		address := d.kubectl(t, "get", "pod", name, "-o", "jsonpath={.status.podIP}")
 		if got := get("host", address+":8000")(); got != name {
 			t.Errorf("a node reaches %q at %s, not %s", got, address, name)
+		}
+	}
+}
+
+// testNames: a pod resolves the names of Services, of pods of both nodes, and of the cluster's name server.
+func (d *developer) testNames(t *testing.T, pods []string, service string) {
+	t.Helper()
+	_, resolver, _ := strings.Cut(d.kubectl(t, "exec", "client", "--", "cat", "/etc/resolv.conf"), "nameserver ")
+	resolver, _, _ = strings.Cut(resolver, "\n")
+	names := map[string]string{"web.default.svc.cluster.local": service, "kube-dns.kube-system.svc.cluster.local": resolver}
+	for _, name := range pods {
+		address := d.kubectl(t, "get", "pod", name, "-o", "jsonpath={.status.podIP}")
+		names[strings.ReplaceAll(address, ".", "-")+".default.pod.cluster.local"] = address
+	}
+	for name, want := range names {
+		if got := d.kubectl(t, "exec", "client", "--", "nslookup", name, "kube-dns.kube-system"); !strings.Contains(got, "Address: "+want+"\n") {
+			t.Errorf("%s is not %s:\n%s", name, want, got)
 		}
 	}
 }
