@@ -7,7 +7,7 @@ check: ## formatting, vet, the import rules, the scripts
 smoke-vm: ## a short test on a real host, in one emulated machine: limits, OOM, a unit, a power cut
 test-vm: ## the built binary on real hosts, in emulated machines: systemd, limits, arm64
 test-cluster: ## the control plane of a real Kubernetes, which hosts can join
-conformance: ## Kubernetes' own tests of a node; writes docs/reference/conformance.md
+conformance: ## Kubernetes' own tests with a cluster of podrun cluster; writes docs/reference/conformance.md
 vm:    ## boot a machine of test-vm, which runs until `scripts/vm down`
 test-all: ## before a release: test, cross, demo, test-vm, test-cluster, conformance, a short torture, a short bench
 torture: ## stress tests: races and kills of supervisors, many times

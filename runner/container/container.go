@@ -385,6 +385,8 @@ func newSpecInput(s *sandbox.Sandbox, c *pod.Container, rootfs, dev string) spec
 	}
 	if s.Cgroup != nil {
 		input.cgroup = s.Cgroup.ContainerPath(c.Name)
+	} else if _, err := os.Stat(cgroupRoot); err == nil { // a kernel may have none
+		input.cgroupsMounted = true
 	}
 	return input
 }

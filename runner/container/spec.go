@@ -30,6 +30,7 @@ type specInput struct {
 	unplaceable    []string // files for which their volume has no mount target
 	recursive      bool     // the kernel supports recursive read-only mounts
 	cgroup         string   // in libcontainer's form; "" without a cgroup
+	cgroupsMounted bool     // the host has /sys/fs/cgroup
 	ttyGroup       bool     // group 5 is mapped, so that a terminal can belong to it
 	oomScoreFloor  int      // sandbox.OOMScoreFloor
 }
@@ -127,7 +128,7 @@ func specMounts(plan *pod.Plan, c *pod.Container, input specInput) []specs.Mount
 	switch {
 	case input.cgroup != "":
 		m = append(m, specs.Mount{Destination: cgroupRoot, Type: "cgroup", Source: "cgroup", Options: []string{"nosuid", "noexec", "nodev", "relatime", writable}})
-	case c.Privileged && input.netns != "": // its /sys is new; other containers have the host's, with the cgroups
+	case c.Privileged && input.netns != "" && input.cgroupsMounted: // its /sys is new; other containers have the host's, with the cgroups
 		m = append(m, bindMount(cgroupRoot, cgroupRoot, "nosuid", "noexec", "nodev", "ro"))
 	}
 	files, over := fileMounts(c, input)

@@ -18,7 +18,7 @@ spec:
     metadata: {labels: {app: stays}}
     spec:
       nodeSelector: {kubernetes.io/hostname: away-2}
-      terminationGracePeriodSeconds: 0
+      terminationGracePeriodSeconds: 1
       tolerations:
       - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute}
       - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute}
@@ -33,7 +33,7 @@ spec:
     metadata: {labels: {app: goes}}
     spec:
       nodeSelector: {kubernetes.io/hostname: away-2}
-      terminationGracePeriodSeconds: 0
+      terminationGracePeriodSeconds: 1
       containers: [{name: main, image: ` + image + `, command: [sleep, "100000"]}]
 `
 

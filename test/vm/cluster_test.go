@@ -6,7 +6,7 @@ import (
 )
 
 // clusterMake, run by dev, makes a cluster.
-const clusterMake = `set -e
+const clusterMake = clusterEnv + `
 for name in $(podrun cluster images); do
 	program=${name##*/}
 	podrun image import cluster/${program%%:*}.tar $name
@@ -16,7 +16,7 @@ podrun cluster create dev --wait 30m`
 
 // clusterEnv has what the scripts below share: kubectl, and the limits of the pod as its container sees them.
 const clusterEnv = `set -e
-PATH=$HOME/cluster:$PATH
+PATH=$HOME/cluster:` + home + `/bin:$PATH
 limits() { kubectl exec limited -- cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/cpu.max | xargs; }
 `
 
@@ -62,11 +62,11 @@ func TestCluster(t *testing.T) {
 	if got := dev(clusterLimits); !strings.Contains(got, "\n"+before+"\n") || !strings.Contains(got, "\n"+after+"\n") {
 		t.Errorf("the limits are not %q and %q:\n%s", before, after, got)
 	}
-	dev("podrun cluster stop dev && podrun cluster start dev --at-boot --wait 30m")
+	dev(clusterEnv + "podrun cluster stop dev && podrun cluster start dev --at-boot --wait 30m")
 	m.script(t, "reboot")
 	if got := strings.TrimSpace(dev(clusterBooted)); got != after {
 		t.Errorf("after the boot the limits are %q, not %q", got, after)
 	}
-	dev("podrun cluster delete dev")
+	dev(clusterEnv + "podrun cluster delete dev")
 	m.nothingLeft(t)
 }

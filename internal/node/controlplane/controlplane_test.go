@@ -139,7 +139,13 @@ func TestReadPod(t *testing.T) {
 		"unchanged": {func(*corev1.Pod) {}, ""},
 		"no first node": {func(p *corev1.Pod) {
 			p.Spec.Containers = slices.DeleteFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == "node-1" })
-		}, "spec.containers has no node-1"},
+		}, "spec.containers has node-2, but no node-1"},
+		"a misnamed node": {func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "node3"})
+		}, "spec.containers has node3, but no node-3"},
+		"a container that is no node": {func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "node-exporter"})
+		}, ""},
 		"too many nodes": {func(p *corev1.Pod) {
 			for i := range MaxNodes {
 				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: Node{Number: i + 3}.Container()})

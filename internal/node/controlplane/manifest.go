@@ -202,6 +202,9 @@ func (c Cluster) Manifest() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// nodeForm is what the name of a node's container looks like, right or wrong.
+var nodeForm = regexp.MustCompile(`^node-?[0-9]*$`)
+
 // ReadPod takes over what a changed manifest says of the cluster: its version, the number of the nodes, and the host port of the
 // API server.
 func (c *Cluster) ReadPod(p *corev1.Pod) error {
@@ -221,12 +224,18 @@ func (c *Cluster) ReadPod(p *corev1.Pod) error {
 			}
 		}
 	}
-	for has[Node{Number: c.NodeCount + 1}.Container()] {
+	next := Node{Number: 1}.Container()
+	for has[next] {
+		delete(has, next)
 		c.NodeCount++
+		next = Node{Number: c.NodeCount + 1}.Container()
+	}
+	for name := range has {
+		if nodeForm.MatchString(name) {
+			return fmt.Errorf("spec.containers has %s, but no %s", name, next)
+		}
 	}
 	switch {
-	case has[Node{Number: c.NodeCount + 2}.Container()]:
-		return fmt.Errorf("spec.containers has no %s", Node{Number: c.NodeCount + 1}.Container())
 	case c.NodeCount > MaxNodes:
 		return fmt.Errorf("spec.containers has more than %d nodes", MaxNodes)
 	case c.APIPort == 0:

@@ -36,12 +36,14 @@ the file of $KUBECONFIG, or ~/.kube/config, as the context podrun-NAME. Images
 that are missing are pulled: podrun cluster images lists them. The nodes use the
 images of podrun image ls.
 
---nodes 0 creates a control plane alone: other machines join it by podrun node.
+--nodes 0 creates a control plane alone, which other machines join by podrun
+node: it needs --api-address with this machine's address and port 6443.
 --print prints the manifest of the cluster's pod. --config takes a changed one.
 
 Examples:
   podrun cluster create
   podrun cluster create dev --nodes 3 --port 8080:30080
+  podrun cluster create home --nodes 0 --api-address 192.168.1.5:6443
 `,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "nodes", Value: 1, Usage: "the `NUMBER` of nodes on this machine"},
@@ -111,9 +113,6 @@ func (o *createOptions) Validate() (err error) {
 		return o.refuse("--api-address must be an address and a port, such as 127.0.0.1:6443, not %q", o.api)
 	}
 	o.wanted.APIAddress, o.wanted.APIPort = api.Addr().String(), int(api.Port())
-	if o.wanted.NodeCount == 0 {
-		return o.validateAlone(api)
-	}
 	for _, text := range o.ports {
 		p, err := parsePort(text)
 		if err != nil {
@@ -121,19 +120,25 @@ func (o *createOptions) Validate() (err error) {
 		}
 		o.wanted.Ports = append(o.wanted.Ports, p)
 	}
+	if err := o.checkAlone(); err != nil {
+		return o.refuse("--nodes 0 %w", err)
+	}
 	return nil
 }
 
-// validateAlone checks the options of a control plane without nodes of its own.
-func (o *createOptions) validateAlone(api netip.AddrPort) error {
-	ip := api.Addr()
+// checkAlone returns an error, which goes on from "a cluster without nodes", if a control plane that has no nodes of its own
+// cannot be as wanted.
+func (o *createOptions) checkAlone() error {
+	ip, err := netip.ParseAddr(o.wanted.APIAddress)
 	switch {
-	case !ip.Is4() || ip.IsLoopback() || ip.IsUnspecified() || api.Port() != controlplane.APIPort:
-		return o.refuse("--nodes 0 requires --api-address with an IPv4 address at which other machines reach this one, and the port %d, such as 192.168.1.5:%[1]d", controlplane.APIPort)
-	case len(o.ports) > 0:
-		return o.refuse("--nodes 0 and --port are mutually exclusive: a port leads to a node of this cluster")
+	case o.wanted.NodeCount > 0:
+		return nil
+	case err != nil || !ip.Is4() || ip.IsLoopback() || ip.IsUnspecified() || o.wanted.APIPort != controlplane.APIPort:
+		return fmt.Errorf("requires --api-address with an IPv4 address at which other machines reach this one, and the port %d, such as 192.168.1.5:%[1]d", controlplane.APIPort)
+	case len(o.wanted.Ports) > 0:
+		return errors.New("and --port are mutually exclusive: a port leads to a node of this cluster")
 	case o.wanted.MetricsServer:
-		return o.refuse("--nodes 0 and --metrics-server are mutually exclusive: the API server does not reach pods of other machines")
+		return errors.New("and --metrics-server are mutually exclusive: the API server does not reach pods of other machines")
 	}
 	return nil
 }
@@ -190,16 +195,17 @@ func (o *createOptions) decide(h home, dirs store.Dirs) error {
 	return listener.Close()
 }
 
-// registries finds the settings of registries that the user's podrun has.
-func (o *createOptions) registries() controlplane.Registries {
-	existing := func(dir string) string {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return ""
-		}
-		return dir
+// registries finds the settings of registries that the user's podrun has. The user may make a directory later.
+func (o *createOptions) registries() (r controlplane.Registries) {
+	const system = "/etc/containers"
+	if info, err := os.Stat(system); err == nil && info.IsDir() {
+		r.System = system
 	}
 	config := cmp.Or(o.env.Getenv("XDG_CONFIG_HOME"), filepath.Join(o.env.Getenv("HOME"), ".config"))
-	return controlplane.Registries{System: existing("/etc/containers"), User: existing(filepath.Join(config, "containers"))}
+	if filepath.IsAbs(config) {
+		r.User = filepath.Join(config, "containers")
+	}
+	return r
 }
 
 // manifest returns the manifest of the cluster's pod, which is valid. A changed one says how many nodes there are, and where the
@@ -225,6 +231,9 @@ func (o *createOptions) manifest() ([]byte, error) {
 	}
 	if err := o.wanted.ReadPod(docs.Pods[0].Pod); err != nil {
 		return nil, o.wrongConfig("%w", err)
+	}
+	if err := o.checkAlone(); err != nil {
+		return nil, o.wrongConfig("a control plane without nodes %w", err)
 	}
 	for _, claim := range o.wanted.Claims() { // image prune and delete find them by the label
 		if !slices.ContainsFunc(docs.Stored, func(s manifest.Object) bool {
@@ -280,7 +289,7 @@ func (o *createOptions) create(ctx context.Context, h home, manifest []byte) (er
 	return err
 }
 
-// joinCommand returns the command by which a machine becomes a node.
+// joinCommand returns the command by which a machine becomes a node. TOKEN is a bootstrap token, which the user makes.
 func joinCommand(c controlplane.Cluster) (string, error) {
 	text, err := os.ReadFile(c.Authority())
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/podrun/podrun/internal/cli/internal/exitcode"
 	"github.com/podrun/podrun/internal/delegation"
 	"github.com/podrun/podrun/internal/memory"
+	"github.com/podrun/podrun/internal/report"
 	"github.com/podrun/podrun/internal/store"
 )
 
@@ -27,7 +28,9 @@ func (o *options) runAsFirst() error {
 	if err := os.Chmod(dirs.Data, 0o700); err != nil && !errors.Is(err, fs.ErrNotExist) { // a claim: every user of the container may write it
 		return fmt.Errorf("prepare the data directory: %w", err)
 	}
-	_, _ = delegation.FindAndPrepare() // without cgroups of its own, the node's pods have no limits: they report it
+	if _, err := delegation.FindAndPrepare(); err != nil && !errors.As(err, new(*delegation.NotDelegated)) { // its pods report that
+		report.Print(o.env.ErrOut, fmt.Errorf("limits of the cluster's pods are not enforced: %w", err))
+	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	agent := exec.Command("/proc/self/exe", os.Args[1:]...)
