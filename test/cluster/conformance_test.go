@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
@@ -33,19 +34,25 @@ type testImage struct {
 	names  []string
 	rootfs string // a tar in conformanceEnv
 	config map[string]any
+	files  []tarFile // more files
 }
 
 var testImages = []testImage{
-	{[]string{"agnhost:2.63.0", "agnhost:2.55"}, "agnhost", map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
-	{[]string{"glibc-dns-testing:2.0.0"}, "agnhost", map[string]any{"Cmd": []string{"sleep", "100000"}}},
-	{[]string{"busybox:1.37.0-1"}, "busybox", map[string]any{"Cmd": []string{"sh"}}},
-	{[]string{"nonroot:1.5"}, "busybox", map[string]any{"Cmd": []string{"sh"}, "User": "1234"}},
-	{[]string{"nginx:1.15-4", "nginx:1.27-0"}, "agnhost", map[string]any{"Cmd": []string{"nginx", "-g", "daemon off;"}}},
-	{[]string{"kitten:1.8"}, "agnhost", map[string]any{"Cmd": []string{"sh", "-c", "cp /kitten/data.json / && exec /agnhost test-webserver"}}},
-	{[]string{"nautilus:1.8"}, "agnhost", map[string]any{"Cmd": []string{"sh", "-c", "cp /nautilus/data.json / && exec /agnhost test-webserver"}}},
-	{[]string{"nonewprivs:1.4"}, "nonewprivs", map[string]any{"Cmd": []string{"nnp"}}},
-	{[]string{"pause:3.10.2"}, "pause", map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"}},
-	{[]string{"sample-apiserver:1.29.2"}, "sample-apiserver", map[string]any{"Entrypoint": []string{"/sample-apiserver"}}},
+	{names: []string{"kitten:1.8"}, rootfs: "agnhost", config: map[string]any{"Cmd": []string{"/agnhost", "test-webserver"}}, files: []tarFile{
+		{"data.json", 0o644, []byte(`{"image": "kitten.jpg"}`)},
+		{"etc/os-release", 0o644, []byte(`NAME="Alpine Linux"`)}, // of the image that this one replaces: a test reads it
+	}},
+	{names: []string{"nautilus:1.8"}, rootfs: "agnhost", config: map[string]any{"Cmd": []string{"/agnhost", "test-webserver"}}, files: []tarFile{
+		{"data.json", 0o644, []byte(`{"image": "nautilus.jpg"}`)},
+	}},
+	{names: []string{"agnhost:2.63.0", "agnhost:2.55"}, rootfs: "agnhost", config: map[string]any{"Entrypoint": []string{"/agnhost"}, "Cmd": []string{"pause"}}},
+	{names: []string{"glibc-dns-testing:2.0.0"}, rootfs: "agnhost", config: map[string]any{"Cmd": []string{"sleep", "100000"}}},
+	{names: []string{"busybox:1.37.0-1"}, rootfs: "busybox", config: map[string]any{"Cmd": []string{"sh"}}},
+	{names: []string{"nonroot:1.5"}, rootfs: "busybox", config: map[string]any{"Cmd": []string{"sh"}, "User": "1234"}},
+	{names: []string{"nginx:1.15-4", "nginx:1.27-0"}, rootfs: "agnhost", config: map[string]any{"Cmd": []string{"nginx", "-g", "daemon off;"}}},
+	{names: []string{"nonewprivs:1.4"}, rootfs: "nonewprivs", config: map[string]any{"Cmd": []string{"nnp"}}},
+	{names: []string{"pause:3.10.2"}, rootfs: "pause", config: map[string]any{"Entrypoint": []string{"/pause"}, "User": "65535:65535"}},
+	{names: []string{"sample-apiserver:1.29.2"}, rootfs: "sample-apiserver", config: map[string]any{"Entrypoint": []string{"/sample-apiserver"}}},
 }
 
 // impossible are the tests that fail for a reason that lies in the machine, by parts of their names.
@@ -119,36 +126,53 @@ func (i *testImage) write(t *testing.T, path, registry string) (names []string) 
 	for _, name := range i.names {
 		names = append(names, registry+"/e2e/"+name)
 	}
-	writeImage(t, path, layer, names, i.config)
+	writeImage(t, path, [][]byte{layer, tarOf(t, i.files...)}, names, i.config)
 	return names
 }
 
-// writeImage writes an archive in docker's form with an image of one layer, a tar.
-func writeImage(t *testing.T, path string, layer []byte, names []string, config map[string]any) {
+// A tarFile is a file in a tar. A name that ends in / is a directory's.
+type tarFile struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// tarOf returns a tar.
+func tarOf(t *testing.T, files ...tarFile) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(f.data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// writeImage writes an archive in docker's form with an image. Its layers are tars.
+func writeImage(t *testing.T, path string, layers [][]byte, names []string, config map[string]any) {
 	t.Helper()
 	config["Env"] = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	var files []tarFile
+	var layerNames, ids []string
+	for i, layer := range layers {
+		name := fmt.Sprintf("layer-%d.tar", i)
+		files = append(files, tarFile{name, 0o644, layer})
+		layerNames, ids = append(layerNames, name), append(ids, fmt.Sprintf("sha256:%x", sha256.Sum256(layer)))
+	}
 	description := encode(t, map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux", "config": config,
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": ids},
 	})
-	manifest := encode(t, []any{map[string]any{"Config": "config.json", "RepoTags": names, "Layers": []string{"layer.tar"}}})
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	archive := tar.NewWriter(file)
-	for name, data := range map[string][]byte{"manifest.json": manifest, "config.json": description, "layer.tar": layer} {
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(data))}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := archive.Write(data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
+	manifest := encode(t, []any{map[string]any{"Config": "config.json", "RepoTags": names, "Layers": layerNames}})
+	writeFile(t, path, tarOf(t, append(files, tarFile{"manifest.json", 0o644, manifest}, tarFile{"config.json", 0o644, description})...))
 }
 
 func encode(t *testing.T, v any) []byte {

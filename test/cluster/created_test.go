@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"archive/tar"
-	"bytes"
 	"net"
 	"os"
 	"os/exec"
@@ -61,25 +59,10 @@ func newDeveloper(t *testing.T) *developer {
 func (d *developer) importProgram(t *testing.T, path, name, user string) {
 	t.Helper()
 	program := filepath.Base(path)
-	var layer bytes.Buffer
-	root := tar.NewWriter(&layer)
-	for _, dir := range []string{"etc", "tmp", "var/lib"} {
-		if err := root.WriteHeader(&tar.Header{Name: dir + "/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text := readFile(t, path)
-	if err := root.WriteHeader(&tar.Header{Name: "usr/local/bin/" + program, Mode: 0o755, Size: int64(len(text))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := root.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := root.Close(); err != nil {
-		t.Fatal(err)
-	}
+	layer := tarOf(t, tarFile{"etc/", 0o755, nil}, tarFile{"tmp/", 0o755, nil}, tarFile{"var/lib/", 0o755, nil},
+		tarFile{"usr/local/bin/" + program, 0o755, []byte(readFile(t, path))})
 	archive := d.file("image.tar")
-	writeImage(t, archive, layer.Bytes(), []string{name}, map[string]any{"Entrypoint": []string{program}, "User": user})
+	writeImage(t, archive, [][]byte{layer}, []string{name}, map[string]any{"Entrypoint": []string{program}, "User": user})
 	d.podrun(t, "image", "load", archive)
 	if err := os.Remove(archive); err != nil {
 		t.Fatal(err)
