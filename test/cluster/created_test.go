@@ -59,7 +59,7 @@ func newDeveloper(t *testing.T) *developer {
 func (d *developer) importProgram(t *testing.T, path, name, user string) {
 	t.Helper()
 	program := filepath.Base(path)
-	layer := tarOf(t, tarFile{"etc/", 0o755, nil}, tarFile{"tmp/", 0o755, nil}, tarFile{"var/lib/", 0o755, nil},
+	layer := tarOf(t, tarFile{"etc/", 0o755, nil}, tarFile{"tmp/", 0o1777, nil}, tarFile{"var/lib/", 0o755, nil},
 		tarFile{"usr/local/bin/" + program, 0o755, []byte(readFile(t, path))})
 	archive := d.file("image.tar")
 	writeImage(t, archive, [][]byte{layer}, []string{name}, map[string]any{"Entrypoint": []string{program}, "User": user})
