@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -179,8 +180,11 @@ func sizes(s *server.Streams) func() (cols, rows uint16, ok bool) {
 	}
 }
 
-// noSignals is a process without signals: the agent's signals are not for commands in containers.
-func noSignals(...os.Signal) (<-chan os.Signal, func()) { return nil, func() {} }
+// noSignals is podclient.Signals of a process without signals: the agent's signals are not for commands in containers.
+func noSignals(...os.Signal) (arrived <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal)
+	return c, sync.OnceFunc(func() { close(c) })
+}
 
 // Exec implements server.Pods.
 func (r *reach) Exec(ctx context.Context, p *corev1.Pod, container string, command []string, s server.Streams) (int, error) {
