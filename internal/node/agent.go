@@ -81,6 +81,7 @@ type Agent struct {
 	Records Records
 	Sysctls manifestvalidation.UnsafeSysctls // that pods may set
 	LogDir  string                           // that pods see as the host's /var/log
+	Host    Host                             // nil: pods are not evicted
 
 	LoadBalancer bool // Services of type LoadBalancer get the node's address
 
@@ -115,8 +116,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.mu.Unlock()
 	a.running.Go(func() { a.Node.run(ctx, a) })
-	if a.Node.Pressure != nil {
-		a.running.Go(func() { a.Node.Pressure.run(ctx, a) })
+	if a.Host != nil {
+		a.running.Go(func() { newEvictor(a, a.Host).run(ctx) })
 	}
 	a.services.start(ctx)
 	newProvisioner(a).start(ctx)

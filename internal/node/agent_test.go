@@ -23,16 +23,17 @@ import (
 // fakeEngine is a host. Its pods have no processes; a test ends their containers.
 type fakeEngine struct {
 	mu        sync.Mutex
-	pods      map[string]*Local // by name
-	log       []string          // starts, stops and removals
-	claims    []string          // that were stored, each with its volume
-	refused   RefusedContainers // the result of changes
-	volumes   []string          // that were made and removed
-	volumeErr error             // the result of MakeVolume and RemoveVolume
-	services  []string          // the names of the cluster's
-	evictErr  error             // the result of Evict
-	evicted   func()            // is called for every pod that Evict has ended
-	lost      bool              // the ends of containers are not recorded
+	pods      map[string]*Local       // by name
+	log       []string                // starts, stops and removals
+	claims    []string                // that were stored, each with its volume
+	refused   RefusedContainers       // the result of changes
+	volumes   []string                // that were made and removed
+	volumeErr error                   // the result of MakeVolume and RemoveVolume
+	services  []string                // the names of the cluster's
+	evictErr  error                   // the result of Evict
+	evicted   func()                  // is called for every pod that Evict has ended
+	removed   func(name string) error // the result of Remove; nil: it removes all
+	lost      bool                    // the ends of containers are not recorded
 	changed   func(namespace, name string)
 }
 
@@ -96,12 +97,17 @@ func (e *fakeEngine) Stop(_ context.Context, _, name string, grace int64) error 
 	return nil
 }
 
-func (e *fakeEngine) Remove(_ context.Context, _, name string) error {
+func (e *fakeEngine) Remove(_ context.Context, _, name string) (err error) {
 	e.do(name, func() {
+		if e.removed != nil {
+			if err = e.removed(name); err != nil {
+				return
+			}
+		}
 		delete(e.pods, name)
 		e.log = append(e.log, "remove "+name)
 	})
-	return nil
+	return err
 }
 
 func (e *fakeEngine) Watch(ctx context.Context, changed func(namespace, name string)) error {
@@ -198,6 +204,9 @@ type bed struct {
 	routes  []netip.Prefix // of the host
 
 	pressure *Pressure
+	host     Host     // at which the test has the agent look, by step
+	loop     bool     // the agent looks by itself, too
+	evictor  *evictor // nil before the first step
 	devices  map[corev1.ResourceName]int64
 }
 
@@ -219,7 +228,9 @@ func (b *bed) run(t *testing.T) (end func()) {
 		return &Facts{MilliCPU: 4000, Memory: 8 << 30, Storage: 1 << 40, Devices: b.devices}, nil
 	}
 	a := &Agent{Client: b.Client(t), Engine: b.engine, Records: b.records, ErrOut: b.out, Node: &Registration{Name: "attic", Addresses: []string{"192.0.2.7"}, MaxPods: 110, Facts: facts, Pressure: b.pressure}, Routes: func() ([]netip.Prefix, error) { return b.routes, nil }}
-	b.agent = a
+	if b.agent = a; b.loop {
+		a.Host = b.host
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

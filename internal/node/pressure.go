@@ -26,26 +26,22 @@ type Host interface {
 	CollectImages(all bool) error
 }
 
-// Pressure evicts pods before the host has no memory, disk or processes left, as the kubelet's eviction manager does
-// (pkg/kubelet/eviction/eviction_manager.go, synchronize). A nil Pressure does nothing.
+// Pressure is how much of the host pods may use, and which conditions of pressure it has. A nil Pressure has none.
 type Pressure struct {
-	Host       Host
 	Thresholds []eviction.Threshold
 	Reserved   []corev1.ResourceList // of allocatable
 	Now        func() time.Time
 
 	mu    sync.Mutex
 	state eviction.State
-
-	looking sync.Mutex          // guards the following
-	low     corev1.ResourceName // that is being reclaimed; "" if none is low
-	printed map[string]bool     // errors
 }
 
-// The kubelet's intervals (evictionMonitoringPeriod in pkg/kubelet/kubelet.go, ImageGCPeriod).
+// The kubelet's intervals (evictionMonitoringPeriod in pkg/kubelet/kubelet.go, ImageGCPeriod), and how long it waits for the
+// removal of an evicted pod's files (podCleanupTimeout in pkg/kubelet/eviction/eviction_manager.go).
 const (
 	pressureInterval = 10 * time.Second
 	imageInterval    = 5 * time.Minute
+	cleanupTimeout   = 30 * time.Second
 )
 
 // conditions returns the conditions of pressure that are True.
@@ -66,92 +62,123 @@ func (p *Pressure) allocatable(capacity corev1.ResourceList) (corev1.ResourceLis
 	return eviction.Allocatable(capacity, p.Reserved, p.Thresholds)
 }
 
+// evictor evicts pods before the host has no memory, disk or processes left, as the kubelet's eviction manager does
+// (pkg/kubelet/eviction/eviction_manager.go, synchronize).
+type evictor struct {
+	*Pressure
+	agent *Agent
+	host  Host
+
+	low       corev1.ResourceName // that is being reclaimed; "" if none is low
+	collected time.Time           // when images were last collected
+	evicted   time.Time           // when a pod was last evicted
+	printed   map[string]string   // the last errors, by source
+}
+
+func newEvictor(a *Agent, h Host) *evictor {
+	return &evictor{Pressure: a.Node.Pressure, agent: a, host: h, printed: map[string]string{}}
+}
+
 // run reclaims until ctx ends.
-func (p *Pressure) run(ctx context.Context, a *Agent) {
-	collected := time.Now()
+func (e *evictor) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if time.Since(collected) >= imageInterval {
-			p.collectImages(a)
-			collected = time.Now()
-		}
-		if !p.look(ctx, a) {
+		if !e.step(ctx) {
 			_ = sleep.For(ctx, pressureInterval) // the loop ends with ctx
 		}
 	}
 }
 
-// collectImages removes unused images if the disk is nearly full.
-func (p *Pressure) collectImages(a *Agent) {
-	p.looking.Lock()
-	defer p.looking.Unlock()
-	p.print(a, p.Host.CollectImages(false))
-}
-
-// look updates the conditions, and evicts at most one pod. It reports whether it has.
-func (p *Pressure) look(ctx context.Context, a *Agent) bool {
-	p.looking.Lock()
-	defer p.looking.Unlock()
-	observed, met := p.observe(a)
+// step collects images every five minutes, updates the conditions, and evicts at most one pod. It reports whether the next
+// step is due at once.
+func (e *evictor) step(ctx context.Context) bool {
+	if now := e.Now(); now.Sub(e.collected) >= imageInterval {
+		e.collected = now
+		e.print("images", e.host.CollectImages(false))
+	}
+	observed, met := e.observe()
 	if len(met) == 0 {
-		p.low = ""
+		e.low = ""
 		return false
 	}
-	if name := met[0].Signal.Resource(); p.low != name {
-		p.low = name
-		a.nodeEvent(ctx, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
+	if name := met[0].Signal.Resource(); e.low != name {
+		e.low = name
+		e.agent.nodeEvent(ctx, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
 	}
-	if p.low == corev1.ResourceEphemeralStorage || p.low == eviction.Inodes {
-		p.print(a, a.removeEnded(ctx))
-		p.print(a, p.Host.CollectImages(true))
-		if observed, met = p.observe(a); len(met) == 0 {
+	if onDisk(e.low) {
+		e.print("remove", e.agent.removeEnded(ctx))
+		e.print("images", e.host.CollectImages(true))
+		if observed, met = e.observe(); len(met) == 0 {
 			return false
 		}
 	}
 	name := met[0].Signal.Resource()
-	candidates := a.candidates()
-	usage := p.Host.Usage(ctx, name)
+	if onDisk(name) && e.awaitsRemoval() {
+		return false
+	}
+	candidates := e.agent.candidates()
+	usage := e.host.Usage(ctx, name)
 	for i := range candidates {
 		if u, known := usage[candidates[i].Pod.UID]; known {
 			candidates[i].Usage = &u
 		}
 	}
-	for _, c := range eviction.Rank(name, candidates) {
-		message := eviction.Message(met, observed, c)
-		report.Print(a.ErrOut, fmt.Errorf("pod %s/%s is evicted: %s", c.Pod.Namespace, c.Pod.Name, message))
-		if err := a.Engine.Evict(ctx, c.Pod.Namespace, c.Pod.Name, message); err != nil {
-			p.print(a, fmt.Errorf("evict pod %s/%s: %w", c.Pod.Namespace, c.Pod.Name, err))
-			continue
+	ranked := eviction.Rank(name, candidates)
+	if len(ranked) == 0 {
+		return false
+	}
+	c := ranked[0]
+	message := eviction.Message(met, observed, c)
+	report.Print(e.agent.ErrOut, fmt.Errorf("pod %s/%s is evicted: %s", c.Pod.Namespace, c.Pod.Name, message))
+	err := e.agent.Engine.Evict(ctx, c.Pod.Namespace, c.Pod.Name, message)
+	if e.evicted = e.Now(); err != nil {
+		err = fmt.Errorf("evict pod %s/%s: %w", c.Pod.Namespace, c.Pod.Name, err)
+	}
+	e.print("evict", err)
+	return err == nil && !onDisk(name)
+}
+
+// onDisk reports whether pods keep a resource until they are removed.
+func onDisk(name corev1.ResourceName) bool {
+	return name == corev1.ResourceEphemeralStorage || name == eviction.Inodes
+}
+
+// awaitsRemoval reports whether files of an evicted pod are still on the disk. It is removed as soon as the API server has
+// its last status, and counts up to 30 seconds if that fails (kubelet: pkg/kubelet/eviction/eviction_manager.go,
+// waitForPodsCleanup).
+func (e *evictor) awaitsRemoval() bool {
+	for p, l := range e.agent.local() {
+		if l.Pod.Status.Reason == eviction.Reason && (!hasEnded(&p.Status) || e.Now().Sub(e.evicted) < cleanupTimeout) {
+			return true
 		}
-		return true
 	}
 	return false
 }
 
 // observe reads the signals, and updates the conditions, which are reported at once if they change.
-func (p *Pressure) observe(a *Agent) (eviction.Observations, []eviction.Threshold) {
-	observed, err := p.Host.Observe()
-	p.print(a, err)
-	met := eviction.Met(p.Thresholds, observed)
-	before := p.conditions()
-	p.mu.Lock()
-	p.state = p.state.Update(p.Now(), met)
-	p.mu.Unlock()
-	if !slices.Equal(before, p.conditions()) {
-		a.Node.wake()
+func (e *evictor) observe() (eviction.Observations, []eviction.Threshold) {
+	observed, err := e.host.Observe()
+	e.print("observe", err)
+	met := eviction.Met(e.Thresholds, observed)
+	before := e.conditions()
+	e.mu.Lock()
+	e.state = e.state.Update(e.Now(), met)
+	e.mu.Unlock()
+	if !slices.Equal(before, e.conditions()) {
+		e.agent.Node.wake()
 	}
 	return observed, met
 }
 
-// print prints an error once. The caller holds looking.
-func (p *Pressure) print(a *Agent, err error) {
-	if err == nil || p.printed[err.Error()] {
-		return
+// print prints an error that differs from the last one of its source.
+func (e *evictor) print(source string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
 	}
-	if p.printed == nil {
-		p.printed = map[string]bool{}
+	if text != "" && text != e.printed[source] {
+		report.Print(e.agent.ErrOut, err)
 	}
-	p.printed[err.Error()] = true
-	report.Print(a.ErrOut, err)
+	e.printed[source] = text
 }
 
 // local returns the node's pods that are on this host, with what the API server has of them.

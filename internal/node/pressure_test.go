@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -19,12 +20,13 @@ import (
 
 // fakeHost is a host of which a test sets the signals. Its images take images bytes of the disk.
 type fakeHost struct {
-	mu       sync.Mutex
-	observed eviction.Observations
-	err      error // of Observe
-	usage    map[types.UID]eviction.Usage
-	images   int64
-	now      time.Time
+	mu        sync.Mutex
+	observed  eviction.Observations
+	err       error // of Observe
+	usage     map[types.UID]eviction.Usage
+	images    int64
+	now       time.Time
+	collected int // calls of CollectImages that may keep images
 }
 
 // set changes the host.
@@ -58,6 +60,8 @@ func (h *fakeHost) CollectImages(all bool) error {
 	defer h.mu.Unlock()
 	if all {
 		h.images = 0
+	} else {
+		h.collected++
 	}
 	return nil
 }
@@ -104,14 +108,29 @@ func underPressure(t *testing.T) (*bed, *fakeHost) {
 			}
 		})
 	}
-	b.pressure = &Pressure{Host: h, Thresholds: thresholds, Now: h.clock}
+	b.host, b.pressure = h, &Pressure{Thresholds: thresholds, Now: h.clock}
 	return b, h
+}
+
+// step has the agent look at the host once.
+func (b *bed) step(t *testing.T) bool {
+	t.Helper()
+	if b.evictor == nil {
+		b.evictor = newEvictor(b.agent, b.host)
+	}
+	return b.evictor.step(t.Context())
 }
 
 // look has the agent look at the host until the API server has a condition of the node.
 func (b *bed) look(t *testing.T, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
 	t.Helper()
-	b.pressure.look(t.Context(), b.agent)
+	b.step(t)
+	b.waitCondition(t, kind, want)
+}
+
+// waitCondition waits until the API server has a condition of the node.
+func (b *bed) waitCondition(t *testing.T, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
+	t.Helper()
 	n := &corev1.Node{}
 	waitFor(t, string(kind)+" is "+string(want), func() bool {
 		return b.agent.Client.Get(t.Context(), nodePath("attic"), n) == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind && c.Status == want })
@@ -209,23 +228,129 @@ func TestDiskPressure(t *testing.T) {
 	}
 }
 
-// TestEvictionFails: the error is printed, and the pod stays a candidate.
+// TestDiskIsFreedLater: the files of an evicted pod are on the disk until it is removed. No second pod is evicted before the
+// API server has the first one's status, however long it takes, nor within 30 seconds while the removal fails.
+func TestDiskIsFreedLater(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hold   func(b *bed) (release func())
+		known  bool          // the API server gets the status at once
+		passes time.Duration // on the host's clock
+		want   string        // evictions and removals until release
+	}{
+		"the status is late": {func(b *bed) func() {
+			b.SetHook(func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.HasSuffix(r.URL.Path, "/status") && strings.Contains(r.URL.Path, "/pods/") {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return true
+				}
+				return false
+			})
+			return func() { b.SetHook(nil) }
+		}, false, time.Hour, "evict greedy"},
+		"the API server is away": {func(b *bed) func() {
+			b.SetAway(true)
+			return func() { b.SetAway(false) }
+		}, false, time.Hour, "evict greedy"},
+		"the removal is late": {failRemovals, true, cleanupTimeout - time.Second, "evict greedy"},
+		"the removal fails":   {failRemovals, true, cleanupTimeout, "evict greedy, evict modest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, h := underPressure(t)
+			h.usage = map[types.UID]eviction.Usage{uid1: {Total: 300 * mi}, uid2: {Total: 200 * mi}}
+			b.engine.evicted = func() {}
+			frees := func(string) error {
+				h.set(func() {
+					h.observed[eviction.NodeFSAvailable] = eviction.Observation{Available: 500 * mi, Capacity: 1000 * mi}
+				})
+				return nil
+			}
+			b.engine.removed = frees
+			b.run(t)
+			b.start(t, "greedy", uid1, func(*corev1.Pod) {})
+			b.start(t, "modest", uid2, func(*corev1.Pod) {})
+			release := tc.hold(b)
+			h.set(func() {
+				h.observed[eviction.NodeFSAvailable] = eviction.Observation{Available: 50 * mi, Capacity: 1000 * mi}
+			})
+			if b.step(t) {
+				t.Error("the next step is due at once")
+			}
+			known := func() bool {
+				return hasEnded(&b.agent.Find("default", "greedy", uid1).Status)
+			}
+			if tc.known {
+				waitFor(t, "the status is known", known)
+			}
+			b.step(t)
+			h.set(func() { h.now = h.now.Add(tc.passes) })
+			b.step(t)
+			if got := b.engine.calls(); !strings.HasSuffix(got, "start modest, "+tc.want) {
+				t.Errorf("the agent did %s", got)
+			}
+			b.engine.do("greedy", func() { b.engine.removed = frees })
+			release()
+			waitFor(t, "the status is known", known)
+			b.step(t)
+			if got := b.engine.calls(); !strings.Contains(got, "remove greedy") || strings.Count(got, "evict") != strings.Count(tc.want, "evict") {
+				t.Errorf("the agent did %s", got)
+			}
+		})
+	}
+}
+
+func failRemovals(b *bed) (release func()) {
+	b.engine.do("", func() { b.engine.removed = func(string) error { return errors.New("it is busy") } })
+	return func() {}
+}
+
+// TestImagesAreCollected: every five minutes, also without pressure.
+func TestImagesAreCollected(t *testing.T) {
+	b, h := underPressure(t)
+	b.run(t)
+	for i, passes := range []time.Duration{0, imageInterval - time.Second, time.Second, imageInterval} {
+		h.set(func() { h.now = h.now.Add(passes) })
+		b.step(t)
+		h.set(func() {
+			if want := []int{1, 1, 2, 3}[i]; h.collected != want {
+				t.Errorf("step %d: collected %d times, want %d", i, h.collected, want)
+			}
+		})
+	}
+}
+
+// TestAgentLooks: the agent looks at the host by itself.
+func TestAgentLooks(t *testing.T) {
+	b, h := underPressure(t)
+	h.observed[eviction.MemoryAvailable] = eviction.Observation{Available: 50 * mi, Capacity: 1000 * mi}
+	b.loop = true
+	b.run(t)
+	b.waitCondition(t, corev1.NodeMemoryPressure, corev1.ConditionTrue)
+}
+
+// TestEvictionFails: the error is printed, the pod stays a candidate, and no other one is evicted in its place.
 func TestEvictionFails(t *testing.T) {
 	b, h := underPressure(t)
+	h.usage = map[types.UID]eviction.Usage{uid1: {Total: 300 * mi}, uid2: {Total: 200 * mi}}
 	b.engine.evictErr = errors.New("it has not ended")
 	b.run(t)
 	b.start(t, "web", uid1, func(*corev1.Pod) {})
+	b.start(t, "modest", uid2, func(*corev1.Pod) {})
 	h.set(func() {
 		h.observed[eviction.MemoryAvailable] = eviction.Observation{Available: 50 * mi, Capacity: 1000 * mi}
 	})
 	b.look(t, corev1.NodeMemoryPressure, corev1.ConditionTrue)
-	waitFor(t, "the error is printed", func() bool { return strings.Contains(b.out.String(), "evict pod default/web: it has not ended") })
+	if got := b.out.String(); !strings.Contains(got, "evict pod default/web: it has not ended") || strings.Contains(got, "modest") {
+		t.Errorf("printed %s", got)
+	}
 	b.engine.do("web", func() { b.engine.evictErr = nil })
 	b.look(t, corev1.NodeMemoryPressure, corev1.ConditionTrue)
 	waitFor(t, "the pod has failed", func() bool { return b.Pod("web").Status.Phase == corev1.PodFailed })
+	if got := b.engine.calls(); strings.Contains(got, "evict modest") {
+		t.Errorf("the agent did %s", got)
+	}
 }
 
-// TestUnknownSignal: why a signal is not known is printed once, and its condition stays False.
+// TestUnknownSignal: why a signal is not known is printed once, and again if it returns; its condition stays False.
 func TestUnknownSignal(t *testing.T) {
 	b, h := underPressure(t)
 	h.err = errors.New("there is no /proc/meminfo")
@@ -234,6 +359,13 @@ func TestUnknownSignal(t *testing.T) {
 	b.look(t, corev1.NodeMemoryPressure, corev1.ConditionFalse)
 	b.look(t, corev1.NodeMemoryPressure, corev1.ConditionFalse)
 	if got := strings.Count(b.out.String(), "there is no /proc/meminfo"); got != 1 {
+		t.Errorf("it was printed %d times", got)
+	}
+	for _, err := range []error{nil, h.err} {
+		h.set(func() { h.err = err })
+		b.step(t)
+	}
+	if got := strings.Count(b.out.String(), "there is no /proc/meminfo"); got != 2 {
 		t.Errorf("it was printed %d times", got)
 	}
 }

@@ -44,7 +44,7 @@ type Registration struct {
 	Port      int32 // of the kubelet's API
 	Facts     func() (*Facts, error)
 	Network   *Network  // nil: pods of other nodes are not reached
-	Pressure  *Pressure // nil: pods are not evicted, and may request all that the host has
+	Pressure  *Pressure // nil: pods may request all that the host has
 
 	wakeup  chan struct{} // see wake
 	known   chan struct{} // closed when the API server has the node

@@ -281,7 +281,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	agent := &node.Agent{Client: id.client, Engine: e, Node: &o.node, Records: node.Records(files.pods()), Sysctls: o.unsafe, LogDir: dirs.ClusterLogDir(), LoadBalancer: o.loadBalancer, ErrOut: o.env.ErrOut, Routes: router.HostNetworks}
 	reached := &reach{agent, e, &podmetrics.Collector{Env: o.env, Dirs: dirs}}
-	o.node.Pressure.Host = resources{reached}
+	agent.Host = resources{reached}
 	api := &server.Server{Node: o.node.Name, Pods: reached, Reviewer: agent, ClientCA: clientCA, Certificate: id.serving.Certificate}
 	api.LogDir = "/var/log"
 	api.Config = server.Config{Port: o.node.Port, MaxPods: o.maxPods, ClusterDomain: o.cluster.Domain, ClusterDNS: o.cluster.DNS}
