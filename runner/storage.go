@@ -32,7 +32,7 @@ func (e *engine) diskUsage() (*wire.DiskUsageResult, error) {
 	if _, err := m.used(plan, pod.Limit{Kind: pod.PodLimit}); err != nil {
 		return nil, err
 	}
-	result := &wire.DiskUsageResult{Bytes: m.sum.Bytes, Inodes: m.sum.Inodes, Containers: map[string]int64{}}
+	result := &wire.DiskUsageResult{Containers: map[string]int64{}}
 	for _, list := range plan.All() {
 		for _, c := range list {
 			n, err := m.container(c.Name)
@@ -42,6 +42,7 @@ func (e *engine) diskUsage() (*wire.DiskUsageResult, error) {
 			result.Containers[c.Name] = n
 		}
 	}
+	result.Bytes, result.Inodes = m.sum.Bytes, m.sum.Inodes // with the ephemeral containers
 	return result, nil
 }
 
