@@ -24,7 +24,7 @@ func parse(t *testing.T, words ...string) []Threshold {
 // TestParseThresholds: the kubelet's syntax, and what is refused by name.
 func TestParseThresholds(t *testing.T) {
 	for words, want := range map[string]string{
-		strings.Join(Defaults(), " "):              "memory.available 100Mi 0, nodefs.available 0 10, imagefs.available 0 15, nodefs.inodesFree 0 5",
+		strings.Join(Defaults(), " "):              "memory.available 100Mi 0, nodefs.available 0 10, imagefs.available 0 15, nodefs.inodesFree 0 5, imagefs.inodesFree 0 5",
 		"pid.available<1k imagefs.inodesFree<2.5%": "pid.available 1k 0, imagefs.inodesFree 0 2.5",
 		"": "",
 		"nodefs.available<0% imagefs.available<100%": "",

@@ -48,9 +48,9 @@ var signals = map[Signal]struct {
 // Resource returns what pods use too much of.
 func (s Signal) Resource() corev1.ResourceName { return signals[s].resource }
 
-// Defaults are the kubelet's thresholds (pkg/kubelet/apis/config/v1beta1/defaults_linux.go, DefaultEvictionHard).
+// Defaults are the kubelet's thresholds (pkg/kubelet/eviction/defaults_linux.go, DefaultEvictionHard).
 func Defaults() []string {
-	return []string{"memory.available<100Mi", "nodefs.available<10%", "imagefs.available<15%", "nodefs.inodesFree<5%"}
+	return []string{"memory.available<100Mi", "nodefs.available<10%", "imagefs.available<15%", "nodefs.inodesFree<5%", "imagefs.inodesFree<5%"}
 }
 
 // Threshold is met if a signal is below it.

@@ -117,7 +117,7 @@ func (o *options) Complete(c *cli.Context) (err error) {
 	o.maxPods, o.port, o.sysctls = c.Int64("max-pods"), c.Int("port"), c.StringSlice("allow-unsafe-sysctl")
 	o.clientCA = c.String("client-ca-file")
 	o.reserved, o.thresholds = map[string][]string{}, c.StringSlice("eviction-hard")
-	for _, flag := range []string{"system-reserved", "kube-reserved"} {
+	for _, flag := range reservingFlags {
 		o.reserved[flag] = c.StringSlice(flag)
 	}
 	o.cluster.Domain = c.String("cluster-domain")

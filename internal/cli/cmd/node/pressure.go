@@ -20,11 +20,14 @@ import (
 	"github.com/podrun/podrun/internal/node/eviction"
 )
 
+// reservingFlags are the flags that reserve resources of the host.
+var reservingFlags = []string{"system-reserved", "kube-reserved"}
+
 // parsePressure reads the values of --eviction-hard, and of the flags that reserve resources.
 func parsePressure(reserved map[string][]string, thresholds []string) (*node.Pressure, error) {
 	p := &node.Pressure{Now: time.Now}
-	for flag, words := range reserved {
-		list, err := eviction.ParseReserved(words)
+	for _, flag := range reservingFlags {
+		list, err := eviction.ParseReserved(reserved[flag])
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", flag, err)
 		}

@@ -19,10 +19,13 @@ import (
 // TestParsePressure: an error names the flag.
 func TestParsePressure(t *testing.T) {
 	p, err := parsePressure(map[string][]string{"system-reserved": {"cpu=1"}, "kube-reserved": {"cpu=1"}}, eviction.Defaults())
-	if err != nil || len(p.Reserved) != 2 || len(p.Thresholds) != 4 {
+	if err != nil || len(p.Reserved) != 2 || len(p.Thresholds) != 5 {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := parsePressure(map[string][]string{"kube-reserved": {"pid=1"}}, nil); err == nil || !strings.HasPrefix(err.Error(), `--kube-reserved: "pid=1"`) {
+		t.Error(err)
+	}
+	if _, err := parsePressure(map[string][]string{"kube-reserved": {"pid=1"}, "system-reserved": {"pid=2"}}, nil); err == nil || !strings.HasPrefix(err.Error(), `--system-reserved: "pid=2"`) {
 		t.Error(err)
 	}
 	if _, err := parsePressure(nil, []string{"cpu<1"}); err == nil || !strings.HasPrefix(err.Error(), `--eviction-hard: "cpu<1"`) {
