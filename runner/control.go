@@ -24,6 +24,7 @@ type control struct {
 	status   *pod.Status
 	conns    map[*net.UnixConn]bool
 	closing  bool
+	counting *usageCount   // nil: none is in progress
 	changed  chan struct{} // closed and replaced at every new status
 	ended    chan struct{} // closed after the last status
 	clients  sync.WaitGroup
@@ -218,9 +219,37 @@ func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) err
 	return nil
 }
 
+// usageCount is a count of the disk usage in progress. done is closed when the other fields are set.
+type usageCount struct {
+	done  chan struct{}
+	usage *wire.DiskUsageResult
+	err   error
+}
+
+// sharedDiskUsage counts what the pod uses of the disk, or waits for the count in progress: the clients that wait no
+// longer, and come again, do not add to the load.
+func (c *control) sharedDiskUsage() (*wire.DiskUsageResult, error) {
+	c.mu.Lock()
+	count := c.counting
+	if count != nil {
+		c.mu.Unlock()
+		<-count.done
+		return count.usage, count.err
+	}
+	count = &usageCount{done: make(chan struct{})}
+	c.counting = count
+	c.mu.Unlock()
+	count.usage, count.err = c.engine.diskUsage()
+	c.mu.Lock()
+	c.counting = nil
+	c.mu.Unlock()
+	close(count.done)
+	return count.usage, count.err
+}
+
 // diskUsage answers with what the pod uses of the disk.
 func (c *control) diskUsage(conn *net.UnixConn, _ *wire.Request, _ []*os.File) error {
-	usage, err := c.engine.diskUsage()
+	usage, err := c.sharedDiskUsage()
 	if err != nil {
 		return &wire.Error{Message: err.Error(), Code: 125}
 	}
