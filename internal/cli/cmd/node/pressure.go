@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,38 +85,54 @@ func observeDisk(o eviction.Observations, dir string, bytes, inodes eviction.Sig
 	return nil
 }
 
-// measureTime is how long a pod may take to count what it has on disk.
-const measureTime = 30 * time.Second
+// Limits of the measurement of what pods have on disk: the time for all, and how many count theirs at a time.
+const (
+	measureTime = 30 * time.Second
+	measured    = 8
+)
 
 // Usage implements node.Host.
 func (r resources) Usage(ctx context.Context, name corev1.ResourceName) map[types.UID]eviction.Usage {
 	usage := map[types.UID]eviction.Usage{}
 	quiet := &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}
 	pods, _ := (&podstats.View{Env: quiet, Dirs: r.engine.dirs, AllNamespaces: true}).Sample() // without those that cannot be read
+	ctx, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	var mu sync.Mutex // guards usage
+	var all sync.WaitGroup
+	free := make(chan struct{}, measured)
 	for i := range pods {
 		uid, ok := r.uidOf(pods[i].Pod)
 		if !ok {
 			continue
 		}
-		u, known := eviction.Usage{}, false
-		if name == corev1.ResourceMemory || name == eviction.PIDs {
-			u, known = sampled(&pods[i], name)
-		} else {
-			within, cancel := context.WithTimeout(ctx, measureTime)
-			disk, err := podclient.DiskUsage(within, pods[i].Pod)
-			cancel()
-			switch known = err == nil; {
-			case known && name == eviction.Inodes:
-				u.Total = disk.Inodes
-			case known:
-				u = eviction.Usage{Total: disk.Bytes, Containers: disk.Containers}
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			if u, known := usageOf(ctx, &pods[i], name); known {
+				mu.Lock()
+				defer mu.Unlock()
+				usage[types.UID(uid)] = u
 			}
-		}
-		if known {
-			usage[types.UID(uid)] = u
-		}
+		})
 	}
+	all.Wait()
 	return usage
+}
+
+// usageOf returns what a pod uses of a resource.
+func usageOf(ctx context.Context, pod *podstats.Usage, name corev1.ResourceName) (u eviction.Usage, known bool) {
+	if name == corev1.ResourceMemory || name == eviction.PIDs {
+		return sampled(pod, name)
+	}
+	disk, err := podclient.DiskUsage(ctx, pod.Pod)
+	switch {
+	case err != nil:
+		return u, false
+	case name == eviction.Inodes:
+		return eviction.Usage{Total: disk.Inodes}, true
+	}
+	return eviction.Usage{Total: disk.Bytes, Containers: disk.Containers}, true
 }
 
 // sampled returns what a pod uses of memory or of processes.
