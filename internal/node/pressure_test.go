@@ -408,7 +408,7 @@ func TestNodeAllocatable(t *testing.T) {
 // TestCheckReserved: more than the host has cannot be reserved.
 func TestCheckReserved(t *testing.T) {
 	r := &Registration{Facts: func() (*Facts, error) { return &Facts{MilliCPU: 2000, Memory: 1 << 30, Storage: 1 << 30}, nil }}
-	for memory, want := range map[string]string{"1Gi": "", "1025Mi": "more memory is reserved than the 1Gi of this host"} {
+	for memory, want := range map[string]string{"1Gi": "", "1025Mi": "--system-reserved, --kube-reserved and --eviction-hard keep more memory than the 1Gi of this host"} {
 		r.Pressure = &Pressure{Reserved: []corev1.ResourceList{{corev1.ResourceMemory: resource.MustParse(memory)}}}
 		got := ""
 		if err := r.Check(); err != nil {

@@ -247,7 +247,7 @@ func (r *Registration) capacity(f *Facts) corev1.ResourceList {
 	}
 }
 
-// Check returns an error if more is reserved than this host has, as far as that can be read.
+// Check returns an error if the flags keep more from the pods than this host has, as far as that can be read.
 func (r *Registration) Check() error {
 	facts, err := r.Facts()
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *Registration) Check() error {
 	capacity := r.capacity(facts)
 	if _, name := r.Pressure.allocatable(capacity); name != "" {
 		q := capacity[name]
-		return fmt.Errorf("more %s is reserved than the %v of this host", name, &q)
+		return fmt.Errorf("--system-reserved, --kube-reserved and --eviction-hard keep more %s than the %v of this host", name, &q)
 	}
 	return nil
 }

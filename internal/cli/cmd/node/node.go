@@ -248,7 +248,7 @@ func (o *options) Run(ctx context.Context) error {
 	}()
 	o.node.Facts = (&factReader{env: o.env, dirs: dirs, kinds: func() ([]cdi.Kind, error) { return admission.DeviceKinds(o.env.Getenv) }}).facts
 	if err := o.node.Check(); err != nil {
-		return report.New(report.Usage, "reduce --system-reserved, --kube-reserved or --eviction-hard", "%w", err)
+		return report.New(report.Usage, "reduce one of them", "%w", err)
 	}
 	id, err := o.identify(ctx, files)
 	if err != nil {

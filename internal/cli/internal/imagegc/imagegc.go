@@ -253,15 +253,15 @@ type Images interface {
 
 // Collect removes unused images when the disk is too full, before something is added.
 func Collect(env *cmdutil.Env, dirs store.Dirs, s Images) error {
-	return remove(env, dirs, func(uses func() (image.Uses, error)) (image.Pruned, error) { return s.GarbageCollect(uses) })
+	return remove(env, dirs, "the disk is nearly full", func(uses func() (image.Uses, error)) (image.Pruned, error) { return s.GarbageCollect(uses) })
 }
 
-// CollectAll removes all unused images that can be pulled again.
+// CollectAll removes all unused images that can be pulled again, for a node under disk pressure.
 func CollectAll(env *cmdutil.Env, dirs store.Dirs, s Images) error {
-	return remove(env, dirs, func(uses func() (image.Uses, error)) (image.Pruned, error) { return s.RemoveUnused(uses) })
+	return remove(env, dirs, "the node has disk pressure", func(uses func() (image.Uses, error)) (image.Pruned, error) { return s.RemoveUnused(uses) })
 }
 
-func remove(env *cmdutil.Env, dirs store.Dirs, collect func(func() (image.Uses, error)) (image.Pruned, error)) error {
+func remove(env *cmdutil.Env, dirs store.Dirs, why string, collect func(func() (image.Uses, error)) (image.Pruned, error)) error {
 	if env.Getenv(SharedEnv) != "" {
 		return nil // others use images that this podrun does not know of
 	}
@@ -271,7 +271,7 @@ func remove(env *cmdutil.Env, dirs store.Dirs, collect func(func() (image.Uses, 
 		return u.Uses(), u.Err
 	})
 	if len(gone.Images) > 0 {
-		fmt.Fprintf(env.ErrOut, "podrun: the disk is nearly full: %d unused images removed, %s freed\n", len(gone.Images), progress.Size(gone.Bytes))
+		fmt.Fprintf(env.ErrOut, "podrun: %s: %d unused images removed, %s freed\n", why, len(gone.Images), progress.Size(gone.Bytes))
 	}
 	return err
 }
