@@ -3,10 +3,13 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -34,13 +37,30 @@ func manifestOf(p *corev1.Pod) *corev1.Pod {
 	return m
 }
 
-// manifestOf returns manifestOf with the node's logs.
+// manifestOf returns manifestOf with the node's logs and devices.
 func (a *Agent) manifestOf(p *corev1.Pod) *corev1.Pod {
 	m := manifestOf(p)
+	if n := a.Node.object(); n != nil {
+		removeForeign(m, strings.Fields(n.Annotations[annotationDevices]))
+	}
 	if a.LogDir != "" {
 		redirectLogs(m, a.LogDir)
 	}
 	return m
+}
+
+// removeForeign removes extended resources that are not devices of the node, whose kinds are own: another component has given
+// them to the node, and they are only counted (kubelet: pkg/kubelet/cm/devicemanager allocates resources of device plugins).
+func removeForeign(m *corev1.Pod, own []string) {
+	foreign := func(name corev1.ResourceName, _ resource.Quantity) bool {
+		return strings.Contains(string(name), "/") && !slices.Contains(own, string(name))
+	}
+	for _, containers := range [][]corev1.Container{m.Spec.InitContainers, m.Spec.Containers} {
+		for i := range containers {
+			maps.DeleteFunc(containers[i].Resources.Limits, foreign)
+			maps.DeleteFunc(containers[i].Resources.Requests, foreign)
+		}
+	}
 }
 
 // redirectLogs replaces the host's /var/log by dir, and its directories of logs of containers by those in dir, read-only:

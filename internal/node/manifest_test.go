@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -50,7 +51,7 @@ func TestLogsOfNode(t *testing.T) {
 		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: mounts}}}
 	})
 	before := p.DeepCopy()
-	m := (&Agent{LogDir: "/data/log"}).manifestOf(p)
+	m := (&Agent{LogDir: "/data/log", Node: &Registration{}}).manifestOf(p)
 	if diff := cmp.Diff(before, p); diff != "" {
 		t.Errorf("the API server's pod was changed:\n%s", diff)
 	}
@@ -66,7 +67,7 @@ func TestLogsOfNode(t *testing.T) {
 			}
 		}
 	}
-	if m := (&Agent{}).manifestOf(p); m.Spec.Volumes[0].HostPath.Path != "/var/log/" {
+	if m := (&Agent{Node: &Registration{}}).manifestOf(p); m.Spec.Volumes[0].HostPath.Path != "/var/log/" {
 		t.Errorf("without logs of the node it is %s", m.Spec.Volumes[0].HostPath.Path)
 	}
 }
@@ -208,6 +209,24 @@ func TestRecords(t *testing.T) {
 	} {
 		if checkIdentity(testPod(bad)) == nil {
 			t.Errorf("%+v is accepted", testPod(bad).ObjectMeta)
+		}
+	}
+}
+
+// TestRemoveForeign: a container gets the devices of the node; other extended resources are only counted.
+func TestRemoveForeign(t *testing.T) {
+	list := func() corev1.ResourceList {
+		one := resource.MustParse("1")
+		return corev1.ResourceList{corev1.ResourceCPU: one, "hugepages-2Mi": one, "nvidia.com/gpu": one, "example.com/license": one}
+	}
+	container := corev1.Container{Resources: corev1.ResourceRequirements{Limits: list(), Requests: list()}}
+	m := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{*container.DeepCopy()}, Containers: []corev1.Container{container}}}
+	removeForeign(m, []string{"nvidia.com/gpu"})
+	for _, r := range []corev1.ResourceRequirements{m.Spec.InitContainers[0].Resources, m.Spec.Containers[0].Resources} {
+		for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+			if _, has := list["example.com/license"]; has || len(list) != 3 {
+				t.Errorf("the container has %v", list)
+			}
 		}
 	}
 }
