@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/podrun/podrun/internal/lifecycle"
 	"github.com/podrun/podrun/internal/pod"
 	"github.com/podrun/podrun/internal/wire"
@@ -24,14 +26,14 @@ type control struct {
 	status   *pod.Status
 	conns    map[*net.UnixConn]bool
 	closing  bool
-	counting *usageCount   // nil: none is in progress
 	changed  chan struct{} // closed and replaced at every new status
 	ended    chan struct{} // closed after the last status
 	clients  sync.WaitGroup
-	served   atomic.Int32  // number of clients that are being served
-	removing atomic.Bool   // the pod is removed once it has ended
-	stopped  chan struct{} // gets a value when serve has stopped accepting
-	started  chan struct{} // makes serve accept again
+	usage    singleflight.Group // counts what the pod uses of the disk
+	served   atomic.Int32       // number of clients that are being served
+	removing atomic.Bool        // the pod is removed once it has ended
+	stopped  chan struct{}      // gets a value when serve has stopped accepting
+	started  chan struct{}      // makes serve accept again
 }
 
 func newControl(e *engine) *control {
@@ -219,41 +221,14 @@ func (c *control) stop(_ *net.UnixConn, req *wire.StopRequest, _ []*os.File) err
 	return nil
 }
 
-// usageCount is a count of the disk usage in progress. done is closed when the other fields are set.
-type usageCount struct {
-	done  chan struct{}
-	usage *wire.DiskUsageResult
-	err   error
-}
-
-// sharedDiskUsage counts what the pod uses of the disk, or waits for the count in progress: the clients that wait no
-// longer, and come again, do not add to the load.
-func (c *control) sharedDiskUsage() (*wire.DiskUsageResult, error) {
-	c.mu.Lock()
-	count := c.counting
-	if count != nil {
-		c.mu.Unlock()
-		<-count.done
-		return count.usage, count.err
-	}
-	count = &usageCount{done: make(chan struct{})}
-	c.counting = count
-	c.mu.Unlock()
-	count.usage, count.err = c.engine.diskUsage()
-	c.mu.Lock()
-	c.counting = nil
-	c.mu.Unlock()
-	close(count.done)
-	return count.usage, count.err
-}
-
-// diskUsage answers with what the pod uses of the disk.
+// diskUsage answers with what the pod uses of the disk. It waits for a count in progress: clients that give up and come
+// again do not add to the load.
 func (c *control) diskUsage(conn *net.UnixConn, _ *wire.Request, _ []*os.File) error {
-	usage, err := c.sharedDiskUsage()
+	usage, err, _ := c.usage.Do("", func() (any, error) { return c.engine.diskUsage() })
 	if err != nil {
 		return &wire.Error{Message: err.Error(), Code: 125}
 	}
-	return wire.WriteFrame(conn, wire.Frame{DiskUsage: usage})
+	return wire.WriteFrame(conn, wire.Frame{DiskUsage: usage.(*wire.DiskUsageResult)})
 }
 
 // objectChanged has the engine read an object again that the pod uses. It returns an error if NetworkPolicies

@@ -45,12 +45,12 @@ type Network struct {
 	assigned chan struct{} // closed when pods may start
 	problem  error         // why pods may not start, or why not all other nodes are reached
 	wakeup   chan struct{}
-	printed  map[string]string // the last problem of each node; "" is this node
+	printed  map[string]report.LastError // of each node; "" is this node
 }
 
 // NewNetwork returns a network that has not been set up.
 func NewNetwork(t Tunnel, key control.Key, endpoint netip.AddrPort) *Network {
-	return &Network{Tunnel: t, Key: key, Endpoint: endpoint, nodes: map[string]*corev1.Node{}, assigned: make(chan struct{}), wakeup: make(chan struct{}, 1), printed: map[string]string{}}
+	return &Network{Tunnel: t, Key: key, Endpoint: endpoint, nodes: map[string]*corev1.Node{}, assigned: make(chan struct{}), wakeup: make(chan struct{}, 1), printed: map[string]report.LastError{}}
 }
 
 // NewRoutedNetwork is NewNetwork for a node whose pods are routed. address is the node's.
@@ -68,11 +68,7 @@ const networkResync = 10 * time.Second
 func (n *Network) run(ctx context.Context, a *Agent) {
 	a.running.Go(func() { kubeapi.Watch[corev1.Node](ctx, a.Client, "/api/v1/nodes", "", &nodeHandler{n}) })
 	for ctx.Err() == nil {
-		if err := n.update(a); err != nil {
-			n.print(a, "", err)
-		} else {
-			n.printed[""] = ""
-		}
+		n.print(a, "", n.update(a))
 		timer := time.NewTimer(networkResync)
 		select {
 		case <-ctx.Done():
@@ -96,10 +92,9 @@ func (n *Network) wake() {
 
 // print prints a problem of a node that differs from its last one.
 func (n *Network) print(a *Agent, node string, err error) {
-	if text := err.Error(); n.printed[node] != text {
-		n.printed[node] = text
-		report.Print(a.ErrOut, err)
-	}
+	last := n.printed[node]
+	last.Print(a.ErrOut, err)
+	n.printed[node] = last
 }
 
 // update sets the networks and the peers from the nodes of the cluster. While these are not known, what was set last
@@ -140,7 +135,7 @@ func (n *Network) update(a *Agent) error {
 		for _, name := range slices.Sorted(maps.Keys(problems)) {
 			n.print(a, name, fmt.Errorf("pods of node %s are not reached: %w", name, problems[name]))
 		}
-		maps.DeleteFunc(n.printed, func(name, _ string) bool { return name != "" && problems[name] == nil })
+		maps.DeleteFunc(n.printed, func(name string, _ report.LastError) bool { return name != "" && problems[name] == nil })
 	}
 	if len(networks) == 0 {
 		return n.finish(a, nil, errNoCIDR)

@@ -36,7 +36,7 @@ type watchedObject struct {
 	released bool
 	store    func() error // stores the object, or removes it
 	err      error        // why this host does not have the object
-	problem  string       // the last error that was printed
+	problem  report.LastError
 }
 
 func newObjectWatcher(ctx context.Context, a *Agent) *objectWatcher {
@@ -126,14 +126,9 @@ func (x *watchedObject) do(store func() error) {
 
 // print prints an error that differs from the last one. The caller holds mu.
 func (x *watchedObject) print(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
+	if x.ctx.Err() == nil {
+		x.problem.Print(x.agent.ErrOut, err)
 	}
-	if text != "" && text != x.problem && x.ctx.Err() == nil {
-		report.Print(x.agent.ErrOut, err)
-	}
-	x.problem = text
 }
 
 // objectHandler stores what a watch of one object receives.

@@ -69,14 +69,14 @@ type evictor struct {
 	agent *Agent
 	host  Host
 
-	low       corev1.ResourceName // that is being reclaimed; "" if none is low
-	collected time.Time           // when images were last collected
-	evicted   time.Time           // when a pod was last evicted
-	printed   map[string]string   // the last errors, by source
+	low                                       corev1.ResourceName // that is being reclaimed; "" if none is low
+	collected                                 time.Time           // when images were last collected
+	evicted                                   time.Time           // when a pod was last evicted
+	images, removals, evictions, observations report.LastError
 }
 
 func newEvictor(a *Agent, h Host) *evictor {
-	return &evictor{Pressure: a.Node.Pressure, agent: a, host: h, printed: map[string]string{}}
+	return &evictor{Pressure: a.Node.Pressure, agent: a, host: h}
 }
 
 // run reclaims until ctx ends.
@@ -93,7 +93,7 @@ func (e *evictor) run(ctx context.Context) {
 func (e *evictor) step(ctx context.Context) bool {
 	if now := e.Now(); now.Sub(e.collected) >= imageInterval {
 		e.collected = now
-		e.print("images", e.host.CollectImages(false))
+		e.images.Print(e.agent.ErrOut, e.host.CollectImages(false))
 	}
 	observed, met := e.observe()
 	if len(met) == 0 {
@@ -105,8 +105,8 @@ func (e *evictor) step(ctx context.Context) bool {
 		e.agent.nodeEvent(ctx, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
 	}
 	if onDisk(e.low) {
-		e.print("remove", e.agent.removeEnded(ctx))
-		e.print("images", e.host.CollectImages(true))
+		e.removals.Print(e.agent.ErrOut, e.agent.removeEnded(ctx))
+		e.images.Print(e.agent.ErrOut, e.host.CollectImages(true))
 		if observed, met = e.observe(); len(met) == 0 {
 			return false
 		}
@@ -133,7 +133,7 @@ func (e *evictor) step(ctx context.Context) bool {
 	if e.evicted = e.Now(); err != nil {
 		err = fmt.Errorf("evict pod %s/%s: %w", c.Pod.Namespace, c.Pod.Name, err)
 	}
-	e.print("evict", err)
+	e.evictions.Print(e.agent.ErrOut, err)
 	return err == nil && !onDisk(name)
 }
 
@@ -157,7 +157,7 @@ func (e *evictor) awaitsRemoval() bool {
 // observe reads the signals, and updates the conditions, which are reported at once if they change.
 func (e *evictor) observe() (eviction.Observations, []eviction.Threshold) {
 	observed, err := e.host.Observe()
-	e.print("observe", err)
+	e.observations.Print(e.agent.ErrOut, err)
 	met := eviction.Met(e.Thresholds, observed)
 	before := e.conditions()
 	e.mu.Lock()
@@ -167,18 +167,6 @@ func (e *evictor) observe() (eviction.Observations, []eviction.Threshold) {
 		e.agent.Node.wake()
 	}
 	return observed, met
-}
-
-// print prints an error that differs from the last one of its source.
-func (e *evictor) print(source string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != e.printed[source] {
-		report.Print(e.agent.ErrOut, err)
-	}
-	e.printed[source] = text
 }
 
 // local returns the node's pods that are on this host, with what the API server has of them.

@@ -35,7 +35,7 @@ type queue[T any] struct {
 type item[T any] struct {
 	object  *T // never changed in place
 	tries   task
-	problem string // the last error that was printed
+	problem report.LastError
 }
 
 func newQueue[T any](p *provisioner, kind, reason string, essential func(*T) *T, handle func(context.Context, *T) error) *queue[T] {
@@ -152,14 +152,11 @@ func (q *queue[T]) finish(ctx context.Context, o *T, err error) {
 		return
 	}
 	if err == nil {
-		i.tries, i.problem = task{next: time.Now().Add(lastStart)}, ""
+		i.tries, i.problem = task{next: time.Now().Add(lastStart)}, report.LastError{}
 		return
 	}
 	i.tries.fail(firstRetry, lastStart)
-	if text := err.Error(); i.problem != text {
-		i.problem = text
-		report.Print(q.ErrOut, err)
-	}
+	i.problem.Print(q.ErrOut, err)
 	q.warn(ctx, o, err, i.tries.failures)
 }
 

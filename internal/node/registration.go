@@ -52,7 +52,7 @@ type Registration struct {
 	mu      sync.Mutex
 	node    *corev1.Node // as the API server has it; nil until it has answered
 	sent    time.Time    // when the status was last sent
-	problem string       // the last error that was printed
+	problem report.LastError
 }
 
 // The kubelet's intervals (nodeStatusUpdateFrequency, nodeStatusReportFrequency, nodeLeaseDurationSeconds).
@@ -87,14 +87,9 @@ func (r *Registration) run(ctx context.Context, a *Agent) {
 		if r.object() != nil { // it is registered
 			err = errors.Join(err, r.renewLease(ctx, a.Client))
 		}
-		text := ""
-		if err != nil && ctx.Err() == nil {
-			text = err.Error()
-			if r.problem != text {
-				report.Print(a.ErrOut, err)
-			}
+		if ctx.Err() == nil {
+			r.problem.Print(a.ErrOut, err)
 		}
-		r.problem = text
 		timer := time.NewTimer(statusInterval)
 		select {
 		case <-ctx.Done():

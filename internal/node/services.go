@@ -76,7 +76,7 @@ const (
 func (s *serviceWatcher) run(ctx context.Context) {
 	retry := time.NewTimer(serviceRetry)
 	defer retry.Stop()
-	problem := ""
+	var problem report.LastError
 	for {
 		select {
 		case <-ctx.Done():
@@ -91,19 +91,17 @@ func (s *serviceWatcher) run(ctx context.Context) {
 			}
 			continue
 		}
-		text := ""
 		routes, err := s.hostRoutes()
 		if err == nil {
 			safe, refused := withSafeAddresses(all, routes)
 			err = errors.Join(refused, s.Engine.PutServices(ctx, safe), s.assignAddresses(ctx, safe))
 		}
-		if err != nil && ctx.Err() == nil {
-			if text = err.Error(); text != problem {
-				report.Print(s.ErrOut, err)
-			}
+		if ctx.Err() == nil {
+			problem.Print(s.ErrOut, err)
+		}
+		if err != nil {
 			retry.Reset(serviceRetry)
 		}
-		problem = text
 		s.once.Do(func() { close(s.stored) })
 		if sleep.For(ctx, servicePause) != nil {
 			return

@@ -46,7 +46,7 @@ type worker struct {
 	refresh      time.Time // when the tokens have to be requested again; zero if there are none, or if that is not known
 
 	applyTask, stopTask, removalTask, reportTask, tokensTask task
-	problem                                                  string // the last error that was printed
+	problem                                                  report.LastError
 }
 
 func newWorker(a *Agent, p *corev1.Pod, recorded bool) *worker {
@@ -155,10 +155,7 @@ func (w *worker) finishTask(t *task, err error) {
 
 // print prints an error that differs from the last one.
 func (w *worker) print(err error) {
-	if text := err.Error(); w.problem != text {
-		w.problem = text
-		report.Print(w.agent.ErrOut, fmt.Errorf("pod %s/%s: %w", w.namespace, w.name, err))
-	}
+	w.problem.Print(w.agent.ErrOut, fmt.Errorf("pod %s/%s: %w", w.namespace, w.name, err))
 }
 
 // run works until the pod is gone or ctx ends.

@@ -31,6 +31,21 @@ func Print(w io.Writer, err error) {
 	}
 }
 
+// A LastError is the last error of something that is tried again and again. Its zero value is no error.
+type LastError struct{ text string }
+
+// Print prints err if it differs from the last error. err may be nil.
+func (l *LastError) Print(w io.Writer, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != l.text {
+		Print(w, err)
+	}
+	l.text = text
+}
+
 // Parts splits an errors.Join into errors that are sentences. An error that wraps several in
 // one sentence is one part.
 func Parts(err error) []error {

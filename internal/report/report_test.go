@@ -71,3 +71,14 @@ func TestClassOf(t *testing.T) {
 		}
 	}
 }
+
+func TestLastError(t *testing.T) {
+	var last LastError
+	var out strings.Builder
+	for _, err := range []error{nil, errors.New("a"), errors.New("a"), errors.New("b"), nil, errors.New("b")} {
+		last.Print(&out, err)
+	}
+	if want := "podrun: a\npodrun: b\npodrun: b\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}

@@ -94,5 +94,5 @@ func (d *developer) installFlux(t *testing.T) {
 	d.kubectl(t, "apply", "--server-side", "-f", filepath.Join(flux, "flux.yaml"))
 	d.kubectl(t, "wait", "-f", filepath.Join(flux, "flux.yaml"), "--for=condition=Established", "--timeout="+timeout.String())
 	d.apply(t, fluxRights)
-	d.kubectl(t, "apply", "-n", fluxNamespace, "-f", filepath.Join(os.Getenv(toolsEnv), "flux-controllers.yaml"))
+	d.kubectl(t, "apply", "-n", fluxNamespace, "-f", filepath.Join(flux, "flux-controllers.yaml"))
 }

@@ -163,21 +163,19 @@ func signedBy(signature, content, id, secret string) bool {
 // the certificates that match: whoever knows the token can sign a bundle of the real authority and another one. Without
 // hashes it returns all.
 func (o *JoinOptions) checkAuthority(bundle []byte) (pinned []byte, err error) {
+	authorities, err := readAuthorities(bundle)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate authority in cluster-info of %s: %w", o.Endpoint, err)
+	}
 	var found []string
-	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("read the certificate authority in cluster-info of %s: %w", o.Endpoint, err)
-		}
-		hash := KeyHash(cert)
+	for _, cert := range authorities {
+		hash := keyHash(cert)
 		if slices.ContainsFunc(o.CACertHashes, func(h string) bool { return strings.EqualFold(h, hash) }) {
-			pinned = append(pinned, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
+			pinned = append(pinned, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
 		}
 		found = append(found, hash)
 	}
 	switch {
-	case len(found) == 0:
-		return nil, fmt.Errorf("read cluster-info of %s: it has no certificate authority", o.Endpoint)
 	case len(o.CACertHashes) == 0: // UnsafeSkipCAVerification
 		return bundle, nil
 	case len(pinned) > 0:
@@ -187,8 +185,31 @@ func (o *JoinOptions) checkAuthority(bundle []byte) (pinned []byte, err error) {
 		"verify the certificate authority of %s: its hash is %s, not %s", o.Endpoint, strings.Join(found, " or "), strings.Join(o.CACertHashes, " or "))
 }
 
-// KeyHash returns the hash of a certificate's public key, as in JoinOptions: sha256:HEX.
-func KeyHash(c *x509.Certificate) string {
+// readAuthorities returns the certificates of a bundle, at least one.
+func readAuthorities(bundle []byte) (certificates []*x509.Certificate, err error) {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		certificates = append(certificates, cert)
+	}
+	if len(certificates) == 0 {
+		return nil, errors.New("it has no certificate")
+	}
+	return certificates, nil
+}
+
+// KeyHash returns the hash of the public key of a bundle's first certificate, as in JoinOptions: sha256:HEX.
+func KeyHash(bundle []byte) (string, error) {
+	certificates, err := readAuthorities(bundle)
+	if err != nil {
+		return "", err
+	}
+	return keyHash(certificates[0]), nil
+}
+
+func keyHash(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

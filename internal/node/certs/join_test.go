@@ -69,7 +69,7 @@ func TestJoin(t *testing.T) {
 			s.info = func() (int, *corev1.ConfigMap) {
 				return 200, s.clusterInfo("clusters: [{cluster: {server: 'https://x.test'}}]")
 			}
-		}, "it has no certificate authority", ""},
+		}, "it has no certificate", ""},
 		{"a file of this host", func(s *server, o *certs.JoinOptions) {
 			s.info = func() (int, *corev1.ConfigMap) {
 				return 200, s.clusterInfo("clusters: [{cluster: {server: 'https://x.test', certificate-authority: /etc/ssl/certs/ca-certificates.crt}}]")

@@ -3,8 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -201,8 +199,7 @@ func (o *createOptions) registries() (r controlplane.Registries) {
 	if info, err := os.Stat(system); err == nil && info.IsDir() {
 		r.System = system
 	}
-	config := cmp.Or(o.env.Getenv("XDG_CONFIG_HOME"), filepath.Join(o.env.Getenv("HOME"), ".config"))
-	if filepath.IsAbs(config) {
+	if config := o.env.ConfigHome(); filepath.IsAbs(config) {
 		r.User = filepath.Join(config, "containers")
 	}
 	return r
@@ -295,15 +292,11 @@ func joinCommand(c controlplane.Cluster) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the authority of the cluster: %w", err)
 	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return "", fmt.Errorf("read the authority of the cluster: %s has no certificate", c.Authority())
-	}
-	ca, err := x509.ParseCertificate(block.Bytes)
+	hash, err := certs.KeyHash(text)
 	if err != nil {
-		return "", fmt.Errorf("read the authority of the cluster: %w", err)
+		return "", fmt.Errorf("read the authority of the cluster, %s: %w", c.Authority(), err)
 	}
-	return fmt.Sprintf("podrun node join %s:%d --token TOKEN --discovery-token-ca-cert-hash %s\n", c.APIAddress, c.APIPort, certs.KeyHash(ca)), nil
+	return fmt.Sprintf("podrun node join %s:%d --token TOKEN --discovery-token-ca-cert-hash %s\n", c.APIAddress, c.APIPort, hash), nil
 }
 
 // kubeconfigPath returns the file that kubectl changes (kubectl: the first of $KUBECONFIG).

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -95,28 +96,28 @@ const (
 func (r resources) Usage(ctx context.Context, name corev1.ResourceName) map[types.UID]eviction.Usage {
 	usage := map[types.UID]eviction.Usage{}
 	quiet := &cmdutil.Env{Out: io.Discard, ErrOut: io.Discard}
-	pods, _ := (&podstats.View{Env: quiet, Dirs: r.engine.dirs, AllNamespaces: true}).Sample() // without those that cannot be read
+	// The error names pods that cannot be read: their usage is not known.
+	pods, _ := (&podstats.View{Env: quiet, Dirs: r.engine.dirs, AllNamespaces: true}).Sample()
 	ctx, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
 	var mu sync.Mutex // guards usage
-	var all sync.WaitGroup
-	free := make(chan struct{}, measured)
+	var all errgroup.Group
+	all.SetLimit(measured)
 	for i := range pods {
 		uid, ok := r.uidOf(pods[i].Pod)
 		if !ok {
 			continue
 		}
-		free <- struct{}{}
-		all.Go(func() {
-			defer func() { <-free }()
+		all.Go(func() error {
 			if u, known := usageOf(ctx, &pods[i], name); known {
 				mu.Lock()
 				defer mu.Unlock()
 				usage[types.UID(uid)] = u
 			}
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // no function returns an error
 	return usage
 }
 

@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,8 +143,7 @@ func (o *generateOptions) sources() (list []string, chosen bool) {
 	case o.dirs.System:
 		roots = []string{"/run/containers/systemd", "/etc/containers/systemd", "/usr/share/containers/systemd"}
 	default:
-		config := cmp.Or(o.env.Getenv("XDG_CONFIG_HOME"), filepath.Join(o.env.Getenv("HOME"), ".config"))
-		roots = []string{filepath.Join(config, "containers/systemd"), "/etc/containers/systemd/users/" + uid, "/etc/containers/systemd/users"}
+		roots = []string{filepath.Join(o.env.ConfigHome(), "containers/systemd"), "/etc/containers/systemd/users/" + uid, "/etc/containers/systemd/users"}
 		if runtime := o.env.Getenv("XDG_RUNTIME_DIR"); runtime != "" {
 			roots = append([]string{filepath.Join(runtime, "containers/systemd")}, roots...)
 		}

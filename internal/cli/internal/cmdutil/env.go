@@ -4,10 +4,12 @@ package cmdutil
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -86,6 +88,12 @@ func (env *Env) RunAgain(words ...string) error {
 
 // Dirs returns podrun's directories.
 func (env *Env) Dirs() (store.Dirs, error) { return store.UserDirs(env.Getenv) }
+
+// ConfigHome returns the directory of the user's configuration (XDG Base Directory Specification). Without XDG_CONFIG_HOME and
+// HOME it is not absolute.
+func (env *Env) ConfigHome() string {
+	return cmp.Or(env.Getenv("XDG_CONFIG_HOME"), filepath.Join(env.Getenv("HOME"), ".config"))
+}
 
 // ImageStore opens the image store.
 func (env *Env) ImageStore() (*image.Store, error) {
