@@ -38,7 +38,7 @@ func testClient(t *testing.T, c *controlPlane) {
 	c.apply(t, clientPods)
 	c.kubectl(t, "wait", "--for=condition=Ready", "pod/shell", "pod/server", "--timeout="+timeout.String())
 	testAttach(t, c)
-	testPortForward(t, c)
+	testPortForward(t, c, "server", "served\n")
 	testDebug(t, c)
 	testEvents(t, c)
 	c.kubectl(t, "delete", "pod/shell", "pod/server", "--timeout="+timeout.String())
@@ -104,9 +104,10 @@ func testAttach(t *testing.T, c *controlPlane) {
 	}
 }
 
-// testPortForward: kubectl forwards a local port into a pod.
-func testPortForward(t *testing.T, c *controlPlane) {
-	cmd := c.kubectlCommand("port-forward", "pod/server", ":8080", "--address=127.0.0.1")
+// testPortForward: kubectl forwards a local port into a pod, whose page is want.
+func testPortForward(t *testing.T, c *controlPlane, pod, want string) {
+	t.Helper()
+	cmd := c.kubectlCommand("port-forward", "pod/"+pod, ":8080", "--address=127.0.0.1")
 	output, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func testPortForward(t *testing.T, c *controlPlane) {
 		}
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || string(body) != "served\n" {
+		if err != nil || string(body) != want {
 			t.Errorf("port-forward: %q, %v", body, err)
 		}
 	}

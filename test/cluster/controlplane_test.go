@@ -85,14 +85,19 @@ func (d *developer) startControlPlane(t *testing.T, args ...arguments) *controlP
 	config := d.file("cluster.yaml")
 	writeFile(t, config, []byte(manifest))
 	d.host.own(t, config)
-	output := d.podrun(t, "cluster", "create", "--config", config)
+	c.acceptNodes(t, d.podrun(t, "cluster", "create", "--config", config))
+	return c
+}
+
+// acceptNodes makes the token of ownPage. output is what podrun cluster create has printed.
+func (c *controlPlane) acceptNodes(t *testing.T, output string) {
+	t.Helper()
 	if c.hash = regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(output); !strings.Contains(output, "podrun node join "+c.address+":6443 ") || c.hash == "" {
 		t.Fatalf("podrun cluster create printed no command to join:\n%s", output)
 	}
 	blocks := readOwnPage(t)
 	c.apply(t, blocks[slices.IndexFunc(blocks, func(b howto.Block) bool { return b.Where == "token.yaml" })].Text())
 	c.waitForToken(t, tokenID)
-	return c
 }
 
 // add adds the arguments to the programs in the manifest of a cluster.

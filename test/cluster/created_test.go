@@ -55,20 +55,6 @@ func newDeveloper(t *testing.T) *developer {
 	return d
 }
 
-// importProgram makes an image of a static program, like the official ones of the control plane. user is USER:GROUP; "" is root.
-func (d *developer) importProgram(t *testing.T, path, name, user string) {
-	t.Helper()
-	program := filepath.Base(path)
-	layer := tarOf(t, tarFile{"etc/", 0o755, nil}, tarFile{"tmp/", 0o1777, nil}, tarFile{"var/lib/", 0o755, nil},
-		tarFile{"usr/local/bin/" + program, 0o755, []byte(readFile(t, path))})
-	archive := d.file("image.tar")
-	writeImage(t, archive, [][]byte{layer}, []string{name}, map[string]any{"Entrypoint": []string{program}, "User": user})
-	d.podrun(t, "image", "load", archive)
-	if err := os.Remove(archive); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // nothingLeft fails t if the deleted clusters have left something.
 func (d *developer) nothingLeft(t *testing.T) {
 	t.Helper()

@@ -66,6 +66,21 @@ func (n *node) importImage(t *testing.T, name string) {
 	n.podrun(t, "image", "import", os.Getenv(rootfsEnv), name)
 }
 
+// importProgram makes an image of a static program, like the official ones of the control plane. user is USER:GROUP; "" is root.
+func (n *node) importProgram(t *testing.T, path, name, user string) {
+	t.Helper()
+	program := filepath.Base(path)
+	layer := tarOf(t, tarFile{"etc/", 0o755, nil}, tarFile{"tmp/", 0o1777, nil}, tarFile{"var/lib/", 0o755, nil},
+		tarFile{"usr/local/bin/" + program, 0o755, []byte(readFile(t, path))})
+	archive := n.file("image.tar")
+	writeImage(t, archive, [][]byte{layer}, []string{name}, map[string]any{"Entrypoint": []string{program}, "User": user})
+	n.host.own(t, archive)
+	n.podrun(t, "image", "load", archive)
+	if err := os.Remove(archive); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (n *node) file(name string) string { return filepath.Join(n.dir, name) }
 
 func (n *node) startAgent() {
