@@ -246,7 +246,8 @@ const pageText = `# Conformance
 
 Kubernetes has tests of what a node does, in its program e2e.test: NodeConformance, and among the tests for certified clusters,
 Conformance. ` + "`make conformance`" + ` runs them in a cluster of Kubernetes 1.36 with two nodes, which ` + "`podrun cluster create --nodes 2`" + ` of an ordinary
-user makes.
+user makes. It leaves in ` + "`bin/conformance`" + ` the results and logs that [Kubernetes' certification](https://github.com/cncf/k8s-conformance) asks for: ` + "`README.md`" + `,
+` + "`PRODUCT.yaml`, `junit_01.xml` and `e2e.log`" + `.
 
 ## NodeConformance: PASSED of ALL
 
