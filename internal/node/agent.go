@@ -211,7 +211,7 @@ func (h *podHandler) update(p *corev1.Pod) {
 	case err != nil:
 		report.Print(h.ErrOut, fmt.Errorf("the API server's pod %q in namespace %q is refused: %w", p.Name, p.Namespace, err))
 	case w != nil:
-		w.update(p)
+		w.update(p, true)
 	default:
 		h.start(h.ctx, p, false)
 	}

@@ -55,6 +55,13 @@ func (e *fakeEngine) calls() string {
 	return strings.Join(e.log, ", ")
 }
 
+// image returns the image of a pod's container.
+func (e *fakeEngine) image(name string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pods[name].Pod.Spec.Containers[0].Image
+}
+
 // restart counts a restart of a pod's container.
 func (e *fakeEngine) restart(name string) {
 	e.do(name, func() { e.pods[name].Pod.Status.ContainerStatuses[0].RestartCount++ })
@@ -81,6 +88,8 @@ func (e *fakeEngine) Apply(_ context.Context, uid types.UID, m *corev1.Pod) (err
 			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 			e.pods[m.Name] = &Local{UID: uid, Alive: true, Pod: p}
 			e.log = append(e.log, "start "+m.Name)
+		} else {
+			l.Pod.Spec = *m.Spec.DeepCopy()
 		}
 	})
 	return err
@@ -424,29 +433,6 @@ func TestColdCacheWithoutState(t *testing.T) {
 	b.SetAway(true)
 	b.run(t)
 	waitFor(t, "the pod is started again", func() bool { return b.engine.calls() == "start web, start web" })
-}
-
-// TestStatusIsSentAgain: a status is sent until the API server takes it.
-func TestStatusIsSentAgain(t *testing.T) {
-	b := newBed(t)
-	var mu sync.Mutex
-	refused := 0
-	b.SetHook(func(w http.ResponseWriter, r *http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if !strings.HasSuffix(r.URL.Path, "/status") || !strings.Contains(r.URL.Path, "/pods/") || refused == 2 {
-			return false
-		}
-		refused++
-		http.Error(w, "overloaded", []int{http.StatusInternalServerError, http.StatusConflict}[refused-1])
-		return true
-	})
-	b.run(t)
-	b.PutPod(t, nodetest.NewPod("web", uid1))
-	b.waitRunning(t, "web")
-	if refused != 2 {
-		t.Errorf("%d statuses were refused", refused)
-	}
 }
 
 // TestLyingAPIServer: pods that the node must not run are refused with a message, and the others run.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -97,7 +98,7 @@ func (w *worker) isReported(st, has *corev1.PodStatus) bool {
 
 // beginReport sends the status and the events that the API server does not have.
 func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodStatus, local *Local) {
-	if !w.reportTask.due() {
+	if !w.reportTask.due() || time.Now().Before(w.quiet) {
 		return
 	}
 	var events []corev1.Event
@@ -140,6 +141,10 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 				w.sent[e.Name] = e.Count
 			}
 		}
+		if errors.Is(err, errPodGone) { // nothing to print
+			w.reportTask.fail(firstRetry, lastRetry)
+			return
+		}
 		w.finishTask(&w.reportTask, err)
 		w.wake()
 	})
@@ -157,15 +162,17 @@ func (w *worker) sendStatus(ctx context.Context, p *corev1.Pod, st *corev1.PodSt
 		err = w.agent.Client.Get(ctx, kubeapi.PodPath(p.Namespace, p.Name), has)
 	}
 	switch {
-	case apierrors.IsNotFound(err): // the watch reports it
-		return answered, nil
+	case apierrors.IsNotFound(err), err == nil && has.UID != w.uid:
+		return answered, errPodGone
 	case err != nil:
 		return answered, err
-	case has.UID == w.uid:
-		w.update(has)
 	}
+	w.update(has, false)
 	return answered, nil
 }
+
+// errPodGone means that the API server does not have the pod. The watch reports it, too.
+var errPodGone = errors.New("the API server does not have the pod")
 
 // component is the name of the node in events.
 const component = "kubelet"

@@ -45,6 +45,8 @@ type worker struct {
 	refusals     int       // of requests for the start, in succession
 	refresh      time.Time // when the tokens have to be requested again; zero if there are none, or if that is not known
 
+	quiet time.Time // until then no status is reported
+
 	applyTask, stopTask, removalTask, reportTask, tokensTask task
 	problem                                                  report.LastError
 }
@@ -76,11 +78,12 @@ func (w *worker) current() *corev1.Pod {
 	return w.pod
 }
 
-// update replaces the pod by a state that is not older.
-func (w *worker) update(p *corev1.Pod) {
+// update replaces the pod by a state that is not older. Only a watched one means that the API server has the pod: an answer
+// may come after the watch has reported that the pod was removed.
+func (w *worker) update(p *corev1.Pod, watched bool) {
 	w.podMu.Lock()
 	if !older(p, w.pod) {
-		w.pod, w.orphaned = p, false
+		w.pod, w.orphaned = p, w.orphaned && !watched
 	}
 	w.podMu.Unlock()
 	w.wake()
@@ -176,6 +179,9 @@ func (w *worker) run(ctx context.Context) {
 			if left := time.Until(t.next); !t.running && !t.next.IsZero() && left > 0 {
 				pause = min(pause, left)
 			}
+		}
+		if left := time.Until(w.quiet); left > 0 {
+			pause = min(pause, left)
 		}
 		if !w.refresh.IsZero() {
 			pause = min(pause, max(time.Until(w.refresh), 0))
@@ -310,8 +316,14 @@ func (w *worker) apply(ctx context.Context, p, manifest *corev1.Pod, runs bool) 
 	return refresh, w.agent.Engine.Apply(ctx, w.uid, manifest)
 }
 
-// beginApply begins apply.
+// relistPeriod is how often the kubelet looks at containers (pkg/kubelet/kubelet.go, genericPlegRelistPeriod).
+const relistPeriod = time.Second
+
+// beginApply begins apply. As in the kubelet, a container that a change replaces at once does not appear as not ready.
 func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs bool) {
+	if runs {
+		w.quiet = time.Now().Add(relistPeriod)
+	}
 	var refresh time.Time
 	do := func(ctx context.Context) (err error) {
 		refresh, err = w.apply(ctx, p, manifest, runs)
