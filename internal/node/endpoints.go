@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/podrun/podrun/internal/pod"
@@ -47,6 +48,20 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 		ready = terminating
 	}
 	return &pod.Endpoints{Service: s.Name, List: ready}
+}
+
+// readyPods returns the pods of a node that are ready endpoints.
+func readyPods(all map[types.NamespacedName]*discoveryv1.EndpointSlice, node string) map[types.NamespacedName]bool {
+	ready := map[types.NamespacedName]bool{}
+	for _, slice := range all {
+		for i := range slice.Endpoints {
+			e := &slice.Endpoints[i]
+			if ptr.Deref(e.NodeName, "") == node && e.TargetRef != nil && e.TargetRef.Kind == "Pod" && ptr.Deref(e.Conditions.Ready, true) {
+				ready[types.NamespacedName{Namespace: slice.Namespace, Name: e.TargetRef.Name}] = true
+			}
+		}
+	}
+	return ready
 }
 
 // portsOf returns the ports of the endpoints of an EndpointSlice.

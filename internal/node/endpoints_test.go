@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // slice returns an EndpointSlice with the port http. Each endpoint is ADDRESS@NODE, or ADDRESS, and the conditions
@@ -137,5 +140,41 @@ func TestCurrentServices(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// TestWithdraw: a pod stops when Services no longer lead to it, or after a time.
+func TestWithdraw(t *testing.T) {
+	web := types.NamespacedName{Namespace: "default", Name: "web"}
+	endpoint := func(node string, ready bool) discoveryv1.Endpoint {
+		return discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web"}}
+	}
+	led := func(e discoveryv1.Endpoint) map[types.NamespacedName]bool {
+		all := map[types.NamespacedName]*discoveryv1.EndpointSlice{{Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Endpoints: []discoveryv1.Endpoint{e}}}
+		return readyPods(all, "attic")
+	}
+	for name, c := range map[string]struct {
+		before, after discoveryv1.Endpoint
+		want          time.Duration
+	}{
+		"it is no longer ready": {endpoint("attic", true), endpoint("attic", false), time.Second},
+		"it stays ready":        {endpoint("attic", true), endpoint("attic", true), withdrawal},
+		"it is not ready":       {endpoint("attic", false), endpoint("attic", false), 0},
+		"it is on another node": {endpoint("cellar", true), endpoint("cellar", true), 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServiceWatcher(&Agent{Node: &Registration{Name: "attic"}})
+			s.setLed(led(c.before))
+			began := time.Now()
+			go func() {
+				time.Sleep(time.Second)
+				s.setLed(led(c.after))
+			}()
+			s.withdraw(t.Context(), web)
+			if after := time.Since(began); after != c.want {
+				t.Errorf("%s: it stops after %v, not %v", name, after, c.want)
+			}
+			time.Sleep(time.Second)
+		})
 	}
 }

@@ -38,10 +38,14 @@ type serviceWatcher struct {
 	changed        chan struct{}
 	stored         chan struct{} // closed when the Services were stored, or the API server does not send them
 	once           sync.Once
+
+	mu   sync.Mutex
+	led  map[types.NamespacedName]bool // pods of this node to which Services of this host lead
+	told chan struct{}                 // closed and replaced when led has been
 }
 
 func newServiceWatcher(a *Agent) *serviceWatcher {
-	s := &serviceWatcher{Agent: a, changed: make(chan struct{}, 1), stored: make(chan struct{})}
+	s := &serviceWatcher{Agent: a, changed: make(chan struct{}, 1), stored: make(chan struct{}), told: make(chan struct{})}
 	s.services = &collection[corev1.Service]{serviceWatcher: s, kind: "Services"}
 	s.endpointSlices = &collection[discoveryv1.EndpointSlice]{serviceWatcher: s, kind: "EndpointSlices", consequence: "connections to Services are refused"}
 	return s
@@ -67,7 +71,37 @@ func (s *serviceWatcher) wait(ctx context.Context) error {
 	}
 }
 
+// withdraw waits until Services of this host no longer lead to a pod that is to stop: connections that begin after its
+// containers have closed their ports would fail. The kubelet does not wait; hooks do there.
+func (s *serviceWatcher) withdraw(ctx context.Context, pod types.NamespacedName) {
+	ctx, cancel := context.WithTimeout(ctx, withdrawal)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		led, told := s.led[pod], s.told
+		s.mu.Unlock()
+		if !led {
+			return
+		}
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// setLed replaces led.
+func (s *serviceWatcher) setLed(led map[types.NamespacedName]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.led = led
+	close(s.told)
+	s.told = make(chan struct{})
+}
+
 const (
+	withdrawal   = 3 * time.Second
 	servicePause = time.Second      // between two changes (kube-proxy: minSyncPeriod)
 	serviceRetry = 30 * time.Second // after an error: the host's routes may be others then
 )
@@ -84,6 +118,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		case <-s.changed:
 		case <-retry.C:
 		}
+		parts, _ := s.endpointSlices.list() // before the others: what leads to a pod may be known too long, never too short
 		all, ok := s.current()
 		if !ok {
 			if s.services.isMissing() {
@@ -102,6 +137,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		if err != nil {
 			retry.Reset(serviceRetry)
 		}
+		s.setLed(readyPods(parts, s.Node.Name))
 		s.once.Do(func() { close(s.stored) })
 		if sleep.For(ctx, servicePause) != nil {
 			return

@@ -397,7 +397,13 @@ func (w *worker) beginStop(ctx context.Context, grace int64) {
 	w.stopping = &grace
 	w.stops++
 	var next task
-	w.begin(ctx, &next, func(ctx context.Context) error { return w.agent.Engine.Stop(ctx, w.namespace, w.name, grace) }, func(err error) {
+	do := func(ctx context.Context) error {
+		if grace > 0 {
+			w.agent.services.withdraw(ctx, types.NamespacedName{Namespace: w.namespace, Name: w.name})
+		}
+		return w.agent.Engine.Stop(ctx, w.namespace, w.name, grace)
+	}
+	w.begin(ctx, &next, do, func(err error) {
 		if w.stops--; w.stops == 0 {
 			w.stopping = nil
 			w.finishTask(&w.stopTask, err)

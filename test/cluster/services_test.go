@@ -23,7 +23,7 @@ func TestServices(t *testing.T) {
 	t.Run("names", func(t *testing.T) { testServiceNames(t, c) })
 	t.Run("node port", func(t *testing.T) { testNodePort(t, c) })
 	t.Run("affinity", func(t *testing.T) { testAffinity(t, c) })
-	t.Run("rollout", func(t *testing.T) { testRollout(t, c) })
+	t.Run("rollout", func(t *testing.T) { testRollout(t, c.developer) })
 	t.Run("API server", func(t *testing.T) { testAPIServer(t, c) })
 	t.Run("environment", func(t *testing.T) { testServiceEnvironment(t, c) })
 	t.Run("local Service", func(t *testing.T) { testLocalService(t, c, n) })
@@ -53,7 +53,7 @@ spec:
 ---`
 }
 
-var servers = server("one") + server("two") + `
+const client = `
 apiVersion: v1
 kind: Pod
 metadata: {name: client}
@@ -61,6 +61,9 @@ spec:
   terminationGracePeriodSeconds: 0
   containers: [{name: main, image: "` + image + `", command: [sleep, "10000"]}]
 ---
+`
+
+var servers = server("one") + server("two") + client + `
 apiVersion: v1
 kind: Service
 metadata: {name: web}
@@ -89,8 +92,8 @@ func testSlicesForbidden(t *testing.T, c *controlPlane, n *node) {
 }
 
 // inClient returns a call of a command in the pod client.
-func (c *controlPlane) inClient(words ...string) *exec.Cmd {
-	return c.kubectlCommand(append([]string{"exec", "client", "--"}, words...)...)
+func (d *developer) inClient(words ...string) *exec.Cmd {
+	return d.kubectlCommand(append([]string{"exec", "client", "--"}, words...)...)
 }
 
 func (c *controlPlane) clusterIP(t *testing.T, service string) string {
@@ -185,25 +188,34 @@ spec:
   ports: [{port: 80, targetPort: 8080}]
 `
 
+// TestRollout: the same in a cluster whose nodes are networks of their own.
+func TestRollout(t *testing.T) {
+	d := newDeveloper(t)
+	d.podrun(t, "cluster", "create")
+	d.apply(t, client)
+	d.kubectl(t, "wait", "--for=condition=Ready", "pod/client", "--timeout="+timeout.String())
+	testRollout(t, d)
+}
+
 // testRollout: no request through a Service fails while the pods of a Deployment are replaced.
-func testRollout(t *testing.T, c *controlPlane) {
-	rollout := func() { c.kubectl(t, "rollout", "status", "deployment/rolling", "--timeout="+timeout.String()) }
-	c.apply(t, rolling)
+func testRollout(t *testing.T, d *developer) {
+	rollout := func() { d.kubectl(t, "rollout", "status", "deployment/rolling", "--timeout="+timeout.String()) }
+	d.apply(t, rolling)
 	rollout()
-	c.waitFor(t, "the Service answers", func() bool {
-		return c.inClient("timeout", "20", "wget", "-q", "-O-", "http://rolling/name").Run() == nil
+	d.waitFor(t, "the Service answers", func() bool {
+		return d.inClient("timeout", "20", "wget", "-q", "-O-", "http://rolling/name").Run() == nil
 	})
-	requests := c.inClient("timeout", "600", "sh", "-c", "until [ -e /tmp/enough ]; do wget -q -O- http://rolling/name 2>&1 || echo failed; done")
+	requests := d.inClient("timeout", "600", "sh", "-c", "until [ -e /tmp/enough ]; do wget -q -O- http://rolling/name 2>&1 || echo failed; done")
 	var out bytes.Buffer
 	requests.Stdout = &out
 	if err := requests.Start(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		c.kubectl(t, "rollout", "restart", "deployment/rolling")
+		d.kubectl(t, "rollout", "restart", "deployment/rolling")
 		rollout()
 	}
-	run(t, c.inClient("touch", "/tmp/enough"))
+	run(t, d.inClient("touch", "/tmp/enough"))
 	if err := requests.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +224,7 @@ func testRollout(t *testing.T, c *controlPlane) {
 	if failed := strings.Count(out.String(), "failed"); failed > 0 || answers == 0 {
 		t.Errorf("%d requests failed, %d had an answer:\n%s", failed, answers, regexp.MustCompile(`rolling-\S+\n`).ReplaceAllString(out.String(), ""))
 	}
-	c.kubectl(t, "delete", "deployment/rolling", "service/rolling", "--timeout="+timeout.String())
+	d.kubectl(t, "delete", "deployment/rolling", "service/rolling", "--timeout="+timeout.String())
 }
 
 // testAPIServer: a pod reaches the API server by its Service, with the token of its ServiceAccount.
