@@ -50,13 +50,14 @@ func endpointsOf(s *corev1.Service, all []*discoveryv1.EndpointSlice, node strin
 	return &pod.Endpoints{Service: s.Name, List: ready}
 }
 
-// readyPods returns the pods of a node that are ready endpoints.
+// readyPods returns the pods of a node that are ready endpoints. A terminating one is not, even if its addresses are published.
 func readyPods(all map[types.NamespacedName]*discoveryv1.EndpointSlice, node string) map[types.NamespacedName]bool {
 	ready := map[types.NamespacedName]bool{}
 	for _, slice := range all {
 		for i := range slice.Endpoints {
 			e := &slice.Endpoints[i]
-			if ptr.Deref(e.NodeName, "") == node && e.TargetRef != nil && e.TargetRef.Kind == "Pod" && ptr.Deref(e.Conditions.Ready, true) {
+			isReady := ptr.Deref(e.Conditions.Ready, true) && !ptr.Deref(e.Conditions.Terminating, false)
+			if isReady && ptr.Deref(e.NodeName, "") == node && e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
 				ready[types.NamespacedName{Namespace: slice.Namespace, Name: e.TargetRef.Name}] = true
 			}
 		}

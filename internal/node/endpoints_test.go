@@ -118,7 +118,7 @@ func TestCurrentServices(t *testing.T) {
 				f(s)
 			}
 		}
-		all, ok := s.current()
+		all, _, ok := s.current()
 		got := "wait"
 		switch {
 		case ok:
@@ -143,34 +143,38 @@ func TestCurrentServices(t *testing.T) {
 	}
 }
 
-// TestWithdraw: a pod stops when Services no longer lead to it, or after a time.
+// TestWithdraw: a pod stops when it is no ready endpoint, or after a time.
 func TestWithdraw(t *testing.T) {
 	web := types.NamespacedName{Namespace: "default", Name: "web"}
 	endpoint := func(node string, ready bool) discoveryv1.Endpoint {
 		return discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web"}}
 	}
-	led := func(e discoveryv1.Endpoint) map[types.NamespacedName]bool {
+	terminating := endpoint("attic", true)
+	terminating.Conditions.Terminating = new(true)
+	ready := func(e discoveryv1.Endpoint) map[types.NamespacedName]bool {
 		all := map[types.NamespacedName]*discoveryv1.EndpointSlice{{Name: "a"}: {ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Endpoints: []discoveryv1.Endpoint{e}}}
 		return readyPods(all, "attic")
 	}
 	for name, c := range map[string]struct {
 		before, after discoveryv1.Endpoint
-		want          time.Duration
+		limit, want   time.Duration
 	}{
-		"it is no longer ready": {endpoint("attic", true), endpoint("attic", false), time.Second},
-		"it stays ready":        {endpoint("attic", true), endpoint("attic", true), withdrawal},
-		"it is not ready":       {endpoint("attic", false), endpoint("attic", false), 0},
-		"it is on another node": {endpoint("cellar", true), endpoint("cellar", true), 0},
+		"it is no longer ready":             {endpoint("attic", true), endpoint("attic", false), time.Minute, time.Second},
+		"it is published while it ends":     {endpoint("attic", true), terminating, time.Minute, time.Second},
+		"it stays ready":                    {endpoint("attic", true), endpoint("attic", true), time.Minute, withdrawal},
+		"it stays ready, and has less time": {endpoint("attic", true), endpoint("attic", true), 2 * time.Second, 2 * time.Second},
+		"it is not ready":                   {endpoint("attic", false), endpoint("attic", false), time.Minute, 0},
+		"it is on another node":             {endpoint("cellar", true), endpoint("cellar", true), time.Minute, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServiceWatcher(&Agent{Node: &Registration{Name: "attic"}})
-			s.setLed(led(c.before))
+			s.setReady(ready(c.before))
 			began := time.Now()
 			go func() {
 				time.Sleep(time.Second)
-				s.setLed(led(c.after))
+				s.setReady(ready(c.after))
 			}()
-			s.withdraw(t.Context(), web)
+			s.withdraw(t.Context(), web, c.limit)
 			if after := time.Since(began); after != c.want {
 				t.Errorf("%s: it stops after %v, not %v", name, after, c.want)
 			}

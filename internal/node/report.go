@@ -141,7 +141,7 @@ func (w *worker) beginReport(ctx context.Context, p *corev1.Pod, st *corev1.PodS
 				w.sent[e.Name] = e.Count
 			}
 		}
-		if errors.Is(err, errPodGone) { // nothing to print
+		if errors.Is(err, errPodGone) { // the watch ends the worker
 			w.reportTask.fail(firstRetry, lastRetry)
 			return
 		}

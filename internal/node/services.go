@@ -39,9 +39,9 @@ type serviceWatcher struct {
 	stored         chan struct{} // closed when the Services were stored, or the API server does not send them
 	once           sync.Once
 
-	mu   sync.Mutex
-	led  map[types.NamespacedName]bool // pods of this node to which Services of this host lead
-	told chan struct{}                 // closed and replaced when led has been
+	mu    sync.Mutex
+	ready map[types.NamespacedName]bool // pods of this node that are ready endpoints of this host's Services
+	told  chan struct{}                 // closed and replaced when ready has been
 }
 
 func newServiceWatcher(a *Agent) *serviceWatcher {
@@ -71,16 +71,17 @@ func (s *serviceWatcher) wait(ctx context.Context) error {
 	}
 }
 
-// withdraw waits until Services of this host no longer lead to a pod that is to stop: connections that begin after its
-// containers have closed their ports would fail. The kubelet does not wait; hooks do there.
-func (s *serviceWatcher) withdraw(ctx context.Context, pod types.NamespacedName) {
-	ctx, cancel := context.WithTimeout(ctx, withdrawal)
+// withdraw waits until a pod that is to stop is no longer a ready endpoint of this host's Services: connections that begin after its
+// containers have closed their ports would fail. It does not wait longer than limit, nor than three seconds. The kubelet does
+// not wait: pods have preStop hooks for this.
+func (s *serviceWatcher) withdraw(ctx context.Context, pod types.NamespacedName, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, min(limit, withdrawal))
 	defer cancel()
 	for {
 		s.mu.Lock()
-		led, told := s.led[pod], s.told
+		ready, told := s.ready[pod], s.told
 		s.mu.Unlock()
-		if !led {
+		if !ready {
 			return
 		}
 		select {
@@ -91,11 +92,11 @@ func (s *serviceWatcher) withdraw(ctx context.Context, pod types.NamespacedName)
 	}
 }
 
-// setLed replaces led.
-func (s *serviceWatcher) setLed(led map[types.NamespacedName]bool) {
+// setReady replaces ready.
+func (s *serviceWatcher) setReady(ready map[types.NamespacedName]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.led = led
+	s.ready = ready
 	close(s.told)
 	s.told = make(chan struct{})
 }
@@ -118,8 +119,7 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		case <-s.changed:
 		case <-retry.C:
 		}
-		parts, _ := s.endpointSlices.list() // before the others: what leads to a pod may be known too long, never too short
-		all, ok := s.current()
+		all, parts, ok := s.current()
 		if !ok {
 			if s.services.isMissing() {
 				s.once.Do(func() { close(s.stored) })
@@ -129,7 +129,11 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		routes, err := s.hostRoutes()
 		if err == nil {
 			safe, refused := withSafeAddresses(all, routes)
-			err = errors.Join(refused, s.Engine.PutServices(ctx, safe), s.assignAddresses(ctx, safe))
+			stored := s.Engine.PutServices(ctx, safe)
+			if stored == nil {
+				s.setReady(readyPods(parts, s.Node.Name))
+			}
+			err = errors.Join(refused, stored, s.assignAddresses(ctx, safe))
 		}
 		if ctx.Err() == nil {
 			problem.Print(s.ErrOut, err)
@@ -137,7 +141,6 @@ func (s *serviceWatcher) run(ctx context.Context) {
 		if err != nil {
 			retry.Reset(serviceRetry)
 		}
-		s.setLed(readyPods(parts, s.Node.Name))
 		s.once.Do(func() { close(s.stored) })
 		if sleep.For(ctx, servicePause) != nil {
 			return
@@ -145,13 +148,13 @@ func (s *serviceWatcher) run(ctx context.Context) {
 	}
 }
 
-// current returns the Services with their endpoints. ok is false if the API server has not sent the Services, or has
-// not answered about the endpoints yet.
-func (s *serviceWatcher) current() (all []Service, ok bool) {
+// current returns the Services with their endpoints, and the EndpointSlices that have these. ok is false if the API server has
+// not sent the Services, or has not answered about the endpoints yet.
+func (s *serviceWatcher) current() (all []Service, parts map[types.NamespacedName]*discoveryv1.EndpointSlice, ok bool) {
 	services, _ := s.services.list()
 	parts, partsAnswered := s.endpointSlices.list()
 	if services == nil || !partsAnswered {
-		return nil, false
+		return nil, nil, false
 	}
 	of := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	for name, e := range parts {
@@ -166,7 +169,7 @@ func (s *serviceWatcher) current() (all []Service, ok bool) {
 		}
 		all = append(all, next)
 	}
-	return all, true
+	return all, parts, true
 }
 
 // collection holds all objects of a kind that the API server has sent.

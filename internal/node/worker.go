@@ -45,7 +45,7 @@ type worker struct {
 	refusals     int       // of requests for the start, in succession
 	refresh      time.Time // when the tokens have to be requested again; zero if there are none, or if that is not known
 
-	quiet time.Time // until then no status is reported
+	quiet time.Time // until then nothing is reported
 
 	applyTask, stopTask, removalTask, reportTask, tokensTask task
 	problem                                                  report.LastError
@@ -321,7 +321,7 @@ const relistPeriod = time.Second
 
 // beginApply begins apply. As in the kubelet, a container that a change replaces at once does not appear as not ready.
 func (w *worker) beginApply(ctx context.Context, p, manifest *corev1.Pod, runs bool) {
-	if runs {
+	if runs && w.applied != nil && !reflect.DeepEqual(w.applied.Spec, manifest.Spec) {
 		w.quiet = time.Now().Add(relistPeriod)
 	}
 	var refresh time.Time
@@ -399,7 +399,7 @@ func (w *worker) beginStop(ctx context.Context, grace int64) {
 	var next task
 	do := func(ctx context.Context) error {
 		if grace > 0 {
-			w.agent.services.withdraw(ctx, types.NamespacedName{Namespace: w.namespace, Name: w.name})
+			w.agent.services.withdraw(ctx, types.NamespacedName{Namespace: w.namespace, Name: w.name}, time.Duration(grace)*time.Second)
 		}
 		return w.agent.Engine.Stop(ctx, w.namespace, w.name, grace)
 	}
