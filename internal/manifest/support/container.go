@@ -92,7 +92,7 @@ var containerSecurityRows = []Field{
 	{Path: "spec.containers[].securityContext.appArmorProfile.localhostProfile", Support: Supported, Note: "a profile that is loaded"},
 	{Path: "spec.containers[].securityContext.seLinuxOptions", Support: Supported, Note: noteSELinux},
 	{Path: "spec.containers[].securityContext.seLinuxOptions.{user,role,type,level}", Support: Supported},
-	{Path: "spec.containers[].securityContext.windowsOptions", Support: Refused, Note: "Windows"},
+	{Path: "spec.containers[].securityContext.windowsOptions", Support: Accepted, Note: "only Windows uses it, as in Kubernetes"},
 }
 
 // noteHugePages is their note in the support table.

@@ -80,5 +80,5 @@ var podSecurityRows = []Field{
 	{Path: "spec.securityContext.seLinuxOptions", Support: Supported, Note: noteSELinux},
 	{Path: "spec.securityContext.seLinuxOptions.{user,role,type,level}", Support: Supported},
 	{Path: "spec.securityContext.seLinuxChangePolicy", Support: Accepted, Note: noteSELinuxChange},
-	{Path: "spec.securityContext.windowsOptions", Support: Refused, Note: "Windows"},
+	{Path: "spec.securityContext.windowsOptions", Support: Accepted, Note: "only Windows uses it, as in Kubernetes"},
 }
